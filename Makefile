@@ -1,0 +1,59 @@
+# Every target builds what it needs; the environment is .venv, nothing outside the checkout is touched.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+NODE   := contracts/node_modules/.package-lock.json
+
+.PHONY: demo test lint types layers unit bench devnet constraints clean
+
+demo: $(VENV)/.base  ## install, then show the embedded world
+	$(BIN)/zuno demo
+
+test: lint types layers unit  ## everything that must be green
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+layers: $(VENV)/.dev
+	$(BIN)/lint-imports
+
+unit: $(VENV)/.dev $(NODE)
+	$(BIN)/pytest -n 2 -q
+
+bench: $(VENV)/.dev $(NODE)  ## ratios against yardsticks measured in the same run; fails when a bar is missed
+	$(BIN)/python -m benchmarks
+
+devnet: $(VENV)/.devnet $(NODE)  ## what `zuno devnet up` needs: py-evm and the official contract packages
+
+# One install routine: uv where it can be had (seconds), pip where it cannot (a minute).
+define install
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -c 'import sys; sys.exit("Zuno needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
+	test -x $(BIN)/uv || $(BIN)/python -m pip install -q uv || true
+	if test -x $(BIN)/uv; then $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -e $(1); \
+	else $(BIN)/python -m pip install -q -c constraints.txt -e $(1); fi
+	touch $@
+endef
+
+$(VENV)/.base: pyproject.toml constraints.txt
+	$(call install,.)
+
+$(VENV)/.devnet: pyproject.toml constraints.txt
+	$(call install,'.[devnet]')
+
+$(VENV)/.dev: pyproject.toml constraints.txt
+	$(call install,'.[devnet,dev]')
+
+$(NODE): contracts/package.json contracts/package-lock.json
+	@command -v npm >/dev/null || { echo "npm is needed for the contract packages: install Node.js 18 or newer" >&2; exit 1; }
+	cd contracts && npm ci --ignore-scripts --omit=dev --no-audit --no-fund --loglevel=error
+
+constraints: $(VENV)/.dev  ## refresh the tested versions
+	$(BIN)/uv pip compile -q --universal --all-extras --no-header --no-annotate -o constraints.txt pyproject.toml
+
+clean:
+	rm -rf $(VENV) contracts/node_modules

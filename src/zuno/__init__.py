@@ -1,0 +1,1 @@
+"""Zuno: a desk of arguing agents for crypto capital."""

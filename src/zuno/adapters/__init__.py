@@ -1,0 +1,1 @@
+"""PLUGS: a folder per port, a file per vendor, one shipped fake each."""

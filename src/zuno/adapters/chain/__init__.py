@@ -1,0 +1,1 @@
+"""Chains: live by RPC, embedded simulation, local devnet."""

@@ -1,0 +1,1 @@
+"""NOUNS: values of the world, standard library only."""

@@ -1,0 +1,74 @@
+"""Facts about markets: a value never travels without its source and its time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Generic, TypeVar
+
+from zuno.domain.units import Seconds, Wei
+
+T = TypeVar("T")
+HOUR: Seconds = Seconds(3600)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact(Generic[T]):
+    """A value, who said it, when it was true, and when we read it."""
+
+    value: T
+    source: str
+    as_of: Seconds
+    read_at: Seconds
+    limit: Seconds
+    """Older than this, the fact is stale."""
+
+    @property
+    def age(self) -> Seconds:
+        return Seconds(max(0, self.read_at - self.as_of))
+
+    @property
+    def stale(self) -> bool:
+        return self.age > self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What is priced, in what: ETH in USDC."""
+
+    base: str
+    quote: str
+
+    def __str__(self) -> str:
+        return f"{self.base}/{self.quote}"
+
+
+@dataclass(frozen=True, slots=True)
+class PricePoint:
+    """Price of one whole base token in whole quote tokens at the end of an hour."""
+
+    at: Seconds
+    price: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class PriceSeries:
+    """Hourly closes, oldest first, strictly increasing in time; a missing hour is a gap, not a guess."""
+
+    pair: Pair
+    points: tuple[PricePoint, ...]
+    gaps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GasQuote:
+    """What one unit of gas costs now, and what a byte of calldata adds on a rollup."""
+
+    base_fee: Wei
+    priority_fee: Wei
+    l1_fee_per_byte: Wei | None = None
+    """None where the chain charges no separate data fee."""
+
+    @property
+    def price(self) -> Wei:
+        return Wei(self.base_fee + self.priority_fee)

@@ -1,0 +1,110 @@
+"""Pools, ranges and positions as they were at one block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from zuno.domain.tokens import Token
+from zuno.domain.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
+
+DYNAMIC_FEE_FLAG = 0x800000
+NO_HOOKS: Address = Address("0x" + "00" * 20)
+Q192 = 1 << 192
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The block a fact belongs to."""
+
+    number: int
+    hash: HexId
+    timestamp: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class PoolKey:
+    """The five fields that are a v4 pool's identity."""
+
+    currency0: Address
+    currency1: Address
+    fee: Pips
+    tick_spacing: int
+    hooks: Address = NO_HOOKS
+
+    @property
+    def dynamic_fee(self) -> bool:
+        return self.fee == DYNAMIC_FEE_FLAG
+
+    @property
+    def hooked(self) -> bool:
+        return self.hooks != NO_HOOKS
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A position's ticks; the upper one is outside."""
+
+    lower: Tick
+    upper: Tick
+
+    def contains(self, tick: int) -> bool:
+        return self.lower <= tick < self.upper
+
+    @property
+    def width(self) -> int:
+        return self.upper - self.lower
+
+
+@dataclass(frozen=True, slots=True)
+class PoolState:
+    """A pool at one block."""
+
+    id: HexId
+    key: PoolKey
+    token0: Token
+    token1: Token
+    sqrt_price_x96: SqrtPriceX96
+    tick: Tick
+    protocol_fee: int
+    """Packed as on chain: the low 12 bits for zero-for-one, the next 12 for one-for-zero."""
+    lp_fee: Pips
+    liquidity: Liquidity
+    fee_growth_global0_x128: int
+    fee_growth_global1_x128: int
+    block: Block
+
+    @property
+    def price(self) -> Fraction:
+        """Base units of token1 for one base unit of token0, exactly."""
+        return price_of(self.sqrt_price_x96)
+
+
+@dataclass(frozen=True, slots=True)
+class LpPosition:
+    """A liquidity position at one block, worth exactly what a full burn would pay."""
+
+    id: int
+    chain: str
+    owner: Address
+    pool: PoolState
+    range: Range
+    liquidity: Liquidity
+    amount0: Amount
+    amount1: Amount
+    fees0: Amount
+    fees1: Amount
+    subscribed: bool = False
+
+    @property
+    def in_range(self) -> bool:
+        return self.range.contains(self.pool.tick)
+
+    @property
+    def block(self) -> Block:
+        return self.pool.block
+
+
+def price_of(sqrt_price_x96: int) -> Fraction:
+    """The exact price token1/token0 in base units behind a square-root price."""
+    return Fraction(sqrt_price_x96 * sqrt_price_x96, Q192)

@@ -1,0 +1,71 @@
+"""Tokens, and the care that text written by strangers needs before a person or a model sees it."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from decimal import Context, Decimal
+
+from zuno.domain.units import Address
+
+NATIVE: Address = Address("0x" + "00" * 20)
+"""Uniswap v4 calls the chain's own currency by the zero address."""
+
+MAX_SYMBOL = 16
+MAX_NAME = 48
+MAX_DECIMALS = 255  # uint8 on chain
+
+_EXACT = Context(prec=200)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A currency of a pool. `symbol` is safe to print; `verified` says that we, not the contract, named it."""
+
+    address: Address
+    symbol: str
+    decimals: int
+    verified: bool = False
+
+    @property
+    def native(self) -> bool:
+        return self.address == NATIVE
+
+
+def plain_text(raw: str, limit: int) -> str:
+    """A stranger's text made harmless: one line, printable, at most `limit` characters, never empty.
+
+    Control, format (bidi overrides, zero width), private-use and unassigned characters are dropped;
+    runs of white space become one space.
+    """
+    kept: list[str] = []
+    for char in raw[: limit * 64]:  # 10 kB of junk costs no more than what we could ever show
+        if char.isspace():
+            kept.append(" ")
+        elif unicodedata.category(char)[0] != "C":
+            kept.append(char)
+    text = " ".join("".join(kept).split())
+    if len(text) > limit:
+        text = text[: limit - 1] + "…"
+    return text or "?"
+
+
+def human(amount: int, decimals: int) -> str:
+    """Base units as an exact decimal string without trailing zeros: human(1500000, 6) == "1.5"."""
+    value = _EXACT.scaleb(Decimal(amount), -decimals)
+    text = format(value, "f")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text in {"", "-0", "-"} else text
+
+
+def base_units(text: str, decimals: int) -> int:
+    """The inverse of `human`; raises ValueError on anything that is not an exact amount of base units."""
+    try:
+        scaled = _EXACT.scaleb(Decimal(text), decimals)
+        whole = int(scaled)
+    except ArithmeticError as error:
+        raise ValueError(f"{text!r} is not an amount") from error
+    if scaled != whole:
+        raise ValueError(f"{text!r} has more than {decimals} decimals")
+    return whole

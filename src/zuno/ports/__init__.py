@@ -1,0 +1,1 @@
+"""SOCKETS: Protocols whose docstring is the promise; nothing runs here."""
