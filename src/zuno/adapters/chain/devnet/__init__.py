@@ -1,0 +1,1 @@
+"""A local chain that behaves like a geth node, carrying the real Uniswap v4 contracts."""

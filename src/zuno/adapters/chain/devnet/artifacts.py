@@ -1,0 +1,98 @@
+"""Finds the compiled v4 contracts; imports nothing heavy, so that their absence is told at once."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from zuno.domain.errors import Malformed, Unavailable
+
+NOT_INSTALLED: Final = "the v4 contract packages are not installed; run `make devnet`"
+
+# The licences of these packages forbid us to ship them: the user's own npm client installs exactly these.
+VERSIONS: Final = {"v4-core": "1.0.2", "v4-periphery": "1.0.3", "universal-router": "2.1.0"}
+
+# The shape of the router's swap parameters, which a caller must know to encode one: 2.1 has five fields.
+SWAP_STRUCT: Final = "v2.1"
+
+_INIT_CODE: Final = {
+    "PoolManager": "v4-core/out/PoolManager.sol/PoolManager.json",
+    "PoolSwapTest": "v4-core/out/PoolSwapTest.sol/PoolSwapTest.json",
+    # v4-core compiles two MockERC20s; the one below mocks/ is solmate's, with a constructor and an open mint.
+    "MockERC20": "v4-core/out/mocks/MockERC20.sol/MockERC20.json",
+    "PositionManager": "v4-periphery/foundry-out/PositionManager.sol/PositionManager.json",
+    "PositionDescriptor": "v4-periphery/foundry-out/PositionDescriptor.sol/PositionDescriptor.json",
+    "StateView": "v4-periphery/foundry-out/StateView.sol/StateView.json",
+    "V4Quoter": "v4-periphery/foundry-out/V4Quoter.sol/V4Quoter.json",
+    "WETH": "v4-periphery/foundry-out/WETH.sol/WETH.default.json",
+    "UniversalRouter": "universal-router/artifacts/contracts/UniversalRouter.sol/UniversalRouter.json",
+}
+_PERMIT2_SOURCE: Final = "v4-periphery/lib/permit2/test/utils/DeployPermit2.sol"
+_HEX_LITERAL: Final = re.compile(r'hex"([0-9a-f]+)"')
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """The compiled contracts below one `node_modules`, checked to be the versions we know."""
+
+    scope: Path
+
+    def init_code(self, contract: str) -> bytes:
+        """Creation bytecode, without constructor arguments."""
+        artifact = self._read(_INIT_CODE[contract])
+        # Hardhat writes the bytecode as a string, Foundry as an object around it.
+        code = artifact.get("bytecode")
+        literal = code.get("object") if isinstance(code, dict) else code
+        if not isinstance(literal, str):
+            raise Malformed(f"{contract}: the artifact carries no bytecode; run `make devnet` again")
+        try:
+            return bytes.fromhex(literal.removeprefix("0x"))
+        except ValueError as error:
+            raise Malformed(f"{contract}: the bytecode is not hex (an unlinked library?)") from error
+
+    def abi(self, contract: str) -> list[dict[str, Any]]:
+        abi: list[dict[str, Any]] = self._read(_INIT_CODE[contract])["abi"]
+        return abi
+
+    @cached_property
+    def permit2_code(self) -> bytes:
+        """Runtime bytecode: Permit2 lives at one address on every chain, so it is placed, not deployed."""
+        try:
+            found = _HEX_LITERAL.search((self.scope / _PERMIT2_SOURCE).read_text())
+        except OSError as error:
+            raise Unavailable(NOT_INSTALLED) from error
+        if found is None:
+            raise Malformed("Permit2's bytecode is not where v4-periphery keeps it; run `make devnet` again")
+        return bytes.fromhex(found[1])
+
+    def _read(self, path: str) -> dict[str, Any]:
+        try:
+            content: dict[str, Any] = json.loads((self.scope / path).read_bytes())
+        except OSError as error:
+            raise Unavailable(NOT_INSTALLED) from error
+        except ValueError as error:
+            raise Malformed(f"{path} is not JSON; run `make devnet` again") from error
+        return content
+
+
+def locate(node_modules: Path) -> Artifacts:
+    """The artifacts below `node_modules`, or the reason why they cannot be used."""
+    scope = node_modules / "@uniswap"
+    for package, wanted in VERSIONS.items():
+        try:
+            version = json.loads((scope / package / "package.json").read_bytes())["version"]
+        except OSError as error:
+            raise Unavailable(NOT_INSTALLED) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise Malformed(
+                f"@uniswap/{package}: unreadable package.json; run `make devnet` again"
+            ) from error
+        if version != wanted:
+            raise Unavailable(
+                f"@uniswap/{package} is {version}, but the devnet knows {wanted}; run `make devnet`"
+            )
+    return Artifacts(scope)

@@ -1,0 +1,230 @@
+"""The chain itself, in process: genesis, blocks, archive reads, calls at any height, and going back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from eth.db.atomic import AtomicDB
+from eth.db.backends.memory import MemoryDB
+from eth.vm.forks.prague.blocks import PragueBlockHeader
+from eth_keys.datatypes import PrivateKey
+from eth_typing import Address
+
+from .draft import Draft, genesis_header, next_base_fee, next_header
+from .execution import Call, FreeState, Outcome, State, execute, open_state
+from .history import Block, History, Receipt
+from .keys import dev_address
+from .refusals import NodeRefusal, rejected, reverted
+from .transactions import Transaction, sign
+
+GWEI: Final = 10**9
+ETHER: Final = 10**18
+
+# geth stops its search when the answer is known this well; a looser estimate is still sufficient gas.
+_ESTIMATE_TOLERANCE: Final = 0.015
+_CALL_STIPEND: Final = 2_300
+
+
+@dataclass(frozen=True, slots=True)
+class Genesis:
+    """Everything the first block depends on; the same genesis always gives the same hash."""
+
+    chain_id: int = 31337
+    timestamp: int = 1_700_000_000
+    gas_limit: int = 60_000_000
+    base_fee: int = GWEI
+    # Zero follows EIP-1559 to the letter; the default keeps gas from becoming free on an idle chain.
+    base_fee_floor: int = GWEI
+    balances: Mapping[bytes, int] = field(default_factory=dict)
+    code: Mapping[bytes, bytes] = field(default_factory=dict)
+
+
+class Chain:
+    """One canonical chain over an append-only state database, so every past block stays readable."""
+
+    def __init__(self, genesis: Genesis, store: dict[bytes, bytes], history: History) -> None:
+        self.genesis = genesis
+        self.history = history
+        self.store = store
+        self._db = AtomicDB(MemoryDB(store))
+
+    @classmethod
+    def create(cls, genesis: Genesis) -> Chain:
+        chain = cls(genesis, {}, History())
+        blank = genesis_header(
+            state_root=bytes.fromhex("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421"),
+            timestamp=genesis.timestamp,
+            gas_limit=genesis.gas_limit,
+            base_fee=genesis.base_fee,
+            coinbase=dev_address("fees"),
+        )
+        state = chain._open(State, blank, root=blank.state_root, base_fee=genesis.base_fee)
+        for address, balance in genesis.balances.items():
+            state.set_balance(Address(address), balance)
+        for address, code in genesis.code.items():
+            state.set_code(Address(address), code)
+        state.persist()
+        header = blank.copy(state_root=state.state_root)
+        chain.history.append(Block(header, (), 0))
+        return chain
+
+    @property
+    def chain_id(self) -> int:
+        return self.genesis.chain_id
+
+    @property
+    def head(self) -> Block:
+        return self.history.head
+
+    @property
+    def next_base_fee(self) -> int:
+        return next_base_fee(self.head.header, self.genesis.base_fee_floor)
+
+    # -- growing and shrinking
+
+    def draft(self, timestamp: int, *, salt: bytes = b"") -> Draft:
+        """Start the next block."""
+        base_fee = self.next_base_fee
+        header = next_header(self.head.header, timestamp=timestamp, base_fee=base_fee, salt=salt)
+        return Draft(header, self._open(State, header, root=self.head.header.state_root, base_fee=base_fee))
+
+    def seal(self, draft: Draft) -> Block:
+        """Make a draft the new head. A draft begun on another head is refused."""
+        if draft.header.parent_hash != self.head.hash:
+            raise rejected("the draft was begun on another head")
+        block = draft.seal()
+        self.history.append(block)
+        return block
+
+    def apply_block(self, txs: Iterable[Transaction], timestamp: int, *, salt: bytes = b"") -> Block:
+        """Mine exactly these transactions, in this order, or raise and change nothing.
+
+        A transaction that reverts is mined as such: look at its receipt.
+        """
+        draft = self.draft(timestamp, salt=salt)
+        for tx in txs:
+            draft.add(tx)
+        return self.seal(draft)
+
+    def rewind(self, height: int) -> list[Block]:
+        """Forget every block above `height`; returns them, newest first."""
+        if not 0 <= height <= self.head.number:
+            raise rejected(f"cannot rewind to block {height}: the head is {self.head.number}")
+        return [self.history.pop() for _ in range(self.head.number - height)]
+
+    def sign(
+        self,
+        key: PrivateKey,
+        *,
+        to: bytes | None,
+        data: bytes = b"",
+        value: int = 0,
+        gas: int,
+        nonce: int | None = None,
+        tip: int = GWEI,
+    ) -> Transaction:
+        """A signed transaction that the next block will accept; the nonce defaults to the account's."""
+        sender = key.public_key.to_canonical_address()
+        return sign(
+            key,
+            chain_id=self.chain_id,
+            nonce=self.nonce(sender) if nonce is None else nonce,
+            to=to,
+            data=data,
+            value=value,
+            gas=gas,
+            max_fee=2 * self.next_base_fee + tip,
+            tip=tip,
+        )
+
+    # -- reading
+
+    def state(self, at: Block | None = None) -> State:
+        """The state after a block: yours to read or to spoil, nothing is written back."""
+        block = at or self.head
+        return self._open(State, block.header, root=block.header.state_root, base_fee=0)
+
+    def balance(self, address: bytes, at: Block | None = None) -> int:
+        return self.state(at).get_balance(Address(address))
+
+    def nonce(self, address: bytes, at: Block | None = None) -> int:
+        return self.state(at).get_nonce(Address(address))
+
+    def code(self, address: bytes, at: Block | None = None) -> bytes:
+        return self.state(at).get_code(Address(address))
+
+    def storage(self, address: bytes, slot: int, at: Block | None = None) -> int:
+        return self.state(at).get_storage(Address(address), slot)
+
+    def receipt(self, tx_hash: bytes) -> Receipt | None:
+        found = self.history.receipt(tx_hash)
+        return found[1] if found else None
+
+    # -- calling
+
+    def free_state(self, at: Block | None = None) -> FreeState:
+        """A state where calls run unpaid, in the context of the block they are asked at (as in geth)."""
+        block = at or self.head
+        return self.free_state_under(block.header, block.header.state_root)
+
+    def free_state_under(self, header: PragueBlockHeader, root: bytes) -> FreeState:
+        state = self._open(FreeState, header, root=root, base_fee=0)
+        assert isinstance(state, FreeState)
+        return state
+
+    def execute_call(self, call: Call, at: Block | None = None) -> Outcome:
+        """Run a call to its end, whatever that is."""
+        return execute(self.free_state(at), self._filled(call))
+
+    def call(self, call: Call, at: Block | None = None) -> bytes:
+        """The returned bytes, or the refusal a node would answer with."""
+        return returned(self.execute_call(call, at))
+
+    def estimate_gas(self, call: Call, at: Block | None = None) -> int:
+        """A gas limit that suffices: what is used is not enough when a frame keeps back its 64th."""
+        cap = self._filled(call).gas
+
+        def attempt(gas: int) -> Outcome:
+            return execute(self.free_state(at), replace(call, gas=gas))
+
+        outcome = attempt(cap)
+        if not outcome.ok:
+            if outcome.error == "out of gas":
+                raise rejected(f"gas required exceeds allowance ({cap})")
+            returned(outcome)
+        low, high = max(outcome.gas_used, call.least_gas) - 1, cap
+        guess = (outcome.gas_used * 5 // 4 + _CALL_STIPEND) * 64 // 63
+        while low + 1 < high and (high - low) / high > _ESTIMATE_TOLERANCE:
+            middle = guess if low < guess < high else min((low + high) // 2, 2 * low)
+            guess = 0
+            if middle < call.least_gas or not attempt(middle).ok:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def _filled(self, call: Call) -> Call:
+        limit = self.genesis.gas_limit
+        return replace(call, gas=min(call.gas, limit) if call.gas else limit)
+
+    def _open(self, kind: type[State], header: PragueBlockHeader, *, root: bytes, base_fee: int) -> State:
+        return open_state(
+            kind,
+            self._db,
+            header,
+            root=root,
+            chain_id=self.chain_id,
+            ancestors=self.history.ancestor_hashes(header.block_number),
+            base_fee=base_fee,
+        )
+
+
+def returned(outcome: Outcome) -> bytes:
+    """The output of a success; a failure becomes the error object a node answers with."""
+    if outcome.ok:
+        return outcome.output
+    if outcome.reverted:
+        raise reverted(outcome.output)
+    raise NodeRefusal(-32000, outcome.error or "")

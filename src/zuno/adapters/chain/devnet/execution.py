@@ -1,0 +1,197 @@
+"""Runs transactions and calls on py-evm's Prague rules, and gives calls what py-evm lacks: a free ride."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from eth._utils.address import generate_contract_address
+from eth.abc import AtomicDatabaseAPI, ComputationAPI, MessageAPI, StateAPI, TransactionContextAPI
+from eth.exceptions import (
+    InsufficientFunds,
+    InsufficientStack,
+    InvalidInstruction,
+    InvalidJumpDestination,
+    OutOfGas,
+    Revert,
+    StackDepthLimit,
+    VMError,
+    WriteProtection,
+)
+from eth.vm.execution_context import ExecutionContext
+from eth.vm.forks.prague.blocks import PragueBlockHeader
+from eth.vm.forks.prague.computation import PragueComputation
+from eth.vm.forks.prague.state import PragueState, PragueTransactionExecutor
+from eth_typing import Address, Hash32
+
+from .refusals import rejected
+from .transactions import Transaction, floor_gas
+
+_GETH_NAMES: Final[tuple[tuple[type[VMError], str], ...]] = (
+    (Revert, "execution reverted"),
+    (OutOfGas, "out of gas"),
+    (InvalidInstruction, "invalid opcode: INVALID"),
+    (InvalidJumpDestination, "invalid jump destination"),
+    (InsufficientStack, "stack underflow"),
+    (StackDepthLimit, "max call depth exceeded"),
+    (WriteProtection, "write protection"),
+    (InsufficientFunds, "insufficient balance for transfer"),
+)
+
+# EIP-7528's stand-in address for ether; geth logs a transfer of value from it when asked to trace transfers.
+ETHER: Final = bytes.fromhex("ee" * 20)
+TRANSFER_TOPIC: Final = bytes.fromhex("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef")
+
+RawLog = tuple[bytes, tuple[int, ...], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A message without a signature: what eth_call, eth_estimateGas and eth_simulateV1 execute.
+
+    It wears the attributes py-evm reads from a transaction, so one executor serves both.
+    """
+
+    sender: bytes
+    to: bytes
+    data: bytes = b""
+    value: int = 0
+    gas: int = 0
+    max_fee_per_gas: int = 0
+    max_priority_fee_per_gas: int = 0
+    access_list: tuple[tuple[bytes, tuple[int, ...]], ...] = ()
+    type_id: int = 2
+
+    @property
+    def intrinsic_gas(self) -> int:
+        zeros = self.data.count(0)
+        gas = 21_000 + 4 * zeros + 16 * (len(self.data) - zeros)
+        gas += sum(2_400 + 1_900 * len(slots) for _, slots in self.access_list)
+        return gas if self.to else gas + 32_000
+
+    @property
+    def least_gas(self) -> int:
+        return max(self.intrinsic_gas, floor_gas(self.data))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What executing one transaction or call did."""
+
+    gas_used: int
+    output: bytes
+    error: str | None = None
+    logs: tuple[RawLog, ...] = field(default=())
+    created: bytes | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+    @property
+    def reverted(self) -> bool:
+        return self.error == "execution reverted"
+
+
+class Computation(PragueComputation):
+    """Prague, plus a log entry per transfer of ether when the state asks for it."""
+
+    def __init__(
+        self, state: StateAPI, message: MessageAPI, transaction_context: TransactionContextAPI
+    ) -> None:
+        super().__init__(state, message, transaction_context)
+        traced = isinstance(state, FreeState) and state.trace_transfers
+        if traced and message.should_transfer_value and message.value:
+            # The callee's own entry: it vanishes with the frame if the frame reverts.
+            topics = (TRANSFER_TOPIC, message.sender, message.storage_address)
+            self.add_log_entry(
+                Address(ETHER),
+                tuple(int.from_bytes(topic, "big") for topic in topics),
+                message.value.to_bytes(32, "big"),
+            )
+
+
+class State(PragueState):
+    computation_class = Computation
+
+
+class FreeExecutor(PragueTransactionExecutor):
+    def validate_transaction(self, transaction: Any) -> None:
+        """A call needs no signature, no right nonce and no money for gas; the caller checks the rest."""
+
+
+class FreeState(State):
+    """Where calls run. The base fee is zero, so a call that names no price pays none (as in geth)."""
+
+    transaction_executor_class = FreeExecutor
+    trace_transfers: bool = False
+
+
+def open_state(
+    kind: type[State],
+    db: AtomicDatabaseAPI,
+    header: PragueBlockHeader,
+    *,
+    root: bytes,
+    chain_id: int,
+    ancestors: Iterable[bytes],
+    base_fee: int,
+) -> State:
+    """The state below `root`, seen from a block with `header`."""
+    context = ExecutionContext(
+        coinbase=header.coinbase,
+        timestamp=header.timestamp,
+        block_number=header.block_number,
+        difficulty=0,
+        mix_hash=header.mix_hash,
+        gas_limit=header.gas_limit,
+        prev_hashes=(Hash32(ancestor) for ancestor in ancestors),
+        chain_id=chain_id,
+        base_fee_per_gas=base_fee,
+        excess_blob_gas=0,
+    )
+    return kind(db, context, Hash32(root))
+
+
+def execute(state: State, tx: Transaction | Call) -> Outcome:
+    """Run one transaction; the state keeps its effects. Refused if it may not run at all."""
+    message: Any = tx.inner if isinstance(tx, Transaction) else tx
+    if isinstance(tx, Call):
+        _check_funds(state, tx)
+    nonce = state.get_nonce(Address(tx.sender))
+    # Ends the previous transaction: warm slots cool down and "original" storage values are taken anew.
+    state.lock_changes()
+    computation = state.apply_transaction(message)
+    return Outcome(
+        gas_used=_gas_used(tx.gas, computation),
+        output=computation.output,
+        error=_error_name(computation),
+        logs=computation.get_log_entries(),
+        created=None if tx.to else generate_contract_address(Address(tx.sender), nonce),
+    )
+
+
+def _check_funds(state: State, call: Call) -> None:
+    have, want = state.get_balance(Address(call.sender)), call.value + call.gas * call.max_fee_per_gas
+    if have < want:
+        raise rejected(
+            f"insufficient funds for gas * price + value: address 0x{call.sender.hex()} have {have} want {want}"
+        )
+    if call.gas < call.intrinsic_gas:
+        raise rejected(f"intrinsic gas too low: have {call.gas}, want {call.intrinsic_gas}")
+
+
+def _gas_used(limit: int, computation: ComputationAPI) -> int:
+    """Refunds give back a fifth at most, and calldata has a floor."""
+    spent = limit - computation.get_gas_remaining()
+    return spent - min(computation.get_gas_refund(), spent // 5) + computation.data_floor_gas
+
+
+def _error_name(computation: ComputationAPI) -> str | None:
+    if computation.is_success:
+        return None
+    for kind, name in _GETH_NAMES:
+        if isinstance(computation.error, kind):
+            return name
+    return str(computation.error)

@@ -1,0 +1,19 @@
+"""The devnet's test keys, derived from public labels: anyone can compute them, so fund them nowhere else."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from eth_hash.auto import keccak
+from eth_keys.datatypes import PrivateKey
+
+
+@cache
+def dev_key(role: str) -> PrivateKey:
+    """The test key of a role. It protects nothing: the label is all there is to know."""
+    return PrivateKey(keccak(f"zuno devnet {role}".encode()))
+
+
+def dev_address(role: str) -> bytes:
+    address: bytes = dev_key(role).public_key.to_canonical_address()
+    return address
