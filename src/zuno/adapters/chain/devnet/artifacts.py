@@ -88,11 +88,7 @@ def locate(node_modules: Path) -> Artifacts:
         except OSError as error:
             raise Unavailable(NOT_INSTALLED) from error
         except (ValueError, KeyError, TypeError) as error:
-            raise Malformed(
-                f"@uniswap/{package}: unreadable package.json; run `make devnet` again"
-            ) from error
+            raise Malformed(f"@uniswap/{package}: unreadable package.json; run `make devnet` again") from error
         if version != wanted:
-            raise Unavailable(
-                f"@uniswap/{package} is {version}, but the devnet knows {wanted}; run `make devnet`"
-            )
+            raise Unavailable(f"@uniswap/{package} is {version}, but the devnet knows {wanted}; run `make devnet`")
     return Artifacts(scope)

@@ -20,9 +20,7 @@ PERMIT2: Final = bytes.fromhex("000000000022D473030F116dDEE9F6B43aC78BA3")
 _ZERO: Final = bytes(20)
 _UNSUBSCRIBE_GAS: Final = 300_000
 _DEPLOY_GAS: Final = 12_000_000
-_ROUTER_PARAMETERS: Final = (
-    "(address,address,address,address,bytes32,bytes32,address,address,address,address)"
-)
+_ROUTER_PARAMETERS: Final = "(address,address,address,address,bytes32,bytes32,address,address,address,address)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 import rlp  # type: ignore[import-untyped]
+from eth.abc import BlockHeaderAPI
 from eth.constants import BLANK_ROOT_HASH
 from eth.db.trie import make_trie_root_and_nodes
 from eth.vm.forks.prague.blocks import PragueBlockHeader
@@ -15,7 +16,7 @@ from eth_typing import Address, BlockNumber, Hash32
 from eth_utils.exceptions import ValidationError
 
 from .execution import Outcome, State, execute
-from .history import Block, Log, Receipt
+from .history import Block, Log, Receipt, base_fee_of
 from .refusals import rejected
 from .transactions import Transaction, floor_gas
 
@@ -24,18 +25,16 @@ _ELASTICITY: Final = 2
 _CHANGE_DENOMINATOR: Final = 8
 
 
-def next_base_fee(parent: PragueBlockHeader, floor: int) -> int:
+def next_base_fee(parent: BlockHeaderAPI, floor: int) -> int:
     """EIP-1559, never below `floor`: an idle chain would otherwise price gas at seven wei."""
-    fee, target = parent.base_fee_per_gas, parent.gas_limit // _ELASTICITY
+    fee, target = base_fee_of(parent), parent.gas_limit // _ELASTICITY
     if parent.gas_used > target:
         step = fee * (parent.gas_used - target) // target // _CHANGE_DENOMINATOR
         return max(floor, fee + max(1, step))
     return max(floor, fee - fee * (target - parent.gas_used) // target // _CHANGE_DENOMINATOR)
 
 
-def next_header(
-    parent: PragueBlockHeader, *, timestamp: int, base_fee: int, salt: bytes = b""
-) -> PragueBlockHeader:
+def next_header(parent: BlockHeaderAPI, *, timestamp: int, base_fee: int, salt: bytes = b"") -> PragueBlockHeader:
     """The header a child of `parent` starts with. `salt` tells apart blocks that would else be identical."""
     if timestamp <= parent.timestamp:
         raise rejected(f"timestamp {timestamp} is not after the parent's {parent.timestamp}")
@@ -59,7 +58,7 @@ class _Encodable(Protocol):
 class Draft:
     """Executes transactions on top of a parent; `seal` writes the state and yields the block."""
 
-    def __init__(self, header: PragueBlockHeader, state: State) -> None:
+    def __init__(self, header: BlockHeaderAPI, state: State) -> None:
         self.header = header
         self.state = state
         self.gas_used = 0
@@ -88,7 +87,7 @@ class Draft:
             index=len(self._receipts),
             gas_used=outcome.gas_used,
             cumulative_gas=self.gas_used,
-            gas_price=tx.price_at(self.header.base_fee_per_gas),
+            gas_price=tx.price_at(base_fee_of(self.header)),
             contract=outcome.created,
             logs=self._logs(outcome),
             bloom=wire.bloom,

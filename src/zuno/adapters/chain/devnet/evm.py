@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from eth.abc import BlockHeaderAPI
 from eth.db.atomic import AtomicDB
 from eth.db.backends.memory import MemoryDB
-from eth.vm.forks.prague.blocks import PragueBlockHeader
 from eth_keys.datatypes import PrivateKey
 from eth_typing import Address
 
@@ -169,7 +169,7 @@ class Chain:
         block = at or self.head
         return self.free_state_under(block.header, block.header.state_root)
 
-    def free_state_under(self, header: PragueBlockHeader, root: bytes) -> FreeState:
+    def free_state_under(self, header: BlockHeaderAPI, root: bytes) -> FreeState:
         state = self._open(FreeState, header, root=root, base_fee=0)
         assert isinstance(state, FreeState)
         return state
@@ -209,7 +209,7 @@ class Chain:
         limit = self.genesis.gas_limit
         return replace(call, gas=min(call.gas, limit) if call.gas else limit)
 
-    def _open(self, kind: type[State], header: PragueBlockHeader, *, root: bytes, base_fee: int) -> State:
+    def _open(self, kind: type[State], header: BlockHeaderAPI, *, root: bytes, base_fee: int) -> State:
         return open_state(
             kind,
             self._db,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from eth._utils.address import generate_contract_address
-from eth.abc import AtomicDatabaseAPI, ComputationAPI, MessageAPI, StateAPI, TransactionContextAPI
+from eth.abc import AtomicDatabaseAPI, BlockHeaderAPI, ComputationAPI, MessageAPI, StateAPI, TransactionContextAPI
 from eth.exceptions import (
     InsufficientFunds,
     InsufficientStack,
@@ -20,7 +20,6 @@ from eth.exceptions import (
     WriteProtection,
 )
 from eth.vm.execution_context import ExecutionContext
-from eth.vm.forks.prague.blocks import PragueBlockHeader
 from eth.vm.forks.prague.computation import PragueComputation
 from eth.vm.forks.prague.state import PragueState, PragueTransactionExecutor
 from eth_typing import Address, Hash32
@@ -97,9 +96,7 @@ class Outcome:
 class Computation(PragueComputation):
     """Prague, plus a log entry per transfer of ether when the state asks for it."""
 
-    def __init__(
-        self, state: StateAPI, message: MessageAPI, transaction_context: TransactionContextAPI
-    ) -> None:
+    def __init__(self, state: StateAPI, message: MessageAPI, transaction_context: TransactionContextAPI) -> None:
         super().__init__(state, message, transaction_context)
         traced = isinstance(state, FreeState) and state.trace_transfers
         if traced and message.should_transfer_value and message.value:
@@ -131,7 +128,7 @@ class FreeState(State):
 def open_state(
     kind: type[State],
     db: AtomicDatabaseAPI,
-    header: PragueBlockHeader,
+    header: BlockHeaderAPI,
     *,
     root: bytes,
     chain_id: int,

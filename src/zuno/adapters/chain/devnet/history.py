@@ -94,9 +94,7 @@ class LogFilter:
             return False
         if len(log.topics) < len(self.topics):
             return False
-        return all(
-            wanted is None or topic in wanted for wanted, topic in zip(self.topics, log.topics, strict=False)
-        )
+        return all(wanted is None or topic in wanted for wanted, topic in zip(self.topics, log.topics, strict=False))
 
 
 class History:
