@@ -137,3 +137,11 @@ class NotEnoughLiquidity(PoolRefusal):
 
 class PriceOverflow(PoolRefusal):
     """A price step that leaves uint160."""
+
+
+class UnauthorizedDynamicLPFeeUpdate(PoolRefusal):
+    """A new LP fee for a pool whose fee is fixed."""
+
+
+class Panic(PoolRefusal):
+    """The contract's checked arithmetic overflows (Panic 0x11) where it declares no error of its own."""
