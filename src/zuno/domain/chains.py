@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from zuno.domain.pool import PoolKey
 from zuno.domain.tokens import NATIVE, Token
 from zuno.domain.units import Address
 
@@ -61,6 +62,11 @@ class ChainInfo:
     def token(self, address: Address) -> Token | None:
         return next((token for token in self.tokens if token.address == address), None)
 
+    def native_side(self, key: PoolKey) -> int | None:
+        """Which of a pool's currencies is the chain's own or its wrapper, if either is."""
+        ours = {token.address for token in self.tokens if token.native or token.symbol == "WETH"}
+        return next((side for side, address in enumerate((key.currency0, key.currency1)) if address in ours), None)
+
 
 def _address(text: str) -> Address:
     return Address(text.lower())
@@ -74,8 +80,16 @@ ETH = Token(NATIVE, "ETH", 18, verified=True)
 _OP_WETH = _token("WETH", "0x4200000000000000000000000000000000000006")
 
 
-def _deployment(pool_manager: str, position_manager: str, quoter: str, state_view: str, router: str) -> Deployment:
-    return Deployment(*map(_address, (pool_manager, position_manager, quoter, state_view, router)))
+def _deployment(
+    pool_manager: str, position_manager: str, quoter: str, state_view: str, universal_router: str
+) -> Deployment:
+    return Deployment(
+        pool_manager=_address(pool_manager),
+        position_manager=_address(position_manager),
+        quoter=_address(quoter),
+        state_view=_address(state_view),
+        universal_router=_address(universal_router),
+    )
 
 
 CHAINS: tuple[ChainInfo, ...] = (

@@ -89,6 +89,8 @@ class PositionHistory:
     events: tuple[Touch | WalletSwap, ...]
     path: tuple[PricedBlock, ...]
     """Prices through the window, oldest first, for the LVR benchmark."""
+    native_side: int | None = None
+    """0 or 1 where that token is the chain's own currency or its wrapper: the pool then prices the gas."""
     native_in_token1: Fraction | None = None
-    """Base units of token1 for one wei, where the pool itself cannot tell; None: unknown, gas is then shown apart."""
+    """Base units of token1 for one wei where the pool cannot tell; None as well: gas is shown apart, in wei."""
     notes: tuple[str, ...] = field(default=())

@@ -1,0 +1,149 @@
+"""The simulated world behind the sockets: a chain to read and a world to push."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from zuno.adapters.chain.sim.engine import GAS_PRICE, Nft, SimWorld
+from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.world import SIM, WALLET, moved_reference
+from zuno.domain.chains import ChainInfo
+from zuno.domain.errors import Unknown, Usage
+from zuno.domain.history import PositionHistory, PricedBlock
+from zuno.domain.market import HOUR, GasQuote
+from zuno.domain.pool import Block, PoolState
+from zuno.domain.units import Address, HexId, Seconds, Wei
+from zuno.ports.chain import Missing, Owned, PoolsFound, Snapshot
+from zuno.ports.world import PoolMove, WorldMoved
+
+
+class SimChain:
+    """Our own pools, played anew from the saved events by each process; answers are of the world at opening."""
+
+    def __init__(self, file: SimFile) -> None:
+        self._file = file
+        self._world: SimWorld | None = None
+
+    @property
+    def info(self) -> ChainInfo:
+        return SIM
+
+    async def head(self) -> Block:
+        return self._now.head
+
+    async def wallet(self) -> Address | None:
+        return WALLET
+
+    async def pools(self) -> PoolsFound:
+        world = self._now
+        return PoolsFound(world.head, tuple(world.state(index) for index in range(len(world.pools))))
+
+    async def pool(self, pool_id: HexId) -> PoolState:
+        return self._now.state(self._index(pool_id))
+
+    async def owned(self, owner: Address) -> Owned:
+        ids = tuple(nft.id for nft in self._now.nfts.values() if nft.owner == owner.lower())
+        return Owned(Address(owner.lower()), ids, len(ids), complete=True)
+
+    async def positions(self, ids: Sequence[int]) -> Snapshot:
+        world, found, missing = self._now, [], []
+        for position_id in dict.fromkeys(ids):
+            nft = world.nfts.get(position_id)
+            if nft is None:
+                missing.append(Missing(position_id, "no such position"))
+            else:
+                found.append(world.position(nft))
+        return Snapshot(world.head, tuple(found), tuple(missing))
+
+    async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
+        world, nft = self._now, self._nft(position_id)
+        touches = [touch for touch in world.touches if touch.position_id == position_id]
+        opened, start = touches[0].block, None
+        if since is not None and since > world.head.timestamp:
+            raise Usage(f"The window would open at {since}, after the chain's own time {world.head.timestamp}.")
+        if since is not None and since >= opened.timestamp:
+            then = self._file.load(until=since)
+            opened, start = then.head, then.standing(nft)
+        spec = world.specs[nft.pool]
+        return PositionHistory(
+            key=spec.key,
+            token0=spec.token0,
+            token1=spec.token1,
+            opened=opened,
+            closed=world.head,
+            start=start,
+            end=world.standing(nft),
+            events=tuple(touch for touch in touches if start is None or touch.block.number > opened.number),
+            path=tuple(price for price in world.prices[nft.pool] if price.block.number >= opened.number),
+            native_side=SIM.native_side(spec.key),
+        )
+
+    async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
+        hourly: dict[int, PricedBlock] = {}
+        for price in self._now.prices[self._index(pool_id)]:
+            if price.block.timestamp >= since:
+                hourly[price.block.timestamp // HOUR] = price
+        return tuple(hourly.values())
+
+    async def gas(self) -> GasQuote:
+        return GasQuote(base_fee=Wei(7), priority_fee=Wei(GAS_PRICE - 7))
+
+    async def close(self) -> None:
+        self._world = None
+
+    def reference_closes(self) -> tuple[tuple[Seconds, Fraction], ...]:
+        """The seeded reference in USDC for one ETH, oldest first."""
+        return tuple((at, Fraction(price, 10**6)) for at, price in self._now.closes)
+
+    async def reference(self) -> Fraction:
+        return Fraction(self._now.reference, 10**6)
+
+    async def move(self, percent: Decimal) -> WorldMoved:
+        with self._file.alone():
+            world = self._file.load()
+            before = [world.state(index) for index in range(len(world.pools))]
+            reference_before = world.reference
+            move = world.next_move(moved_reference(reference_before, percent))
+            world.apply(move)
+            self._file.save(world, (*self._file.moves(), move))
+        self._world = world
+        return WorldMoved(
+            world.head,
+            Fraction(reference_before, 10**6),
+            Fraction(move.reference, 10**6),
+            tuple(
+                PoolMove(
+                    state.id,
+                    spec.label,
+                    Fraction(spec.micro_usdc(state.sqrt_price_x96), 10**6),
+                    Fraction(spec.micro_usdc(pool.slot0.sqrt_price_x96), 10**6),
+                )
+                for spec, pool, state in zip(world.specs, world.pools, before, strict=True)
+            ),
+        )
+
+    async def reset(self, seed: int) -> Block:
+        with self._file.alone():
+            self._world = SimWorld.play(seed)
+            self._file.save(self._world, ())
+        return self._world.head
+
+    @property
+    def _now(self) -> SimWorld:
+        if self._world is None:
+            self._world = self._file.load()
+        return self._world
+
+    def _index(self, pool_id: HexId) -> int:
+        for index, spec in enumerate(self._now.specs):
+            if spec.id == pool_id.lower():
+                return index
+        raise Unknown(f"No pool {pool_id} on sim; `zuno lp pools --chain sim` lists them.")
+
+    def _nft(self, position_id: int) -> Nft:
+        nft = self._now.nfts.get(position_id)
+        if nft is None:
+            raise Unknown(f"No position {position_id} on sim; `zuno lp positions --chain sim` lists them.")
+        return nft

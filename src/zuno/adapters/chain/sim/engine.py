@@ -1,0 +1,216 @@
+"""The simulated chain's present: pools, NFTs and the record of every touch, rebuilt by playing the same events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+
+from zuno.adapters.chain.world import (
+    DEPLOYMENT,
+    GENESIS_TIME,
+    LIQUIDITY_ROUTER,
+    SETUP_BLOCKS,
+    START_PRICE,
+    MintStep,
+    PoolSpec,
+    SwapStep,
+    write_script,
+)
+from zuno.core.amm.pool import LiquidityChange, Pool, PositionInfo
+from zuno.core.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
+from zuno.domain.history import PricedBlock, Standing, Touch
+from zuno.domain.pool import Block, LpPosition, PoolState, Range
+from zuno.domain.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
+
+GAS_PRICE: Wei = Wei(1_000_000_007)
+"""What the devnet settles at once its blocks are nearly empty: the least base fee and one gwei on top."""
+MINT_GAS = 419_478  # measured on the real contracts
+BLOCK_SECONDS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Nft:
+    """A position's deed."""
+
+    id: int
+    owner: Address
+    pool: int
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A push of the ETH price to a reference (micro-USDC), as a command that can be played again."""
+
+    reference: int
+    timestamp: Seconds
+
+
+class SimWorld:
+    """The world of a seed after some moves. Playing the same events again gives the same bytes."""
+
+    def __init__(self, seed: int) -> None:
+        script = write_script(seed)
+        self.seed = seed
+        self.specs: tuple[PoolSpec, ...] = script.pools
+        self.pools = [
+            Pool.initialize(spec.key.fee, spec.key.tick_spacing, spec.sqrt_price(START_PRICE)) for spec in self.specs
+        ]
+        self.nfts: dict[int, Nft] = {}
+        self.touches: list[Touch] = []
+        self.prices: list[list[PricedBlock]] = [[] for _ in self.pools]
+        self.closes: list[tuple[Seconds, int]] = [(GENESIS_TIME, START_PRICE)]
+        """Reference prices in micro-USDC, one for every block that had one."""
+        self.head = Block(SETUP_BLOCKS - 1, HexId("0x" + sha256(f"zuno sim {seed}".encode()).hexdigest()), GENESIS_TIME)
+        for salt, mint in enumerate(script.opening):
+            self.pools[mint.pool].modify_liquidity(LIQUIDITY_ROUTER, mint.lower, mint.upper, mint.liquidity, salt)
+        self._seal(Seconds(GENESIS_TIME + SETUP_BLOCKS))
+
+    @classmethod
+    def play(cls, seed: int, moves: Iterable[Move] = (), until: Seconds | None = None) -> SimWorld:
+        """The world as it stood after the last block not later than `until` (None: now)."""
+        world = cls(seed)
+        for hour in write_script(seed).hours:
+            if until is not None and hour.timestamp > until:
+                return world
+            world._begin(hour.timestamp)
+            for step in hour.steps:
+                world._play_step(step)
+            world.closes.append((hour.timestamp, hour.reference))
+            world._seal(hour.timestamp)
+        for move in moves:
+            if until is not None and move.timestamp > until:
+                break
+            world.apply(move)
+        return world
+
+    @property
+    def reference(self) -> int:
+        return self.closes[-1][1]
+
+    def next_move(self, reference: int) -> Move:
+        return Move(reference, Seconds(self.head.timestamp + BLOCK_SECONDS))
+
+    def apply(self, move: Move) -> None:
+        """Swap every pool to the new reference, in one block."""
+        self._begin(move.timestamp)
+        for spec, pool in zip(self.specs, self.pools, strict=True):
+            target = spec.sqrt_price(move.reference)
+            if target != pool.slot0.sqrt_price_x96:
+                pool.swap(target < pool.slot0.sqrt_price_x96, -(1 << 120), target)
+        self.closes.append((move.timestamp, move.reference))
+        self._seal(move.timestamp)
+
+    def state(self, index: int) -> PoolState:
+        spec, pool = self.specs[index], self.pools[index]
+        return PoolState(
+            id=spec.id,
+            key=spec.key,
+            token0=spec.token0,
+            token1=spec.token1,
+            sqrt_price_x96=SqrtPriceX96(pool.slot0.sqrt_price_x96),
+            tick=Tick(pool.slot0.tick),
+            protocol_fee=pool.slot0.protocol_fee,
+            lp_fee=Pips(pool.slot0.lp_fee),
+            liquidity=Liquidity(pool.liquidity),
+            fee_growth_global0_x128=pool.fee_growth_global0_x128,
+            fee_growth_global1_x128=pool.fee_growth_global1_x128,
+            block=self.head,
+        )
+
+    def position(self, nft: Nft) -> LpPosition:
+        burn, info = self._full_burn(nft), self._info(nft)
+        return LpPosition(
+            id=nft.id,
+            chain="sim",
+            owner=nft.owner,
+            pool=self.state(nft.pool),
+            range=nft.range,
+            liquidity=Liquidity(info.liquidity),
+            amount0=Amount(burn.amount0 - burn.fees0),
+            amount1=Amount(burn.amount1 - burn.fees1),
+            fees0=Amount(burn.fees0),
+            fees1=Amount(burn.fees1),
+        )
+
+    def standing(self, nft: Nft) -> Standing:
+        burn, info, pool = self._full_burn(nft), self._info(nft), self.pools[nft.pool]
+        inside0, inside1 = pool.fee_growth_inside(nft.range.lower, nft.range.upper)
+        return Standing(
+            position_id=nft.id,
+            range=nft.range,
+            block=self.head,
+            sqrt_price_x96=SqrtPriceX96(pool.slot0.sqrt_price_x96),
+            liquidity=Liquidity(info.liquidity),
+            worth0=burn.amount0,
+            worth1=burn.amount1,
+            fee_growth_inside0_x128=inside0,
+            fee_growth_inside1_x128=inside1,
+            fee_growth_inside0_last_x128=info.fee_growth_inside0_last_x128,
+            fee_growth_inside1_last_x128=info.fee_growth_inside1_last_x128,
+        )
+
+    def _info(self, nft: Nft) -> PositionInfo:
+        return self.pools[nft.pool].position(DEPLOYMENT.position_manager, nft.range.lower, nft.range.upper, nft.id)
+
+    def _full_burn(self, nft: Nft) -> LiquidityChange:
+        """What burning would pay, learned by burning on a copy."""
+        return (
+            self.pools[nft.pool]
+            .copy()
+            .modify_liquidity(
+                DEPLOYMENT.position_manager, nft.range.lower, nft.range.upper, -self._info(nft).liquidity, nft.id
+            )
+        )
+
+    def _begin(self, timestamp: Seconds) -> None:
+        """Open the next block, so that touches inside it know their number; its hash is known when it is sealed."""
+        self.head = Block(self.head.number + 1, self.head.hash, timestamp)
+
+    def _play_step(self, step: SwapStep | MintStep) -> None:
+        pool = self.pools[step.pool]
+        if isinstance(step, SwapStep):
+            pool.swap(step.zero_for_one, -step.amount_in, _furthest(step.zero_for_one))
+        else:
+            self._mint(step)
+
+    def _mint(self, step: MintStep) -> None:
+        assert step.owner is not None
+        pool, token_id = self.pools[step.pool], len(self.nfts) + 1
+        nft = Nft(token_id, step.owner, step.pool, Range(Tick(step.lower), Tick(step.upper)))
+        change = pool.modify_liquidity(DEPLOYMENT.position_manager, step.lower, step.upper, step.liquidity, token_id)
+        self.nfts[token_id] = nft
+        inside0, inside1 = pool.fee_growth_inside(step.lower, step.upper)
+        self.touches.append(
+            Touch(
+                position_id=token_id,
+                range=nft.range,
+                block=self.head,
+                tx=HexId("0x" + sha256(f"{self.head.hash} {token_id}".encode()).hexdigest()),
+                sqrt_price_x96=SqrtPriceX96(pool.slot0.sqrt_price_x96),
+                liquidity_delta=step.liquidity,
+                liquidity_after=Liquidity(step.liquidity),
+                paid0=-change.amount0,
+                paid1=-change.amount1,
+                fee_growth_inside0_x128=inside0,
+                fee_growth_inside1_x128=inside1,
+                gas=Wei(MINT_GAS * GAS_PRICE),
+            )
+        )
+
+    def _seal(self, timestamp: Seconds) -> None:
+        """Close the block: its hash binds the one before and every pool's state."""
+        number = max(self.head.number, SETUP_BLOCKS)
+        digest = sha256(self.head.hash.encode())
+        for pool in self.pools:
+            slot0 = pool.slot0
+            growth = (pool.fee_growth_global0_x128, pool.fee_growth_global1_x128)
+            digest.update(repr((number, timestamp, tuple(slot0), pool.liquidity, growth)).encode())
+        self.head = Block(number, HexId("0x" + digest.hexdigest()), timestamp)
+        for pool, prices in zip(self.pools, self.prices, strict=True):
+            prices.append(PricedBlock(self.head, SqrtPriceX96(pool.slot0.sqrt_price_x96)))
+
+
+def _furthest(zero_for_one: bool) -> int:
+    return MIN_SQRT_PRICE + 1 if zero_for_one else MAX_SQRT_PRICE - 1

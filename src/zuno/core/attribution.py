@@ -1,0 +1,264 @@
+"""Where the money went: a position's result split into terms that must add up to it exactly.
+
+    ΔNAV − flows = fees + price effect − divergence loss − gas − swap cost
+
+Every term takes its own road. NAV and flows come from what was measured (what a burn pays, what the wallet gave and
+got); fees come from fee growth; price effect and divergence come from liquidity and square-root prices, rounded as the
+contracts round; gas and swap cost come from receipts. So a residual of zero is evidence, and any wrong number
+shows as a residual. All money is `Fraction`: there is nothing to round until a person reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from math import log
+
+from zuno.core.amm.fees import earned_rounding_down
+from zuno.core.amm.liquidity import amounts_for_liquidity
+from zuno.core.amm.ticks import sqrt_price_at_tick, tick_at_sqrt_price
+from zuno.core.carry import lvr_token1
+from zuno.domain.errors import Broken
+from zuno.domain.history import PositionHistory, Standing, Touch, WalletSwap
+from zuno.domain.pool import Range, price_of
+
+ZERO = Fraction(0)
+Value = Callable[[Fraction | int, Fraction | int, int], Fraction]
+"""The worth of amounts of both tokens at a square-root price, in one numeraire."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The identity in one numeraire, in base units of that token."""
+
+    nav_start: Fraction = ZERO
+    nav_end: Fraction = ZERO
+    flows: Fraction = ZERO
+    fees: Fraction = ZERO
+    price_effect: Fraction = ZERO
+    divergence_loss: Fraction = ZERO
+    gas: Fraction = ZERO
+    swap_cost: Fraction = ZERO
+
+    @property
+    def result(self) -> Fraction:
+        """What the position made: the left side."""
+        return self.nav_end - self.nav_start - self.flows
+
+    @property
+    def explained(self) -> Fraction:
+        """What the terms say it made: the right side."""
+        return self.fees + self.price_effect - self.divergence_loss - self.gas - self.swap_cost
+
+    @property
+    def residual(self) -> Fraction:
+        """What nobody can explain; anything but zero means that a number is wrong."""
+        return self.result - self.explained
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """The result of a window in both numeraires, with the benchmark beside it."""
+
+    in_token0: Terms
+    in_token1: Terms
+    fees0: int
+    fees1: int
+    gas_wei: int
+    gas_valued: bool
+    """False: nobody could price the gas, so it stands outside the identity."""
+    lvr_token0: float
+    lvr_token1: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Leg:
+    """A position between two touches."""
+
+    range: Range
+    liquidity: int
+    sqrt_price_x96: int
+    growth_last: tuple[int, int]
+    owed: tuple[int, int]
+
+    def principal(self, sqrt_price_x96: int) -> tuple[int, int]:
+        return _amounts(self.range, self.liquidity, sqrt_price_x96, round_up=False)
+
+    def owed_at(self, growth: tuple[int, int]) -> tuple[int, int]:
+        earned0, earned1 = (
+            earned_rounding_down(now, last, self.liquidity) for now, last in zip(growth, self.growth_last, strict=True)
+        )
+        return earned0, earned1
+
+
+def attribute(history: PositionHistory) -> Attribution:
+    """Explain a window. `Broken` when the record contradicts itself; a residual is returned, never hidden."""
+    fees = _fees_earned(history)
+    lvr0, lvr1 = _lvr(history)
+    gas_valued = history.native_side is not None or history.native_in_token1 is not None
+    return Attribution(
+        in_token0=_terms(history, _in_token0),
+        in_token1=_terms(history, _in_token1),
+        fees0=fees[0],
+        fees1=fees[1],
+        gas_wei=sum(event.gas for event in history.events),
+        gas_valued=gas_valued,
+        lvr_token0=lvr0,
+        lvr_token1=lvr1,
+    )
+
+
+def _in_token1(amount0: Fraction | int, amount1: Fraction | int, sqrt_price_x96: int) -> Fraction:
+    return amount0 * price_of(sqrt_price_x96) + amount1
+
+
+def _in_token0(amount0: Fraction | int, amount1: Fraction | int, sqrt_price_x96: int) -> Fraction:
+    return amount0 + amount1 / price_of(sqrt_price_x96)
+
+
+def _terms(history: PositionHistory, value: Value) -> Terms:
+    terms = Terms()
+    legs: dict[int, _Leg] = {}
+    if history.start is not None:
+        legs[history.start.position_id] = _leg_standing(history.start)
+        terms = replace(terms, nav_start=_worth(history.start, value))
+    for event in history.events:
+        if isinstance(event, WalletSwap):
+            terms = _swapped(terms, history, event, value)
+        else:
+            terms = _touched(terms, history, legs, event, value)
+    if history.end is not None:
+        end = history.end
+        leg = legs.pop(end.position_id, None)
+        if leg is None or leg.liquidity != end.liquidity:
+            raise Broken(f"position {end.position_id} ends with liquidity that its own history does not explain")
+        terms, _ = _carried(
+            terms, leg, end.sqrt_price_x96, (end.fee_growth_inside0_x128, end.fee_growth_inside1_x128), value
+        )
+        terms = replace(terms, nav_end=_worth(end, value))
+    if any(leg.liquidity for leg in legs.values()):
+        raise Broken(f"positions {sorted(legs)} are still open though the record says that nothing is left")
+    return terms
+
+
+def _leg_standing(start: Standing) -> _Leg:
+    last = (start.fee_growth_inside0_last_x128, start.fee_growth_inside1_last_x128)
+    leg = _Leg(start.range, start.liquidity, start.sqrt_price_x96, last, (0, 0))
+    return replace(leg, owed=leg.owed_at((start.fee_growth_inside0_x128, start.fee_growth_inside1_x128)))
+
+
+def _worth(standing: Standing, value: Value) -> Fraction:
+    return value(standing.worth0, standing.worth1, standing.sqrt_price_x96)
+
+
+def _carried(
+    terms: Terms, leg: _Leg, sqrt_price_x96: int, growth: tuple[int, int], value: Value
+) -> tuple[Terms, tuple[int, int]]:
+    """Bring a leg from its last mark to a price: what it earned, what the price did, what the curve cost."""
+    owed = leg.owed_at(growth)
+    before, after = leg.principal(leg.sqrt_price_x96), leg.principal(sqrt_price_x96)
+    held = (before[0] + leg.owed[0], before[1] + leg.owed[1])
+    moved = replace(
+        terms,
+        fees=terms.fees + value(owed[0] - leg.owed[0], owed[1] - leg.owed[1], sqrt_price_x96),
+        price_effect=terms.price_effect + value(*held, sqrt_price_x96) - value(*held, leg.sqrt_price_x96),
+        divergence_loss=terms.divergence_loss + value(*before, sqrt_price_x96) - value(*after, sqrt_price_x96),
+    )
+    return moved, owed
+
+
+def _touched(terms: Terms, history: PositionHistory, legs: dict[int, _Leg], touch: Touch, value: Value) -> Terms:
+    price = touch.sqrt_price_x96
+    growth = (touch.fee_growth_inside0_x128, touch.fee_growth_inside1_x128)
+    leg = legs.get(touch.position_id, _Leg(touch.range, 0, price, growth, (0, 0)))
+    if leg.liquidity + touch.liquidity_delta != touch.liquidity_after:
+        raise Broken(f"position {touch.position_id} at block {touch.block.number}: liquidity does not add up")
+    terms, _ = _carried(terms, leg, price, growth, value)
+    after = replace(leg, liquidity=touch.liquidity_after, sqrt_price_x96=price, growth_last=growth, owed=(0, 0))
+    # The contract rounds in its own favour at every touch; that dust is a cost of holding the curve.
+    exchanged = _principal_exchanged(touch)
+    held_before, held_after = leg.principal(price), after.principal(price)
+    dust = value(held_before[0] + exchanged[0] - held_after[0], held_before[1] + exchanged[1] - held_after[1], price)
+    legs[touch.position_id] = after
+    gas = _gas_value(history, touch.gas, price, value)
+    return replace(
+        terms,
+        divergence_loss=terms.divergence_loss + dust,
+        gas=terms.gas + gas,
+        flows=terms.flows + value(touch.paid0, touch.paid1, price) + gas,
+    )
+
+
+def _principal_exchanged(touch: Touch) -> tuple[int, int]:
+    """What the contract asks for (positive) or gives (negative) for this change of liquidity, by formula."""
+    delta = touch.liquidity_delta
+    amount0, amount1 = _amounts(touch.range, abs(delta), touch.sqrt_price_x96, round_up=delta > 0)
+    return (amount0, amount1) if delta > 0 else (-amount0, -amount1)
+
+
+def _swapped(terms: Terms, history: PositionHistory, swap: WalletSwap, value: Value) -> Terms:
+    """A wallet swap adds nothing to the position: what it gave beyond what it got, at the price before it, is cost."""
+    cost = value(swap.paid0, swap.paid1, swap.sqrt_price_before_x96)
+    gas = _gas_value(history, swap.gas, swap.sqrt_price_before_x96, value)
+    return replace(terms, swap_cost=terms.swap_cost + cost, gas=terms.gas + gas, flows=terms.flows + cost + gas)
+
+
+def _gas_value(history: PositionHistory, gas: int, sqrt_price_x96: int, value: Value) -> Fraction:
+    match history.native_side:
+        case 0:
+            return value(gas, 0, sqrt_price_x96)
+        case 1:
+            return value(0, gas, sqrt_price_x96)
+    if history.native_in_token1 is None:
+        return ZERO
+    return value(0, gas * history.native_in_token1, sqrt_price_x96)
+
+
+def _fees_earned(history: PositionHistory) -> tuple[int, int]:
+    """Fees of the window in both tokens, collected or not."""
+    total = [0, 0]
+    legs: dict[int, _Leg] = {}
+    if history.start is not None:
+        legs[history.start.position_id] = _leg_standing(history.start)
+    marks: list[Touch | Standing] = [event for event in history.events if isinstance(event, Touch)]
+    if history.end is not None:
+        marks.append(history.end)
+    for mark in marks:
+        growth = (mark.fee_growth_inside0_x128, mark.fee_growth_inside1_x128)
+        leg = legs.get(mark.position_id)
+        if leg is not None:
+            owed = leg.owed_at(growth)
+            total = [sum_ + now - before for sum_, now, before in zip(total, owed, leg.owed, strict=True)]
+        liquidity = mark.liquidity_after if isinstance(mark, Touch) else mark.liquidity
+        legs[mark.position_id] = _Leg(mark.range, liquidity, mark.sqrt_price_x96, growth, (0, 0))
+    return total[0], total[1]
+
+
+def _lvr(history: PositionHistory) -> tuple[float, float]:
+    """Realised LVR along the recorded prices, in both tokens: each squared log move costs the liquidity it found."""
+    touches = [event for event in history.events if isinstance(event, Touch)]
+    open_legs: dict[int, tuple[Range, int]] = {}
+    if history.start is not None:
+        open_legs[history.start.position_id] = (history.start.range, history.start.liquidity)
+    cost0 = cost1 = 0.0
+    upcoming = iter(touches)
+    touch = next(upcoming, None)
+    for before, after in pairwise(history.path):
+        while touch is not None and touch.block.number <= before.block.number:
+            open_legs[touch.position_id] = (touch.range, touch.liquidity_after)
+            touch = next(upcoming, None)
+        variance = (2 * log(after.sqrt_price_x96 / before.sqrt_price_x96)) ** 2
+        tick = tick_at_sqrt_price(before.sqrt_price_x96)
+        active = sum(liquidity for span, liquidity in open_legs.values() if span.contains(tick))
+        step = lvr_token1(active, before.sqrt_price_x96, variance)
+        cost1 += step
+        cost0 += step / float(price_of(before.sqrt_price_x96))
+    return cost0, cost1
+
+
+def _amounts(span: Range, liquidity: int, sqrt_price_x96: int, *, round_up: bool) -> tuple[int, int]:
+    return amounts_for_liquidity(
+        sqrt_price_x96, sqrt_price_at_tick(span.lower), sqrt_price_at_tick(span.upper), liquidity, round_up=round_up
+    )

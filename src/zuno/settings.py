@@ -1,0 +1,176 @@
+"""Every knob, read once from the environment; a value nobody can read is refused by the name of its variable."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from zuno.domain.chains import CHAINS, chain_named
+from zuno.domain.errors import Usage
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+_PEER_ID = re.compile(r"[0-9a-fA-F]{64}")
+_URL = re.compile(r"https?://[^\s/?#]+\S*")
+_IGNORED_PREFIX = "ZUNO_TEST_"  # the test suite's own switches
+_LOCAL_CHAINS = ("sim", "devnet")
+
+
+def _address(text: str) -> str:
+    if not _ADDRESS.fullmatch(text):
+        raise ValueError("expected an address of 0x and 40 hex digits")
+    return text.lower()
+
+
+def _peer_id(text: str) -> str:
+    if not _PEER_ID.fullmatch(text):
+        raise ValueError("expected 64 hex digits")
+    return text.lower()
+
+
+def _url(text: str) -> str:
+    if not _URL.fullmatch(text):
+        raise ValueError("expected an http(s) URL")
+    return text.rstrip("/")
+
+
+def _urls(raw: object) -> object:
+    if not isinstance(raw, str):
+        return raw
+    urls = [part.strip() for part in raw.split(",") if part.strip()]
+    if not urls or not all(_URL.fullmatch(url) for url in urls):
+        raise ValueError("expected one or more http(s) URLs, separated by commas")  # never echo them: they hold keys
+    return tuple(SecretStr(url) for url in urls)
+
+
+def _chain(text: str) -> str:
+    name = text.strip().lower()
+    if name in _LOCAL_CHAINS:
+        return name
+    chain = chain_named(name)
+    if chain is None:
+        known = ", ".join([*_LOCAL_CHAINS, *(f"{chain.id} ({chain.name})" for chain in CHAINS)])
+        raise ValueError(f"expected one of {known}")
+    return chain.name
+
+
+Url = Annotated[str, AfterValidator(_url)]
+Urls = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_urls)]
+OptionalAddress = Annotated[str, AfterValidator(_address)] | None
+PeerId = Annotated[str, AfterValidator(_peer_id)] | None
+
+
+def _axl(port: int) -> str:
+    return f"http://127.0.0.1:{port}"
+
+
+class Settings(BaseSettings):
+    """The knobs, by the environment names users know. Secrets print as stars."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="ignore", env_prefix="ZUNO_", env_ignore_empty=True)
+
+    home: Path = Field(Path("~/.zuno"), description="where everything Zuno keeps lives (created 0700)")
+    chain_id: Annotated[str, AfterValidator(_chain)] | None = Field(
+        None,
+        description="the default chain, by id or name; without it: arbitrum (42161) once its RPC is configured, "
+        "else the first chain with an RPC, else `sim`",
+    )
+    mainnet_rpc_url: Urls = Field((), description="RPC URLs of Ethereum, separated by commas, best first")
+    optimism_rpc_url: Urls = Field((), description="RPC URLs of Optimism")
+    base_rpc_url: Urls = Field((), description="RPC URLs of Base")
+    arbitrum_rpc_url: Urls = Field((), description="RPC URLs of Arbitrum One")
+    sepolia_rpc_url: Urls = Field((), description="RPC URLs of Sepolia")
+    base_sepolia_rpc_url: Urls = Field((), description="RPC URLs of Base Sepolia")
+    arbitrum_sepolia_rpc_url: Urls = Field((), description="RPC URLs of Arbitrum Sepolia")
+    unichain_sepolia_rpc_url: Urls = Field((), description="RPC URLs of Unichain Sepolia")
+    rpc_timeout_seconds: float = Field(10.0, gt=0, le=120, description="how long one RPC request may take")
+    agent_wallet_address: OptionalAddress = Field(None, description="the wallet whose positions are watched")
+    contracts_dir: Path | None = Field(None, description="where `make devnet` put the contract packages (node_modules)")
+    coingecko_url: Url = Field("https://api.coingecko.com/api/v3", description="a CoinGecko-compatible price service")
+    coingecko_api_key: SecretStr | None = Field(None, description="its key; without one the public limits apply")
+    openai_api_key: SecretStr | None = Field(
+        None, validation_alias="OPENAI_API_KEY", description="a key for OpenAI models; without one agents are rules"
+    )
+    agent_model: str = Field("gpt-4o-mini", min_length=1, description="the model of the LP agents")
+    deterministic: bool = Field(False, description="true: never ask a model")
+    max_debate_rounds: int = Field(2, ge=0, le=10, description="revisions allowed in a debate")
+    risk_profile: Literal["conservative", "balanced", "aggressive"] = Field("balanced", description="default profile")
+    monitor_interval_ms: int = Field(60_000, ge=5_000, description="period of the monitor")
+    telegram_bot_token: SecretStr | None = Field(None, description="bot token for alerts")
+    telegram_chat_id: str | None = Field(None, description="chat that receives alerts")
+    telegram_api_base_url: Url = Field("https://api.telegram.org", description="Bot API server")
+    axl_cli_peer_id: PeerId = Field(None, description="AXL peer id of the CLI")
+    axl_scout_peer_id: PeerId = Field(None, description="AXL peer id of the Scout")
+    axl_strategist_peer_id: PeerId = Field(None, description="AXL peer id of the Strategist")
+    axl_critic_peer_id: PeerId = Field(None, description="AXL peer id of the Critic")
+    axl_arbiter_peer_id: PeerId = Field(None, description="AXL peer id of the Arbiter")
+    axl_cli_api_url: Url = Field(_axl(9002), description="AXL node of the CLI")
+    axl_scout_api_url: Url = Field(_axl(9012), description="AXL node of the Scout")
+    axl_strategist_api_url: Url = Field(_axl(9022), description="AXL node of the Strategist")
+    axl_critic_api_url: Url = Field(_axl(9032), description="AXL node of the Critic")
+    axl_arbiter_api_url: Url = Field(_axl(9042), description="AXL node of the Arbiter")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings
+
+    def rpc_urls(self, chain_name: str) -> tuple[SecretStr, ...]:
+        """The configured URLs of a known chain, best first."""
+        urls: tuple[SecretStr, ...] = getattr(self, f"{chain_name.replace('-', '_')}_rpc_url")
+        return urls
+
+    def default_chain(self) -> str:
+        """`ZUNO_CHAIN_ID` where it is set, else Arbitrum or the first chain that has an RPC, else `sim`."""
+        if self.chain_id is not None:
+            return self.chain_id
+        configured = [chain.name for chain in CHAINS if self.rpc_urls(chain.name)]
+        if "arbitrum" in configured:
+            return "arbitrum"
+        return configured[0] if configured else "sim"
+
+
+def variables() -> dict[str, str]:
+    """Every variable we read and what it is for; the documentation is held against this."""
+    return {variable_of(name): field.description or "" for name, field in Settings.model_fields.items()}
+
+
+def variable_of(field_name: str) -> str:
+    alias = Settings.model_fields[field_name].validation_alias
+    return alias if isinstance(alias, str) else f"ZUNO_{field_name.upper()}"
+
+
+def read_settings(environment: Mapping[str, str], home: Path | None = None) -> Settings:
+    """The settings of this process, or `Usage` that names the variable to mend.
+
+    `environment` is what pydantic-settings will read too: it must be the process's own.
+    """
+    known = variables()
+    for name in map(str.upper, environment):
+        if name.startswith("ZUNO_") and not name.startswith(_IGNORED_PREFIX) and name not in known:
+            near = _nearest(name, known)
+            raise Usage(f"{name} is not a setting of Zuno" + (f"; did you mean {near}?" if near else "."))
+    try:
+        settings = Settings() if home is None else Settings(home=home)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = str(first["loc"][0]) if first["loc"] else ""
+        name = variable_of(field) if field in Settings.model_fields else field
+        raise Usage(f"{name} cannot be read: {first['msg'].removeprefix('Value error, ')}.") from None
+    return settings.model_copy(update={"home": settings.home.expanduser()})
+
+
+def _nearest(name: str, known: Mapping[str, str]) -> str | None:
+    import difflib  # only on the way to an error
+
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.75)), None)
