@@ -22,6 +22,8 @@ class Fact(Generic[T]):
     read_at: Seconds
     limit: Seconds
     """Older than this, the fact is stale."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know beside the value: which sources failed before this one, what is missing from it."""
 
     @property
     def age(self) -> Seconds:
@@ -58,6 +60,7 @@ class PriceSeries:
     pair: Pair
     points: tuple[PricePoint, ...]
     gaps: int = 0
+    """Hours of the window that was asked for which have no close."""
 
 
 @dataclass(frozen=True, slots=True)

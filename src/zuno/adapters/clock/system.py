@@ -1,0 +1,20 @@
+"""The machine's time, made safe to subtract."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from zuno.domain.units import Seconds
+
+
+class SystemClock:
+    """Whole unix seconds; when the machine's clock is set back, this one stands still until it has caught up."""
+
+    def __init__(self, read: Callable[[], float] = time.time) -> None:
+        self._read = read
+        self._latest = Seconds(0)
+
+    def now(self) -> Seconds:
+        self._latest = Seconds(max(self._latest, int(self._read())))
+        return self._latest

@@ -1,0 +1,143 @@
+"""One HTTP GET with bounded patience: time, attempts, waiting and size all have an end."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+import httpx2
+
+from zuno.domain.errors import Malformed, Unavailable
+
+TOO_MANY_REQUESTS = 429
+WORTH_RETRYING = frozenset({408, TOO_MANY_REQUESTS})
+SERVER_ERROR = 500
+OK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long and how often to try; all spans in seconds."""
+
+    timeout: float = 10.0
+    """For one attempt as a whole, so that a server dripping bytes cannot hold us."""
+    attempts: int = 3
+    first_wait: float = 0.5
+    longest_wait: float = 20.0
+    """A server that asks for more than this is left alone at once."""
+    max_bytes: int = 2_000_000
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise ValueError("a request needs at least one attempt")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the server said; the body is read only when it said OK."""
+
+    status: int
+    body: bytes = b""
+
+
+class AskedToWait(Unavailable):
+    """The server named the time to come back, and it is later than we stay."""
+
+    def __init__(self, message: str, seconds: float) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """An attempt that failed in a way another may not."""
+
+    reason: str
+    asked_wait: float | None = None
+    cause: Exception | None = None
+
+
+class BoundedGet:
+    """GETs on one client. Nothing a server or a transport says is quoted: either could repeat a key to us."""
+
+    def __init__(
+        self,
+        name: str,
+        client: httpx2.AsyncClient,
+        patience: Patience,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._name = name
+        self._client = client
+        self._patience = patience
+        self._sleep = sleep
+        self._chance = chance
+
+    async def get(self, path: str, params: Mapping[str, str]) -> Answer:
+        """The answer, whatever its status, once it is neither a rate limit nor a server's own failure."""
+        patience = self._patience
+        attempt = 1
+        while True:
+            outcome = await self._attempt(path, params)
+            if isinstance(outcome, Answer):
+                return outcome
+            asked, last = outcome.asked_wait, attempt == patience.attempts
+            if asked is not None and (last or asked > patience.longest_wait):
+                raise AskedToWait(f"{self._name} {outcome.reason} and asks to wait {asked:.0f} s", asked)
+            if last:
+                tries = "once" if attempt == 1 else f"{attempt} times"
+                raise Unavailable(f"{self._name} {outcome.reason}; tried {tries}") from outcome.cause
+            await self._sleep(self._backoff(attempt) if asked is None else asked)
+            attempt += 1
+
+    def _backoff(self, attempt: int) -> float:
+        """Doubling, with its upper half left to chance so that many clients do not return in step."""
+        full = min(self._patience.longest_wait, self._patience.first_wait * 2.0 ** (attempt - 1))
+        return full * (1 + self._chance()) / 2
+
+    async def _attempt(self, path: str, params: Mapping[str, str]) -> Answer | _Again:
+        try:
+            async with (
+                asyncio.timeout(self._patience.timeout),
+                self._client.stream("GET", path, params=dict(params)) as response,
+            ):
+                if response.status_code in WORTH_RETRYING or response.status_code >= SERVER_ERROR:
+                    limited = response.status_code == TOO_MANY_REQUESTS
+                    reason = "limits our requests (HTTP 429)" if limited else f"failed (HTTP {response.status_code})"
+                    return _Again(reason, _asked_wait(response.headers))
+                if response.status_code != OK:
+                    return Answer(response.status_code)
+                return Answer(OK, await self._body(response))
+        except (TimeoutError, httpx2.TimeoutException) as error:
+            return _Again(f"did not answer within {self._patience.timeout:g} s", cause=error)
+        except httpx2.ConnectError as error:
+            return _Again("could not be reached", cause=error)
+        except httpx2.TransportError as error:
+            return _Again("broke off", cause=error)
+        except httpx2.DecodingError as error:
+            raise Malformed(f"{self._name} answered in bytes that do not decompress") from error
+
+    async def _body(self, response: httpx2.Response) -> bytes:
+        body = bytearray()
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > self._patience.max_bytes:
+                raise Malformed(f"{self._name} answered with more than {self._patience.max_bytes} bytes")
+        return bytes(body)
+
+
+def _asked_wait(headers: httpx2.Headers) -> float | None:
+    """Retry-After in seconds: a number, or a date, which only the server's own Date can be held against."""
+    text = headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit() and len(text) < 10:
+        return float(text)
+    try:
+        until, now = parsedate_to_datetime(text), parsedate_to_datetime(headers.get("date", ""))
+        return max(0.0, (until - now).total_seconds())
+    except (TypeError, ValueError):
+        return None

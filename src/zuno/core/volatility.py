@@ -1,0 +1,76 @@
+"""How much a pair moves: realised volatility from its own hourly closes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from zuno.domain.errors import Unavailable
+from zuno.domain.market import HOUR, PriceSeries
+
+LEAST_RETURNS = 24
+"""Below a day of returns a volatility per day is hearsay."""
+
+HOURS_PER_DAY = 24
+
+
+@dataclass(frozen=True, slots=True)
+class HourlyReturns:
+    """Log returns between closes exactly one hour apart, oldest first."""
+
+    values: tuple[float, ...]
+    skipped: int
+    """Pairs of neighbouring closes further apart than an hour: their return is not an hourly one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RealizedVol:
+    """Basis points per day, and what they rest on."""
+
+    bps: float
+    returns: int
+    skipped: int
+    """Returns left out because they span missing hours."""
+    gaps: int
+    """Hours of the window without a close, as the feed counted them."""
+
+
+def hourly_returns(series: PriceSeries) -> HourlyReturns:
+    """The series' hourly log returns; what spans a gap is left out and counted."""
+    values: list[float] = []
+    skipped = 0
+    for earlier, later in pairwise(series.points):
+        step = later.at - earlier.at
+        if step < HOUR:
+            raise ValueError(f"{series.pair}: closes at {earlier.at} and {later.at} are not an hour apart")
+        if step == HOUR:
+            values.append(_log(later.price / earlier.price))
+        else:
+            skipped += 1
+    return HourlyReturns(tuple(values), skipped)
+
+
+def realized_vol_bps(series: PriceSeries, least: int = LEAST_RETURNS) -> RealizedVol:
+    """`1e4 · σ_hour · √24`, σ being the sample standard deviation of the hourly log returns about their mean.
+
+    `Unavailable` with fewer than `least` returns: a number from too little data is an invented number.
+    """
+    if least < 2:
+        raise ValueError("a standard deviation needs at least two returns")
+    returns = hourly_returns(series)
+    count = len(returns.values)
+    if count < least:
+        raise Unavailable(f"{series.pair}: {count} hourly returns are known, {least} are needed for a volatility")
+    mean = math.fsum(returns.values) / count
+    variance = math.fsum((value - mean) ** 2 for value in returns.values) / (count - 1)
+    return RealizedVol(1e4 * math.sqrt(variance * HOURS_PER_DAY), count, returns.skipped, series.gaps)
+
+
+def _log(ratio: Fraction) -> float:
+    """Natural logarithm of an exact ratio. Near 1, where hourly returns live, log1p of the exact excess keeps the
+    digits that rounding the ratio first would lose; far from 1 the parts may not fit a float, their logarithms do."""
+    if abs(ratio - 1) < Fraction(1, 2):
+        return math.log1p(float(ratio - 1))
+    return math.log(ratio.numerator) - math.log(ratio.denominator)

@@ -1,0 +1,44 @@
+"""The two clocks: neither runs backwards."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zuno.adapters.clock.fixed import FixedClock
+from zuno.adapters.clock.system import SystemClock
+from zuno.domain.units import Seconds
+from zuno.ports.clock import Clock
+
+
+@given(st.lists(st.floats(min_value=0, max_value=2e9), min_size=1))
+def test_the_system_clock_never_runs_backwards(readings: list[float]) -> None:
+    source = iter(readings)
+    clock: Clock = SystemClock(lambda: next(source))
+    seen = [clock.now() for _ in readings]
+    assert seen == sorted(seen)
+    assert seen[-1] == int(max(readings))
+    assert all(type(moment) is int for moment in seen)
+
+
+def test_the_system_clock_tells_the_machines_time() -> None:
+    before = int(time.time())
+    assert before <= SystemClock().now() <= time.time()
+
+
+def test_the_fixed_clock_stands_until_advanced() -> None:
+    clock = FixedClock(Seconds(1000))
+    port: Clock = clock
+    assert (port.now(), port.now()) == (1000, 1000)
+    assert clock.advance(Seconds(60)) == 1060
+    assert clock.advance(Seconds(0)) == port.now() == 1060
+
+
+def test_the_fixed_clock_cannot_be_turned_back() -> None:
+    clock = FixedClock(Seconds(1000))
+    with pytest.raises(ValueError, match="advance"):
+        clock.advance(Seconds(-1))
+    assert clock.now() == 1000
