@@ -67,6 +67,10 @@ class Draft:
         self._log_count = 0
 
     @property
+    def base_fee(self) -> int:
+        return base_fee_of(self.header)
+
+    @property
     def room(self) -> int:
         return self.header.gas_limit - self.gas_used
 
@@ -87,7 +91,7 @@ class Draft:
             index=len(self._receipts),
             gas_used=outcome.gas_used,
             cumulative_gas=self.gas_used,
-            gas_price=tx.price_at(base_fee_of(self.header)),
+            gas_price=tx.price_at(self.base_fee),
             contract=outcome.created,
             logs=self._logs(outcome),
             bloom=wire.bloom,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -44,11 +45,11 @@ class Genesis:
 class Chain:
     """One canonical chain over an append-only state database, so every past block stays readable."""
 
-    def __init__(self, genesis: Genesis, store: dict[bytes, bytes], history: History) -> None:
+    def __init__(self, genesis: Genesis, store: MutableMapping[bytes, bytes], history: History) -> None:
         self.genesis = genesis
         self.history = history
         self.store = store
-        self._db = AtomicDB(MemoryDB(store))
+        self._db = AtomicDB(MemoryDB(store))  # type: ignore[arg-type]  # any mapping does
 
     @classmethod
     def create(cls, genesis: Genesis) -> Chain:
@@ -70,6 +71,10 @@ class Chain:
         chain.history.append(Block(header, (), 0))
         return chain
 
+    def scratch(self) -> Chain:
+        """The same chain with writes that go nowhere: for blocks that will never be part of it."""
+        return Chain(self.genesis, ChainMap({}, self.store), self.history)
+
     @property
     def chain_id(self) -> int:
         return self.genesis.chain_id
@@ -80,7 +85,10 @@ class Chain:
 
     @property
     def next_base_fee(self) -> int:
-        return next_base_fee(self.head.header, self.genesis.base_fee_floor)
+        return self.base_fee_after(self.head)
+
+    def base_fee_after(self, block: Block) -> int:
+        return next_base_fee(block.header, self.genesis.base_fee_floor)
 
     # -- growing and shrinking
 
@@ -176,7 +184,7 @@ class Chain:
 
     def execute_call(self, call: Call, at: Block | None = None) -> Outcome:
         """Run a call to its end, whatever that is."""
-        return execute(self.free_state(at), self._filled(call))
+        return execute(self.free_state(at), self.with_gas(call))
 
     def call(self, call: Call, at: Block | None = None) -> bytes:
         """The returned bytes, or the refusal a node would answer with."""
@@ -184,7 +192,11 @@ class Chain:
 
     def estimate_gas(self, call: Call, at: Block | None = None) -> int:
         """A gas limit that suffices: what is used is not enough when a frame keeps back its 64th."""
-        cap = self._filled(call).gas
+        cap = self.with_gas(call).gas
+        if call.max_fee_per_gas:
+            # Who names a price must be able to pay it: gas the sender cannot afford is not on offer.
+            purse = self.balance(call.sender, at) - call.value
+            cap = min(cap, max(0, purse) // call.max_fee_per_gas)
 
         def attempt(gas: int) -> Outcome:
             return execute(self.free_state(at), replace(call, gas=gas))
@@ -205,7 +217,8 @@ class Chain:
                 high = middle
         return high
 
-    def _filled(self, call: Call) -> Call:
+    def with_gas(self, call: Call) -> Call:
+        """A call that names no gas gets a block's worth."""
         limit = self.genesis.gas_limit
         return replace(call, gas=min(call.gas, limit) if call.gas else limit)
 

@@ -1,0 +1,189 @@
+"""A whole chain in one file, so that a world is built once and opened in a second."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import rlp  # type: ignore[import-untyped]
+from eth.vm.forks.prague.blocks import PragueBlockHeader
+
+from zuno.domain.errors import Malformed, Unavailable
+
+from .evm import Chain, Genesis
+from .history import Block, History, Log, Receipt
+from .transactions import restore
+
+# Anything that changes what the bytes mean changes this line, and old files are then rebuilt.
+_MAGIC: Final = b"zuno devnet chain, format 1\n"
+_DIGEST_SIZE: Final = 32
+_KEY_SIZE: Final = 32
+_SIZE: Final = struct.Struct(">I")
+_LEVEL: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A chain from a file, with the notes its writer left: what world it is, which clock it ran on."""
+
+    chain: Chain
+    notes: Mapping[str, Any]
+
+
+def save(path: Path, chain: Chain, notes: Mapping[str, Any]) -> None:
+    """Write the file at once or not at all: a reader never meets half of it."""
+    body = zlib.compress(b"".join(_body(chain, notes)), _LEVEL)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(_MAGIC + hashlib.sha256(body).digest() + body)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def load(path: Path) -> Saved:
+    """Open a saved chain. Malformed means: not ours, not this format, or damaged, so build it again."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise Unavailable(f"there is no saved chain at {path}") from error
+    if not content.startswith(_MAGIC):
+        raise Malformed(f"{path} is not a chain of this format; delete it and build it again")
+    start = len(_MAGIC) + _DIGEST_SIZE
+    digest, body = content[len(_MAGIC) : start], memoryview(content)[start:]
+    if hashlib.sha256(body).digest() != digest:
+        raise Malformed(f"{path} is damaged or cut short; delete it and build it again")
+    try:
+        return _parse(zlib.decompress(body))
+    except (ValueError, KeyError, TypeError, IndexError, struct.error, zlib.error) as error:
+        raise Malformed(f"{path} cannot be read ({error}); delete it and build it again") from error
+
+
+def _body(chain: Chain, notes: Mapping[str, Any]) -> Iterator[bytes]:
+    story = json.dumps(
+        {
+            "notes": notes,
+            "genesis": _write_genesis(chain.genesis),
+            "blocks": [_write_block(block) for block in chain.history],
+        },
+        separators=(",", ":"),
+    ).encode()
+    yield _SIZE.pack(len(story))
+    yield story
+    yield _SIZE.pack(len(chain.store))
+    for key, value in chain.store.items():
+        yield key
+        yield _SIZE.pack(len(value))
+        yield value
+
+
+def _parse(body: bytes) -> Saved:
+    (size,) = _SIZE.unpack_from(body)
+    start = _SIZE.size
+    story = json.loads(body[start : start + size])
+    position = start + size
+    (count,) = _SIZE.unpack_from(body, position)
+    position += _SIZE.size
+    store: dict[bytes, bytes] = {}
+    for _ in range(count):
+        value_at = position + _KEY_SIZE + _SIZE.size
+        (length,) = _SIZE.unpack_from(body, position + _KEY_SIZE)
+        store[body[position : position + _KEY_SIZE]] = body[value_at : value_at + length]
+        position = value_at + length
+    history = History()
+    for shape in story["blocks"]:
+        history.append(_read_block(shape))
+    return Saved(Chain(_read_genesis(story["genesis"]), store, history), story["notes"])
+
+
+def _write_genesis(genesis: Genesis) -> dict[str, Any]:
+    return {
+        "chain_id": genesis.chain_id,
+        "timestamp": genesis.timestamp,
+        "gas_limit": genesis.gas_limit,
+        "base_fee": genesis.base_fee,
+        "base_fee_floor": genesis.base_fee_floor,
+        "balances": {address.hex(): balance for address, balance in genesis.balances.items()},
+        "code": {address.hex(): code.hex() for address, code in genesis.code.items()},
+    }
+
+
+def _read_genesis(shape: dict[str, Any]) -> Genesis:
+    return Genesis(
+        chain_id=shape["chain_id"],
+        timestamp=shape["timestamp"],
+        gas_limit=shape["gas_limit"],
+        base_fee=shape["base_fee"],
+        base_fee_floor=shape["base_fee_floor"],
+        balances={bytes.fromhex(address): balance for address, balance in shape["balances"].items()},
+        code={bytes.fromhex(address): bytes.fromhex(code) for address, code in shape["code"].items()},
+    )
+
+
+def _write_block(block: Block) -> list[Any]:
+    return [rlp.encode(block.header).hex(), block.size, [_write_receipt(receipt) for receipt in block.receipts]]
+
+
+def _read_block(shape: list[Any]) -> Block:
+    encoded, size, receipts = shape
+    header = rlp.decode(bytes.fromhex(encoded), PragueBlockHeader)
+    read: list[Receipt] = []
+    gas = logs = 0
+    for index, entry in enumerate(receipts):
+        receipt = _read_receipt(entry, header.block_number, index, gas_before=gas, logs_before=logs)
+        gas, logs = receipt.cumulative_gas, logs + len(receipt.logs)
+        read.append(receipt)
+    return Block(header, tuple(read), size)
+
+
+def _write_receipt(receipt: Receipt) -> list[Any]:
+    return [
+        receipt.tx.raw.hex(),
+        receipt.tx.sender.hex(),
+        receipt.gas_used,
+        receipt.gas_price,
+        receipt.contract.hex() if receipt.contract else "",
+        f"{receipt.bloom:x}",
+        receipt.error,
+        receipt.revert_data.hex(),
+        [[log.address.hex(), [topic.hex() for topic in log.topics], log.data.hex()] for log in receipt.logs],
+    ]
+
+
+def _read_receipt(shape: list[Any], block_number: int, index: int, *, gas_before: int, logs_before: int) -> Receipt:
+    raw, sender, gas_used, gas_price, contract, bloom, error, revert_data, logs = shape
+    return Receipt(
+        tx=restore(bytes.fromhex(raw), bytes.fromhex(sender)),
+        index=index,
+        gas_used=gas_used,
+        cumulative_gas=gas_before + gas_used,
+        gas_price=gas_price,
+        contract=bytes.fromhex(contract) or None,
+        logs=tuple(
+            Log(
+                bytes.fromhex(address),
+                tuple(map(bytes.fromhex, topics)),
+                bytes.fromhex(data),
+                block_number,
+                index,
+                logs_before + offset,
+            )
+            for offset, (address, topics, data) in enumerate(logs)
+        ),
+        bloom=int(bloom, 16),
+        error=error,
+        revert_data=bytes.fromhex(revert_data),
+    )

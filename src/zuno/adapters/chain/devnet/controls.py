@@ -1,0 +1,125 @@
+"""The methods a test needs and a public node lacks: time, mining, reorganisations, the mempool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from . import params, shapes
+from .methods import Method
+from .node import LogLimits, Node
+from .params import Params
+from .refusals import bad_params
+from .transactions import Transaction
+
+_MAX_BLOCKS_AT_ONCE: Final = 10_000
+
+
+def mine(node: Node, given: Params) -> str:
+    timestamp = given.get(0)
+    node.mine(None if timestamp is None else params.quantity(timestamp))
+    return "0x0"
+
+
+def mine_many(node: Node, given: Params) -> bool:
+    count, interval = params.quantity(given.get(0, 1)), params.quantity(given.get(1, 1))
+    if count > _MAX_BLOCKS_AT_ONCE or interval < 1:
+        raise bad_params(f"at most {_MAX_BLOCKS_AT_ONCE} blocks, at least a second apart")
+    first = node.now()
+    for step in range(count):
+        node.mine(first + step * interval)
+    return True
+
+
+def set_automine(node: Node, given: Params) -> bool:
+    on = given.need(0)
+    if not isinstance(on, bool):
+        raise bad_params("invalid argument 0: expected true or false")
+    node.set_automine(on)
+    return True
+
+
+def increase_time(node: Node, given: Params) -> int:
+    return node.increase_time(params.quantity(given.need(0)))
+
+
+def set_next_timestamp(node: Node, given: Params) -> None:
+    node.set_next_timestamp(params.quantity(given.need(0)))
+
+
+def snapshot(node: Node, given: Params) -> str:
+    return shapes.quantity(node.snapshot())
+
+
+def revert(node: Node, given: Params) -> bool:
+    return node.revert(params.quantity(given.need(0)))
+
+
+def reorg(node: Node, given: Params) -> list[str]:
+    options = params.record(given.get(1, {}))
+    unknown = set(options) - {"drop", "keep"}
+    if unknown:
+        raise bad_params(f"unknown reorg option: {sorted(unknown)[0]}")
+    dropped = frozenset(params.data(tx_hash, 32) for tx_hash in options.get("drop") or ())
+    blocks = node.reorg(params.quantity(given.need(0)), drop=dropped, keep=bool(options.get("keep")))
+    return [shapes.data(block.hash) for block in blocks]
+
+
+def drop_transaction(node: Node, given: Params) -> bool:
+    return node.pool.drop(params.data(given.need(0), 32))
+
+
+def mempool(node: Node, given: Params) -> list[shapes.Json]:
+    """All that waits, in order of arrival."""
+    return [shapes.transaction(tx, None) for tx in node.pool]
+
+
+def pool_status(node: Node, given: Params) -> shapes.Json:
+    pending, queued = _split(node)
+    return {"pending": shapes.quantity(len(pending)), "queued": shapes.quantity(len(queued))}
+
+
+def pool_content(node: Node, given: Params) -> shapes.Json:
+    pending, queued = _split(node)
+    return {"pending": _by_sender(pending), "queued": _by_sender(queued)}
+
+
+def set_log_limits(node: Node, given: Params) -> bool:
+    """Impose what a public node would: `{"maxRange": …, "maxResults": …}`; null or absent is no limit."""
+    limits = given.record(0)
+    node.log_limits = LogLimits(limits.get("maxRange"), limits.get("maxResults"))
+    return True
+
+
+def _split(node: Node) -> tuple[list[Transaction], list[Transaction]]:
+    """geth's two rooms: what could be mined now, and what waits behind a gap."""
+    pending = [tx for lane in node.pool.lanes(node.chain.nonce) for tx in lane]
+    ready = {tx.hash for tx in pending}
+    return pending, [tx for tx in node.pool if tx.hash not in ready]
+
+
+def _by_sender(txs: list[Transaction]) -> dict[str, dict[str, Any]]:
+    content: dict[str, dict[str, Any]] = {}
+    for tx in txs:
+        content.setdefault(shapes.data(tx.sender), {})[str(tx.nonce)] = shapes.transaction(tx, None)
+    return content
+
+
+CONTROLS: Final[Mapping[str, Method]] = {
+    # Named as Hardhat and anvil name them.
+    "evm_mine": mine,
+    "hardhat_mine": mine_many,
+    "evm_setAutomine": set_automine,
+    "evm_increaseTime": increase_time,
+    "evm_setNextBlockTimestamp": set_next_timestamp,
+    "evm_snapshot": snapshot,
+    "evm_revert": revert,
+    # Named as geth names them.
+    "txpool_status": pool_status,
+    "txpool_content": pool_content,
+    # Ours.
+    "zuno_reorg": reorg,
+    "zuno_dropTransaction": drop_transaction,
+    "zuno_mempool": mempool,
+    "zuno_setLogLimits": set_log_limits,
+}

@@ -1,0 +1,182 @@
+"""Reads JSON-RPC parameters; what cannot be read is answered with -32602 and never guessed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from .execution import Call
+from .history import Block, LogFilter
+from .node import Node, View
+from .refusals import bad_params, rejected
+
+_HEX: Final = re.compile(r"0x[0-9a-fA-F]*")
+_SAFE_DEPTH: Final = 32
+_FINALIZED_DEPTH: Final = 64
+_MAX_TOPICS: Final = 4
+
+
+class Params:
+    """The positional parameters of one request."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def need(self, position: int) -> Any:
+        if position >= len(self._values) or self._values[position] is None:
+            raise bad_params(f"missing value for required argument {position}")
+        return self._values[position]
+
+    def get(self, position: int, default: Any = None) -> Any:
+        value = self._values[position] if position < len(self._values) else None
+        return default if value is None else value
+
+    def record(self, position: int) -> Mapping[str, Any]:
+        return record(self.need(position))
+
+    def view(self, position: int, node: Node) -> View:
+        """The block a question is asked at, `latest` if none is named; it must exist."""
+        reference = self.get(position, "latest")
+        if reference == "pending":
+            return node.pending()
+        block = find_block(node, reference)
+        if block is None:
+            raise rejected("header not found")
+        return View(node.chain, block)
+
+
+def record(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise bad_params(f"invalid argument: expected an object, got {_show(value)}")
+    return value
+
+
+def quantity(value: Any) -> int:
+    """A number: hex as the protocol wants it, or a plain JSON integer as several tools send it."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if isinstance(value, str) and _HEX.fullmatch(value) and 2 < len(value) <= 66:
+        return int(value, 16)
+    raise bad_params(f"invalid argument: expected a hex quantity, got {_show(value)}")
+
+
+def data(value: Any, size: int | None = None) -> bytes:
+    if not isinstance(value, str) or not _HEX.fullmatch(value) or len(value) % 2:
+        raise bad_params(f"invalid argument: expected hex data, got {_show(value)}")
+    content = bytes.fromhex(value[2:])
+    if size is not None and len(content) != size:
+        raise bad_params(f"invalid argument: expected {size} bytes, got {len(content)}")
+    return content
+
+
+def address(value: Any) -> bytes:
+    return data(value, 20)
+
+
+def find_block(node: Node, reference: Any) -> Block | None:
+    """A tag, a number, or EIP-1898's object; None if there is no such block."""
+    chain = node.chain
+    if isinstance(reference, dict):
+        if "blockHash" in reference:
+            return chain.history.by_hash(data(reference["blockHash"], 32))
+        return find_block(node, reference.get("blockNumber", "latest"))
+    head = chain.head.number
+    match reference:
+        case "latest":
+            return chain.head
+        case "earliest":
+            return chain.history.at(0)
+        case "pending":
+            return node.pending().block
+        case "safe":
+            return chain.history.at(max(0, head - _SAFE_DEPTH))
+        case "finalized":
+            return chain.history.at(max(0, head - _FINALIZED_DEPTH))
+    return chain.history.at(quantity(reference))
+
+
+def call(value: Any) -> Call:
+    """A call object; `data` and `input` are the old and the new name of the same field."""
+    fields = record(value)
+    if fields.get("gasPrice") is not None and fields.get("maxFeePerGas") is not None:
+        raise bad_params("both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified")
+    price = optional_quantity(fields, "gasPrice", optional_quantity(fields, "maxFeePerGas", 0))
+    return Call(
+        sender=address(fields["from"]) if fields.get("from") else bytes(20),
+        to=address(fields["to"]) if fields.get("to") else b"",
+        data=input_data(fields),
+        value=optional_quantity(fields, "value", 0),
+        gas=optional_quantity(fields, "gas", 0),
+        max_fee_per_gas=price,
+        max_priority_fee_per_gas=min(price, optional_quantity(fields, "maxPriorityFeePerGas", price)),
+        access_list=tuple(
+            (address(entry["address"]), tuple(quantity(slot) for slot in entry["storageKeys"]))
+            for entry in fields.get("accessList") or ()
+        ),
+    )
+
+
+def input_data(fields: Mapping[str, Any]) -> bytes:
+    old, new = fields.get("data"), fields.get("input")
+    if old is not None and new is not None and old != new:
+        raise bad_params('both "data" and "input" are set and not equal; use "input"')
+    content = new if new is not None else old
+    return b"" if content is None else data(content)
+
+
+def optional_quantity(fields: Mapping[str, Any], name: str, default: int) -> int:
+    value = fields.get(name)
+    return default if value is None else quantity(value)
+
+
+def log_filter(value: Any, node: Node) -> LogFilter:
+    fields = record(value)
+    first, last = _log_range(fields, node)
+    listed = fields.get("address")
+    addresses = listed if isinstance(listed, list) else [] if listed is None else [listed]
+    topics = fields.get("topics") or []
+    if not isinstance(topics, list) or len(topics) > _MAX_TOPICS:
+        raise bad_params("exceed max topics")
+    return LogFilter(first, last, frozenset(map(address, addresses)), tuple(map(_topic, topics)))
+
+
+def _log_range(fields: Mapping[str, Any], node: Node) -> tuple[int, int]:
+    named = [fields.get("fromBlock"), fields.get("toBlock")]
+    if fields.get("blockHash") is not None:
+        if any(name is not None for name in named):
+            raise bad_params("cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other")
+        block = find_block(node, {"blockHash": fields["blockHash"]})
+        if block is None:
+            raise rejected("unknown block")
+        return block.number, block.number
+    first, last = (_height(node, "latest" if name is None else name) for name in named)
+    if first > last:
+        raise bad_params("invalid block range params")
+    return first, last
+
+
+def _height(node: Node, reference: Any) -> int:
+    """Heights beyond the head are fine here: there is simply nothing in them yet."""
+    if isinstance(reference, str) and not reference.startswith("0x"):
+        block = find_block(node, "latest" if reference == "pending" else reference)
+        return block.number if block else 0
+    return quantity(reference)
+
+
+def _topic(value: Any) -> frozenset[bytes] | None:
+    """None and an empty list match anything; a list matches any of its members."""
+    if value is None or value == []:
+        return None
+    options = value if isinstance(value, list) else [value]
+    if None in options:
+        return None
+    return frozenset(data(option, 32) for option in options)
+
+
+def _show(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."

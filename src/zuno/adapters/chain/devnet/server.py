@@ -1,0 +1,197 @@
+"""The node on a loopback port: plain HTTP/1.1 from the standard library, one thread per connection."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import json
+import signal
+import socketserver
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from zuno.domain.errors import Unavailable
+
+from . import params
+from .faults import Fault, Faults, read_fault
+from .node import Node
+from .params import Params
+from .rpc import Rpc
+
+HOST: Final = "127.0.0.1"
+_MAX_BODY: Final = 5 * 1024 * 1024
+_JSON: Final = "application/json"
+
+
+class Server(ThreadingHTTPServer):
+    """Owns the socket, the fault plan and the request count; the node is behind `rpc`."""
+
+    daemon_threads = True
+    # Idle keep-alive connections would hold up a join for ever.
+    block_on_close = False
+
+    def __init__(self, node: Node, port: int) -> None:
+        self.faults = Faults()
+        self.requests = 0
+        self._count_lock = threading.Lock()
+        self.rpc = Rpc(node, {"zuno_fault": self._fault, "zuno_stats": self._stats})
+        try:
+            super().__init__((HOST, port), _Handler)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise Unavailable(f"port {port} on {HOST} is taken; choose another one") from error
+            raise Unavailable(f"cannot listen on {HOST}:{port}: {error.strerror}") from error
+
+    def server_bind(self) -> None:
+        # HTTPServer would look up the host's full name here, which can ask a name server.
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = HOST, self.server_address[1]
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.server_port}"
+
+    def count(self) -> None:
+        with self._count_lock:
+            self.requests += 1
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is no news."""
+
+    def _fault(self, node: Node, given: Params) -> bool:
+        """Plan a fault; without an argument, cancel those planned."""
+        if given.get(0) is None:
+            self.faults.clear()
+        else:
+            self.faults.plan(read_fault(params.record(given.need(0))))
+        return True
+
+    def _stats(self, node: Node, given: Params) -> dict[str, int]:
+        return {"requests": self.requests}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+    # Without this, Nagle and delayed acknowledgements together add 40 ms to every answer.
+    disable_nagle_algorithm = True
+    # Buffered writes: head and body leave in one segment.
+    wbufsize = -1
+
+    def do_POST(self) -> None:
+        self.server.count()
+        obstacle = self._obstacle()
+        if obstacle is not None:
+            self._refuse(*obstacle)
+            return
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        fault = self.server.faults.next(_named(body))
+        if fault is not None and fault.kind == "delay":
+            time.sleep(fault.ms / 1000)
+            fault = None
+        if fault is None:
+            self._reply(HTTPStatus.OK, self.server.rpc.answer(body))
+            return
+        answer = self.server.rpc.answer(body) if fault.processed else b'{"jsonrpc":"2.0"}'
+        self._misbehave(fault, answer)
+
+    def do_GET(self) -> None:
+        """geth answers an empty 200, which health checks rely on."""
+        self._reply(HTTPStatus.OK, b"")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """One line per request on stderr helps nobody."""
+
+    def _obstacle(self) -> tuple[HTTPStatus, str] | None:
+        """Why the body will not even be read."""
+        if not _is_local(self.headers.get("Host", "")):
+            return HTTPStatus.FORBIDDEN, "invalid host specified"
+        if self.headers.get_content_type() != _JSON:
+            return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"invalid content type, only {_JSON} is supported"
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal():
+            return HTTPStatus.LENGTH_REQUIRED, "content length required"
+        if int(length) > _MAX_BODY:
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "content length too large"
+        return None
+
+    def _refuse(self, status: HTTPStatus, message: str) -> None:
+        # The body was not read, so the connection cannot be used again.
+        self.close_connection = True
+        self._reply(status, message.encode(), "text/plain; charset=utf-8")
+
+    def _reply(self, status: int, body: bytes, kind: str = _JSON) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _misbehave(self, fault: Fault, answer: bytes) -> None:
+        match fault.kind:
+            case "status":
+                self._reply(fault.status, b"the node is out of order", "text/plain")
+            case "garbage":
+                self._reply(HTTPStatus.OK, b'\x00\xff{"jsonrpc": <html>')
+            case _:
+                # Promise the whole answer, deliver half of it, and hang up.
+                self.send_response(HTTPStatus.OK)
+                self.send_header("Content-Type", _JSON)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer[: len(answer) // 2])
+                self.close_connection = True
+
+
+@contextmanager
+def serve(node: Node, port: int = 0) -> Iterator[str]:
+    """Serve a node for as long as the block lasts; yields its URL. Port 0 picks a free one."""
+    server = Server(node, port)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield server.url
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def serve_until_signalled(node: Node, port: int, on_ready: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM; for a command line, so it must run in the main thread."""
+    stop = threading.Event()
+    previous = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with serve(node, port) as url:
+            on_ready(url)
+            stop.wait()
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _named(body: bytes) -> frozenset[str]:
+    """The methods a body asks for; none if it cannot be read."""
+    try:
+        request = json.loads(body)
+    except (ValueError, RecursionError):
+        return frozenset()
+    requests = request if isinstance(request, list) else [request]
+    return frozenset(str(item.get("method")) for item in requests if isinstance(item, dict))
+
+
+def _is_local(host: str) -> bool:
+    """A web page that rebinds its own name to 127.0.0.1 still sends that name: only addresses pass."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or bool(ipaddress.ip_address(name))
+    except ValueError:
+        return False

@@ -1,0 +1,130 @@
+"""eth_simulateV1 and call overrides: a what-if on a state that is thrown away afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from eth_hash.auto import keccak
+from eth_typing import Address
+
+from . import params, shapes
+from .draft import next_header
+from .evm import Chain
+from .execution import FreeState, Outcome, execute
+from .history import Block, Log
+from .node import View
+from .refusals import REVERTED, VM_ERROR, NodeRefusal, bad_params, revert_message
+
+_MAX_BLOCKS: Final = 256
+_BLOCK_TIME: Final = 12
+_KNOWN_OPTIONS: Final = frozenset({"blockStateCalls", "traceTransfers", "validation", "returnFullTransactions"})
+_KNOWN_BLOCK_OVERRIDES: Final = frozenset({"time", "number"})
+_KNOWN_STATE_OVERRIDES: Final = frozenset({"balance", "nonce", "code", "stateDiff"})
+
+
+def override_state(state: FreeState, overrides: Mapping[str, Any]) -> None:
+    """Pretend that accounts are other than they are."""
+    for name, change in overrides.items():
+        account = Address(params.address(name))
+        _only(params.record(change), _KNOWN_STATE_OVERRIDES, "state override")
+        if "balance" in change:
+            state.set_balance(account, params.quantity(change["balance"]))
+        if "nonce" in change:
+            state.set_nonce(account, params.quantity(change["nonce"]))
+        if "code" in change:
+            state.set_code(account, params.data(change["code"]))
+        for slot, value in params.record(change.get("stateDiff", {})).items():
+            state.set_storage(account, params.quantity(slot), params.quantity(value))
+
+
+def simulate(view: View, options: Mapping[str, Any]) -> list[shapes.Json]:
+    """Run the blocks one after another on top of a view, each call seeing what the earlier ones did."""
+    _only(options, _KNOWN_OPTIONS, "option")
+    if options.get("validation"):
+        raise bad_params("validation is not supported: calls are simulated unpaid")
+    steps = options.get("blockStateCalls")
+    if not isinstance(steps, list) or not steps:
+        raise bad_params("empty input")
+    if len(steps) > _MAX_BLOCKS:
+        raise NodeRefusal(-38026, "too many blocks")
+    results = []
+    chain, parent = view.chain.scratch(), view.block
+    for step in map(params.record, steps):
+        parent, calls = _run_block(chain, parent, step, bool(options.get("traceTransfers")))
+        results.append({**shapes.block(parent, full=False), "calls": calls})
+    return results
+
+
+def _run_block(chain: Chain, parent: Block, step: Mapping[str, Any], trace: bool) -> tuple[Block, list[shapes.Json]]:
+    wishes = params.record(step.get("blockOverrides") or {})
+    _only(wishes, _KNOWN_BLOCK_OVERRIDES, "block override")
+    timestamp = params.optional_quantity(wishes, "time", parent.timestamp + _BLOCK_TIME)
+    if timestamp <= parent.timestamp:
+        raise NodeRefusal(-38021, f"block timestamps must be in order: {timestamp} <= {parent.timestamp}")
+    header = next_header(parent.header, timestamp=timestamp, base_fee=0)
+    if params.optional_quantity(wishes, "number", header.block_number) != header.block_number:
+        raise NodeRefusal(-38020, f"block numbers must be consecutive: expected {header.block_number}")
+    state = chain.free_state_under(header, parent.header.state_root)
+    state.trace_transfers = trace
+    override_state(state, params.record(step.get("stateOverrides") or {}))
+    gas_left, log_count = header.gas_limit, 0
+    outcomes: list[tuple[Outcome, int]] = []
+    for value in step.get("calls") or ():
+        call = params.call(value)
+        if call.gas > gas_left:
+            raise NodeRefusal(-38015, f"block gas limit reached: {call.gas} > {gas_left}")
+        outcome = execute(state, replace(call, gas=call.gas or gas_left))
+        outcomes.append((outcome, log_count))
+        gas_left -= outcome.gas_used
+        log_count += len(outcome.logs)
+    state.persist()
+    block = Block(header.copy(state_root=state.state_root, gas_used=header.gas_limit - gas_left), (), 0)
+    return block, [_result(block, index, *entry) for index, entry in enumerate(outcomes)]
+
+
+def _result(block: Block, index: int, outcome: Outcome, first_log: int) -> shapes.Json:
+    # Simulated calls have no signature and so no hash; this one only has to be stable and distinct.
+    tx_hash = shapes.data(keccak(block.hash + index.to_bytes(4, "big")))
+    result: shapes.Json = {
+        "status": shapes.quantity(int(outcome.ok)),
+        "returnData": shapes.data(outcome.output),
+        "gasUsed": shapes.quantity(outcome.gas_used),
+        "logs": [_log(block, tx_hash, log) for log in _logs(block, index, outcome, first_log)],
+    }
+    if outcome.reverted:
+        message = revert_message(outcome.output)
+        result["error"] = {"code": REVERTED, "message": message, "data": shapes.data(outcome.output)}
+    elif not outcome.ok:
+        result["error"] = {"code": VM_ERROR, "message": outcome.error}
+    return result
+
+
+def _logs(block: Block, index: int, outcome: Outcome, first: int) -> list[Log]:
+    return [
+        Log(address, tuple(t.to_bytes(32, "big") for t in topics), data, block.number, index, first + offset)
+        for offset, (address, topics, data) in enumerate(outcome.logs)
+    ]
+
+
+def _log(block: Block, tx_hash: str, log: Log) -> shapes.Json:
+    return {
+        "address": shapes.data(log.address),
+        "topics": [shapes.data(topic) for topic in log.topics],
+        "data": shapes.data(log.data),
+        "blockHash": shapes.data(block.hash),
+        "blockNumber": shapes.quantity(block.number),
+        "blockTimestamp": shapes.quantity(block.timestamp),
+        "transactionHash": tx_hash,
+        "transactionIndex": shapes.quantity(log.tx_index),
+        "logIndex": shapes.quantity(log.index),
+        "removed": False,
+    }
+
+
+def _only(given: Mapping[str, Any], known: frozenset[str], kind: str) -> None:
+    """A what-if that silently ignores half of the question would answer another one."""
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise bad_params(f"unsupported {kind}: {unknown[0]}")
