@@ -35,6 +35,9 @@ class Patience:
             raise ValueError("a request needs at least one attempt")
 
 
+PATIENCE = Patience()
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What the server said; the body is read only when it said OK."""
@@ -57,11 +60,11 @@ class _Again:
 
     reason: str
     asked_wait: float | None = None
-    cause: Exception | None = None
 
 
 class BoundedGet:
-    """GETs on one client. Nothing a server or a transport says is quoted: either could repeat a key to us."""
+    """GETs on one client. Nothing a server sent is quoted, and no transport error is kept as a cause, for those quote
+    what they could not read: a server that repeats our key to us must not get it into a log that way."""
 
     def __init__(
         self,
@@ -91,7 +94,7 @@ class BoundedGet:
                 raise AskedToWait(f"{self._name} {outcome.reason} and asks to wait {asked:.0f} s", asked)
             if last:
                 tries = "once" if attempt == 1 else f"{attempt} times"
-                raise Unavailable(f"{self._name} {outcome.reason}; tried {tries}") from outcome.cause
+                raise Unavailable(f"{self._name} {outcome.reason}; tried {tries}")
             await self._sleep(self._backoff(attempt) if asked is None else asked)
             attempt += 1
 
@@ -113,12 +116,12 @@ class BoundedGet:
                 if response.status_code != OK:
                     return Answer(response.status_code)
                 return Answer(OK, await self._body(response))
-        except (TimeoutError, httpx2.TimeoutException) as error:
-            return _Again(f"did not answer within {self._patience.timeout:g} s", cause=error)
-        except httpx2.ConnectError as error:
-            return _Again("could not be reached", cause=error)
+        except (TimeoutError, httpx2.TimeoutException):
+            return _Again(f"did not answer within {self._patience.timeout:g} s")
+        except httpx2.ConnectError:
+            return _Again("could not be reached")
         except httpx2.TransportError as error:
-            return _Again("broke off", cause=error)
+            return _Again(f"broke off ({type(error).__name__})")
         except httpx2.DecodingError as error:
             raise Malformed(f"{self._name} answered in bytes that do not decompress") from error
 

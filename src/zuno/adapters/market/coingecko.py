@@ -7,7 +7,6 @@ Keys: https://docs.coingecko.com/v3.0.1/reference/authentication (demo) and /ref
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -16,16 +15,19 @@ from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from types import MappingProxyType
-from typing import NoReturn
 from urllib.parse import quote as quoted
 
 import httpx2
 
-from zuno.adapters.market.bounded_get import OK, AskedToWait, BoundedGet, Patience
+from zuno.adapters.market import foreign_json
+from zuno.adapters.market.bounded_get import OK, PATIENCE, AskedToWait, BoundedGet, Patience
 from zuno.adapters.market.hourly import HISTORY_LIMIT, SPOT_LIMIT, history_fact, window
 from zuno.domain.errors import Malformed, Unavailable, Usage
 from zuno.domain.market import HOUR, Fact, Pair, PriceSeries
 from zuno.domain.units import Seconds
+
+PUBLIC_URL = "https://api.coingecko.com/api/v3"
+PRO_HOST = "pro-api.coingecko.com"
 
 COINS: Mapping[str, str] = MappingProxyType(
     {"ETH": "ethereum", "WETH": "weth", "USDC": "usd-coin", "USDT": "tether", "DAI": "dai"}
@@ -46,17 +48,15 @@ NOT_FOUND = 404
 
 
 class Plan(StrEnum):
-    """Which of the service's hosts a key opens, and under which header it is sent."""
+    """What kind of key we hold: each is sent under its own header."""
 
     DEMO = "demo"
     PRO = "pro"
 
-    @property
-    def url(self) -> str:
-        return {
-            Plan.DEMO: "https://api.coingecko.com/api/v3",
-            Plan.PRO: "https://pro-api.coingecko.com/api/v3",
-        }[self]
+    @classmethod
+    def of(cls, host: str) -> Plan:
+        """The service keeps its paying users on a host of their own."""
+        return cls.PRO if host == PRO_HOST else cls.DEMO
 
     @property
     def header(self) -> str:
@@ -79,27 +79,30 @@ class _Chart:
 
 
 class CoinGecko:
-    """Both legs in US dollars, their ratio per hour. Charts are kept for `keep` by the caller's clock, in memory."""
+    """Both legs in US dollars, their ratio per hour. Charts are kept for `keep` by the caller's clock, in memory.
+
+    Without `plan` the address tells which header carries the key.
+    """
 
     def __init__(
         self,
-        base_url: str | None = None,
+        base_url: str = PUBLIC_URL,
         api_key: str | None = None,
-        plan: Plan = Plan.DEMO,
+        plan: Plan | None = None,
         *,
         coins: Mapping[str, str] = COINS,
         limit: Seconds = HISTORY_LIMIT,
         spot_limit: Seconds = SPOT_LIMIT,
         keep: Seconds = KEEP,
-        patience: Patience = Patience(),  # noqa: B008 — frozen
+        patience: Patience = PATIENCE,
         transport: httpx2.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        url = _service_url(base_url or plan.url, keyed=bool(api_key))
+        url = _service_url(base_url, keyed=bool(api_key))
         headers = {"accept": "application/json", "user-agent": "zuno"}
         if api_key:
-            headers[plan.header] = _header_safe(api_key)
+            headers[(plan or Plan.of(url.host)).header] = _header_safe(api_key)
         self._client = httpx2.AsyncClient(
             base_url=url, headers=headers, timeout=patience.timeout, transport=transport, follow_redirects=False
         )
@@ -179,9 +182,8 @@ def parse_chart(body: bytes, coin: str) -> tuple[Observation, ...]:
     does not have. Anything else that is not [milliseconds, price above zero] is `Malformed`.
     """
     try:
-        # Decimal keeps the digits as sent; int() refuses absurd lengths itself, and deep nesting ends the recursion.
-        chart = json.loads(body, parse_float=Decimal, parse_constant=_no_number)
-    except (ValueError, ArithmeticError, RecursionError) as error:
+        chart = foreign_json.parse(body)
+    except ValueError as error:
         raise Malformed(f"CoinGecko's chart of {coin} is not JSON") from error
     rows = chart.get("prices") if isinstance(chart, dict) else None
     if not isinstance(rows, list):
@@ -231,10 +233,6 @@ def _is_price(value: int | Decimal) -> bool:
         return False
     exact = Decimal(value)
     return abs(exact.adjusted()) <= LARGEST_EXPONENT and len(exact.as_tuple().digits) <= MOST_DIGITS
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def _service_url(text: str, *, keyed: bool) -> httpx2.URL:
