@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ SWAP_STRUCT: Final = "v2.1"
 _INIT_CODE: Final = {
     "PoolManager": "v4-core/out/PoolManager.sol/PoolManager.json",
     "PoolSwapTest": "v4-core/out/PoolSwapTest.sol/PoolSwapTest.json",
+    "PoolModifyLiquidityTest": "v4-core/out/PoolModifyLiquidityTest.sol/PoolModifyLiquidityTest.json",
     # v4-core compiles two MockERC20s; the one below mocks/ is solmate's, with a constructor and an open mint.
     "MockERC20": "v4-core/out/mocks/MockERC20.sol/MockERC20.json",
     "PositionManager": "v4-periphery/foundry-out/PositionManager.sol/PositionManager.json",
@@ -80,7 +82,9 @@ class Artifacts:
 
 
 def locate(node_modules: Path) -> Artifacts:
-    """The artifacts below `node_modules`, or the reason why they cannot be used."""
+    """The artifacts below `node_modules`, or the reason why there can be no devnet on this machine."""
+    if importlib.util.find_spec("eth") is None:
+        raise Unavailable("py-evm is not installed; run `make devnet`")
     scope = node_modules / "@uniswap"
     for package, wanted in VERSIONS.items():
         try:

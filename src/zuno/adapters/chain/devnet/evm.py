@@ -26,6 +26,7 @@ ETHER: Final = 10**18
 # geth stops its search when the answer is known this well; a looser estimate is still sufficient gas.
 _ESTIMATE_TOLERANCE: Final = 0.015
 _CALL_STIPEND: Final = 2_300
+_TRANSFER_GAS: Final = 21_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +202,15 @@ class Chain:
         def attempt(gas: int) -> Outcome:
             return execute(self.free_state(at), replace(call, gas=gas))
 
+        if call.to and call.least_gas == _TRANSFER_GAS <= cap and attempt(_TRANSFER_GAS).ok:
+            return _TRANSFER_GAS
         outcome = attempt(cap)
         if not outcome.ok:
             if outcome.error == "out of gas":
                 raise rejected(f"gas required exceeds allowance ({cap})")
             returned(outcome)
         low, high = max(outcome.gas_used, call.least_gas) - 1, cap
-        guess = (outcome.gas_used * 5 // 4 + _CALL_STIPEND) * 64 // 63
+        guess = (outcome.gas_spent + _CALL_STIPEND) * 64 // 63
         while low + 1 < high and (high - low) / high > _ESTIMATE_TOLERANCE:
             middle = guess if low < guess < high else min((low + high) // 2, 2 * low)
             guess = 0

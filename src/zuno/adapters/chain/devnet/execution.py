@@ -79,6 +79,7 @@ class Outcome:
     """What executing one transaction or call did."""
 
     gas_used: int
+    gas_spent: int  # before refunds: what had to be there while it ran
     output: bytes
     error: str | None = None
     logs: tuple[RawLog, ...] = field(default=())
@@ -162,6 +163,7 @@ def execute(state: State, tx: Transaction | Call) -> Outcome:
     computation = state.apply_transaction(message)
     return Outcome(
         gas_used=_gas_used(tx.gas, computation),
+        gas_spent=tx.gas - computation.get_gas_remaining(),
         output=computation.output,
         error=_error_name(computation),
         logs=computation.get_log_entries(),

@@ -136,6 +136,13 @@ class Node:
         """One block with all that is ready and fits, empty if nothing is."""
         return self._seal(self._fill(self.chain, timestamp))
 
+    def mine_only(self, txs: Collection[Transaction]) -> Block:
+        """One block with exactly these transactions; the mempool waits."""
+        draft = self.chain.draft(self._next_timestamp or self.now())
+        for tx in txs:
+            draft.add(tx)
+        return self._seal(draft)
+
     def pending(self) -> View:
         """The block that would be mined now: readable like any other, but on no chain."""
         scratch = self.chain.scratch()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import threading
 from collections.abc import Mapping
 from typing import Any, Final
@@ -27,6 +28,8 @@ from .refusals import (
 
 _log = logging.getLogger(__name__)
 _MAX_BATCH: Final = 1_000
+_MAX_DEPTH: Final = 64
+_BRACKETS: Final = re.compile(rb"[\[\]{}]")
 
 Reply = dict[str, Any]
 
@@ -43,8 +46,8 @@ class Rpc:
     def answer(self, body: bytes) -> bytes:
         """The reply to one HTTP body; empty if it holds nothing but notifications."""
         try:
-            request = json.loads(body)
-        except (ValueError, RecursionError):
+            request = parse(body)
+        except ValueError:
             return _encode(_failure(None, NodeRefusal(PARSE_ERROR, "parse error")))
         if not isinstance(request, list):
             reply = self._one(request)
@@ -81,6 +84,20 @@ class Rpc:
             raise bad_params("non-array args")
         with self._lock:
             return method(self._node, Params(values or []))
+
+
+def parse(body: bytes) -> Any:
+    """The JSON in a body. ValueError if there is none, or if it nests deeper than any request does.
+
+    The EVM raises Python's recursion limit so far that a hostile body would overflow the parser's C stack.
+    """
+    depth = 0
+    # Brackets inside strings count too: parameters are hex, so no honest request has them.
+    for bracket in _BRACKETS.findall(body):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > _MAX_DEPTH:
+            raise ValueError("nested too deeply")
+    return json.loads(body)
 
 
 def _failure(request_id: Any, refusal: NodeRefusal) -> Reply:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import ipaddress
-import json
 import signal
 import socketserver
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,9 +19,10 @@ from zuno.domain.errors import Unavailable
 
 from . import params
 from .faults import Fault, Faults, read_fault
+from .methods import Method
 from .node import Node
 from .params import Params
-from .rpc import Rpc
+from .rpc import Rpc, parse
 
 HOST: Final = "127.0.0.1"
 _MAX_BODY: Final = 5 * 1024 * 1024
@@ -36,11 +36,11 @@ class Server(ThreadingHTTPServer):
     # Idle keep-alive connections would hold up a join for ever.
     block_on_close = False
 
-    def __init__(self, node: Node, port: int) -> None:
+    def __init__(self, node: Node, port: int, extra: Mapping[str, Method] | None = None) -> None:
         self.faults = Faults()
         self.requests = 0
         self._count_lock = threading.Lock()
-        self.rpc = Rpc(node, {"zuno_fault": self._fault, "zuno_stats": self._stats})
+        self.rpc = Rpc(node, {"zuno_fault": self._fault, "zuno_stats": self._stats, **(extra or {})})
         try:
             super().__init__((HOST, port), _Handler)
         except OSError as error:
@@ -152,9 +152,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serve(node: Node, port: int = 0) -> Iterator[str]:
-    """Serve a node for as long as the block lasts; yields its URL. Port 0 picks a free one."""
-    server = Server(node, port)
+def serve(node: Node, port: int = 0, extra: Mapping[str, Method] | None = None) -> Iterator[str]:
+    """Serve a node (and `extra` methods) for as long as the block lasts; yields its URL. Port 0 picks a free one."""
+    server = Server(node, port, extra)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
@@ -165,12 +165,14 @@ def serve(node: Node, port: int = 0) -> Iterator[str]:
         thread.join()
 
 
-def serve_until_signalled(node: Node, port: int, on_ready: Callable[[str], None]) -> None:
+def serve_until_signalled(
+    node: Node, port: int, on_ready: Callable[[str], None], extra: Mapping[str, Method] | None = None
+) -> None:
     """Serve until SIGINT or SIGTERM; for a command line, so it must run in the main thread."""
     stop = threading.Event()
     previous = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with serve(node, port) as url:
+        with serve(node, port, extra) as url:
             on_ready(url)
             stop.wait()
     finally:
@@ -181,8 +183,8 @@ def serve_until_signalled(node: Node, port: int, on_ready: Callable[[str], None]
 def _named(body: bytes) -> frozenset[str]:
     """The methods a body asks for; none if it cannot be read."""
     try:
-        request = json.loads(body)
-    except (ValueError, RecursionError):
+        request = parse(body)
+    except ValueError:
         return frozenset()
     requests = request if isinstance(request, list) else [request]
     return frozenset(str(item.get("method")) for item in requests if isinstance(item, dict))

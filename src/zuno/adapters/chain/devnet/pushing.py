@@ -1,0 +1,106 @@
+"""Moves the devnet's ETH price by real swaps to a limit, all pools in one block, and the reference with them."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from zuno.adapters.chain.world import (
+    DEPLOYMENT,
+    SWAP_ROUTER,
+    PoolSpec,
+    moved_reference,
+    pool_specs,
+)
+from zuno.core import calldata
+from zuno.core.amm.identity import pool_slots, unpack_slot0
+from zuno.domain.errors import Broken, Refused
+from zuno.domain.tokens import NATIVE
+
+from .evm import ETHER
+from .keys import dev_address, dev_key
+from .methods import Method
+from .node import Node
+from .params import Params
+from .refusals import bad_params, rejected
+from .story import OTHERS_ROLE
+from .transactions import Transaction
+
+_SWAP = f"swap({calldata.KEY},(bool,int256,uint160),(bool,bool),bytes)"
+_AMPLE = 1 << 120
+_AMPLE_NATIVE = 1_000_000 * ETHER
+_GAS = 5_000_000
+
+
+class Pusher:
+    """The devnet's trader of last resort, and the keeper of its reference price (micro-USDC for one ETH)."""
+
+    def __init__(self, reference: int) -> None:
+        self._reference = reference
+
+    def methods(self) -> dict[str, Method]:
+        return {"zuno_move": self._move, "zuno_reference": self._tell}
+
+    def _tell(self, node: Node, given: Params) -> str:
+        return str(self._reference)
+
+    def _move(self, node: Node, given: Params) -> dict[str, Any]:
+        """zuno_move(percent as text): every pool to the new reference, or nothing."""
+        try:
+            before, after = self._reference, moved_reference(self._reference, Decimal(str(given.need(0))))
+        except InvalidOperation:
+            raise bad_params("invalid argument 0: expected a percentage as text") from None
+        except Refused as refusal:
+            raise rejected(str(refusal)) from refusal
+        specs = pool_specs()
+        prices = [self._price(node, spec) for spec in specs]
+        txs = self._swaps(node, specs, after)
+        block = node.mine_only(txs)
+        failed = [receipt.error for receipt in block.receipts if not receipt.ok]
+        if failed:
+            raise Broken(f"a push by swaps failed: {failed[0]}")
+        self._reference = after
+        return {
+            "block": {"number": block.number, "hash": "0x" + block.hash.hex(), "timestamp": block.timestamp},
+            "referenceBefore": str(before),
+            "referenceAfter": str(after),
+            "pools": [
+                {
+                    "id": spec.id,
+                    "label": spec.label,
+                    "before": str(spec.micro_usdc(price)),
+                    "after": str(spec.micro_usdc(self._price(node, spec))),
+                }
+                for spec, price in zip(specs, prices, strict=True)
+            ],
+        }
+
+    def _price(self, node: Node, spec: PoolSpec) -> int:
+        word = node.chain.storage(_bytes(DEPLOYMENT.pool_manager), pool_slots(spec.id).slot0)
+        return unpack_slot0(word).sqrt_price_x96
+
+    def _swaps(self, node: Node, specs: tuple[PoolSpec, ...], reference: int) -> list[Transaction]:
+        nonce, txs = node.chain.nonce(dev_address(OTHERS_ROLE)), list[Transaction]()
+        for spec in specs:
+            here, target = self._price(node, spec), spec.sqrt_price(reference)
+            if here == target:
+                continue
+            down = target < here
+            data = calldata.call(_SWAP, calldata.key_tuple(spec.key), (down, -_AMPLE, target), (False, False), b"")
+            # What a native swap does not need comes back from the router.
+            value = _AMPLE_NATIVE if down and spec.key.currency0 == NATIVE else 0
+            txs.append(
+                node.chain.sign(
+                    dev_key(OTHERS_ROLE),
+                    to=_bytes(SWAP_ROUTER),
+                    data=data,
+                    value=value,
+                    gas=_GAS,
+                    nonce=nonce + len(txs),
+                )
+            )
+        return txs
+
+
+def _bytes(address: str) -> bytes:
+    return bytes.fromhex(address.removeprefix("0x"))

@@ -1,0 +1,280 @@
+"""Plays the shared story on the real contracts, hour by hour, and keeps the finished chain for later starts."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import defaultdict
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+from eth_abi.abi import encode
+from eth_keys.datatypes import PrivateKey
+
+from zuno.adapters.chain.sim.engine import SimWorld
+from zuno.adapters.chain.world import (
+    DEPLOYMENT,
+    GENESIS_TIME,
+    HOURS,
+    LIQUIDITY_ROUTER,
+    SETUP_BLOCKS,
+    START_PRICE,
+    SWAP_ROUTER,
+    USDC,
+    WALLET,
+    WETH,
+    MintStep,
+    Script,
+    SwapStep,
+    write_script,
+)
+from zuno.core import calldata
+from zuno.core.amm.identity import pool_slots
+from zuno.core.amm.pool import Pool
+from zuno.core.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
+from zuno.domain.errors import Broken, Malformed, Unavailable
+from zuno.domain.tokens import NATIVE
+
+from . import cachefile
+from .artifacts import VERSIONS, Artifacts
+from .deploy import DEPLOYER, deploy, v4_genesis
+from .evm import ETHER, Chain
+from .history import Receipt
+from .keys import dev_address, dev_key
+from .transactions import Transaction
+
+WALLET_ROLE, OTHERS_ROLE = "wallet", "trader"
+FOREVER = (1 << 48) - 1
+MAX_UINT256, MAX_UINT160 = (1 << 256) - 1, (1 << 160) - 1
+_TX_GAS = 9_000_000
+BILLION_USDC = 10**9 * 10**6
+
+Progress = Callable[[int, int], None]
+"""Hours played, hours in all."""
+
+_log = logging.getLogger(__name__)
+
+
+def open_world(artifacts: Artifacts, cache: Path, seed: int, progress: Progress) -> Chain:
+    """The finished chain of a seed: from the cache where it is sound, else built and kept."""
+    path = cache / f"world-{_fingerprint(seed)}.chain"
+    try:
+        return cachefile.load(path).chain
+    except Unavailable:
+        pass
+    except Malformed as damage:
+        _log.warning("%s; building the world again", damage)
+    chain = build_world(artifacts, seed, progress)
+    cachefile.save(path, chain, {"seed": seed})
+    return chain
+
+
+def _fingerprint(seed: int) -> str:
+    """Another story, other contracts or another EVM make another world."""
+    script = write_script(seed)
+    parts = (repr(script), repr(sorted(VERSIONS.items())), version("py-evm"))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def build_world(artifacts: Artifacts, seed: int, progress: Progress) -> Chain:
+    """Deploy, fund, and let everyone trade; the result must agree with our own pools to the last wei."""
+    script = write_script(seed)
+    balances = {dev_address(role): 10_000_000 * ETHER for role in (WALLET_ROLE, OTHERS_ROLE)}
+    chain = Chain.create(v4_genesis(artifacts, balances=balances, timestamp=GENESIS_TIME))
+    _check_addresses(deploy(chain, artifacts).checksummed())
+    teller = _Teller(chain, artifacts)
+    teller.fund()
+    teller.open_pools(script)
+    for number, hour in enumerate(script.hours, 1):
+        teller.play(hour.timestamp, hour.steps)
+        progress(number, HOURS)
+    check_against_sim(chain, SimWorld.play(seed))
+    return chain
+
+
+def check_against_sim(chain: Chain, sim: SimWorld) -> None:
+    """`Broken` unless every pool's price, tick, liquidity and fee growth are what our own pools say."""
+    manager = _bytes(DEPLOYMENT.pool_manager)
+    for spec, pool in zip(sim.specs, sim.pools, strict=True):
+        slots = pool_slots(spec.id)
+        slot0 = pool.slot0
+        packed = slot0.sqrt_price_x96 | (slot0.tick & 0xFFFFFF) << 160 | slot0.protocol_fee << 184 | slot0.lp_fee << 208
+        expected = (packed, pool.fee_growth_global0_x128, pool.fee_growth_global1_x128, pool.liquidity)
+        found = tuple(
+            chain.storage(manager, slot)
+            for slot in (slots.slot0, slots.fee_growth_global0_x128, slots.fee_growth_global1_x128, slots.liquidity)
+        )
+        if found != expected:
+            raise Broken(f"{spec.label}: the contracts hold {found} where our pool holds {expected}")
+
+
+def _check_addresses(deployed: dict[str, str]) -> None:
+    expected = {
+        "pool_manager": DEPLOYMENT.pool_manager,
+        "position_manager": DEPLOYMENT.position_manager,
+        "state_view": DEPLOYMENT.state_view,
+        "quoter": DEPLOYMENT.quoter,
+        "universal_router": DEPLOYMENT.universal_router,
+        "weth": WETH.address,
+        "usdc": USDC.address,
+        "pool_swap_test": SWAP_ROUTER,
+    }
+    for name, address in expected.items():
+        if deployed[name].lower() != address:
+            raise Broken(f"the devnet put {name} at {deployed[name]}, the story expects {address}")
+
+
+class _Teller:
+    """Turns steps of the story into signed transactions and blocks."""
+
+    def __init__(self, chain: Chain, artifacts: Artifacts) -> None:
+        self._chain = chain
+        self._artifacts = artifacts
+        self._specs = write_script(0).pools
+        # Our own pools run alongside: they know what a swap pays before the chain is asked.
+        self._pools = [
+            Pool.initialize(spec.key.fee, spec.key.tick_spacing, spec.sqrt_price(START_PRICE)) for spec in self._specs
+        ]
+        self._minted = 0
+        self._nonces: dict[bytes, int] = {}
+
+    def fund(self) -> None:
+        """Money and permissions for the wallet and for everyone else, and the router that holds opening liquidity."""
+        txs = [
+            self._tx(
+                dev_key(DEPLOYER),
+                None,
+                self._artifacts.init_code("PoolModifyLiquidityTest") + encode(("address",), (DEPLOYMENT.pool_manager,)),
+            )
+        ]
+        for role, eth, usdc in ((WALLET_ROLE, 100, 500_000 * 10**6), (OTHERS_ROLE, 5_000_000, 100 * BILLION_USDC)):
+            key = dev_key(role)
+            txs.append(
+                self._tx(
+                    key, USDC.address, calldata.call("mint(address,uint256)", "0x" + dev_address(role).hex(), usdc)
+                )
+            )
+            txs.append(self._tx(key, WETH.address, calldata.call("deposit()"), value=eth * ETHER))
+        txs += self._permissions(dev_key(OTHERS_ROLE), (DEPLOYMENT.position_manager, DEPLOYMENT.universal_router))
+        txs += [
+            self._tx(
+                dev_key(OTHERS_ROLE), token.address, calldata.call("approve(address,uint256)", router, MAX_UINT256)
+            )
+            for token in (WETH, USDC)
+            for router in (LIQUIDITY_ROUTER, SWAP_ROUTER)
+        ]
+        txs += self._permissions(dev_key(WALLET_ROLE), (DEPLOYMENT.position_manager,))
+        self._mine(txs, GENESIS_TIME + SETUP_BLOCKS - 1)
+
+    def open_pools(self, script: Script) -> None:
+        txs = [
+            self._tx(
+                dev_key(DEPLOYER),
+                DEPLOYMENT.pool_manager,
+                calldata.call(
+                    f"initialize({calldata.KEY},uint160)", calldata.key_tuple(spec.key), spec.sqrt_price(START_PRICE)
+                ),
+            )
+            for spec in self._specs
+        ]
+        for salt, mint in enumerate(script.opening):
+            spec = self._specs[mint.pool]
+            change = self._pools[mint.pool].modify_liquidity(
+                LIQUIDITY_ROUTER, mint.lower, mint.upper, mint.liquidity, salt
+            )
+            data = calldata.call(
+                f"modifyLiquidity({calldata.KEY},(int24,int24,int256,bytes32),bytes)",
+                calldata.key_tuple(spec.key),
+                (mint.lower, mint.upper, mint.liquidity, salt.to_bytes(32, "big")),
+                b"",
+            )
+            value = -change.amount0 if spec.key.currency0 == NATIVE else 0
+            txs.append(self._tx(dev_key(OTHERS_ROLE), LIQUIDITY_ROUTER, data, value=value))
+        self._mine(txs, GENESIS_TIME + SETUP_BLOCKS)
+
+    def play(self, timestamp: int, steps: tuple[SwapStep | MintStep, ...]) -> None:
+        """One hour, one block: all swaps in one router call, then the mints."""
+        swaps = [step for step in steps if isinstance(step, SwapStep)]
+        txs = [self._swaps(swaps)] if swaps else []
+        txs += [self._mint(step) for step in steps if isinstance(step, MintStep)]
+        self._mine(txs, timestamp)
+
+    def _swaps(self, swaps: list[SwapStep]) -> Transaction:
+        owed: defaultdict[str, int] = defaultdict(int)
+        steps = []
+        for swap in swaps:
+            key = self._specs[swap.pool].key
+            result = self._pools[swap.pool].swap(swap.zero_for_one, -swap.amount_in, _furthest(swap.zero_for_one))
+            owed[key.currency0] += result.amount0
+            owed[key.currency1] += result.amount1
+            steps.append(calldata.swap_exact_in_single(key, swap.zero_for_one, swap.amount_in, 0))
+        for currency, delta in owed.items():
+            if delta < 0:
+                steps.append(calldata.settle(currency, calldata.OPEN_DELTA, payer_is_user=True))
+            elif delta > 0:
+                steps.append(calldata.take(currency, calldata.SENDER, calldata.OPEN_DELTA))
+        value = max(0, -owed[NATIVE])
+        return self._tx(
+            dev_key(OTHERS_ROLE),
+            DEPLOYMENT.universal_router,
+            calldata.execute([calldata.v4_swap(steps)], FOREVER),
+            value=value,
+        )
+
+    def _mint(self, step: MintStep) -> Transaction:
+        self._minted += 1
+        spec, key = self._specs[step.pool], dev_key(WALLET_ROLE if step.owner == WALLET else OTHERS_ROLE)
+        change = self._pools[step.pool].modify_liquidity(
+            DEPLOYMENT.position_manager, step.lower, step.upper, step.liquidity, self._minted
+        )
+        native = spec.key.currency0 == NATIVE
+        assert step.owner is not None
+        steps = [
+            calldata.mint_position(
+                *(spec.key, step.lower, step.upper, step.liquidity, -change.amount0, -change.amount1, step.owner)
+            ),
+            calldata.settle_pair(spec.key.currency0, spec.key.currency1),
+            *([calldata.sweep(NATIVE, step.owner)] if native else []),
+        ]
+        value = -change.amount0 if native else 0
+        return self._tx(key, DEPLOYMENT.position_manager, calldata.modify_liquidities(steps, FOREVER), value=value)
+
+    def _permissions(self, key: PrivateKey, spenders: tuple[str, ...]) -> list[Transaction]:
+        txs = []
+        for token in (WETH, USDC):
+            txs.append(
+                self._tx(key, token.address, calldata.call("approve(address,uint256)", DEPLOYMENT.permit2, MAX_UINT256))
+            )
+            for spender in spenders:
+                data = calldata.call(
+                    "approve(address,address,uint160,uint48)", token.address, spender, MAX_UINT160, FOREVER
+                )
+                txs.append(self._tx(key, DEPLOYMENT.permit2, data))
+        return txs
+
+    def _tx(self, key: PrivateKey, to: str | None, data: bytes, value: int = 0) -> Transaction:
+        sender = key.public_key.to_canonical_address()
+        nonce = self._nonces.get(sender, self._chain.nonce(sender))
+        self._nonces[sender] = nonce + 1
+        return self._chain.sign(
+            key, to=None if to is None else _bytes(to), data=data, value=value, gas=_TX_GAS, nonce=nonce
+        )
+
+    def _mine(self, txs: list[Transaction], timestamp: int) -> None:
+        for receipt in self._chain.apply_block(txs, timestamp).receipts:
+            _succeeded(receipt)
+
+
+def _succeeded(receipt: Receipt) -> None:
+    if not receipt.ok:
+        target = (receipt.tx.to or b"").hex()
+        raise Broken(f"a step of the story failed at 0x{target}: {receipt.error} 0x{receipt.revert_data.hex()}")
+
+
+def _bytes(address: str) -> bytes:
+    return bytes.fromhex(address.removeprefix("0x"))
+
+
+def _furthest(zero_for_one: bool) -> int:
+    return MIN_SQRT_PRICE + 1 if zero_for_one else MAX_SQRT_PRICE - 1

@@ -1,0 +1,38 @@
+"""The running devnet behind the `World` socket."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+from zuno.adapters.chain.devnet.running import DevnetProcess, ask
+from zuno.domain.pool import Block
+from zuno.domain.units import HexId, Seconds
+from zuno.ports.world import PoolMove, WorldMoved
+
+
+class DevnetWorld:
+    """Asks the node to push its own price."""
+
+    def __init__(self, process: DevnetProcess) -> None:
+        self._process = process
+
+    async def move(self, percent: Decimal) -> WorldMoved:
+        moved = await ask(self._process.url(), "zuno_move", str(percent))
+        block = moved["block"]
+        return WorldMoved(
+            Block(block["number"], HexId(block["hash"]), Seconds(block["timestamp"])),
+            _usdc(moved["referenceBefore"]),
+            _usdc(moved["referenceAfter"]),
+            tuple(
+                PoolMove(HexId(pool["id"]), pool["label"], _usdc(pool["before"]), _usdc(pool["after"]))
+                for pool in moved["pools"]
+            ),
+        )
+
+    async def reference(self) -> Fraction:
+        return _usdc(await ask(self._process.url(), "zuno_reference"))
+
+
+def _usdc(micro: str) -> Fraction:
+    return Fraction(int(micro), 10**6)
