@@ -69,3 +69,20 @@ def base_units(text: str, decimals: int) -> int:
     if scaled != whole:
         raise ValueError(f"{text!r} has more than {decimals} decimals")
     return whole
+
+
+STABLES = frozenset({"USDC", "USDT", "DAI"})
+
+
+def quoted(token0: Token, token1: Token) -> tuple[Token, Token]:
+    """(base, quote) the way people say the pair: a stable currency prices the other one; otherwise token1 does.
+
+    Only tokens we named ourselves count as stable: anyone can deploy something called USDC.
+    """
+
+    def stable(token: Token) -> bool:
+        return token.verified and token.symbol in STABLES
+
+    if stable(token0) and not stable(token1):
+        return token1, token0
+    return token0, token1

@@ -1,0 +1,1 @@
+"""DOORS: parse, call app, render."""

@@ -51,6 +51,8 @@ DEPLOYMENT = Deployment(
 )
 WALLET: Address = Address("0x39dde55bf9d7add0a554ed9e2fc6a23c72f2519c")
 OTHERS: Address = Address("0xcfd93745892fc6b8ab5693c7cf455bd80aea5324")
+SWAP_ROUTER: Address = Address("0xb72289c3e5c404b758c67ac9dfe979f4b71c4e00")
+"""Swaps to a price limit, which the UniversalRouter cannot."""
 LIQUIDITY_ROUTER: Address = Address("0x705b2b7618ba4e9b33bfa1200666823325fefac8")
 """Holds the opening liquidity, which belongs to nobody in particular and is no NFT."""
 WETH = Token(Address("0x086bf2b7f4c271f00b406b4cf5341a843933fd0e"), "WETH", 18, verified=True)

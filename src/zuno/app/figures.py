@@ -1,0 +1,39 @@
+"""Exact numbers turned into the decimal strings that people and scripts read."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+
+from zuno.domain.pool import price_of
+from zuno.domain.tokens import Token, quoted
+
+_CONTEXT = Context(prec=60, rounding=ROUND_HALF_EVEN)
+
+
+def decimal_text(value: Fraction, digits: int) -> str:
+    """A fraction with `digits` significant digits, in plain notation, without trailing zeros."""
+    number = Context(prec=digits, rounding=ROUND_HALF_EVEN).create_decimal(
+        _CONTEXT.divide(Decimal(value.numerator), Decimal(value.denominator))
+    )
+    return _plain(number)
+
+
+def money_text(value: Fraction, decimals: int, places: int = 6) -> str:
+    """Base units as a whole-token amount rounded to at most `places` places (never more than the token has)."""
+    whole = _CONTEXT.divide(Decimal(value.numerator), Decimal(value.denominator * 10**decimals))
+    return _plain(whole.quantize(Decimal(1).scaleb(-min(places, decimals)), context=_CONTEXT))
+
+
+def _plain(number: Decimal) -> str:
+    text = format(number, "f")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text in {"-0", ""} else text
+
+
+def whole_price(sqrt_price_x96: int, token0: Token, token1: Token) -> Fraction:
+    """Whole quote tokens for one whole base token, the way people quote the pair."""
+    price = price_of(sqrt_price_x96) * Fraction(10**token0.decimals, 10**token1.decimals)
+    base, _ = quoted(token0, token1)
+    return price if base is token0 else 1 / price

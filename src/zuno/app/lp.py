@@ -1,0 +1,176 @@
+"""The LP desk's reading side: pools, positions, one position in full, and where its money went."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
+
+from zuno.app import asked, shaping
+from zuno.app.views import (
+    FactView,
+    InspectView,
+    MarketView,
+    MissingView,
+    PnlView,
+    PoolsView,
+    PoolView,
+    PositionsView,
+)
+from zuno.core.attribution import attribute
+from zuno.core.volatility import realized_vol_bps
+from zuno.domain.errors import Broken, Malformed, Unavailable, Unknown, Usage
+from zuno.domain.market import Fact, GasQuote, Pair
+from zuno.domain.pool import LpPosition
+from zuno.domain.tokens import Token, quoted
+from zuno.domain.units import HexId, Seconds
+from zuno.ports.chain import Chain, Owned
+from zuno.ports.market import GasFeed, NativeFeed, PriceFeed
+
+VOLATILITY_HOURS = 720
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Feeds:
+    """The market sockets of one pool."""
+
+    prices: PriceFeed
+    gas: GasFeed
+    native: NativeFeed
+
+
+class LpDesk:
+    """Questions about one chain. Every answer belongs to one block."""
+
+    def __init__(self, chain: Chain, feeds_of: Callable[[HexId], Feeds]) -> None:
+        self._chain = chain
+        self._feeds_of = feeds_of
+
+    async def pools(self) -> PoolsView:
+        found = await self._chain.pools()
+        name = self._chain.info.name
+        return PoolsView(
+            chain=name,
+            block=found.block.number,
+            timestamp=found.block.timestamp,
+            pools=tuple(shaping.pool_view(pool, name) for pool in found.pools),
+            notes=found.notes,
+        )
+
+    async def pool(self, pool_id: str) -> PoolView:
+        return shaping.pool_view(await self._chain.pool(asked.pool_id(pool_id)), self._chain.info.name)
+
+    async def positions(self, ids: Sequence[str] = (), wallet: str | None = None) -> PositionsView:
+        """The positions named, or all that the wallet holds."""
+        owned: Owned | None = None
+        wanted = [asked.position_id(text) for text in ids]
+        if not wanted:
+            owner = asked.wallet_address(wallet) if wallet else await self._chain.wallet()
+            if owner is None:
+                raise Usage("Whose positions? Give --wallet ADDRESS or --id ID, or set ZUNO_AGENT_WALLET_ADDRESS.")
+            owned = await self._chain.owned(owner)
+            wanted = list(owned.ids)
+        snapshot = await self._chain.positions(wanted)
+        if ids and not snapshot.positions and snapshot.missing:
+            first = snapshot.missing[0]
+            raise Unknown(f"No position {first.id} on {self._chain.info.name}: {first.reason}.")
+        return PositionsView(
+            chain=self._chain.info.name,
+            block=snapshot.block.number,
+            timestamp=snapshot.block.timestamp,
+            wallet=owned.owner if owned else None,
+            complete=(owned is None or owned.complete) and not snapshot.missing,
+            note=owned.note if owned else "",
+            positions=tuple(shaping.position_view(position) for position in snapshot.positions),
+            missing=tuple(MissingView(id=str(one.id), reason=one.reason) for one in snapshot.missing),
+        )
+
+    async def inspect(self, text: str) -> InspectView:
+        position = await self._position(asked.position_id(text))
+        return InspectView(
+            **dict(shaping.position_view(position)),
+            pool_state=shaping.pool_view(position.pool, self._chain.info.name),
+            market=await self._market(position),
+        )
+
+    async def pnl(self, text: str, since: str | None) -> PnlView:
+        position_id = asked.position_id(text)
+        start = None if since is None else asked.moment(since, (await self._chain.head()).timestamp)
+        history = await self._chain.history(position_id, start)
+        view = shaping.pnl_view(self._chain.info.name, position_id, history, attribute(history))
+        if not view.exact:
+            raise Broken(
+                f"Position {position_id}: {view.in_token1.residual} {view.in_token1.token} unexplained; "
+                "do not trust these figures and report the position id and chain."
+            )
+        return view
+
+    async def _position(self, position_id: int) -> LpPosition:
+        snapshot = await self._chain.positions([position_id])
+        if not snapshot.positions:
+            reason = snapshot.missing[0].reason if snapshot.missing else "no such position"
+            raise Unknown(
+                f"No position {position_id} on {self._chain.info.name} ({reason}); "
+                f"`zuno lp positions --chain {self._chain.info.name}` lists what there is."
+            )
+        return snapshot.positions[0]
+
+    async def _market(self, position: LpPosition) -> MarketView:
+        """What is known around the position; a feed that fails leaves its reason, never a number."""
+        pool, now = position.pool, position.block.timestamp
+        feeds = self._feeds_of(pool.id)
+        base, quote = quoted(pool.token0, pool.token1)
+        pair, unit = Pair(_symbol(base), _symbol(quote)), f"{quote.symbol} per {base.symbol}"
+        gas, no_gas = await _ask(feeds.gas.gas(now))
+        return MarketView(
+            reference_price=await _fact(feeds.prices.spot(pair, now), unit),
+            realized_vol=await self._volatility(feeds, pair, now),
+            gas_price=shaping.fact_view(None if gas is None else _gwei(gas, gas.value.price), "gwei", no_gas),
+            l1_data_fee=_data_fee(gas, no_gas),
+            native_price=await _fact(feeds.native.native(pair.quote, now), f"{pair.quote} per ETH"),
+        )
+
+    async def _volatility(self, feeds: Feeds, pair: Pair, now: Seconds) -> FactView:
+        unit = "bps per day"
+        series, why_not = await _ask(feeds.prices.history(pair, VOLATILITY_HOURS, now))
+        if series is None:
+            return shaping.fact_view(None, unit, why_not)
+        try:
+            vol = realized_vol_bps(series.value)
+        except Unavailable as error:
+            return shaping.fact_view(None, unit, str(error))
+        notes = (*series.notes, f"{vol.returns} hourly returns, {vol.gaps} hours missing")
+        fact = Fact(Fraction(vol.bps), series.source, series.as_of, series.read_at, series.limit, notes)
+        return shaping.fact_view(fact, unit, digits=4)
+
+
+def _symbol(token: Token) -> str:
+    """The market name: a wrapped currency is priced as what it wraps."""
+    return "ETH" if token.verified and token.symbol == "WETH" else token.symbol
+
+
+async def _ask(question: Awaitable[Fact[T]]) -> tuple[Fact[T] | None, str]:
+    try:
+        return await question, ""
+    except (Unavailable, Malformed) as error:
+        return None, str(error)
+
+
+async def _fact(question: Awaitable[Fact[Fraction]], unit: str) -> FactView:
+    fact, why_not = await _ask(question)
+    return shaping.fact_view(fact, unit, why_not)
+
+
+def _gwei(gas: Fact[GasQuote], wei: int) -> Fact[Fraction]:
+    return Fact(Fraction(wei, 10**9), gas.source, gas.as_of, gas.read_at, gas.limit, gas.notes)
+
+
+def _data_fee(gas: Fact[GasQuote] | None, why_not: str) -> FactView:
+    unit = "gwei per byte"
+    if gas is None:
+        return shaping.fact_view(None, unit, why_not)
+    if gas.value.l1_fee_per_byte is None:
+        return shaping.fact_view(None, unit, "this chain charges no separate data fee")
+    return shaping.fact_view(_gwei(gas, gas.value.l1_fee_per_byte), unit)

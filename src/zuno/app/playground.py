@@ -1,0 +1,68 @@
+"""The local worlds as a person drives them: make one, push its price, start and stop its node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from zuno.app import asked, shaping
+from zuno.app.views import MoveView, NodeView, ResetView
+from zuno.domain.errors import Usage
+from zuno.ports.world import LocalNode, NodeStatus, ResettableWorld, World
+
+MAX_SEED = 2**32 - 1
+
+
+class Playground:
+    """A world we own. Nothing here reaches a public chain."""
+
+    def __init__(self, chain: str, world: World) -> None:
+        self._chain = chain
+        self._world = world
+
+    async def move(self, percent: str) -> MoveView:
+        wanted = asked.percent(percent)
+        return shaping.move_view(self._chain, wanted, await self._world.move(wanted))
+
+
+class SimPlayground(Playground):
+    """The simulation can also be made anew."""
+
+    def __init__(self, chain: str, world: ResettableWorld) -> None:
+        super().__init__(chain, world)
+        self._resettable = world
+
+    async def reset(self, seed: int) -> ResetView:
+        if not 0 <= seed <= MAX_SEED:
+            raise Usage(f"A seed is a whole number from 0 to {MAX_SEED}.")
+        block = await self._resettable.reset(seed)
+        return ResetView(chain=self._chain, seed=seed, block=block.number, timestamp=block.timestamp)
+
+
+class Devnet:
+    """The local node as a process."""
+
+    def __init__(self, node: LocalNode, file: Path) -> None:
+        self._node = node
+        self._file = file
+
+    async def up(self, port: int, *, background: bool) -> NodeView:
+        if not 0 <= port <= 65_535:
+            raise Usage("A port is a whole number from 0 to 65535 (0 picks a free one).")
+        return self._view(await self._node.up(port, background))
+
+    async def status(self) -> NodeView:
+        return self._view(await self._node.status())
+
+    async def down(self) -> NodeView:
+        return self._view(await self._node.down())
+
+    def _view(self, status: NodeStatus) -> NodeView:
+        return NodeView(
+            running=status.running,
+            url=status.url,
+            pid=status.pid,
+            block=status.block.number if status.block else None,
+            timestamp=status.block.timestamp if status.block else None,
+            file=str(self._file),
+            note=status.note,
+        )

@@ -1,0 +1,208 @@
+"""What a screen or a script is shown: closed read models in the names and types of the public JSON.
+
+Amounts, liquidity and ids are strings because JSON numbers lose digits; each amount has a human twin beside it.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+
+class View(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, serialize_by_alias=True
+    )
+
+
+class TokenView(View):
+    address: str
+    symbol: str
+    decimals: int
+
+
+class PoolKeyView(View):
+    """A pool's identity."""
+
+    id: str
+    currency0: TokenView
+    currency1: TokenView
+    fee: int
+    tick_spacing: int
+    hooks: str
+    dynamic_fee: bool
+    label: str
+
+
+class PoolView(PoolKeyView):
+    """A pool at a block."""
+
+    chain: str
+    sqrt_price_x96: str
+    tick: int
+    lp_fee: int
+    protocol_fee: int
+    liquidity: str
+    price: str
+    price_unit: str
+    block: int
+
+
+class PoolsView(View):
+    chain: str
+    block: int
+    timestamp: int
+    pools: tuple[PoolView, ...]
+    notes: tuple[str, ...]
+
+
+class PositionView(View):
+    """A position at a block, worth what a full burn would pay."""
+
+    id: str
+    chain: str
+    owner: str
+    pool: PoolKeyView
+    tick_lower: int
+    tick_upper: int
+    tick: int
+    liquidity: str
+    amount0: str
+    amount1: str
+    fees0: str
+    fees1: str
+    amount0_human: str
+    amount1_human: str
+    fees0_human: str
+    fees1_human: str
+    value_human: str
+    """Principal and fees together in the quote token."""
+    price: str
+    price_lower: str
+    price_upper: str
+    price_unit: str
+    in_range: bool
+    edge_distance_percent: str
+    """Ticks to the nearer edge as a share of the width; negative outside the range."""
+    subscribed: bool
+    block: int
+    timestamp: int
+
+
+class MissingView(View):
+    id: str
+    reason: str
+
+
+class PositionsView(View):
+    chain: str
+    block: int
+    timestamp: int
+    wallet: str | None
+    complete: bool
+    note: str
+    positions: tuple[PositionView, ...]
+    missing: tuple[MissingView, ...]
+
+
+class FactView(View):
+    """A market fact, or the reason why there is none."""
+
+    value: str | None
+    unit: str
+    source: str | None
+    as_of: int | None
+    age_seconds: int | None
+    stale: bool | None
+    notes: tuple[str, ...] = ()
+
+
+class MarketView(View):
+    reference_price: FactView
+    realized_vol: FactView
+    gas_price: FactView
+    l1_data_fee: FactView
+    native_price: FactView
+
+
+class InspectView(PositionView):
+    """A position with its pool's state and the market around it."""
+
+    pool_state: PoolView
+    market: MarketView
+
+
+class TermsView(View):
+    """The identity in one numeraire, as decimal strings of whole tokens; `residual` is exact."""
+
+    token: str
+    nav_start: str
+    nav_end: str
+    flows: str
+    result: str
+    fees: str
+    price_effect: str
+    divergence_loss: str
+    gas: str
+    swap_cost: str
+    residual: str
+    lvr: str
+
+
+class PnlView(View):
+    id: str
+    chain: str
+    pool: PoolKeyView
+    position_ids: tuple[str, ...]
+    """This position and those it was rebalanced from, oldest first."""
+    from_block: int
+    from_timestamp: int
+    to_block: int
+    to_timestamp: int
+    open: bool
+    fees0: str
+    fees1: str
+    fees0_human: str
+    fees1_human: str
+    gas_wei: str
+    gas_valued: bool
+    in_token0: TermsView
+    in_token1: TermsView
+    exact: bool
+    """True when the residual is zero in both numeraires."""
+    notes: tuple[str, ...]
+
+
+class PoolMoveView(View):
+    id: str
+    label: str
+    before: str
+    after: str
+
+
+class MoveView(View):
+    chain: str
+    block: int
+    timestamp: int
+    percent: str
+    reference_before: str
+    reference_after: str
+    price_unit: str
+    pools: tuple[PoolMoveView, ...]
+
+
+class ResetView(View):
+    chain: str
+    seed: int
+    block: int
+    timestamp: int
+
+
+class NodeView(View):
+    running: bool
+    url: str | None
+    pid: int | None
+    block: int | None
+    timestamp: int | None
+    file: str
+    note: str

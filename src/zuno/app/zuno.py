@@ -1,0 +1,24 @@
+"""Zuno as a person meets it: every front end holds one of these and nothing else."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from zuno.app.lp import LpDesk
+from zuno.app.playground import Devnet, Playground, SimPlayground
+
+
+class Zuno(Protocol):
+    """Promises a desk for any chain it knows. Chains are opened when first asked for and closed together."""
+
+    def lp(self, chain: str | None) -> LpDesk:
+        """The LP desk of a chain by name, or of the default chain. `Usage` for a name nobody knows."""
+        ...
+
+    def sim(self) -> SimPlayground: ...
+
+    def devnet(self) -> Devnet: ...
+
+    def devnet_world(self) -> Playground: ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,129 @@
+"""The words v4's PositionManager and UniversalRouter understand, encoded exactly as they decode them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from eth_abi.abi import encode
+from eth_hash.auto import keccak
+
+from zuno.domain.pool import PoolKey
+
+KEY = "(address,address,uint24,int24,address)"
+OPEN_DELTA = 0
+"""As an amount in SETTLE and TAKE: whatever is owed."""
+SENDER = "0x0000000000000000000000000000000000000001"
+"""As a recipient: whoever called."""
+
+
+class Action(IntEnum):
+    """Action ids of v4-periphery."""
+
+    MINT_POSITION = 0x02
+    SWAP_EXACT_IN_SINGLE = 0x06
+    SETTLE = 0x0B
+    SETTLE_PAIR = 0x0D
+    TAKE = 0x0E
+    SWEEP = 0x14
+
+
+class Command(IntEnum):
+    """Command ids of the UniversalRouter."""
+
+    SWEEP = 0x04
+    V4_SWAP = 0x10
+
+
+class Step(NamedTuple):
+    """An action with its parameters, each a flat abi.encode."""
+
+    action: int
+    params: bytes
+
+
+def selector(signature: str) -> bytes:
+    return keccak(signature.encode())[:4]
+
+
+def call(signature: str, *values: object) -> bytes:
+    """Calldata of an ordinary function, from its signature."""
+    arguments = signature[signature.index("(") + 1 : -1]
+    return selector(signature) + encode(_split(arguments), values)
+
+
+def key_tuple(key: PoolKey) -> tuple[str, str, int, int, str]:
+    return key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks
+
+
+def mint_position(
+    key: PoolKey, lower: int, upper: int, liquidity: int, amount0_max: int, amount1_max: int, owner: str
+) -> Step:
+    types = (KEY, "int24", "int24", "uint256", "uint128", "uint128", "address", "bytes")
+    values = (key_tuple(key), lower, upper, liquidity, amount0_max, amount1_max, owner, b"")
+    return Step(Action.MINT_POSITION, encode(types, values))
+
+
+def swap_exact_in_single(key: PoolKey, zero_for_one: bool, amount_in: int, amount_out_min: int) -> Step:
+    """The five-field shape of UniversalRouter 2.1."""
+    shape = f"({KEY},bool,uint128,uint128,bytes)"
+    return Step(
+        Action.SWAP_EXACT_IN_SINGLE,
+        encode((shape,), ((key_tuple(key), zero_for_one, amount_in, amount_out_min, b""),)),
+    )
+
+
+def settle(currency: str, amount: int, payer_is_user: bool) -> Step:
+    return Step(Action.SETTLE, encode(("address", "uint256", "bool"), (currency, amount, payer_is_user)))
+
+
+def settle_pair(currency0: str, currency1: str) -> Step:
+    return Step(Action.SETTLE_PAIR, encode(("address", "address"), (currency0, currency1)))
+
+
+def take(currency: str, recipient: str, amount: int) -> Step:
+    return Step(Action.TAKE, encode(("address", "address", "uint256"), (currency, recipient, amount)))
+
+
+def sweep(currency: str, recipient: str) -> Step:
+    return Step(Action.SWEEP, encode(("address", "address"), (currency, recipient)))
+
+
+def unlock_data(steps: Sequence[Step]) -> bytes:
+    """abi.encode(bytes actions, bytes[] params)."""
+    return encode(("bytes", "bytes[]"), (bytes(step.action for step in steps), [step.params for step in steps]))
+
+
+def modify_liquidities(steps: Sequence[Step], deadline: int) -> bytes:
+    """PositionManager.modifyLiquidities."""
+    return call("modifyLiquidities(bytes,uint256)", unlock_data(steps), deadline)
+
+
+def execute(commands: Sequence[tuple[int, bytes]], deadline: int) -> bytes:
+    """UniversalRouter.execute."""
+    return call(
+        "execute(bytes,bytes[],uint256)",
+        bytes(command for command, _ in commands),
+        [data for _, data in commands],
+        deadline,
+    )
+
+
+def v4_swap(steps: Sequence[Step]) -> tuple[int, bytes]:
+    return Command.V4_SWAP, unlock_data(steps)
+
+
+def router_sweep(currency: str, recipient: str, minimum: int = 0) -> tuple[int, bytes]:
+    return Command.SWEEP, encode(("address", "address", "uint256"), (currency, recipient, minimum))
+
+
+def _split(arguments: str) -> list[str]:
+    """Top-level argument types: commas inside a tuple belong to the tuple."""
+    parts, depth, start = [], 0, 0
+    for at, char in enumerate(arguments):
+        depth += (char == "(") - (char == ")")
+        if char == "," and not depth:
+            parts.append(arguments[start:at])
+            start = at + 1
+    return [*parts, arguments[start:]] if arguments else []

@@ -1,0 +1,118 @@
+"""One question, one answer: open Zuno, ask, print it for a person or a script, and turn errors into exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from zuno.domain.errors import Broken, Malformed, Refused, Unavailable, Usage, ZunoError
+
+if TYPE_CHECKING:
+    from zuno.app.views import View
+    from zuno.app.zuno import Zuno
+
+Opener = Callable[["str | None"], "Zuno"]
+"""Opens Zuno at a home (None: where the environment says)."""
+
+USAGE, REFUSED, UNAVAILABLE, BROKEN, BUG = 2, 3, 4, 5, 70
+_KINDS: tuple[tuple[type[ZunoError], str, int], ...] = (
+    (Usage, "usage", USAGE),
+    (Refused, "refused", REFUSED),
+    (Unavailable, "unavailable", UNAVAILABLE),
+    (Malformed, "unavailable", UNAVAILABLE),
+    (Broken, "broken", BROKEN),
+)
+
+
+class Failed(Exception):
+    """The command is over and its message was told; what is left is the exit code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """How this invocation opens Zuno."""
+
+    opener: Opener
+    home: str | None = None
+
+    def at(self, home: str | None) -> Session:
+        return self if home is None else replace(self, home=home)
+
+
+def answer(session: Session, json: bool, question: Callable[[Zuno], Awaitable[View]]) -> None:
+    """Ask and print; a deliberate error becomes its sentence and its exit code."""
+    _print(_asked(session, json, question), json)
+
+
+def demo(session: Session, json: bool) -> None:
+    """The tour runs in a home of its own, so that it never touches anybody's world."""
+    import tempfile
+
+    from zuno.app.demo import demo as tour
+
+    with tempfile.TemporaryDirectory(prefix="zuno-demo-") as home:
+        answer(session.at(home), json, tour)
+
+
+def tell_mistake(message: str, *, json: bool) -> int:
+    """A command line that cannot be read."""
+    _tell("usage", message, json)
+    return USAGE
+
+
+def _asked(session: Session, json: bool, question: Callable[[Zuno], Awaitable[View]]) -> View:
+    import asyncio
+
+    async def conversation() -> View:
+        zuno = session.opener(session.home)
+        try:
+            return await question(zuno)
+        finally:
+            await zuno.close()
+
+    try:
+        return asyncio.run(conversation())
+    except ZunoError as error:
+        kind, code = next((kind, code) for branch, kind, code in _KINDS if isinstance(error, branch))
+        _tell(kind, str(error), json)
+        raise Failed(code) from error
+    except Exception as error:  # our own bug: keep the evidence, tell the person one sentence
+        _tell("bug", f"Zuno has a bug ({type(error).__name__}); {_keep_evidence()}", json)
+        raise Failed(BUG) from error
+
+
+def _keep_evidence() -> str:
+    import os
+    import tempfile
+    import traceback
+
+    handle, path = tempfile.mkstemp(prefix="zuno-bug-", suffix=".txt")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(traceback.format_exc())
+    return f"please report it with {path}."
+
+
+def _tell(kind: str, message: str, json: bool) -> None:
+    from zuno.domain.tokens import plain_text
+
+    sentence = plain_text(message, 2_000)
+    if json:
+        import json as codec
+
+        sys.stdout.write(codec.dumps({"error": {"kind": kind, "message": sentence}}) + "\n")
+    sys.stderr.write(f"zuno: {sentence}\n")
+
+
+def _print(view: View, json: bool) -> None:
+    if json:
+        sys.stdout.write(view.model_dump_json(by_alias=True) + "\n")
+    else:
+        from zuno.frontends.cli.render import render
+
+        render(view)

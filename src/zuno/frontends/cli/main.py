@@ -1,0 +1,172 @@
+"""The command line's grammar. Only typer is imported here, so that help and completion stay fast."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from zuno.frontends.cli import answering
+from zuno.frontends.cli.answering import Opener
+
+
+def _group(help: str) -> typer.Typer:
+    return typer.Typer(
+        help=help,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        pretty_exceptions_enable=False,
+        invoke_without_command=True,
+        callback=_help_alone,
+    )
+
+
+def _help_alone(ctx: typer.Context) -> None:
+    """A group without a command shows what it can do."""
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+
+
+app = _group("A desk of arguing agents for crypto capital. With no key and no network it runs on an embedded world.")
+lp = _group("Liquidity positions: pools, positions, and where their money went.")
+sim = _group("The embedded world: our own pools, a virtual clock, no EVM.")
+devnet = _group("The local chain: the real v4 contracts on 127.0.0.1.")
+app.add_typer(lp, name="lp")
+app.add_typer(sim, name="sim")
+app.add_typer(devnet, name="devnet")
+
+Home = Annotated[
+    str | None, typer.Option("--home", metavar="DIR", help="Where Zuno keeps its things (else $ZUNO_HOME, else ~/.zuno).")
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, nothing else there.")]
+ChainName = Annotated[
+    str | None,
+    typer.Option("--chain", metavar="NAME", help="sim, devnet, or a chain with an RPC URL (base, arbitrum, 8453 …)."),
+]
+PositionId = Annotated[str, typer.Argument(metavar="ID", help="The position's id (its NFT's number).")]
+Percent = Annotated[str, typer.Option("--percent", metavar="P", help="Change of the ETH price in USDC, e.g. -6.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(ctx: typer.Context, home: Home = None) -> None:
+    ctx.obj = ctx.obj.at(home)
+    _help_alone(ctx)
+
+
+@app.command()
+def demo(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+    """Show the embedded world, push its price, and explain where the money went."""
+    answering.demo(ctx.obj.at(home), json)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from importlib.metadata import version as installed
+
+    typer.echo(f"zuno {installed('zuno')}")
+
+
+@lp.command("pools")
+def lp_pools(ctx: typer.Context, chain: ChainName = None, home: Home = None, json: Json = False) -> None:
+    """List the pools of the curated pairs, and others found by their Initialize logs."""
+    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).pools())
+
+
+@lp.command("positions")
+def lp_positions(
+    ctx: typer.Context,
+    chain: ChainName = None,
+    ids: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="Only this id; may be repeated.")] = None,
+    wallet: Annotated[str | None, typer.Option("--wallet", metavar="ADDRESS", help="Whose positions.")] = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """List a wallet's positions with exact amounts and uncollected fees."""
+    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).positions(ids or (), wallet))
+
+
+@lp.command("inspect")
+def lp_inspect(
+    ctx: typer.Context, position: PositionId, chain: ChainName = None, home: Home = None, json: Json = False
+) -> None:
+    """Show one position in full, its pool and the market around it."""
+    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).inspect(position))
+
+
+@lp.command("pnl")
+def lp_pnl(
+    ctx: typer.Context,
+    position: PositionId,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="WHEN", help="7d, 36h, 2026-01-25 or an ISO time; else the mint.")
+    ] = None,
+    chain: ChainName = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Explain a position's result: fees, price effect, divergence loss, gas, swap cost; residual zero or it says so."""
+    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).pnl(position, since))
+
+
+@sim.command("reset")
+def sim_reset(
+    ctx: typer.Context,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another story for another number.")] = 7,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Make the embedded world anew."""
+    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.sim().reset(seed))
+
+
+@sim.command("move")
+def sim_move(ctx: typer.Context, percent: Percent, home: Home = None, json: Json = False) -> None:
+    """Push the ETH price of the embedded world by swaps in every pool."""
+    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.sim().move(percent))
+
+
+@devnet.command("up")
+def devnet_up(
+    ctx: typer.Context,
+    port: Annotated[int, typer.Option("--port", metavar="N", help="Port on 127.0.0.1; 0 picks a free one.")] = 8545,
+    background: Annotated[bool, typer.Option("--background", help="Return when the node answers.")] = False,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Start the local chain (the first start builds its world and keeps it)."""
+    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.devnet().up(port, background=background))
+
+
+@devnet.command("status")
+def devnet_status(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+    """Say whether the local chain runs, and where."""
+    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.devnet().status())
+
+
+@devnet.command("move")
+def devnet_move(ctx: typer.Context, percent: Percent, home: Home = None, json: Json = False) -> None:
+    """Push the ETH price of the local chain by real swaps in every pool."""
+    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.devnet_world().move(percent))
+
+
+@devnet.command("down")
+def devnet_down(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+    """Stop the local chain."""
+    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.devnet().down())
+
+
+def run(arguments: Sequence[str], opener: Opener) -> int:
+    """Run one command and return its exit code; what went wrong is one sentence, never a traceback."""
+    session = answering.Session(opener)
+    try:
+        code = app(list(arguments), prog_name="zuno", obj=session, standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except typer.TyperException as mistake:
+        return answering.tell_mistake(f"{mistake.format_message()} Try `zuno --help`.", json="--json" in arguments)
+    except (typer.Abort, KeyboardInterrupt):
+        sys.stderr.write("Stopped.\n")
+        return 130
+    except answering.Failed as failure:
+        return failure.code

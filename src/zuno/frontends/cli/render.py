@@ -1,0 +1,257 @@
+"""Read models as tables for people; colours only where a terminal can show them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import singledispatch
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from zuno.app.demo import DemoView
+from zuno.app.views import (
+    FactView,
+    InspectView,
+    MoveView,
+    NodeView,
+    PnlView,
+    PoolsView,
+    PoolView,
+    PositionsView,
+    PositionView,
+    ResetView,
+    TermsView,
+    View,
+)
+
+_GOOD, _BAD, _QUIET = "green", "red", "dim"
+
+
+def render(view: View) -> None:
+    """Print a read model."""
+    console = Console(highlight=False)
+    # Piped output has no width of its own: give tables room rather than folding them.
+    if not console.is_terminal:
+        console = Console(highlight=False, width=120)
+    console.print(_shown(view))
+
+
+@singledispatch
+def _shown(view: View) -> RenderableType:
+    raise TypeError(f"no screen for {type(view).__name__}")
+
+
+@_shown.register
+def _(view: PoolsView) -> RenderableType:
+    table = _table("pool", "price", "liquidity", "tick", "fee now")
+    for pool in view.pools:
+        table.add_row(
+            pool.label,
+            f"{_short(pool.price)} {pool.price_unit}",
+            _thousands(pool.liquidity),
+            str(pool.tick),
+            _fee(pool),
+        )
+    return Group(_title(_at("Pools", view.chain, view.block)), table, *_notes(view.notes))
+
+
+@_shown.register
+def _(view: PositionsView) -> RenderableType:
+    if not view.positions and not view.missing:
+        return Text(f"No positions of {view.wallet} on {view.chain} at block {view.block}. {view.note}".strip())
+    table = _table("id", "pool", "range", "state", "holds", "fees", "worth")
+    for one in view.positions:
+        table.add_row(
+            one.id, one.pool.label, _range(one), _state(one), _pair(one, fees=False), _pair(one, fees=True), _worth(one)
+        )
+    notes = [f"position {one.id}: {one.reason}" for one in view.missing]
+    title = _title(_at("Positions", view.chain, view.block))
+    return Group(title, table, *_notes((*notes, *([view.note] if view.note else []))))
+
+
+@_shown.register
+def _(view: InspectView) -> RenderableType:
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style=_QUIET)
+    facts.add_column()
+    rows: list[tuple[str, RenderableType]] = [
+        ("pool", view.pool.label),
+        ("pool id", view.pool.id),
+        ("owner", view.owner),
+        ("range", f"{_range(view, ' – ')} {view.price_unit}  (ticks {view.tick_lower} to {view.tick_upper})"),
+        ("price", f"{_short(view.price)} {view.price_unit}  (tick {view.tick})"),
+        ("state", _state(view, ", ")),
+        ("liquidity", _thousands(view.liquidity)),
+        (
+            "holds",
+            f"{view.amount0_human} {view.pool.currency0.symbol}, {view.amount1_human} {view.pool.currency1.symbol}",
+        ),
+        ("fees", f"{view.fees0_human} {view.pool.currency0.symbol}, {view.fees1_human} {view.pool.currency1.symbol}"),
+        ("worth", _worth(view)),
+        ("reference", _fact(view.market.reference_price)),
+        ("volatility", _fact(view.market.realized_vol)),
+        ("gas", _fact(view.market.gas_price)),
+        ("data fee", _fact(view.market.l1_data_fee)),
+        ("native", _fact(view.market.native_price)),
+    ]
+    if view.subscribed:
+        rows.append(("warning", Text("this position is subscribed (staked): burning it unsubscribes", style=_BAD)))
+    for name, value in rows:
+        facts.add_row(name, value)
+    return Group(_title(_at(f"Position {view.id}", view.chain, view.block)), facts)
+
+
+@_shown.register
+def _(view: PnlView) -> RenderableType:
+    title = (
+        f"Where the money went: position {view.id} ({view.pool.label}) on {view.chain}, "
+        f"{_when(view.from_timestamp)} to {_when(view.to_timestamp)}"
+    )
+    table = _table("", f"in {view.in_token1.token}", f"in {view.in_token0.token}")
+    for name, field, sign in _TERM_ROWS:
+        values = [_term(terms, field, sign) for terms in (view.in_token1, view.in_token0)]
+        table.add_row(
+            name, *values, style="bold" if field == "result" else "", end_section=field in {"result", "swap_cost"}
+        )
+    proof = (
+        Text("Every term was computed on its own road and the sum is exact to the last wei.", style=_GOOD)
+        if view.exact
+        else Text("The terms do not add up: do not trust these figures.", style=_BAD)
+    )
+    return Group(_title(title), table, proof, *_notes(view.notes))
+
+
+_TERM_ROWS = (
+    ("worth at the start", "nav_start", ""),
+    ("put in (net, gas included)", "flows", ""),
+    ("worth at the end", "nav_end", ""),
+    ("result", "result", ""),
+    ("+ fees", "fees", ""),
+    ("+ price effect", "price_effect", ""),
+    ("− divergence loss", "divergence_loss", "-"),
+    ("− gas", "gas", "-"),
+    ("− swap cost", "swap_cost", "-"),
+    ("unexplained", "residual", ""),
+    ("LVR, the benchmark for fees", "lvr", ""),
+)
+
+
+def _term(terms: TermsView, field: str, sign: str) -> Text:
+    raw: str = getattr(terms, field)
+    text = _short(raw)
+    if sign and text != "0":
+        text = text[1:] if text.startswith("-") else f"-{text}"
+    style = "" if field in {"nav_start", "nav_end", "flows", "lvr"} else _BAD if text.startswith("-") else _GOOD
+    return Text(text, style=style if text != "0" else _QUIET, justify="right")
+
+
+@_shown.register
+def _(view: MoveView) -> RenderableType:
+    table = _table("", "before", "after")
+    table.add_row("reference", _short(view.reference_before), _short(view.reference_after))
+    for one in view.pools:
+        table.add_row(one.label, _short(one.before), _short(one.after))
+    return Group(_title(f"ETH {view.percent} % on {view.chain} (block {view.block}), {view.price_unit}"), table)
+
+
+@_shown.register
+def _(view: ResetView) -> RenderableType:
+    return Text(f"A new world of seed {view.seed} on {view.chain}: block {view.block}, {_when(view.timestamp)}.")
+
+
+@_shown.register
+def _(view: NodeView) -> RenderableType:
+    if not view.running:
+        return Text(view.note or "No devnet is running; `zuno devnet up --background` starts one.")
+    return Text(
+        f"Devnet at {view.url} (pid {view.pid}), block {view.block}, chain time {_when(view.timestamp or 0)}; "
+        f"addresses and the test key are in {view.file}. {view.note}".strip()
+    )
+
+
+@_shown.register
+def _(view: DemoView) -> RenderableType:
+    return Group(
+        _shown(view.pools),
+        _shown(view.before),
+        Text("\nNow the price falls, by swaps in every pool:", style=_QUIET),
+        _shown(view.move),
+        _shown(view.after),
+        Text(),
+        _shown(view.pnl),
+        Text("SIMULATED world of a fixed seed: nothing above is market data.", style=_QUIET),
+    )
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style=_QUIET)
+    for column in columns:
+        table.add_column(column, justify="right" if column.startswith("in ") else "left")
+    return table
+
+
+def _title(text: str) -> Text:
+    return Text(text, style="bold")
+
+
+def _at(what: str, chain: str, block: int) -> str:
+    return f"{what} on {chain} at block {block}"
+
+
+def _range(view: PositionView, between: str = "\n") -> str:
+    return f"{_short(view.price_lower)}{between}{_short(view.price_upper)}"
+
+
+def _state(view: PositionView, between: str = "\n") -> Text:
+    if not view.in_range:
+        return Text("out of range", style=_BAD)
+    return Text(f"in range{between}{_short(view.edge_distance_percent)} % to edge", style=_GOOD)
+
+
+def _pair(view: PositionView, *, fees: bool) -> str:
+    amount0, amount1 = (view.fees0_human, view.fees1_human) if fees else (view.amount0_human, view.amount1_human)
+    return f"{_short(amount0)} {view.pool.currency0.symbol}\n{_short(amount1)} {view.pool.currency1.symbol}"
+
+
+def _worth(view: PositionView) -> str:
+    return f"{_short(view.value_human)} {view.price_unit.split()[0]}"
+
+
+def _fee(pool: PoolView) -> str:
+    note = " (set by its hook)" if pool.dynamic_fee else ""
+    return f"{_short(str(pool.lp_fee / 10_000))} %{note}"
+
+
+def _fact(fact: FactView) -> Text:
+    if fact.value is None:
+        return Text(f"none: {'; '.join(fact.notes)}", style=_QUIET)
+    text = Text(f"{_short(fact.value)} {fact.unit}")
+    note = "; ".join((f"{fact.source}, {fact.age_seconds} s old", *fact.notes))
+    text.append(f"  ({note})", style=_QUIET)
+    if fact.stale:
+        text.append("  STALE", style=_BAD)
+    return text
+
+
+def _notes(notes: tuple[str, ...] | list[str]) -> list[Text]:
+    return [Text(f"note: {note}", style=_QUIET) for note in notes]
+
+
+def _short(text: str) -> str:
+    """Rounded for eyes, never for sums: two places on large numbers, four significant digits on small ones."""
+    number = Decimal(text)
+    if not number:
+        return "0"
+    places = 2 if abs(number) >= 100 else max(0, 3 - number.adjusted())
+    return f"{round(number, places):,f}".rstrip("0").rstrip(".") if places else f"{number:,f}"
+
+
+def _thousands(text: str) -> str:
+    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
+    return sign + (f"{int(digits):,}" if digits.isdigit() else digits)
+
+
+def _when(timestamp: int) -> str:
+    return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,128 @@
+"""The only place where a socket meets its plug."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zuno.adapters.chain.sim.chain import SimChain
+from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.world import DEFAULT_SEED, DEVNET
+from zuno.app.lp import Feeds, LpDesk
+from zuno.app.playground import Devnet, Playground, SimPlayground
+from zuno.domain.chains import CHAINS, ChainInfo, chain_named
+from zuno.domain.errors import Unavailable, Usage
+from zuno.domain.market import Pair
+from zuno.domain.units import Address, HexId
+from zuno.ports.chain import Chain
+from zuno.ports.market import PriceFeed
+from zuno.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from zuno.adapters.chain.devnet.running import DevnetProcess
+
+_CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def open_zuno(home: str | None) -> House:
+    """Zuno for this process, at a home given by hand or by the environment."""
+    settings = read_settings(os.environ, None if home is None else Path(home))
+    _make_home(settings.home)
+    return House(settings)
+
+
+def _make_home(home: Path) -> None:
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(home, os.W_OK | os.X_OK):
+            raise PermissionError(13, "Permission denied")
+    except OSError as error:
+        raise Unavailable(f"{home} cannot be used as Zuno's home ({error.strerror}); choose another --home.") from error
+
+
+class House:
+    """The plugs of one process, opened when first asked for."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._chains: dict[str, Chain] = {}
+        self._sim = SimChain(SimFile(settings.home))
+
+    def lp(self, chain: str | None) -> LpDesk:
+        opened = self._chain(chain or self._settings.default_chain())
+        return LpDesk(opened, lambda pool_id: self._feeds(opened, pool_id))
+
+    def sim(self) -> SimPlayground:
+        return SimPlayground("sim", self._sim)
+
+    def devnet(self) -> Devnet:
+        process = self._devnet_process()
+        return Devnet(process, process.file)
+
+    def devnet_world(self) -> Playground:
+        from zuno.adapters.chain.devnet.world import DevnetWorld
+
+        return Playground("devnet", DevnetWorld(self._devnet_process()))
+
+    async def close(self) -> None:
+        for chain in self._chains.values():
+            await chain.close()
+        self._chains.clear()
+
+    def _chain(self, name: str) -> Chain:
+        wanted = name.strip().lower()
+        if wanted not in self._chains:
+            self._chains[wanted] = self._open(wanted)
+        return self._chains[wanted]
+
+    def _open(self, name: str) -> Chain:
+        if name == "sim":
+            return self._sim
+        if name == "devnet":
+            from zuno.adapters.chain.world import WALLET
+
+            return self._rpc(DEVNET, (self._devnet_process().url(),), WALLET)
+        info = chain_named(name)
+        if info is None:
+            known = ", ".join(("sim", "devnet", *(chain.name for chain in CHAINS)))
+            raise Usage(f"No chain is called {name[:40]!r}; Zuno knows {known}.")
+        urls = tuple(url.get_secret_value() for url in self._settings.rpc_urls(info.name))
+        if not urls:
+            raise Unavailable(f"No RPC URL for {info.title}; set {info.rpc_url_variable}.")
+        wallet = self._settings.agent_wallet_address
+        return self._rpc(info, urls, None if wallet is None else Address(wallet))
+
+    def _rpc(self, info: ChainInfo, urls: tuple[str, ...], wallet: Address | None) -> Chain:
+        from zuno.adapters.chain.rpc.chain import RpcChain
+
+        return RpcChain(info, urls, self._settings.home / "chains" / info.name, wallet)
+
+    def _devnet_process(self) -> DevnetProcess:
+        from zuno.adapters.chain.devnet.running import DevnetProcess
+
+        packages = self._settings.contracts_dir or _CHECKOUT / "contracts" / "node_modules"
+        return DevnetProcess(self._settings.home, packages, DEFAULT_SEED)
+
+    def _feeds(self, chain: Chain, pool_id: HexId) -> Feeds:
+        from zuno.adapters.market.gas import ChainGas
+        from zuno.adapters.market.native import NativePrice
+
+        prices = self._prices(chain, pool_id)
+        return Feeds(prices, ChainGas(chain), NativePrice(prices))
+
+    def _prices(self, chain: Chain, pool_id: HexId) -> PriceFeed:
+        """Price service, then the pool's own swaps; local worlds have no service, and the simulation only its seed."""
+        from zuno.adapters.market.coingecko import CoinGecko
+        from zuno.adapters.market.fallback import FirstThatAnswers
+        from zuno.adapters.market.pool_history import PoolHistory
+        from zuno.adapters.market.seeded import SeededFeed
+
+        if chain is self._sim:
+            return SeededFeed(Pair("ETH", "USDC"), self._sim.reference_closes)
+        own = PoolHistory(chain, pool_id)
+        if chain.info is DEVNET:
+            return own
+        key = self._settings.coingecko_api_key
+        service = CoinGecko(self._settings.coingecko_url, api_key=key.get_secret_value() if key else None)
+        return FirstThatAnswers((service, own))
