@@ -1,0 +1,6 @@
+"""The live chain: the Chain port over JSON-RPC, reads only."""
+
+from zuno.adapters.chain.rpc.chain import RpcChain
+from zuno.adapters.chain.rpc.transport import Policy
+
+__all__ = ["Policy", "RpcChain"]

@@ -1,0 +1,224 @@
+"""The live chain behind the Chain socket: each answer is read at one block, from whichever node can give it.
+
+"Now" is the node's latest block. Confirmations do not delay a reader; they decide what is remembered: nothing younger
+than the chain's confirmations is ticked off in a record on disk, and a remembered fact is checked against the hash of
+the block it was read at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Final, TypeVar
+
+from zuno.adapters.chain.rpc import gas
+from zuno.adapters.chain.rpc.cache import Shelf
+from zuno.adapters.chain.rpc.deeds import Deed, Deeds
+from zuno.adapters.chain.rpc.discovery import Birthday, Keys, Wallets
+from zuno.adapters.chain.rpc.faults import NoSuchState
+from zuno.adapters.chain.rpc.history import Histories
+from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.prices import Prices, Times
+from zuno.adapters.chain.rpc.scan import Scanner
+from zuno.adapters.chain.rpc.storage import Place, Storage, Words, holding, place, pool_state
+from zuno.adapters.chain.rpc.tokens import Tokens
+from zuno.adapters.chain.rpc.transport import FailoverProvider, Policy
+from zuno.core.amm.identity import pool_slots
+from zuno.domain.chains import ChainInfo
+from zuno.domain.errors import PoolNotInitialized, Unavailable, Unknown, Usage
+from zuno.domain.history import PositionHistory, PricedBlock
+from zuno.domain.market import GasQuote
+from zuno.domain.pool import Block, LpPosition, PoolKey, PoolState
+from zuno.domain.tokens import Token
+from zuno.domain.units import Address, Amount, HexId, Liquidity, Seconds
+from zuno.ports.chain import Missing, Owned, PoolsFound, Snapshot
+
+T = TypeVar("T")
+_POOL_ID: Final = re.compile(r"0x[0-9a-f]{64}")
+_ADDRESS: Final = re.compile(r"0x[0-9a-f]{40}")
+_STEADY_TRIES: Final = 3
+_UINT256: Final = 1 << 256
+
+
+class RpcChain:
+    """Chain over JSON-RPC. `urls` are tried in order; `cache_dir` is ours to fill and anyone's to delete."""
+
+    def __init__(
+        self,
+        info: ChainInfo,
+        urls: Sequence[str],
+        cache_dir: Path,
+        wallet: Address | None = None,
+        policy: Policy | None = None,
+    ) -> None:
+        self._info = info
+        self._wallet = None if wallet is None else _address(wallet)
+        self._node = Node(FailoverProvider(urls, info.id, info.rpc_url_variable, policy))
+        deployment = info.deployment
+        # Another deployment on the same chain id (a devnet made anew) must not inherit this one's memory.
+        shelf = Shelf(cache_dir / f"{info.id}-{deployment.position_manager}")
+        scanner = Scanner(self._node)
+        birthday = Birthday(self._node, deployment.pool_manager, shelf)
+        self._storage = Storage(self._node, deployment.pool_manager)
+        self._deeds = Deeds(self._node, deployment.position_manager, shelf)
+        self._tokens = Tokens(self._node, info, shelf)
+        self._keys = Keys(self._node, scanner, birthday, info, shelf)
+        self._wallets = Wallets(self._node, scanner, self._deeds, birthday, info, shelf)
+        self._times = Times(self._node)
+        self._prices = Prices(scanner, self._times, deployment.pool_manager)
+        self._histories = Histories(
+            info, self._node, scanner, birthday, self._storage, self._deeds, self._keys, self._tokens, self._times,
+            self._prices,
+        )  # fmt: skip
+
+    @property
+    def info(self) -> ChainInfo:
+        return self._info
+
+    @property
+    def requests(self) -> int:
+        """HTTP requests sent so far."""
+        return self._node.requests
+
+    async def head(self) -> Block:
+        return await self._node.head()
+
+    async def wallet(self) -> Address | None:
+        return self._wallet
+
+    async def pools(self) -> PoolsFound:
+        return await self._steady(self._pools_at)
+
+    async def pool(self, pool_id: HexId) -> PoolState:
+        wanted = HexId(pool_id.lower())
+        if not _POOL_ID.fullmatch(wanted):
+            raise Usage("a pool id is 0x and 64 hex digits")
+        return await self._steady(lambda head: self._pool_at(wanted, head))
+
+    async def owned(self, owner: Address) -> Owned:
+        holder = _address(owner)
+        return await self._steady(lambda head: self._wallets.owned(holder, head))
+
+    async def positions(self, ids: Sequence[int]) -> Snapshot:
+        return await self._steady(lambda head: self._positions_at(ids, head))
+
+    async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
+        return await self._steady(lambda head: self._histories.of(position_id, since, head))
+
+    async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
+        wanted = (await self.pool(pool_id)).id
+        return await self._steady(lambda head: self._path(wanted, since, head))
+
+    async def gas(self) -> GasQuote:
+        return await self._steady(lambda head: gas.quote(self._node, self._info.data_fee, head))
+
+    async def close(self) -> None:
+        await self._node.close()
+
+    # -- one block per answer
+
+    async def _steady(self, read: Callable[[Block], Awaitable[T]]) -> T:
+        """Read at the head; if that block vanishes meanwhile, start over at the new one rather than mix two."""
+        for left in reversed(range(_STEADY_TRIES)):
+            head = await self._node.head()
+            self._times.forget_after(head.number - self._info.confirmations)
+            try:
+                answer = await read(head)
+                await self._node.confirm(head)
+                return answer
+            except NoSuchState as lost:
+                if not left:
+                    raise Unavailable(f"block {head.number} could not be read to the end: {lost}") from lost
+        raise AssertionError("unreachable")
+
+    async def _pools_at(self, head: Block) -> PoolsFound:
+        keys, notes = await self._keys.curated(head)
+        # Prices first: most probed tiers have no pool, and their other words are not worth asking for.
+        probes = {pool_id: pool_slots(pool_id) for pool_id in keys}
+        prices = await self._storage.words((slots.slot0 for slots in probes.values()), head)
+        alive = {pool_id: slots for pool_id, slots in probes.items() if prices[slots.slot0]}
+        words = prices | await self._storage.words((slot for pool in alive for slot in _pool_words(pool)), head)
+        states = await self._pool_states({pool_id: keys[pool_id] for pool_id in alive}, words, head)
+        return PoolsFound(head, tuple(states.values()), notes)
+
+    async def _pool_at(self, pool_id: HexId, head: Block) -> PoolState:
+        words = await self._storage.words(_pool_words(pool_id), head)
+        priced = bool(words[pool_slots(pool_id).slot0])
+        # Without a price there is no Initialize event to find, so only a key we can name makes it a pool.
+        key = await self._keys.find(pool_id, head) if priced else self._keys.named(pool_id)
+        if key is None:
+            raise Unknown(f"no pool {pool_id} on {self._info.name}")
+        state = (await self._pool_states({pool_id: key}, words, head)).get(pool_id)
+        if state is None:
+            raise PoolNotInitialized(f"pool {pool_id} on {self._info.name} has no price yet")
+        return state
+
+    async def _positions_at(self, ids: Sequence[int], head: Block) -> Snapshot:
+        wanted = list(dict.fromkeys(ids))
+        read = await self._deeds.read([token for token in wanted if 0 < token < _UINT256], head)
+        places = {token: self._place(token, deed) for token, deed in read.deeds.items()}
+        words, fault = await self._storage.some_words((slot for at in places.values() for slot in at.slots()), head)
+        whole = {token: at for token, at in places.items() if all(slot in words for slot in at.slots())}
+        keys = {at.pool_id: read.deeds[token].key for token, at in whole.items()}
+        pools = await self._pool_states(keys, words, head)
+        found = {
+            token: self._position(token, read.deeds[token], at, pools[at.pool_id], words) for token, at in whole.items()
+        }
+        reasons = {token: str(why) for token, why in read.unread.items()}
+        reasons |= {token: str(fault) for token in places if token not in whole}
+        return Snapshot(
+            head,
+            tuple(found[token] for token in wanted if token in found),
+            tuple(
+                Missing(token, reasons.get(token, "no such position: never minted, or burnt"))
+                for token in wanted
+                if token not in found
+            ),
+        )
+
+    def _place(self, token: int, deed: Deed) -> Place:
+        manager = self._info.deployment.position_manager
+        return place(manager, deed.pool_id, deed.range.lower, deed.range.upper, token)
+
+    def _position(self, token: int, deed: Deed, at: Place, pool: PoolState, words: Words) -> LpPosition:
+        held = holding(at, words)
+        return LpPosition(
+            id=token,
+            chain=self._info.name,
+            owner=deed.owner,
+            pool=pool,
+            range=deed.range,
+            liquidity=Liquidity(held.info.liquidity),
+            amount0=Amount(held.amount0),
+            amount1=Amount(held.amount1),
+            fees0=Amount(held.fees0),
+            fees1=Amount(held.fees1),
+            subscribed=deed.subscribed,
+        )
+
+    async def _pool_states(self, keys: dict[HexId, PoolKey], words: Words, head: Block) -> dict[HexId, PoolState]:
+        currencies = {currency for key in keys.values() for currency in (key.currency0, key.currency1)}
+        tokens: dict[Address, Token] = await self._tokens.read(currencies, head) if currencies else {}
+        states = {
+            pool_id: pool_state(key, pool_id, (tokens[key.currency0], tokens[key.currency1]), words, head)
+            for pool_id, key in keys.items()
+        }
+        return {pool_id: state for pool_id, state in states.items() if state is not None}
+
+    async def _path(self, pool_id: HexId, since: Seconds, head: Block) -> tuple[PricedBlock, ...]:
+        before = await self._times.last_by(Seconds(since - 1), head)
+        first = 0 if before is None else before.number + 1
+        return tuple(await self._prices.hourly(pool_id, first, head))
+
+
+def _pool_words(pool_id: HexId) -> tuple[int, ...]:
+    slots = pool_slots(pool_id)
+    return slots.slot0, slots.fee_growth_global0_x128, slots.fee_growth_global1_x128, slots.liquidity
+
+
+def _address(text: str) -> Address:
+    address = Address(text.lower())
+    if not _ADDRESS.fullmatch(address):
+        raise Usage("an address is 0x and 40 hex digits")
+    return address

@@ -1,0 +1,227 @@
+"""What PositionManager says of a position: pool, range, owner, subscriber.
+
+Pool and range never change; owner and subscriber do, and both changes leave an event. So a remembered deed costs one
+log query to trust again instead of two calls to read again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from zuno.adapters.chain.rpc import wire
+from zuno.adapters.chain.rpc.cache import Shelf
+from zuno.adapters.chain.rpc.faults import CallReverted, NoSuchState, Oversized
+from zuno.adapters.chain.rpc.node import Log, Node
+from zuno.core.amm.identity import decode_position_info, pool_id
+from zuno.domain.errors import Malformed, Unavailable, ZunoError
+from zuno.domain.pool import Block, PoolKey, Range
+from zuno.domain.units import Address, HexId, Pips, Seconds, Tick
+
+IDS_PER_CALL: Final = 500
+TRUSTED_BLOCKS: Final = 2_000
+"""Beyond this many blocks, reading every deed again is cheaper than asking what happened since."""
+
+_SHELF: Final = "positions"
+_SAVE_EVERY: Final = 100
+_NOBODY: Final = Address("0x" + "00" * 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """A position as PositionManager knows it."""
+
+    key: PoolKey
+    pool_id: HexId
+    range: Range
+    owner: Address
+    subscribed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeedsRead:
+    """Deeds at one block. An id in neither place names nothing."""
+
+    deeds: dict[int, Deed]
+    unread: dict[int, ZunoError]
+
+
+class Deeds:
+    """Deeds at the head, remembered between reads and between runs."""
+
+    def __init__(self, node: Node, position_manager: Address, shelf: Shelf) -> None:
+        self._node = node
+        self._manager = position_manager
+        self._shelf = shelf
+        self._known: dict[int, Deed] = {}
+        self._as_of: Block | None = None
+        self._loaded = False
+        self._saved_at = 0
+
+    async def read(self, ids: Iterable[int], at: Block) -> DeedsRead:
+        """Deeds at the head `at`, from memory where memory can be trusted."""
+        self._load()
+        if self._as_of is not None and at.number < self._as_of.number:
+            return await self.read_anew(ids, at)  # a node behind the last one; what we remember is of its future
+        await self._catch_up(at)
+        wanted = list(dict.fromkeys(ids))
+        fresh = await self.read_anew([token for token in wanted if token not in self._known], at)
+        self._known.update(fresh.deeds)
+        self._as_of = at
+        if fresh.deeds or at.number - self._saved_at >= _SAVE_EVERY:
+            self._save()
+        return DeedsRead({token: self._known[token] for token in wanted if token in self._known}, fresh.unread)
+
+    async def read_anew(self, ids: Iterable[int], at: Block) -> DeedsRead:
+        """Deeds at any block, from the chain."""
+        wanted = list(dict.fromkeys(ids))
+        parts = [wanted[start : start + IDS_PER_CALL] for start in range(0, len(wanted), IDS_PER_CALL)]
+        answers = await asyncio.gather(*(self._ask(part, at) for part in parts), return_exceptions=True)
+        deeds, unread = dict[int, Deed](), dict[int, ZunoError]()
+        for part, answer in zip(parts, answers, strict=True):
+            if isinstance(answer, Unavailable | Malformed) and not isinstance(answer, NoSuchState):
+                unread.update(dict.fromkeys(part, answer))
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                deeds.update(answer)
+        if unread and len(unread) == len(wanted):
+            raise next(iter(unread.values()))
+        return DeedsRead(deeds, unread)
+
+    async def _ask(self, ids: Sequence[int], at: Block) -> dict[int, Deed]:
+        try:
+            answers = await self._multicall([call for token in ids for call in (_info(token), _owner(token))], at)
+            return {
+                token: deed
+                for token, info, owner in zip(ids, answers[::2], answers[1::2], strict=True)
+                if (deed := _deed(info, owner)) is not None
+            }
+        except (CallReverted, Oversized):
+            # One burnt id makes ownerOf, and with it the whole call, revert: ask first who exists.
+            return await self._ask_twice(ids, at)
+
+    async def _ask_twice(self, ids: Sequence[int], at: Block) -> dict[int, Deed]:
+        try:
+            infos = dict(zip(ids, await self._multicall([_info(token) for token in ids], at), strict=True))
+            alive = [token for token, info in infos.items() if _exists(info)]
+            owners = await self._multicall([_owner(token) for token in alive], at)
+        except (CallReverted, Oversized):
+            # The node's own limits, then: half as much at a time.
+            if len(ids) == 1:
+                raise
+            half = len(ids) // 2
+            return await self._ask_twice(ids[:half], at) | await self._ask_twice(ids[half:], at)
+        found = {token: _deed(infos[token], owner) for token, owner in zip(alive, owners, strict=True)}
+        return {token: deed for token, deed in found.items() if deed is not None}
+
+    async def _multicall(self, calls: Sequence[bytes], at: Block) -> tuple[bytes, ...]:
+        if not calls:
+            return ()
+        return wire.multicall_results(await self._node.call(self._manager, wire.multicall(calls), at), len(calls))
+
+    async def _catch_up(self, at: Block) -> None:
+        """Make what we remember true at `at`, or forget it."""
+        last = self._as_of
+        if last is None or last.hash == at.hash:
+            return
+        try:
+            if at.number - last.number > TRUSTED_BLOCKS or (await self._node.block(last.number)).hash != last.hash:
+                self._forget()
+                return
+            topics = [[wire.TRANSFER, wire.SUBSCRIPTION, wire.UNSUBSCRIPTION]]
+            events = await self._node.logs(self._manager, topics, last.number + 1, at.number)
+        except (Unavailable, Malformed):
+            self._forget()
+            return
+        for event in events:
+            self._follow(event)
+
+    def _follow(self, event: Log) -> None:
+        if event.topics[0] == wire.TRANSFER:
+            token = int(event.topics[3], 16)
+            if token in self._known:
+                owner = wire.address_in(event.topics[2])
+                if owner == _NOBODY:
+                    del self._known[token]
+                else:
+                    self._known[token] = replace(self._known[token], owner=owner)
+            return
+        token = int(event.topics[1], 16)
+        if token in self._known:
+            self._known[token] = replace(self._known[token], subscribed=event.topics[0] == wire.SUBSCRIPTION)
+
+    def _forget(self) -> None:
+        self._known.clear()
+        self._as_of = None
+
+    def _load(self) -> None:
+        if self._loaded:
+            return
+        self._loaded = True
+        match self._shelf.load(_SHELF):
+            case {"as_of": [int(number), str(block_hash), int(timestamp)], "deeds": dict(deeds)}:
+                try:
+                    self._known = {int(token): _deed_from(fields) for token, fields in deeds.items()}
+                except (TypeError, ValueError):
+                    return
+                self._as_of = Block(number, HexId(block_hash), Seconds(timestamp))
+                self._saved_at = number
+
+    def _save(self) -> None:
+        if self._as_of is None:
+            return
+        block = self._as_of
+        self._saved_at = block.number
+        deeds = {str(token): _fields(deed) for token, deed in self._known.items()}
+        self._shelf.save(_SHELF, {"as_of": [block.number, block.hash, block.timestamp], "deeds": deeds})
+
+
+def _info(token: int) -> bytes:
+    return wire.POOL_AND_INFO + wire.word(token)
+
+
+def _owner(token: int) -> bytes:
+    return wire.OWNER_OF + wire.word(token)
+
+
+def _exists(answer: bytes) -> bool:
+    return any(answer[-32:])
+
+
+def _deed(info: bytes, owner: bytes) -> Deed | None:
+    if not _exists(info):
+        return None
+    fields, packed = wire.decoded([wire.POOL_KEY, "uint256"], info, "getPoolAndPositionInfo")
+    (holder,) = wire.decoded(["address"], owner, "ownerOf")
+    key, unpacked = wire.pool_key(fields), decode_position_info(packed)
+    identity = id_of(key)
+    if not identity.startswith(unpacked.pool_id_prefix):
+        raise Malformed("getPoolAndPositionInfo: the pool key does not belong to the position")
+    return Deed(
+        key,
+        identity,
+        Range(Tick(unpacked.tick_lower), Tick(unpacked.tick_upper)),
+        Address(holder.lower()),
+        unpacked.has_subscriber,
+    )
+
+
+def id_of(key: PoolKey) -> HexId:
+    return HexId(pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks))
+
+
+def _fields(deed: Deed) -> list[Any]:
+    key = deed.key
+    return [
+        *(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks),
+        *(deed.range.lower, deed.range.upper, deed.owner, deed.subscribed),
+    ]
+
+
+def _deed_from(fields: Any) -> Deed:
+    currency0, currency1, fee, tick_spacing, hooks, lower, upper, owner, subscribed = fields
+    key = PoolKey(Address(currency0), Address(currency1), Pips(int(fee)), int(tick_spacing), Address(hooks))
+    return Deed(key, id_of(key), Range(Tick(int(lower)), Tick(int(upper))), Address(owner), bool(subscribed))

@@ -1,0 +1,224 @@
+"""Finding what exists: the pools of curated pairs and the positions of a wallet, complete or saying that it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations
+from typing import Final
+
+from zuno.adapters.chain.rpc import wire
+from zuno.adapters.chain.rpc.cache import Shelf
+from zuno.adapters.chain.rpc.deeds import Deeds, id_of
+from zuno.adapters.chain.rpc.faults import NoSuchMethod, NoSuchState
+from zuno.adapters.chain.rpc.node import Log, Node
+from zuno.adapters.chain.rpc.scan import Query, Scanner, Trail
+from zuno.domain.chains import FEE_TIERS, ChainInfo
+from zuno.domain.errors import Malformed, Unavailable
+from zuno.domain.pool import Block, PoolKey
+from zuno.domain.units import Address, HexId, Pips
+from zuno.ports.chain import Owned
+
+OWNED_STRETCHES: Final = 2_000
+POOL_STRETCHES: Final = 200
+"""Log queries one run may spend on a search before it returns what it has; the next run goes on from there."""
+_SMALL_CHAIN: Final = 100_000
+_SHELF: Final = "deployed"
+
+
+class Birthday:
+    """The block before which v4 has no events, so that no search goes further back."""
+
+    def __init__(self, node: Node, contract: Address, shelf: Shelf) -> None:
+        self._node = node
+        self._contract = contract
+        self._shelf = shelf
+
+    async def block(self, head: int) -> int:
+        if head < _SMALL_CHAIN:
+            return 0
+        known = self._shelf.load(_SHELF).get(self._contract)
+        if isinstance(known, int) and 0 <= known <= head:
+            return known
+        low, high = 0, head
+        try:
+            while low < high:
+                middle = (low + high) // 2
+                if await self._node.has_code(self._contract, middle):
+                    high = middle
+                else:
+                    low = middle + 1
+        except (NoSuchState, NoSuchMethod):
+            return 0  # no archive: the search itself will have to find the beginning
+        self._shelf.save(_SHELF, {self._contract: low})
+        return low
+
+
+class Wallets:
+    """Which positions a wallet holds. PositionManager cannot be asked, so its Transfer events are."""
+
+    def __init__(self, node: Node, scanner: Scanner, deeds: Deeds, birthday: Birthday, info: ChainInfo, shelf: Shelf):
+        self._node = node
+        self._scanner = scanner
+        self._deeds = deeds
+        self._birthday = birthday
+        self._info = info
+        self._shelf = shelf
+        self._manager = info.deployment.position_manager
+
+    async def owned(self, owner: Address, head: Block) -> Owned:
+        """Every id whose last Transfer went to `owner`: candidates from events, each confirmed by ownerOf at `head`."""
+        balance = await self._balance(owner, head)
+        if balance == 0:
+            return Owned(owner, (), 0, complete=True)
+        # Only what came in: what left again is told apart by ownerOf, which must be asked anyway.
+        query = Query(self._manager, (wire.TRANSFER, None, wire.address_word(owner)))
+        trail = Trail(self._node, self._scanner, self._shelf, f"owned-{owner}", query, _received)
+        try:
+            await trail.open()
+            held = await self._held(owner, trail.found, head)
+            held, why = await self._search(trail, owner, held, balance, head)
+            if len(held) < balance and not why and trail.resumed:
+                trail.forget()  # the record misses something (a deep reorganisation?): once more from scratch
+                held, why = await self._search(trail, owner, held, balance, head)
+        except (Unavailable, Malformed) as fault:
+            if isinstance(fault, NoSuchState):
+                raise
+            held, why = set(), str(fault)
+        if len(held) == balance:
+            return Owned(owner, tuple(sorted(held)), balance, complete=True)
+        note = f"found {len(held)} of {balance} positions: {why or 'the events of the rest are not on this node'}"
+        return Owned(owner, tuple(sorted(held)), balance, complete=False, note=f"{note}; run again to go on from here")
+
+    async def _search(
+        self, trail: Trail, owner: Address, held: set[int], balance: int, head: Block
+    ) -> tuple[set[int], str]:
+        """Widen `held` until it is as large as the balance; the text says why it is not."""
+        if len(held) == balance:
+            return held, ""
+        stretches = 0
+        try:
+            async for news in trail.walk(await self._birthday.block(head.number), head, self._info.confirmations):
+                held = held | await self._held(owner, news, head)
+                if len(held) == balance:
+                    return held, ""
+                stretches += 1
+                if stretches >= OWNED_STRETCHES:
+                    return held, f"stopped after {stretches} log queries"
+        except NoSuchState:
+            raise
+        except (Unavailable, Malformed) as fault:
+            return held, str(fault)
+        return held, ""
+
+    async def _held(self, owner: Address, candidates: Iterable[str], head: Block) -> set[int]:
+        read = await self._deeds.read(map(int, candidates), head)
+        if read.unread:
+            raise next(iter(read.unread.values()))
+        return {token for token, deed in read.deeds.items() if deed.owner == owner}
+
+    async def _balance(self, owner: Address, head: Block) -> int:
+        question = wire.BALANCE_OF + bytes.fromhex(wire.address_word(owner)[2:])
+        (balance,) = wire.decoded(["uint256"], await self._node.call(self._manager, question, head), "balanceOf")
+        return int(balance)
+
+
+class Keys:
+    """Pool keys: the curated ones are computed, the others found by their Initialize events or PositionManager."""
+
+    def __init__(self, node: Node, scanner: Scanner, birthday: Birthday, info: ChainInfo, shelf: Shelf) -> None:
+        self._node = node
+        self._birthday = birthday
+        self._info = info
+        self._scanner = scanner
+        self._known = {id_of(key): key for key in curated_keys(info)}
+        curated = [wire.address_word(token.address) for token in info.tokens]
+        query = Query(info.deployment.pool_manager, (wire.INITIALIZE, None, curated, curated))
+        self._trail = Trail(node, scanner, shelf, "pools", query, _initialized)
+
+    async def curated(self, head: Block) -> tuple[dict[HexId, PoolKey], tuple[str, ...]]:
+        """Every key of the curated currencies, probed tiers first, and what could not be searched."""
+        notes: tuple[str, ...] = ()
+        try:
+            if not self._trail.resumed:
+                await self._trail.open()
+            notes = await self._search(head)
+        except NoSuchState:
+            raise
+        except (Unavailable, Malformed) as fault:
+            notes = (_unsearched(str(fault)),)
+        keys = {id_of(key): key for key in curated_keys(self._info)}
+        for finding in self._trail.found:
+            key = _key_from(finding)
+            keys.setdefault(id_of(key), key)
+        self._known.update(keys)
+        return keys, notes
+
+    def named(self, pool_id: HexId) -> PoolKey | None:
+        """The key if it is known already."""
+        return self._known.get(pool_id)
+
+    async def find(self, pool_id: HexId, head: Block) -> PoolKey | None:
+        """The key behind an id, from the cheapest source that knows it; None if none does."""
+        if pool_id in self._known:
+            return self._known[pool_id]
+        # PositionManager files its pools under the first 25 bytes of their id.
+        question = wire.POOL_KEYS + bytes.fromhex(pool_id[2:52]) + bytes(7)
+        answer = await self._node.call(self._info.deployment.position_manager, question, head)
+        key = wire.pool_key(wire.decoded(["address", "address", "uint24", "int24", "address"], answer, "poolKeys"))
+        if key.tick_spacing == 0 or id_of(key) != pool_id:
+            found = await self._initialized(pool_id, head)
+            if found is None:
+                return None
+            key = found
+        self._known[pool_id] = key
+        return key
+
+    async def _initialized(self, pool_id: HexId, head: Block) -> PoolKey | None:
+        query = Query(self._info.deployment.pool_manager, (wire.INITIALIZE, pool_id))
+        async for stretch in self._scanner.back(query, await self._birthday.block(head.number), head.number):
+            for log in stretch.logs:
+                return _key_from(_initialized(log))
+        return None
+
+    async def _search(self, head: Block) -> tuple[str, ...]:
+        first, stretches = await self._birthday.block(head.number), 0
+        async for _ in self._trail.walk(first, head, self._info.confirmations):
+            stretches += 1
+            if stretches >= POOL_STRETCHES:
+                left = self._trail.unsearched(first, head.number)
+                return (_unsearched(f"{left} older blocks are left for the next run"),) if left else ()
+        return ()
+
+
+def curated_keys(info: ChainInfo) -> tuple[PoolKey, ...]:
+    """Every pair of curated tokens at every usual tier, without hooks."""
+    ordered = sorted(info.tokens, key=lambda token: int(token.address, 16))
+    return tuple(
+        PoolKey(token0.address, token1.address, Pips(fee), spacing)
+        for token0, token1 in combinations(ordered, 2)
+        for fee, spacing in FEE_TIERS
+    )
+
+
+def _unsearched(why: str) -> str:
+    return f"usual fee tiers were probed, but the search for other pools is incomplete: {why}"
+
+
+def _received(log: Log) -> str:
+    return str(int(log.topics[3], 16))
+
+
+def _initialized(log: Log) -> str:
+    fee, spacing, hooks, _, _ = wire.decoded(
+        ["uint24", "int24", "address", "uint160", "int24"], log.data, "an Initialize event"
+    )
+    currencies = (wire.address_in(log.topics[2]), wire.address_in(log.topics[3]))
+    return ",".join((*currencies, str(fee), str(spacing), hooks.lower()))
+
+
+def _key_from(finding: str) -> PoolKey:
+    try:
+        currency0, currency1, fee, spacing, hooks = finding.split(",")
+        return PoolKey(Address(currency0), Address(currency1), Pips(int(fee)), int(spacing), Address(hooks))
+    except ValueError as error:
+        raise Malformed("the record of known pools cannot be read; delete it and run again") from error

@@ -1,0 +1,102 @@
+"""What a node's refusal means for us: every way an RPC fails becomes one of our own errors.
+
+Unavailable
+├── NoSuchState    this node lacks the block or its state: another node, or a later try, may have it
+├── NoSuchMethod   this node does not speak the method
+└── RangeRefused   the log query is too wide: ask for less
+Malformed
+├── CallReverted   the contract said no; saying it again changes nothing
+├── BadRequest     the node could not read the question
+└── Oversized      the answer is larger than any honest one
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from zuno.domain.errors import Malformed, Unavailable, ZunoError
+from zuno.domain.tokens import plain_text
+
+
+class NoSuchState(Unavailable):
+    """The block is unknown to the node, or its state is pruned or not there yet."""
+
+
+class NoSuchMethod(Unavailable):
+    """The node does not offer the method."""
+
+
+class RangeRefused(Unavailable):
+    """A log query over too many blocks or with too many results."""
+
+
+class CallReverted(Malformed):
+    """The call ran and reverted; `data` is what it reverted with."""
+
+    def __init__(self, message: str, data: bytes = b"") -> None:
+        super().__init__(message)
+        self.data = data
+
+
+class BadRequest(Malformed):
+    """The node could not read the question: it does not know this form of it."""
+
+
+class Oversized(Malformed):
+    """An answer beyond the size limit."""
+
+
+FINAL: Final = (CallReverted, RangeRefused, BadRequest, Oversized)
+"""Answers that every honest node would repeat: trying the next one only wastes its patience."""
+
+_MAX_SAID: Final = 160
+_REVERTED: Final = 3
+_METHOD_NOT_FOUND: Final = -32601
+_UNREADABLE: Final = (-32600, -32602, -32700)
+# Providers agree on nothing but these words; -32005 means "too many results" here and "too many requests" there.
+_BUSY: Final = re.compile(r"rate.?limit|too many requests|request count|throttl|capacity|quota|credits", re.I)
+_RANGE: Final = re.compile(
+    r"more than \d+ results|range|too many (logs|results|blocks)|response size|query timeout|narrow|limit exceeded",
+    re.I,
+)
+_STATE: Final = re.compile(
+    r"header not found|unknown block|block not found|missing trie node|not (currently )?canonical|pruned|"
+    r"state .*(not|un)\s?available|no state|historical state|archive|could not find block|after last accepted",
+    re.I,
+)
+_METHOD: Final = re.compile(r"method .*(not|un)\s?(found|supported|available|exist|allowed)", re.I)
+_REVERT: Final = re.compile(r"revert|invalid opcode|out of gas|invalid jump|stack (under|over)flow", re.I)
+
+
+def fault_of(method: str, error: object) -> ZunoError:
+    """The JSON-RPC error object of a reply to `method` as our error; plain Unavailable means "ask another node"."""
+    if not isinstance(error, dict):
+        return Malformed(f"{method}: the error is not an object")
+    code, message, data = error.get("code"), error.get("message"), error.get("data")
+    said = plain_text(message, _MAX_SAID) if isinstance(message, str) else "no message"
+    text = f"{method}: {said}"
+    # Some gateways keep the reason in `data` and say only "invalid params".
+    spoken = f"{said} {plain_text(str(data), _MAX_SAID)}" if isinstance(data, dict | str) else said
+    if code == _REVERTED or (method == "eth_call" and _REVERT.search(said)):
+        return CallReverted(text, _revert_data(data))
+    if _BUSY.search(said):
+        return Unavailable(text)
+    if method == "eth_getLogs" and _RANGE.search(spoken):
+        return RangeRefused(text)
+    if _STATE.search(said):
+        return NoSuchState(text)
+    if code == _METHOD_NOT_FOUND or _METHOD.search(said):
+        return NoSuchMethod(text)
+    if code in _UNREADABLE:
+        return BadRequest(text)
+    return Unavailable(text)
+
+
+def _revert_data(data: object) -> bytes:
+    if not isinstance(data, str) or not data.startswith("0x"):
+        return b""
+    try:
+        return bytes.fromhex(data[2:])
+    except ValueError:
+        return b""

@@ -1,0 +1,105 @@
+"""What gas costs now, and what a rollup adds for posting calldata to its parent chain."""
+
+from __future__ import annotations
+
+import asyncio
+from statistics import median_low
+from typing import Final
+
+from zuno.adapters.chain.rpc import wire
+from zuno.adapters.chain.rpc.faults import BadRequest, CallReverted, NoSuchMethod
+from zuno.adapters.chain.rpc.node import Node
+from zuno.core.amm.integers import ceil_div
+from zuno.domain.chains import DataFee
+from zuno.domain.errors import Malformed
+from zuno.domain.market import GasQuote
+from zuno.domain.pool import Block
+from zuno.domain.units import Address, Wei
+
+RECENT_BLOCKS: Final = 20
+_MEDIAN: Final = 50
+
+GAS_PRICE_ORACLE: Final = Address("0x420000000000000000000000000000000000000f")
+ARB_GAS_INFO: Final = Address("0x000000000000000000000000000000000000006c")
+_UPPER_BOUND: Final = wire.selector("getL1FeeUpperBound(uint256)")
+_L1_BASE_FEE: Final = wire.selector("l1BaseFee()")
+_BLOB_BASE_FEE: Final = wire.selector("blobBaseFee()")
+_BASE_FEE_SCALAR: Final = wire.selector("baseFeeScalar()")
+_BLOB_BASE_FEE_SCALAR: Final = wire.selector("blobBaseFeeScalar()")
+_PRICES_IN_WEI: Final = wire.selector("getPricesInWei()")
+_SMALL, _LARGE = 1_000, 3_000
+_L1_GAS_PER_BYTE: Final = 16
+
+
+async def quote(node: Node, data_fee: DataFee, at: Block) -> GasQuote:
+    (base_fee, tip), per_byte = await asyncio.gather(_execution(node), _data(node, data_fee, at))
+    return GasQuote(Wei(base_fee), Wei(tip), None if per_byte is None else Wei(per_byte))
+
+
+async def _execution(node: Node) -> tuple[int, int]:
+    """Base fee of the next block and the median of recent blocks' median tips."""
+    try:
+        history = await node.fee_history(RECENT_BLOCKS, _MEDIAN)
+    except (NoSuchMethod, BadRequest):
+        return await _whole_price(node)
+    if history.tips:
+        return history.base_fees[-1], median_low(history.tips)
+    # Empty blocks, or a node that reports no tips.
+    try:
+        return history.base_fees[-1], await node.suggested_tip()
+    except NoSuchMethod:
+        return history.base_fees[-1], max(0, await node.gas_price() - history.base_fees[-1])
+
+
+async def _whole_price(node: Node) -> tuple[int, int]:
+    """A node that knows one price only: split off the tip it suggests, if it suggests one."""
+    price = await node.gas_price()
+    try:
+        tip = min(price, await node.suggested_tip())
+    except NoSuchMethod:
+        tip = 0
+    return price - tip, tip
+
+
+async def _data(node: Node, data_fee: DataFee, at: Block) -> int | None:
+    match data_fee:
+        case DataFee.NONE:
+            return None
+        case DataFee.OP_STACK:
+            return await _op_stack(node, at)
+        case DataFee.ARBITRUM:
+            return await _arbitrum(node, at)
+
+
+async def _op_stack(node: Node, at: Block) -> int:
+    """Wei for one more byte of transaction, from above.
+
+    Since Fjord the fee is affine in the compressed size, with a negative intercept, so the slope between two sizes
+    times a size bounds the fee of any transaction beyond the minimum. Older chains charge 16 L1 gas a byte at
+    (16·baseFeeScalar·l1BaseFee + blobBaseFeeScalar·blobBaseFee) / 16e6 wei.
+    """
+    try:
+        small, large = await asyncio.gather(*(_bound(node, size, at) for size in (_SMALL, _LARGE)))
+    except CallReverted:
+        words = (_L1_BASE_FEE, _BASE_FEE_SCALAR, _BLOB_BASE_FEE, _BLOB_BASE_FEE_SCALAR)
+        base, base_scalar, blob, blob_scalar = await asyncio.gather(*(_oracle(node, word, at) for word in words))
+        return ceil_div(_L1_GAS_PER_BYTE * base_scalar * base + blob_scalar * blob, 10**6)
+    if large < small:
+        raise Malformed("the gas oracle charges less for more")
+    return ceil_div(large - small, _LARGE - _SMALL)
+
+
+async def _bound(node: Node, size: int, at: Block) -> int:
+    return await _oracle(node, _UPPER_BOUND + wire.word(size), at)
+
+
+async def _oracle(node: Node, question: bytes, at: Block) -> int:
+    (value,) = wire.decoded(["uint256"], await node.call(GAS_PRICE_ORACLE, question, at), "the gas oracle")
+    return int(value)
+
+
+async def _arbitrum(node: Node, at: Block) -> int:
+    """Nitro's second price: its L1 price of a calldata unit times the 16 units of a byte."""
+    answer = await node.call(ARB_GAS_INFO, _PRICES_IN_WEI, at)
+    prices = wire.decoded(["uint256"] * 6, answer, "getPricesInWei")
+    return int(prices[1])

@@ -1,0 +1,119 @@
+"""A pool's past prices from its Swap events, and the few block times that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from zuno.adapters.chain.rpc import wire
+from zuno.adapters.chain.rpc.node import Log, Node
+from zuno.adapters.chain.rpc.scan import Query, Scanner
+from zuno.domain.history import PricedBlock
+from zuno.domain.market import HOUR
+from zuno.domain.pool import Block
+from zuno.domain.units import Address, HexId, Seconds, SqrtPriceX96
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """The price a swap left behind."""
+
+    log: Log
+    sqrt_price_x96: SqrtPriceX96
+
+
+class Times:
+    """Block times, each asked for once."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._known: dict[int, Block] = {}
+
+    async def blocks(self, numbers: Iterable[int], head: Block) -> dict[int, Block]:
+        wanted = set(numbers)
+        self._known[head.number] = head
+        strange = wanted - self._known.keys()
+        if strange:
+            self._known.update(await self._node.blocks(strange))
+        return {number: self._known[number] for number in wanted}
+
+    async def block(self, number: int, head: Block) -> Block:
+        return (await self.blocks([number], head))[number]
+
+    def forget_after(self, number: int) -> None:
+        """Young blocks may be replaced."""
+        self._known = {at: block for at, block in self._known.items() if at <= number}
+
+    async def last_by(self, time: Seconds, head: Block) -> Block | None:
+        """The last block not later than `time`; None if the chain is younger than that."""
+        if head.timestamp <= time:
+            return head
+        low = await self.block(0, head)
+        if low.timestamp > time:
+            return None
+        high, straight = head, True
+        while high.number - low.number > 1:
+            # Blocks come evenly, mostly: aim, and halve every other time in case they do not.
+            aim = (low.number + high.number) // 2
+            if straight:
+                share = (high.number - low.number) * (time - low.timestamp) // (high.timestamp - low.timestamp)
+                aim = min(high.number - 1, max(low.number + 1, low.number + share))
+            straight = not straight
+            middle = await self.block(aim, head)
+            if middle.timestamp <= time:
+                low = middle
+            else:
+                high = middle
+        return low
+
+
+class Prices:
+    """Prices of a pool between two blocks."""
+
+    def __init__(self, scanner: Scanner, times: Times, pool_manager: Address) -> None:
+        self._scanner = scanner
+        self._times = times
+        self._pool_manager = pool_manager
+
+    async def swaps(self, pool_id: HexId, first: int, last: int) -> list[Priced]:
+        query = Query(self._pool_manager, (wire.SWAP, pool_id))
+        return [Priced(log, swap_price(log)) for log in await self._scanner.all(query, first, last)]
+
+    async def hourly(self, pool_id: HexId, first: int, head: Block) -> list[PricedBlock]:
+        """The last swap of every hour from block `first` to the head, oldest first."""
+        closing = {swap.log.block_number: swap for swap in await self.swaps(pool_id, first, head.number)}
+        dated = await self._dated(list(closing.values()), head)
+        hours: dict[int, PricedBlock] = {}
+        for swap, at in dated:
+            log = swap.log
+            hours[at // HOUR] = PricedBlock(Block(log.block_number, log.block_hash, at), swap.sqrt_price_x96)
+        return list(hours.values())
+
+    async def _dated(self, swaps: Sequence[Priced], head: Block) -> list[tuple[Priced, Seconds]]:
+        """Swaps with their times, oldest first; at least the last of every hour is among them."""
+        dated = [(swap, swap.log.timestamp) for swap in swaps]
+        told = [(swap, at) for swap, at in dated if at is not None]
+        if len(told) == len(swaps):
+            return told
+        return await self._dated_by_headers(swaps, head)
+
+    async def _dated_by_headers(self, swaps: Sequence[Priced], head: Block) -> list[tuple[Priced, Seconds]]:
+        """Time only grows, so a run of blocks whose ends share an hour needs no more headers than its ends."""
+        times: dict[int, Seconds] = {}
+        runs = [(0, len(swaps) - 1)]
+        while runs:
+            ends = {swaps[end].log.block_number for run in runs for end in run}
+            times |= {number: block.timestamp for number, block in (await self._times.blocks(ends, head)).items()}
+            split: list[tuple[int, int]] = []
+            for low, high in runs:
+                hours = [times[swaps[end].log.block_number] // HOUR for end in (low, high)]
+                if hours[0] != hours[1] and high - low > 1:
+                    middle = (low + high) // 2
+                    split += [(low, middle), (middle, high)]
+            runs = split
+        return [(swap, times[swap.log.block_number]) for swap in swaps if swap.log.block_number in times]
+
+
+def swap_price(log: Log) -> SqrtPriceX96:
+    fields = wire.decoded(["int128", "int128", "uint160", "uint128", "int24", "uint24"], log.data, "a Swap event")
+    return SqrtPriceX96(int(fields[2]))

@@ -1,0 +1,160 @@
+"""One block of one pool, worked through event by event: what each liquidity change cost by the contracts' arithmetic.
+
+State is readable before and after a block, not between its events. Prices in between are told by Swap events; fee
+growth at a change is what the position remembers of it, so only an earlier change of the same position in the same
+block can be uncertain, and only if someone traded between the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from zuno.adapters.chain.rpc import wire
+from zuno.adapters.chain.rpc.node import Log, Node
+from zuno.adapters.chain.rpc.prices import Times, swap_price
+from zuno.adapters.chain.rpc.storage import Place, Storage, Words, place
+from zuno.core.amm.fees import earned_rounding_down
+from zuno.core.amm.identity import pool_slots, unpack_position, unpack_slot0
+from zuno.core.amm.liquidity import amounts_for_liquidity
+from zuno.core.amm.pool import PositionInfo
+from zuno.core.amm.ticks import cached_sqrt_price_at_tick
+from zuno.domain.errors import Malformed
+from zuno.domain.pool import Block, Range
+from zuno.domain.units import Address, HexId, SqrtPriceX96, Tick
+
+DONATE: Final = wire.topic("Donate(bytes32,address,uint256,uint256)")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A ModifyLiquidity event of PositionManager."""
+
+    log: Log
+    pool_id: HexId
+    token: int
+    range: Range
+    delta: int
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """A change as the contracts computed it: what its owner owed (negative: was owed), fees included."""
+
+    change: Change
+    sqrt_price_x96: SqrtPriceX96
+    after: PositionInfo
+    owed0: int
+    owed1: int
+    certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PoolBlock:
+    """A pool through one block."""
+
+    opening: SqrtPriceX96
+    logs: tuple[Log, ...]
+    worked: dict[int, Worked] = field(default_factory=dict)
+    """By log index."""
+
+    def price_before(self, index: int) -> SqrtPriceX96:
+        price = self.opening
+        for log in self.logs:
+            if log.index >= index:
+                break
+            price = _price_after(log) or price
+        return price
+
+
+class Replay:
+    """Works blocks through, each pool's block once."""
+
+    def __init__(self, node: Node, storage: Storage, times: Times, pool_manager: Address, manager: Address) -> None:
+        self._node = node
+        self._storage = storage
+        self._times = times
+        self._pool_manager = pool_manager
+        self._manager = manager
+
+    def changes(self, logs: Iterable[Log]) -> list[Change]:
+        """PositionManager's liquidity changes among any events."""
+        sender = wire.address_word(self._manager)
+        return [
+            _change(log)
+            for log in logs
+            if log.address == self._pool_manager
+            and log.topics[:1] == (wire.MODIFY_LIQUIDITY,)
+            and log.topics[2] == sender
+        ]
+
+    async def block(self, pool_id: HexId, number: int, head: Block) -> PoolBlock:
+        topics = ([wire.INITIALIZE, wire.SWAP, wire.MODIFY_LIQUIDITY, DONATE], pool_id)
+        logs = tuple(await self._node.logs(self._pool_manager, topics, number, number))
+        changes = self.changes(logs)
+        slot0 = pool_slots(pool_id).slot0
+        slots = [slot for change in changes for slot in self.place(change).position]
+        edges = await self._times.blocks([number - 1, number], head)
+        before = await self._storage.words([slot0, *slots], edges[number - 1])
+        after = await self._storage.words(slots, edges[number]) if slots else Words()
+        through = PoolBlock(SqrtPriceX96(unpack_slot0(before[slot0]).sqrt_price_x96), logs)
+        self._work(through, changes, before, after)
+        return through
+
+    def place(self, change: Change) -> Place:
+        return place(self._manager, change.pool_id, change.range.lower, change.range.upper, change.token)
+
+    def _work(self, through: PoolBlock, changes: Sequence[Change], before: Words, after: Words) -> None:
+        infos = {change.token: info_at(self.place(change), before) for change in changes}
+        last = {change.token: change.log.index for change in changes}
+        for change in changes:
+            index, final = change.log.index, info_at(self.place(change), after)
+            traded = any(
+                index < log.index < last[change.token] and log.topics[0] in (wire.SWAP, DONATE) for log in through.logs
+            )
+            worked = _worked(change, through.price_before(index), infos[change.token], final, certain=not traded)
+            infos[change.token] = worked.after
+            through.worked[index] = worked
+
+
+def info_at(at: Place, words: Words) -> PositionInfo:
+    return unpack_position(*(words[slot] for slot in at.position))
+
+
+def _worked(change: Change, price: SqrtPriceX96, before: PositionInfo, final: PositionInfo, *, certain: bool) -> Worked:
+    inside0, inside1 = final.fee_growth_inside0_last_x128, final.fee_growth_inside1_last_x128
+    principal0, principal1 = amounts_for_liquidity(
+        price,
+        cached_sqrt_price_at_tick(change.range.lower),
+        cached_sqrt_price_at_tick(change.range.upper),
+        abs(change.delta),
+        round_up=change.delta > 0,
+    )
+    sign = 1 if change.delta > 0 else -1
+    return Worked(
+        change,
+        price,
+        PositionInfo(before.liquidity + change.delta, inside0, inside1),
+        sign * principal0 - earned_rounding_down(inside0, before.fee_growth_inside0_last_x128, before.liquidity),
+        sign * principal1 - earned_rounding_down(inside1, before.fee_growth_inside1_last_x128, before.liquidity),
+        certain,
+    )
+
+
+def _change(log: Log) -> Change:
+    lower, upper, delta, salt = wire.decoded(
+        ["int24", "int24", "int256", "bytes32"], log.data, "a ModifyLiquidity event"
+    )
+    return Change(log, log.topics[1], int.from_bytes(salt, "big"), Range(Tick(lower), Tick(upper)), int(delta))
+
+
+def _price_after(log: Log) -> SqrtPriceX96 | None:
+    if log.topics[0] == wire.SWAP:
+        return swap_price(log)
+    if log.topics[0] == wire.INITIALIZE:
+        fields = wire.decoded(["uint24", "int24", "address", "uint160", "int24"], log.data, "an Initialize event")
+        if not fields[3]:
+            raise Malformed("an Initialize event without a price")
+        return SqrtPriceX96(int(fields[3]))
+    return None

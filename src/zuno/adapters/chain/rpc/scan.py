@@ -1,0 +1,171 @@
+"""Searching a chain's past for events: as wide as the node allows, newest first, and never the same block twice."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from zuno.adapters.chain.rpc.cache import Shelf
+from zuno.adapters.chain.rpc.faults import NoSuchState, Oversized, RangeRefused
+from zuno.adapters.chain.rpc.node import Log, Node, Topics
+from zuno.domain.errors import Unavailable
+from zuno.domain.pool import Block
+from zuno.domain.units import Address
+
+FIRST_SPAN: Final = 50_000
+_FORGIVE_AFTER: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which events: of one contract, with these topics."""
+
+    address: Address
+    topics: Topics
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A run of blocks, both ends included, and the events in it."""
+
+    first: int
+    last: int
+    logs: tuple[Log, ...]
+
+
+class Scanner:
+    """Log queries whose width follows what the node bears: narrower when it refuses, wider when it does not."""
+
+    def __init__(self, node: Node, first_span: int = FIRST_SPAN) -> None:
+        self._node = node
+        self.span = first_span
+        self._refused: int | None = None
+        self._since_refusal = 0
+
+    async def back(self, query: Query, first: int, last: int) -> AsyncIterator[Stretch]:
+        """Every block from `last` down to `first`, in stretches, newest first."""
+        while last >= first:
+            low = max(first, last - self.span + 1)
+            try:
+                logs = await self._node.logs(query.address, query.topics, low, last)
+            except (RangeRefused, Oversized) as refusal:
+                self._narrow(last - low + 1, refusal)
+                continue
+            self._widen()
+            yield Stretch(low, last, tuple(logs))
+            last = low - 1
+
+    async def all(self, query: Query, first: int, last: int) -> list[Log]:
+        """Everything between two blocks, oldest first."""
+        stretches = [stretch async for stretch in self.back(query, first, last)]
+        return [log for stretch in reversed(stretches) for log in stretch.logs]
+
+    def _narrow(self, refused: int, refusal: Exception) -> None:
+        if refused <= 1:
+            raise Unavailable(f"the node refuses logs of a single block: {refusal}") from refusal
+        self._refused, self._since_refusal = refused, 0
+        self.span = max(1, refused // 2)
+
+    def _widen(self) -> None:
+        self._since_refusal += 1
+        if self._since_refusal >= _FORGIVE_AFTER:
+            self._refused = None  # the dense stretch may be behind us
+        # Creeping up to the refused width, not onto it, or every second query would be wasted.
+        limit = self.span * 2 if self._refused is None else max(self.span, self._refused * 3 // 4)
+        self.span = min(self.span * 2, limit)
+
+
+Stretches = list[tuple[int, int]]
+
+
+def with_stretch(stretches: Stretches, first: int, last: int) -> Stretches:
+    """The same set of blocks and these, as sorted runs that do not touch."""
+    merged: Stretches = []
+    for low, high in sorted([*stretches, (first, last)]):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
+        else:
+            merged.append((low, high))
+    return merged
+
+
+def gaps(stretches: Stretches, first: int, last: int) -> Stretches:
+    """What is missing between two blocks, newest first."""
+    missing, high = Stretches(), last
+    for low, top in sorted(stretches, reverse=True):
+        if top < high:
+            missing.append((max(first, top + 1), high))
+        high = min(high, low - 1)
+        if high < first:
+            break
+    if high >= first:
+        missing.append((first, high))
+    return [(low, top) for low, top in missing if low <= top]
+
+
+class Trail:
+    """A search that remembers: which blocks were searched, and what was found, on disk after every stretch.
+
+    Blocks younger than the chain's confirmations are searched but not ticked off, so a reorganisation is searched
+    again. A deeper one, or another chain behind the same address, shows in the anchor's hash and voids the record.
+    """
+
+    def __init__(
+        self, node: Node, scanner: Scanner, shelf: Shelf, name: str, query: Query, keep: Callable[[Log], str]
+    ) -> None:
+        self._node = node
+        self._scanner = scanner
+        self._shelf = shelf
+        self._name = name
+        self._query = query
+        self._keep = keep
+        self._anchor: tuple[int, str] | None = None
+        self._searched: Stretches = []
+        self.found: dict[str, None] = {}
+        """In the order found; a dict because sets have none."""
+        self.resumed = False
+
+    async def open(self) -> None:
+        """Take up the record of an earlier run, if its chain is still this one."""
+        match self._shelf.load(self._name):
+            case {"anchor": [int(number), str(block_hash)], "searched": list(searched), "found": list(found)}:
+                try:
+                    same = (await self._node.block(number)).hash == block_hash
+                    stretches = [(int(first), int(last)) for first, last in searched]
+                except (NoSuchState, TypeError, ValueError):
+                    same = False
+                if same:
+                    self._anchor, self._searched = (number, block_hash), stretches
+                    self.found = dict.fromkeys(map(str, found))
+                    self.resumed = True
+
+    def forget(self) -> None:
+        self._anchor, self._searched, self.found, self.resumed = None, [], {}, False
+
+    async def walk(self, first: int, head: Block, confirmations: int) -> AsyncIterator[list[str]]:
+        """Search what is still unsearched, newest first; yields what each stretch brought."""
+        settled = head.number - confirmations
+        for low, high in gaps(self._searched, first, head.number):
+            async for stretch in self._scanner.back(self._query, low, high):
+                kept = dict.fromkeys(self._keep(log) for log in reversed(stretch.logs))
+                news = [finding for finding in kept if finding not in self.found]
+                self.found.update(kept)
+                await self._tick_off(stretch, settled)
+                yield news
+
+    def unsearched(self, first: int, last: int) -> int:
+        """How many blocks between two are still to be searched."""
+        return sum(high - low + 1 for low, high in gaps(self._searched, first, last))
+
+    async def _tick_off(self, stretch: Stretch, settled: int) -> None:
+        last = min(stretch.last, settled)
+        if last < stretch.first:
+            return
+        if self._anchor is None or last > self._anchor[0]:
+            block = await self._node.block(last)
+            self._anchor = (block.number, block.hash)
+        self._searched = with_stretch(self._searched, stretch.first, last)
+        self._shelf.save(
+            self._name, {"anchor": list(self._anchor), "searched": self._searched, "found": list(self.found)}
+        )

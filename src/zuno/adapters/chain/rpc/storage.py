@@ -1,0 +1,179 @@
+"""PoolManager's storage, read in bulk: hundreds of positions are a handful of calls, all pinned to one block."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from zuno.adapters.chain.rpc import wire
+from zuno.adapters.chain.rpc.faults import CallReverted, NoSuchState, Oversized
+from zuno.adapters.chain.rpc.node import Node
+from zuno.core.amm.fees import earned_rounding_down, growth_inside
+from zuno.core.amm.identity import (
+    PoolSlots,
+    pool_slots,
+    position_key,
+    position_slots,
+    tick_slots,
+    unpack_position,
+    unpack_slot0,
+)
+from zuno.core.amm.liquidity import amounts_for_liquidity
+from zuno.core.amm.pool import PositionInfo, Slot0
+from zuno.core.amm.ticks import cached_sqrt_price_at_tick
+from zuno.domain.errors import Malformed, Unavailable, ZunoError
+from zuno.domain.pool import Block, PoolKey, PoolState, Range
+from zuno.domain.tokens import Token
+from zuno.domain.units import Address, HexId, Liquidity, Pips, SqrtPriceX96, Tick
+
+WORDS_PER_CALL: Final = 2_500
+"""About 6 million gas and 160 kB of request: well inside what public nodes allow one call."""
+
+Words = dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a position's numbers live."""
+
+    pool_id: HexId
+    range: Range
+    pool: PoolSlots
+    position: tuple[int, int, int]
+    lower: tuple[int, int, int]
+    upper: tuple[int, int, int]
+
+    def slots(self) -> tuple[int, ...]:
+        """Every word that its worth depends on. A tick's first word, its liquidity, does not count."""
+        pool = self.pool
+        return (
+            *(pool.slot0, pool.fee_growth_global0_x128, pool.fee_growth_global1_x128, pool.liquidity),
+            *self.position,
+            *(*self.lower[1:], *self.upper[1:]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A position at one block, in the contracts' integers: what a full burn would pay, principal and fees apart."""
+
+    slot0: Slot0
+    info: PositionInfo
+    inside0: int
+    inside1: int
+    amount0: int
+    amount1: int
+    fees0: int
+    fees1: int
+
+
+@lru_cache(maxsize=1 << 14)
+def place(position_manager: Address, pool_id: HexId, lower: int, upper: int, token_id: int) -> Place:
+    key = position_key(position_manager, lower, upper, token_id)
+    return Place(
+        pool_id,
+        Range(Tick(lower), Tick(upper)),
+        pool_slots(pool_id),
+        position_slots(pool_id, key),
+        tick_slots(pool_id, lower),
+        tick_slots(pool_id, upper),
+    )
+
+
+class Storage:
+    """Words of PoolManager at a block."""
+
+    def __init__(self, node: Node, pool_manager: Address) -> None:
+        self._node = node
+        self._pool_manager = pool_manager
+
+    async def words(self, slots: Iterable[int], at: Block) -> Words:
+        """All of them, or the fault that kept one away."""
+        found, fault = await self.some_words(slots, at)
+        if fault is not None:
+            raise fault
+        return found
+
+    async def some_words(self, slots: Iterable[int], at: Block) -> tuple[Words, ZunoError | None]:
+        """What could be read, and why the rest could not; nothing at all is raised.
+
+        A block that vanished is raised as well: what was read of it belongs to no chain.
+        """
+        wanted = list(dict.fromkeys(slots))
+        parts = [wanted[start : start + WORDS_PER_CALL] for start in range(0, len(wanted), WORDS_PER_CALL)]
+        answers = await asyncio.gather(*(self._read(part, at) for part in parts), return_exceptions=True)
+        found, faults = Words(), list[ZunoError]()
+        for answer in answers:
+            if isinstance(answer, Unavailable | Malformed) and not isinstance(answer, NoSuchState):
+                faults.append(answer)
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                found.update(answer)
+        if faults and not found:
+            raise faults[0]
+        return found, faults[0] if faults else None
+
+    async def _read(self, slots: Sequence[int], at: Block) -> Words:
+        try:
+            data = await self._node.call(self._pool_manager, wire.extsload(slots), at)
+        except (CallReverted, Oversized):
+            # extsload cannot refuse: a node with a lower gas or body limit gets half as much.
+            if len(slots) == 1:
+                raise
+            half = len(slots) // 2
+            return await self._read(slots[:half], at) | await self._read(slots[half:], at)
+        return dict(zip(slots, wire.extsload_results(data, len(slots)), strict=True))
+
+
+def pool_state(key: PoolKey, pool_id: HexId, tokens: tuple[Token, Token], words: Words, at: Block) -> PoolState | None:
+    """A pool out of its words; None if it has no price."""
+    slots = pool_slots(pool_id)
+    slot0 = unpack_slot0(words[slots.slot0])
+    if slot0.sqrt_price_x96 == 0:
+        return None
+    return PoolState(
+        id=pool_id,
+        key=key,
+        token0=tokens[0],
+        token1=tokens[1],
+        sqrt_price_x96=SqrtPriceX96(slot0.sqrt_price_x96),
+        tick=Tick(slot0.tick),
+        protocol_fee=slot0.protocol_fee,
+        lp_fee=Pips(slot0.lp_fee),
+        liquidity=Liquidity(words[slots.liquidity]),
+        fee_growth_global0_x128=words[slots.fee_growth_global0_x128],
+        fee_growth_global1_x128=words[slots.fee_growth_global1_x128],
+        block=at,
+    )
+
+
+def holding(at: Place, words: Words) -> Holding:
+    """A position out of its words."""
+    slot0 = unpack_slot0(words[at.pool.slot0])
+    info = unpack_position(*(words[slot] for slot in at.position))
+    lower, upper = at.range.lower, at.range.upper
+    inside0, inside1 = (
+        growth_inside(slot0.tick, lower, upper, words[growth], words[at.lower[side]], words[at.upper[side]])
+        for side, growth in ((1, at.pool.fee_growth_global0_x128), (2, at.pool.fee_growth_global1_x128))
+    )
+    amount0, amount1 = amounts_for_liquidity(
+        slot0.sqrt_price_x96,
+        cached_sqrt_price_at_tick(lower),
+        cached_sqrt_price_at_tick(upper),
+        info.liquidity,
+        round_up=False,
+    )
+    return Holding(
+        slot0,
+        info,
+        inside0,
+        inside1,
+        amount0,
+        amount1,
+        earned_rounding_down(inside0, info.fee_growth_inside0_last_x128, info.liquidity),
+        earned_rounding_down(inside1, info.fee_growth_inside1_last_x128, info.liquidity),
+    )

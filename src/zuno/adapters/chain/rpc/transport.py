@@ -1,0 +1,283 @@
+"""Moves JSON-RPC over HTTP with a policy: several nodes, bounded patience, and no secret in any message.
+
+web3 decides what to ask; this module decides whom, how long to wait and when to give up. RPC addresses carry API keys,
+so nothing here ever prints more of one than its host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import logging
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
+
+import httpx2
+from web3._utils.encoding import FriendlyJsonSerde, Web3JsonEncoder
+from web3.providers.async_base import AsyncJSONBaseProvider
+from web3.types import RPCEndpoint, RPCResponse
+
+from zuno.adapters.chain.rpc.faults import FINAL, NoSuchMethod, NoSuchState, Oversized, fault_of
+from zuno.domain.errors import Malformed, Unavailable, Usage, ZunoError
+
+_TOO_MANY_REQUESTS: Final = 429
+_TOO_LARGE: Final = 413
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How patient we are. Every number bounds something; the worst case is rounds × nodes × timeout, plus pauses."""
+
+    timeout: float = 15.0
+    """Seconds for one whole exchange, however slowly the bytes drip."""
+    rounds: int = 3
+    """How often every node is tried before we give up."""
+    first_pause: float = 0.25
+    longest_pause: float = 4.0
+    cool_down: float = 30.0
+    """Seconds a node that failed is left alone while another one answers."""
+    max_response: int = 32 * 1024 * 1024
+    """Bytes of one decoded answer."""
+    at_once: int = 4
+    """Questions under way at the same time; public nodes count them."""
+
+
+@dataclass(slots=True)
+class Endpoint:
+    """One node, known to people by its host alone."""
+
+    url: str = field(repr=False)
+    host: str
+    chain_checked: bool = False
+    cool_until: float = 0.0
+
+
+def endpoint(url: str) -> Endpoint:
+    """A node from its address; the address never appears in the complaint."""
+    try:
+        parts = urlsplit(url.strip())
+        port = parts.port
+    except ValueError:
+        raise Usage("an RPC URL cannot be read: it must look like https://host/path") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise Usage("an RPC URL must start with http:// or https:// and name a host")
+    return Endpoint(url.strip(), parts.hostname if port is None else f"{parts.hostname}:{port}")
+
+
+class _HostOnly(logging.Filter):
+    """httpx2 logs whole URLs at INFO; ours carry keys."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, tuple):
+            record.args = tuple(arg.host if isinstance(arg, httpx2.URL) else arg for arg in record.args)
+        return True
+
+
+_HOST_ONLY: Final = _HostOnly()
+
+
+class FailoverProvider(AsyncJSONBaseProvider):
+    """web3's provider seam. Raises our errors, so web3 never sees a JSON-RPC error object.
+
+    Every node must prove once that it is the expected chain before it may answer anything else.
+    """
+
+    # A contract could otherwise make us fetch any URL it likes (EIP-3668).
+    global_ccip_read_enabled = False
+
+    def __init__(self, urls: Sequence[str], chain_id: int, variable: str, policy: Policy | None = None) -> None:
+        super().__init__()
+        if not urls:
+            raise Usage(f"no RPC URL: set {variable}")
+        self.endpoints = tuple(endpoint(url) for url in urls)
+        self.requests = 0
+        """HTTP requests sent so far."""
+        self.served_by: Endpoint | None = None
+        """Who gave the last answer."""
+        self._chain_id = chain_id
+        self._variable = variable
+        self._policy = policy or Policy()
+        self._ids = itertools.count(1)
+        self._client: httpx2.AsyncClient | None = None
+        self._turnstile = asyncio.Semaphore(self._policy.at_once)
+        logger = logging.getLogger("httpx2")
+        if _HOST_ONLY not in logger.filters:
+            logger.addFilter(_HOST_ONLY)
+
+    async def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
+        return cast(RPCResponse, {"jsonrpc": "2.0", "id": 0, "result": await self._anywhere(str(method), params)})
+
+    async def make_batch_request(self, requests: list[tuple[RPCEndpoint, Any]]) -> list[RPCResponse]:
+        results = await self._anywhere("batch", [(str(method), params) for method, params in requests])
+        return [cast(RPCResponse, {"jsonrpc": "2.0", "id": at, "result": result}) for at, result in enumerate(results)]
+
+    async def disconnect(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _anywhere(self, method: str, params: Any) -> Any:
+        """One question, asked around until someone answers it."""
+        policy, faults = self._policy, list[tuple[str, ZunoError]]()
+        for turn in range(policy.rounds):
+            if turn:
+                pause = min(policy.longest_pause, policy.first_pause * 2 ** (turn - 1))
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+            for node in self._healthy():
+                try:
+                    async with self._turnstile:
+                        result = await self._ask(node, method, params)
+                except FINAL:
+                    raise
+                except (NoSuchState, NoSuchMethod) as fault:
+                    faults.append((node.host, fault))  # not its fault: no cool-down
+                except _AnotherChain as other:
+                    raise Malformed(
+                        f"{node.host} is chain {other.found}, expected {self._chain_id}: check {self._variable}"
+                    ) from None
+                except (Unavailable, Malformed) as fault:
+                    node.cool_until = time.monotonic() + policy.cool_down
+                    faults.append((node.host, fault))
+                else:
+                    node.cool_until = 0.0
+                    self.served_by = node
+                    return result
+            if faults and all(isinstance(fault, NoSuchMethod) for _, fault in faults):
+                break  # a method does not appear by waiting
+        raise _verdict(faults, self._variable)
+
+    def _healthy(self) -> list[Endpoint]:
+        """In the order given; those cooling down only when nobody else is left, the longest rested first."""
+        now = time.monotonic()
+        rested = [node for node in self.endpoints if node.cool_until <= now]
+        return rested or sorted(self.endpoints, key=lambda node: node.cool_until)
+
+    async def _ask(self, node: Endpoint, method: str, params: Any) -> Any:
+        if not node.chain_checked:
+            await self._check_chain(node)
+        if method == "batch":
+            return await self._ask_many(node, params)
+        return await self._ask_one(node, method, params)
+
+    async def _check_chain(self, node: Endpoint) -> None:
+        result = await self._ask_one(node, "eth_chainId", [])
+        try:
+            found = int(result, 16)
+        except (TypeError, ValueError):
+            raise Malformed("eth_chainId is not a number") from None
+        if found != self._chain_id:
+            raise _AnotherChain(found)
+        node.chain_checked = True
+
+    async def _ask_one(self, node: Endpoint, method: str, params: Any) -> Any:
+        asked = next(self._ids)
+        reply = await self._post(node, {"jsonrpc": "2.0", "id": asked, "method": method, "params": params})
+        return _result(method, asked, reply)
+
+    async def _ask_many(self, node: Endpoint, requests: list[tuple[str, Any]]) -> list[Any]:
+        asked = [(next(self._ids), method, params) for method, params in requests]
+        body = [{"jsonrpc": "2.0", "id": at, "method": method, "params": params} for at, method, params in asked]
+        replies = await self._post(node, body)
+        if isinstance(replies, dict) and "error" in replies:
+            raise NoSuchMethod("the node does not take batches")
+        if not isinstance(replies, list):
+            raise Malformed("a batch was answered with something else")
+        by_id = {reply.get("id"): reply for reply in replies if isinstance(reply, dict)}
+        return [_result(method, at, by_id.get(at)) for at, method, _ in asked]
+
+    async def _post(self, node: Endpoint, body: object) -> Any:
+        """One HTTP exchange within the time and size limits; anything but JSON is a fault."""
+        content = FriendlyJsonSerde().json_encode(cast(dict[str, Any], body), cls=Web3JsonEncoder).encode()
+        raw = bytearray()
+        self.requests += 1
+        try:
+            async with (
+                asyncio.timeout(self._policy.timeout),
+                self._http().stream(
+                    "POST", node.url, content=content, headers={"Content-Type": "application/json"}
+                ) as response,
+            ):
+                status = response.status_code
+                async for chunk in response.aiter_bytes():
+                    raw += chunk
+                    if len(raw) > self._policy.max_response:
+                        raise Oversized(f"the answer is larger than {self._policy.max_response} bytes")
+        except TimeoutError as error:
+            raise Unavailable(f"no answer within {self._policy.timeout:g} s") from error
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
+            raise transport_fault(error) from error
+        return _decoded(status, bytes(raw))
+
+    def _http(self) -> httpx2.AsyncClient:
+        if self._client is None:
+            # No redirects: a node that sends us elsewhere would get our key passed on.
+            self._client = httpx2.AsyncClient(timeout=self._policy.timeout, follow_redirects=False)
+        return self._client
+
+
+class _AnotherChain(Exception):
+    """Internal signal: the node is fine, and it is not ours."""
+
+    def __init__(self, found: int) -> None:
+        super().__init__(found)
+        self.found = found
+
+
+def transport_fault(error: Exception) -> ZunoError:
+    """An httpx2 error as ours. Its own text may quote the address, so only its kind is repeated."""
+    match error:
+        case httpx2.DecodingError():
+            return Malformed("the answer cannot be decompressed")
+        case httpx2.TimeoutException():
+            return Unavailable("timed out")
+        case httpx2.ConnectError():
+            return Unavailable("no connection")
+        case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
+            return Unavailable("the address cannot be used")
+        case _:
+            return Unavailable(f"the connection broke ({type(error).__name__})")
+
+
+def _decoded(status: int, raw: bytes) -> Any:
+    try:
+        reply = json.loads(raw)
+    except (ValueError, RecursionError):
+        reply = None
+    # Providers put JSON-RPC errors under any status: the body speaks first, except when we are sent away.
+    speaks = isinstance(reply, dict | list) and status not in {_TOO_MANY_REQUESTS} and status < 500
+    if status >= 400 and not (speaks and (isinstance(reply, list) or "error" in reply)):
+        if status == _TOO_LARGE:
+            raise Oversized("HTTP 413: the question is too large")
+        raise Unavailable(f"HTTP {status}")
+    if status >= 300 and status < 400:
+        raise Unavailable(f"HTTP {status}: redirects are not followed")
+    if reply is None:
+        raise Malformed("the answer is not JSON")
+    return reply
+
+
+def _result(method: str, asked: int, reply: object) -> Any:
+    if not isinstance(reply, dict):
+        raise Malformed(f"{method}: the answer is not a JSON-RPC object")
+    if reply.get("error") is not None:
+        raise fault_of(method, reply["error"])
+    if reply.get("id") != asked or "result" not in reply:
+        raise Malformed(f"{method}: the answer belongs to no question of ours")
+    return reply["result"]
+
+
+def _verdict(faults: list[tuple[str, ZunoError]], variable: str) -> ZunoError:
+    """What to raise when nobody helped: the last thing each node said, and the kind they agree on."""
+    last = dict(faults)
+    told = "; ".join(f"{host}: {fault}" for host, fault in last.items())
+    kinds = {type(fault) for fault in last.values()}
+    if NoSuchState in kinds:
+        return NoSuchState(told)
+    if len(kinds) == 1 and (kind := kinds.pop()) in {NoSuchMethod, Malformed}:
+        return kind(told)
+    return Unavailable(f"no RPC node answered ({told}); check {variable} or try again")
