@@ -37,7 +37,7 @@ app.add_typer(sim, name="sim")
 app.add_typer(devnet, name="devnet")
 
 Home = Annotated[
-    str | None, typer.Option("--home", metavar="DIR", help="Where Zuno keeps its things (else $ZUNO_HOME, else ~/.zuno).")
+    str | None, typer.Option("--home", metavar="DIR", help="Where Zuno keeps things (else $ZUNO_HOME, else ~/.zuno).")
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, nothing else there.")]
 ChainName = Annotated[
