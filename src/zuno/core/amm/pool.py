@@ -40,6 +40,7 @@ from zuno.domain.errors import (
     PoolRefusal,
     PriceLimitAlreadyExceeded,
     PriceLimitOutOfBounds,
+    SafeCastOverflow,
     SwapAmountCannotBeZero,
     TickLiquidityOverflow,
     TickLowerOutOfBounds,
@@ -263,8 +264,8 @@ class Pool:
 
     def swap(self, zero_for_one: bool, amount_specified: int, sqrt_price_limit_x96: int) -> SwapResult:
         """Swap until the amount is used up or the limit is met; an amount below zero is exact input."""
-        amount = to_int256(index(amount_specified))
-        limit = index(sqrt_price_limit_x96)
+        amount, limit = to_int256(index(amount_specified)), index(sqrt_price_limit_x96)
+        zero_for_one = bool(zero_for_one)
         if not amount:
             raise SwapAmountCannotBeZero("a swap needs an amount")
         price, tick, packed_protocol_fee, lp_fee = self.slot0
@@ -283,30 +284,27 @@ class Pool:
         else:
             growth, growth_of_output = self.fee_growth_global1_x128, self.fee_growth_global0_x128
         crossed: dict[int, TickInfo] = {}
+        words, spacing = self._words, self.tick_spacing
         advance = step_exact_input if exact_input else step_exact_output
         find_pause = bitmap.next_tick_at_or_below if zero_for_one else bitmap.next_tick_above
 
         while left and price != limit:
-            pause, initialized = find_pause(self._words, tick, self.tick_spacing)
-            if zero_for_one:
-                pause = max(pause, MIN_TICK)
-                boundary = cached_sqrt_price_at_tick(pause)
-                target = max(boundary, limit)
-            else:
-                pause = min(pause, MAX_TICK)
-                boundary = cached_sqrt_price_at_tick(pause)
-                target = min(boundary, limit)
-
+            pause, initialized = find_pause(words, tick, spacing)
+            # The bitmap knows nothing of the lowest and the highest tick.
+            pause = MIN_TICK if pause < MIN_TICK else MAX_TICK if pause > MAX_TICK else pause
+            boundary = cached_sqrt_price_at_tick(pause)
+            target = limit if (boundary < limit) == zero_for_one else boundary
             start = price
             if liquidity:
                 price, amount_in, amount_out, fee_amount = advance(price, target, liquidity, left, fee, zero_for_one)
-                left -= amount_in + fee_amount if exact_input else amount_out
-                paid += amount_in + fee_amount
+                spent = amount_in + fee_amount
+                left -= spent if exact_input else amount_out
+                paid += spent
                 received += amount_out
                 fee_total += fee_amount
                 if protocol_fee:
                     # Without an LP fee the protocol takes the whole of it, rounding included.
-                    share = fee_amount if not lp_fee else (amount_in + fee_amount) * protocol_fee // fees.PIPS
+                    share = fee_amount if not lp_fee else spent * protocol_fee // fees.PIPS
                     to_protocol += share
                     fee_amount -= share
                 growth = (growth + (fee_amount << 128) // liquidity) & MAX_UINT256
@@ -316,23 +314,18 @@ class Pool:
             if price == boundary:
                 if initialized:
                     gross, net, outside0, outside1 = self._ticks[pause]
-                    if zero_for_one:
-                        outside0 = (growth - outside0) & MAX_UINT256
-                        outside1 = (growth_of_output - outside1) & MAX_UINT256
-                        liquidity = to_uint128(liquidity - net)
-                    else:
-                        outside0 = (growth_of_output - outside0) & MAX_UINT256
-                        outside1 = (growth - outside1) & MAX_UINT256
-                        liquidity = to_uint128(liquidity + net)
-                    crossed[pause] = TickInfo(gross, net, outside0, outside1)
+                    growth0, growth1 = (growth, growth_of_output) if zero_for_one else (growth_of_output, growth)
+                    crossed[pause] = TickInfo(
+                        gross, net, (growth0 - outside0) & MAX_UINT256, (growth1 - outside1) & MAX_UINT256
+                    )
+                    liquidity = to_uint128(liquidity - net if zero_for_one else liquidity + net)
                 # Stopped exactly here on the way down, the pool is already below the tick it stands on.
                 tick = pause - 1 if zero_for_one else pause
             elif price != start:
                 tick = tick_at_sqrt_price(price)
 
         if paid > -MIN_INT128 or received > MAX_INT128:
-            to_int128(-paid)
-            to_int128(received)
+            raise SafeCastOverflow("the amounts of this swap do not fit int128")
 
         # Nothing below this line can be refused.
         self.slot0 = Slot0(price, tick, packed_protocol_fee, lp_fee)

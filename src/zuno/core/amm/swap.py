@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from zuno.core.amm.fees import PIPS
 from zuno.core.amm.integers import MAX_UINT160, MAX_UINT256, ceil_div
 from zuno.core.amm.liquidity import (
@@ -14,14 +12,8 @@ from zuno.core.amm.liquidity import (
 )
 from zuno.domain.errors import InvalidPriceOrLiquidity, NotEnoughLiquidity, PriceOverflow, SafeCastOverflow
 
-
-class Step(NamedTuple):
-    """What one step did. A tuple, because a swap builds one for every tick it passes."""
-
-    sqrt_price_x96: int
-    amount_in: int
-    amount_out: int
-    fee_amount: int
+Step = tuple[int, int, int, int]
+"""Price reached, amount in, amount out, fee. A bare tuple: a swap builds one for every tick it passes."""
 
 
 def price_after_input(sqrt_price_x96: int, liquidity: int, amount_in: int, zero_for_one: bool) -> int:
@@ -86,7 +78,7 @@ def step_exact_input(
         amount_out = amount1_rounding_down(reached, sqrt_price_x96, liquidity)
     else:
         amount_out = amount0_rounding_down(sqrt_price_x96, reached, liquidity)
-    return Step(reached, amount_in, amount_out, fee_amount)
+    return reached, amount_in, amount_out, fee_amount
 
 
 def step_exact_output(
@@ -106,4 +98,4 @@ def step_exact_output(
         amount_in = amount0_rounding_up(reached, sqrt_price_x96, liquidity)
     else:
         amount_in = amount1_rounding_up(sqrt_price_x96, reached, liquidity)
-    return Step(reached, amount_in, amount_out, ceil_div(amount_in * fee, PIPS - fee))
+    return reached, amount_in, amount_out, ceil_div(amount_in * fee, PIPS - fee)
