@@ -84,7 +84,7 @@ def test_the_sum_of_returns_is_the_whole_move_however_far_it_goes() -> None:
 def test_a_tiny_return_keeps_its_digits() -> None:
     tiny = Fraction(1, 10**18)
     (value,) = hourly_returns(series({0: Fraction(1), 1: 1 + tiny})).values
-    assert value == pytest.approx(1e-18, rel=1e-12)
+    assert value == pytest.approx(1e-18, rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("closes", [0, 1, LEAST_RETURNS])

@@ -104,8 +104,9 @@ async def test_an_hour_without_a_swap_repeats_the_last_close_and_is_counted() ->
     assert fact.value.gaps == 0
 
 
-async def test_a_pool_that_trades_every_hour_needs_no_note() -> None:
-    chain = OnePool(*(swap(NINE - hour * HOUR - 60) for hour in range(5, -1, -1)))
+@pytest.mark.parametrize("into_the_hour", [0, 1, HOUR - 1])
+async def test_a_pool_that_trades_every_hour_needs_no_note(into_the_hour: int) -> None:
+    chain = OnePool(*(swap(NINE - hour * HOUR + into_the_hour) for hour in range(5, 0, -1)))
     assert (await PoolHistory(chain, POOL).history(ETH_USDC, 5, NOW)).notes == ()
 
 
