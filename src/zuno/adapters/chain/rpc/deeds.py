@@ -20,7 +20,7 @@ from zuno.domain.errors import Malformed, Unavailable, ZunoError
 from zuno.domain.pool import Block, PoolKey, Range
 from zuno.domain.units import Address, HexId, Pips, Seconds, Tick
 
-IDS_PER_CALL: Final = 500
+IDS_PER_CALL: Final = 250
 TRUSTED_BLOCKS: Final = 2_000
 """Beyond this many blocks, reading every deed again is cheaper than asking what happened since."""
 

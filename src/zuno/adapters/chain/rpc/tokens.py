@@ -17,7 +17,7 @@ from zuno.domain.units import Address
 
 _SHELF: Final = "tokens"
 _WORD: Final = 32
-CALL_GAS: Final = 500_000
+CALL_GAS: Final = 1_000_000
 """Enough for any honest token behind a proxy, too little for one that wants to keep the node busy."""
 
 
