@@ -118,8 +118,7 @@ class Wallets:
 
     async def _balance(self, owner: Address, head: Block) -> int:
         question = wire.BALANCE_OF + bytes.fromhex(wire.address_word(owner)[2:])
-        (balance,) = wire.decoded(["uint256"], await self._node.call(self._manager, question, head), "balanceOf")
-        return int(balance)
+        return wire.number(await self._node.call(self._manager, question, head), "balanceOf")
 
 
 class Keys:

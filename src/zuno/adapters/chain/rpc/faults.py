@@ -78,7 +78,7 @@ def fault_of(method: str, error: object) -> ZunoError:
     text = f"{method}: {said}"
     # Some gateways keep the reason in `data` and say only "invalid params".
     spoken = f"{said} {plain_text(str(data), _MAX_SAID)}" if isinstance(data, dict | str) else said
-    if code == _REVERTED or (method == "eth_call" and _REVERT.search(said)):
+    if code == _REVERTED or (method == "eth_call" and _REVERT.search(spoken)):
         return CallReverted(text, _revert_data(data))
     if _BUSY.search(said):
         return Unavailable(text)

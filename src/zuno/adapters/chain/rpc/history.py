@@ -111,9 +111,7 @@ class Histories:
         )
 
     async def _next_token(self, head: Block) -> int:
-        answer = await self._node.call(self._manager, wire.NEXT_TOKEN_ID, head)
-        (token,) = wire.decoded(["uint256"], answer, "nextTokenId")
-        return int(token)
+        return wire.number(await self._node.call(self._manager, wire.NEXT_TOKEN_ID, head), "nextTokenId")
 
     async def _standing(self, life: Life, at: Block) -> Standing:
         where = place(self._manager, life.deed.pool_id, life.deed.range.lower, life.deed.range.upper, life.token)

@@ -32,7 +32,7 @@ def _moved(receipt: Receipt, currency: Address, wallet: Address) -> list[int]:
     for log in receipt.logs:
         # An ERC-721 Transfer has a fourth topic and no amount.
         if log.address == currency and log.topics[:1] == (wire.TRANSFER,) and len(log.topics) == 3:
-            (amount,) = wire.decoded(["uint256"], log.data, "a Transfer event")
+            amount = wire.number(log.data, "a Transfer event")
             if wire.address_in(log.topics[1]) == wallet:
                 moves.append(amount)
             if wire.address_in(log.topics[2]) == wallet:

@@ -57,6 +57,13 @@ def decoded(types: Sequence[str], data: bytes, what: str) -> tuple[Any, ...]:
         raise Malformed(f"{what}: the returned data cannot be decoded") from error
 
 
+def number(data: bytes, what: str) -> int:
+    """A single returned word."""
+    if len(data) != _WORD:
+        raise Malformed(f"{what}: {len(data)} bytes instead of one word")
+    return int.from_bytes(data, "big")
+
+
 def word(value: int) -> bytes:
     return value.to_bytes(_WORD, "big")
 
