@@ -86,7 +86,8 @@ class Bench:
 
 def fresh_chain(**wishes: Any) -> Chain:
     balances = {dev_address(role): 100 * ETHER for role in ("alice", "bob", "carol")}
-    return Chain.create(Genesis(timestamp=GENESIS_TIME, balances=balances, code=CODE, **wishes))
+    defaults: dict[str, Any] = {"timestamp": GENESIS_TIME, "balances": balances, "code": CODE}
+    return Chain.create(Genesis(**(defaults | wishes)))
 
 
 @pytest.fixture

@@ -65,6 +65,7 @@ def test_a_missing_engine_names_the_cure(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_asking_costs_no_heavy_import() -> None:
-    script = "import sys; import zuno.adapters.chain.devnet.artifacts; print(sorted({'eth','web3','eth_abi'} & set(sys.modules)))"
+    module = "zuno.adapters.chain.devnet.artifacts"
+    script = f"import sys, {module}; print(sorted({{'eth', 'web3', 'eth_abi'}} & set(sys.modules)))"
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"

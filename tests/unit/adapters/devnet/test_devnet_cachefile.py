@@ -25,6 +25,8 @@ def story(bench: Any) -> Any:
     for role in ("alice", "bob"):
         bench.submit(role, to=REVERTER, data=b"")
     bench.submit("carol", to=None, data=bytes.fromhex("60006000f3"))
+    for role in ("alice", "bob", "carol"):
+        bench.submit(role)
     bench.node.mine()
     return bench.chain
 
@@ -73,6 +75,7 @@ def test_a_cut_or_changed_file_is_malformed(story: Any, tmp_path: Path) -> None:
         "only the first line": good[:28],
         "cut": good[:-1],
         "half": good[:middle],
+        "another digest": good[:30] + bytes([good[30] ^ 1]) + good[31:],
         "flipped": good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :],
     }
     for name, content in damaged.items():

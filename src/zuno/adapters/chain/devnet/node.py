@@ -159,8 +159,7 @@ class Node:
         removed = self.chain.rewind(self.chain.head.number - depth)[::-1]
         for block in removed:
             for tx in block.transactions:
-                if tx.hash not in drop:
-                    self.pool.put(tx)
+                self.pool.put(tx)
         for tx_hash in drop:
             self.pool.drop(tx_hash)
         for old in removed:
