@@ -21,6 +21,7 @@ from zuno.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from zuno.adapters.chain.devnet.running import DevnetProcess
+    from zuno.adapters.market.coingecko import CoinGecko
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -48,6 +49,7 @@ class House:
         self._settings = settings
         self._chains: dict[str, Chain] = {}
         self._sim = SimChain(SimFile(settings.home))
+        self._service: CoinGecko | None = None
 
     def lp(self, chain: str | None) -> LpDesk:
         opened = self._chain(chain or self._settings.default_chain())
@@ -69,6 +71,9 @@ class House:
         for chain in self._chains.values():
             await chain.close()
         self._chains.clear()
+        if self._service is not None:
+            await self._service.close()
+            self._service = None
 
     def _chain(self, name: str) -> Chain:
         wanted = name.strip().lower()
@@ -113,7 +118,6 @@ class House:
 
     def _prices(self, chain: Chain, pool_id: HexId) -> PriceFeed:
         """Price service, then the pool's own swaps; local worlds have no service, and the simulation only its seed."""
-        from zuno.adapters.market.coingecko import CoinGecko
         from zuno.adapters.market.fallback import FirstThatAnswers
         from zuno.adapters.market.pool_history import PoolHistory
         from zuno.adapters.market.seeded import SeededFeed
@@ -123,6 +127,13 @@ class House:
         own = PoolHistory(chain, pool_id)
         if chain.info is DEVNET:
             return own
-        key = self._settings.coingecko_api_key
-        service = CoinGecko(self._settings.coingecko_url, api_key=key.get_secret_value() if key else None)
-        return FirstThatAnswers((service, own))
+        return FirstThatAnswers((self._price_service(), own))
+
+    def _price_service(self) -> CoinGecko:
+        """One for the whole process: its answers and its rate limit are shared."""
+        from zuno.adapters.market.coingecko import CoinGecko
+
+        if self._service is None:
+            key = self._settings.coingecko_api_key
+            self._service = CoinGecko(self._settings.coingecko_url, api_key=key.get_secret_value() if key else None)
+        return self._service

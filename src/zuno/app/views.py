@@ -11,7 +11,12 @@ from pydantic.alias_generators import to_camel
 
 class View(BaseModel):
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, serialize_by_alias=True
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        serialize_by_alias=True,
+        defer_build=True,  # a command needs one of these, not all of them
     )
 
 

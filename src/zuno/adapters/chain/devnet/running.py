@@ -110,8 +110,9 @@ class DevnetProcess:
             )
 
     async def _ready(self, child: subprocess.Popen[bytes]) -> NodeStatus:
-        give_up = time.monotonic() + START_SECONDS
+        give_up, told = time.monotonic() + START_SECONDS, 0
         while time.monotonic() < give_up:
+            told = self._pass_on(told)
             if child.poll() is not None:
                 raise Unavailable(f"The devnet did not start: {self._last_words()}")
             record = self._record()
@@ -119,6 +120,14 @@ class DevnetProcess:
                 return await self.status()
             await asyncio.sleep(0.05)
         raise Unavailable(f"The devnet did not answer within {START_SECONDS:.0f} s; its log is {self._log}.")
+
+    def _pass_on(self, told: int) -> int:
+        """Show the child's progress as it comes; returns how much of its log was shown."""
+        words = self._log.read_bytes()
+        for line in words[told:].splitlines(keepends=True):
+            if line.startswith((b"Building", b"  ")):
+                sys.stderr.write(line.decode(errors="replace"))
+        return len(words)
 
     def _last_words(self) -> str:
         lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]

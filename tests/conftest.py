@@ -1,0 +1,50 @@
+"""What every test may lean on: a clean environment, the contract packages, and the devnet's world built once."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+NODE_MODULES = CHECKOUT / "contracts" / "node_modules"
+SHARED_DATA = CHECKOUT.parent / "shared" / "data"
+WORLD_CACHE = CHECKOUT / ".cache" / "devnet"
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody's settings leak into a test."""
+    for name in list(os.environ):
+        if name.startswith("ZUNO_") and not name.startswith("ZUNO_TEST_"):
+            monkeypatch.delenv(name)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+@pytest.fixture(scope="session")
+def node_modules() -> Path:
+    if not (NODE_MODULES / "@uniswap").is_dir():
+        pytest.skip("the v4 contract packages are not installed: run `make devnet`")
+    return NODE_MODULES
+
+
+@pytest.fixture(scope="session")
+def world_cache(node_modules: Path) -> Path:
+    """A folder that holds the finished devnet world of the default seed, built by whoever comes first."""
+    from zuno.adapters.chain.devnet.artifacts import locate
+    from zuno.adapters.chain.devnet.story import open_world
+    from zuno.adapters.chain.world import DEFAULT_SEED
+
+    WORLD_CACHE.mkdir(parents=True, exist_ok=True)
+    with open(WORLD_CACHE / "building.lock", "a", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        open_world(locate(node_modules), WORLD_CACHE, DEFAULT_SEED, lambda done, total: None)
+    return WORLD_CACHE
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """An empty ZUNO_HOME."""
+    return tmp_path / "home"

@@ -1,0 +1,115 @@
+"""The local chain through the real command line: the real contracts tell the same story as our own pools."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def numbers(position: dict[str, Any]) -> dict[str, Any]:
+    """A position without what names its chain."""
+    return {
+        name: value for name, value in position.items() if name not in {"chain", "market", "poolState", "timestamp"}
+    }
+
+
+def test_the_real_contracts_and_our_pools_hold_the_same_positions(devnet: Any, zuno: Any) -> None:
+    real = devnet("lp", "positions", "--chain", "devnet", "--json")
+    ours = zuno("lp", "positions", "--chain", "sim", "--json")
+    assert real.code == 0, real.err
+    assert real.err == ""
+    assert [numbers(one) for one in real.document["positions"]] == [numbers(one) for one in ours.document["positions"]]
+    assert real.document["complete"] is True
+    assert real.document["block"] == ours.document["block"]
+
+
+def test_a_move_is_the_same_move_on_both_chains(devnet: Any, zuno: Any) -> None:
+    real, ours = (run(*words) for run, words in _both(devnet, zuno, "move", "--percent", "-6", "--json"))
+    assert real.code == ours.code == 0
+    assert real.document["pools"] == ours.document["pools"]
+    assert real.document["referenceAfter"] == ours.document["referenceAfter"]
+    seen = devnet("lp", "inspect", "1", "--chain", "devnet", "--json").document
+    assert seen["inRange"] is False
+    assert numbers(seen) == numbers(zuno("lp", "inspect", "1", "--json").document)
+    assert seen["market"]["referencePrice"]["source"] == "pool price"
+    assert seen["market"]["realizedVol"]["source"] == "pool swaps"
+    assert 150 < float(seen["market"]["realizedVol"]["value"]) < 400
+
+
+def _both(devnet: Any, zuno: Any, *words: str) -> list[tuple[Any, tuple[str, ...]]]:
+    return [(devnet, ("devnet", *words)), (zuno, ("sim", *words))]
+
+
+@pytest.mark.parametrize("window", [[], ["--since", "2026-01-26T12:30"]], ids=["from the mint", "from a moment"])
+@pytest.mark.parametrize("position", ["1", "2"])
+def test_attribution_is_exact_on_the_real_contracts(devnet: Any, zuno: Any, position: str, window: list[str]) -> None:
+    devnet("devnet", "move", "--percent", "4")
+    zuno("sim", "move", "--percent", "4")
+    real = devnet("lp", "pnl", position, *window, "--chain", "devnet", "--json")
+    assert real.code == 0, real.err
+    pnl, ours = real.document, zuno("lp", "pnl", position, *window, "--json").document
+    assert pnl["exact"] is True
+    for terms in ("inToken0", "inToken1"):
+        for term in ("navStart", "navEnd", "fees", "priceEffect", "divergenceLoss", "swapCost", "residual"):
+            assert pnl[terms][term] == ours[terms][term], term
+    assert (pnl["fees0"], pnl["fees1"]) == (ours["fees0"], ours["fees1"])
+
+
+def test_pools_are_found_on_the_chain_itself(devnet: Any, zuno: Any) -> None:
+    real = devnet("lp", "pools", "--chain", "devnet", "--json").document
+    ours = zuno("lp", "pools", "--json").document
+    by_id = {pool["id"]: pool for pool in real["pools"]}
+    for pool in ours["pools"]:
+        assert {**by_id[pool["id"]], "chain": ""} == {**pool, "chain": ""}
+    assert len(by_id) == 3
+
+
+def test_the_life_of_a_node(devnet: Any, tmp_path: Path) -> None:
+    home = tmp_path / "devnet-home"
+    record = json.loads((home / "devnet.json").read_text())
+    assert stat.S_IMODE((home / "devnet.json").stat().st_mode) == 0o600
+    assert {"poolManager", "positionManager", "quoter", "universalRouter", "permit2", "weth", "usdc"} <= set(
+        record["contracts"]
+    )
+    assert len(record["wallet"]["privateKey"]) == 66
+    status = devnet("devnet", "status", "--json").document
+    assert status["running"] is True
+    assert status["pid"] == record["pid"]
+    again = devnet("devnet", "up", "--background", "--json")
+    assert again.code == 0
+    assert again.document["pid"] == record["pid"]
+    assert "already" in again.document["note"]
+    # Pull the plug: the file it left must not look like a node.
+    os.kill(record["pid"], signal.SIGKILL)
+    give_up = time.monotonic() + 10
+    while devnet("devnet", "status", "--json").document["running"]:
+        assert time.monotonic() < give_up
+    refused = devnet("lp", "positions", "--chain", "devnet", "--json")
+    assert refused.code == 4
+    assert "zuno devnet up" in refused.document["error"]["message"]
+    fresh = devnet("devnet", "up", "--background", "--port", "0", "--json")
+    assert fresh.code == 0
+    assert fresh.document["pid"] != record["pid"]
+    down = devnet("devnet", "down", "--json")
+    assert down.code == 0
+    assert down.document["running"] is False
+    assert not (home / "devnet.json").exists()
+    assert devnet("devnet", "down").code == 0
+
+
+def test_a_taken_port_is_told(devnet: Any) -> None:
+    assert devnet("devnet", "down").code == 0
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ran = devnet("devnet", "up", "--background", "--port", str(taken.getsockname()[1]), "--json")
+    assert ran.code == 4
+    assert "taken" in ran.document["error"]["message"]

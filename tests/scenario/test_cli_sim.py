@@ -1,0 +1,229 @@
+"""A newcomer's first hour on the embedded world, through the real command line."""
+
+from __future__ import annotations
+
+import json
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+POSITION_FIELDS = {
+    "id": str,
+    "chain": str,
+    "pool": dict,
+    "tickLower": int,
+    "tickUpper": int,
+    "liquidity": str,
+    "amount0": str,
+    "amount1": str,
+    "fees0": str,
+    "fees1": str,
+    "amount0Human": str,
+    "amount1Human": str,
+    "fees0Human": str,
+    "fees1Human": str,
+    "inRange": bool,
+    "block": int,
+}
+POOL_FIELDS = {"id": str, "currency0": dict, "currency1": dict, "fee": int, "tickSpacing": int, "hooks": str}
+
+
+def check_shape(position: dict[str, Any]) -> None:
+    """The public shape of a position, on every chain."""
+    for name, kind in POSITION_FIELDS.items():
+        assert type(position[name]) is kind, name
+    for name, kind in POOL_FIELDS.items():
+        assert type(position["pool"][name]) is kind, name
+    for side in ("currency0", "currency1"):
+        assert {"address", "symbol", "decimals"} <= position["pool"][side].keys()
+    for name in ("amount0", "amount1", "fees0", "fees1", "liquidity", "id"):
+        int(position[name])
+
+
+def test_positions_are_in_the_public_shape(zuno: Any) -> None:
+    ran = zuno("lp", "positions", "--chain", "sim", "--json")
+    assert ran.code == 0
+    assert ran.err == ""
+    assert [one["id"] for one in ran.document["positions"]] == ["1", "2"]
+    for position in ran.document["positions"]:
+        check_shape(position)
+    first = ran.document["positions"][0]
+    assert first["pool"]["fee"] == 500
+    assert first["inRange"] is True
+    assert 0 < float(first["edgeDistancePercent"]) < 15
+
+
+def test_sim_is_the_default_chain(zuno: Any) -> None:
+    assert zuno("lp", "pools", "--json").document["chain"] == "sim"
+
+
+def test_inspect_carries_market_facts_with_source_and_age(zuno: Any) -> None:
+    seen = zuno("lp", "inspect", "1", "--chain", "sim", "--json").document
+    check_shape(seen)
+    for fact in (seen["market"]["referencePrice"], seen["market"]["realizedVol"], seen["market"]["nativePrice"]):
+        assert fact["source"] == "seed"
+        assert fact["ageSeconds"] == 0
+        assert fact["stale"] is False
+        assert float(fact["value"]) > 0
+    assert 150 < float(seen["market"]["realizedVol"]["value"]) < 400
+    assert float(seen["market"]["gasPrice"]["value"]) > 0
+    assert seen["market"]["l1DataFee"]["value"] is None
+
+
+def test_separate_commands_see_one_world(zuno: Any, home: Path) -> None:
+    before = zuno("lp", "inspect", "1", "--json").document
+    moved = zuno("sim", "move", "--percent", "-6", "--json").document
+    after = zuno("lp", "inspect", "1", "--json").document
+    assert after["block"] == before["block"] + 1 == moved["block"]
+    assert float(after["price"]) == pytest.approx(float(before["price"]) * 0.94, rel=1e-6)
+    assert after["inRange"] is False
+    for pool in moved["pools"]:
+        assert float(pool["after"]) == pytest.approx(float(moved["referenceAfter"]), rel=5e-4)
+    assert after["market"]["referencePrice"]["value"] == moved["referenceAfter"]
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    assert zuno("sim", "reset").code == 0
+    again = zuno("lp", "inspect", "1", "--json").document
+    assert again["price"] == before["price"]
+
+
+def test_a_seed_is_a_world(zuno: Any) -> None:
+    first = zuno("sim", "reset", "--seed", "5", "--json").document
+    a = zuno("lp", "pools", "--json").document
+    zuno("sim", "reset", "--seed", "6")
+    b = zuno("lp", "pools", "--json").document
+    zuno("sim", "reset", "--seed", "5")
+    c = zuno("lp", "pools", "--json").document
+    assert first["seed"] == 5
+    assert a == c
+    assert a["pools"] != b["pools"]
+
+
+def test_pnl_is_exact_from_the_mint_and_from_any_moment(zuno: Any) -> None:
+    zuno("sim", "move", "--percent", "3.5")
+    whole = zuno("lp", "pnl", "1", "--json").document
+    week = zuno("lp", "pnl", "1", "--since", "7d", "--json").document
+    for pnl in (whole, week):
+        assert pnl["exact"] is True
+        assert pnl["inToken1"]["residual"] == pnl["inToken0"]["residual"] == "0"
+        assert float(pnl["inToken1"]["lvr"]) > 0
+    assert whole["inToken1"]["navStart"] == "0"
+    assert float(week["inToken1"]["navStart"]) > 0
+    assert float(week["inToken1"]["fees"]) < float(whole["inToken1"]["fees"])
+    assert week["inToken1"]["navEnd"] == whole["inToken1"]["navEnd"]
+
+
+def test_demo_runs_and_leaves_nobody_elses_world_changed(zuno: Any) -> None:
+    before = zuno("lp", "pools", "--json").document
+    ran = zuno("demo")
+    assert ran.code == 0
+    assert "Where the money went" in ran.out
+    assert "exact to the last wei" in ran.out
+    assert "SIMULATED" in ran.out
+    assert "\x1b" not in ran.out  # no colours when not a terminal
+    assert len(ran.out.splitlines()) <= 45
+    assert zuno("lp", "pools", "--json").document == before
+
+
+def test_two_moves_at_once_take_turns(zuno: Any) -> None:
+    zuno("sim", "reset")
+    with ThreadPoolExecutor(2) as both:
+        runs = list(both.map(lambda percent: zuno("sim", "move", "--percent", percent, "--json"), ["1", "2"]))
+    assert [ran.code for ran in runs] == [0, 0]
+    assert {ran.document["block"] for ran in runs} == {731, 732}
+    assert zuno("lp", "pools", "--json").document["block"] == 732
+
+
+MISTAKES = [
+    (["lp", "inspect", "abc"], 2, "usage"),
+    (["lp", "inspect", "-1"], 2, "usage"),
+    (["lp", "inspect", "1.5"], 2, "usage"),
+    (["lp", "inspect", "9" * 90], 2, "usage"),
+    (["lp", "inspect", "99"], 3, "refused"),
+    (["lp", "pnl", "99"], 3, "refused"),
+    (["lp", "pnl", "1", "--since", "soon"], 2, "usage"),
+    (["lp", "pnl", "1", "--since", "2031-01-01"], 2, "usage"),
+    (["lp", "positions", "--id", "x"], 2, "usage"),
+    (["lp", "positions", "--id", "77"], 3, "refused"),
+    (["lp", "positions", "--wallet", "0x12"], 2, "usage"),
+    (["lp", "pools", "--chain", "mars"], 2, "usage"),
+    (["lp", "pools", "--chain", "base"], 4, "unavailable"),
+    (["lp", "pools", "--chain", "devnet"], 4, "unavailable"),
+    (["lp", "frobnicate"], 2, "usage"),
+    (["sim", "move", "--percent", "lots"], 2, "usage"),
+    (["sim", "move", "--percent", "nan"], 2, "usage"),
+    (["sim", "move", "--percent", "-100"], 2, "usage"),
+    (["sim", "move", "--percent", "-80"], 3, "refused"),
+    (["sim", "reset", "--seed", "-3"], 2, "usage"),
+    (["devnet", "move", "--percent", "1"], 4, "unavailable"),
+    (["devnet", "up", "--port", "99999"], 2, "usage"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "kind"), MISTAKES, ids=[" ".join(m[0])[:40] for m in MISTAKES])
+def test_a_mistake_is_one_sentence_and_an_exit_code(zuno: Any, arguments: list[str], code: int, kind: str) -> None:
+    ran = zuno(*arguments, "--json")
+    assert ran.code == code
+    error = ran.document["error"]
+    assert error["kind"] == kind
+    assert len(error["message"]) > 10
+    assert "\n" not in error["message"]
+    assert "Traceback" not in ran.out + ran.err
+    assert error["message"] in ran.err
+
+
+def test_devnet_without_packages_names_the_command(zuno: Any, tmp_path: Path) -> None:
+    ran = zuno("devnet", "up", "--json", ZUNO_CONTRACTS_DIR=str(tmp_path))
+    assert ran.code == 4
+    assert "make devnet" in ran.document["error"]["message"]
+
+
+def test_an_unknown_variable_is_refused_by_name(zuno: Any) -> None:
+    ran = zuno("lp", "pools", ZUNO_RISK_PROFIL="balanced")
+    assert ran.code == 2
+    assert "ZUNO_RISK_PROFILE" in ran.err
+
+
+def test_a_wallet_without_positions_is_an_answer(zuno: Any) -> None:
+    ran = zuno("lp", "positions", "--wallet", "0x" + "ab" * 20, "--json")
+    assert ran.code == 0
+    assert ran.document["positions"] == []
+    assert ran.document["complete"] is True
+    assert zuno("lp", "positions", "--wallet", "0x" + "ab" * 20).out.startswith("No positions")
+
+
+@pytest.mark.parametrize(
+    "damage", ["{", '{"format": 99}', "[]", '{"format": 1, "seed": 7, "moves": [], "head": "0x0"}']
+)
+def test_a_damaged_world_is_broken_and_says_the_repair(zuno: Any, home: Path, damage: str) -> None:
+    home.mkdir()
+    (home / "sim.json").write_text(damage)
+    ran = zuno("lp", "pools", "--json")
+    assert ran.code == 5
+    assert ran.document["error"]["kind"] == "broken"
+    assert "zuno sim reset" in ran.document["error"]["message"]
+    assert zuno("sim", "reset").code == 0
+    assert zuno("lp", "pools").code == 0
+
+
+def test_a_home_that_cannot_be_made_is_unavailable(zuno: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ran = zuno("lp", "pools", "--json", "--home", str(tmp_path / "file" / "home"))
+    assert ran.code == 4
+    assert "--home" in ran.document["error"]["message"]
+
+
+def test_home_may_stand_before_or_after_the_command(zuno: Any, tmp_path: Path) -> None:
+    for index, arguments in enumerate((["--home", "{}", "sim", "reset"], ["sim", "reset", "--home", "{}"])):
+        place = tmp_path / f"place{index}"
+        assert zuno(*[part.format(place) for part in arguments]).code == 0
+        assert json.loads((place / "sim.json").read_text())["seed"] == 7
+
+
+def test_help_is_help(zuno: Any) -> None:
+    for arguments in ([], ["--help"], ["lp"], ["lp", "--help"], ["lp", "pnl", "-h"]):
+        ran = zuno(*arguments)
+        assert ran.code == 0
+        assert "Usage: zuno" in ran.out
