@@ -1,0 +1,275 @@
+"""The exam of `Chain`: every adapter sits it unchanged, each on its own telling of the same story.
+
+A case is a chain with a few facts known beforehand. To seat another adapter, add a function that makes a case and
+name it in CASES; nothing else changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eth_utils.address import to_checksum_address
+
+from zuno.adapters.chain.sim.chain import SimChain
+from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.world import DEVNET, GENESIS_TIME, HOUR, HOURS, MINT_HOUR, OTHERS, WALLET, pool_specs
+from zuno.core.attribution import attribute
+from zuno.domain.errors import Unknown, Usage
+from zuno.domain.history import Touch
+from zuno.domain.units import Address, HexId, Seconds
+from zuno.ports.chain import Chain
+
+MINTED = Seconds(GENESIS_TIME + MINT_HOUR * HOUR)
+ENDED = Seconds(GENESIS_TIME + HOURS * HOUR)
+NOBODY = Address("0x" + "77" * 20)
+NO_POOL = HexId("0x" + "5a" * 32)
+
+
+@dataclass(frozen=True)
+class ChainCase:
+    """A chain and what is known of it without asking."""
+
+    chain: Chain
+    wallet: Address = WALLET
+    held: tuple[int, ...] = (1, 2)
+    foreign: tuple[int, Address] = (3, OTHERS)
+    unknown_id: int = 4_000
+    pools: tuple[HexId, ...] = tuple(spec.id for spec in pool_specs())
+    unknown_pool: HexId = NO_POOL
+    pool_of: tuple[int, int] = (0, 2)
+    """Which pool each held position is in."""
+    minted: Seconds = MINTED
+    ended: Seconds = ENDED
+
+
+def sim(tmp_path: Path, request: pytest.FixtureRequest) -> ChainCase:
+    return ChainCase(SimChain(SimFile(tmp_path / "home")))
+
+
+def rpc_on_devnet(tmp_path: Path, request: pytest.FixtureRequest) -> ChainCase:
+    from zuno.adapters.chain.rpc import RpcChain
+
+    return ChainCase(RpcChain(DEVNET, [request.getfixturevalue("devnet_url")], tmp_path / "cache", WALLET))
+
+
+CASES: dict[str, Callable[[Path, pytest.FixtureRequest], ChainCase]] = {"sim": sim, "rpc on devnet": rpc_on_devnet}
+
+
+@pytest.fixture(scope="module")
+def devnet_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    pytest.importorskip("eth", reason="py-evm is the devnet extra")
+    from zuno.adapters.chain.devnet.artifacts import locate
+    from zuno.adapters.chain.devnet.server import serve
+    from zuno.adapters.chain.devnet.serving import open_node
+    from zuno.adapters.chain.world import DEFAULT_SEED
+
+    cache: Path = request.getfixturevalue("world_cache")
+    node, _ = open_node(locate(request.getfixturevalue("node_modules")), cache, DEFAULT_SEED)
+    with serve(node) as url:
+        yield url
+
+
+@pytest.fixture(params=CASES, ids=str)
+async def chain_case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ChainCase]:
+    case = CASES[request.param](tmp_path, request)
+    yield case
+    await case.chain.close()
+
+
+async def test_it_knows_itself_and_its_wallet(chain_case: ChainCase) -> None:
+    info = chain_case.chain.info
+    assert (info.id, bool(info.name), bool(info.title)) == (31337, True, True)
+    assert await chain_case.chain.wallet() == chain_case.wallet
+
+
+async def test_now_is_a_block(chain_case: ChainCase) -> None:
+    head = await chain_case.chain.head()
+    assert head.timestamp == chain_case.ended
+    assert head.hash.startswith("0x")
+    assert len(head.hash) == 66
+    assert (await chain_case.chain.head()) == head
+
+
+async def test_pools_are_complete_and_of_one_block(chain_case: ChainCase) -> None:
+    found = await chain_case.chain.pools()
+    assert {pool.id for pool in found.pools} == set(chain_case.pools)
+    assert len(found.pools) == len(chain_case.pools)
+    assert found.notes == ()
+    assert {pool.block for pool in found.pools} == {found.block}
+    for pool in found.pools:
+        assert int(pool.key.currency0, 16) < int(pool.key.currency1, 16)
+        assert (pool.token0.address, pool.token1.address) == (pool.key.currency0, pool.key.currency1)
+        assert pool.sqrt_price_x96 > 0
+        assert pool.liquidity > 0
+        assert pool.lp_fee == pool.key.fee
+        assert await chain_case.chain.pool(pool.id) == pool
+
+
+async def test_a_pool_id_may_be_typed_in_capitals(chain_case: ChainCase) -> None:
+    wanted = chain_case.pools[0]
+    assert (await chain_case.chain.pool(HexId("0x" + wanted[2:].upper()))).id == wanted
+
+
+async def test_an_id_that_names_no_pool(chain_case: ChainCase) -> None:
+    with pytest.raises(Unknown):
+        await chain_case.chain.pool(chain_case.unknown_pool)
+    with pytest.raises(Unknown):
+        await chain_case.chain.price_path(chain_case.unknown_pool, chain_case.minted)
+
+
+async def test_who_holds_what(chain_case: ChainCase) -> None:
+    owned = await chain_case.chain.owned(chain_case.wallet)
+    assert (owned.ids, owned.balance, owned.complete, owned.note) == (
+        chain_case.held,
+        len(chain_case.held),
+        True,
+        "",
+    )
+    assert await chain_case.chain.owned(Address(to_checksum_address(chain_case.wallet))) == owned
+    nothing = await chain_case.chain.owned(NOBODY)
+    assert (nothing.ids, nothing.balance, nothing.complete) == ((), 0, True)
+
+
+async def test_a_snapshot_keeps_order_and_names_what_is_missing(chain_case: ChainCase) -> None:
+    token, owner = chain_case.foreign
+    asked = [token, chain_case.unknown_id, *reversed(chain_case.held), token]
+    snapshot = await chain_case.chain.positions(asked)
+    assert [position.id for position in snapshot.positions] == [token, *reversed(chain_case.held)]
+    assert [missing.id for missing in snapshot.missing] == [chain_case.unknown_id]
+    assert snapshot.missing[0].reason
+    assert {position.block for position in snapshot.positions} == {snapshot.block}
+    assert snapshot.positions[0].owner == owner
+    assert {position.chain for position in snapshot.positions} == {chain_case.chain.info.name}
+    for position in snapshot.positions:
+        assert position.pool == await chain_case.chain.pool(position.pool.id)
+        assert position.liquidity > 0
+
+
+async def test_nothing_asked_nothing_missing(chain_case: ChainCase) -> None:
+    snapshot = await chain_case.chain.positions([])
+    assert (snapshot.positions, snapshot.missing) == ((), ())
+    alone = await chain_case.chain.positions([chain_case.unknown_id])
+    assert ([missing.id for missing in alone.missing], alone.positions) == ([chain_case.unknown_id], ())
+
+
+async def test_a_history_from_the_mint_explains_itself(chain_case: ChainCase) -> None:
+    for token, pool in zip(chain_case.held, chain_case.pool_of, strict=True):
+        (position,) = (await chain_case.chain.positions([token])).positions
+        history = await chain_case.chain.history(token, None)
+        (mint,) = history.events
+        assert isinstance(mint, Touch)
+        assert history.start is None
+        assert history.end is not None
+        assert (history.opened, history.opened.timestamp) == (mint.block, chain_case.minted)
+        assert history.closed == position.block
+        assert (mint.liquidity_delta, mint.range) == (position.liquidity, position.range)
+        assert mint.gas > 0
+        assert (history.end.worth0, history.end.worth1) == (
+            position.amount0 + position.fees0,
+            position.amount1 + position.fees1,
+        )
+        assert history.key == position.pool.key
+        assert position.pool.id == chain_case.pools[pool]
+        assert [point.block.number for point in history.path] == sorted({point.block.number for point in history.path})
+        assert history.path[0].block.number == history.opened.number
+        assert history.path[-1].sqrt_price_x96 == position.pool.sqrt_price_x96
+        told = attribute(history)
+        assert (told.in_token0.residual, told.in_token1.residual) == (0, 0)
+
+
+async def test_a_window_opens_at_the_last_block_not_later(chain_case: ChainCase) -> None:
+    for since in (chain_case.minted, chain_case.minted + 7 * HOUR + 1, chain_case.ended):
+        history = await chain_case.chain.history(chain_case.held[0], Seconds(since))
+        assert history.start is not None
+        assert history.opened == history.start.block
+        assert since - HOUR < history.opened.timestamp <= since
+        assert history.events == ()
+        assert attribute(history).in_token1.residual == 0
+    early = await chain_case.chain.history(chain_case.held[0], Seconds(chain_case.minted - 3 * HOUR))
+    assert early.start is None
+    assert early.opened.timestamp == chain_case.minted
+
+
+async def test_histories_of_nothing(chain_case: ChainCase) -> None:
+    with pytest.raises(Unknown):
+        await chain_case.chain.history(chain_case.unknown_id, None)
+    with pytest.raises(Usage):
+        await chain_case.chain.history(chain_case.held[0], Seconds(chain_case.ended + HOUR))
+
+
+async def test_prices_come_hourly_oldest_first(chain_case: ChainCase) -> None:
+    since = Seconds(chain_case.minted + HOUR // 2)
+    for pool_id in chain_case.pools:
+        path = await chain_case.chain.price_path(pool_id, since)
+        times = [point.block.timestamp for point in path]
+        assert times == sorted(times)
+        assert times[0] >= since
+        hours = [at // HOUR for at in times]
+        assert len(set(hours)) == len(hours)
+        assert path[-1].sqrt_price_x96 == (await chain_case.chain.pool(pool_id)).sqrt_price_x96
+
+
+async def test_gas_has_a_price(chain_case: ChainCase) -> None:
+    quote = await chain_case.chain.gas()
+    assert quote.base_fee > 0
+    assert quote.priority_fee >= 0
+    assert quote.l1_fee_per_byte is None
+
+
+async def test_closing_twice_is_harmless(chain_case: ChainCase) -> None:
+    await chain_case.chain.head()
+    await chain_case.chain.close()
+    await chain_case.chain.close()
+
+
+async def test_both_worlds_tell_the_same_story(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Our integers and the contracts': equal to the wei, after 720 hours of trades."""
+    ours, theirs = sim(tmp_path, request).chain, rpc_on_devnet(tmp_path, request).chain
+    try:
+        for facts in (_positions, _pool_numbers, _touches):
+            assert await facts(ours) == await facts(theirs)
+        # The live chain has a point for every hour with a swap; the simulation repeats the price in quiet hours.
+        assert await _prices(theirs) <= await _prices(ours)
+    finally:
+        await theirs.close()
+
+
+async def _positions(chain: Chain) -> Any:
+    snapshot = await chain.positions([1, 2, 3])
+    return snapshot.block.number, [
+        (p.id, p.owner, p.range, p.liquidity, p.amount0, p.amount1, p.fees0, p.fees1) for p in snapshot.positions
+    ]
+
+
+async def _pool_numbers(chain: Chain) -> Any:
+    return {
+        pool.id: (
+            *(pool.key, pool.token0, pool.token1, pool.sqrt_price_x96, pool.tick, pool.protocol_fee, pool.lp_fee),
+            *(pool.liquidity, pool.fee_growth_global0_x128, pool.fee_growth_global1_x128),
+        )
+        for pool in (await chain.pools()).pools
+    }
+
+
+async def _touches(chain: Chain) -> Any:
+    return [
+        (
+            *(touch.block.number, touch.sqrt_price_x96, touch.liquidity_delta, touch.paid0, touch.paid1),
+            *(touch.fee_growth_inside0_x128, touch.fee_growth_inside1_x128),
+        )
+        for token in (1, 2, 3)
+        for touch in (await chain.history(token, Seconds(MINTED - HOUR))).events
+        if isinstance(touch, Touch)
+    ]
+
+
+async def _prices(chain: Chain) -> Any:
+    return {
+        (spec.id, point.block.timestamp, point.sqrt_price_x96)
+        for spec in pool_specs()
+        for point in await chain.price_path(spec.id, Seconds(MINTED - HOUR))
+    }
