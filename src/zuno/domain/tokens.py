@@ -64,7 +64,7 @@ def base_units(text: str, decimals: int) -> int:
     try:
         scaled = _EXACT.scaleb(Decimal(text), decimals)
         whole = int(scaled)
-    except ArithmeticError as error:
+    except (ArithmeticError, ValueError) as error:
         raise ValueError(f"{text!r} is not an amount") from error
     if scaled != whole:
         raise ValueError(f"{text!r} has more than {decimals} decimals")

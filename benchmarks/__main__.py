@@ -1,0 +1,21 @@
+"""Every bench, one after the other: `make bench`. Ends with 1 when any bar is missed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+BENCHES = ("amm", "cli", "chain")
+
+
+def main() -> int:
+    here = Path(__file__).parent
+    missed = [name for name in BENCHES if subprocess.run([sys.executable, here / f"{name}.py"], check=False).returncode]
+    if missed:
+        sys.stderr.write(f"missed a bar: {', '.join(missed)}\n")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""The documentation speaks of what is there: every command, every setting, and the README's own code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from zuno.frontends.cli.main import app
+from zuno.settings import variables
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+DOCS = CHECKOUT / "docs"
+
+
+def commands(group: Any, prefix: str) -> Iterator[str]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{prefix} {name}")
+        else:
+            yield f"{prefix} {name}"
+
+
+def test_every_command_has_a_heading_and_every_heading_a_command() -> None:
+    headings = re.findall(r"^## (zuno .+)$", (DOCS / "commands.md").read_text(), re.MULTILINE)
+    assert sorted(headings) == sorted(commands(typer.main.get_command(app), "zuno"))
+
+
+def test_every_setting_has_a_row_and_every_row_a_setting() -> None:
+    rows = re.findall(r"^\| `([A-Z_]+)` \|", (DOCS / "settings.md").read_text(), re.MULTILINE)
+    assert rows == list(variables())
+
+
+def test_the_readme_opens_with_the_two_commands() -> None:
+    block = (CHECKOUT / "README.md").read_text().split("```")[1]
+    assert [line.split("#")[0].strip() for line in block.strip().splitlines()] == ["make demo", "make test"]
+
+
+def test_the_readme_code_runs_and_gives_the_number_it_says() -> None:
+    code = re.search(r"```python\n(.+?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
+    assert code is not None
+    *statements, last = code[1].strip().splitlines()
+    expression, comment = last.split("#")
+    scope: dict[str, Any] = {}
+    exec("\n".join(statements), scope)
+    assert repr(eval(expression.strip(), scope)) == comment.split(": ")[1].strip()
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in [*DOCS.glob("*.md"), *CHECKOUT.glob("*.md")]))
+def test_links_point_to_something(page: str) -> None:
+    path = next(folder / page for folder in (DOCS, CHECKOUT) if (folder / page).exists())
+    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+        assert target.startswith("http") or (path.parent / target).exists(), target
+
+
+def test_every_error_is_drawn_in_its_tree() -> None:
+    """The four branches and their kinds stand in the docstring a newcomer reads first."""
+    from zuno.domain import errors
+
+    drawn = errors.__doc__ or ""
+    for name, kind in vars(errors).items():
+        if isinstance(kind, type) and issubclass(kind, errors.ZunoError) and not issubclass(kind, errors.PoolRefusal):
+            assert name in drawn, name

@@ -1,0 +1,108 @@
+"""Every knob is read once, and what cannot be read is refused by the name of its variable."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from zuno.domain.chains import CHAINS
+from zuno.domain.errors import Usage
+from zuno.settings import read_settings, variables
+
+KNOWN_TO_USERS = """
+OPENAI_API_KEY ZUNO_AGENT_MODEL ZUNO_DETERMINISTIC ZUNO_MAX_DEBATE_ROUNDS ZUNO_RISK_PROFILE ZUNO_CHAIN_ID
+ZUNO_MAINNET_RPC_URL ZUNO_OPTIMISM_RPC_URL ZUNO_BASE_RPC_URL ZUNO_ARBITRUM_RPC_URL ZUNO_SEPOLIA_RPC_URL
+ZUNO_BASE_SEPOLIA_RPC_URL ZUNO_ARBITRUM_SEPOLIA_RPC_URL ZUNO_UNICHAIN_SEPOLIA_RPC_URL ZUNO_AXL_CLI_PEER_ID
+ZUNO_AXL_SCOUT_PEER_ID ZUNO_AXL_STRATEGIST_PEER_ID ZUNO_AXL_CRITIC_PEER_ID ZUNO_AXL_ARBITER_PEER_ID
+ZUNO_AXL_CLI_API_URL ZUNO_AXL_SCOUT_API_URL ZUNO_AXL_STRATEGIST_API_URL ZUNO_AXL_CRITIC_API_URL
+ZUNO_AXL_ARBITER_API_URL ZUNO_AGENT_WALLET_ADDRESS ZUNO_MONITOR_INTERVAL_MS ZUNO_TELEGRAM_BOT_TOKEN
+ZUNO_TELEGRAM_CHAT_ID ZUNO_TELEGRAM_API_BASE_URL ZUNO_HOME
+""".split()
+
+REFUSED = {
+    "ZUNO_CHAIN_ID": "777",
+    "ZUNO_BASE_RPC_URL": "ftp://node",
+    "ZUNO_ARBITRUM_RPC_URL": "https://one.example,,two",
+    "ZUNO_RISK_PROFILE": "yolo",
+    "ZUNO_MAX_DEBATE_ROUNDS": "two",
+    "ZUNO_MONITOR_INTERVAL_MS": "10",
+    "ZUNO_DETERMINISTIC": "perhaps",
+    "ZUNO_AGENT_WALLET_ADDRESS": "0x123",
+    "ZUNO_AXL_SCOUT_PEER_ID": "zz",
+    "ZUNO_TELEGRAM_API_BASE_URL": "telegram",
+    "ZUNO_RPC_TIMEOUT_SECONDS": "0",
+}
+
+
+def test_every_name_users_know_is_a_setting() -> None:
+    assert set(KNOWN_TO_USERS) <= variables().keys()
+
+
+def test_every_chain_has_its_rpc_variable() -> None:
+    for chain in CHAINS:
+        assert chain.rpc_url_variable in variables()
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_malformed_value_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, REFUSED[name])
+    with pytest.raises(Usage, match=name):
+        read_settings(os.environ)
+
+
+def test_a_malformed_url_is_not_echoed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZUNO_BASE_RPC_URL", "wss://node.example/SECRETKEY")
+    with pytest.raises(Usage) as refused:
+        read_settings(os.environ)
+    assert "SECRETKEY" not in str(refused.value)
+    assert "SECRETKEY" not in repr(refused.value.__cause__)
+
+
+def test_an_unknown_name_is_refused_and_a_near_one_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZUNO_BASE_RPC_URLS", "https://node.example")
+    with pytest.raises(Usage, match=r"ZUNO_BASE_RPC_URLS .* did you mean ZUNO_BASE_RPC_URL\?"):
+        read_settings(os.environ)
+
+
+def test_secrets_do_not_print(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZUNO_BASE_RPC_URL", "https://node.example/SECRETKEY")
+    monkeypatch.setenv("OPENAI_API_KEY", "SECRETKEY")
+    monkeypatch.setenv("ZUNO_TELEGRAM_BOT_TOKEN", "SECRETKEY")
+    settings = read_settings(os.environ)
+    assert "SECRETKEY" not in repr(settings) + str(settings) + settings.model_dump_json()
+    assert settings.rpc_urls("base")[0].get_secret_value().endswith("SECRETKEY")
+
+
+def test_several_urls_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZUNO_BASE_SEPOLIA_RPC_URL", "https://one.example/a, http://127.0.0.1:8545")
+    urls = [url.get_secret_value() for url in read_settings(os.environ).rpc_urls("base-sepolia")]
+    assert urls == ["https://one.example/a", "http://127.0.0.1:8545"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, "sim"),
+        ({"ZUNO_ARBITRUM_RPC_URL": "https://a.example", "ZUNO_BASE_RPC_URL": "https://b.example"}, "arbitrum"),
+        ({"ZUNO_BASE_RPC_URL": "https://b.example"}, "base"),
+        ({"ZUNO_BASE_RPC_URL": "https://b.example", "ZUNO_CHAIN_ID": "1"}, "mainnet"),
+        ({"ZUNO_CHAIN_ID": "devnet"}, "devnet"),
+    ],
+)
+def test_the_default_chain(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: str) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert read_settings(os.environ).default_chain() == expected
+
+
+def test_a_home_given_by_hand_wins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ZUNO_HOME", "/nowhere")
+    assert read_settings(os.environ, tmp_path).home == tmp_path
+    assert read_settings(os.environ).home == Path("/nowhere")
+
+
+def test_an_empty_value_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZUNO_BASE_RPC_URL", "")
+    assert read_settings(os.environ).rpc_urls("base") == ()
