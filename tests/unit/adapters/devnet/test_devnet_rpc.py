@@ -148,10 +148,12 @@ def test_pending_sees_what_waits(bench: Any) -> None:
     assert bench.ask("eth_getTransactionReceipt", "0x" + tx.hash.hex()) is None
 
 
-def test_a_receipt_has_gets_fields(bench: Any) -> None:
+def test_a_receipt_has_geths_fields(bench: Any) -> None:
     tx = bench.submit(tip=2 * GWEI)
     receipt = bench.ask("eth_getTransactionReceipt", "0x" + tx.hash.hex())
     assert receipt["effectiveGasPrice"] == hex(bench.chain.head.base_fee + 2 * GWEI)
+    shown = bench.ask("eth_getTransactionByHash", "0x" + tx.hash.hex())
+    assert (shown["gasPrice"], shown["maxFeePerGas"]) == (receipt["effectiveGasPrice"], hex(tx.max_fee))
     assert (receipt["status"], receipt["type"], receipt["contractAddress"]) == ("0x1", "0x2", None)
     (log,) = receipt["logs"]
     assert log["blockHash"] == receipt["blockHash"] == "0x" + bench.chain.head.hash.hex()

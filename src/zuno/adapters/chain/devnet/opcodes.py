@@ -116,9 +116,8 @@ def _push(size: int) -> Opcode:
         code = computation.code
         start = code.program_counter
         code.program_counter = end = start + size
-        literal = code._raw_code_bytes[start:end]
-        # Code that ends inside a literal reads as if zeros followed.
-        values.append(int.from_bytes(literal, "big") << 8 * (size - len(literal)))
+        # A literal cut off by the end of the code needs no padding: nothing is left to run that could read it.
+        values.append(int.from_bytes(code._raw_code_bytes[start:end], "big"))
 
     return run
 
