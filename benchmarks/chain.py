@@ -1,0 +1,180 @@
+"""How few and how fast the reads of a live chain are, on the devnet: `python benchmarks/chain.py`.
+
+Prints one JSON line per figure and ends with 1 when a bar is missed. The yardstick is the obvious reader: one
+`eth_call` per fact through the official StateView, five facts a position, over the same connection pool. It is timed
+on a sample, spread over all positions, and scaled; the line says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from eth_abi.abi import encode
+
+from zuno.adapters.chain.devnet.artifacts import locate
+from zuno.adapters.chain.devnet.deploy import deploy, v4_genesis
+from zuno.adapters.chain.devnet.evm import ETHER, Chain
+from zuno.adapters.chain.devnet.keys import dev_address, dev_key
+from zuno.adapters.chain.devnet.node import Node as Devnet
+from zuno.adapters.chain.devnet.server import serve
+from zuno.adapters.chain.rpc import Policy, RpcChain
+from zuno.adapters.chain.rpc.deeds import id_of
+from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.transport import FailoverProvider
+from zuno.core import calldata
+from zuno.core.amm.identity import position_key
+from zuno.domain.chains import ETH, ChainInfo, Deployment
+from zuno.domain.pool import PoolKey
+from zuno.domain.tokens import Token
+from zuno.domain.units import Address, Pips
+
+NODE_MODULES = Path(__file__).parents[1] / "contracts" / "node_modules"
+POSITIONS, PER_TX, SAMPLE = 1_000, 125, 100
+WARM_RUNS = 5
+START_PRICE = 3543191142285914205922034
+FOREVER, MOST = 2**40, 2**128 - 1
+PATIENT = Policy(timeout=120)
+
+
+@dataclass(frozen=True)
+class World:
+    chain: Chain
+    info: ChainInfo
+    key: PoolKey
+    wallet: Address
+
+
+def text(address: bytes) -> Address:
+    return Address("0x" + address.hex())
+
+
+def build() -> World:
+    """A thousand positions of one wallet in forty ranges of one pool, and some trades."""
+    artifacts = locate(NODE_MODULES)
+    wallet = dev_address("wallet")
+    chain = Chain.create(v4_genesis(artifacts, balances={wallet: 10**6 * ETHER}, timestamp=1_700_000_000))
+    at = deploy(chain, artifacts)
+    weth, usdc = text(at.weth), text(at.usdc)
+    names = (at.pool_manager, at.position_manager, at.quoter, at.state_view, at.universal_router)
+    tokens = (ETH, Token(weth, "WETH", 18, verified=True), Token(usdc, "USDC", 6, verified=True))
+    info = ChainInfo(31337, "devnet", "Devnet", Deployment(*map(text, names)), tokens, testnet=True, confirmations=1)
+    low, high = sorted((weth, usdc), key=lambda address: int(address, 16))
+    world = World(chain, info, PoolKey(low, high, Pips(500), 10), text(wallet))
+
+    def send(to: Address, data: bytes, value: int = 0, gas: int = 59_000_000) -> None:
+        tx = chain.sign(dev_key("wallet"), to=bytes.fromhex(to[2:]), data=data, value=value, gas=gas)
+        (receipt,) = chain.apply_block([tx], chain.head.timestamp + 12).receipts
+        assert receipt.ok, receipt.error
+
+    permit2, manager, router = info.deployment.permit2, *map(text, (at.position_manager, at.universal_router))
+    send(usdc, calldata.call("mint(address,uint256)", world.wallet, 10**18))
+    send(weth, calldata.call("deposit()"), 10**5 * ETHER)
+    for token in (weth, usdc):
+        send(token, calldata.call("approve(address,uint256)", permit2, 2**256 - 1))
+        for spender in (manager, router):
+            grant = "approve(address,address,uint160,uint48)"
+            send(permit2, calldata.call(grant, token, spender, 2**160 - 1, 2**48 - 1))
+    key_words = calldata.key_tuple(world.key)
+    send(text(at.pool_manager), calldata.call(f"initialize({calldata.KEY},uint160)", key_words, START_PRICE))
+    for first in range(0, POSITIONS, PER_TX):
+        mints = [
+            calldata.mint_position(world.key, *_range(number), 10**12, MOST, MOST, world.wallet)
+            for number in range(first, min(first + PER_TX, POSITIONS))
+        ]
+        pay = calldata.settle_pair(world.key.currency0, world.key.currency1)
+        send(manager, calldata.modify_liquidities([*mints, pay], FOREVER))
+    swap = [
+        calldata.swap_exact_in_single(world.key, True, 10**15, 0),
+        calldata.settle(world.key.currency0, calldata.OPEN_DELTA, payer_is_user=True),
+        calldata.take(world.key.currency1, calldata.SENDER, calldata.OPEN_DELTA),
+    ]
+    send(router, calldata.execute([calldata.v4_swap(swap)], FOREVER))
+    return world
+
+
+def _range(number: int) -> tuple[int, int]:
+    return -200_800 - 10 * (number % 40), -199_800 + 10 * (number % 40)
+
+
+async def one_by_one(node: Node, world: World, ids: Sequence[int]) -> None:
+    """Five facts a position, one request each, pinned to the head as well."""
+    head, at = await node.head(), world.info.deployment
+    pool = bytes.fromhex(id_of(world.key)[2:])
+    for token in ids:
+        lower, upper = _range(token - 1)
+        key = bytes.fromhex(position_key(at.position_manager, lower, upper, token)[2:])
+        await node.call(at.position_manager, calldata.call("getPoolAndPositionInfo(uint256)", token), head)
+        await node.call(at.position_manager, calldata.call("ownerOf(uint256)", token), head)
+        await node.call(at.state_view, calldata.call("getSlot0(bytes32)", pool), head)
+        await node.call(at.state_view, calldata.call("getPositionInfo(bytes32,bytes32)", pool, key), head)
+        inside = calldata.selector("getFeeGrowthInside(bytes32,int24,int24)")
+        await node.call(at.state_view, inside + encode(("bytes32", "int24", "int24"), (pool, lower, upper)), head)
+
+
+async def seconds(act: Callable[[], Awaitable[object]]) -> float:
+    began = perf_counter()
+    await act()
+    return perf_counter() - began
+
+
+def line(name: str, value: float, unit: str, yardstick: str, ratio: float, bar: str, ok: bool) -> bool:
+    figures = {"name": name, "value": round(value, 4), "unit": unit, "yardstick": yardstick}
+    print(json.dumps({**figures, "ratio": round(ratio, 1), "bar": bar, "ok": ok}), flush=True)
+    return ok
+
+
+async def measure(world: World, url: str, cache: Path) -> bool:
+    ids = range(1, POSITIONS + 1)
+    node = Node(FailoverProvider([url], world.info.id, "URL", PATIENT))
+    sample = list(ids)[:: POSITIONS // SAMPLE]
+    naive = await seconds(lambda: one_by_one(node, world, sample)) * POSITIONS / len(sample)
+    await node.close()
+    told = f"one request per read, 5 a position: {naive:.1f} s (timed on {len(sample)}, scaled to {POSITIONS})"
+
+    chain = RpcChain(world.info, [url], cache, world.wallet, PATIENT)
+    cold = await seconds(lambda: chain.positions(ids))
+    cold_requests = chain.requests
+    warm = list[float]()
+    for _ in range(WARM_RUNS):
+        # A new block each time: what is remembered has to be checked, not merely repeated.
+        world.chain.apply_block([], world.chain.head.timestamp + 12)
+        before = chain.requests
+        warm.append(await seconds(lambda: chain.positions(ids)))
+    warm_requests = chain.requests - before
+    snapshot = await chain.positions(ids)
+    assert len(snapshot.positions) == POSITIONS
+    assert not snapshot.missing
+    await chain.close()
+    again = RpcChain(world.info, [url], cache, world.wallet, PATIENT)
+    reopened = await seconds(lambda: again.positions(ids))
+    await again.close()
+    most = max(cold_requests, warm_requests)
+    return all(
+        [
+            line("chain.snapshot.requests", most, "HTTP requests", f"{5 * POSITIONS} one by one",
+                 5 * POSITIONS / most, "<= 12", most <= 12),
+            line("chain.snapshot.cold", cold, "s", told, naive / cold, ">= 5x", naive / cold >= 5),
+            line("chain.snapshot.cached", median(warm), "s", told, naive / median(warm), ">= 20x",
+                 naive / median(warm) >= 20),
+            line("chain.snapshot.reopened", reopened, "s", f"{told}; a new process with the cache on disk",
+                 naive / reopened, ">= 20x", naive / reopened >= 20),
+        ]
+    )  # fmt: skip
+
+
+def main() -> int:
+    world = build()
+    with serve(Devnet(world.chain)) as url, tempfile.TemporaryDirectory() as cache:
+        return 0 if asyncio.run(measure(world, url, Path(cache))) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
