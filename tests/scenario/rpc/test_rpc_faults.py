@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from zuno.adapters.chain.rpc import Policy, RpcChain
+from zuno.core import calldata
 from zuno.domain.errors import Malformed, Unavailable, Usage, ZunoError
 
 LIQUIDITY = 10**15
@@ -165,6 +166,31 @@ async def test_a_node_that_is_behind_is_not_believed(desk: Any) -> None:
     assert [position.id for position in snapshot.positions] == [token]
     pins = {request["params"][1]["blockHash"] for body in second.seen for request in body if "eth_call" in str(request)}
     assert pins == {snapshot.block.hash}
+
+
+async def test_a_node_that_is_behind_cannot_hide_a_transfer(desk: Any) -> None:
+    """Asked for events beyond its head, a node answers with what it has: nothing, here."""
+    stage = desk.stage
+    (token,) = stage.mint(stage.weth_pool, -200_700, -199_980, LIQUIDITY)
+    down = False
+
+    def no_logs_today(number: int, requests: list[dict[str, Any]]) -> Any:
+        return desk.trouble("down") if down and requests[0]["method"] == "eth_getLogs" else None
+
+    def behind(number: int, requests: list[dict[str, Any]]) -> Any:
+        match requests[0]["method"]:
+            case "eth_getLogs":
+                return desk.reply(requests[0], result=[])
+            case "eth_blockNumber":
+                return desk.reply(requests[0], result=hex(stage.chain.head.number - 1))
+        return None
+
+    chain = desk.chain(await desk.node(no_logs_today), await desk.node(behind))
+    assert (await chain.positions([token])).positions[0].owner == stage.wallet
+    give = calldata.call("transferFrom(address,address,uint256)", stage.wallet, stage.trader, token)
+    stage.send("wallet", stage.info.deployment.position_manager, give)
+    down = True
+    assert (await chain.positions([token])).positions[0].owner == stage.trader
 
 
 async def test_a_part_that_cannot_be_read_is_named_and_the_rest_is_given(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from eth_abi.abi import encode
 
 from zuno.core import calldata
 from zuno.core.attribution import attribute
+from zuno.core.calldata import Step
 from zuno.domain.errors import Unavailable, Unknown, Usage
 from zuno.domain.history import PositionHistory, Touch, WalletSwap
 from zuno.domain.pool import PoolKey
@@ -16,7 +18,8 @@ from zuno.domain.units import Seconds
 
 LIQUIDITY = 10**16
 ETHER = 10**18
-INCREASE, DECREASE, BURN = 0x00, 0x01, 0x03
+INCREASE, DECREASE, BURN, TAKE_PAIR = 0x00, 0x01, 0x03, 0x11
+PERMIT2_TRANSFER_FROM, V4_POSITION_MANAGER_CALL = 0x02, 0x14
 
 
 class Purse:
@@ -151,6 +154,79 @@ async def test_the_swap_before_a_deposit_is_part_of_the_record(desk: Any) -> Non
     history = await desk.chain(await desk.node()).history(token, None)
     assert [type(event) for event in history.events] == [WalletSwap, Touch]
     assert history.opened == history.events[0].block
+    assert_explains(history, purse)
+
+
+async def test_a_swap_inside_the_deposit_s_own_transaction(desk: Any) -> None:
+    """Half the dollars are swapped and everything deposited by one router call; leftovers come back."""
+    stage = desk.stage
+    key, manager = stage.weth_pool, stage.info.deployment.position_manager
+    dollars, half = 40_000 * 10**6, 20_000 * 10**6
+    purse, token = Purse(stage, key), stage.next_token()
+    swap = [
+        calldata.swap_exact_in_single(key, key.currency0 == stage.usdc, half, 0),
+        calldata.settle(stage.usdc, calldata.OPEN_DELTA, payer_is_user=True),
+        calldata.take(stage.weth, manager, calldata.OPEN_DELTA),
+    ]
+    deposit = [
+        stage.minting(key, -200_700, -199_980, LIQUIDITY // 10),
+        *(calldata.settle(currency, calldata.OPEN_DELTA, payer_is_user=False) for currency in (stage.weth, stage.usdc)),
+        *(calldata.sweep(currency, stage.wallet) for currency in (stage.weth, stage.usdc)),
+    ]
+    pull = encode(("address", "address", "uint160"), (stage.usdc, manager, dollars - half))
+    commands = [
+        (PERMIT2_TRANSFER_FROM, pull),
+        calldata.v4_swap(swap),
+        (V4_POSITION_MANAGER_CALL, stage.modifying(deposit)),
+    ]
+    stage.send("wallet", stage.info.deployment.universal_router, calldata.execute(commands, 2**40))
+    stage.trade(key)
+    history = await desk.chain(await desk.node()).history(token, None)
+    assert [type(event) for event in history.events] == [WalletSwap, Touch]
+    assert [bool(event.gas) for event in history.events] == [True, False]
+    swapped = history.events[0]
+    assert half in (swapped.paid0, swapped.paid1)
+    assert_explains(history, purse)
+
+
+async def test_money_that_goes_elsewhere_is_booked_and_noted(desk: Any) -> None:
+    """A burn whose proceeds go to a third party: the wallet received nothing, and the record says so."""
+    stage = desk.stage
+    key = stage.weth_pool
+    purse = Purse(stage, key)
+    (token,) = stage.mint(key, -200_700, -199_980, LIQUIDITY)
+    gift = Step(TAKE_PAIR, encode(("address",) * 3, (key.currency0, key.currency1, stage.trader)))
+    stage.modify([stage.changing(BURN, token), gift])
+    history = await desk.chain(await desk.node()).history(token, None)
+    assert sum(event.paid0 for event in history.events) == purse.spent()[0]
+    assert sum(event.paid1 for event in history.events) == purse.spent()[1]
+    assert (history.events[-1].paid0, history.events[-1].paid1) == (0, 0)
+    assert any("beyond the pool's own arithmetic" in note for note in history.notes)
+
+
+async def test_a_position_that_changed_hands_says_so(desk: Any) -> None:
+    stage = desk.stage
+    key = stage.weth_pool
+    (token,) = stage.mint(key, -200_700, -199_980, LIQUIDITY, role="trader")
+    give = calldata.call("transferFrom(address,address,uint256)", stage.trader, stage.wallet, token)
+    stage.send("trader", stage.info.deployment.position_manager, give)
+    purse = Purse(stage, key)
+    stage.trade(key)
+    stage.burn(key, token)
+    history = await desk.chain(await desk.node()).history(token, None)
+    mint, burn = history.events
+    assert (burn.paid0, burn.paid1) == purse.spent()  # the burn is the wallet's, the mint was the giver's
+    assert mint.paid0 > 0
+    assert any("changed hands" in note for note in history.notes)
+
+
+async def test_a_life_within_one_block(desk: Any) -> None:
+    stage = desk.stage
+    key, token = stage.weth_pool, stage.next_token()
+    purse = Purse(stage, key)
+    stage.modify([stage.minting(key, -200_700, -199_980, LIQUIDITY), stage.changing(BURN, token), *stage.closing(key)])
+    history = await desk.chain(await desk.node()).history(token, None)
+    assert [event.liquidity_delta for event in history.events if isinstance(event, Touch)] == [LIQUIDITY, -LIQUIDITY]
     assert_explains(history, purse)
 
 
