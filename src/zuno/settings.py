@@ -87,7 +87,7 @@ class Settings(BaseSettings):
     base_sepolia_rpc_url: Urls = Field((), description="RPC URLs of Base Sepolia")
     arbitrum_sepolia_rpc_url: Urls = Field((), description="RPC URLs of Arbitrum Sepolia")
     unichain_sepolia_rpc_url: Urls = Field((), description="RPC URLs of Unichain Sepolia")
-    rpc_timeout_seconds: float = Field(10.0, gt=0, le=120, description="how long one RPC request may take")
+    rpc_timeout_seconds: float = Field(15.0, gt=0, le=120, description="how long one RPC request may take")
     agent_wallet_address: OptionalAddress = Field(None, description="the wallet whose positions are watched")
     contracts_dir: Path | None = Field(None, description="where `make devnet` put the contract packages (node_modules)")
     coingecko_url: Url = Field("https://api.coingecko.com/api/v3", description="a CoinGecko-compatible price service")

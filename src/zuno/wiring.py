@@ -100,8 +100,10 @@ class House:
 
     def _rpc(self, info: ChainInfo, urls: tuple[str, ...], wallet: Address | None) -> Chain:
         from zuno.adapters.chain.rpc.chain import RpcChain
+        from zuno.adapters.chain.rpc.transport import Policy
 
-        return RpcChain(info, urls, self._settings.home / "chains" / info.name, wallet)
+        policy = Policy(timeout=self._settings.rpc_timeout_seconds)
+        return RpcChain(info, urls, self._settings.home / "chains" / info.name, wallet, policy)
 
     def _devnet_process(self) -> DevnetProcess:
         from zuno.adapters.chain.devnet.running import DevnetProcess

@@ -12,17 +12,14 @@ import pytest
 
 pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
-from eth.vm.forks.prague.opcodes import PRAGUE_OPCODES
 from eth_abi import decode, encode
 from eth_hash.auto import keccak
 
 from zuno.adapters.chain.devnet.artifacts import Artifacts, locate
 from zuno.adapters.chain.devnet.deploy import Deployment, deploy, v4_genesis
 from zuno.adapters.chain.devnet.evm import ETHER, GWEI, Chain, Genesis
-from zuno.adapters.chain.devnet.execution import Computation
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
 from zuno.adapters.chain.devnet.node import Node
-from zuno.adapters.chain.devnet.opcodes import OPCODES
 from zuno.adapters.chain.devnet.server import serve
 from zuno.domain.errors import Broken, Unavailable
 
@@ -157,35 +154,6 @@ def test_the_addresses_never_change(artifacts: Artifacts) -> None:
     assert len(heads) == 1
     assert at.checksummed()["pool_manager"] == "0x15A7a2d3074882D38099211B1D3638b478135Db9"
     assert at.checksummed()["permit2"] == "0x000000000022D473030F116dDEE9F6B43aC78BA3"
-
-
-def test_our_opcodes_build_the_same_chain_as_those_of_py_evm(
-    artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every constructor of v4, a pool, a position and a swap: one differing bit or gas unit changes the hash."""
-    heads = set()
-    for table in (OPCODES, PRAGUE_OPCODES):
-        monkeypatch.setattr(Computation, "opcodes", table)
-        chain = Chain.create(v4_genesis(artifacts, balances={WALLET: 10_000 * ETHER}, timestamp=1_700_000_000))
-        at = deploy(chain, artifacts)
-        world = World(Web3(), "", at, artifacts)
-        steps = [
-            (at.usdc, invoke("mint(address,uint256)", WALLET, 10**15), 0),
-            (at.usdc, invoke("approve(address,uint256)", at.permit2, 2**256 - 1), 0),
-            *(
-                (at.permit2, invoke("approve(address,address,uint160,uint48)", at.usdc, by, 2**160 - 1, 2**48 - 1), 0)
-                for by in (at.position_manager, at.universal_router)
-            ),
-            (at.pool_manager, invoke(f"initialize({KEY},uint160)", world.pool_key, START_PRICE), 0),
-            (at.position_manager, mint(world), 100 * ETHER),
-            (at.universal_router, swap_usdc_for_ether(world, 10**9), 0),
-        ]
-        for to, data, value in steps:
-            tx = chain.sign(dev_key("wallet"), to=to, data=data, value=value, gas=2_000_000)
-            (receipt,) = chain.apply_block([tx], chain.head.timestamp + 12).receipts
-            assert receipt.ok, receipt.error
-        heads.add(chain.head.hash)
-    assert len(heads) == 1
 
 
 def test_permit2_must_be_in_the_genesis(artifacts: Artifacts) -> None:

@@ -24,7 +24,6 @@ from eth.vm.forks.prague.computation import PragueComputation
 from eth.vm.forks.prague.state import PragueState, PragueTransactionExecutor
 from eth_typing import Address, Hash32
 
-from .opcodes import OPCODES
 from .refusals import rejected
 from .transactions import Transaction, floor_gas
 
@@ -96,9 +95,7 @@ class Outcome:
 
 
 class Computation(PragueComputation):
-    """Prague, faster, and with a log entry per transfer of ether when the state asks for it."""
-
-    opcodes = OPCODES
+    """Prague, with a log entry per transfer of ether when the state asks for it."""
 
     def __init__(self, state: StateAPI, message: MessageAPI, transaction_context: TransactionContextAPI) -> None:
         super().__init__(state, message, transaction_context)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from zuno.adapters.chain.sim.engine import GAS_PRICE, Nft, SimWorld
+from zuno.adapters.chain.sim.engine import BASE_FEE, PRIORITY_FEE, Nft, SimWorld
 from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.chain.world import SIM, WALLET, moved_reference
 from zuno.domain.chains import ChainInfo
@@ -14,7 +14,7 @@ from zuno.domain.errors import Unknown, Usage
 from zuno.domain.history import PositionHistory, PricedBlock
 from zuno.domain.market import HOUR, GasQuote
 from zuno.domain.pool import Block, PoolState
-from zuno.domain.units import Address, HexId, Seconds, Wei
+from zuno.domain.units import Address, HexId, Seconds
 from zuno.ports.chain import Missing, Owned, PoolsFound, Snapshot
 from zuno.ports.world import PoolMove, WorldMoved
 
@@ -88,7 +88,7 @@ class SimChain:
         return tuple(hourly.values())
 
     async def gas(self) -> GasQuote:
-        return GasQuote(base_fee=Wei(7), priority_fee=Wei(GAS_PRICE - 7))
+        return GasQuote(BASE_FEE, PRIORITY_FEE)
 
     async def close(self) -> None:
         self._world = None

@@ -23,8 +23,9 @@ from zuno.domain.history import PricedBlock, Standing, Touch
 from zuno.domain.pool import Block, LpPosition, PoolState, Range
 from zuno.domain.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
 
-GAS_PRICE: Wei = Wei(1_000_000_007)
-"""What the devnet settles at once its blocks are nearly empty: the least base fee and one gwei on top."""
+BASE_FEE: Wei = Wei(10**9)
+PRIORITY_FEE: Wei = Wei(10**9)
+"""What the devnet settles at: the floor of its base fee, and one gwei on top."""
 MINT_GAS = 419_478  # measured on the real contracts
 BLOCK_SECONDS = 12
 
@@ -195,7 +196,7 @@ class SimWorld:
                 paid1=-change.amount1,
                 fee_growth_inside0_x128=inside0,
                 fee_growth_inside1_x128=inside1,
-                gas=Wei(MINT_GAS * GAS_PRICE),
+                gas=Wei(MINT_GAS * (BASE_FEE + PRIORITY_FEE)),
             )
         )
 
