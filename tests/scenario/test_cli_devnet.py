@@ -113,3 +113,24 @@ def test_a_taken_port_is_told(devnet: Any) -> None:
         ran = devnet("devnet", "up", "--background", "--port", str(taken.getsockname()[1]), "--json")
     assert ran.code == 4
     assert "taken" in ran.document["error"]["message"]
+
+
+def test_an_rpc_of_another_chain_is_refused_by_name(devnet: Any) -> None:
+    url = devnet("devnet", "status", "--json").document["url"]
+    ran = devnet("lp", "pools", "--chain", "sepolia", "--json", ZUNO_SEPOLIA_RPC_URL=f"{url}/v2/SECRETKEY")
+    assert ran.code == 4
+    message = ran.document["error"]["message"]
+    assert "31337" in message
+    assert "11155111" in message
+    assert "ZUNO_SEPOLIA_RPC_URL" in message
+    assert "SECRETKEY" not in ran.out + ran.err
+
+
+def test_an_rpc_that_is_down_is_told_without_its_key(zuno: Any) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/SECRETKEY"
+        ran = zuno("lp", "pools", "--chain", "base", "--json", ZUNO_BASE_RPC_URL=url)
+    assert ran.code == 4
+    assert ran.document["error"]["kind"] == "unavailable"
+    assert "SECRETKEY" not in ran.out + ran.err
