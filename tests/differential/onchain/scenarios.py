@@ -119,7 +119,14 @@ class Life:
                 yield self._hostile(pool)
             else:
                 yield dice.choices(
-                    [self._mint(), self._touch(pool), self._swap(pool), self._fee_change()], [3, 4, 9, 0.5]
+                    [
+                        self._mint(),
+                        self._mint(self._at_the_price(pool)),
+                        self._touch(pool),
+                        self._swap(pool),
+                        self._fee_change(),
+                    ],
+                    [3, 1, 4, 9, 0.5],
                 )[0]
 
     # --- what can happen
@@ -235,6 +242,14 @@ class Life:
         lower = min(max(middle, self._lowest), self._highest - spacing)
         upper = min(lower + dice.randint(1, world.width) * spacing, self._highest)
         return lower, upper
+
+    def _at_the_price(self, pool: Pool) -> tuple[int, int]:
+        """A range that begins or ends where the price stands: its tick may be the pool's own."""
+        spacing = pool.tick_spacing
+        here = floor_to_spacing(pool.slot0.tick, spacing)
+        lower = here - self._dice.choice([0, 0, 1]) * spacing
+        lower = min(max(lower, self._lowest), self._highest - spacing)
+        return lower, lower + spacing
 
     def _around(self, pool: Pool) -> tuple[int, int]:
         """A range with the price inside, so that most scenarios begin with something to trade."""

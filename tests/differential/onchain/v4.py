@@ -42,7 +42,8 @@ class Refused(Exception):
 
 
 def contracts_are_installed() -> bool:
-    return (CORE / "PoolManager.sol" / "PoolManager.json").is_file()
+    needed = (CORE / "PoolManager.sol" / "PoolManager.json", PERIPHERY / "PositionManager.sol" / "PositionManager.json")
+    return all(path.is_file() for path in needed)
 
 
 @cache
