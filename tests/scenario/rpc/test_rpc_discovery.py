@@ -119,6 +119,22 @@ async def test_another_chain_behind_the_same_address_voids_the_record(desk: Any)
     assert (await desk.chain(await desk.node()).owned(stage.wallet)).ids == tuple(ids)
 
 
+async def test_a_pool_made_where_another_chain_was_searched_is_found(desk: Any) -> None:
+    stage = desk.stage
+    for _ in range(20):
+        stage.pass_time(12)
+    chain = desk.chain(await desk.node())
+    before = await chain.pools()
+    stage.chain.rewind(stage.chain.head.number - 15)
+    odd = stage.key(stage.weth, stage.usdc, 1234, 7)
+    stage.initialize(odd)
+    for _ in range(20):
+        stage.pass_time(13)
+    for reader in (chain, desk.chain(await desk.node())):
+        found = await reader.pools()
+        assert {pool.key for pool in found.pools} == {pool.key for pool in before.pools} | {odd}
+
+
 async def test_a_damaged_record_is_as_good_as_none(desk: Any) -> None:
     stage = desk.stage
     ids = some_positions(stage)

@@ -287,6 +287,17 @@ async def test_two_touches_around_a_trade_in_one_block_say_what_they_cannot_know
     assert any("split is not known" in note for note in history.notes)
 
 
+async def test_gas_on_an_op_stack_rollup_includes_the_data_fee(desk: Any) -> None:
+    stage = desk.stage
+    (token,) = stage.mint(stage.weth_pool, -200_700, -199_980, LIQUIDITY)
+    node = await desk.node()
+    (plain,) = (await desk.chain(node).history(token, None)).events
+    honest = node.answer
+    node.answer = lambda body: honest(body).replace(b'"effectiveGasPrice"', b'"l1Fee":"0x3e8","effectiveGasPrice"')
+    (charged,) = (await desk.chain(node).history(token, None)).events
+    assert charged.gas == plain.gas + 1_000
+
+
 async def test_ids_and_windows_that_name_nothing(desk: Any) -> None:
     stage = desk.stage
     (token,) = stage.mint(stage.weth_pool, -200_700, -199_980, LIQUIDITY)

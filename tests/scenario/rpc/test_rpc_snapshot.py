@@ -154,6 +154,7 @@ async def test_a_remembered_deed_does_not_outlive_a_burn_or_a_reorganisation(des
     # The mint is undone, and its id goes to another range.
     stage.chain.rewind(stage.chain.head.number - 1)
     assert stage.mint(stage.weth_pool, -201_000, -199_000, LIQUIDITY) == [token]
+    stage.pass_time(12)  # the head is higher than before: only the old block's hash tells
     (position,) = (await chain.positions([token])).positions
     assert (position.range.lower, position.range.upper) == (-201_000, -199_000)
     stage.burn(stage.weth_pool, token)

@@ -14,15 +14,12 @@ from typing import Final, TypeVar
 
 from zuno.adapters.chain.rpc import gas
 from zuno.adapters.chain.rpc.cache import Shelf
-from zuno.adapters.chain.rpc.deeds import Deed, Deeds
-from zuno.adapters.chain.rpc.discovery import Birthday, Keys, Wallets
+from zuno.adapters.chain.rpc.deeds import Deed
 from zuno.adapters.chain.rpc.faults import NoSuchState
 from zuno.adapters.chain.rpc.history import Histories
 from zuno.adapters.chain.rpc.node import Node
-from zuno.adapters.chain.rpc.prices import Prices, Times
-from zuno.adapters.chain.rpc.scan import Scanner
-from zuno.adapters.chain.rpc.storage import Place, Storage, Words, holding, place, pool_state
-from zuno.adapters.chain.rpc.tokens import Tokens
+from zuno.adapters.chain.rpc.readers import Readers
+from zuno.adapters.chain.rpc.storage import Place, Words, holding, place, pool_state
 from zuno.adapters.chain.rpc.transport import FailoverProvider, Policy
 from zuno.core.amm.identity import pool_slots
 from zuno.domain.chains import ChainInfo
@@ -55,22 +52,10 @@ class RpcChain:
         self._info = info
         self._wallet = None if wallet is None else _address(wallet)
         self._node = Node(FailoverProvider(urls, info.id, info.rpc_url_variable, policy))
-        deployment = info.deployment
         # Another deployment on the same chain id (a devnet made anew) must not inherit this one's memory.
-        shelf = Shelf(cache_dir / f"{info.id}-{deployment.position_manager}")
-        scanner = Scanner(self._node)
-        birthday = Birthday(self._node, deployment.pool_manager, shelf)
-        self._storage = Storage(self._node, deployment.pool_manager)
-        self._deeds = Deeds(self._node, deployment.position_manager, shelf)
-        self._tokens = Tokens(self._node, info, shelf)
-        self._keys = Keys(self._node, scanner, birthday, info, shelf)
-        self._wallets = Wallets(self._node, scanner, self._deeds, birthday, info, shelf)
-        self._times = Times(self._node)
-        self._prices = Prices(scanner, self._times, deployment.pool_manager)
-        self._histories = Histories(
-            info, self._node, scanner, birthday, self._storage, self._deeds, self._keys, self._tokens, self._times,
-            self._prices,
-        )  # fmt: skip
+        shelf = Shelf(cache_dir / f"{info.id}-{info.deployment.position_manager}")
+        self._read = Readers.over(self._node, info, shelf)
+        self._histories = Histories(self._read)
 
     @property
     def info(self) -> ChainInfo:
@@ -98,7 +83,7 @@ class RpcChain:
 
     async def owned(self, owner: Address) -> Owned:
         holder = _address(owner)
-        return await self._steady(lambda head: self._wallets.owned(holder, head))
+        return await self._steady(lambda head: self._read.wallets.owned(holder, head))
 
     async def positions(self, ids: Sequence[int]) -> Snapshot:
         return await self._steady(lambda head: self._positions_at(ids, head))
@@ -122,31 +107,32 @@ class RpcChain:
         """Read at the head; if that block vanishes meanwhile, start over at the new one rather than mix two."""
         for left in reversed(range(_STEADY_TRIES)):
             head = await self._node.head()
-            self._times.forget_after(head.number - self._info.confirmations)
+            self._read.times.forget_after(head.number - self._info.confirmations)
             try:
                 answer = await read(head)
                 await self._node.confirm(head)
                 return answer
             except NoSuchState as lost:
+                self._read.times.forget_after(-1)
                 if not left:
                     raise Unavailable(f"block {head.number} could not be read to the end: {lost}") from lost
         raise AssertionError("unreachable")
 
     async def _pools_at(self, head: Block) -> PoolsFound:
-        keys, notes = await self._keys.curated(head)
+        keys, notes = await self._read.keys.curated(head)
         # Prices first: most probed tiers have no pool, and their other words are not worth asking for.
         probes = {pool_id: pool_slots(pool_id) for pool_id in keys}
-        prices = await self._storage.words((slots.slot0 for slots in probes.values()), head)
+        prices = await self._read.storage.words((slots.slot0 for slots in probes.values()), head)
         alive = {pool_id: slots for pool_id, slots in probes.items() if prices[slots.slot0]}
-        words = prices | await self._storage.words((slot for pool in alive for slot in _pool_words(pool)), head)
+        words = prices | await self._read.storage.words((slot for pool in alive for slot in _pool_words(pool)), head)
         states = await self._pool_states({pool_id: keys[pool_id] for pool_id in alive}, words, head)
         return PoolsFound(head, tuple(states.values()), notes)
 
     async def _pool_at(self, pool_id: HexId, head: Block) -> PoolState:
-        words = await self._storage.words(_pool_words(pool_id), head)
+        words = await self._read.storage.words(_pool_words(pool_id), head)
         priced = bool(words[pool_slots(pool_id).slot0])
         # Without a price there is no Initialize event to find, so only a key we can name makes it a pool.
-        key = await self._keys.find(pool_id, head) if priced else self._keys.named(pool_id)
+        key = await self._read.keys.find(pool_id, head) if priced else self._read.keys.named(pool_id)
         if key is None:
             raise Unknown(f"no pool {pool_id} on {self._info.name}")
         state = (await self._pool_states({pool_id: key}, words, head)).get(pool_id)
@@ -156,9 +142,11 @@ class RpcChain:
 
     async def _positions_at(self, ids: Sequence[int], head: Block) -> Snapshot:
         wanted = list(dict.fromkeys(ids))
-        read = await self._deeds.read([token for token in wanted if 0 < token < _UINT256], head)
+        read = await self._read.deeds.read([token for token in wanted if 0 < token < _UINT256], head)
         places = {token: self._place(token, deed) for token, deed in read.deeds.items()}
-        words, fault = await self._storage.some_words((slot for at in places.values() for slot in at.slots()), head)
+        words, fault = await self._read.storage.some_words(
+            (slot for at in places.values() for slot in at.slots()), head
+        )
         whole = {token: at for token, at in places.items() if all(slot in words for slot in at.slots())}
         keys = {at.pool_id: read.deeds[token].key for token, at in whole.items()}
         pools = await self._pool_states(keys, words, head)
@@ -199,7 +187,7 @@ class RpcChain:
 
     async def _pool_states(self, keys: dict[HexId, PoolKey], words: Words, head: Block) -> dict[HexId, PoolState]:
         currencies = {currency for key in keys.values() for currency in (key.currency0, key.currency1)}
-        tokens: dict[Address, Token] = await self._tokens.read(currencies, head) if currencies else {}
+        tokens: dict[Address, Token] = await self._read.tokens.read(currencies, head) if currencies else {}
         states = {
             pool_id: pool_state(key, pool_id, (tokens[key.currency0], tokens[key.currency1]), words, head)
             for pool_id, key in keys.items()
@@ -207,9 +195,9 @@ class RpcChain:
         return {pool_id: state for pool_id, state in states.items() if state is not None}
 
     async def _path(self, pool_id: HexId, since: Seconds, head: Block) -> tuple[PricedBlock, ...]:
-        before = await self._times.last_by(Seconds(since - 1), head)
+        before = await self._read.times.last_by(Seconds(since - 1), head)
         first = 0 if before is None else before.number + 1
-        return tuple(await self._prices.hourly(pool_id, first, head))
+        return tuple(await self._read.prices.hourly(pool_id, first, head))
 
 
 def _pool_words(pool_id: HexId) -> tuple[int, ...]:

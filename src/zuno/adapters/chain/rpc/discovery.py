@@ -138,8 +138,7 @@ class Keys:
         """Every key of the curated currencies, probed tiers first, and what could not be searched."""
         notes: tuple[str, ...] = ()
         try:
-            if not self._trail.resumed:
-                await self._trail.open()
+            await self._trail.open()
             notes = await self._search(head)
         except NoSuchState:
             raise

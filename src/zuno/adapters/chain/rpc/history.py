@@ -12,19 +12,15 @@ from dataclasses import replace
 from typing import Final
 
 from zuno.adapters.chain.rpc import wire
-from zuno.adapters.chain.rpc.deeds import Deeds
-from zuno.adapters.chain.rpc.discovery import Birthday, Keys
 from zuno.adapters.chain.rpc.faults import NoSuchState
 from zuno.adapters.chain.rpc.ledger import paid
 from zuno.adapters.chain.rpc.lineage import Life, Lineages
-from zuno.adapters.chain.rpc.node import Log, Node, Receipt
-from zuno.adapters.chain.rpc.prices import Prices, Times
+from zuno.adapters.chain.rpc.node import Log, Receipt
+from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.replay import Change, Replay, Worked
-from zuno.adapters.chain.rpc.scan import Query, Scanner
-from zuno.adapters.chain.rpc.storage import Storage, holding, place
-from zuno.adapters.chain.rpc.tokens import Tokens
+from zuno.adapters.chain.rpc.scan import Query
+from zuno.adapters.chain.rpc.storage import holding, place
 from zuno.core.amm.identity import pool_slots, unpack_slot0
-from zuno.domain.chains import ChainInfo
 from zuno.domain.errors import Malformed, Unavailable, Unknown, Usage
 from zuno.domain.history import PositionHistory, PricedBlock, Standing, Touch, WalletSwap
 from zuno.domain.pool import Block, PoolKey
@@ -42,32 +38,13 @@ Dated = list[tuple[tuple[int, int], Event]]
 class Histories:
     """Histories of positions, ended at a head."""
 
-    def __init__(
-        self,
-        info: ChainInfo,
-        node: Node,
-        scanner: Scanner,
-        birthday: Birthday,
-        storage: Storage,
-        deeds: Deeds,
-        keys: Keys,
-        tokens: Tokens,
-        times: Times,
-        prices: Prices,
-    ) -> None:
-        self._info = info
-        self._pool_manager = info.deployment.pool_manager
-        self._manager = info.deployment.position_manager
-        self._node = node
-        self._scanner = scanner
-        self._birthday = birthday
-        self._storage = storage
-        self._keys = keys
-        self._tokens = tokens
-        self._times = times
-        self._prices = prices
-        self._replay = Replay(node, storage, times, self._pool_manager, self._manager)
-        self._lineages = Lineages(info, node, scanner, storage, deeds, keys, times, self._replay)
+    def __init__(self, readers: Readers) -> None:
+        self._read = readers
+        self._info, self._node, self._times = readers.info, readers.node, readers.times
+        self._pool_manager = readers.info.deployment.pool_manager
+        self._manager = readers.info.deployment.position_manager
+        self._replay = Replay(readers.node, readers.storage, readers.times, self._pool_manager, self._manager)
+        self._lineages = Lineages(readers, self._replay)
 
     async def of(self, token: int, since: Seconds | None, head: Block) -> PositionHistory:
         if since is not None and since > head.timestamp:
@@ -83,7 +60,7 @@ class Histories:
             raise Unavailable(f"a history needs a node that keeps past state (an archive node): {missing}") from missing
 
     async def _told(self, token: int, start: Block | None, head: Block) -> PositionHistory:
-        first = await self._birthday.block(head.number) if start is None else start.number + 1
+        first = await self._read.birthday.block(head.number) if start is None else start.number + 1
         lives, notes = await self._lineages.of(token, first, head)
         newest, oldest = lives[0], lives[-1]
         key = newest.deed.key
@@ -95,7 +72,7 @@ class Histories:
         if standing is None and not events:
             raise Malformed(f"position {token} was minted without a liquidity event")
         opened = events[0].block if standing is None else standing.block
-        tokens = await self._tokens.read((key.currency0, key.currency1), head)
+        tokens = await self._read.tokens.read((key.currency0, key.currency1), head)
         return PositionHistory(
             key=key,
             token0=tokens[key.currency0],
@@ -115,7 +92,7 @@ class Histories:
 
     async def _standing(self, life: Life, at: Block) -> Standing:
         where = place(self._manager, life.deed.pool_id, life.deed.range.lower, life.deed.range.upper, life.token)
-        held = holding(where, await self._storage.words(where.slots(), at))
+        held = holding(where, await self._read.storage.words(where.slots(), at))
         return Standing(
             position_id=life.token,
             range=life.deed.range,
@@ -133,10 +110,10 @@ class Histories:
     async def _path(self, pool_id: HexId, opened: Block, closed: Block) -> tuple[PricedBlock, ...]:
         """The price when the window opened, after every hour's last swap, and when it closed."""
         slot0 = pool_slots(pool_id).slot0
-        inside = await self._prices.hourly(pool_id, opened.number + 1, closed)
+        inside = await self._read.prices.hourly(pool_id, opened.number + 1, closed)
         priced = {block.block.number: block for block in inside}
         for edge in (opened, closed):
-            word = (await self._storage.words([slot0], edge))[slot0]
+            word = (await self._read.storage.words([slot0], edge))[slot0]
             priced[edge.number] = PricedBlock(edge, SqrtPriceX96(unpack_slot0(word).sqrt_price_x96))
         return tuple(priced[number] for number in sorted(priced))
 
@@ -146,7 +123,7 @@ class Histories:
         by_token = {life.token: life for life in lives}
         deed = lives[0].deed
         query = Query(self._pool_manager, (wire.MODIFY_LIQUIDITY, deed.pool_id, wire.address_word(self._manager)))
-        found = self._replay.changes(await self._scanner.all(query, first, last))
+        found = self._replay.changes(await self._read.scanner.all(query, first, last))
         changes = [change for change in found if change.token in by_token]
         dated, notes = Dated(), list[str]()
         by_tx = dict[HexId, list[Change]]()
@@ -198,7 +175,7 @@ class Histories:
         result = dict[int, tuple[Worked, dict[Address, int]]]()
         changes = self._replay.changes(receipt.logs)
         for pool_id in dict.fromkeys(change.pool_id for change in changes):
-            other = await self._keys.find(pool_id, head)
+            other = await self._read.keys.find(pool_id, head)
             if other is None or not {other.currency0, other.currency1} & {key.currency0, key.currency1}:
                 continue
             through = await self._replay.block(pool_id, receipt.block_number, head)
@@ -270,8 +247,8 @@ class Histories:
         currency = key.currency1 if key.currency0 == NATIVE else key.currency0
         wallet = wire.address_word(owner)
         logs = [
-            *await self._scanner.all(Query(currency, (wire.TRANSFER, wallet)), first, last),
-            *await self._scanner.all(Query(currency, (wire.TRANSFER, None, wallet)), first, last),
+            *await self._read.scanner.all(Query(currency, (wire.TRANSFER, wallet)), first, last),
+            *await self._read.scanner.all(Query(currency, (wire.TRANSFER, None, wallet)), first, last),
         ]
         return list(dict.fromkeys(log.tx for log in sorted(logs, key=lambda log: log.position)))
 

@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zuno.adapters.chain.rpc import wire
-from zuno.adapters.chain.rpc.deeds import Deed, Deeds
-from zuno.adapters.chain.rpc.discovery import Keys
-from zuno.adapters.chain.rpc.node import Log, Node
-from zuno.adapters.chain.rpc.prices import Times
+from zuno.adapters.chain.rpc.deeds import Deed
+from zuno.adapters.chain.rpc.node import Log
+from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.replay import Replay, info_at
-from zuno.adapters.chain.rpc.scan import Query, Scanner
-from zuno.adapters.chain.rpc.storage import Storage
-from zuno.domain.chains import ChainInfo
+from zuno.adapters.chain.rpc.scan import Query
 from zuno.domain.errors import Malformed, Unknown
 from zuno.domain.pool import Block
 from zuno.domain.tokens import NATIVE
@@ -53,25 +50,11 @@ class Life:
 class Lineages:
     """Finds a position's life and its ancestors' lives within a window."""
 
-    def __init__(
-        self,
-        info: ChainInfo,
-        node: Node,
-        scanner: Scanner,
-        storage: Storage,
-        deeds: Deeds,
-        keys: Keys,
-        times: Times,
-        replay: Replay,
-    ) -> None:
-        self._info = info
-        self._manager = info.deployment.position_manager
-        self._node = node
-        self._scanner = scanner
-        self._storage = storage
-        self._deeds = deeds
-        self._keys = keys
-        self._times = times
+    def __init__(self, readers: Readers, replay: Replay) -> None:
+        self._read = readers
+        self._node, self._deeds, self._times = readers.node, readers.deeds, readers.times
+        self._chain_name = readers.info.name
+        self._manager = readers.info.deployment.position_manager
         self._replay = replay
 
     async def of(self, token: int, first: int, head: Block) -> tuple[list[Life], list[str]]:
@@ -96,7 +79,7 @@ class Lineages:
         """Its Transfer events back to its mint or to the window's first block, and its deed when it last had one."""
         query = Query(self._manager, (wire.TRANSFER, None, None, wire.id_word(token)))
         transfers = list[Log]()
-        async for stretch in self._scanner.back(query, first, head.number):
+        async for stretch in self._read.scanner.back(query, first, head.number):
             transfers = [*stretch.logs, *transfers]
             if transfers and sender_of(transfers[0]) == NOBODY:
                 break
@@ -106,7 +89,7 @@ class Lineages:
         if not transfers or receiver_of(transfers[-1]) != NOBODY:
             deed = (await self._deeds.read([token], head)).deeds.get(token)
             if deed is None:
-                raise Unknown(f"position {token} on {self._info.name} was burnt before the window opens")
+                raise Unknown(f"position {token} on {self._chain_name} was burnt before the window opens")
             return deed
         burn = transfers[-1]
         before = await self._times.block(burn.block_number - 1, head)
@@ -117,7 +100,7 @@ class Lineages:
         """A position that lived within one block left no state behind, only events."""
         logs = (await self._node.receipt(burn.tx)).logs
         mine = next((change for change in self._replay.changes(logs) if change.token == token), None)
-        key = None if mine is None else await self._keys.find(mine.pool_id, head)
+        key = None if mine is None else await self._read.keys.find(mine.pool_id, head)
         if mine is None or key is None:
             raise Malformed(f"position {token} was minted and burnt in one block without a liquidity event")
         return Deed(key, mine.pool_id, mine.range, sender_of(burn), subscribed=False)
@@ -141,7 +124,7 @@ class Lineages:
         if kept:
             at = await self._times.block(mint.block_number, head)
             slots = (slot for change in kept for slot in self._replay.place(change).position)
-            words = await self._storage.words(slots, at)
+            words = await self._read.storage.words(slots, at)
             deeds = (await self._deeds.read_anew([change.token for change in kept], at)).deeds
             emptied += [
                 change.token

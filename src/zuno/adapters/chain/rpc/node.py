@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
@@ -16,7 +17,7 @@ from web3.types import BlockData, FilterParams, LogReceipt, TxParams, TxReceipt
 
 from zuno.adapters.chain.rpc.faults import BadRequest, NoSuchMethod, NoSuchState
 from zuno.adapters.chain.rpc.transport import Endpoint, FailoverProvider
-from zuno.domain.errors import Malformed, Unavailable, ZunoError
+from zuno.domain.errors import Malformed, ZunoError
 from zuno.domain.pool import Block
 from zuno.domain.units import Address, HexId, Seconds, Wei
 
@@ -123,8 +124,11 @@ class Node:
         data = await self._told(f"block {block.number}", self._web3.eth.get_block(block.number, full_transactions=True))
         if _hex(data["hash"]) != block.hash:
             raise NoSuchState(f"block {block.number} is no longer the one that was read")
-        txs = cast(Sequence[Mapping[str, Any]], data["transactions"])
-        return [(_hex(tx["hash"]), _address(tx["from"]), _address(tx["to"]) if tx.get("to") else None) for tx in txs]
+        with _reading(f"block {block.number}"):
+            txs = cast(Sequence[Mapping[str, Any]], data["transactions"])
+            return [
+                (_hex(tx["hash"]), _address(tx["from"]), _address(tx["to"]) if tx.get("to") else None) for tx in txs
+            ]
 
     async def confirm(self, block: Block) -> None:
         """Raise NoSuchState if reads pinned by number may have been of another block."""
@@ -162,12 +166,12 @@ class Node:
             reached = await self._told("eth_blockNumber", self._web3.eth.get_block_number())
             if reached < last:
                 raise NoSuchState(f"the node that answered is at block {reached}, {last} was asked for")
-        with _Shapes("eth_getLogs"):
+        with _reading("eth_getLogs"):
             return sorted((_log(entry) for entry in raw if not entry.get("removed")), key=lambda log: log.position)
 
     async def receipt(self, tx: HexId) -> Receipt:
         raw = await self._told("a receipt", self._web3.eth.get_transaction_receipt(cast(Any, tx)))
-        with _Shapes("a receipt"):
+        with _reading("a receipt"):
             return _receipt(raw)
 
     # -- fees
@@ -177,7 +181,7 @@ class Node:
             Mapping[str, Any],
             await self._told("eth_feeHistory", self._web3.eth.fee_history(blocks, "latest", [float(percentile)])),
         )
-        with _Shapes("eth_feeHistory"):
+        with _reading("eth_feeHistory"):
             base_fees = tuple(int(fee) for fee in raw["baseFeePerGas"])
             used, rewards = raw.get("gasUsedRatio") or (), raw.get("reward") or ()
             tips = tuple(int(reward[0]) for ratio, reward in zip(used, rewards, strict=False) if ratio and reward)
@@ -193,7 +197,7 @@ class Node:
 
     # -- how questions are put
 
-    async def _pinned(self, what: str, at: Block, ask: Any) -> Any:
+    async def _pinned(self, what: str, at: Block, ask: Callable[[Any], Awaitable[T]]) -> T:
         if self._pins_by_hash:
             try:
                 return await self._told(what, ask({"blockHash": at.hash, "requireCanonical": True}))
@@ -206,40 +210,31 @@ class Node:
 
     async def _told(self, what: str, asked: Awaitable[T]) -> T:
         """Await web3; whatever it raises over an answer it cannot read is the answer's fault."""
-        try:
+        with _reading(what):
             answer = await asked
-        except ZunoError:
-            raise
-        except (BlockNotFound, TransactionNotFound) as error:
-            raise NoSuchState(f"{what}: the node does not have it") from error
-        except (Web3Exception, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-            raise vendor_fault(what, error) from error
         if answer is None:
             raise Malformed(f"{what}: the answer is empty")
         return answer
 
 
+VENDOR_ERRORS: Final = (Web3Exception, ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError)
+"""What web3 and its formatters raise over an answer they cannot read, and what our own unpacking of one raises."""
+
+
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """Inside, an answer that is not what it should be becomes one of our errors."""
+    try:
+        yield
+    except VENDOR_ERRORS as error:
+        raise vendor_fault(what, error) from error
+
+
 def vendor_fault(what: str, error: Exception) -> ZunoError:
-    """What web3 and its formatters raise, as ours; the vendor's text stays in the chained cause."""
+    """A vendor's complaint as ours; its text stays in the chained cause."""
     if isinstance(error, BlockNotFound | TransactionNotFound):
         return NoSuchState(f"{what}: the node does not have it")
-    if isinstance(error, TimeoutError | ConnectionError):
-        return Unavailable(f"{what}: no answer")
     return Malformed(f"{what}: the answer cannot be read ({type(error).__name__})")
-
-
-class _Shapes:
-    """Inside, a missing or mistyped field of an answer is Malformed."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, KeyError | TypeError | ValueError | AttributeError | IndexError):
-            raise vendor_fault(self._what, error) from error
 
 
 @lru_cache(maxsize=4096)
@@ -261,9 +256,8 @@ def _whole(value: Any) -> int:
 
 
 def _block(data: BlockData) -> Block:
-    with _Shapes("a block"):
+    with _reading("a block"):
         return Block(int(data["number"]), _hex(data["hash"]), Seconds(int(data["timestamp"])))
-    raise AssertionError("unreachable")
 
 
 def _log(entry: LogReceipt) -> Log:

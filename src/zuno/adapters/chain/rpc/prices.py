@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from zuno.adapters.chain.rpc import wire
 from zuno.adapters.chain.rpc.node import Log, Node
@@ -12,6 +13,8 @@ from zuno.domain.history import PricedBlock
 from zuno.domain.market import HOUR
 from zuno.domain.pool import Block
 from zuno.domain.units import Address, HexId, Seconds, SqrtPriceX96
+
+_MOST_REMEMBERED: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,9 @@ class Times:
         return (await self.blocks([number], head))[number]
 
     def forget_after(self, number: int) -> None:
-        """Young blocks may be replaced."""
+        """Young blocks may be replaced; and nobody needs more than so many old ones."""
+        if len(self._known) > _MOST_REMEMBERED:
+            self._known.clear()
         self._known = {at: block for at, block in self._known.items() if at <= number}
 
     async def last_by(self, time: Seconds, head: Block) -> Block | None:

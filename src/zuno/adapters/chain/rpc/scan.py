@@ -127,7 +127,8 @@ class Trail:
         self.resumed = False
 
     async def open(self) -> None:
-        """Take up the record of an earlier run, if its chain is still this one."""
+        """Take up the record as it was left, if its chain is still this one."""
+        self.forget()
         match self._shelf.load(self._name):
             case {"anchor": [int(number), str(block_hash)], "searched": list(searched), "found": list(found)}:
                 try:

@@ -244,18 +244,19 @@ def transport_fault(error: Exception) -> ZunoError:
 
 
 def _decoded(status: int, raw: bytes) -> Any:
+    if status == _TOO_LARGE:
+        raise Oversized("HTTP 413: the question is too large")
+    if status == _TOO_MANY_REQUESTS or status >= 500:
+        raise Unavailable(f"HTTP {status}")
+    if 300 <= status < 400:
+        raise Unavailable(f"HTTP {status}: redirects are not followed")
     try:
         reply = json.loads(raw)
     except (ValueError, RecursionError):
         reply = None
-    # Providers put JSON-RPC errors under any status: the body speaks first, except when we are sent away.
-    speaks = isinstance(reply, dict | list) and status not in {_TOO_MANY_REQUESTS} and status < 500
-    if status >= 400 and not (speaks and (isinstance(reply, list) or "error" in reply)):
-        if status == _TOO_LARGE:
-            raise Oversized("HTTP 413: the question is too large")
+    # Some gateways send JSON-RPC errors under 4xx: there the body speaks, if it has something to say.
+    if status >= 400 and not (isinstance(reply, dict) and "error" in reply):
         raise Unavailable(f"HTTP {status}")
-    if status >= 300 and status < 400:
-        raise Unavailable(f"HTTP {status}: redirects are not followed")
     if reply is None:
         raise Malformed("the answer is not JSON")
     return reply
