@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from eth_abi.abi import encode
+from eth_abi.packed import encode_packed
+from eth_hash.auto import keccak
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,3 +60,20 @@ def test_all_four_parts_of_a_position_count() -> None:
     }
     assert len(keys) == 5
     assert identity.position_key(owner.upper().replace("X", "x"), -60, 60, 0) in keys
+
+
+addresses = st.binary(min_size=20, max_size=20).map(lambda raw: "0x" + raw.hex())
+
+
+@given(addresses, addresses, uint24, int24, addresses)
+def test_a_pool_id_is_the_hash_of_the_abi_encoded_key(
+    first: str, second: str, fee: int, spacing: int, hooks: str
+) -> None:
+    encoded = encode(["address", "address", "uint24", "int24", "address"], [first, second, fee, spacing, hooks])
+    assert identity.pool_id(first, second, fee, spacing, hooks) == "0x" + keccak(encoded).hex()
+
+
+@given(addresses, int24, int24, st.integers(0, (1 << 256) - 1))
+def test_a_position_key_is_the_hash_of_its_packed_parts(owner: str, lower: int, upper: int, salt: int) -> None:
+    packed = encode_packed(["address", "int24", "int24", "bytes32"], [owner, lower, upper, salt.to_bytes(32, "big")])
+    assert identity.position_key(owner, lower, upper, salt) == "0x" + keccak(packed).hex()
