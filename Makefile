@@ -31,22 +31,20 @@ devnet: $(VENV)/.devnet $(NODE)  ## what `zuno devnet up` needs: py-evm and the 
 
 # One install routine: uv where it can be had (seconds), pip where it cannot (a minute).
 define install
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -c 'import sys; sys.exit("Zuno needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
-	test -x $(BIN)/uv || $(BIN)/python -m pip install -q uv || true
-	if test -x $(BIN)/uv; then $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -e $(1); \
-	else $(BIN)/python -m pip install -q -c constraints.txt -e $(1); fi
-	touch $@
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Zuno needs Python 3.11 or newer")'
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install -q --disable-pip-version-check uv || true
+	@echo "installing zuno$(EXTRAS) into $(VENV)"
+	@if test -x $(BIN)/uv; then $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -e '.$(EXTRAS)'; \
+	else $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.$(EXTRAS)'; fi
+	@touch $@
 endef
 
-$(VENV)/.base: pyproject.toml constraints.txt
-	$(call install,.)
+$(VENV)/.base $(VENV)/.devnet $(VENV)/.dev: pyproject.toml constraints.txt
+	$(install)
 
-$(VENV)/.devnet: pyproject.toml constraints.txt
-	$(call install,'.[devnet]')
-
-$(VENV)/.dev: pyproject.toml constraints.txt
-	$(call install,'.[devnet,dev]')
+$(VENV)/.devnet: EXTRAS := [devnet]
+$(VENV)/.dev: EXTRAS := [devnet,dev]
 
 $(NODE): contracts/package.json contracts/package-lock.json
 	@command -v npm >/dev/null || { echo "npm is needed for the contract packages: install Node.js 18 or newer" >&2; exit 1; }
