@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from zuno.adapters.chain.rpc import wire
@@ -27,6 +28,9 @@ TRUSTED_BLOCKS: Final = 2_000
 _SHELF: Final = "positions"
 _SAVE_EVERY: Final = 100
 _NOBODY: Final = Address("0x" + "00" * 20)
+
+Papers = dict[int, tuple[bytes, bytes]]
+"""What `positionInfo` and `ownerOf` returned, of those that exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ class Deeds:
         self._manager = position_manager
         self._shelf = shelf
         self._known: dict[int, Deed] = {}
+        self._keys: dict[str, PoolKey] = {}
+        """By the first 25 bytes of the pool's id; a hash cannot come to mean another key."""
         self._as_of: Block | None = None
         self._loaded = False
         self._saved_at = 0
@@ -79,34 +85,31 @@ class Deeds:
         wanted = list(dict.fromkeys(ids))
         parts = [wanted[start : start + IDS_PER_CALL] for start in range(0, len(wanted), IDS_PER_CALL)]
         answers = await asyncio.gather(*(self._ask(part, at) for part in parts), return_exceptions=True)
-        deeds, unread = dict[int, Deed](), dict[int, ZunoError]()
+        papers, unread = Papers(), dict[int, ZunoError]()
         for part, answer in zip(parts, answers, strict=True):
             if isinstance(answer, Unavailable | Malformed) and not isinstance(answer, NoSuchState):
                 unread.update(dict.fromkeys(part, answer))
             elif isinstance(answer, BaseException):
                 raise answer
             else:
-                deeds.update(answer)
+                papers.update(answer)
         if unread and len(unread) == len(wanted):
             raise next(iter(unread.values()))
-        return DeedsRead(deeds, unread)
+        return DeedsRead(await self._written_out(papers, at), unread)
 
-    async def _ask(self, ids: Sequence[int], at: Block) -> dict[int, Deed]:
+    async def _ask(self, ids: Sequence[int], at: Block) -> Papers:
         try:
             answers = await self._multicall([call for token in ids for call in (_info(token), _owner(token))], at)
-            return {
-                token: deed
-                for token, info, owner in zip(ids, answers[::2], answers[1::2], strict=True)
-                if (deed := _deed(info, owner)) is not None
-            }
+            pairs = zip(ids, answers[::2], answers[1::2], strict=True)
+            return {token: (info, owner) for token, info, owner in pairs if any(info)}
         except (CallReverted, Oversized):
             # One burnt id makes ownerOf, and with it the whole call, revert: ask first who exists.
             return await self._ask_twice(ids, at)
 
-    async def _ask_twice(self, ids: Sequence[int], at: Block) -> dict[int, Deed]:
+    async def _ask_twice(self, ids: Sequence[int], at: Block) -> Papers:
         try:
             infos = dict(zip(ids, await self._multicall([_info(token) for token in ids], at), strict=True))
-            alive = [token for token, info in infos.items() if _exists(info)]
+            alive = [token for token, info in infos.items() if any(info)]
             owners = await self._multicall([_owner(token) for token in alive], at)
         except (CallReverted, Oversized):
             # The node's own limits, then: half as much at a time.
@@ -114,8 +117,28 @@ class Deeds:
                 raise
             half = len(ids) // 2
             return await self._ask_twice(ids[:half], at) | await self._ask_twice(ids[half:], at)
-        found = {token: _deed(infos[token], owner) for token, owner in zip(alive, owners, strict=True)}
-        return {token: deed for token, deed in found.items() if deed is not None}
+        return {token: (infos[token], owner) for token, owner in zip(alive, owners, strict=True)}
+
+    async def _written_out(self, papers: Papers, at: Block) -> dict[int, Deed]:
+        """Deeds from packed words: a word has the ticks and 25 bytes of the pool's id; its key is filed once a pool."""
+        infos = {token: decode_position_info(wire.number(info, "positionInfo")) for token, (info, _) in papers.items()}
+        strange = sorted({info.pool_id_prefix for info in infos.values()} - self._keys.keys())
+        answers = await self._multicall([wire.pool_keys(bytes.fromhex(prefix[2:])) for prefix in strange], at)
+        for prefix, answer in zip(strange, answers, strict=True):
+            key = wire.pool_key(answer)
+            if not id_of(key).startswith(prefix):
+                raise Malformed("poolKeys: the key does not belong to the position")
+            self._keys[prefix] = key
+        return {
+            token: Deed(
+                key := self._keys[info.pool_id_prefix],
+                id_of(key),
+                Range(Tick(info.tick_lower), Tick(info.tick_upper)),
+                wire.address_in(wire.id_word(wire.number(papers[token][1], "ownerOf"))),
+                info.has_subscriber,
+            )
+            for token, info in infos.items()
+        }
 
     async def _multicall(self, calls: Sequence[bytes], at: Block) -> tuple[bytes, ...]:
         if not calls:
@@ -180,35 +203,14 @@ class Deeds:
 
 
 def _info(token: int) -> bytes:
-    return wire.POOL_AND_INFO + wire.word(token)
+    return wire.POSITION_INFO + wire.word(token)
 
 
 def _owner(token: int) -> bytes:
     return wire.OWNER_OF + wire.word(token)
 
 
-def _exists(answer: bytes) -> bool:
-    return any(answer[-32:])
-
-
-def _deed(info: bytes, owner: bytes) -> Deed | None:
-    if not _exists(info):
-        return None
-    fields, packed = wire.decoded([wire.POOL_KEY, "uint256"], info, "getPoolAndPositionInfo")
-    (holder,) = wire.decoded(["address"], owner, "ownerOf")
-    key, unpacked = wire.pool_key(fields), decode_position_info(packed)
-    identity = id_of(key)
-    if not identity.startswith(unpacked.pool_id_prefix):
-        raise Malformed("getPoolAndPositionInfo: the pool key does not belong to the position")
-    return Deed(
-        key,
-        identity,
-        Range(Tick(unpacked.tick_lower), Tick(unpacked.tick_upper)),
-        Address(holder.lower()),
-        unpacked.has_subscriber,
-    )
-
-
+@lru_cache(maxsize=4096)
 def id_of(key: PoolKey) -> HexId:
     return HexId(pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks))
 

@@ -159,10 +159,8 @@ class Keys:
         """The key behind an id, from the cheapest source that knows it; None if none does."""
         if pool_id in self._known:
             return self._known[pool_id]
-        # PositionManager files its pools under the first 25 bytes of their id.
-        question = wire.POOL_KEYS + bytes.fromhex(pool_id[2:52]) + bytes(7)
-        answer = await self._node.call(self._info.deployment.position_manager, question, head)
-        key = wire.pool_key(wire.decoded(["address", "address", "uint24", "int24", "address"], answer, "poolKeys"))
+        question = wire.pool_keys(bytes.fromhex(pool_id[2:52]))
+        key = wire.pool_key(await self._node.call(self._info.deployment.position_manager, question, head))
         if key.tick_spacing == 0 or id_of(key) != pool_id:
             found = await self._initialized(pool_id, head)
             if found is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from eth_abi.abi import decode, encode
@@ -26,7 +26,7 @@ def topic(signature: str) -> HexId:
 
 # PositionManager
 MULTICALL: Final = selector("multicall(bytes[])")
-POOL_AND_INFO: Final = selector("getPoolAndPositionInfo(uint256)")
+POSITION_INFO: Final = selector("positionInfo(uint256)")
 OWNER_OF: Final = selector("ownerOf(uint256)")
 BALANCE_OF: Final = selector("balanceOf(address)")
 NEXT_TOKEN_ID: Final = selector("nextTokenId()")
@@ -45,7 +45,7 @@ INITIALIZE: Final = topic("Initialize(bytes32,address,address,uint24,int24,addre
 SWAP: Final = topic("Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24)")
 MODIFY_LIQUIDITY: Final = topic("ModifyLiquidity(bytes32,address,int24,int24,int256,bytes32)")
 
-POOL_KEY: Final = "(address,address,uint24,int24,address)"
+POOL_KEY: Final = ("address", "address", "uint24", "int24", "address")
 
 
 def decoded(types: Sequence[str], data: bytes, what: str) -> tuple[Any, ...]:
@@ -104,8 +104,14 @@ def extsload_results(data: bytes, expected: int) -> list[int]:
     return [int.from_bytes(data[at : at + _WORD], "big") for at in range(head, len(data), _WORD)]
 
 
-def pool_key(fields: Iterable[Any]) -> PoolKey:
-    currency0, currency1, fee, tick_spacing, hooks = fields
+def pool_keys(prefix: bytes) -> bytes:
+    """PositionManager files its pools under the first 25 bytes of their id."""
+    return POOL_KEYS + prefix.ljust(_WORD, b"\0")
+
+
+def pool_key(data: bytes) -> PoolKey:
+    """What `poolKeys` returns; all zeros, spacing included, where nothing is filed."""
+    currency0, currency1, fee, tick_spacing, hooks = decoded(POOL_KEY, data, "poolKeys")
     return PoolKey(
         Address(currency0.lower()), Address(currency1.lower()), Pips(fee), tick_spacing, Address(hooks.lower())
     )
