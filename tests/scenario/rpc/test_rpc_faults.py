@@ -10,6 +10,7 @@ import traceback
 from typing import Any
 
 import pytest
+from eth_abi.abi import encode
 
 from zuno.adapters.chain.rpc import Policy, RpcChain
 from zuno.core import calldata
@@ -250,6 +251,22 @@ async def test_calls_that_return_nonsense(desk: Any, result: str) -> None:
     for ask in (chain.positions([1]), chain.owned(desk.stage.wallet), chain.history(1, None)):
         with pytest.raises((Malformed, Unavailable)):
             await ask
+
+
+async def test_a_pool_key_that_is_not_the_position_s_is_not_believed(desk: Any) -> None:
+    """The id is the key's hash, so a node cannot pass one pool off as another."""
+    stage = desk.stage
+    (token,) = stage.mint(stage.weth_pool, -200_700, -199_980, LIQUIDITY)
+    filed = calldata.selector("poolKeys(bytes25)").hex()
+    other = encode(["address", "address", "uint24", "int24", "address"], calldata.key_tuple(stage.native_pool))
+
+    def lying(number: int, requests: list[dict[str, Any]]) -> Any:
+        if requests[0]["method"] == "eth_call" and filed in requests[0]["params"][0]["data"]:
+            return desk.reply(requests[0], result="0x" + encode(["bytes[]"], [[other]]).hex())
+        return None
+
+    with pytest.raises(Malformed, match="does not belong"):
+        await desk.chain(await desk.node(lying)).positions([token])
 
 
 async def test_an_answer_to_another_question_is_not_ours(desk: Any) -> None:
