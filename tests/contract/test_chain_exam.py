@@ -230,10 +230,8 @@ async def test_both_worlds_tell_the_same_story(tmp_path: Path, request: pytest.F
     """Our integers and the contracts': equal to the wei, after 720 hours of trades."""
     ours, theirs = sim(tmp_path, request).chain, rpc_on_devnet(tmp_path, request).chain
     try:
-        for facts in (_positions, _pool_numbers, _touches):
+        for facts in (_positions, _pool_numbers, _touches, _prices):
             assert await facts(ours) == await facts(theirs)
-        # The live chain has a point for every hour with a swap; the simulation repeats the price in quiet hours.
-        assert await _prices(theirs) <= await _prices(ours)
     finally:
         await theirs.close()
 

@@ -25,7 +25,7 @@ from zuno.domain.market import Fact, GasQuote, Pair
 from zuno.domain.pool import LpPosition
 from zuno.domain.tokens import Token, quoted
 from zuno.domain.units import HexId, Seconds
-from zuno.ports.chain import Chain, Owned
+from zuno.ports.chain import Chain, Missing, Owned
 from zuno.ports.market import GasFeed, NativeFeed, PriceFeed
 
 VOLATILITY_HOURS = 720
@@ -73,9 +73,8 @@ class LpDesk:
             owned = await self._chain.owned(owner)
             wanted = list(owned.ids)
         snapshot = await self._chain.positions(wanted)
-        if ids and not snapshot.positions and snapshot.missing:
-            first = snapshot.missing[0]
-            raise Unknown(f"No position {first.id} on {self._chain.info.name}: {first.reason}.")
+        if ids and not snapshot.positions:
+            raise self._absent(snapshot.missing[0])
         return PositionsView(
             chain=self._chain.info.name,
             block=snapshot.block.number,
@@ -110,12 +109,17 @@ class LpDesk:
     async def _position(self, position_id: int) -> LpPosition:
         snapshot = await self._chain.positions([position_id])
         if not snapshot.positions:
-            reason = snapshot.missing[0].reason if snapshot.missing else "no such position"
-            raise Unknown(
-                f"No position {position_id} on {self._chain.info.name} ({reason}); "
-                f"`zuno lp positions --chain {self._chain.info.name}` lists what there is."
-            )
+            raise self._absent(snapshot.missing[0])
         return snapshot.positions[0]
+
+    def _absent(self, missing: Missing) -> Unknown | Unavailable:
+        """What to say of a position that is not in the answer."""
+        name = self._chain.info.name
+        if missing.unread:
+            return Unavailable(f"Position {missing.id} on {name} could not be read: {missing.reason}; try again.")
+        return Unknown(
+            f"No position {missing.id} on {name} ({missing.reason}); `zuno lp positions --chain {name}` lists yours."
+        )
 
     async def _market(self, position: LpPosition) -> MarketView:
         """What is known around the position; a feed that fails leaves its reason, never a number."""

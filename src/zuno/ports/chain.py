@@ -28,6 +28,8 @@ class Missing:
 
     id: int
     reason: str
+    unread: bool = False
+    """True: it may well exist, the world did not answer for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,9 @@ class RpcChain:
             head,
             tuple(found[token] for token in wanted if token in found),
             tuple(
-                Missing(token, reasons.get(token, "no such position: never minted, or burnt"))
+                Missing(token, reasons[token], unread=True)
+                if token in reasons
+                else Missing(token, "never minted, or burnt")
                 for token in wanted
                 if token not in found
             ),

@@ -81,9 +81,10 @@ class SimChain:
         )
 
     async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
+        index, world = self._index(pool_id), self._now
         hourly: dict[int, PricedBlock] = {}
-        for price in self._now.prices[self._index(pool_id)]:
-            if price.block.timestamp >= since:
+        for price in world.prices[index]:
+            if price.block.timestamp >= since and price.block.number in world.traded[index]:
                 hourly[price.block.timestamp // HOUR] = price
         return tuple(hourly.values())
 

@@ -61,6 +61,8 @@ class SimWorld:
         self.nfts: dict[int, Nft] = {}
         self.touches: list[Touch] = []
         self.prices: list[list[PricedBlock]] = [[] for _ in self.pools]
+        self.traded: list[set[int]] = [set() for _ in self.pools]
+        """Numbers of the blocks in which somebody swapped, by pool."""
         self.closes: list[tuple[Seconds, int]] = [(GENESIS_TIME, START_PRICE)]
         """Reference prices in micro-USDC, one for every block that had one."""
         self.head = Block(SETUP_BLOCKS - 1, HexId("0x" + sha256(f"zuno sim {seed}".encode()).hexdigest()), GENESIS_TIME)
@@ -96,10 +98,11 @@ class SimWorld:
     def apply(self, move: Move) -> None:
         """Swap every pool to the new reference, in one block."""
         self._begin(move.timestamp)
-        for spec, pool in zip(self.specs, self.pools, strict=True):
+        for index, (spec, pool) in enumerate(zip(self.specs, self.pools, strict=True)):
             target = spec.sqrt_price(move.reference)
             if target != pool.slot0.sqrt_price_x96:
                 pool.swap(target < pool.slot0.sqrt_price_x96, -(1 << 120), target)
+                self.traded[index].add(self.head.number)
         self.closes.append((move.timestamp, move.reference))
         self._seal(move.timestamp)
 
@@ -173,6 +176,7 @@ class SimWorld:
         pool = self.pools[step.pool]
         if isinstance(step, SwapStep):
             pool.swap(step.zero_for_one, -step.amount_in, _furthest(step.zero_for_one))
+            self.traded[step.pool].add(self.head.number)
         else:
             self._mint(step)
 
