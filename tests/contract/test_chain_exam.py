@@ -18,7 +18,7 @@ from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.chain.world import DEVNET, GENESIS_TIME, HOUR, HOURS, MINT_HOUR, OTHERS, WALLET, pool_specs
 from zuno.core.attribution import attribute
-from zuno.domain.errors import Unknown, Usage
+from zuno.domain.errors import Unavailable, Unknown, Usage
 from zuno.domain.history import Touch
 from zuno.domain.units import Address, HexId, Seconds
 from zuno.ports.chain import Chain
@@ -119,6 +119,19 @@ async def test_an_id_that_names_no_pool(chain_case: ChainCase) -> None:
         await chain_case.chain.pool(chain_case.unknown_pool)
     with pytest.raises(Unknown):
         await chain_case.chain.price_path(chain_case.unknown_pool, chain_case.minted)
+
+
+async def test_a_pool_s_past_is_of_the_last_block_not_later(chain_case: ChainCase) -> None:
+    chain, pool_id = chain_case.chain, chain_case.pools[0]
+    now, then = await chain.pool(pool_id), await chain.pool_at(pool_id, Seconds(chain_case.minted + 1))
+    assert then.block.timestamp == chain_case.minted
+    assert (then.id, then.key, then.token0) == (now.id, now.key, now.token0)
+    assert 0 < then.fee_growth_global0_x128 < now.fee_growth_global0_x128
+    assert await chain.pool_at(pool_id, Seconds(chain_case.ended + 10**6)) == now
+    with pytest.raises(Unavailable):
+        await chain.pool_at(pool_id, Seconds(GENESIS_TIME - 5))
+    with pytest.raises(Unknown):
+        await chain.pool_at(chain_case.unknown_pool, chain_case.ended)
 
 
 async def test_who_holds_what(chain_case: ChainCase) -> None:
@@ -230,10 +243,16 @@ async def test_both_worlds_tell_the_same_story(tmp_path: Path, request: pytest.F
     """Our integers and the contracts': equal to the wei, after 720 hours of trades."""
     ours, theirs = sim(tmp_path, request).chain, rpc_on_devnet(tmp_path, request).chain
     try:
-        for facts in (_positions, _pool_numbers, _touches, _prices):
+        for facts in (_positions, _pool_numbers, _past_pools, _touches, _prices):
             assert await facts(ours) == await facts(theirs)
     finally:
         await theirs.close()
+
+
+async def _past_pools(chain: Chain) -> Any:
+    moments = (Seconds(MINTED - 7 * 24 * HOUR), Seconds(ENDED - 7 * 24 * HOUR + 59))
+    states = [await chain.pool_at(spec.id, moment) for spec in pool_specs() for moment in moments]
+    return [(s.sqrt_price_x96, s.fee_growth_global0_x128, s.fee_growth_global1_x128, s.block.number) for s in states]
 
 
 async def _positions(chain: Chain) -> Any:

@@ -82,6 +82,10 @@ class Chain(Protocol):
         """One pool by its id."""
         ...
 
+    async def pool_at(self, pool_id: HexId, moment: Seconds) -> PoolState:
+        """That pool after the last block not later than `moment`; `Unavailable` where the past is not kept."""
+        ...
+
     async def owned(self, owner: Address) -> Owned:
         """The ids `owner` holds now."""
         ...

@@ -81,6 +81,10 @@ class RpcChain:
             raise Usage("a pool id is 0x and 64 hex digits")
         return await self._steady(lambda head: self._pool_at(wanted, head))
 
+    async def pool_at(self, pool_id: HexId, moment: Seconds) -> PoolState:
+        present = await self.pool(pool_id)
+        return await self._steady(lambda head: self._past(present, moment, head))
+
     async def owned(self, owner: Address) -> Owned:
         holder = _address(owner)
         return await self._steady(lambda head: self._read.wallets.owned(holder, head))
@@ -139,6 +143,18 @@ class RpcChain:
         if state is None:
             raise PoolNotInitialized(f"pool {pool_id} on {self._info.name} has no price yet")
         return state
+
+    async def _past(self, present: PoolState, moment: Seconds, head: Block) -> PoolState:
+        block = await self._read.times.last_by(moment, head)
+        if block is not None:
+            try:
+                words = await self._read.storage.words(_pool_words(present.id), block)
+            except NoSuchState as missing:
+                raise Unavailable(f"a past state needs a node that keeps it (an archive node): {missing}") from missing
+            past = pool_state(present.key, present.id, (present.token0, present.token1), words, block)
+            if past is not None:
+                return past
+        raise Unavailable(f"pool {present.id} has no price as early as {moment}")
 
     async def _positions_at(self, ids: Sequence[int], head: Block) -> Snapshot:
         wanted = list(dict.fromkeys(ids))

@@ -10,7 +10,7 @@ from zuno.adapters.chain.sim.engine import BASE_FEE, PRIORITY_FEE, Nft, SimWorld
 from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.chain.world import SIM, WALLET, moved_reference
 from zuno.domain.chains import ChainInfo
-from zuno.domain.errors import Unknown, Usage
+from zuno.domain.errors import Unavailable, Unknown, Usage
 from zuno.domain.history import PositionHistory, PricedBlock
 from zuno.domain.market import HOUR, GasQuote
 from zuno.domain.pool import Block, PoolState
@@ -42,6 +42,12 @@ class SimChain:
 
     async def pool(self, pool_id: HexId) -> PoolState:
         return self._now.state(self._index(pool_id))
+
+    async def pool_at(self, pool_id: HexId, moment: Seconds) -> PoolState:
+        index = self._index(pool_id)
+        if moment < self._now.prices[index][0].block.timestamp:
+            raise Unavailable(f"pool {pool_id} has no price as early as {moment}")
+        return self._file.load(until=moment).state(index)
 
     async def owned(self, owner: Address) -> Owned:
         ids = tuple(nft.id for nft in self._now.nfts.values() if nft.owner == owner.lower())
