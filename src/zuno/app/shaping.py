@@ -34,7 +34,7 @@ def token_view(token: Token) -> TokenView:
 
 
 def key_view(key: PoolKey, token0: Token, token1: Token) -> PoolKeyView:
-    fee = "dynamic fee" if key.dynamic_fee else f"{decimal_text(Fraction(key.fee, 10_000), 6)} %"
+    fee = "dynamic fee" if key.dynamic_fee else fee_text(key.fee)
     hooks = " hooked" if key.hooked else ""
     return PoolKeyView(
         id=pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks),
@@ -46,6 +46,11 @@ def key_view(key: PoolKey, token0: Token, token1: Token) -> PoolKeyView:
         dynamic_fee=key.dynamic_fee,
         label=f"{token0.symbol}/{token1.symbol} {fee}{hooks}",
     )
+
+
+def fee_text(pips: int) -> str:
+    """Pips as people say them: 0.05 %, 0.30 %, 0.0123 %."""
+    return f"{pips / 10_000:.2f} %" if pips % 100 == 0 else f"{pips / 10_000:.4f} %"
 
 
 def price_unit(token0: Token, token1: Token) -> str:

@@ -5,7 +5,9 @@ Amounts, liquidity and ids are strings because JSON numbers lose digits; each am
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 from pydantic.alias_generators import to_camel
 
 
@@ -201,6 +203,48 @@ class ResetView(View):
     seed: int
     block: int
     timestamp: int
+
+
+class VerdictView(View):
+    """An answer that is yes or no: `ok` false is exit code 5, with the whole document still on stdout."""
+
+    ok: bool
+
+
+class FaultView(View):
+    """The first thing that does not hold; `seq` is null when it is not one entry's fault."""
+
+    seq: int | None
+    reason: str
+
+
+class JournalVerdictView(VerdictView):
+    entries: int
+    """How many entries hold, from the first on."""
+    first_bad: FaultView | None = None
+    notes: tuple[str, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_absent(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in whole(self).items() if value or isinstance(value, bool | int)}
+
+
+class EntryView(View):
+    seq: int
+    at: int
+    """Unix milliseconds."""
+    kind: str
+    request_id: str | None
+    role: str
+    key: str
+    code: str
+    bundle: str | None
+    hash: str
+
+
+class JournalTailView(View):
+    entries: tuple[EntryView, ...]
+    """Newest first."""
 
 
 class NodeView(View):

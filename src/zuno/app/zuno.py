@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from zuno.app.journal import JournalAudit
 from zuno.app.lp import LpDesk
 from zuno.app.playground import Devnet, Playground, SimPlayground
 
@@ -13,6 +14,10 @@ class Zuno(Protocol):
 
     def lp(self, chain: str | None) -> LpDesk:
         """The LP desk of a chain by name, or of the default chain. `Usage` for a name nobody knows."""
+        ...
+
+    def audit(self) -> JournalAudit:
+        """The journal of this home."""
         ...
 
     def sim(self) -> SimPlayground: ...

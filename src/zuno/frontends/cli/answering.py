@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from zuno.domain.errors import Broken, Malformed, Refused, Unavailable, Usage, ZunoError
 
 if TYPE_CHECKING:
-    from zuno.app.views import View
+    from zuno.app.views import VerdictView, View
     from zuno.app.zuno import Zuno
+
+Shown = TypeVar("Shown", bound="View")
 
 Opener = Callable[["str | None"], "Zuno"]
 """Opens Zuno at a home (None: where the environment says)."""
@@ -50,6 +52,14 @@ def answer(session: Session, json: bool, question: Callable[[Zuno], Awaitable[Vi
     _print(_asked(session, json, question), json)
 
 
+def verdict(session: Session, json: bool, question: Callable[[Zuno], Awaitable[VerdictView]]) -> None:
+    """Ask and print; an answer that is no is exit code 5, and it is printed all the same."""
+    view = _asked(session, json, question)
+    _print(view, json)
+    if not view.ok:
+        raise Failed(BROKEN)
+
+
 def demo(session: Session, json: bool) -> None:
     """The tour runs in a home of its own, so that it never touches anybody's world."""
     import tempfile
@@ -66,10 +76,10 @@ def tell_mistake(message: str, *, json: bool) -> int:
     return USAGE
 
 
-def _asked(session: Session, json: bool, question: Callable[[Zuno], Awaitable[View]]) -> View:
+def _asked(session: Session, json: bool, question: Callable[[Zuno], Awaitable[Shown]]) -> Shown:
     import asyncio
 
-    async def conversation() -> View:
+    async def conversation() -> Shown:
         zuno = session.opener(session.home)
         try:
             return await question(zuno)

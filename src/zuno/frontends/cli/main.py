@@ -32,9 +32,11 @@ app = _group("A desk of arguing agents for crypto capital. With no key and no ne
 lp = _group("Liquidity positions: pools, positions, and where their money went.")
 sim = _group("The embedded world: our own pools, a virtual clock, no EVM.")
 devnet = _group("The local chain: the real v4 contracts on 127.0.0.1.")
+journal = _group("The journal: everything that was said and decided, chained and signed.")
 app.add_typer(lp, name="lp")
 app.add_typer(sim, name="sim")
 app.add_typer(devnet, name="devnet")
+app.add_typer(journal, name="journal")
 
 Home = Annotated[
     str | None, typer.Option("--home", metavar="DIR", help="Where Zuno keeps things (else $ZUNO_HOME, else ~/.zuno).")
@@ -155,6 +157,23 @@ def devnet_move(ctx: typer.Context, percent: Percent, home: Home = None, json: J
 def devnet_down(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
     """Stop the local chain."""
     answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.devnet().down())
+
+
+@journal.command("verify")
+def journal_verify(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+    """Check every entry's hash, signature and place, and that none is missing at the end."""
+    answering.verdict(ctx.obj.at(home), json, lambda zuno: zuno.audit().verify())
+
+
+@journal.command("tail")
+def journal_tail(
+    ctx: typer.Context,
+    count: Annotated[int, typer.Option("--count", "-n", metavar="N", help="How many.")] = 20,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """List the newest entries."""
+    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.audit().tail(count))
 
 
 def run(arguments: Sequence[str], opener: Opener) -> int:

@@ -11,9 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from zuno.app.demo import DemoView
+from zuno.app.shaping import fee_text
 from zuno.app.views import (
     FactView,
     InspectView,
+    JournalTailView,
+    JournalVerdictView,
     MoveView,
     NodeView,
     PnlView,
@@ -50,7 +53,7 @@ def _(view: PoolsView) -> RenderableType:
         table.add_row(
             pool.label,
             f"{_short(pool.price)} {pool.price_unit}",
-            _thousands(pool.liquidity),
+            f"{int(pool.liquidity):.4g}",
             str(pool.tick),
             _fee(pool),
         )
@@ -64,7 +67,13 @@ def _(view: PositionsView) -> RenderableType:
     table = _table("id", "pool", "range", "state", "holds", "fees", "worth")
     for one in view.positions:
         table.add_row(
-            one.id, one.pool.label, _range(one), _state(one), _pair(one, fees=False), _pair(one, fees=True), _worth(one)
+            one.id,
+            _pool(one),
+            _range(one),
+            _state(one),
+            _pair(one, fees=False),
+            _pair(one, fees=True),
+            _worth(one, "\n"),
         )
     notes = [f"position {one.id}: {one.reason}" for one in view.missing]
     title = _title(_at("Positions", view.chain, view.block))
@@ -106,7 +115,7 @@ def _(view: InspectView) -> RenderableType:
 @_shown.register
 def _(view: PnlView) -> RenderableType:
     title = (
-        f"Where the money went: position {view.id} ({view.pool.label}) on {view.chain}, "
+        f"Where the money went: position {view.id} ({view.pool.label}) on {view.chain},\n"
         f"{_when(view.from_timestamp)} to {_when(view.to_timestamp)}"
     )
     table = _table("", f"in {view.in_token1.token}", f"in {view.in_token0.token}")
@@ -172,6 +181,28 @@ def _(view: NodeView) -> RenderableType:
 
 
 @_shown.register
+def _(view: JournalVerdictView) -> RenderableType:
+    entries = f"{view.entries:,} {'entry' if view.entries == 1 else 'entries'}"
+    if view.first_bad is None:
+        told = Text(f"The journal is whole: {entries}, each chained to the one before and signed.", style=_GOOD)
+    else:
+        where = "" if view.first_bad.seq is None else f" at entry {view.first_bad.seq}"
+        told = Text(f"The journal is BROKEN{where}: {view.first_bad.reason}. ", style=_BAD)
+        told.append(f"{entries} before that hold.", style=_QUIET)
+    return Group(told, *_notes(view.notes))
+
+
+@_shown.register
+def _(view: JournalTailView) -> RenderableType:
+    if not view.entries:
+        return Text("The journal is empty.")
+    table = _table("entry", "time", "kind", "request", "by", "hash")
+    for one in view.entries:
+        table.add_row(str(one.seq), _when(one.at // 1_000), one.kind, one.request_id or "", one.role, one.hash[:12])
+    return table
+
+
+@_shown.register
 def _(view: DemoView) -> RenderableType:
     return Group(
         _shown(view.pools),
@@ -207,7 +238,7 @@ def _range(view: PositionView, between: str = "\n") -> str:
 def _state(view: PositionView, between: str = "\n") -> Text:
     if not view.in_range:
         return Text("out of range", style=_BAD)
-    return Text(f"in range{between}{_short(view.edge_distance_percent)} % to edge", style=_GOOD)
+    return Text(f"in range{between}{Decimal(view.edge_distance_percent):.1f} % to edge", style=_GOOD)
 
 
 def _pair(view: PositionView, *, fees: bool) -> str:
@@ -215,13 +246,17 @@ def _pair(view: PositionView, *, fees: bool) -> str:
     return f"{_short(amount0)} {view.pool.currency0.symbol}\n{_short(amount1)} {view.pool.currency1.symbol}"
 
 
-def _worth(view: PositionView) -> str:
-    return f"{_short(view.value_human)} {view.price_unit.split()[0]}"
+def _pool(view: PositionView) -> str:
+    return view.pool.label.replace(" ", "\n", 1)
+
+
+def _worth(view: PositionView, between: str = " ") -> str:
+    return f"{_short(view.value_human)}{between}{view.price_unit.split()[0]}"
 
 
 def _fee(pool: PoolView) -> str:
     note = " (set by its hook)" if pool.dynamic_fee else ""
-    return f"{_short(str(pool.lp_fee / 10_000))} %{note}"
+    return f"{fee_text(pool.lp_fee)}{note}"
 
 
 def _fact(fact: FactView) -> Text:
@@ -244,8 +279,10 @@ def _short(text: str) -> str:
     number = Decimal(text)
     if not number:
         return "0"
-    places = 2 if abs(number) >= 100 else max(0, 3 - number.adjusted())
-    return f"{round(number, places):,f}".rstrip("0").rstrip(".") if places else f"{number:,f}"
+    if abs(number) >= 100:
+        return f"{number:,.2f}" if "." in text else f"{number:,}"
+    rounded = f"{round(number, max(0, 3 - number.adjusted())):f}"
+    return rounded.rstrip("0").rstrip(".") if "." in rounded else rounded
 
 
 def _thousands(text: str) -> str:
