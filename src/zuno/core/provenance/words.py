@@ -1,0 +1,121 @@
+"""The vocabulary of the desk's prose: which words make a number a unit, a parameter, a span of time or a count."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from zuno.core.provenance.figures import Unit
+
+_MINUTE = Fraction(1, 60)
+_DAY = Fraction(24)
+
+SCALES = {"k": 10**3, "K": 10**3, "M": 10**6, "mn": 10**6, "B": 10**9, "bn": 10**9}
+SCALE_WORDS = {"thousand": 10**3, "million": 10**6, "billion": 10**9, **SCALES}
+
+HOURS_IN = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), Fraction(1, 3600)),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), _MINUTE),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), Fraction(1)),
+    **dict.fromkeys(("d", "day", "days"), _DAY),
+    **dict.fromkeys(("w", "week", "weeks"), 7 * _DAY),
+}
+SHARES = {
+    **dict.fromkeys(("percent", "pct", "pp", "ppt", "point", "points"), Unit.PERCENT),
+    **dict.fromkeys(("bps", "bp"), Unit.BPS),
+    **dict.fromkeys(("pip", "pips"), Unit.PIPS),
+    **dict.fromkeys(("x", "times", "fold"), Unit.RATIO),
+}
+OTHERS = {"tick": Unit.TICK, "ticks": Unit.TICK, "gwei": Unit.GWEI, "block": Unit.BLOCK, "blocks": Unit.BLOCK}
+
+DOLLARS = frozenset({"USD", "USDC", "USDT", "DAI"})
+SYMBOLS = frozenset({"ETH", "WETH", "BTC", "WBTC", *DOLLARS})
+ACRONYMS = frozenset(
+    "LVR LP LPS NAV TVL APR APY UTC GMT RSI EMA SMA WMA MA ATR ADX MACD CCI MFI ROC VWAP OI ETF EV PNL DAO NFT IL AMM "
+    "CRO OK AND OR NOT TO OF IN AT ON IS A THE FOR BY VS NO".split()
+)
+"""Capitals that are no token."""
+WRAPPED = {"WETH": "ETH", "WBTC": "BTC", "DOLLARS": "USD", "DOLLAR": "USD"}
+CURRENCIES = {"$": "USD", "€": "EUR", "£": "GBP"}
+
+AVERAGES = frozenset("ema sma wma hma dema ma vwma".split())
+OSCILLATORS = frozenset("rsi atr adx cci mfi roc stoch stochrsi macd bb bollinger keltner donchian supertrend".split())
+INDICATORS = AVERAGES | OSCILLATORS
+PERIODS = frozenset({2, 3, 5, 6, 7, 8, 9, 10, 12, 13, 14, 20, 21, 25, 26, 28, 34, 50, 55, 89, 100, 144, 150, 200, 250})
+OSCILLATOR_PERIODS = frozenset({7, 9, 14, 21})
+PERCENTILES = frozenset({1, 5, 10, 20, 25, 50, 75, 80, 90, 95, 99})
+STANDARDS = frozenset({"erc", "eip"})
+LABELS = frozenset("v l q c r h s round candidate option pool position plan step phase tier move no".split())
+
+MOST_COUNTED = 10
+"""Counts up to here claim nothing."""
+MOST_ORDINAL = 100
+
+FRAMES: dict[Fraction, frozenset[int]] = {
+    _MINUTE: frozenset({1, 3, 5, 15, 30, 45}),
+    Fraction(1): frozenset({1, 2, 4, 6, 8, 12, 24, 48, 72}),
+    _DAY: frozenset({1, 7, 14, 30, 60, 90, 180, 365}),
+    7 * _DAY: frozenset({1, 2, 4, 52}),
+}
+"""The spans people chart and count by; a 43 h window is no timeframe."""
+
+FRAMED = frozenset(
+    "chart charts candle candles close closes bar bars window timeframe frame frames horizon fee fees lvr return "
+    "returns vol volatility high low average mean change move moves trend volume yield net carry momentum structure "
+    "series history sample lookback period rsi ema sma macd atr ma moving income realised realized gross pnl swing "
+    "drift sum total basis loss".split()
+)
+"""What a timeframe stands before: "24h fees", "the 4h chart"."""
+FRAMING = frozenset("last past next trailing previous prior per every each over within in".split())
+"""What a timeframe stands after: "over 24 h"."""
+VALUED = frozenset(
+    "buffer buffers floor floors cushion survive survives survived survival lasts lasting breakeven break breaks "
+    "even old age ago stale median above below short longer under than margin headroom clear clears need needs only "
+    "runway outlive outlives cost costs repay repays repaid back after".split()
+)
+"""Beside these a span of time is a measurement, not a timeframe."""
+
+STRESSED = frozenset(
+    "buffer buffers stress stressed vol volatility floor floors median exit case scenario shock survival cushion one "
+    "path paths p q in sigma run level world leaves keeps".split()
+)
+"""What a stress multiple stands before: "the 2× buffer"."""
+STRESSING = frozenset("at under stress stressed".split())
+"""What it stands after, whatever follows: "at 2× the median is 4 h"."""
+STRESSING_TOO = frozenset("the and or to from".split())
+"""After these only when nothing is compared: "the 2× one", not "to 2× the floor"."""
+COMPARING = frozenset("the its their that this as of hold more larger longer higher wider what".split())
+"""After these, "2×" compares: it is a claim."""
+
+MEASURED = frozenset(
+    "price spot tick ticks buffer fee fees lvr cost costs carry net vol volatility gas rsi adx worth value yield floor "
+    "edge amount amounts apr apy spacing".split()
+)
+"""Straight after these a small bare integer is a value, not a count."""
+LINKING = frozenset("at of is to was near reads".split())
+
+HEDGES = frozenset("about around roughly approximately approx nearly almost near some circa ca".split())
+FALLING = frozenset(
+    "fell fall falls falling drop drops dropped down lose loses losing lost loss losses below under negative decline "
+    "declined declines slid slide slides slipped short less lower bleed bleeds bleeding drag shed sheds sank behind "
+    "downward cut minus worse costs".split()
+)
+"""Near these a figure without a sign may stand for a negative fact: "fell 6 %"."""
+RISING = frozenset(
+    "rose rise rises rising up gain gains gained climbed climbs earns added adds higher positive".split()
+)
+ANNUAL = frozenset("year yearly annual annualised annualized annually apr apy annum".split())
+AGAINST = frozenset("against versus vs compared relative".split())
+
+NUMBER_WORDS = {
+    word: value
+    for value, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "seventeen eighteen nineteen".split()
+    )
+} | {word: 10 * tens for tens, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+MULTIPLIERS = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
+
+MONTHS = (
+    "Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
+    "|Nov(?:ember)?|Dec(?:ember)?"
+)
