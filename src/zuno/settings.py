@@ -16,6 +16,7 @@ from zuno.domain.errors import Usage
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _PEER_ID = re.compile(r"[0-9a-fA-F]{64}")
 _URL = re.compile(r"https?://[^\s/?#]+\S*")
+_POSTGRES = re.compile(r"postgres(ql)?://\S+")
 _IGNORED_PREFIX = "ZUNO_TEST_"  # the test suite's own switches
 _LOCAL_CHAINS = ("sim", "devnet")
 
@@ -47,6 +48,12 @@ def _urls(raw: object) -> object:
     return tuple(SecretStr(url) for url in urls)
 
 
+def _postgres(secret: SecretStr) -> SecretStr:
+    if not _POSTGRES.fullmatch(secret.get_secret_value()):
+        raise ValueError("expected a postgresql:// URL")  # never echo it: it holds a password
+    return secret
+
+
 def _chain(text: str) -> str:
     name = text.strip().lower()
     if name in _LOCAL_CHAINS:
@@ -74,6 +81,9 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(frozen=True, extra="ignore", env_prefix="ZUNO_", env_ignore_empty=True)
 
     home: Path = Field(Path("~/.zuno"), description="where everything Zuno keeps lives (created 0700)")
+    database_url: Annotated[SecretStr, AfterValidator(_postgres)] | None = Field(
+        None, description="a Postgres URL for the journal; without it: `journal.db` in the home"
+    )
     chain_id: Annotated[str, AfterValidator(_chain)] | None = Field(
         None,
         description="the default chain, by id or name; without it: arbitrum (42161) once its RPC is configured, "
@@ -130,6 +140,11 @@ class Settings(BaseSettings):
         urls: tuple[SecretStr, ...] = getattr(self, f"{chain_name.replace('-', '_')}_rpc_url")
         return urls
 
+    def secrets(self) -> tuple[str, ...]:
+        """Every secret that is set: what must never be written anywhere."""
+        values = [value for name in type(self).model_fields for value in _each(getattr(self, name))]
+        return tuple(value.get_secret_value() for value in values if isinstance(value, SecretStr))
+
     def default_chain(self) -> str:
         """`ZUNO_CHAIN_ID` where it is set, else Arbitrum or the first chain that has an RPC, else `sim`."""
         if self.chain_id is not None:
@@ -138,6 +153,10 @@ class Settings(BaseSettings):
         if "arbitrum" in configured:
             return "arbitrum"
         return configured[0] if configured else "sim"
+
+
+def _each(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else tuple(value.values()) if isinstance(value, dict) else (value,)
 
 
 def variables() -> dict[str, str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.chain.world import DEFAULT_SEED, DEVNET
+from zuno.app.journal import JournalAudit
 from zuno.app.lp import Feeds, LpDesk
 from zuno.app.playground import Devnet, Playground, SimPlayground
 from zuno.domain.chains import CHAINS, ChainInfo, chain_named
@@ -16,12 +18,15 @@ from zuno.domain.errors import Unavailable, Usage
 from zuno.domain.market import Pair
 from zuno.domain.units import Address, HexId
 from zuno.ports.chain import Chain
+from zuno.ports.journal import JournalStore
 from zuno.ports.market import PriceFeed
 from zuno.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from zuno.adapters.chain.devnet.running import DevnetProcess
+    from zuno.adapters.keys.ed25519 import KeyFile
     from zuno.adapters.market.coingecko import CoinGecko
+    from zuno.memory.journal import ChainedJournal
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -42,6 +47,21 @@ def _make_home(home: Path) -> None:
         raise Unavailable(f"{home} cannot be used as Zuno's home ({error.strerror}); choose another --home.") from error
 
 
+@cache
+def code_version() -> str:
+    """The installed version and the first digits of what its files hash to: an edited checkout is another version."""
+    from hashlib import sha256
+    from importlib.metadata import version
+
+    package = Path(__file__).parent
+    whole = sha256()
+    for path in sorted(package.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            whole.update(f"{path.relative_to(package).as_posix()}\n{path.stat().st_size}\n".encode())
+            whole.update(path.read_bytes())
+    return f"{version('zuno')}+{whole.hexdigest()[:12]}"
+
+
 class House:
     """The plugs of one process, opened when first asked for."""
 
@@ -50,10 +70,26 @@ class House:
         self._chains: dict[str, Chain] = {}
         self._sim = SimChain(SimFile(settings.home))
         self._service: CoinGecko | None = None
+        self._book: ChainedJournal | None = None
 
     def lp(self, chain: str | None) -> LpDesk:
         opened = self._chain(chain or self._settings.default_chain())
         return LpDesk(opened, lambda pool_id: self._feeds(opened, pool_id))
+
+    def audit(self) -> JournalAudit:
+        return JournalAudit(self.journal())
+
+    def journal(self) -> ChainedJournal:
+        """The one journal of this process: SQLite in the home, or Postgres where a URL is set."""
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.keys.ed25519 import KeyFile
+        from zuno.memory.journal import ChainedJournal
+
+        if self._book is None:
+            key = KeyFile(self._settings.home / "keys" / "node.key")
+            secrets = self._settings.secrets()
+            self._book = ChainedJournal(self._store(key), key, code=code_version, now=unix_millis, secrets=secrets)
+        return self._book
 
     def sim(self) -> SimPlayground:
         return SimPlayground("sim", self._sim)
@@ -74,6 +110,19 @@ class House:
         if self._service is not None:
             await self._service.close()
             self._service = None
+        if self._book is not None:
+            await self._book.close()
+            self._book = None
+
+    def _store(self, key: KeyFile) -> JournalStore:
+        url = self._settings.database_url
+        if url is not None:
+            from zuno.adapters.store.postgres import open_postgres
+
+            return open_postgres(url.get_secret_value(), self._settings.home, key)
+        from zuno.adapters.store.sqlite import open_sqlite
+
+        return open_sqlite(self._settings.home)
 
     def _chain(self, name: str) -> Chain:
         wanted = name.strip().lower()

@@ -25,6 +25,9 @@ Wei = NewType("Wei", int)
 Seconds = NewType("Seconds", int)
 """Unix time, or a span of it, in whole seconds."""
 
+Millis = NewType("Millis", int)
+"""Unix time in whole milliseconds."""
+
 Address = NewType("Address", str)
 """0x-prefixed, 40 hex digits, lower case inside the house; checksummed only where a person reads it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from zuno.domain.units import Seconds
+from zuno.domain.units import Millis, Seconds
 
 
 class SystemClock:
@@ -18,3 +18,8 @@ class SystemClock:
     def now(self) -> Seconds:
         self._latest = Seconds(max(self._latest, int(self._read())))
         return self._latest
+
+
+def unix_millis() -> Millis:
+    """The machine's time as it is, for dating what is written down."""
+    return Millis(time.time_ns() // 1_000_000)

@@ -1,0 +1,1 @@
+"""Keys that speak for this node."""

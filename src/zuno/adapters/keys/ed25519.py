@@ -1,0 +1,105 @@
+"""An ed25519 key in a file of its own: PKCS#8 PEM, 0600, made once and never written again."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zuno.domain.errors import Broken, Refused, Unavailable
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+
+class KeyFile:
+    """The key is read when it is first needed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: tuple[str, Ed25519PublicKey] | None = None
+
+    def exists(self) -> bool:
+        return self._path.exists()
+
+    def ensure(self) -> None:
+        if self.exists():
+            return
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _place(self._path, _fresh())
+        except OSError as error:
+            raise Unavailable(f"{self._path} cannot be written ({error.strerror}).") from error
+
+    @cached_property
+    def public(self) -> str:
+        return self._private.public_key().public_bytes_raw().hex()
+
+    def sign(self, message: bytes) -> bytes:
+        return self._private.sign(message)
+
+    def verify(self, public: str, message: bytes, signature: bytes) -> bool:
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+        try:
+            known = self._known
+            if known is None or known[0] != public:
+                known = self._known = public, Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
+            known[1].verify(signature, message)
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+    @cached_property
+    def _private(self) -> Ed25519PrivateKey:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        try:
+            with open(self._path, "rb") as file:
+                mode, pem = os.fstat(file.fileno()).st_mode, file.read()
+        except FileNotFoundError as error:
+            raise Broken(f"The key {self._path} is missing; put it back from a copy.") from error
+        except OSError as error:
+            raise Unavailable(f"The key {self._path} cannot be read ({error.strerror}).") from error
+        if stat.S_IMODE(mode) & 0o077:
+            raise Refused(f"Others may read the key {self._path}; run `chmod 600` on it.")
+        try:
+            key = load_pem_private_key(pem, password=None)
+        except Exception as error:  # the vendor raises half a dozen kinds for bytes that are no key
+            raise Broken(f"{self._path} is not a key; put it back from a copy.") from error
+        if not isinstance(key, Ed25519PrivateKey):
+            raise Broken(f"{self._path} is not an ed25519 key; put it back from a copy.")
+        return key
+
+
+def _fresh() -> bytes:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    return Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _place(path: Path, content: bytes) -> None:
+    """Put the file there whole, or leave the one that came first."""
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600 from its first moment
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            return
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    finally:
+        os.unlink(draft)

@@ -1,0 +1,1 @@
+"""Where the journal's rows are kept."""

@@ -1,0 +1,135 @@
+"""A journal in database tables with its head outside: the order of every write, the same for each database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import ParamSpec, Protocol, TypeVar
+
+from zuno.adapters.store.outside import Held, Outside
+from zuno.domain.errors import Broken
+from zuno.messages.codec import Digest
+from zuno.ports.journal import Damaged, Forge, Row, Tail
+
+PAGE = 500
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Tables(Protocol):
+    """Plain calls on one connection, from one thread. Reading creates nothing; vendor errors are ours already."""
+
+    def exists(self) -> bool: ...
+
+    def last(self) -> Row | Damaged | None: ...
+
+    def insert(self, row: Row) -> None:
+        """Commit durably, or raise; `Broken` when the number is taken."""
+        ...
+
+    def page(
+        self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool
+    ) -> list[Row | Damaged]: ...
+
+    def put_bundle(self, name: str, content: bytes) -> None: ...
+
+    def bundle(self, name: str) -> bytes | None: ...
+
+    def bundle_names(self, after: str | None, limit: int) -> list[str]: ...
+
+    def inspect(self) -> str | None: ...
+
+    def close(self) -> None: ...
+
+
+class KeptStore:
+    """The `JournalStore` over tables. One thread does all the work, so a cancelled caller never cuts a write in two."""
+
+    def __init__(self, tables: Tables, outside: Outside) -> None:
+        self._tables = tables
+        self._outside = outside
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="zuno-journal")
+
+    async def found(self, head: bytes) -> None:
+        await self._call(self._found, head)
+
+    async def append(self, forge: Forge) -> Row | None:
+        return await self._call(self._append, forge)
+
+    async def tail(self) -> Tail:
+        return await self._call(self._tail)
+
+    async def rows(
+        self,
+        *,
+        after: int | None = None,
+        upto: int | None = None,
+        request_id: str | None = None,
+        kind: str | None = None,
+    ) -> AsyncIterator[Row | Damaged]:
+        while True:
+            page = await self._call(self._tables.page, after, upto, request_id, kind, PAGE, False)
+            for row in page:
+                yield row
+            if len(page) < PAGE:
+                return
+            after = page[-1].seq
+
+    async def newest(
+        self, count: int, *, request_id: str | None = None, kind: str | None = None
+    ) -> list[Row | Damaged]:
+        return await self._call(self._tables.page, None, None, request_id, kind, count, True)
+
+    async def put_bundle(self, name: Digest, content: bytes) -> None:
+        await self._call(self._put_bundle, name, content)
+
+    async def bundle(self, name: str) -> bytes | None:
+        return await self._call(self._tables.bundle, name)
+
+    async def bundle_names(self) -> AsyncIterator[str]:
+        after: str | None = None
+        while page := await self._call(self._tables.bundle_names, after, PAGE):
+            for name in page:
+                yield name
+            after = page[-1]
+
+    async def inspect(self) -> str | None:
+        return await self._call(self._tables.inspect)
+
+    async def close(self) -> None:
+        await self._call(self._tables.close)
+
+    async def _call(self, work: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(work, *arguments, **named))
+
+    def _found(self, head: bytes) -> None:
+        with self._outside.alone():
+            if self._outside.head() is None and not self._tables.exists():
+                self._outside.found(head)
+
+    def _append(self, forge: Forge) -> Row | None:
+        with self._outside.alone() as held:
+            tail = self._look(held)
+            link = forge(tail)
+            if link is None:
+                return None
+            if tail.head is None:
+                raise Broken("A journal begins with its head.")
+            held.begin(link.note)
+            self._tables.insert(link.row)
+            self._outside.replace_head(link.head)
+            held.finish()
+            return link.row
+
+    def _put_bundle(self, name: str, content: bytes) -> None:
+        with self._outside.alone():
+            self._tables.put_bundle(name, content)
+
+    def _tail(self) -> Tail:
+        with self._outside.alone() as held:
+            return self._look(held)
+
+    def _look(self, held: Held) -> Tail:
+        return Tail(self._tables.last(), self._outside.head(), held.begun(), self._tables.exists())

@@ -1,0 +1,85 @@
+"""A journal that lives as long as its process: for tests and for tours that leave nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from zuno.domain.errors import Broken
+from zuno.messages.codec import Digest
+from zuno.ports.journal import Damaged, Forge, Row, Tail
+
+
+class MemoryStore:
+    """Nothing here awaits, so nobody can come between the steps of a write."""
+
+    def __init__(self) -> None:
+        self.kept: dict[int, Row | Damaged] = {}
+        self.bundles: dict[str, bytes] = {}
+        self.head: bytes | None = None
+        self.begun: bytes | None = None
+
+    async def found(self, head: bytes) -> None:
+        if self.head is None and not self._exists():
+            self.head = head
+
+    async def append(self, forge: Forge) -> Row | None:
+        link = forge(await self.tail())
+        if link is None:
+            return None
+        if self.head is None:
+            raise Broken("A journal begins with its head.")
+        self.begun = link.note
+        if link.row.seq in self.kept:
+            raise Broken(f"Entry {link.row.seq} is in the journal already.")
+        self.kept[link.row.seq] = link.row
+        self.head = link.head
+        self.begun = None
+        return link.row
+
+    async def tail(self) -> Tail:
+        last = self.kept[max(self.kept)] if self.kept else None
+        return Tail(last, self.head, self.begun, self._exists())
+
+    async def rows(
+        self,
+        *,
+        after: int | None = None,
+        upto: int | None = None,
+        request_id: str | None = None,
+        kind: str | None = None,
+    ) -> AsyncIterator[Row | Damaged]:
+        for seq in sorted(self.kept):
+            inside = (after is None or seq > after) and (upto is None or seq <= upto)
+            if inside and _asked(self.kept[seq], request_id, kind):
+                yield self.kept[seq]
+
+    async def newest(
+        self, count: int, *, request_id: str | None = None, kind: str | None = None
+    ) -> list[Row | Damaged]:
+        found = [self.kept[seq] for seq in sorted(self.kept, reverse=True)]
+        return [row for row in found if _asked(row, request_id, kind)][:count]
+
+    async def put_bundle(self, name: Digest, content: bytes) -> None:
+        self.bundles.setdefault(name, content)
+
+    async def bundle(self, name: str) -> bytes | None:
+        return self.bundles.get(name)
+
+    async def bundle_names(self) -> AsyncIterator[str]:
+        for name in sorted(self.bundles):
+            yield name
+
+    async def inspect(self) -> str | None:
+        return None
+
+    async def close(self) -> None:
+        return None
+
+    def _exists(self) -> bool:
+        return bool(self.kept or self.bundles)
+
+
+def _asked(row: Row | Damaged, request_id: str | None, kind: str | None) -> bool:
+    if isinstance(row, Damaged):
+        return request_id is None and kind is None
+    return request_id in (None, row.request_id) and kind in (None, row.kind)

@@ -1,0 +1,140 @@
+"""The journal in Postgres, for a house of several machines: each node keeps a chain of its own in shared tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, LiteralString
+
+from zuno.adapters.store.kept import KeptStore
+from zuno.adapters.store.outside import Outside
+from zuno.domain.errors import Broken, Unavailable
+from zuno.ports.journal import Damaged, Row
+from zuno.ports.signing import NodeKey
+
+if TYPE_CHECKING:
+    import psycopg
+
+_SCHEMA: tuple[LiteralString, ...] = (
+    "SELECT pg_advisory_xact_lock(hashtext('zuno journal schema'))",  # IF NOT EXISTS alone is no shield against a race
+    "CREATE SCHEMA IF NOT EXISTS zuno",
+    """CREATE TABLE IF NOT EXISTS zuno.entries (
+        node text NOT NULL, seq bigint NOT NULL, at bigint NOT NULL, request_id text, kind text NOT NULL,
+        body bytea NOT NULL, hash text NOT NULL, signature text NOT NULL, PRIMARY KEY (node, seq))""",
+    "CREATE INDEX IF NOT EXISTS entries_by_request ON zuno.entries (node, request_id, seq)",
+    "CREATE INDEX IF NOT EXISTS entries_by_kind ON zuno.entries (node, kind, seq)",
+    """CREATE TABLE IF NOT EXISTS zuno.bundles (
+        node text NOT NULL, hash text COLLATE "C" NOT NULL, content bytea NOT NULL, PRIMARY KEY (node, hash))""",
+)
+_CONNECT_SECONDS = 10
+
+
+def open_postgres(url: str, home: Path, key: NodeKey) -> KeptStore:
+    """This node's journal behind `url`; its head and lock stay in the node's own home."""
+    return KeptStore(PostgresTables(url, key), Outside(home, "journal-postgres"))
+
+
+class PostgresTables:
+    """One connection, opened when first needed and again after it was lost."""
+
+    def __init__(self, url: str, key: NodeKey) -> None:
+        self._url = url
+        self._key = key
+        self._connection: psycopg.Connection | None = None
+        self._ready = False
+
+    def exists(self) -> bool:
+        return self.last() is not None or bool(self.bundle_names(None, 1))
+
+    def last(self) -> Row | Damaged | None:
+        return next(iter(self.page(None, None, None, None, 1, True)), None)
+
+    def insert(self, row: Row) -> None:
+        values = (self._key.public, row.seq, row.at, row.request_id, row.kind, row.body, row.hash, row.signature)
+        self._write("INSERT INTO zuno.entries VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", values)
+
+    def page(
+        self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool
+    ) -> list[Row | Damaged]:
+        limits: tuple[tuple[LiteralString, int | str | None], ...] = (
+            (" AND seq > %s", after),
+            (" AND seq <= %s", upto),
+            (" AND request_id = %s", request_id),
+            (" AND kind = %s", kind),
+        )
+        query: LiteralString = (
+            "SELECT seq, at, request_id, kind, body, hash, signature FROM zuno.entries WHERE node = %s"
+        )
+        for clause, value in limits:
+            if value is not None:
+                query += clause
+        query += " ORDER BY seq DESC LIMIT %s" if newest else " ORDER BY seq LIMIT %s"
+        values = [value for _, value in limits if value is not None]
+        return [Row(*row) for row in self._read(query, (*values, limit))]
+
+    def put_bundle(self, name: str, content: bytes) -> None:
+        self._write(
+            "INSERT INTO zuno.bundles VALUES (%s, %s, %s) ON CONFLICT DO NOTHING", (self._key.public, name, content)
+        )
+
+    def bundle(self, name: str) -> bytes | None:
+        found = self._read("SELECT content FROM zuno.bundles WHERE node = %s AND hash = %s", (name,))
+        return bytes(found[0][0]) if found else None
+
+    def bundle_names(self, after: str | None, limit: int) -> list[str]:
+        query: LiteralString = (
+            "SELECT hash FROM zuno.bundles WHERE node = %s AND (%s::text IS NULL OR hash > %s) ORDER BY hash LIMIT %s"
+        )
+        return [row[0] for row in self._read(query, (after, after, limit))]
+
+    def inspect(self) -> str | None:
+        return None  # the server keeps its own checksums
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _read(self, query: LiteralString, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """Rows of this node; none where nobody made the tables yet."""
+        if not self._key.exists():
+            return []
+        with self._vendor() as connection:
+            if not self._ready:
+                found = connection.execute("SELECT to_regclass('zuno.entries'), to_regclass('zuno.bundles')").fetchone()
+                if found is None or None in found:
+                    return []
+                self._ready = True
+            return connection.execute(query, (self._key.public, *values)).fetchall()
+
+    def _write(self, query: LiteralString, values: tuple[Any, ...]) -> None:
+        with self._vendor() as connection:
+            if not self._ready:
+                with connection.transaction():
+                    for statement in _SCHEMA:
+                        connection.execute(statement)
+                self._ready = True
+            with connection.transaction():
+                connection.execute(query, values)
+
+    @contextmanager
+    def _vendor(self) -> Iterator[psycopg.Connection]:
+        """A connection, and Postgres's errors in our words; the URL, which holds a password, is never in them."""
+        try:
+            import psycopg
+        except ImportError as error:
+            raise Unavailable("Postgres needs its driver: install zuno[postgres].") from error
+        try:
+            if self._connection is None or self._connection.closed:
+                self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=_CONNECT_SECONDS)
+                self._connection.execute("SET synchronous_commit = on")
+                self._connection.execute("SET statement_timeout = '30s'")
+            yield self._connection
+        except psycopg.errors.UniqueViolation as error:
+            raise Broken("An entry of that number is in the journal already.") from error
+        except psycopg.OperationalError as error:
+            self.close()
+            raise Unavailable(f"The journal's Postgres did not answer ({type(error).__name__}).") from error
+        except psycopg.Error as error:
+            raise Broken(f"The journal's Postgres cannot be used as one ({type(error).__name__})") from error

@@ -1,0 +1,182 @@
+"""The journal in one SQLite file: the default, nothing to install, safe against kill -9 and power cuts."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from zuno.adapters.store.kept import KeptStore
+from zuno.adapters.store.outside import Outside
+from zuno.domain.errors import Broken, Unavailable
+from zuno.ports.journal import Damaged, Row
+
+_SCHEMA = (
+    """CREATE TABLE IF NOT EXISTS entries (
+        seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, request_id TEXT, kind TEXT NOT NULL,
+        body BLOB NOT NULL, hash TEXT NOT NULL, signature TEXT NOT NULL)""",
+    "CREATE INDEX IF NOT EXISTS entries_by_request ON entries (request_id, seq)",
+    "CREATE INDEX IF NOT EXISTS entries_by_kind ON entries (kind, seq)",
+    "CREATE TABLE IF NOT EXISTS bundles (hash TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID",
+)
+_MAY_PASS = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+}
+_COLUMNS = "seq, at, request_id, kind, body, hash, signature"
+
+
+def open_sqlite(home: Path) -> KeptStore:
+    """The journal of a home: `journal.db`, with `journal.head` and `journal.lock` beside it."""
+    return KeptStore(SqliteTables(home / "journal.db"), Outside(home, "journal"))
+
+
+class SqliteTables:
+    """Opened when first needed; the file is created by the first write alone."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._reading: sqlite3.Connection | None = None
+        self._writing: sqlite3.Connection | None = None
+
+    def exists(self) -> bool:
+        return self._path.exists() and self._path.stat().st_size > 0
+
+    def last(self) -> Row | Damaged | None:
+        return next(iter(self.page(None, None, None, None, 1, True)), None)
+
+    def insert(self, row: Row) -> None:
+        with self._vendor():
+            connection = self._writer()
+            try:
+                with _transaction(connection):
+                    connection.execute(
+                        f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                        (row.seq, row.at, row.request_id, row.kind, row.body, row.hash, row.signature),
+                    )
+            except sqlite3.IntegrityError as error:
+                raise Broken(f"Entry {row.seq} is in the journal already.") from error
+
+    def page(
+        self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool
+    ) -> list[Row | Damaged]:
+        limits = {"seq > ?": after, "seq <= ?": upto, "request_id = ?": request_id, "kind = ?": kind}
+        chosen = {clause: value for clause, value in limits.items() if value is not None}
+        where = f"WHERE {' AND '.join(chosen)}" if chosen else ""
+        order = "DESC" if newest else "ASC"
+        rows = self._read(
+            f"SELECT {_COLUMNS} FROM entries {where} ORDER BY seq {order} LIMIT ?", (*chosen.values(), limit)
+        )
+        return [_row(row) for row in rows]
+
+    def put_bundle(self, name: str, content: bytes) -> None:
+        with self._vendor():
+            connection = self._writer()
+            with _transaction(connection):
+                connection.execute("INSERT OR IGNORE INTO bundles (hash, content) VALUES (?, ?)", (name, content))
+
+    def bundle(self, name: str) -> bytes | None:
+        found = self._read("SELECT content FROM bundles WHERE hash = ?", (name,))
+        if not found:
+            return None
+        content = found[0][0]
+        return content if isinstance(content, bytes) else str(content).encode("utf-8", "surrogateescape")
+
+    def bundle_names(self, after: str | None, limit: int) -> list[str]:
+        where, values = ("", ()) if after is None else ("WHERE hash > ?", (after,))
+        rows = self._read(f"SELECT hash FROM bundles {where} ORDER BY hash LIMIT ?", (*values, limit))
+        return [str(row[0]) for row in rows]
+
+    def inspect(self) -> str | None:
+        found = [str(row[0]) for row in self._read("PRAGMA integrity_check(1)", ())]
+        return None if found in ([], ["ok"]) else f"{self._path.name} is damaged ({found[0]})"
+
+    def close(self) -> None:
+        for connection in (self._reading, self._writing):
+            if connection is not None:
+                connection.close()
+        self._reading = self._writing = None
+
+    def _read(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        if not self.exists():
+            return []
+        with self._vendor():
+            try:
+                return self._reader().execute(query, values).fetchall()
+            except sqlite3.OperationalError as error:
+                if "no such table" in str(error):
+                    return []
+                raise
+
+    def _reader(self) -> sqlite3.Connection:
+        if self._writing is not None:
+            return self._writing
+        if self._reading is None:
+            self._reading = self._connect("ro")
+        return self._reading
+
+    def _writer(self) -> sqlite3.Connection:
+        if self._writing is None:
+            connection = self._connect("rwc")
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")  # WAL alone would let a power cut take the last commits
+                with _transaction(connection):
+                    for statement in _SCHEMA:
+                        connection.execute(statement)
+            except BaseException:
+                connection.close()
+                raise
+            self._writing = connection
+            self._path.chmod(0o600)
+        return self._writing
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{self._path.absolute().as_uri()}?mode={mode}", uri=True, timeout=30, isolation_level=None
+        )
+        # A damaged text must reach the one who checks it, not fail on the way.
+        connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+        return connection
+
+    @contextmanager
+    def _vendor(self) -> Iterator[None]:
+        """SQLite's errors in our words: busy, full and unreachable may pass, the rest is damage."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode & 0xFF in _MAY_PASS:
+                raise Unavailable(f"{self._path} did not answer ({error}).") from error
+            raise Broken(f"{self._path.name} cannot be read as a journal ({error})") from error
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _row(raw: tuple[Any, ...]) -> Row | Damaged:
+    seq, at, request_id, kind, body, name, signature = raw
+    if not isinstance(body, bytes):
+        return Damaged(seq, "its body is not bytes")
+    if not isinstance(at, int) or not isinstance(kind, str) or not isinstance(request_id, str | None):
+        return Damaged(seq, "a column holds a value of another type")
+    if not isinstance(name, str) or not isinstance(signature, str):
+        return Damaged(seq, "its hash or signature is not text")
+    return Row(seq, at, request_id, kind, body, name, signature)

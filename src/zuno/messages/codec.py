@@ -1,0 +1,143 @@
+"""Canonical bytes: one value, one spelling, on every machine, so that a hash or a signature means the value.
+
+The spelling is JSON in UTF-8 without spaces:
+
+- object keys are text, sorted by code point, each once;
+- integers in full digits up to 256 bits (the widest word of the chain), never in a string and never rounded; a reader
+  whose numbers are doubles must ask for big integers;
+- floats as the shortest digits that give the same double back, always with a point or an exponent, so that 1.0 and 1
+  stay two values; minus zero is written 0.0; NaN and infinities are refused;
+- text as it is (no Unicode normalisation), escaping only quote, backslash and control characters; a lone surrogate is
+  refused.
+
+Richer values are lowered first: a Decimal to its plain digits without trailing zeros ("0.5"), a Fraction to "3/2",
+bytes to 0x-hex, an enum to its value, a tuple to a list, a model to its fields by alias. Text and a lowered Decimal
+look alike: which one a field holds is its model's knowledge. Anything else is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any, NewType, TypeAlias
+
+from pydantic import BaseModel
+
+from zuno.domain.errors import Malformed
+
+Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+
+Digest = NewType("Digest", str)
+"""sha256 as 64 lower-case hex digits."""
+
+MAX_DEPTH = 64
+_INT_LIMIT = 2**256
+_DECIMAL_REACH = 1_000  # digits a Decimal may need before or after its point
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+
+
+def canonical(value: object) -> bytes:
+    """The bytes of a value. `TypeError` or `ValueError` for one that has none: that is a bug of the caller."""
+    return _ENCODER.encode(plain(value)).encode("utf-8")
+
+
+def decoded(data: bytes) -> Json:
+    """The plain value of canonical bytes. `Malformed` for anything `canonical` would not have written."""
+    try:
+        value: Json = json.loads(data.decode("utf-8"))
+        same = canonical(value) == data
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"These are not canonical bytes ({type(error).__name__}).") from error
+    if not same:
+        raise Malformed("These bytes spell their value in another way than the canonical one.")
+    return value
+
+
+def digest(data: bytes) -> Digest:
+    """The name of these bytes."""
+    return Digest(sha256(data).hexdigest())
+
+
+def plain(value: object, depth: int = 0) -> Json:
+    """The value in JSON's own types; what is plain already stays equal."""
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return value  # type: ignore[return-value]
+    if kind is int:
+        return _whole(value)  # type: ignore[arg-type]
+    if kind is float:
+        return _double(value)  # type: ignore[arg-type]
+    if depth >= MAX_DEPTH:
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+    if kind is dict:
+        return _fields(value, depth)  # type: ignore[arg-type]
+    if kind is list or kind is tuple:
+        return [plain(one, depth + 1) for one in value]  # type: ignore[attr-defined]
+    return _lowered(value, depth)
+
+
+def _lowered(value: object, depth: int) -> Json:
+    match value:
+        case Enum():
+            return plain(value.value, depth + 1)
+        case BaseModel():
+            return _fields(value.model_dump(by_alias=True), depth)
+        case Decimal():
+            return _decimal(value)
+        case Fraction():
+            return str(value)
+        case bytes():
+            return "0x" + value.hex()
+        case int():
+            return _whole(int(value))
+        case float():
+            return _double(float(value))
+        case str():
+            return str.__str__(value)
+        case Mapping():
+            return _fields(value, depth)
+        case tuple():
+            return [plain(one, depth + 1) for one in value]
+        case _:
+            raise TypeError(f"{type(value).__name__} has no canonical bytes")
+
+
+def _fields(value: Mapping[Any, object], depth: int) -> dict[str, Json]:
+    fields: dict[str, Json] = {}
+    for key, one in value.items():
+        name = key.value if isinstance(key, Enum) else key
+        if not isinstance(name, str):
+            raise TypeError(f"a key must be text, not {type(name).__name__}")
+        fields[str.__str__(name)] = plain(one, depth + 1)
+    if len(fields) != len(value):
+        raise ValueError("two keys have one spelling")
+    return fields
+
+
+def _whole(value: int) -> int:
+    if not -_INT_LIMIT < value < _INT_LIMIT:
+        raise ValueError("an integer beyond 256 bits")
+    return value
+
+
+def _double(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError("NaN and infinities have no canonical bytes")
+    return value or 0.0  # minus zero equals zero
+
+
+def _decimal(value: Decimal) -> str:
+    if not value.is_finite():
+        raise ValueError("NaN and infinities have no canonical bytes")
+    if not value:
+        return "0"
+    exponent = value.as_tuple().exponent
+    if abs(value.adjusted()) > _DECIMAL_REACH or not isinstance(exponent, int) or abs(exponent) > _DECIMAL_REACH:
+        raise ValueError("a Decimal that would fill a page")
+    text = f"{value:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
