@@ -44,7 +44,7 @@ $(VENV)/.base $(VENV)/.devnet $(VENV)/.dev: pyproject.toml constraints.txt
 	$(install)
 
 $(VENV)/.devnet: EXTRAS := [devnet]
-$(VENV)/.dev: EXTRAS := [devnet,dev]
+$(VENV)/.dev: EXTRAS := [devnet,models,dev]
 
 $(NODE): contracts/package.json contracts/package-lock.json
 	@command -v npm >/dev/null || { echo "npm is needed for the contract packages: install Node.js 18 or newer" >&2; exit 1; }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,13 +13,16 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from zuno.domain.chains import CHAINS, chain_named
 from zuno.domain.errors import Usage
+from zuno.domain.models import ModelId, Vendor, parse_chain, parse_model
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _PEER_ID = re.compile(r"[0-9a-fA-F]{64}")
 _URL = re.compile(r"https?://[^\s/?#]+\S*")
 _POSTGRES = re.compile(r"postgres(ql)?://\S+")
+_HOST = re.compile(r"[A-Za-z0-9._-]+")
 _IGNORED_PREFIX = "ZUNO_TEST_"  # the test suite's own switches
 _LOCAL_CHAINS = ("sim", "devnet")
+_LP_ROLES = ("scout", "strategist", "critic", "arbiter")
 
 
 def _address(text: str) -> str:
@@ -54,6 +58,43 @@ def _postgres(secret: SecretStr) -> SecretStr:
     return secret
 
 
+def _model_keys(raw: object) -> object:
+    if not isinstance(raw, str):
+        return raw
+    keys: dict[str, SecretStr] = {}
+    for part in filter(None, map(str.strip, raw.split(","))):
+        host, _, key = part.partition("=")
+        if not _HOST.fullmatch(host) or not key:
+            raise ValueError("expected HOST=KEY, separated by commas")  # never echo them
+        keys[host.lower()] = SecretStr(key)
+    return keys
+
+
+def _models(text: str) -> str:
+    try:
+        return ",".join(map(str, parse_chain(text)))
+    except Usage as error:
+        raise ValueError(str(error).rstrip(".")) from None
+
+
+def _model_prices(raw: object) -> object:
+    """`NAME=IN/OUT`: the last sign of equality divides, for a URL may hold others."""
+    if not isinstance(raw, str):
+        return raw
+    prices: dict[str, tuple[Decimal, Decimal]] = {}
+    for part in filter(None, map(str.strip, raw.split(","))):
+        name, _, text = part.rpartition("=")
+        try:
+            usd_in, usd_out = map(Decimal, text.split("/"))
+            model = str(parse_model(name))
+        except (ValueError, InvalidOperation, Usage):
+            raise ValueError("expected MODEL=IN/OUT in dollars for a million tokens, separated by commas") from None
+        if not all(usd.is_finite() and usd >= 0 for usd in (usd_in, usd_out)):
+            raise ValueError("a price is a number of dollars, 0 or more")
+        prices[model] = (usd_in, usd_out)
+    return prices
+
+
 def _chain(text: str) -> str:
     name = text.strip().lower()
     if name in _LOCAL_CHAINS:
@@ -67,6 +108,10 @@ def _chain(text: str) -> str:
 
 Url = Annotated[str, AfterValidator(_url)]
 Urls = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_urls)]
+Models = Annotated[str, AfterValidator(_models)]
+ModelKeys = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_model_keys)]
+ModelPrices = Annotated[dict[str, tuple[Decimal, Decimal]], NoDecode, BeforeValidator(_model_prices)]
+Dollars = Annotated[Decimal, Field(ge=0, allow_inf_nan=False)]
 OptionalAddress = Annotated[str, AfterValidator(_address)] | None
 PeerId = Annotated[str, AfterValidator(_peer_id)] | None
 
@@ -105,7 +150,33 @@ class Settings(BaseSettings):
     openai_api_key: SecretStr | None = Field(
         None, validation_alias="OPENAI_API_KEY", description="a key for OpenAI models; without one agents are rules"
     )
-    agent_model: str = Field("gpt-4o-mini", min_length=1, description="the model of the LP agents")
+    anthropic_api_key: SecretStr | None = Field(
+        None, validation_alias="ANTHROPIC_API_KEY", description="a key for Anthropic models"
+    )
+    gemini_api_key: SecretStr | None = Field(
+        None, validation_alias="GEMINI_API_KEY", description="a key for Gemini models"
+    )
+    google_api_key: SecretStr | None = Field(
+        None, validation_alias="GOOGLE_API_KEY", description="the same under its other name; it wins"
+    )
+    model_keys: ModelKeys = Field(
+        default_factory=dict, description="keys of other servers as `HOST=KEY`, separated by commas"
+    )
+    agent_model: Models = Field(
+        "gpt-4o-mini",
+        description="the model of the LP agents, or several separated by commas, best first: `gpt-…`, `claude-…`, "
+        "`gemini-…`, `ollama:NAME`, `http(s)://HOST/v1#NAME`",
+    )
+    model_timeout_seconds: float = Field(30.0, gt=0, le=600, description="how long one call of a model may take")
+    model_prices: ModelPrices = Field(
+        default_factory=dict,
+        description="dollars for a million tokens in and out of models whose price is not in the list, as "
+        "`MODEL=IN/OUT`, separated by commas",
+    )
+    budget_tokens_per_run: int = Field(200_000, ge=0, description="tokens one run may spend on models")
+    budget_tokens_per_day: int = Field(2_000_000, ge=0, description="tokens a UTC day may see, all runs together")
+    budget_usd_per_run: Dollars = Field(Decimal("0.50"), description="dollars one run may spend on models")
+    budget_usd_per_day: Dollars = Field(Decimal("5.00"), description="dollars a UTC day may see, all runs together")
     deterministic: bool = Field(False, description="true: never ask a model")
     max_debate_rounds: int = Field(2, ge=0, le=10, description="revisions allowed in a debate")
     risk_profile: Literal["conservative", "balanced", "aggressive"] = Field("balanced", description="default profile")
@@ -144,6 +215,19 @@ class Settings(BaseSettings):
         """Every secret that is set: what must never be written anywhere."""
         values = [value for name in type(self).model_fields for value in _each(getattr(self, name))]
         return tuple(value.get_secret_value() for value in values if isinstance(value, SecretStr))
+
+    def model_table(self) -> dict[str, tuple[ModelId, ...]]:
+        """Which models speak for which role, best first."""
+        return dict.fromkeys(_LP_ROLES, parse_chain(self.agent_model))
+
+    def vendor_keys(self) -> dict[Vendor, str]:
+        """The vendors' keys that are set, in the clear: for wiring alone."""
+        keys = {
+            Vendor.OPENAI: self.openai_api_key,
+            Vendor.ANTHROPIC: self.anthropic_api_key,
+            Vendor.GOOGLE: self.google_api_key or self.gemini_api_key,
+        }
+        return {vendor: key.get_secret_value() for vendor, key in keys.items() if key is not None}
 
     def default_chain(self) -> str:
         """`ZUNO_CHAIN_ID` where it is set, else Arbitrum or the first chain that has an RPC, else `sim`."""

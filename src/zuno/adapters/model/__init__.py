@@ -1,0 +1,1 @@
+"""Where opinions come from: vendors, a script, or a record."""

@@ -1,0 +1,89 @@
+"""What models cost today, kept where every process of this home can see it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from zuno.domain.errors import Unavailable
+from zuno.domain.spend import Ceiling, Spend
+
+KEPT_DAYS = 31
+
+
+class DayBookInMemory:
+    """The book of one process: tests and replays."""
+
+    def __init__(self) -> None:
+        self._days: dict[int, Spend] = {}
+
+    async def book(self, day: int, change: Spend, ceiling: Ceiling) -> bool:
+        total = self._days.get(day, Spend()) + change
+        if ceiling.broken_by(total):
+            return False
+        self._days[day] = total
+        return True
+
+    async def spent(self, day: int) -> Spend:
+        return self._days.get(day, Spend())
+
+
+class DayBookFile:
+    """A small JSON file, replaced whole under a lock; what cannot be read is never taken for an empty book."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = path.with_name(f"{path.name}.lock")
+
+    async def book(self, day: int, change: Spend, ceiling: Ceiling) -> bool:
+        # Under a millisecond, and held for no longer: not worth a thread.
+        with self._held():
+            days = self._read()
+            total = days.get(day, Spend()) + change
+            if ceiling.broken_by(total):
+                return False
+            self._write({**days, day: total})
+        return True
+
+    async def spent(self, day: int) -> Spend:
+        with self._held():
+            return self._read().get(day, Spend())
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        try:
+            with open(self._lock, "a", encoding="utf-8") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield
+        except OSError as error:
+            raise Unavailable(f"{self._path.name} cannot be used ({error.strerror})") from error
+
+    def _read(self) -> dict[int, Spend]:
+        try:
+            rows = json.loads(self._path.read_bytes())
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise self._damaged() from error
+        try:
+            days = {int(day): Spend(int(row["tokens"]), Decimal(row["usd"])) for day, row in rows.items()}
+        except (AttributeError, TypeError, KeyError, ValueError, InvalidOperation) as error:
+            raise self._damaged() from error
+        if not all(spend.usd.is_finite() for spend in days.values()):
+            raise self._damaged()
+        return days
+
+    def _write(self, days: dict[int, Spend]) -> None:
+        kept = sorted(days)[-KEPT_DAYS:]
+        rows = {str(day): {"tokens": days[day].tokens, "usd": str(days[day].usd)} for day in kept}
+        draft = self._path.with_name(f"{self._path.name}.new")
+        draft.write_text(json.dumps(rows), encoding="utf-8")
+        os.replace(draft, self._path)
+
+    def _damaged(self) -> Unavailable:
+        return Unavailable(f"{self._path.name} cannot be read; delete it to start counting anew")

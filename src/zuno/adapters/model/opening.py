@@ -1,0 +1,67 @@
+"""From settings to seats: which models of a role's chain can be asked with the keys there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from zuno.adapters.model.seating import SeatingTable
+from zuno.adapters.model.vendors import Price, open_model
+from zuno.domain.errors import Usage
+from zuno.domain.models import HOUSE_MODELS, ModelId, Vendor
+from zuno.ports.model import Model, Seating
+
+NO_KEY = "no key for a model"
+BY_ORDER = "ZUNO_DETERMINISTIC is set"
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys there are, by vendor and, for other servers, by host. Prints as nothing."""
+
+    vendors: Mapping[Vendor, str] = field(default_factory=dict, repr=False)
+    hosts: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def of(self, model_id: ModelId) -> str | None:
+        if model_id.vendor is not Vendor.URL:
+            return self.vendors.get(model_id.vendor)
+        key = self.hosts.get(model_id.host)
+        if key is not None and model_id.in_the_clear:
+            raise Usage(f"The key for {model_id.host} would travel unencrypted; use https or remove the key.")
+        return key
+
+
+def open_seats(
+    table: Mapping[str, tuple[ModelId, ...]],
+    keys: Keys,
+    prices: Mapping[str, Price] | None = None,
+    deterministic: bool = False,
+) -> SeatingTable:
+    """The seats of a process. A model is opened once, however many roles it speaks for; nothing is imported."""
+    if deterministic:
+        return SeatingTable(Seating((), BY_ORDER))
+    opened: dict[ModelId, Model] = {}
+
+    def models(chain: tuple[ModelId, ...]) -> tuple[Model, ...]:
+        for model_id in chain:
+            if model_id not in opened:
+                opened[model_id] = open_model(model_id, keys.of(model_id), (prices or {}).get(str(model_id)))
+        return tuple(opened[model_id] for model_id in chain)
+
+    roles = {}
+    for role, chain in table.items():
+        usable = usable_chain(chain, keys)
+        roles[role] = Seating(models(usable)) if usable else Seating((), NO_KEY)
+    return SeatingTable(Seating((), "no model is configured for this role"), roles)
+
+
+def usable_chain(chain: tuple[ModelId, ...], keys: Keys) -> tuple[ModelId, ...]:
+    """The models of a chain that can be asked: servers by URL always, vendors with a key.
+
+    A chain of which none can gives way to what the keys there are can buy: a user with one vendor's key gets that
+    vendor for every role.
+    """
+    usable = tuple(model_id for model_id in chain if model_id.vendor is Vendor.URL or keys.vendors.get(model_id.vendor))
+    if usable:
+        return usable
+    return tuple(ModelId(vendor, name) for vendor, name in HOUSE_MODELS.items() if keys.vendors.get(vendor))[:1]

@@ -1,0 +1,88 @@
+"""A debate's recorded replies, spoken again: no key, no network, the same path to the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+
+from zuno.domain.errors import Broken
+from zuno.ports.model import Answered, Attempt, Failed, ModelRequest, Reply, Seating, Usage
+
+_Key = tuple[str, int, int]
+
+
+class RecordedSeats:
+    """Seats, for each role and round, the models that were asked then, in the order they were asked.
+
+    A role and round without a record had no model then: `why` says so, as it did then.
+    """
+
+    def __init__(self, attempts: Iterable[Attempt], why: str = "no model was asked") -> None:
+        self._attempts: dict[_Key, Attempt] = {}
+        for attempt in attempts:
+            key = (attempt.role, attempt.round, attempt.attempt)
+            if key in self._attempts:
+                raise Broken(f"Two records of attempt {attempt.attempt} of {attempt.role} in round {attempt.round}.")
+            self._attempts[key] = attempt
+        self._why = why
+        self._unheard = set(self._attempts)
+        self._differences: list[str] = []
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """Requests that are no longer, to the byte, the ones that were answered."""
+        return tuple(self._differences)
+
+    @property
+    def unheard(self) -> tuple[Attempt, ...]:
+        """Records nobody has asked for yet; at the end of a faithful replay there are none."""
+        return tuple(self._attempts[key] for key in sorted(self._unheard))
+
+    def seat(self, role: str, round: int) -> Seating:
+        theirs = [attempt for key, attempt in sorted(self._attempts.items()) if key[:2] == (role, round)]
+        names = dict.fromkeys(attempt.model for attempt in theirs)
+        models = tuple(_RecordedModel(self, name) for name in names)
+        return Seating(models, "" if models else self._why)
+
+    async def close(self) -> None:
+        return None
+
+    def speak(self, name: str, request: ModelRequest) -> Reply:
+        """What was said then; `Broken` when the replay asks what nobody asked."""
+        key = (request.role, request.round, request.attempt)
+        attempt = self._attempts.get(key)
+        if attempt is None or attempt.model != name:
+            raise Broken(f"Nobody recorded attempt {key[2]} of {key[0]} in round {key[1]} by {name}.")
+        self._unheard.discard(key)
+        if attempt.request != request.fingerprint:
+            self._differences.append(f"{key[0]}, round {key[1]}, attempt {key[2]}: asked differently then")
+        usage = Usage(attempt.tokens_in, attempt.tokens_out, attempt.usd, attempt.estimated)
+        match attempt.outcome:
+            case "ok" | "out_of_bounds" | "unsupported_figure":
+                return Answered(attempt.raw, usage)
+            case "malformed" if attempt.raw and not attempt.cut:
+                return Answered(attempt.raw, usage)
+            case fault:
+                return Failed(fault, attempt.why, usage, attempt.raw, attempt.cut)
+
+
+class _RecordedModel:
+    def __init__(self, seats: RecordedSeats, name: str) -> None:
+        self._seats = seats
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def price(self, tokens_in: int, tokens_out: int) -> Decimal | None:
+        return Decimal(0)  # paid then
+
+    async def ready(self) -> None:
+        return None
+
+    async def reply(self, request: ModelRequest) -> Reply:
+        return self._seats.speak(self._name, request)
+
+    async def close(self) -> None:
+        return None

@@ -1,0 +1,1 @@
+"""The runtime every agent shares: it asks, checks, repairs once, and otherwise lets the rules speak."""

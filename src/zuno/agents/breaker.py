@@ -1,0 +1,55 @@
+"""A model that keeps failing is left alone for a while, so that a debate does not wait for it in every turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zuno.domain.units import Seconds
+
+COOL_DOWN = Seconds(60)
+
+
+@dataclass(slots=True)
+class _Circuit:
+    failures: int = 0
+    open_until: Seconds | None = None
+    probing: bool = False
+
+
+class Breakers:
+    """One circuit per model name: closed, open after `threshold` failures in a row, then one probe at a time."""
+
+    def __init__(self, threshold: int | None = 3, cool_down: Seconds = COOL_DOWN) -> None:
+        """Without a threshold no circuit ever opens (a replay decides nothing anew)."""
+        if threshold is not None and threshold < 1:
+            raise ValueError("a circuit needs at least one failure to open")
+        self._threshold = threshold
+        self._cool_down = cool_down
+        self._circuits: dict[str, _Circuit] = {}
+
+    def admit(self, name: str, now: Seconds) -> str | None:
+        """None lets the call through; the caller must then report `succeeded`, `failed` or `released`."""
+        circuit = self._circuits.get(name)
+        if circuit is None or circuit.open_until is None:
+            return None
+        if now < circuit.open_until:
+            return f"it failed {circuit.failures} times in a row and is left alone for {circuit.open_until - now} s"
+        if circuit.probing:
+            return f"it failed {circuit.failures} times in a row and is being tried by another call"
+        circuit.probing = True
+        return None
+
+    def succeeded(self, name: str) -> None:
+        self._circuits.pop(name, None)
+
+    def failed(self, name: str, now: Seconds) -> None:
+        circuit = self._circuits.setdefault(name, _Circuit())
+        circuit.failures += 1
+        circuit.probing = False
+        if self._threshold is not None and circuit.failures >= self._threshold:
+            circuit.open_until = Seconds(now + self._cool_down)
+
+    def released(self, name: str) -> None:
+        """The call was let through and then not made, or given up by us: it says nothing about the model."""
+        if name in self._circuits:
+            self._circuits[name].probing = False

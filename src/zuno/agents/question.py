@@ -1,0 +1,84 @@
+"""One question to one agent: what it is told, what it may answer, and who answers when it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypeVar
+
+from zuno.agents.opinion import Opinion
+from zuno.agents.prompts import Value
+from zuno.ports.model import Attempt, Image
+
+T = TypeVar("T", bound=Opinion)
+
+Source = Literal["model", "repaired", "fallback", "deterministic"]
+"""Who spoke: the model, the model once its error was named, the rules in its place, the rules as no model sits."""
+
+
+def _nothing(value: object) -> None:
+    return None
+
+
+def _no_texts(value: object) -> Iterable[str]:
+    return ()
+
+
+def _all_supported(text: str) -> Sequence[str]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Generic[T]):
+    """Role and round name the question within a run; asked twice they would share a record, so ask once."""
+
+    role: str
+    round: int
+    prompt: str
+    """The name of a prompt file."""
+    variables: Mapping[str, Value]
+    output: type[T]
+    fallback: Callable[[], T]
+    """The deterministic twin. It answers the same question from the same facts, inside the same bounds."""
+    judge: Callable[[T], str | None] = _nothing
+    """Bounds that need the context: None, or the error to name to the model."""
+    texts: Callable[[T], Iterable[str]] = _no_texts
+    """The texts whose figures must have a source."""
+    unsupported: Callable[[str], Sequence[str]] = _all_supported
+    """The figures of a text that no fact supports."""
+    images: tuple[Image, ...] = ()
+    max_output_tokens: int = 1_500
+
+    def __post_init__(self) -> None:
+        if self.round < 0 or self.max_output_tokens < 1:
+            raise ValueError(f"the question to {self.role} has round {self.round}, output {self.max_output_tokens}")
+        if open_parts := sorted(set(_open_objects(self.output.model_json_schema()))):
+            raise ValueError(f"{self.output.__name__} is not closed: {', '.join(open_parts)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken(Generic[T]):
+    """The answer, who gave it, and why it was not the model where it was not."""
+
+    value: T
+    source: Source
+    why: str = ""
+    attempts: tuple[Attempt, ...] = field(default=())
+
+    @property
+    def model(self) -> str | None:
+        """The model whose words these are."""
+        return self.attempts[-1].model if self.source in ("model", "repaired") else None
+
+
+def _open_objects(schema: object, name: str = "it") -> Iterator[str]:
+    """Objects of a JSON schema that take fields nobody named."""
+    if isinstance(schema, Mapping):
+        title = str(schema.get("title", name))
+        if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+            yield title
+        for key, part in schema.items():
+            yield from _open_objects(part, str(key))
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from _open_objects(part, name)

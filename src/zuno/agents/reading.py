@@ -1,0 +1,153 @@
+"""A model's text becomes a value only when it is exactly the object asked for, in bounds, and sourced to the digit."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic, Literal, NoReturn
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from zuno.agents.prompts import Untrusted
+from zuno.agents.question import Question, T
+
+MAX_REPLY_CHARS = 16_000
+"""Longer is no answer to any of our questions; what is kept of it is `EVIDENCE_CHARS`."""
+EVIDENCE_CHARS = 2_000
+MAX_WHY_CHARS = 400
+ECHO_WORDS = 5
+"""So many words of a stranger's text in a row are repetition, not mention."""
+
+_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*)\n```", re.DOTALL)
+_WORD = re.compile(r"[^\W_]+")
+_BOUNDS = frozenset(
+    (
+        "greater_than greater_than_equal less_than less_than_equal multiple_of "
+        "string_too_short string_too_long too_short too_long"
+    ).split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """A text that will not do, and the error to name."""
+
+    kind: Literal["malformed", "out_of_bounds", "unsupported_figure"]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usable(Generic[T]):
+    value: T
+
+
+def read(text: str, question: Question[T], untrusted: tuple[Untrusted, ...]) -> Usable[T] | Unusable:
+    """Schema, then bounds, then provenance; the first that fails is the error."""
+    if len(text) > MAX_REPLY_CHARS:
+        return Unusable("malformed", f"{len(text)} characters, where {MAX_REPLY_CHARS} are the most")
+    body = text.strip()
+    if fenced := _FENCED.fullmatch(body):
+        body = fenced[1]
+    try:
+        value = question.output.model_validate_json(body)
+    except ValidationError as error:
+        return _invalid(error)
+    try:
+        _strict_json(body)
+    except ValueError as error:
+        return Unusable("malformed", bounded(str(error)))
+    strings = list(_strings(value.model_dump()))
+    if any(map(_has_control, strings)):
+        return Unusable("out_of_bounds", "a text holds control or invisible characters")
+    if echo := _echo(strings, untrusted):
+        return Unusable("out_of_bounds", f"a text repeats what a stranger wrote ({echo})")
+    if error_named := question.judge(value):
+        return Unusable("out_of_bounds", bounded(error_named))
+    figures = [figure for said in question.texts(value) for figure in question.unsupported(said)]
+    if figures:
+        named = ", ".join(dict.fromkeys(figures))
+        return Unusable("unsupported_figure", bounded(f"figures that are in no fact given: {named}"))
+    return Usable(value)
+
+
+def bounded(why: str) -> str:
+    """Short, one line and printable: parts of it may be the model's own words."""
+    line = " ".join("".join("�" if _is_control(sign) else sign for sign in why.replace("\n", " ")).split())
+    return line if len(line) <= MAX_WHY_CHARS else line[: MAX_WHY_CHARS - 1] + "…"
+
+
+def _invalid(error: ValidationError) -> Unusable:
+    details = error.errors(include_url=False, include_input=False, include_context=False)
+    kind: Literal["malformed", "out_of_bounds"] = (
+        "out_of_bounds" if all(detail["type"] in _BOUNDS for detail in details) else "malformed"
+    )
+    return Unusable(kind, bounded("; ".join(map(_named, details[:4]))))
+
+
+def _named(detail: ErrorDetails) -> str:
+    where = ".".join(str(part)[:40] for part in detail["loc"])
+    return f"{where}: {detail['msg']}" if where else detail["msg"]
+
+
+def _strict_json(body: str) -> None:
+    """What pydantic lets pass: a field given twice, and numbers that are none. The shape has bounded the depth."""
+
+    def pairs(found: list[tuple[str, object]]) -> None:
+        names = [name for name, _ in found]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"{name[:40]} is given twice")
+
+    def finite(text: str) -> float:
+        number = float(text)
+        if not math.isfinite(number):
+            raise ValueError(f"{text[:40]} is no number")
+        return number
+
+    def no_number(text: str) -> NoReturn:
+        raise ValueError(f"{text} is no number")
+
+    json.loads(body, object_pairs_hook=pairs, parse_float=finite, parse_constant=no_number)
+
+
+def _strings(dumped: object) -> Iterator[str]:
+    if isinstance(dumped, str):
+        yield dumped
+    elif isinstance(dumped, Mapping):
+        for part in dumped.values():
+            yield from _strings(part)
+    elif isinstance(dumped, list | tuple | set | frozenset):
+        for part in dumped:
+            yield from _strings(part)
+
+
+def _has_control(text: str) -> bool:
+    return any(map(_is_control, text.replace("\n", "").replace("\t", "")))
+
+
+def _is_control(sign: str) -> bool:
+    return unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+
+
+def _echo(strings: list[str], untrusted: tuple[Untrusted, ...]) -> str:
+    """The first run of words that came from behind a fence, or nothing."""
+    said = [_words(text) for text in strings]
+    for stranger in untrusted:
+        if stranger.quotable:
+            continue
+        words = _words(stranger.shown)
+        runs = {tuple(words[at : at + ECHO_WORDS]) for at in range(len(words) - ECHO_WORDS + 1)}
+        for text in said:
+            for at in range(len(text) - ECHO_WORDS + 1):
+                if tuple(text[at : at + ECHO_WORDS]) in runs:
+                    return " ".join(text[at : at + ECHO_WORDS])[:80]
+    return ""
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
