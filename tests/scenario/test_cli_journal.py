@@ -1,0 +1,172 @@
+"""`zuno journal` as a person runs it: whole, harmed, crashed, and without anybody's secrets in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zuno.domain.errors import Refused
+from zuno.ports.journal import Author
+from zuno.wiring import House, code_version, open_zuno
+
+Zuno = Callable[..., Any]
+
+SECRETS = {
+    "OPENAI_API_KEY": "sk-proj-0123456789abcdef",
+    "ZUNO_COINGECKO_API_KEY": "CG-0123456789abcdef",
+    "ZUNO_TELEGRAM_BOT_TOKEN": "123456:telegram-token-abcdef",
+    "ZUNO_BASE_RPC_URL": "https://base.example/v2/rpc-key-one,https://base.example/v2/rpc-key-two",
+}
+
+
+async def fill(house: House, count: int = 10) -> None:
+    journal = house.journal()
+    bundle = await journal.put_bundle(b'{"block":7}')
+    for number in range(count):
+        await journal.append(
+            kind="critique",
+            author=Author("critic"),
+            payload={"text": f"words {number}", "x": number / 7},
+            request_id=f"req_{number // 4:016x}",
+            bundle=bundle,
+        )
+    await house.close()
+
+
+@pytest.fixture
+async def filled(home: Path) -> Path:
+    await fill(open_zuno(str(home)))
+    return home
+
+
+def sql(home: Path, statement: str, *values: Any) -> None:
+    connection = sqlite3.connect(home / "journal.db", isolation_level=None)
+    try:
+        assert connection.execute(statement, values).rowcount
+    finally:
+        connection.close()
+
+
+def test_an_empty_journal_is_whole(zuno: Zuno, home: Path) -> None:
+    ran = zuno("journal", "verify", "--json")
+    assert (ran.code, ran.document, ran.err) == (0, {"ok": True, "entries": 0}, "")
+    assert not (home / "journal.db").exists()
+    assert not (home / "keys").exists()
+    assert zuno("journal", "tail").out.strip() == "The journal is empty."
+
+
+async def test_a_whole_journal(zuno: Zuno, filled: Path) -> None:
+    ran = zuno("journal", "verify", "--json")
+    assert (ran.code, ran.document) == (0, {"ok": True, "entries": 10})
+    assert "whole: 10 entries" in zuno("journal", "verify").out
+    tail = zuno("journal", "tail", "-n", "3", "--json").document["entries"]
+    assert [(one["seq"], one["kind"], one["requestId"], one["role"]) for one in tail] == [
+        (10, "critique", "req_0000000000000002", "critic"),
+        (9, "critique", "req_0000000000000002", "critic"),
+        (8, "critique", "req_0000000000000001", "critic"),
+    ]
+    assert tail[0]["code"] == code_version()
+    assert "critique" in zuno("journal", "tail").out
+    assert zuno("journal", "tail", "-n", "0").code == 2
+
+
+async def test_one_changed_byte_is_exit_5_with_the_document_still_on_stdout(zuno: Zuno, filled: Path) -> None:
+    connection = sqlite3.connect(filled / "journal.db", isolation_level=None)
+    body = bytearray(connection.execute("SELECT body FROM entries WHERE seq = 6").fetchone()[0])
+    connection.close()
+    body[len(body) // 2] ^= 1
+    sql(filled, "UPDATE entries SET body = ? WHERE seq = 6", bytes(body))
+    ran = zuno("journal", "verify", "--json")
+    assert ran.code == 5
+    assert ran.document == {
+        "ok": False,
+        "entries": 5,
+        "firstBad": {"seq": 6, "reason": "its body and its hash disagree"},
+    }
+    told = zuno("journal", "verify")
+    assert told.code == 5
+    assert "BROKEN at entry 6" in told.out
+
+
+async def test_the_newest_entries_deleted_are_missed(zuno: Zuno, filled: Path) -> None:
+    sql(filled, "DELETE FROM entries WHERE seq > 7")
+    ran = zuno("journal", "verify", "--json")
+    assert ran.code == 5
+    assert ran.document["firstBad"] == {"seq": 8, "reason": "the tail is cut: entries 8 to 10 are missing"}
+
+
+async def test_damage_outside_the_entries(zuno: Zuno, filled: Path, tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    shutil.copytree(filled, whole)
+
+    def verdict() -> Any:
+        ran = zuno("journal", "verify", "--json")
+        assert ran.code == (0 if ran.document["ok"] else 5)
+        shutil.rmtree(filled)
+        shutil.copytree(whole, filled)
+        return ran.document
+
+    (filled / "journal.head").unlink()
+    assert "head is missing" in verdict()["firstBad"]["reason"]
+    (filled / "journal.head").write_bytes(b"\x00" * 512)
+    assert "head is damaged" in verdict()["firstBad"]["reason"]
+    (filled / "journal.db").unlink()
+    assert verdict()["firstBad"] == {"seq": 1, "reason": "the tail is cut: entries 1 to 10 are missing"}
+    (filled / "journal.db").write_bytes(b"garbage" * 1_000)
+    assert "file is not a database" in verdict()["firstBad"]["reason"]
+    sql(filled, "UPDATE bundles SET content = X'00'")
+    assert verdict()["firstBad"]["seq"] == 1
+    (filled / "keys" / "node.key").unlink()
+    assert "missing" in verdict()["firstBad"]["reason"]
+    assert verdict() == {"ok": True, "entries": 10}
+
+
+async def test_a_key_that_others_can_read_is_refused(zuno: Zuno, filled: Path) -> None:
+    os.chmod(filled / "keys" / "node.key", 0o644)
+    ran = zuno("journal", "verify", "--json")
+    assert (ran.code, ran.document["error"]["kind"]) == (3, "refused")
+
+
+async def test_what_a_crash_left_behind_is_said(zuno: Zuno, filled: Path) -> None:
+    note = b'{"hash":"%s","kind":"critique","requestId":"req_1","seq":11}' % (b"0" * 64)
+    (filled / "journal.lock").write_bytes(note)
+    ran = zuno("journal", "verify", "--json")
+    assert (ran.code, ran.document["ok"], ran.document["entries"]) == (0, True, 10)
+    assert ran.document["notes"] == [
+        "A process died while entry 11 (critique of req_1) was being written: that entry is lost."
+    ]
+    assert "note: A process died" in " ".join(zuno("journal", "verify").out.split())
+
+
+async def test_secrets_of_the_environment_never_reach_the_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    house = open_zuno(str(home))
+    await fill(house)
+    values = [part for value in SECRETS.values() for part in value.split(",")]
+    for secret in values:
+        with pytest.raises(Refused):
+            await house.journal().append(kind="said", author=Author("critic"), payload={"text": f"I know {secret}!"})
+        with pytest.raises(Refused):
+            await house.journal().put_bundle(secret.encode())
+    await house.close()
+    stored = b"".join(file.read_bytes() for file in map(home.joinpath, os.listdir(home)) if file.is_file())
+    assert b"critique" in stored
+    assert not [secret for secret in values if secret.encode() in stored]
+
+
+async def test_a_postgres_url_is_where_the_journal_goes(zuno: Zuno) -> None:
+    pytest.importorskip("psycopg", reason="no Postgres driver: install zuno[postgres]")
+    away = {"ZUNO_DATABASE_URL": "postgresql://zuno:hush-hush@127.0.0.1:1/none"}
+    fresh = zuno("journal", "verify", "--json", **away)
+    assert (fresh.code, fresh.document) == (0, {"ok": True, "entries": 0})  # no key yet, so nothing of ours to ask for
+    wrong = zuno("journal", "verify", "--json", ZUNO_DATABASE_URL="mysql://zuno:hush-hush@host/db")
+    assert wrong.code == 2
+    assert "ZUNO_DATABASE_URL" in wrong.err
+    assert "hush-hush" not in wrong.err + wrong.out
