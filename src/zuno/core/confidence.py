@@ -1,0 +1,53 @@
+"""How sure the desk may be, computed from margins: nobody, least of all a model, gets to feel confident.
+
+    confidence = margin × freshness × agreement × knowledge, each in [0, 1]
+
+    margin     (1 + m)/2 with m the share by which the thinner buffer clears its floor, held to −1…1;
+               1 where no range is at stake
+    freshness  1/(1 + a) with a the age of the oldest fact over that fact's own limit: ½ when it turns stale
+    agreement  1 − d/2 with d the disagreement in 0…1
+    knowledge  (1 + k)/2 with k the share of the facts wanted that are known and not seeded
+
+It never falls as a margin or the share of known facts grows, and never rises with age or disagreement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+from zuno.domain.debate import DecidedBy
+from zuno.domain.market import Fact
+
+PLACES: Final = 4
+
+
+def confidence(
+    *, margin: Fraction | None, age: Fraction, disagreement: Fraction, known: Fraction = Fraction(1)
+) -> float:
+    """The product above, rounded to four places."""
+    if age < 0 or not 0 <= disagreement <= 1 or not 0 <= known <= 1:
+        raise ValueError("age is at least 0, disagreement and known are shares")
+    safe = Fraction(1) if margin is None else (1 + max(Fraction(-1), min(margin, Fraction(1)))) / 2
+    return float(round(safe / (1 + age) * (1 - disagreement / 2) * (1 + known) / 2, PLACES))
+
+
+def age_of(facts: Sequence[Fact[Any]]) -> Fraction:
+    """The age of the facts: that of the one that is oldest for its kind, in units of its limit."""
+    return max((_age(fact) for fact in facts), default=Fraction(0))
+
+
+def disagreement(*, decided_by: DecidedBy, revisions: int, allowed: int, raised: int, candidates: int) -> Fraction:
+    """How much was argued: all of it when the Arbiter had to decide.
+
+    Else the mean of the revisions made (of one more than are allowed) and of the share of candidates on which the
+    Critic was stricter than the rules (`raised`).
+    """
+    if decided_by is DecidedBy.ARBITER:
+        return Fraction(1)
+    return (Fraction(revisions, allowed + 1) + Fraction(raised, max(candidates, 1))) / 2
+
+
+def _age(fact: Fact[Any]) -> Fraction:
+    return Fraction(fact.age, max(fact.limit, 1))
