@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.chain.world import DEFAULT_SEED, DEVNET
 from zuno.app.journal import JournalAudit
-from zuno.app.lp import Feeds, LpDesk
+from zuno.app.lp import LpDesk
 from zuno.app.playground import Devnet, Playground, SimPlayground
 from zuno.domain.chains import CHAINS, ChainInfo, chain_named
 from zuno.domain.errors import Unavailable, Usage
@@ -19,14 +20,19 @@ from zuno.domain.market import Pair
 from zuno.domain.units import Address, HexId
 from zuno.ports.chain import Chain
 from zuno.ports.journal import JournalStore
-from zuno.ports.market import PriceFeed
+from zuno.ports.market import Feeds, PriceFeed
 from zuno.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from zuno.adapters.chain.devnet.running import DevnetProcess
     from zuno.adapters.keys.ed25519 import KeyFile
     from zuno.adapters.market.coingecko import CoinGecko
+    from zuno.agents.ask import Minds
+    from zuno.app.debate import Advice, Room
     from zuno.memory.journal import ChainedJournal
+    from zuno.messages.debate import Context, FlowCreateStart, FlowStart
+    from zuno.ports.journal import Journal
+    from zuno.ports.model import Attempt, Seats
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -71,6 +77,7 @@ class House:
         self._sim = SimChain(SimFile(settings.home))
         self._service: CoinGecko | None = None
         self._book: ChainedJournal | None = None
+        self._started = False
 
     def lp(self, chain: str | None) -> LpDesk:
         opened = self._chain(chain or self._settings.default_chain())
@@ -79,14 +86,18 @@ class House:
     def audit(self) -> JournalAudit:
         return JournalAudit(self.journal())
 
+    def advice(self) -> Advice:
+        from zuno.app.debate import Advice
+
+        return Advice(self._room, self._opened_journal, self._settings.default_chain(), self._settings.risk_profile)
+
     def journal(self) -> ChainedJournal:
         """The one journal of this process: SQLite in the home, or Postgres where a URL is set."""
         from zuno.adapters.clock.system import unix_millis
-        from zuno.adapters.keys.ed25519 import KeyFile
         from zuno.memory.journal import ChainedJournal
 
         if self._book is None:
-            key = KeyFile(self._settings.home / "keys" / "node.key")
+            key = self._key()
             secrets = self._settings.secrets()
             self._book = ChainedJournal(self._store(key), key, code=code_version, now=unix_millis, secrets=secrets)
         return self._book
@@ -113,6 +124,97 @@ class House:
         if self._book is not None:
             await self._book.close()
             self._book = None
+
+    def _key(self) -> KeyFile:
+        from zuno.adapters.keys.ed25519 import KeyFile
+
+        return KeyFile(self._settings.home / "keys" / "node.key")
+
+    async def _opened_journal(self) -> Journal:
+        """The journal, with whatever a crash left behind mended and told."""
+        if not self._started:
+            self._started = True
+            for note in await self.journal().start():
+                sys.stderr.write(f"zuno: {note}\n")
+        return self.journal()
+
+    async def _room(self, max_rounds: int | None) -> Room:
+        """The four peers at one table in this process, and the journal that hears all of it."""
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.transport.inproc import InProcess
+        from zuno.agents.station import Station
+        from zuno.app.debate import Room, new_request_id, recalled
+        from zuno.desks.lp.arbiter import Arbiter
+        from zuno.desks.lp.critic import Critic
+        from zuno.desks.lp.scout import Scout
+        from zuno.desks.lp.strategist import Strategist
+
+        journal, key, transport = await self._opened_journal(), self._key(), InProcess()
+        key.ensure()
+        request_id = new_request_id(os.urandom(16))
+        minds = self._minds(journal, request_id)
+
+        async def recall(digest: str) -> Context:
+            return await recalled(journal, digest)
+
+        peers = (
+            Scout(self._observe, journal.put_bundle, minds),
+            Strategist(recall, minds),
+            Critic(recall, minds),
+            Arbiter(recall, minds),
+        )
+        stations = [Station(peer, transport, journal, key, unix_millis) for peer in peers]
+        rounds = self._settings.max_debate_rounds if max_rounds is None else max_rounds
+        return Room(stations, transport, journal, key, unix_millis, request_id, rounds)
+
+    async def _observe(self, start: FlowStart | FlowCreateStart) -> Context:
+        from zuno.desks.lp.observing import observe
+
+        return await observe(start, self._chain(start.chain), self._feeds)
+
+    def _minds(self, journal: Journal, request_id: str) -> Minds:
+        from time import perf_counter
+
+        from zuno.adapters.clock.system import SystemClock
+        from zuno.adapters.model.daybook import DayBookFile
+        from zuno.agents.ask import Minds
+        from zuno.agents.breaker import Breakers
+        from zuno.agents.budget import Limits, RunBudget
+        from zuno.agents.prompts import Prompts
+        from zuno.domain.spend import Ceiling
+        from zuno.ports.journal import Author
+
+        settings, clock = self._settings, SystemClock()
+        limits = Limits(
+            Ceiling(settings.budget_tokens_per_run, settings.budget_usd_per_run),
+            Ceiling(settings.budget_tokens_per_day, settings.budget_usd_per_day),
+        )
+
+        async def record(attempt: Attempt) -> None:
+            await journal.append(
+                kind="model_attempt", author=Author(attempt.role), payload=attempt, request_id=request_id
+            )
+
+        return Minds(
+            seats=self._seats(),
+            prompts=Prompts("zuno.desks.lp"),
+            budget=RunBudget(limits, DayBookFile(settings.home / "spend.json"), clock),
+            breakers=Breakers(),
+            record=record,
+            clock=clock,
+            stopwatch=perf_counter,
+            timeout=settings.model_timeout_seconds,
+        )
+
+    def _seats(self) -> Seats:
+        from zuno.adapters.model.opening import Keys, open_seats
+        from zuno.adapters.model.vendors import Price
+
+        settings = self._settings
+        prices = {name: Price(*usd) for name, usd in settings.model_prices.items()}
+        hosts = {host: key.get_secret_value() for host, key in settings.model_keys.items()}
+        keys = Keys(settings.vendor_keys(), hosts)
+        return open_seats(settings.model_table(), keys, prices, settings.deterministic)
 
     def _store(self, key: KeyFile) -> JournalStore:
         url = self._settings.database_url

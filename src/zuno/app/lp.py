@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
 
@@ -23,22 +22,13 @@ from zuno.core.volatility import realized_vol_bps
 from zuno.domain.errors import Broken, Malformed, Unavailable, Unknown, Usage
 from zuno.domain.market import Fact, GasQuote, Pair
 from zuno.domain.pool import LpPosition
-from zuno.domain.tokens import Token, quoted
+from zuno.domain.tokens import market_symbol, quoted
 from zuno.domain.units import HexId, Seconds
 from zuno.ports.chain import Chain, Missing, Owned
-from zuno.ports.market import GasFeed, NativeFeed, PriceFeed
+from zuno.ports.market import Feeds
 
 VOLATILITY_HOURS = 720
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Feeds:
-    """The market sockets of one pool."""
-
-    prices: PriceFeed
-    gas: GasFeed
-    native: NativeFeed
 
 
 class LpDesk:
@@ -126,7 +116,7 @@ class LpDesk:
         pool, now = position.pool, position.block.timestamp
         feeds = self._feeds_of(pool.id)
         base, quote = quoted(pool.token0, pool.token1)
-        pair, unit = Pair(_symbol(base), _symbol(quote)), f"{quote.symbol} per {base.symbol}"
+        pair, unit = Pair(market_symbol(base), market_symbol(quote)), f"{quote.symbol} per {base.symbol}"
         gas, no_gas = await _ask(feeds.gas.gas(now))
         return MarketView(
             reference_price=await _fact(feeds.prices.spot(pair, now), unit),
@@ -148,11 +138,6 @@ class LpDesk:
         notes = (*series.notes, f"{vol.returns} hourly returns, {vol.gaps} hours missing")
         fact = Fact(Fraction(vol.bps), series.source, series.as_of, series.read_at, series.limit, notes)
         return shaping.fact_view(fact, unit, digits=4)
-
-
-def _symbol(token: Token) -> str:
-    """The market name: a wrapped currency is priced as what it wraps."""
-    return "ETH" if token.verified and token.symbol == "WETH" else token.symbol
 
 
 async def _ask(question: Awaitable[Fact[T]]) -> tuple[Fact[T] | None, str]:

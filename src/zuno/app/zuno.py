@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from zuno.app.debate import Advice
 from zuno.app.journal import JournalAudit
 from zuno.app.lp import LpDesk
 from zuno.app.playground import Devnet, Playground, SimPlayground
@@ -18,6 +19,10 @@ class Zuno(Protocol):
 
     def audit(self) -> JournalAudit:
         """The journal of this home."""
+        ...
+
+    def advice(self) -> Advice:
+        """The desk itself: its debates and what came of them."""
         ...
 
     def sim(self) -> SimPlayground: ...

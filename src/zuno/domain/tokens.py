@@ -86,3 +86,8 @@ def quoted(token0: Token, token1: Token) -> tuple[Token, Token]:
     if stable(token0) and not stable(token1):
         return token1, token0
     return token0, token1
+
+
+def market_symbol(token: Token) -> str:
+    """What markets call it: a wrapped currency is priced as what it wraps."""
+    return "ETH" if token.verified and token.symbol == "WETH" else token.symbol

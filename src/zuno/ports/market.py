@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
@@ -48,3 +49,12 @@ class NativeFeed(Protocol):
     """Promises what one whole unit of the chain's own currency costs in whole `quote` tokens."""
 
     async def native(self, quote: str, now: Seconds) -> Fact[Fraction]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Feeds:
+    """The market sockets of one pool."""
+
+    prices: PriceFeed
+    gas: GasFeed
+    native: NativeFeed

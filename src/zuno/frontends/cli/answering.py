@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from zuno.domain.errors import Broken, Malformed, Refused, Unavailable, Usage, ZunoError
 
 if TYPE_CHECKING:
+    from zuno.app.debate import Listen
     from zuno.app.views import VerdictView, View
     from zuno.app.zuno import Zuno
 
@@ -58,6 +59,18 @@ def verdict(session: Session, json: bool, question: Callable[[Zuno], Awaitable[V
     _print(view, json)
     if not view.ok:
         raise Failed(BROKEN)
+
+
+def listen_and_answer(session: Session, json: bool, question: Callable[[Zuno, Listen], Awaitable[View]]) -> None:
+    """Ask the desk, showing its thoughts as they come; a script gets them in the document alone."""
+    if json:
+        answer(session, json, lambda zuno: question(zuno, lambda thought: None))
+        return
+    from zuno.frontends.cli.transcript import Transcript
+
+    with Transcript() as transcript:
+        view = _asked(session, json, lambda zuno: question(zuno, transcript.hear))
+    _print(view, json)
 
 
 def demo(session: Session, json: bool) -> None:

@@ -33,7 +33,9 @@ lp = _group("Liquidity positions: pools, positions, and where their money went."
 sim = _group("The embedded world: our own pools, a virtual clock, no EVM.")
 devnet = _group("The local chain: the real v4 contracts on 127.0.0.1.")
 journal = _group("The journal: everything that was said and decided, chained and signed.")
+recommend = _group("Let the desk argue and show what it recommends; nothing is signed or sent.")
 app.add_typer(lp, name="lp")
+lp.add_typer(recommend, name="recommend")
 app.add_typer(sim, name="sim")
 app.add_typer(devnet, name="devnet")
 app.add_typer(journal, name="journal")
@@ -45,6 +47,10 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout,
 ChainName = Annotated[
     str | None,
     typer.Option("--chain", metavar="NAME", help="sim, devnet, or a chain with an RPC URL (base, arbitrum, 8453 …)."),
+]
+Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="conservative, balanced or aggressive.")]
+Candidate = Annotated[
+    int | None, typer.Option("--candidate", metavar="N", help="Take this candidate instead, if it was not vetoed.")
 ]
 PositionId = Annotated[str, typer.Argument(metavar="ID", help="The position's id (its NFT's number).")]
 Percent = Annotated[str, typer.Option("--percent", metavar="P", help="Change of the ETH price in USDC, e.g. -6.")]
@@ -110,6 +116,26 @@ def lp_pnl(
 ) -> None:
     """Explain a position's result: fees, price effect, divergence loss, gas, swap cost; residual zero or it says so."""
     answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).pnl(position, since))
+
+
+@recommend.command("rebalance")
+def recommend_rebalance(
+    ctx: typer.Context,
+    position: PositionId,
+    profile: Profile = None,
+    chain: ChainName = None,
+    candidate: Candidate = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Debate what to do with a position: hold, close, widen, tighten or shift."""
+    answering.listen_and_answer(
+        ctx.obj.at(home),
+        json,
+        lambda zuno, listen: zuno.advice().rebalance(
+            position, chain=chain, profile=profile, candidate=candidate, listen=listen
+        ),
+    )
 
 
 @sim.command("reset")

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from zuno.app.demo import DemoView
+from zuno.app.plans import CandidateView, PlanView
 from zuno.app.shaping import fee_text
 from zuno.app.views import (
     FactView,
@@ -200,6 +201,92 @@ def _(view: JournalTailView) -> RenderableType:
     for one in view.entries:
         table.add_row(str(one.seq), _when(one.at // 1_000), one.kind, one.request_id or "", one.role, one.hash[:12])
     return table
+
+
+@_shown.register
+def _(view: PlanView) -> RenderableType:
+    chosen = view.recommended
+    style = {"approve": _GOOD, "reject": _BAD}.get(view.verdict, "yellow")
+    what = f"{chosen.kind} {_edges(chosen)}".strip()
+    head = Text(f"{view.verdict.replace('_', ' ')}: {what}", style=f"bold {style}")
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style=_QUIET)
+    facts.add_column()
+    rows = [
+        ("plan", f"{view.plan_id} ({view.request_id}), {view.kind} on {view.chain} at block {view.block}"),
+        (
+            "decided by",
+            f"{view.decided_by} after {view.rounds} revisions, profile {view.profile}, regime {view.regime}",
+        ),
+        ("confidence", f"{view.confidence:.2f}"),
+        *(("caution", caution) for caution in view.cautions),
+        ("pool", chosen.pool.label),
+        (
+            "puts in",
+            f"{_short(chosen.amount0_human)} {chosen.pool.currency0.symbol}, "
+            f"{_short(chosen.amount1_human)} {chosen.pool.currency1.symbol}",
+        ),
+        *((("first", chosen.prep_action),) if chosen.prep_action else ()),
+        ("voices", _voices(view)),
+    ]
+    for name, value in rows:
+        facts.add_row(name, value)
+    table = _table("", "range", "buffer 1×/2×/3×", "fees", "LVR", "net", "cost", "break-even", "verdict")
+    for one in view.candidates:
+        mark = "→ " if one.index == chosen.index else "  "
+        table.add_row(
+            f"{mark}{one.index} {one.kind}",
+            _edges(one),
+            _buffers(one),
+            *(_money(value) for value in (one.carry.fees24h, one.carry.lvr24h, one.carry.net24h, one.carry.cost)),
+            "–" if one.carry.breakeven_hours is None else f"{Decimal(one.carry.breakeven_hours):.0f} h",
+            Text(one.verdict, style={"accept": _GOOD, "veto": _BAD}.get(one.verdict, "yellow")),
+        )
+    reasons = [
+        f"{one.index} {one.kind}, {one.verdict}: {one.reason}" for one in view.candidates if one.verdict != "accept"
+    ]
+    unit = view.candidates[0].carry.token
+    return Group(
+        head, facts, Text(f"per 24 h, cost once, in {unit}:", style=_QUIET), table, *_notes(reasons), *_sources(view)
+    )
+
+
+def _edges(one: CandidateView) -> str:
+    if one.price_lower is None or one.price_upper is None:
+        return ""
+    return f"{_short(one.price_lower)} – {_short(one.price_upper)}"
+
+
+def _buffers(one: CandidateView) -> str:
+    if one.stress is None:
+        return ""
+    points = (one.stress.x1, one.stress.x2, one.stress.x3)
+    return " / ".join(f"{'≥ ' if point.censored else ''}{point.median_hours} h" for point in points)
+
+
+def _money(value: str | None) -> str:
+    return "?" if value is None else _short(value)
+
+
+def _voices(view: PlanView) -> str:
+    """Who spoke: what ran as a fallback says so."""
+    counts: dict[str, list[str]] = {}
+    for voice in view.voices:
+        said = voice.speaker if not voice.model else f"{voice.speaker} {voice.model}"
+        why = f" ({voice.why})" if voice.why else ""
+        counts.setdefault(said + why, []).append(voice.role)
+    known = [Decimal(voice.usd) for voice in view.voices if voice.usd is not None]
+    cost = f"; ${sum(known)} spent" if any(known) else ""
+    return "; ".join(f"{', '.join(dict.fromkeys(roles))}: {said}" for said, roles in counts.items()) + cost
+
+
+def _sources(view: PlanView) -> list[Text]:
+    lines = []
+    for one in view.sources:
+        note = f"; {'; '.join(one.notes)}" if one.notes else ""
+        about = f"{one.source}, {one.age_seconds} s old" if one.source else "none"
+        lines.append(Text(f"{one.feed}: {about}{' STALE' if one.stale else ''}{note}", style=_QUIET))
+    return lines
 
 
 @_shown.register

@@ -1,0 +1,120 @@
+"""A peer at work: take a message, journal it, let the peer answer, sign and send what it says."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from zuno.agents.peer import Peer, Say
+from zuno.domain.errors import Broken, Malformed, Refused, Unavailable, Usage, ZunoError
+from zuno.messages.debate import AgentThought, FlowFailed, Role, Thought
+from zuno.messages.envelope import Envelope, from_bytes, signed_part, to_bytes
+from zuno.ports.journal import Author, Journal
+from zuno.ports.signing import NodeKey
+from zuno.ports.transport import Transport
+
+LIFETIME_MS = 15 * 60 * 1000
+Now = Callable[[], int]
+"""Unix milliseconds."""
+
+
+@dataclass(slots=True)
+class Mouth:
+    """Turns what a role says into signed envelopes: ids follow from the debate, the role and the count."""
+
+    role: Role
+    key: NodeKey
+    now: Now
+    counts: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    def envelope(self, request_id: str, say: Say, cause: str | None) -> Envelope:
+        seq = self.counts[request_id]
+        self.counts[request_id] = seq + 1
+        name = hashlib.sha256(f"{request_id} {self.role} {seq}".encode()).hexdigest()[:16]
+        at = self.now()
+        unsigned = Envelope.model_construct(
+            request_id=request_id,
+            from_=self.role,
+            to=say.to,
+            kind=say.payload.kind,
+            payload=say.payload,
+            ts=at,
+            id=f"msg_{name}",
+            version=1,
+            seq=seq,
+            cause=cause,
+            expires=at + LIFETIME_MS,
+            key=self.key.public,
+            sig="",
+        )
+        return unsigned.model_copy(update={"sig": self.key.sign(signed_part(unsigned)).hex()})
+
+
+class Station:
+    """One role's place on a transport. It answers for as long as it is run; a debate's end is the CLI's to see."""
+
+    def __init__(self, peer: Peer, transport: Transport, journal: Journal, key: NodeKey, now: Now) -> None:
+        self._peer = peer
+        self._transport = transport
+        self._journal = journal
+        self._key = key
+        self._mouth = Mouth(peer.role, key, now)
+
+    async def run(self) -> None:
+        while True:
+            await self.answer(await self._transport.receive(self._peer.role))
+
+    async def answer(self, data: bytes) -> None:
+        heard = opened(data, self._key, self._peer.role)
+        says: list[Say]
+
+        async def think(thought: Thought) -> None:
+            await self._say(heard, Say(Role.CLI, AgentThought(thought=thought)), journaled=False)
+
+        try:
+            says = list(await self._peer.handle(heard, think))
+        except ZunoError as error:
+            says = [Say(Role.CLI, FlowFailed(at=self._peer.role, error=_kind(error), reason=str(error)))]
+        for say in says:
+            await self._say(heard, say)
+
+    async def _say(self, heard: Envelope, say: Say, *, journaled: bool = True) -> None:
+        envelope = self._mouth.envelope(heard.request_id, say, heard.id)
+        if journaled:
+            await keep(self._journal, envelope)
+        await self._transport.send(say.to, to_bytes(envelope))
+
+
+async def keep(journal: Journal, envelope: Envelope) -> None:
+    """A message goes into the journal before it goes out."""
+    await journal.append(
+        kind=envelope.kind.value,
+        author=Author(envelope.from_.value, envelope.key),
+        payload=envelope,
+        request_id=envelope.request_id,
+    )
+
+
+def opened(data: bytes, key: NodeKey, me: Role) -> Envelope:
+    """The envelope, if it is for me and whoever signed it holds the key it names."""
+    envelope = from_bytes(data)
+    if envelope.to is not me:
+        raise Malformed(f"{envelope.id} is for {envelope.to}, not for {me}")
+    if not key.verify(envelope.key, signed_part(envelope), bytes.fromhex(envelope.sig)):
+        raise Malformed(f"{envelope.id} is not signed by its key")
+    return envelope
+
+
+def _kind(error: ZunoError) -> str:
+    match error:
+        case Usage():
+            return "usage"
+        case Refused():
+            return "refused"
+        case Unavailable():
+            return "unavailable"
+        case Broken() | Malformed():
+            return "broken"
+    return "broken"

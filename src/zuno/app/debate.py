@@ -1,0 +1,132 @@
+"""Asking the desk: start a debate, listen to it, and hand back the plan that came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from zuno.agents.peer import Say
+from zuno.agents.station import Mouth, Now, Station, keep, opened
+from zuno.app import asked, plans
+from zuno.app.plans import PlanView
+from zuno.domain.debate import RiskProfile
+from zuno.domain.errors import Broken, Refused, Unavailable, Usage, ZunoError
+from zuno.messages.codec import Digest, decoded
+from zuno.messages.debate import AgentThought, Context, FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role, Thought
+from zuno.messages.envelope import to_bytes
+from zuno.ports.journal import Journal
+from zuno.ports.signing import NodeKey
+from zuno.ports.transport import Transport
+
+Listen = Callable[[Thought], None]
+OpenRoom = Callable[[int | None], Awaitable["Room"]]
+"""A room for one debate; None leaves the number of rounds to the settings."""
+OpenJournal = Callable[[], Awaitable[Journal]]
+_ERRORS: dict[str, type[ZunoError]] = {
+    "usage": Usage,
+    "refused": Refused,
+    "unavailable": Unavailable,
+    "broken": Broken,
+}
+
+
+def _deaf(thought: Thought) -> None:
+    """Nobody listens: the transcript is in the plan all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where one debate is held: the peers on their transport, and the journal all of it goes into."""
+
+    stations: Sequence[Station]
+    transport: Transport
+    journal: Journal
+    key: NodeKey
+    now: Now
+    request_id: str
+    max_rounds: int
+
+    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> PlanReady:
+        """The plan, or the error that ended the flow."""
+        opening = Mouth(Role.CLI, self.key, self.now).envelope(self.request_id, Say(Role.SCOUT, start), None)
+        await keep(self.journal, opening)
+        await self.transport.send(Role.SCOUT, to_bytes(opening))
+        running = [asyncio.ensure_future(station.run()) for station in self.stations]
+        ending = asyncio.ensure_future(self._ending(listen))
+        try:
+            await asyncio.wait([ending, *running], return_when=asyncio.FIRST_COMPLETED)
+            if not ending.done():
+                next(task for task in running if task.done()).result()  # a station ends only by our own bug
+            return await ending
+        finally:
+            for task in (ending, *running):
+                task.cancel()
+            await asyncio.gather(ending, *running, return_exceptions=True)
+
+    async def _ending(self, listen: Listen) -> PlanReady:
+        while True:
+            heard = opened(await self.transport.receive(Role.CLI), self.key, Role.CLI)
+            if heard.request_id != self.request_id:
+                continue
+            match heard.payload:
+                case AgentThought(thought=thought):
+                    listen(thought)
+                case PlanReady() as plan:
+                    return plan
+                case FlowFailed(error=kind, reason=reason):
+                    raise _ERRORS[kind](reason)
+                case _:
+                    raise Broken(f"{heard.from_} sent {heard.kind} to the owner")
+
+
+class Advice:
+    """What a person can ask the desk for."""
+
+    def __init__(self, open_room: OpenRoom, open_journal: OpenJournal, chain: str, profile: str) -> None:
+        self._open_room = open_room
+        self._open_journal = open_journal
+        self._chain = chain
+        self._profile = profile
+
+    async def rebalance(
+        self,
+        position: str,
+        *,
+        chain: str | None = None,
+        profile: str | None = None,
+        candidate: int | None = None,
+        listen: Listen = _deaf,
+    ) -> PlanView:
+        """Argue about a position; `candidate` is the owner's own choice among what was not vetoed."""
+        position_id = asked.position_id(position)
+        risk = _profile(profile or self._profile)
+        room = await self._open_room(None)
+        start = FlowStart(chain=chain or self._chain, position_id=position_id, profile=risk, max_rounds=room.max_rounds)
+        return await self._plan(room, start, candidate, listen)
+
+    async def _plan(
+        self, room: Room, start: FlowStart | FlowCreateStart, candidate: int | None, listen: Listen
+    ) -> PlanView:
+        ready = await room.debate(start, listen)
+        context = await recalled(room.journal, ready.debate.context)
+        if candidate is not None:
+            ready = plans.chosen_by_owner(context, ready, candidate)
+        return plans.plan_view(room.request_id, context, ready)
+
+
+async def recalled(journal: Journal, digest: str) -> Context:
+    """The context behind a hash, from the journal's bundles."""
+    return Context.model_validate(decoded(await journal.bundle(Digest(digest))))
+
+
+def _profile(text: str) -> RiskProfile:
+    try:
+        return RiskProfile(text)
+    except ValueError:
+        raise Usage(f"{text[:40]!r} is no risk profile; choose conservative, balanced or aggressive.") from None
+
+
+def new_request_id(random: bytes) -> str:
+    return "req_" + hashlib.sha256(random).hexdigest()[:16]

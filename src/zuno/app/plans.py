@@ -1,0 +1,272 @@
+"""A finished debate as the plan people and scripts read."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from pydantic import Field
+
+from zuno.app.figures import decimal_text, money_text, whole_price
+from zuno.app.shaping import key_view
+from zuno.app.views import PoolKeyView, View
+from zuno.core.amm.ticks import sqrt_price_at_tick
+from zuno.core.ballot import owner_decides
+from zuno.desks.lp.verdicts import conclude, doubts
+from zuno.domain.debate import Candidate, Carry, Judgment, StressPoint
+from zuno.domain.pool import PoolState
+from zuno.domain.tokens import human
+from zuno.messages.codec import canonical
+from zuno.messages.debate import Context, PlanReady
+
+HOURS_DIGITS = 6
+
+
+class StressPointView(View):
+    median_hours: int
+    p10_hours: int
+    p_exit24h: float = Field(alias="pExit24h")
+    in_range_share: float
+    censored: bool
+
+
+class StressView(View):
+    x1: StressPointView
+    x2: StressPointView
+    x3: StressPointView
+
+
+class CarryView(View):
+    """Whole token1 as decimal strings; null when unknown."""
+
+    fees24h: str | None = Field(alias="fees24h")
+    lvr24h: str | None = Field(alias="lvr24h")
+    net24h: str | None = Field(alias="net24h")
+    cost: str | None
+    breakeven_hours: str | None
+    token: str
+
+
+class CandidateView(View):
+    index: int
+    kind: str
+    tick_lower: int | None
+    tick_upper: int | None
+    price_lower: str | None
+    price_upper: str | None
+    stress: StressView | None
+    carry: CarryView
+    verdict: str
+    reason: str
+
+
+class RecommendedView(CandidateView):
+    pool: PoolKeyView
+    amount0: str
+    amount1: str
+    amount0_human: str
+    amount1_human: str
+    prep_action: str | None
+
+
+class ThoughtView(View):
+    role: str
+    round: int
+    text: str
+    speaker: str
+
+
+class SourceView(View):
+    feed: str
+    source: str | None
+    as_of: int | None
+    age_seconds: int | None
+    stale: bool | None
+    notes: tuple[str, ...]
+
+
+class VoiceView(View):
+    role: str
+    round: int
+    speaker: str
+    why: str
+    model: str | None
+    tokens: int
+    usd: str | None
+
+
+class PlanView(View):
+    plan_id: str
+    request_id: str
+    kind: str
+    chain: str
+    position_id: str | None
+    profile: str
+    verdict: str
+    confidence: float
+    decided_by: str
+    cautions: tuple[str, ...]
+    rounds: int
+    regime: str
+    recommended: RecommendedView
+    candidates: tuple[CandidateView, ...]
+    transcript: tuple[ThoughtView, ...]
+    voices: tuple[VoiceView, ...]
+    sources: tuple[SourceView, ...]
+    block: int
+    hash: str
+
+
+def chosen_by_owner(context: Context, ready: PlanReady, index: int) -> PlanReady:
+    """The same debate with the owner's own choice; a vetoed candidate is refused."""
+    last = ready.debate.rounds[-1]
+    decision = owner_decides(index, last.candidates, last.judgments, context.profile, doubts=doubts(context))
+    return conclude(context, ready.debate, decision)
+
+
+def decided_hash(ready: PlanReady) -> str:
+    """What was decided and from what: no ids, no wall clock, no cost."""
+    import hashlib
+
+    last = ready.debate.rounds[-1]
+    decided = {
+        "context": ready.debate.context,
+        "rounds": [round_.model_dump(by_alias=True) for round_ in ready.debate.rounds],
+        "candidates": len(last.candidates),
+        "decision": {
+            "index": ready.decision.index,
+            "verdict": ready.decision.verdict,
+            "decidedBy": ready.decision.decided_by,
+            "cautions": ready.decision.cautions,
+        },
+        "confidence": ready.confidence,
+    }
+    return hashlib.sha256(canonical(decided)).hexdigest()
+
+
+def plan_id_of(request_id: str, digest: str) -> str:
+    import hashlib
+
+    return "plan_" + hashlib.sha256(f"{request_id} {digest}".encode()).hexdigest()[:12]
+
+
+def plan_view(request_id: str, context: Context, ready: PlanReady) -> PlanView:
+    last, decision = ready.debate.rounds[-1], ready.decision
+    candidates = tuple(
+        _candidate_view(candidate, judgment, context.scenes[candidate.pool_index].pool)
+        for candidate, judgment in zip(last.candidates, last.judgments, strict=True)
+    )
+    chosen = last.candidates[decision.index]
+    scene = context.scenes[chosen.pool_index]
+    digest = decided_hash(ready)
+    position = context.scenes[0].position
+    return PlanView(
+        plan_id=plan_id_of(request_id, digest),
+        request_id=request_id,
+        kind=context.flow,
+        chain=context.chain,
+        position_id=None if position is None else str(position.id),
+        profile=context.profile,
+        verdict=decision.verdict,
+        confidence=ready.confidence,
+        decided_by=decision.decided_by,
+        cautions=decision.cautions,
+        rounds=len(ready.debate.rounds) - 1,
+        regime=scene.regime,
+        recommended=_recommended(candidates[decision.index], chosen, scene.pool),
+        candidates=candidates,
+        transcript=tuple(
+            ThoughtView(role=one.role, round=one.round, text=one.text, speaker=one.speaker)
+            for one in ready.debate.transcript
+        ),
+        voices=tuple(
+            VoiceView(
+                role=one.role,
+                round=one.round,
+                speaker=one.speaker,
+                why=one.why,
+                model=one.model,
+                tokens=one.tokens,
+                usd=None if one.usd is None else str(one.usd),
+            )
+            for one in ready.debate.spoke
+        ),
+        sources=tuple(
+            SourceView(
+                feed=one.feed,
+                source=one.source,
+                as_of=one.as_of,
+                age_seconds=one.age_seconds,
+                stale=one.stale,
+                notes=one.notes,
+            )
+            for one in context.sources
+        ),
+        block=context.block.number,
+        hash=digest,
+    )
+
+
+def _recommended(view: CandidateView, candidate: Candidate, pool: PoolState) -> RecommendedView:
+    put_in = candidate.deposit
+    prep = put_in.prep
+    action = None
+    if prep is not None:
+        given, got = (pool.token0, pool.token1) if prep.zero_for_one else (pool.token1, pool.token0)
+        action = f"swap {human(prep.amount_in, given.decimals)} {given.symbol} → {got.symbol} first"
+    return RecommendedView(
+        **dict(view),
+        pool=key_view(pool.key, pool.token0, pool.token1),
+        amount0=str(put_in.amount0),
+        amount1=str(put_in.amount1),
+        amount0_human=human(put_in.amount0, pool.token0.decimals),
+        amount1_human=human(put_in.amount1, pool.token1.decimals),
+        prep_action=action,
+    )
+
+
+def _candidate_view(candidate: Candidate, judgment: Judgment, pool: PoolState) -> CandidateView:
+    span = candidate.range
+    edges: tuple[str | None, str | None] = (None, None)
+    if span is not None:
+        prices = sorted(
+            whole_price(sqrt_price_at_tick(tick), pool.token0, pool.token1) for tick in (span.lower, span.upper)
+        )
+        edges = (decimal_text(prices[0], 10), decimal_text(prices[1], 10))
+    tested = candidate.stress
+    return CandidateView(
+        index=candidate.index,
+        kind=candidate.kind,
+        tick_lower=None if span is None else span.lower,
+        tick_upper=None if span is None else span.upper,
+        price_lower=edges[0],
+        price_upper=edges[1],
+        stress=None if tested is None else StressView(x1=_point(tested.x1), x2=_point(tested.x2), x3=_point(tested.x3)),
+        carry=_carry_view(candidate.carry, pool),
+        verdict=judgment.verdict,
+        reason=judgment.reason,
+    )
+
+
+def _point(point: StressPoint) -> StressPointView:
+    return StressPointView(
+        median_hours=point.median_hours,
+        p10_hours=point.p10_hours,
+        p_exit24h=float(point.p_exit_24h),
+        in_range_share=round(float(point.in_range_share), 6),
+        censored=point.censored,
+    )
+
+
+def _carry_view(carry: Carry, pool: PoolState) -> CarryView:
+    def money(value: Fraction | None) -> str | None:
+        return None if value is None else money_text(value, pool.token1.decimals)
+
+    hours = carry.breakeven_hours
+    return CarryView(
+        fees24h=money(carry.fees24h_token1),
+        lvr24h=money(carry.lvr24h_token1),
+        net24h=money(carry.net24h_token1),
+        cost=money(carry.cost.total_token1),
+        breakeven_hours=None if hours is None else decimal_text(hours, HOURS_DIGITS),
+        token=pool.token1.symbol,
+    )

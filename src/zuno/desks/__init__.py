@@ -1,0 +1,1 @@
+"""TABLES: who sits, what they may know, what they say."""

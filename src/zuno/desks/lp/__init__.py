@@ -1,0 +1,1 @@
+"""The LP desk: Scout observes, Strategist proposes, Critic challenges, Arbiter breaks deadlocks."""

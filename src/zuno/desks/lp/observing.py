@@ -1,0 +1,221 @@
+"""What the Scout reads before anybody argues: one block, one pool or several, and the market around them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeVar
+
+from zuno.core.carry import native_token1_in_pool
+from zuno.core.fee_yield import DAY, WEEK, GrowthSample, fee_window
+from zuno.core.regime import RegimeReading, classify
+from zuno.core.returns import nano_returns, rolling_vol_bps
+from zuno.core.volatility import hourly_returns
+from zuno.domain.errors import Malformed, Refused, Unavailable, Unknown
+from zuno.domain.market import Fact, GasQuote, Pair
+from zuno.domain.pool import Block, LpPosition, PoolState
+from zuno.domain.tokens import market_symbol, quoted
+from zuno.domain.units import HexId, Seconds
+from zuno.messages.debate import Context, FeesObserved, FlowCreateStart, FlowStart, SceneFacts, SourceNote
+from zuno.ports.chain import Chain
+from zuno.ports.market import Feeds
+
+HISTORY_HOURS = 720
+SEED = "seed"
+T = TypeVar("T")
+
+OpenChain = Callable[[str], Chain]
+OpenFeeds = Callable[[Chain, HexId], Feeds]
+
+
+@dataclass(slots=True)
+class Sources:
+    """The facts asked for, in the order they were asked, whether they came or not."""
+
+    now: Seconds
+    notes: list[SourceNote] = field(default_factory=list)
+
+    async def ask(self, feed: str, question: Awaitable[Fact[T]]) -> Fact[T] | None:
+        """The fact, or None with the reason noted: a feed that fails never stops the desk."""
+        try:
+            fact = await question
+        except (Unavailable, Malformed) as error:
+            self.none(feed, str(error))
+            return None
+        self.notes.append(
+            SourceNote(
+                feed=feed,
+                source=fact.source,
+                as_of=fact.as_of,
+                age_seconds=max(0, self.now - fact.as_of),
+                limit_seconds=fact.limit,
+                stale=self.now - fact.as_of > fact.limit,
+                notes=fact.notes,
+            )
+        )
+        return fact
+
+    def none(self, feed: str, why: str) -> None:
+        self.notes.append(
+            SourceNote(
+                feed=feed, source=None, as_of=None, age_seconds=None, limit_seconds=None, stale=None, notes=(why,)
+            )
+        )
+
+    def plain(self, feed: str, source: str, at: Seconds, notes: Sequence[str] = ()) -> None:
+        age = max(0, self.now - at)
+        self.notes.append(
+            SourceNote(
+                feed=feed,
+                source=source,
+                as_of=at,
+                age_seconds=age,
+                limit_seconds=60,
+                stale=age > 60,
+                notes=tuple(notes),
+            )
+        )
+
+    @property
+    def seeded(self) -> bool:
+        return any(note.source == SEED for note in self.notes)
+
+
+async def observe(start: FlowStart | FlowCreateStart, chain: Chain, feeds_of: OpenFeeds) -> Context:
+    """The world behind a request, at one block."""
+    if isinstance(start, FlowStart):
+        return await observe_position(start, chain, feeds_of)
+    raise Refused("Opening a position is not argued yet.")
+
+
+async def observe_position(start: FlowStart, chain: Chain, feeds_of: OpenFeeds) -> Context:
+    """The context of a rebalance. `Refused` where there is nothing to argue about."""
+    position = await _position(start.position_id, chain)
+    sources = Sources(position.block.timestamp)
+    sources.plain("position", f"{chain.info.name} block {position.block.number}", position.block.timestamp)
+    scene = await observe_pool(position.pool, chain, feeds_of(chain, position.pool.id), sources, position)
+    return Context(
+        flow="rebalance",
+        chain=chain.info.name,
+        chain_id=chain.info.id,
+        block=position.block,
+        profile=start.profile,
+        max_rounds=start.max_rounds,
+        scenes=(scene,),
+        sources=tuple(sources.notes),
+        seeded=sources.seeded,
+    )
+
+
+async def _position(position_id: int, chain: Chain) -> LpPosition:
+    snapshot = await chain.positions([position_id])
+    if not snapshot.positions:
+        missing = snapshot.missing[0]
+        kind = Unavailable if missing.unread else Unknown
+        raise kind(f"No position {position_id} on {chain.info.name}: {missing.reason}.")
+    position = snapshot.positions[0]
+    if not position.liquidity:
+        raise Refused(f"Position {position_id} holds no liquidity: there is nothing to rebalance.")
+    if position.pool.key.hooked:
+        raise Refused(f"Position {position_id} lies in a pool with hooks that nobody allow-listed; Zuno only shows it.")
+    return position
+
+
+async def observe_pool(
+    pool: PoolState,
+    chain: Chain,
+    feeds: Feeds,
+    sources: Sources,
+    position: LpPosition | None = None,
+    capital: tuple[int, int] = (0, 0),
+) -> SceneFacts:
+    """One pool's facts, each with its source, none invented."""
+    now, label = sources.now, f"{pool.token0.symbol}/{pool.token1.symbol}"
+    base, quote = quoted(pool.token0, pool.token1)
+    pair, turned = Pair(market_symbol(base), market_symbol(quote)), base is pool.token1
+    returns = await _returns(feeds, pair, turned, now, label, sources)
+    reference = await sources.ask(f"reference price {label}", feeds.prices.spot(pair, now))
+    gas = await sources.ask("gas", feeds.gas.gas(now))
+    reading = _regime(returns, gas, pool, position)
+    return SceneFacts(
+        pool=pool,
+        position=position,
+        capital0=capital[0],
+        capital1=capital[1],
+        returns_nano=nano_returns(returns),
+        fees=await _fees(pool, chain, now, label, sources),
+        gas=None if gas is None else gas.value,
+        native_token1=await _native(pool, chain, feeds, now, sources),
+        reference_gap=None if reference is None else _gap(pool, reference.value, turned),
+        regime=reading.regime,
+        regime_why=reading.why,
+        regime_notes=reading.notes,
+    )
+
+
+async def _returns(
+    feeds: Feeds, pair: Pair, turned: bool, now: Seconds, label: str, sources: Sources
+) -> tuple[float, ...]:
+    series = await sources.ask(f"price history {label}", feeds.prices.history(pair, HISTORY_HOURS + 1, now))
+    if series is None:
+        return ()
+    values = hourly_returns(series.value).values
+    return tuple(-value for value in values) if turned else values
+
+
+async def _fees(pool: PoolState, chain: Chain, now: Seconds, label: str, sources: Sources) -> FeesObserved | None:
+    """Fee growth over seven days, else one, from the chain's own past; else unknown."""
+    current = _sample(pool, pool.block)
+    why = ""
+    for seconds, name in ((WEEK, "7 d"), (DAY, "24 h")):
+        try:
+            past = await chain.pool_at(pool.id, Seconds(now - seconds))
+        except (Unavailable, Malformed) as error:
+            why = str(error)
+            continue
+        window = fee_window(_sample(past, past.block), current, f"{name} of archive")
+        sources.plain(f"fee growth {label}", window.label, pool.block.timestamp)
+        return FeesObserved(
+            growth0_x128=window.growth0_x128,
+            growth1_x128=window.growth1_x128,
+            seconds=window.seconds,
+            label=window.label,
+        )
+    sources.none(f"fee growth {label}", why)
+    return None
+
+
+def _sample(pool: PoolState, block: Block) -> GrowthSample:
+    return GrowthSample(block.timestamp, pool.fee_growth_global0_x128, pool.fee_growth_global1_x128)
+
+
+async def _native(pool: PoolState, chain: Chain, feeds: Feeds, now: Seconds, sources: Sources) -> Fraction | None:
+    """Base units of token1 for one wei: from the pool where it trades the chain's own currency, else from a feed."""
+    own = native_token1_in_pool(pool, chain.info.native_side(pool.key))
+    if own is not None:
+        sources.plain("native price", "the pool itself", pool.block.timestamp)
+        return own
+    fact = await sources.ask("native price", feeds.native.native(market_symbol(pool.token1), now))
+    return None if fact is None else fact.value * Fraction(10**pool.token1.decimals, 10**18)
+
+
+def _regime(
+    returns: Sequence[float], gas: Fact[GasQuote] | None, pool: PoolState, position: LpPosition | None
+) -> RegimeReading:
+    history = rolling_vol_bps(returns) if len(returns) >= 24 else ()
+    return classify(
+        vol_bps=history[-1] if history else None,
+        vol_history_bps=history,
+        gas_price_wei=None if gas is None else gas.value.price,
+        gas_history_wei=(),
+        returns_24h=returns[-24:],
+        tick=None if position is None else pool.tick,
+        position=None if position is None else position.range,
+    )
+
+
+def _gap(pool: PoolState, reference: Fraction, turned: bool) -> Fraction:
+    price = pool.price * Fraction(10**pool.token0.decimals, 10**pool.token1.decimals)
+    here = 1 / price if turned else price
+    return abs(here / reference - 1)

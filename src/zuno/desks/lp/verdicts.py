@@ -1,0 +1,67 @@
+"""The end of a debate, the same whoever ends it: doubts about the data, the decision, and how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from zuno.core.ballot import floor_margin
+from zuno.core.confidence import confidence, disagreement
+from zuno.core.profiles import LIMITS
+from zuno.domain.debate import Decision
+from zuno.messages.debate import Context, Debate, PlanReady
+
+REFERENCE_LIMIT = Fraction(1, 100)
+"""A pool price further than this from the reference is nobody's ground to act on."""
+
+
+def doubts(context: Context) -> tuple[str, ...]:
+    """Why this data deserves caution."""
+    said: list[str] = []
+    if context.seeded:
+        said.append("some figures come from a seeded series, not from a market")
+    said += [f"{note.feed} is stale ({note.age_seconds} s old)" for note in context.sources if note.stale]
+    for scene in context.scenes:
+        if scene.reference_gap is not None and scene.reference_gap > REFERENCE_LIMIT:
+            said.append(f"the pool's price is {float(100 * scene.reference_gap):.2f} % off the reference")
+    return tuple(said)
+
+
+def conclude(context: Context, debate: Debate, decision: Decision) -> PlanReady:
+    """The decision with its confidence."""
+    last = debate.rounds[-1]
+    chosen = last.candidates[decision.index]
+    raised = sum(
+        said.verdict.severity > rule.verdict.severity
+        for said, rule in zip(last.judgments, last.mechanical, strict=True)
+    )
+    return PlanReady(
+        debate=debate,
+        decision=decision,
+        confidence=confidence(
+            margin=None if chosen.range is None else floor_margin(chosen.stress, LIMITS[context.profile]),
+            age=_age(context),
+            disagreement=disagreement(
+                decided_by=decision.decided_by,
+                revisions=len(debate.rounds) - 1,
+                allowed=context.max_rounds,
+                raised=raised,
+                candidates=len(last.candidates),
+            ),
+            known=_known(context),
+        ),
+    )
+
+
+def _age(context: Context) -> Fraction:
+    ages = [
+        Fraction(note.age_seconds, max(note.limit_seconds, 1))
+        for note in context.sources
+        if note.age_seconds is not None and note.limit_seconds is not None
+    ]
+    return max(ages, default=Fraction(0))
+
+
+def _known(context: Context) -> Fraction:
+    sound: Sequence[bool] = [note.source is not None and note.source != "seed" for note in context.sources]
+    return Fraction(sum(sound), len(sound)) if sound else Fraction(1)

@@ -1,0 +1,44 @@
+"""The debate as it happens: a line for each thought in its role's colour, and a spinner on whoever is thinking."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from zuno.messages.debate import Thought
+
+_COLOURS = {"scout": "cyan", "strategist": "blue", "critic": "magenta", "arbiter": "yellow"}
+_NEXT = {"scout": "strategist", "strategist": "critic", "critic": "strategist", "arbiter": "arbiter"}
+
+
+class Transcript:
+    """Use as a context manager: the spinner ends with it."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False)
+        if not self._console.is_terminal:
+            self._console = Console(highlight=False, width=120)
+        self._status = self._console.status("scout is reading the chain", spinner="dots")
+
+    def __enter__(self) -> Transcript:
+        if self._console.is_terminal:
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._status.stop()
+
+    def hear(self, thought: Thought) -> None:
+        role = str(thought.role)
+        line = Text()
+        line.append(f"{role:<11}", style=_COLOURS.get(role, ""))
+        line.append(f"{thought.round}  ", style="dim")
+        line.append(thought.text)
+        self._console.print(line)
+        self._status.update(f"{_NEXT.get(role, 'the desk')} is thinking")
