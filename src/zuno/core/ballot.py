@@ -157,7 +157,7 @@ def arbiter_decides(
 
 
 def no_milder(decision: Decision, said: PlanVerdict) -> Decision:
-    """The decision with the Arbiter's own verdict, which may be harsher than the rules'; a milder one is `Malformed`."""
+    """The decision with the Arbiter's own verdict: harsher than the rules' is allowed, milder is `Malformed`."""
     if said.severity < decision.verdict.severity:
         raise Malformed(f"{said} is milder than the rules' {decision.verdict} ({'; '.join(decision.cautions)})")
     return replace(decision, verdict=said)

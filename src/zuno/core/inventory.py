@@ -139,6 +139,8 @@ def deposit(
     swapped = (exact or quote)(zero_for_one, amount_in)
     after0, after1 = _after(swapped, zero_for_one, have0, have1)
     minted = fit(swapped.sqrt_price_after_x96, band, after0, after1, slippage_bps)
+    if minted.liquidity <= plain.liquidity:
+        return plain  # dust, or a pool too shallow: the swap would eat more than it puts to work
     prep = _prep(swapped, zero_for_one, market.sqrt_price_x96, exact is not None)
     return Deposit(minted.liquidity, minted.amount0, minted.amount1, minted.left0, minted.left1, prep)
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zuno.core.amm.integers import Q128
@@ -273,6 +273,7 @@ def test_moves_too_dear_come_back_as_hold() -> None:
     assert (decision.index, decision.verdict) == (0, PlanVerdict.APPROVE)
 
 
+@settings(max_examples=40)
 @given(
     st.integers(-30, 30),
     st.integers(1, 120),

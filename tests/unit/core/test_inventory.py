@@ -185,7 +185,7 @@ def test_swapping_first_never_deploys_less(have0: int, have1: int, offset: int, 
     plain = deposit(market, band, have0, have1, may_swap=False)
     swapped = deposit(market, band, have0, have1, may_swap=True)
     assert plain.prep is None
-    assert swapped.liquidity >= plain.liquidity * 999 // 1000
+    assert swapped.liquidity > plain.liquidity or swapped == plain
 
 
 def test_matching_amounts_are_not_swapped() -> None:
@@ -200,6 +200,12 @@ def test_more_than_the_slippage_bound_idle_is_what_calls_for_a_swap() -> None:
     for bps, swaps in [(49, False), (52, True)]:
         extra = int(capital * bps / BPS)
         assert (deposit(MARKET, BAND, best.amount0, best.amount1 + extra, may_swap=True).prep is not None) is swaps
+
+
+def test_a_swap_that_eats_more_than_it_puts_to_work_is_not_made() -> None:
+    puddle = SwapMarket(PRICE, 10**6, 3000, 3000)
+    put_in = deposit(puddle, BAND, 10**18, 10**9, may_swap=True)
+    assert put_in == fit(PRICE, BAND, 10**18, 10**9)
 
 
 def test_alone_in_the_pool_there_is_nobody_to_swap_with() -> None:

@@ -7,7 +7,7 @@ import statistics
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zuno.core.regime import classify
@@ -107,7 +107,8 @@ def test_more_volatility_is_never_a_calmer_regime(one: float, other: float) -> N
     assert order.index(read(vol_bps=low)[0]) <= order.index(read(vol_bps=high)[0])
 
 
-@given(st.lists(st.floats(-0.1, 0.1), min_size=24, max_size=60))
+@settings(max_examples=20)
+@given(st.lists(st.floats(-0.1, 0.1), min_size=24, max_size=30))
 def test_rolling_volatility_is_the_deviation_of_every_day(returns: list[float]) -> None:
     vols = rolling_vol_bps(returns)
     assert len(vols) == len(returns) - 23
@@ -117,7 +118,8 @@ def test_rolling_volatility_is_the_deviation_of_every_day(returns: list[float]) 
     assert rolling_vol_bps(returns[:23]) == ()
 
 
-@given(st.lists(st.floats(-0.1, 0.1), min_size=24, max_size=60))
+@settings(max_examples=20)
+@given(st.lists(st.floats(-0.1, 0.1), min_size=24, max_size=30))
 def test_variance_uses_the_window_asked_for_or_none(returns: list[float]) -> None:
     expected = 24 * statistics.variance(returns[-24:])
     assert variance_24h(returns, 24) == pytest.approx(expected, rel=1e-5, abs=1e-12)
