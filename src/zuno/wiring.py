@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from zuno.adapters.keys.ed25519 import KeyFile
     from zuno.adapters.market.coingecko import CoinGecko
     from zuno.agents.ask import Minds
+    from zuno.app.archive import Archive, Recorded, Rehearsal
     from zuno.app.debate import Advice, Room
+    from zuno.desks.lp.scout import Observe
     from zuno.memory.journal import ChainedJournal
     from zuno.messages.debate import Context, FlowCreateStart, FlowStart
     from zuno.ports.journal import Journal
@@ -91,6 +93,11 @@ class House:
 
         return Advice(self._room, self._opened_journal, self._settings.default_chain(), self._settings.risk_profile)
 
+    def archive(self) -> Archive:
+        from zuno.app.archive import Archive
+
+        return Archive(self._opened_journal, self._rehearse, code_version)
+
     def journal(self) -> ChainedJournal:
         """The one journal of this process: SQLite in the home, or Postgres where a URL is set."""
         from zuno.adapters.clock.system import unix_millis
@@ -139,32 +146,60 @@ class House:
         return self.journal()
 
     async def _room(self, max_rounds: int | None) -> Room:
-        """The four peers at one table in this process, and the journal that hears all of it."""
+        """A table in this process for a debate of today."""
+        from zuno.app.debate import new_request_id
+
+        journal, request_id = await self._opened_journal(), new_request_id(os.urandom(16))
+        rounds = self._settings.max_debate_rounds if max_rounds is None else max_rounds
+        return self._table(journal, request_id, rounds, self._observe, self._minds(journal, request_id))
+
+    async def _rehearse(self, recorded: Recorded, context: Context) -> Rehearsal:
+        """A table where a recorded debate is held again: its context, its replies, and a journal that is forgotten."""
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.model.recorded import RecordedSeats
+        from zuno.adapters.store.memory import MemoryStore
+        from zuno.app.archive import Rehearsal
+        from zuno.memory.journal import ChainedJournal
+
+        journal = ChainedJournal(MemoryStore(), self._key(), code=code_version, now=unix_millis, secrets=())
+        seats = RecordedSeats(recorded.attempts)
+
+        async def observe(start: FlowStart | FlowCreateStart) -> Context:
+            return context
+
+        minds = self._minds_of(journal, recorded.request_id, seats, limited=False)
+        room = self._table(journal, recorded.request_id, context.max_rounds, observe, minds)
+
+        def differences() -> tuple[str, ...]:
+            unheard = (f"{one.role}, round {one.round}: a recorded reply was not asked for" for one in seats.unheard)
+            return (*seats.differences, *unheard)
+
+        return Rehearsal(room, differences)
+
+    def _table(self, journal: Journal, request_id: str, rounds: int, observe: Observe, minds: Minds) -> Room:
+        """The four peers at one table, and the journal that hears all of it."""
         from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.transport.inproc import InProcess
         from zuno.agents.station import Station
-        from zuno.app.debate import Room, new_request_id, recalled
+        from zuno.app.debate import Room, recalled
         from zuno.desks.lp.arbiter import Arbiter
         from zuno.desks.lp.critic import Critic
         from zuno.desks.lp.scout import Scout
         from zuno.desks.lp.strategist import Strategist
 
-        journal, key, transport = await self._opened_journal(), self._key(), InProcess()
+        key, transport = self._key(), InProcess()
         key.ensure()
-        request_id = new_request_id(os.urandom(16))
-        minds = self._minds(journal, request_id)
 
         async def recall(digest: str) -> Context:
             return await recalled(journal, digest)
 
         peers = (
-            Scout(self._observe, journal.put_bundle, minds),
+            Scout(observe, journal.put_bundle, minds),
             Strategist(recall, minds),
             Critic(recall, minds),
             Arbiter(recall, minds),
         )
         stations = [Station(peer, transport, journal, key, unix_millis) for peer in peers]
-        rounds = self._settings.max_debate_rounds if max_rounds is None else max_rounds
         return Room(stations, transport, journal, key, unix_millis, request_id, rounds)
 
     async def _observe(self, start: FlowStart | FlowCreateStart) -> Context:
@@ -173,10 +208,14 @@ class House:
         return await observe(start, self._chain(start.chain), self._feeds)
 
     def _minds(self, journal: Journal, request_id: str) -> Minds:
+        return self._minds_of(journal, request_id, self._seats(), limited=True)
+
+    def _minds_of(self, journal: Journal, request_id: str, seats: Seats, *, limited: bool) -> Minds:
+        """What asking needs; a replay spends nothing, and its refusals by budget or breaker are recorded ones."""
         from time import perf_counter
 
         from zuno.adapters.clock.system import SystemClock
-        from zuno.adapters.model.daybook import DayBookFile
+        from zuno.adapters.model.daybook import DayBookFile, DayBookInMemory
         from zuno.agents.ask import Minds
         from zuno.agents.breaker import Breakers
         from zuno.agents.budget import Limits, RunBudget
@@ -195,11 +234,12 @@ class House:
                 kind="model_attempt", author=Author(attempt.role), payload=attempt, request_id=request_id
             )
 
+        days = DayBookFile(settings.home / "spend.json") if limited else DayBookInMemory()
         return Minds(
-            seats=self._seats(),
+            seats=seats,
             prompts=Prompts("zuno.desks.lp"),
-            budget=RunBudget(limits, DayBookFile(settings.home / "spend.json"), clock),
-            breakers=Breakers(),
+            budget=RunBudget(limits if limited else Limits(), days, clock),
+            breakers=Breakers() if limited else Breakers(threshold=None),
             record=record,
             clock=clock,
             stopwatch=perf_counter,

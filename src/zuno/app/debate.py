@@ -16,7 +16,7 @@ from zuno.domain.errors import Broken, Refused, Unavailable, Usage, ZunoError
 from zuno.messages.codec import Digest, decoded
 from zuno.messages.debate import AgentThought, Context, FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role, Thought
 from zuno.messages.envelope import to_bytes
-from zuno.ports.journal import Journal
+from zuno.ports.journal import Author, Journal
 from zuno.ports.signing import NodeKey
 from zuno.ports.transport import Transport
 
@@ -113,7 +113,14 @@ class Advice:
         context = await recalled(room.journal, ready.debate.context)
         if candidate is not None:
             ready = plans.chosen_by_owner(context, ready, candidate)
-        return plans.plan_view(room.request_id, context, ready)
+        plan = plans.plan_view(room.request_id, context, ready)
+        await room.journal.append(
+            kind=plans.PLAN_KIND,
+            author=Author(Role.CLI.value),
+            payload=plans.record_of(plan, candidate),
+            request_id=room.request_id,
+        )
+        return plan
 
 
 async def recalled(journal: Journal, digest: str) -> Context:

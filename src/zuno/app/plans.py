@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from fractions import Fraction
 
 from pydantic import Field
@@ -17,8 +18,25 @@ from zuno.domain.pool import PoolState
 from zuno.domain.tokens import human
 from zuno.messages.codec import canonical
 from zuno.messages.debate import Context, PlanReady
+from zuno.messages.wire import Wire
 
 HOURS_DIGITS = 6
+PLAN_KIND = "plan"
+"""The journal's kind of an entry that says which plan came of a request."""
+
+
+class PlanRecord(Wire):
+    """What is remembered of a plan beside its debate: its name, and the owner's own choice where there was one."""
+
+    plan_id: str
+    hash: str
+    kind: str
+    chain: str
+    position_id: str | None
+    verdict: str
+    choice: str
+    decided_by: str
+    owner_choice: int | None = None
 
 
 class StressPointView(View):
@@ -125,8 +143,6 @@ def chosen_by_owner(context: Context, ready: PlanReady, index: int) -> PlanReady
 
 def decided_hash(ready: PlanReady) -> str:
     """What was decided and from what: no ids, no wall clock, no cost."""
-    import hashlib
-
     last = ready.debate.rounds[-1]
     decided = {
         "context": ready.debate.context,
@@ -143,9 +159,21 @@ def decided_hash(ready: PlanReady) -> str:
     return hashlib.sha256(canonical(decided)).hexdigest()
 
 
-def plan_id_of(request_id: str, digest: str) -> str:
-    import hashlib
+def record_of(plan: PlanView, owner_choice: int | None) -> PlanRecord:
+    return PlanRecord(
+        plan_id=plan.plan_id,
+        hash=plan.hash,
+        kind=plan.kind,
+        chain=plan.chain,
+        position_id=plan.position_id,
+        verdict=plan.verdict,
+        choice=plan.recommended.kind,
+        decided_by=plan.decided_by,
+        owner_choice=owner_choice,
+    )
 
+
+def plan_id_of(request_id: str, digest: str) -> str:
     return "plan_" + hashlib.sha256(f"{request_id} {digest}".encode()).hexdigest()[:12]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from zuno.app.archive import Archive
 from zuno.app.debate import Advice
 from zuno.app.journal import JournalAudit
 from zuno.app.lp import LpDesk
@@ -23,6 +24,10 @@ class Zuno(Protocol):
 
     def advice(self) -> Advice:
         """The desk itself: its debates and what came of them."""
+        ...
+
+    def archive(self) -> Archive:
+        """What the journal remembers of the desk's debates."""
         ...
 
     def sim(self) -> SimPlayground: ...

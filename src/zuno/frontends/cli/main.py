@@ -38,6 +38,8 @@ app.add_typer(lp, name="lp")
 lp.add_typer(recommend, name="recommend")
 app.add_typer(sim, name="sim")
 app.add_typer(devnet, name="devnet")
+plan = _group("Plans: what the desk recommended, from the journal.")
+app.add_typer(plan, name="plan")
 app.add_typer(journal, name="journal")
 
 Home = Annotated[
@@ -52,6 +54,8 @@ Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="
 Candidate = Annotated[
     int | None, typer.Option("--candidate", metavar="N", help="Take this candidate instead, if it was not vetoed.")
 ]
+PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="plan_ and 12 hex digits.")]
+Reference = Annotated[str, typer.Argument(metavar="PLAN|REQUEST", help="A plan's or a request's id.")]
 PositionId = Annotated[str, typer.Argument(metavar="ID", help="The position's id (its NFT's number).")]
 Percent = Annotated[str, typer.Option("--percent", metavar="P", help="Change of the ETH price in USDC, e.g. -6.")]
 
@@ -183,6 +187,42 @@ def devnet_move(ctx: typer.Context, percent: Percent, home: Home = None, json: J
 def devnet_down(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
     """Stop the local chain."""
     answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.devnet().down())
+
+
+@app.command()
+def why(ctx: typer.Context, reference: Reference, home: Home = None, json: Json = False) -> None:
+    """Show a debate from the journal; no model is asked."""
+    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.archive().why(reference))
+
+
+@app.command()
+def replay(ctx: typer.Context, reference: Reference, home: Home = None, json: Json = False) -> None:
+    """Hold a recorded debate again, with no key and no network, and compare the decided bytes."""
+    answering.verdict(ctx.obj.at(home), json, lambda zuno: zuno.archive().replay(reference))
+
+
+@plan.command("list")
+def plan_list(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+    """List the plans, newest first."""
+    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.archive().plans())
+
+
+@plan.command("show")
+def plan_show(ctx: typer.Context, plan_id: PlanId, home: Home = None, json: Json = False) -> None:
+    """Show a plan's card again."""
+    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.archive().plan(plan_id))
+
+
+@plan.command("diff")
+def plan_diff(
+    ctx: typer.Context,
+    before: PlanId,
+    after: Annotated[str, typer.Argument(metavar="OTHER", help="The plan to compare with.")],
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Compare two plans."""
+    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.archive().diff(before, after))
 
 
 @journal.command("verify")

@@ -10,6 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from zuno.app.archive import PlanDiffView, PlanListView, ReplayView, WhyView
 from zuno.app.demo import DemoView
 from zuno.app.plans import CandidateView, PlanView
 from zuno.app.shaping import fee_text
@@ -248,6 +249,52 @@ def _(view: PlanView) -> RenderableType:
     unit = view.candidates[0].carry.token
     return Group(
         head, facts, Text(f"per 24 h, cost once, in {unit}:", style=_QUIET), table, *_notes(reasons), *_sources(view)
+    )
+
+
+@_shown.register
+def _(view: PlanListView) -> RenderableType:
+    if not view.plans:
+        return Text("No plans yet; `zuno lp recommend rebalance 1` asks for one.")
+    table = _table("plan", "when", "for", "verdict", "choice", "decided by", "request")
+    for one in view.plans:
+        what = f"{one.kind} {one.position_id or ''} on {one.chain}".replace("  ", " ")
+        table.add_row(one.plan_id, _when(one.at // 1000), what, one.verdict, one.choice, one.decided_by, one.request_id)
+    return table
+
+
+@_shown.register
+def _(view: WhyView) -> RenderableType:
+    parts: list[RenderableType] = [_title(f"{view.request_id}, held by {view.code}")]
+    for thought in view.transcript:
+        line = Text(f"{thought.role:<11}{thought.round}  ", style=_QUIET)
+        line.append(thought.text, style="")
+        parts.append(line)
+    if view.failed is not None:
+        parts.append(Text(f"The flow failed: {view.failed}", style=_BAD))
+    if view.plan is not None:
+        parts.append(_shown(view.plan))
+    return Group(*parts)
+
+
+@_shown.register
+def _(view: PlanDiffView) -> RenderableType:
+    if not view.changes:
+        return Text(f"{view.before} and {view.after} say the same.")
+    table = _table("", view.before, view.after)
+    for change in view.changes:
+        table.add_row(change.what, change.before, change.after)
+    return table
+
+
+@_shown.register
+def _(view: ReplayView) -> RenderableType:
+    if view.identical:
+        told = Text(f"Identical: {view.hash}", style=_GOOD)
+    else:
+        told = Text(f"NOT identical: {view.hash} then, {view.replayed_hash} now", style=_BAD)
+    return Group(
+        told, Text(f"decided by {view.code_then}, replayed by {view.code_now}", style=_QUIET), *_notes(view.differences)
     )
 
 

@@ -1,0 +1,292 @@
+"""What the journal remembers of the desk's debates: plans, why they came about, and whether they come about again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from zuno.app import plans
+from zuno.app.debate import Room, recalled
+from zuno.app.plans import PlanRecord, PlanView, SourceView, ThoughtView, plan_view
+from zuno.app.views import VerdictView, View
+from zuno.domain.errors import Broken, Refused, Unknown, Usage, ZunoError
+from zuno.messages.debate import Context, FlowCreateStart, FlowFailed, FlowStart, Kind, PlanReady
+from zuno.messages.envelope import Envelope
+from zuno.ports.journal import Entry, Journal
+from zuno.ports.model import Attempt
+
+_PLAN = re.compile(r"plan_[0-9a-f]{12}")
+_REQUEST = re.compile(r"req_[0-9a-f]{16}")
+MOST = 1_000
+
+
+class PlanLine(View):
+    plan_id: str
+    request_id: str
+    at: int
+    kind: str
+    chain: str
+    position_id: str | None
+    verdict: str
+    choice: str
+    decided_by: str
+
+
+class PlanListView(View):
+    plans: tuple[PlanLine, ...]
+
+
+class MessageLine(View):
+    at: int
+    sender: str
+    to: str
+    kind: str
+
+
+class WhyView(View):
+    """A debate as it stands in the journal; no model is asked."""
+
+    request_id: str
+    code: str
+    """The version of Zuno that held it."""
+    messages: tuple[MessageLine, ...]
+    transcript: tuple[ThoughtView, ...]
+    sources: tuple[SourceView, ...]
+    plan: PlanView | None
+    failed: str | None
+
+
+class Change(View):
+    what: str
+    before: str
+    after: str
+
+
+class PlanDiffView(View):
+    before: str
+    after: str
+    changes: tuple[Change, ...]
+
+
+class ReplayView(VerdictView):
+    """Whether the recorded inputs give the same decided bytes today."""
+
+    identical: bool
+    request_id: str
+    hash: str | None
+    replayed_hash: str | None
+    code_then: str
+    code_now: str
+    differences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A request as the journal holds it."""
+
+    request_id: str
+    entries: tuple[Entry, ...]
+    start: FlowStart | FlowCreateStart
+    ready: PlanReady | None
+    failed: FlowFailed | None
+    attempts: tuple[Attempt, ...]
+    plan: PlanRecord | None
+
+    @property
+    def code(self) -> str:
+        return self.entries[-1].code
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """A room where a recorded debate is held again, and what it noticed on the way."""
+
+    room: Room
+    differences: Callable[[], tuple[str, ...]]
+
+
+Rehearse = Callable[[Recorded, Context], Awaitable[Rehearsal]]
+
+
+class Archive:
+    """Reads the journal. Only a replay runs anything, and it writes nothing."""
+
+    def __init__(
+        self, open_journal: Callable[[], Awaitable[Journal]], rehearse: Rehearse, code: Callable[[], str]
+    ) -> None:
+        self._open_journal = open_journal
+        self._rehearse = rehearse
+        self._code = code
+
+    async def plans(self) -> PlanListView:
+        """The newest first."""
+        journal = await self._open_journal()
+        entries = await journal.latest(MOST, kind=plans.PLAN_KIND)
+        return PlanListView(plans=tuple(_line(entry) for entry in entries))
+
+    async def plan(self, plan_id: str) -> PlanView:
+        recorded, context = await self._planned(plan_id)
+        return _view(recorded, context)
+
+    async def why(self, reference: str) -> WhyView:
+        journal = await self._open_journal()
+        recorded = await self._recorded(journal, await self._request_of(journal, reference))
+        ready = recorded.ready
+        context = None if ready is None else await recalled(journal, ready.debate.context)
+        plan = None if ready is None or context is None else _view(recorded, context)
+        return WhyView(
+            request_id=recorded.request_id,
+            code=recorded.code,
+            messages=tuple(
+                MessageLine(at=one.ts, sender=one.from_, to=one.to, kind=one.kind)
+                for one in map(_envelope, recorded.entries)
+                if one is not None
+            ),
+            transcript=plan.transcript if plan else (),
+            sources=plan.sources if plan else (),
+            plan=plan,
+            failed=None if recorded.failed is None else recorded.failed.reason,
+        )
+
+    async def diff(self, before: str, after: str) -> PlanDiffView:
+        first, second = await self.plan(before), await self.plan(after)
+        changes = tuple(
+            Change(what=name, before=one, after=two) for name, one, two in _compared(first, second) if one != two
+        )
+        return PlanDiffView(before=first.plan_id, after=second.plan_id, changes=changes)
+
+    async def replay(self, reference: str) -> ReplayView:
+        """Hold the debate again from what was recorded, with no key and no network."""
+        journal = await self._open_journal()
+        recorded = await self._recorded(journal, await self._request_of(journal, reference))
+        if recorded.ready is None:
+            reason = recorded.failed.reason if recorded.failed else "it did not end"
+            raise Refused(f"{recorded.request_id} decided nothing ({reason}), so there is nothing to replay.")
+        context = await recalled(journal, recorded.ready.debate.context)
+        then = plans.decided_hash(recorded.ready)
+        rehearsal = await self._rehearse(recorded, context)
+        now: str | None = None
+        problems: list[str] = []
+        try:
+            now = plans.decided_hash(await rehearsal.room.debate(recorded.start, lambda thought: None))
+        except ZunoError as error:
+            problems.append(f"the replay ended in an error: {error}")
+        problems += rehearsal.differences()
+        if now is not None and now != then:
+            problems.append("the decided bytes differ")
+        identical = now == then and not problems
+        return ReplayView(
+            ok=identical,
+            identical=identical,
+            request_id=recorded.request_id,
+            hash=then,
+            replayed_hash=now,
+            code_then=recorded.code,
+            code_now=self._code(),
+            differences=tuple(problems),
+        )
+
+    async def _planned(self, plan_id: str) -> tuple[Recorded, Context]:
+        journal = await self._open_journal()
+        recorded = await self._recorded(journal, await self._request_of(journal, plan_id))
+        if recorded.ready is None:
+            raise Unknown(f"{plan_id} names no finished plan; `zuno plan list` shows them.")
+        return recorded, await recalled(journal, recorded.ready.debate.context)
+
+    async def _request_of(self, journal: Journal, reference: str) -> str:
+        text = reference.strip()
+        if _REQUEST.fullmatch(text):
+            return text
+        if not _PLAN.fullmatch(text):
+            raise Usage(f"{text[:80]!r} is neither a plan (plan_ and 12 hex digits) nor a request (req_ and 16).")
+        async for entry in journal.entries(kind=plans.PLAN_KIND):
+            if entry.payload["planId"] == text and entry.request_id is not None:
+                return entry.request_id
+        raise Unknown(f"No plan {text} in this journal; `zuno plan list` shows them.")
+
+    async def _recorded(self, journal: Journal, request_id: str) -> Recorded:
+        entries = [entry async for entry in journal.entries(request_id=request_id)]
+        if not entries:
+            raise Unknown(f"No request {request_id} in this journal; `zuno plan list` shows what was asked.")
+        start: FlowStart | FlowCreateStart | None = None
+        ready: PlanReady | None = None
+        failed: FlowFailed | None = None
+        attempts: list[Attempt] = []
+        plan: PlanRecord | None = None
+        for entry in entries:
+            if entry.kind == "model_attempt":
+                attempts.append(Attempt.model_validate(dict(entry.payload)))
+            elif entry.kind == plans.PLAN_KIND:
+                plan = PlanRecord.model_validate(dict(entry.payload))
+            envelope = _envelope(entry)
+            match envelope.payload if envelope else None:
+                case FlowStart() | FlowCreateStart() as asked:
+                    start = asked
+                case PlanReady() as decided:
+                    ready = decided
+                case FlowFailed() as failure:
+                    failed = failure
+                case _:
+                    pass
+        if start is None:
+            raise Broken(f"The journal holds {request_id} without its beginning.")
+        return Recorded(request_id, tuple(entries), start, ready, failed, tuple(attempts), plan)
+
+
+def _envelope(entry: Entry) -> Envelope | None:
+    return Envelope.model_validate(dict(entry.payload)) if entry.kind in _KINDS else None
+
+
+_KINDS = frozenset(kind.value for kind in Kind)
+
+
+def _view(recorded: Recorded, context: Context) -> PlanView:
+    ready = recorded.ready
+    if ready is None:
+        raise Broken(f"{recorded.request_id} has no plan")
+    if recorded.plan is not None and recorded.plan.owner_choice is not None:
+        ready = plans.chosen_by_owner(context, ready, recorded.plan.owner_choice)
+    return plan_view(recorded.request_id, context, ready)
+
+
+def _line(entry: Entry) -> PlanLine:
+    record = PlanRecord.model_validate(dict(entry.payload))
+    return PlanLine(
+        plan_id=record.plan_id,
+        request_id=entry.request_id or "",
+        at=entry.at,
+        kind=record.kind,
+        chain=record.chain,
+        position_id=record.position_id,
+        verdict=record.verdict,
+        choice=record.choice,
+        decided_by=record.decided_by,
+    )
+
+
+def _compared(first: PlanView, second: PlanView) -> Sequence[tuple[str, str, str]]:
+    """What a person would compare, in the order of the card."""
+
+    def of(plan: PlanView) -> dict[str, str]:
+        chosen = plan.recommended
+        facts = {
+            "verdict": plan.verdict,
+            "choice": chosen.kind,
+            "range": f"{chosen.price_lower} – {chosen.price_upper}",
+            "ticks": f"{chosen.tick_lower} to {chosen.tick_upper}",
+            "confidence": f"{plan.confidence:.4f}",
+            "decided by": plan.decided_by,
+            "rounds": str(plan.rounds),
+            "profile": plan.profile,
+            "regime": plan.regime,
+            "block": str(plan.block),
+            "net carry 24 h": str(chosen.carry.net24h),
+            "cost": str(chosen.carry.cost),
+        }
+        for one in plan.candidates:
+            facts[f"candidate {one.index}"] = f"{one.kind} {one.tick_lower} to {one.tick_upper}: {one.verdict}"
+        return facts
+
+    one, two = of(first), of(second)
+    return [(name, one.get(name, "–"), two.get(name, "–")) for name in dict.fromkeys((*one, *two))]
