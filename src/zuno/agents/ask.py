@@ -95,7 +95,8 @@ def _why(attempts: list[Attempt]) -> str:
 
 
 def _opening(question: Question[T], prompt: Prompt, timeout: float) -> ModelRequest:
-    schema = json.dumps(question.output.model_json_schema(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    # Not sorted: a model writes the fields in the order of the schema, and the shape's author chose it.
+    schema = json.dumps(question.output.model_json_schema(), separators=(",", ":"), ensure_ascii=False)
     return ModelRequest(
         role=question.role,
         round=question.round,

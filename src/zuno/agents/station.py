@@ -67,7 +67,11 @@ class Station:
             await self.answer(await self._transport.receive(self._peer.role))
 
     async def answer(self, data: bytes) -> None:
-        heard = opened(data, self._key, self._peer.role)
+        """Answer a message. What cannot be read or was not signed is dropped: it names nobody to answer to."""
+        try:
+            heard = opened(data, self._key, self._peer.role)
+        except Malformed:
+            return
         says: list[Say]
 
         async def think(thought: Thought) -> None:

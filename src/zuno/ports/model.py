@@ -47,7 +47,7 @@ class ModelRequest:
     shape: str
     """A name for the answer's shape."""
     schema: str
-    """The JSON schema of the answer, as canonical JSON."""
+    """The JSON schema of the answer, its fields in the order they are to be written."""
     max_output_tokens: int
     timeout: float
     """Seconds after which nobody waits any more."""

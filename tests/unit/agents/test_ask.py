@@ -327,3 +327,11 @@ async def test_the_fingerprint_names_the_request_and_nothing_else(desk: Desk) ->
     same = await of()
     assert same == await of()
     assert len({same, await of(round=1), await of(role="arbiter"), await of(token="USDC")}) == 4
+
+
+async def test_the_schema_keeps_the_order_of_the_fields(desk: Desk) -> None:
+    model = says(GOOD)
+    await ask(question(), desk.minds(model))
+    fields = ["index", "verdict", "share", "weight", "reason"]
+    at = [model.asked[0].schema.index(f'"{name}":{{') for name in fields]
+    assert at == sorted(at)

@@ -281,6 +281,8 @@ def _fault(error: Exception) -> Failed:
             return Failed("unavailable", "it could not be reached", _NOTHING)
         if isinstance(cause, httpx2.TimeoutException):
             return Failed("timeout", "it did not answer in time")
+        if isinstance(cause, json.JSONDecodeError | UnicodeDecodeError):
+            return Failed("malformed", "its answer is not JSON")
         if isinstance(cause, httpx2.TransportError):
             return Failed("unavailable", f"it broke off ({type(cause).__name__})")
     match error:

@@ -1,0 +1,261 @@
+"""Every vendor is told the same thing in its own words, and nothing is loaded before somebody asks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+from model_server import anthropic, chat, gemini, serving
+
+from zuno.adapters.model import vendors
+from zuno.adapters.model.opening import BY_ORDER, NO_KEY, Keys, open_seats, usable_chain
+from zuno.adapters.model.vendors import INSTALL, AbsentModel, Price, VendorModel, open_model
+from zuno.domain.errors import Usage
+from zuno.domain.models import HOUSE_MODELS, ModelId, Vendor, parse_chain, parse_model
+from zuno.ports.model import Failed, Image, ModelRequest, Turn
+
+KEY = "sk-wire-0123456789"
+PICTURE = b"\x89PNG\r\n\x1a\n not really"
+SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "share": {"type": "integer", "minimum": 3, "maximum": 97},
+        "reason": {"type": "string", "maxLength": 281},
+    },
+    "required": ["share", "reason"],
+}
+REQUEST = ModelRequest(
+    role="critic",
+    round=1,
+    attempt=2,
+    system="You judge ranges.",
+    turns=(Turn("user", "Judge this."), Turn("model", "prose"), Turn("user", "Your answer cannot be used.")),
+    shape="Verdict",
+    schema=json.dumps(SCHEMA),
+    max_output_tokens=321,
+    timeout=5.0,
+    images=(Image("image/png", PICTURE),),
+)
+WIRES: dict[str, tuple[str, Callable[[str], bytes], str, str]] = {
+    # the model, how it answers, the path below its base, where the limit on output stands
+    "openai": ("gpt-4o-mini", chat, "/v1/chat/completions", "max_completion_tokens"),
+    "anthropic": ("claude-sonnet-4-6", anthropic, "/v1/messages", "max_tokens"),
+    "old anthropic": ("claude-3-haiku-20240307", anthropic, "/v1/messages", "max_tokens"),
+    "google": (
+        "gemini-3-flash-preview",
+        gemini,
+        "/models/gemini-3-flash-preview:generateContent",
+        "maxOutputTokens",
+    ),
+    "url": ("BASE/v1#llama", chat, "/v1/chat/completions", "max_tokens"),
+}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_everything_is_told(wire: str) -> None:
+    name, says, path, limit = WIRES[wire]
+    async with serving(lambda heard: says("{}")) as server:
+        base = server.origin + ("/v1" if wire == "openai" else "")
+        model_id = parse_model(name.replace("BASE", server.origin))
+        model = VendorModel(model_id, KEY, base_url=None if model_id.vendor is Vendor.URL else base)
+        await model.reply(REQUEST)
+        await model.close()
+    (heard,) = server.heard
+    text = json.dumps(heard.body)
+    assert heard.path.split("?")[0].endswith(path)
+    assert f'"{limit}": 321' in text
+    assert b64encode(PICTURE).decode() in text
+    assert text.count(b64encode(PICTURE).decode()) == 1
+    for told in ("You judge ranges.", "share", "reason"):
+        assert told in text
+    positions = [text.index(turn.text) for turn in REQUEST.turns]
+    assert positions == sorted(positions)
+    # The bounds reach the model: as schema where the vendor takes them, else as a note in it.
+    assert "97" in text
+    assert "281" in text
+    assert KEY in json.dumps(heard.headers)
+    assert KEY not in heard.path + text
+
+
+async def test_a_server_by_url_gets_the_schema_as_it_is() -> None:
+    async with serving(lambda heard: chat("{}")) as server:
+        model = VendorModel(parse_model(f"{server.origin}/v1#llama"), None)
+        await model.reply(REQUEST)
+        await model.close()
+    body = server.heard[0].body
+    assert body["response_format"]["json_schema"]["schema"] == SCHEMA
+    assert body["model"] == "llama"
+    assert body["temperature"] == 0
+    assert KEY not in json.dumps(server.heard[0].headers)
+
+
+@pytest.mark.parametrize(
+    ("model", "price", "expected"),
+    [
+        ("gpt-4o-mini", None, Decimal("0.75")),
+        ("claude-sonnet-4-6", None, Decimal(18)),
+        ("ollama:llama3.2", None, Decimal(0)),
+        ("http://localhost:8000/v1#m", None, Decimal(0)),
+        ("http://[::1]:8000/v1#m", None, Decimal(0)),
+        ("https://models.example/v1#llama", None, None),
+        ("http://192.168.0.7:8000/v1#llama", None, None),
+        ("gpt-99-nobody-knows", None, None),
+        ("https://models.example/v1#llama", Price(Decimal("0.1"), Decimal("0.4")), Decimal("0.5")),
+        ("gpt-4o-mini", Price(Decimal(0), Decimal(1)), Decimal(1)),
+    ],
+)
+async def test_what_a_million_tokens_each_way_cost(model: str, price: Price | None, expected: Decimal | None) -> None:
+    assert await VendorModel(parse_model(model), None, price=price).price(1_000_000, 1_000_000) == expected
+
+
+async def test_without_the_libraries_a_model_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vendors, "find_spec", lambda name: None)
+    model = open_model(parse_model("gpt-4o-mini"), KEY)
+    assert isinstance(model, AbsentModel)
+    await model.ready()
+    reply = await model.reply(REQUEST)
+    assert isinstance(reply, Failed)
+    assert (reply.kind, await model.price(9, 9)) == ("unavailable", 0)
+    assert INSTALL in reply.why
+    await model.close()
+
+
+OPENAI, CLAUDE, GEMINI, LOCAL = map(
+    parse_model, ("gpt-4o-mini", "claude-sonnet-4-6", "gemini-3-flash-preview", "ollama:llama3.2")
+)
+
+
+@pytest.mark.parametrize(
+    ("chain", "vendors", "usable"),
+    [
+        ((OPENAI,), [Vendor.OPENAI], (OPENAI,)),
+        ((OPENAI, CLAUDE), [Vendor.OPENAI, Vendor.ANTHROPIC], (OPENAI, CLAUDE)),
+        ((CLAUDE, OPENAI), [Vendor.OPENAI], (OPENAI,)),
+        ((OPENAI, LOCAL), [], (LOCAL,)),
+        ((OPENAI,), [], ()),
+        ((OPENAI,), [Vendor.GOOGLE], (ModelId(Vendor.GOOGLE, HOUSE_MODELS[Vendor.GOOGLE]),)),
+        ((CLAUDE,), [Vendor.OPENAI, Vendor.GOOGLE], (OPENAI,)),
+    ],
+)
+def test_which_models_the_keys_can_buy(
+    chain: tuple[ModelId, ...], vendors: list[Vendor], usable: tuple[ModelId, ...]
+) -> None:
+    assert usable_chain(chain, Keys(dict.fromkeys(vendors, KEY))) == usable
+
+
+async def test_seats_follow_the_table() -> None:
+    keys = Keys({Vendor.OPENAI: KEY})
+    seats = open_seats({"critic": (OPENAI, LOCAL), "scout": (OPENAI,)}, keys)
+    critic, scout = seats.seat("critic", 0), seats.seat("scout", 3)
+    assert [model.name for model in critic.models] == ["gpt-4o-mini", "http://127.0.0.1:11434/v1#llama3.2"]
+    assert critic.models[0] is scout.models[0]
+    assert seats.seat("stranger", 0).models == ()
+    assert KEY not in repr(keys)
+    await seats.close()
+
+
+def test_without_a_key_or_by_order_nobody_sits() -> None:
+    table = {"critic": (OPENAI,)}
+    assert open_seats(table, Keys()).seat("critic", 0).why == NO_KEY
+    ordered = open_seats(table, Keys({Vendor.OPENAI: KEY}), deterministic=True).seat("critic", 0)
+    assert (ordered.models, ordered.why) == ((), BY_ORDER)
+
+
+def test_a_key_goes_to_its_own_host_and_never_in_the_clear() -> None:
+    keys = Keys({Vendor.OPENAI: "openai-key"}, {"models.example": "their-key", "127.0.0.1": "local-key"})
+    assert keys.of(parse_model("https://models.example:8443/v1#m")) == "their-key"
+    assert keys.of(parse_model("https://other.example/v1#m")) is None
+    assert keys.of(parse_model("http://127.0.0.1:1/v1#m")) == "local-key"
+    with pytest.raises(Usage, match="unencrypted"):
+        keys.of(parse_model("http://models.example/v1#m"))
+
+
+SILENT = """
+import asyncio, sys
+from zuno.adapters.model.opening import Keys, open_seats
+from zuno.domain.models import Vendor, parse_chain
+import zuno.agents.ask
+for keys, deterministic in ((Keys(), False), (Keys({Vendor.OPENAI: "k"}), True), (Keys({Vendor.OPENAI: "k"}), False)):
+    seats = open_seats({"critic": parse_chain("gpt-4o-mini")}, keys, deterministic=deterministic)
+    seats.seat("critic", 0)
+    asyncio.run(seats.close())
+print([name for name in ("pydantic_ai", "openai", "anthropic", "google.genai", "genai_prices") if name in sys.modules])
+"""
+
+
+def test_no_vendor_is_imported_before_it_is_asked() -> None:
+    done = subprocess.run([sys.executable, "-c", SILENT], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("text", "vendor", "name", "url"),
+    [
+        ("gpt-4o-mini", Vendor.OPENAI, "gpt-4o-mini", ""),
+        (" o3-mini ", Vendor.OPENAI, "o3-mini", ""),
+        ("openai:my-tuned:v1", Vendor.OPENAI, "my-tuned:v1", ""),
+        ("claude-sonnet-4-6", Vendor.ANTHROPIC, "claude-sonnet-4-6", ""),
+        ("gemini-3-flash-preview", Vendor.GOOGLE, "gemini-3-flash-preview", ""),
+        ("ollama:llama3.2:1b", Vendor.URL, "llama3.2:1b", "http://127.0.0.1:11434/v1"),
+        ("http://127.0.0.1:11434/v1#llama3.2", Vendor.URL, "llama3.2", "http://127.0.0.1:11434/v1"),
+        ("https://h.example/v1/#meta-llama/Llama-3", Vendor.URL, "meta-llama/Llama-3", "https://h.example/v1"),
+    ],
+)
+def test_a_name_says_who_runs_it(text: str, vendor: Vendor, name: str, url: str) -> None:
+    model_id = parse_model(text)
+    assert model_id == ModelId(vendor, name, url)
+    assert parse_model(str(model_id) if url or (vendor is Vendor.OPENAI and "gpt" in name) else text) == model_id
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "llama",
+        "http://h/v1",
+        "http://h/v1#",
+        "ftp://h/v1#m",
+        "https://user:SECRETKEY@h/v1#m",
+        "https://h/v1?key=SECRETKEY#m",
+        "https://SECRETKEY@h#m",
+        "gpt-4 o",
+        "gpt-4\n",
+        "ollama:",
+        "https://h/v1#a b",
+    ],
+)
+def test_a_name_nobody_can_read_is_refused_without_its_secret(text: str) -> None:
+    if text == "gpt-4\n":
+        assert parse_model(text).name == "gpt-4"
+        return
+    with pytest.raises(Usage) as refused:
+        parse_model(text)
+    assert "SECRETKEY" not in str(refused.value)
+
+
+def test_a_chain_keeps_its_order_and_names_each_once() -> None:
+    chain = parse_chain("claude-x, gpt-4o-mini,,claude-x ,ollama:m")
+    assert [str(model_id) for model_id in chain] == ["claude-x", "gpt-4o-mini", "http://127.0.0.1:11434/v1#m"]
+    with pytest.raises(Usage):
+        parse_chain(" , ")
+
+
+@pytest.mark.parametrize(
+    ("url", "local"),
+    [
+        ("http://127.9.9.9:1/v1#m", True),
+        ("http://LOCALHOST/v1#m", True),
+        ("http://127.0.0.1.evil.example/v1#m", False),
+        ("http://localhost.evil.example/v1#m", False),
+        ("http://0.0.0.0/v1#m", False),
+        ("https://h.example/v1#m", False),
+    ],
+)
+def test_what_runs_on_this_machine(url: str, local: bool) -> None:
+    assert parse_model(url).loopback is local

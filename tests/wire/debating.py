@@ -1,0 +1,215 @@
+"""A table for four peers, without a house around it: a frozen context, scripted models, a journal in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from zuno.adapters.chain.sim.chain import SimChain
+from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.clock.fixed import FixedClock
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.market.gas import ChainGas
+from zuno.adapters.market.native import NativePrice
+from zuno.adapters.market.seeded import SeededFeed
+from zuno.adapters.model.daybook import DayBookInMemory
+from zuno.adapters.model.scripted import Script, ScriptedModel
+from zuno.adapters.model.seating import SeatingTable
+from zuno.adapters.store.memory import MemoryStore
+from zuno.adapters.transport.inproc import InProcess
+from zuno.agents.ask import Minds
+from zuno.agents.breaker import Breakers
+from zuno.agents.budget import Limits, RunBudget
+from zuno.agents.prompts import Prompts
+from zuno.agents.station import Station
+from zuno.app.debate import Room, recalled
+from zuno.app.plans import PlanView, decided_hash, plan_view
+from zuno.desks.lp.arbiter import Arbiter
+from zuno.desks.lp.critic import Critic
+from zuno.desks.lp.observing import observe
+from zuno.desks.lp.scout import Scout
+from zuno.desks.lp.strategist import Strategist
+from zuno.domain.debate import RiskProfile
+from zuno.domain.market import Pair
+from zuno.domain.units import HexId, Millis, Seconds
+from zuno.memory.journal import ChainedJournal
+from zuno.messages.debate import Context, FlowCreateStart, FlowStart, Kind, PlanReady, Role, Thought
+from zuno.messages.envelope import Envelope, from_bytes
+from zuno.ports.chain import Chain
+from zuno.ports.journal import Author, Entry
+from zuno.ports.market import Feeds
+from zuno.ports.model import Attempt, Seating
+
+ROLES = ("scout", "strategist", "critic", "arbiter")
+NOW = 1_700_000_000_000
+REQUEST = "req_0123456789abcdef"
+
+
+def feeds_of_sim(chain: SimChain) -> Callable[[Chain, HexId], Feeds]:
+    prices = SeededFeed(Pair("ETH", "USDC"), chain.reference_closes)
+    return lambda opened, pool_id: Feeds(prices, ChainGas(opened), NativePrice(prices))
+
+
+async def observed(home: Path, position: int = 1) -> Context:
+    """The simulated world as the Scout would freeze it."""
+    chain = SimChain(SimFile(home))
+    start = FlowStart(chain="sim", position_id=position, profile=RiskProfile.BALANCED, max_rounds=2)
+    return await observe(start, chain, feeds_of_sim(chain))
+
+
+def shaken(context: Context, times: Fraction) -> Context:
+    """The same world with returns so many times as large."""
+    scenes = tuple(
+        scene.model_copy(update={"returns_nano": tuple(round(value * times) for value in scene.returns_nano)})
+        for scene in context.scenes
+    )
+    return context.model_copy(update={"scenes": scenes})
+
+
+class Overheard(InProcess):
+    """The in-process transport, with an ear: it keeps what was sent, and may change or lose it on the way."""
+
+    def __init__(self, change: Callable[[Envelope, bytes], bytes | None]) -> None:
+        super().__init__()
+        self._change = change
+        self.sent: list[Envelope] = []
+
+    async def send(self, to: Role, data: bytes) -> None:
+        envelope = from_bytes(data)
+        self.sent.append(envelope)
+        changed = self._change(envelope, data)
+        if changed is not None:
+            await super().send(to, changed)
+
+
+def as_it_is(envelope: Envelope, data: bytes) -> bytes | None:
+    return data
+
+
+def no_thoughts(envelope: Envelope, data: bytes) -> bytes | None:
+    return None if envelope.kind is Kind.AGENT_THOUGHT else data
+
+
+@dataclass
+class Table:
+    """One debate at a time, as often as wanted."""
+
+    folder: Path
+    context: Context
+    scripts: Mapping[str, Script] = field(default_factory=dict)
+    """A role's model; a role without one is deterministic."""
+    change: Callable[[Envelope, bytes], bytes | None] = as_it_is
+    timeout: float = 0.2
+    request: str = REQUEST
+    started: int = NOW
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    models: dict[str, ScriptedModel] = field(default_factory=dict)
+    attempts: list[Attempt] = field(default_factory=list)
+    thoughts: list[Thought] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.key = KeyFile(self.folder / "node.key")
+        self.key.ensure()
+        self.store = MemoryStore()
+        ticks = itertools.count(self.started)
+        self.now: Callable[[], Millis] = lambda: Millis(next(ticks))
+        self.journal = ChainedJournal(self.store, self.key, code=lambda: "test", now=self.now)
+        self.transport = Overheard(self.change)
+        self.models = {role: ScriptedModel(script, f"model of {role}") for role, script in self.scripts.items()}
+
+    async def debate(
+        self, profile: RiskProfile = RiskProfile.BALANCED, max_rounds: int = 2, wait: float = 60.0
+    ) -> PlanReady:
+        """The end of the flow; `TimeoutError` when there is none, which no flow may do."""
+        start = FlowStart(chain="sim", position_id=1, profile=profile, max_rounds=max_rounds)
+        return await asyncio.wait_for(self.room(max_rounds).debate(start, self.thoughts.append), wait)
+
+    async def plan(self, profile: RiskProfile = RiskProfile.BALANCED, max_rounds: int = 2) -> PlanView:
+        ready = await self.debate(profile, max_rounds)
+        return plan_view(self.request, await recalled(self.journal, ready.debate.context), ready)
+
+    def room(self, max_rounds: int) -> Room:
+        minds = self.minds()
+        peers = (
+            Scout(self._observe, self.journal.put_bundle, minds),
+            Strategist(self._recall, minds),
+            Critic(self._recall, minds),
+            Arbiter(self._recall, minds),
+        )
+        stations = [Station(peer, self.transport, self.journal, self.key, self.now) for peer in peers]
+        return Room(stations, self.transport, self.journal, self.key, self.now, self.request, max_rounds)
+
+    def minds(self) -> Minds:
+        clock = FixedClock(Seconds(self.started // 1000))
+        seats = {role: Seating((model,)) for role, model in self.models.items()}
+        return Minds(
+            seats=SeatingTable(Seating((), "no key for a model"), seats),
+            prompts=Prompts("zuno.desks.lp"),
+            budget=RunBudget(Limits(), DayBookInMemory(), clock),
+            breakers=Breakers(),
+            record=self._record,
+            clock=clock,
+            stopwatch=lambda: 0.0,
+            sleep=self.sleep,
+            timeout=self.timeout,
+        )
+
+    async def said(self) -> list[Entry]:
+        return [entry async for entry in self.journal.entries(request_id=self.request)]
+
+    async def kinds(self) -> list[str]:
+        """What was said in the debate, in order, thoughts and model calls left out."""
+        return [entry.kind for entry in await self.said() if entry.kind != "model_attempt"]
+
+    async def _observe(self, start: FlowStart | FlowCreateStart) -> Context:
+        return self.context.model_copy(update={"profile": start.profile, "max_rounds": start.max_rounds})
+
+    async def _recall(self, digest: str) -> Context:
+        return await recalled(self.journal, digest)
+
+    async def _record(self, attempt: Attempt) -> None:
+        self.attempts.append(attempt)
+        await self.journal.append(
+            kind="model_attempt", author=Author(attempt.role), payload=attempt, request_id=self.request
+        )
+
+
+# -- what a sound model would say
+
+
+def scout_says(summary: str = "The pair trades quietly around its recent price.") -> str:
+    return json.dumps({"summary": summary})
+
+
+def shape(width: int, offset: int = 0, rationale: str = "Wide enough to stay in range for a while.") -> dict[str, Any]:
+    return {"widthPercent": width, "centerOffsetTicks": offset, "rationale": rationale}
+
+
+def strategist_says(*shapes: dict[str, Any]) -> str:
+    return json.dumps({"shapes": list(shapes or (shape(120), shape(90)))})
+
+
+def judgment(index: int, verdict: str, reason: str = "I see it this way.") -> dict[str, Any]:
+    return {"index": index, "verdict": verdict, "reason": reason, "suggestion": None}
+
+
+def critic_says(*judgments: dict[str, Any]) -> str:
+    return json.dumps({"judgments": list(judgments)})
+
+
+def arbiter_says(
+    index: int,
+    verdict: str = "approve_with_caution",
+    reasoning: str = "In round 0 nothing better was left on the table, so this one it is.",
+) -> str:
+    return json.dumps({"chosenIndex": index, "verdict": verdict, "reasoning": reasoning})
+
+
+def outcome_of(ready: PlanReady) -> str:
+    return decided_hash(ready)
