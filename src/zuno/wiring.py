@@ -80,6 +80,7 @@ class House:
         self._service: CoinGecko | None = None
         self._book: ChainedJournal | None = None
         self._started = False
+        self._offline = False
 
     def lp(self, chain: str | None) -> LpDesk:
         opened = self._chain(chain or self._settings.default_chain())
@@ -88,9 +89,10 @@ class House:
     def audit(self) -> JournalAudit:
         return JournalAudit(self.journal())
 
-    def advice(self) -> Advice:
+    def advice(self, *, offline: bool = False) -> Advice:
         from zuno.app.debate import Advice
 
+        self._offline = offline
         return Advice(self._room, self._opened_journal, self._settings.default_chain(), self._settings.risk_profile)
 
     def archive(self) -> Archive:
@@ -247,6 +249,11 @@ class House:
         )
 
     def _seats(self) -> Seats:
+        if self._offline:
+            from zuno.adapters.model.seating import SeatingTable
+            from zuno.ports.model import Seating
+
+            return SeatingTable(Seating((), "the tour asks no model"))
         from zuno.adapters.model.opening import Keys, open_seats
         from zuno.adapters.model.vendors import Price
 

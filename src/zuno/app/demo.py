@@ -1,25 +1,49 @@
-"""The tour: the embedded world, a price move, and where the money went."""
+"""The tour: the embedded world, a position that drifts to its edge, a debate about it, and where its money went."""
 
 from __future__ import annotations
 
+from zuno.app.debate import Listen
+from zuno.app.plans import PlanView
 from zuno.app.views import MoveView, PnlView, PoolsView, PositionsView, View
 from zuno.app.zuno import Zuno
 
-TOUR_MOVE = "-6"
+TOUR_MOVE = "-0.8"
+TOUR_POSITION = "1"
 
 
-class DemoView(View):
+class DemoOpening(View):
     pools: PoolsView
     before: PositionsView
     move: MoveView
     after: PositionsView
+
+
+class DemoView(View):
+    """The whole tour in one document."""
+
+    opening: DemoOpening
+    plan: PlanView
     pnl: PnlView
 
 
-async def demo(zuno: Zuno) -> DemoView:
+async def opening(zuno: Zuno) -> DemoOpening:
     """Needs a home of its own: it pushes the price of the simulated world it finds there."""
     desk = zuno.lp("sim")
     pools, before = await desk.pools(), await desk.positions()
     move = await zuno.sim().move(TOUR_MOVE)
-    after = await desk.positions()
-    return DemoView(pools=pools, before=before, move=move, after=after, pnl=await desk.pnl(after.positions[0].id, None))
+    return DemoOpening(pools=pools, before=before, move=move, after=await desk.positions())
+
+
+async def argument(zuno: Zuno, listen: Listen) -> PlanView:
+    """Always by rule: the tour needs no key and no network."""
+    return await zuno.advice(offline=True).rebalance(TOUR_POSITION, chain="sim", listen=listen)
+
+
+async def accounts(zuno: Zuno) -> PnlView:
+    return await zuno.lp("sim").pnl(TOUR_POSITION, None)
+
+
+async def tour(zuno: Zuno) -> DemoView:
+    return DemoView(
+        opening=await opening(zuno), plan=await argument(zuno, lambda thought: None), pnl=await accounts(zuno)
+    )

@@ -22,8 +22,8 @@ class Zuno(Protocol):
         """The journal of this home."""
         ...
 
-    def advice(self) -> Advice:
-        """The desk itself: its debates and what came of them."""
+    def advice(self, *, offline: bool = False) -> Advice:
+        """The desk itself; `offline` keeps models out whatever keys there are."""
         ...
 
     def archive(self) -> Archive:

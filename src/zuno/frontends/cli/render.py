@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from zuno.app.archive import PlanDiffView, PlanListView, ReplayView, WhyView
-from zuno.app.demo import DemoView
+from zuno.app.demo import DemoOpening
 from zuno.app.plans import CandidateView, PlanView
 from zuno.app.shaping import fee_text
 from zuno.app.views import (
@@ -232,12 +232,12 @@ def _(view: PlanView) -> RenderableType:
     ]
     for name, value in rows:
         facts.add_row(name, value)
-    table = _table("", "range", "buffer 1×/2×/3×", "fees", "LVR", "net", "cost", "break-even", "verdict")
+    table = _table("", "range", "1×/2×/3× h", "fees", "LVR", "net", "cost", "even", "verdict")
     for one in view.candidates:
         mark = "→ " if one.index == chosen.index else "  "
         table.add_row(
             f"{mark}{one.index} {one.kind}",
-            _edges(one),
+            _edges(one, "\n"),
             _buffers(one),
             *(_money(value) for value in (one.carry.fees24h, one.carry.lvr24h, one.carry.net24h, one.carry.cost)),
             "–" if one.carry.breakeven_hours is None else f"{Decimal(one.carry.breakeven_hours):.0f} h",
@@ -298,17 +298,17 @@ def _(view: ReplayView) -> RenderableType:
     )
 
 
-def _edges(one: CandidateView) -> str:
+def _edges(one: CandidateView, between: str = " – ") -> str:
     if one.price_lower is None or one.price_upper is None:
         return ""
-    return f"{_short(one.price_lower)} – {_short(one.price_upper)}"
+    return f"{_short(one.price_lower)}{between}{_short(one.price_upper)}"
 
 
 def _buffers(one: CandidateView) -> str:
     if one.stress is None:
         return ""
     points = (one.stress.x1, one.stress.x2, one.stress.x3)
-    return " / ".join(f"{'≥ ' if point.censored else ''}{point.median_hours} h" for point in points)
+    return "/".join(f"{'≥' if point.censored else ''}{point.median_hours}" for point in points)
 
 
 def _money(value: str | None) -> str:
@@ -337,16 +337,13 @@ def _sources(view: PlanView) -> list[Text]:
 
 
 @_shown.register
-def _(view: DemoView) -> RenderableType:
+def _(view: DemoOpening) -> RenderableType:
     return Group(
         _shown(view.pools),
         _shown(view.before),
-        Text("\nNow the price falls, by swaps in every pool:", style=_QUIET),
         _shown(view.move),
         _shown(view.after),
-        Text(),
-        _shown(view.pnl),
-        Text("SIMULATED world of a fixed seed: nothing above is market data.", style=_QUIET),
+        Text("\nPosition 1 is at its edge. The desk argues:", style=_QUIET),
     )
 
 
