@@ -157,7 +157,7 @@ class ChainedJournal:
                 return Verdict(count, stands)
             fault = await self._store_fault()
         except Broken as error:
-            return Verdict(count, Fault(count + 1, str(error)))
+            return Verdict(count, Fault(count + 1, str(error).rstrip(".")))
         return Verdict(count, fault, _aftermath(stands) if fault is None else ())
 
     async def close(self) -> None:

@@ -109,8 +109,8 @@ class Held:
 
     def begin(self, note: bytes) -> None:
         """Leave the note. It outlives the process, not a power cut: it names what was lost, it saves nothing."""
-        os.ftruncate(self._handle, 0)
         os.pwrite(self._handle, note, 0)
+        os.ftruncate(self._handle, len(note))
 
     def finish(self) -> None:
         os.ftruncate(self._handle, 0)
