@@ -9,9 +9,9 @@ from __future__ import annotations
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from zuno.domain.debate import Candidate, Decision, Exposure, Judgment, Regime, RiskProfile
 from zuno.domain.market import GasQuote
@@ -145,12 +145,28 @@ class Spoke(Wire):
 
 
 class Round(Wire):
-    """A proposal and what the Critic made of it."""
+    """A proposal and what the Critic made of it: nothing yet, or a word on every candidate, each in its place."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[Candidate, ...] = Field(min_length=1)
     mechanical: tuple[Judgment, ...] = ()
     judgments: tuple[Judgment, ...] = ()
     suggestions: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _in_place(self) -> Round:
+        places = list(range(len(self.candidates)))
+        if [one.index for one in self.candidates] != places:
+            raise ValueError("a candidate's index is not its place")
+        for judged in (self.mechanical, self.judgments):
+            if judged and [one.index for one in judged] != places:
+                raise ValueError("the judgments are not one for each candidate, in order")
+        if len(self.mechanical) != len(self.judgments):
+            raise ValueError("the rules and the Critic judged different ballots")
+        return self
+
+    @property
+    def judged(self) -> bool:
+        return bool(self.judgments)
 
 
 class Debate(Wire):
@@ -179,36 +195,58 @@ class FlowCreateStart(Wire):
     max_rounds: int = Field(ge=0, le=10)
 
 
-class ContextObserved(Wire):
+class Arguing(Wire):
+    """A message that carries the debate. Its kind says how far it has come, and the debate must have come so far."""
+
+    debate: Debate
+
+    @model_validator(mode="after")
+    def _so_far(self) -> Self:
+        judged = [round_.judged for round_ in self.debate.rounds]
+        if len(judged) < self._least_rounds or (judged and not self._least_rounds):
+            raise ValueError(f"the debate has {len(judged)} rounds")
+        if judged and judged != [*[True] * (len(judged) - 1), self._last_judged]:
+            raise ValueError("a round is judged that should not be, or is not that should")
+        return self
+
+    _least_rounds: ClassVar[int] = 1
+    _last_judged: ClassVar[bool] = True
+
+
+class ContextObserved(Arguing):
     kind: Literal[Kind.CONTEXT_OBSERVED] = Kind.CONTEXT_OBSERVED
-    debate: Debate
+    _least_rounds: ClassVar[int] = 0
 
 
-class Proposal(Wire):
+class Proposal(Arguing):
     kind: Literal[Kind.PROPOSAL] = Kind.PROPOSAL
-    debate: Debate
+    _last_judged: ClassVar[bool] = False
 
 
-class Revision(Wire):
+class Revision(Arguing):
     kind: Literal[Kind.REVISION] = Kind.REVISION
-    debate: Debate
+    _least_rounds: ClassVar[int] = 2
+    _last_judged: ClassVar[bool] = False
 
 
-class Critique(Wire):
+class Critique(Arguing):
     kind: Literal[Kind.CRITIQUE] = Kind.CRITIQUE
-    debate: Debate
 
 
-class Deadlock(Wire):
+class Deadlock(Arguing):
     kind: Literal[Kind.DEADLOCK] = Kind.DEADLOCK
-    debate: Debate
 
 
-class PlanReady(Wire):
+class PlanReady(Arguing):
     kind: Literal[Kind.PLAN_READY] = Kind.PLAN_READY
-    debate: Debate
     decision: Decision
     confidence: float = Field(ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _on_the_ballot(self) -> Self:
+        if not 0 <= self.decision.index < len(self.debate.rounds[-1].candidates):
+            raise ValueError(f"candidate {self.decision.index} is not on the latest ballot")
+        return self
 
 
 class FlowFailed(Wire):
@@ -236,4 +274,3 @@ Payload = Annotated[
     | AgentThought,
     Field(discriminator="kind"),
 ]
-

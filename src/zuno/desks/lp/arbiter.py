@@ -8,7 +8,7 @@ from zuno.agents.ask import Minds, ask
 from zuno.agents.peer import Say, Think
 from zuno.agents.question import Question
 from zuno.core.ballot import arbiter_decides, no_milder
-from zuno.desks.lp.knowledge import candidate_lines, context_lines, facts_of, unsupported_in
+from zuno.desks.lp.knowledge import candidate_lines, context_lines, debate_lines, facts_of, pairs_of, unsupported_in
 from zuno.desks.lp.opinions import ArbiterOpinion
 from zuno.desks.lp.speaking import think_aloud, with_voice
 from zuno.desks.lp.strategist import Recall
@@ -49,8 +49,9 @@ class Arbiter:
             prompt="arbiter",
             variables={
                 "facts": context_lines(context),
-                "debate": _quoted(debate),
-                "candidates": candidate_lines(context, last.candidates, last.judgments),
+                "pair": pairs_of(context),
+                "debate": debate_lines(debate.rounds),
+                "candidates": candidate_lines(context, last.candidates),
             },
             output=ArbiterOpinion,
             fallback=lambda: scored(context, debate),
@@ -100,14 +101,6 @@ def _objection(context: Context, debate: Debate, said: ArbiterOpinion) -> str | 
     if "round" not in said.reasoning.lower():
         return "the reasoning does not quote the debate by round"
     return None
-
-
-def _quoted(debate: Debate) -> str:
-    lines = []
-    for number, round_ in enumerate(debate.rounds):
-        for one in round_.judgments:
-            lines.append(f"round {number}, candidate {one.index}: {one.verdict}, {one.reason}")
-    return "\n".join(lines)
 
 
 def _tally(verdicts: Sequence[Verdict]) -> str:

@@ -8,9 +8,9 @@ from zuno.agents.ask import Minds, ask
 from zuno.agents.peer import Say, Think
 from zuno.agents.question import Question
 from zuno.core.ballot import critic_decides, judge_all, merge, next_step, overall
-from zuno.desks.lp.knowledge import candidate_lines, context_lines, facts_of, unsupported_in
+from zuno.desks.lp.knowledge import candidate_lines, context_lines, facts_of, pairs_of, unsupported_in
 from zuno.desks.lp.opinions import CriticOpinion, JudgmentOpinion
-from zuno.desks.lp.scenes import ballot_of, moves_of, scenes_of
+from zuno.desks.lp.proposals import check_proposal
 from zuno.desks.lp.speaking import think_aloud, with_voice
 from zuno.desks.lp.strategist import Recall
 from zuno.desks.lp.verdicts import conclude, doubts
@@ -36,9 +36,7 @@ class Critic:
         debate, number = payload.debate, len(payload.debate.rounds) - 1
         context = await self._recall(debate.context)
         candidates = debate.rounds[-1].candidates
-        recomputed = ballot_of(context, scenes_of(context), moves_of(candidates))
-        if recomputed != candidates:
-            raise Malformed("the proposal's figures do not recompute from the context")
+        check_proposal(context, debate.rounds)
         mechanical = judge_all(candidates, context.profile)
         spoken = await ask(self._question(context, candidates, mechanical, number), self._minds)
         judgments = merge(candidates, mechanical, _judgments(spoken.value))
@@ -75,6 +73,7 @@ class Critic:
             prompt="critic",
             variables={
                 "facts": context_lines(context),
+                "pair": pairs_of(context),
                 "candidates": candidate_lines(context, candidates, mechanical),
             },
             output=CriticOpinion,

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from zuno.agents.prompts import Untrusted
+from zuno.agents.tokens import estimate_tokens
 from zuno.core.amm.ticks import sqrt_price_at_tick
 from zuno.core.profiles import LIMITS
 from zuno.core.provenance.check import Facts, check
 from zuno.core.provenance.figures import Figure, Unit
 from zuno.core.returns import rolling_vol_bps
 from zuno.desks.lp.scenes import NANO
-from zuno.domain.debate import Candidate, Judgment
+from zuno.domain.debate import Candidate, Judgment, Stress
 from zuno.domain.pool import PoolState, price_of
 from zuno.domain.tokens import quoted
-from zuno.messages.debate import Context, SceneFacts
+from zuno.messages.debate import Context, Round, SceneFacts
+
+BALLOT_TOKENS = 550
+DEBATE_TOKENS = 220
+"""Of the 1,200 a small model reads, what the ballot and the argument so far may take."""
+_REASON_CUTS = (280, 120, 90, 60, 30, 0)
 
 
 def whole_price(sqrt_price_x96: int, pool: PoolState) -> Fraction:
@@ -41,17 +48,19 @@ def figures_of_context(context: Context) -> Iterator[Figure]:
     yield Figure("gas ceiling", limits.gas_yield_ceiling, Unit.RATIO, "profile")
     yield Figure("block", context.block.number, Unit.BLOCK, context.chain)
     for scene in context.scenes:
-        yield from _figures_of_scene(scene)
+        yield from _figures_of_scene(scene, (scene.pool.token0.symbol, scene.pool.token1.symbol))
     for note in context.sources:
         if note.age_seconds is not None:
             yield Figure(f"age of {note.feed}", note.age_seconds, Unit.SECONDS, note.source or "")
 
 
-def _figures_of_scene(scene: SceneFacts) -> Iterator[Figure]:
+def _figures_of_scene(scene: SceneFacts, names: tuple[str, str]) -> Iterator[Figure]:
+    """A pool's figures with its tokens called by these names: their symbols, or what a prompt calls them."""
     pool, position = scene.pool, scene.position
     _, quote = quoted(pool.token0, pool.token1)
-    source = f"block {pool.block.number}"
-    yield Figure("price", whole_price(pool.sqrt_price_x96, pool), Unit.PRICE, source, symbol=quote.symbol)
+    name0, name1 = names
+    priced_in, source = name0 if quote is pool.token0 else name1, f"block {pool.block.number}"
+    yield Figure("price", whole_price(pool.sqrt_price_x96, pool), Unit.PRICE, source, symbol=priced_in)
     yield Figure("tick", pool.tick, Unit.TICK, source)
     yield Figure("spacing", pool.key.tick_spacing, Unit.TICK, source)
     yield Figure("fee", pool.lp_fee, Unit.PIPS, source)
@@ -65,13 +74,13 @@ def _figures_of_scene(scene: SceneFacts) -> Iterator[Figure]:
     if scene.gas is not None:
         yield Figure("gas price", Fraction(scene.gas.price, 10**9), Unit.GWEI, "gas feed")
     if position is not None:
-        for name, amount, token in (
-            ("holds", position.amount0, pool.token0),
-            ("holds", position.amount1, pool.token1),
-            ("uncollected fees", position.fees0, pool.token0),
-            ("uncollected fees", position.fees1, pool.token1),
+        for name, amount, token, called in (
+            ("holds", position.amount0, pool.token0, name0),
+            ("holds", position.amount1, pool.token1, name1),
+            ("uncollected fees", position.fees0, pool.token0, name0),
+            ("uncollected fees", position.fees1, pool.token1, name1),
         ):
-            yield Figure(name, Fraction(amount, 10**token.decimals), Unit.AMOUNT, source, symbol=token.symbol)
+            yield Figure(name, Fraction(amount, 10**token.decimals), Unit.AMOUNT, source, symbol=called)
 
 
 def figures_of_ballot(context: Context, candidates: Sequence[Candidate]) -> Iterator[Figure]:
@@ -124,36 +133,97 @@ def unsupported_in(text: str, facts: Facts, about: str = "") -> list[str]:
     return [claim.text for claim in check(text, facts, about).unsupported]
 
 
-# -- the same figures as lines of a prompt
+# -- the same figures as lines of a prompt, few enough for a small model
+
+
+def pairs_of(context: Context) -> Untrusted:
+    """The tokens' names. Strangers chose them, so in the lines below they are only token0 and token1."""
+    pools = [f"{scene.pool.token0.symbol}/{scene.pool.token1.symbol}" for scene in context.scenes]
+    return Untrusted(", ".join(pools), limit=40 * len(pools))
 
 
 def context_lines(context: Context) -> str:
+    limits = LIMITS[context.profile]
     lines = [
-        f"profile {context.profile}: floors {_n(LIMITS[context.profile].floor_1x_hours)} h at 1× and "
-        f"{_n(LIMITS[context.profile].floor_2x_hours)} h at 2×, gas/yield ceiling "
-        f"{_n(LIMITS[context.profile].gas_yield_ceiling)}"
+        f"profile {context.profile}: floors {_n(limits.floor_1x_hours)} h at 1× and {_n(limits.floor_2x_hours)} h at "
+        f"2×, gas/yield ceiling {_n(limits.gas_yield_ceiling)}"
     ]
     for index, scene in enumerate(context.scenes):
-        lines.append(f"pool {index}: regime {scene.regime} ({scene.regime_why})")
-        for figure in _figures_of_scene(scene):
-            lines.append(f"  {figure.name} {_n(figure.exact)} {figure.unit} {figure.symbol}".rstrip())
+        figures = ", ".join(map(_worded, _figures_of_scene(scene, ("token0", "token1"))))
+        lines.append(f"pool {index}: regime {scene.regime} ({scene.regime_why}); {figures}")
     return "\n".join(lines)
 
 
-def candidate_lines(context: Context, candidates: Sequence[Candidate], judgments: Sequence[Judgment] = ()) -> str:
+def candidate_lines(
+    context: Context, candidates: Sequence[Candidate], judgments: Sequence[Judgment] = (), tokens: int = BALLOT_TOKENS
+) -> str:
+    """The ballot, a line each, amounts in token1; the reasons are cut where it would grow beyond `tokens`."""
+    text = ""
+    for most in _REASON_CUTS:
+        text = "\n".join(_ballot_lines(context, candidates, judgments, most))
+        if estimate_tokens(text) <= tokens:
+            break
+    return text
+
+
+def debate_lines(rounds: Sequence[Round], tokens: int = DEBATE_TOKENS) -> str:
+    """What was said of each candidate, round by round; cut like the ballot."""
+    text = ""
+    for most in _REASON_CUTS:
+        text = "\n".join(
+            f"round {number}: " + "; ".join(f"{one.index} {_judged(one, most)}" for one in round_.judgments)
+            for number, round_ in enumerate(rounds)
+        )
+        if estimate_tokens(text) <= tokens:
+            break
+    return text
+
+
+def _ballot_lines(
+    context: Context, candidates: Sequence[Candidate], judgments: Sequence[Judgment], most: int
+) -> Iterator[str]:
     said = {judgment.index: judgment for judgment in judgments}
-    lines = []
     for candidate in candidates:
-        pool = context.scenes[candidate.pool_index].pool
-        parts = [f"{figure.name} {_n(figure.exact)}" for figure in _figures_of_candidate(candidate, pool)]
-        lines.append(f"{candidate.index} {candidate.kind}: {', '.join(parts)}")
-        if candidate.index in said:
-            lines.append(f"  {said[candidate.index].verdict}: {said[candidate.index].reason}")
-    return "\n".join(lines)
+        parts = [f"{candidate.index} {candidate.kind}"]
+        between = edges(candidate, context.scenes[candidate.pool_index].pool)
+        if len(context.scenes) > 1 and candidate.kind.move:
+            parts.append(f"pool {candidate.pool_index}")
+        if between is not None:
+            parts.append(f"{_n(between[0])} to {_n(between[1])}")
+        parts += _stress_words(candidate.stress)
+        parts += _carry_words(candidate, 10 ** context.scenes[candidate.pool_index].pool.token1.decimals)
+        judged = f" → {_judged(said[candidate.index], most)}" if candidate.index in said else ""
+        yield ", ".join(parts) + judged
 
 
-def _n(value: Fraction) -> str:
-    """Four significant digits: enough to argue with, few enough to read."""
+def _stress_words(tested: Stress | None) -> list[str]:
+    if tested is None:
+        return []
+    buffers = "/".join(str(point.median_hours) for point in tested)
+    return [f"buffers {buffers} h", f"exit in 24h {_n(100 * tested.x1.p_exit_24h, 2)} %"]
+
+
+def _carry_words(candidate: Candidate, whole: int) -> list[str]:
+    carry = candidate.carry
+    parts = (("fees", carry.fees24h_token1), ("net", carry.net24h_token1), ("cost", carry.cost.total_token1))
+    words = [f"{name} {'unknown' if value is None else _n(value / whole, 3)}" for name, value in parts]
+    if carry.breakeven_hours is not None:
+        words.append(f"break-even {_n(carry.breakeven_hours, 3)} h")
+    return words
+
+
+def _judged(judgment: Judgment, most: int) -> str:
+    reason = judgment.reason if len(judgment.reason) <= most else judgment.reason[: max(most - 1, 0)] + "…"
+    return f"{judgment.verdict}: {reason}" if most else str(judgment.verdict)
+
+
+def _worded(figure: Figure) -> str:
+    unit = figure.symbol or ("" if figure.unit in (Unit.TICK, Unit.COUNT) else figure.unit)
+    return f"{figure.name} {_n(figure.exact)} {unit}".rstrip()
+
+
+def _n(value: Fraction, digits: int = 5) -> str:
+    """So many significant digits: enough to argue with, few enough to read. None are dropped before the point."""
     if value == int(value) and abs(value) < 10**7:
         return str(int(value))
-    return f"{float(value):.5g}" if abs(value) < 10**5 else f"{float(value):.0f}"
+    return f"{float(value):.{digits}g}" if abs(value) < 10 ** (digits - 1) else f"{float(value):.0f}"

@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from zuno.agents.ask import Minds, ask
 from zuno.agents.peer import Say, Think
-from zuno.agents.prompts import Untrusted
 from zuno.agents.question import Question
-from zuno.desks.lp.knowledge import context_lines, facts_of, unsupported_in
+from zuno.desks.lp.knowledge import context_lines, facts_of, pairs_of, unsupported_in
 from zuno.desks.lp.opinions import ScoutOpinion
 from zuno.desks.lp.speaking import think_aloud, with_voice
 from zuno.domain.errors import Broken
@@ -44,15 +43,11 @@ class Scout:
 
     def _question(self, context: Context) -> Question[ScoutOpinion]:
         facts = facts_of(context)
-        pool = context.scenes[0].pool
         return Question(
             role=self.role,
             round=0,
             prompt="scout",
-            variables={
-                "facts": context_lines(context),
-                "pair": Untrusted(f"{pool.token0.symbol}/{pool.token1.symbol}"),
-            },
+            variables={"facts": context_lines(context), "pair": pairs_of(context)},
             output=ScoutOpinion,
             fallback=lambda: ScoutOpinion(summary=summary(context)),
             texts=lambda said: [said.summary],

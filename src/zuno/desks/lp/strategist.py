@@ -14,7 +14,7 @@ from zuno.agents.question import Question
 from zuno.core.candidates import Scene
 from zuno.core.profiles import LIMITS
 from zuno.core.ranges import DETERMINISTIC_SHAPES, Move, Shape, Venue, judged_moves, propose, revise
-from zuno.desks.lp.knowledge import candidate_lines, context_lines, edges, facts_of, unsupported_in
+from zuno.desks.lp.knowledge import candidate_lines, context_lines, edges, facts_of, pairs_of, unsupported_in
 from zuno.desks.lp.opinions import (
     CreateShapeOpinion,
     CreateStrategistOpinion,
@@ -83,7 +83,7 @@ class Strategist:
         last = stage.rounds[-1] if stage.rounds else None
         facts = facts_of(context, last.candidates if last else ())
         judged = candidate_lines(context, last.candidates, last.judgments) if last else "none"
-        variables: dict[str, Value] = {"facts": context_lines(context), "judged": judged}
+        variables: dict[str, Value] = {"facts": context_lines(context), "pair": pairs_of(context), "judged": judged}
         create = context.flow == "create"
         rules = _placeholder(create)
         if create:
@@ -158,9 +158,12 @@ def _shape(one: ShapeOpinion) -> Shape:
 
 
 def _objection(said: StrategistOpinion | CreateStrategistOpinion, stage: Stage) -> str | None:
+    wanted = stage.context.wish.exposure if stage.context.wish else None
     for one in said.shapes:
         if isinstance(one, CreateShapeOpinion) and one.pool_index >= len(stage.venues):
             return f"poolIndex {one.pool_index} is not one of the {len(stage.venues)} pools shown"
+        if isinstance(one, CreateShapeOpinion) and wanted is not None and one.exposure_bias != wanted:
+            return f"the owner asked for the exposureBias {wanted}"
     if not stage.moves(_shapes(said)):
         return "every shape was tried before or is the range held now; propose others"
     return None

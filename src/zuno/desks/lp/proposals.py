@@ -1,0 +1,49 @@
+"""What a proposal must be before it is worth judging: a Strategist elsewhere may be mistaken, or lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zuno.core.amm.ticks import max_usable_tick, min_usable_tick
+from zuno.core.ranges import kind_of
+from zuno.desks.lp.scenes import ballot_of, moves_of, scenes_of, tried_in
+from zuno.domain.errors import Malformed
+from zuno.domain.pool import Range
+from zuno.messages.debate import Context, Round
+
+MAX_MOVES = 5
+"""The most a Strategist may propose at once."""
+
+
+def check_proposal(context: Context, rounds: Sequence[Round]) -> None:
+    """`Malformed` unless the last ballot is one the context allows, every figure of it recomputed."""
+    candidates = rounds[-1].candidates
+    check_moves(context, rounds)
+    if ballot_of(context, scenes_of(context), moves_of(candidates)) != candidates:
+        raise Malformed("the proposal's figures do not recompute from the context")
+
+
+def check_moves(context: Context, rounds: Sequence[Round]) -> None:
+    """`Malformed` unless its moves are few, on the grid, new to the debate and called what they are."""
+    moves = moves_of(rounds[-1].candidates)
+    if len(moves) > MAX_MOVES:
+        raise Malformed(f"{len(moves)} moves were proposed, {MAX_MOVES} are the most")
+    tried = set(tried_in([earlier.candidates for earlier in rounds[:-1]]))
+    for move in moves:
+        if not 0 <= move.pool_index < len(context.scenes):
+            raise Malformed(f"a move lies in pool {move.pool_index}, {len(context.scenes)} were surveyed")
+        scene = context.scenes[move.pool_index]
+        held, spacing = scene.position.range if scene.position else None, scene.pool.key.tick_spacing
+        where = f"{move.range.lower} to {move.range.upper}"
+        if not _on_the_grid(move.range, spacing):
+            raise Malformed(f"the range {where} is not on the pool's grid")
+        if move.kind is not kind_of(held, move.range, spacing):
+            raise Malformed(f"the move to {where} is called {move.kind}")
+        if move.key in tried or move.range == held:
+            raise Malformed(f"the range {where} was on the table before")
+        tried.add(move.key)
+
+
+def _on_the_grid(band: Range, spacing: int) -> bool:
+    lowest, highest = min_usable_tick(spacing), max_usable_tick(spacing)
+    return lowest <= band.lower < band.upper <= highest and band.lower % spacing == band.upper % spacing == 0
