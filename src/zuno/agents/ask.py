@@ -13,7 +13,7 @@ from typing import Generic
 from zuno.agents.breaker import Breakers
 from zuno.agents.budget import RunBudget
 from zuno.agents.prompts import Prompt, Prompts
-from zuno.agents.question import Question, Spoken, T
+from zuno.agents.question import Question, Spoken, T, schema_of
 from zuno.agents.reading import EVIDENCE_CHARS, MAX_REPLY_CHARS, Usable, bounded, read
 from zuno.agents.tokens import PER_IMAGE, PER_TURN, estimate_tokens
 from zuno.ports.clock import Clock
@@ -95,8 +95,6 @@ def _why(attempts: list[Attempt]) -> str:
 
 
 def _opening(question: Question[T], prompt: Prompt, timeout: float) -> ModelRequest:
-    # Not sorted: a model writes the fields in the order of the schema, and the shape's author chose it.
-    schema = json.dumps(question.output.model_json_schema(), separators=(",", ":"), ensure_ascii=False)
     return ModelRequest(
         role=question.role,
         round=question.round,
@@ -104,7 +102,7 @@ def _opening(question: Question[T], prompt: Prompt, timeout: float) -> ModelRequ
         system=prompt.system,
         turns=(Turn("user", prompt.user),),
         shape=question.output.__name__,
-        schema=schema,
+        schema=schema_of(question.output),
         max_output_tokens=question.max_output_tokens,
         timeout=timeout,
         images=question.images,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Generic, Literal, TypeVar
 
 from zuno.agents.opinion import Opinion
@@ -52,8 +54,7 @@ class Question(Generic[T]):
     def __post_init__(self) -> None:
         if self.round < 0 or self.max_output_tokens < 1:
             raise ValueError(f"the question to {self.role} has round {self.round}, output {self.max_output_tokens}")
-        if open_parts := sorted(set(_open_objects(self.output.model_json_schema()))):
-            raise ValueError(f"{self.output.__name__} is not closed: {', '.join(open_parts)}")
+        schema_of(self.output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,18 @@ class Spoken(Generic[T]):
     def model(self) -> str | None:
         """The model whose words these are."""
         return self.attempts[-1].model if self.source in ("model", "repaired") else None
+
+
+@cache
+def schema_of(output: type[Opinion]) -> str:
+    """The shape as JSON schema; a shape that is not closed is our own mistake.
+
+    Not sorted: a model writes the fields in the order of the schema, and the shape's author chose it.
+    """
+    schema = output.model_json_schema()
+    if open_parts := sorted(set(_open_objects(schema))):
+        raise ValueError(f"{output.__name__} is not closed: {', '.join(open_parts)}")
+    return json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
 
 
 def _open_objects(schema: object, name: str = "it") -> Iterator[str]:
