@@ -1,11 +1,11 @@
 """The bar of number provenance, counted: honest prose passes, prose with one figure changed does not.
 
-Honest sentences live in tests/golden/provenance/honest.txt with holes for their figures; this file prints each hole
-from the context's facts with its own arithmetic, so it knows what every figure *means* without asking the checker.
-That meaning is the independent criterion for mutants: one is left out when the changed figure is a rounding of what
-the hole means ("true again"), or of another fact of the context in the unit it is written in (the law asks for a fact of
-the context, not for the right one); these last are kept apart and counted as "of another fact". A figure that some
-pair of facts would give is *not* left out: accepting it by chance counts against us.
+Honest sentences live in tests/golden/provenance with holes for their figures; this file prints each hole from the
+context's facts with its own arithmetic, so it knows what every figure *means* without asking the checker. That meaning
+is the independent criterion for mutants: one is left out when the changed figure still rounds what the hole means
+("true again"), or rounds another fact of the context in the unit it is written in (the law asks for a fact of the
+context, not for the right one); these last are counted apart. A figure that some *pair* of facts would give is not left
+out: accepting it by chance counts against us.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from zuno.core.provenance.check import Facts, check
 from zuno.core.provenance.figures import Checked, Figure, Unit
@@ -87,10 +85,10 @@ def _figure(fact: dict[str, Any]) -> Figure:
     )
 
 
-def sentences() -> Iterator[Sentence]:
+def sentences(file: str) -> Iterator[Sentence]:
     known = contexts()
     context: Context | None = None
-    for line in (GOLDEN / "honest.txt").read_text().splitlines():
+    for line in (GOLDEN / file).read_text().splitlines():
         if not line or line.startswith("#"):
             continue
         if line.startswith("["):
@@ -158,7 +156,10 @@ def rounding(value: Fraction, places: int) -> Decimal:
     return Decimal(format(exact.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN), "f"))
 
 
-ALL = tuple(sentences())
+FIRST = tuple(sentences("honest.txt"))
+SECOND = tuple(sentences("honest_second.txt"))
+UNSEEN = tuple(sentences("honest_unseen.txt"))
+ALL = FIRST + SECOND
 
 
 def test_the_corpus_is_as_large_and_varied_as_the_bar_asks() -> None:

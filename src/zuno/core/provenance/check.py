@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import permutations
 
 from zuno.core.provenance import words as w
 from zuno.core.provenance.figures import (
@@ -19,7 +20,7 @@ from zuno.core.provenance.figures import (
     Reading,
     Unit,
 )
-from zuno.core.provenance.naming import Name, Naming, parsed
+from zuno.core.provenance.naming import PRICE, Name, Naming, parsed
 from zuno.core.provenance.reading import Read, read
 
 NO_FACT = "no fact of the context gives this figure"
@@ -44,8 +45,10 @@ class _Entry:
     unit: Unit
     derivation: Derivation
     facts: tuple[Figure, ...]
-    in_order: bool = True
-    """For a−b and (a−b)/b: the text speaks of a before b, so a written sign means what it says."""
+    signed: bool = False
+    """For a−b and (a−b)/b: the text sets a against b in so many words, so that a written sign has a meaning."""
+    as_fraction: bool = False
+    """A share other than a ratio, shelved as the fraction it is: 0.36 for 36 %."""
 
 
 class _Shelf:
@@ -68,6 +71,9 @@ class _Shelf:
         ]
 
 
+_Shelves = dict[Measure | None, _Shelf]
+
+
 class Facts:
     """A context's figures and ids, indexed once for the many texts that are written about it."""
 
@@ -82,7 +88,7 @@ class Facts:
             by_measure.setdefault(figure.unit.measure, []).append((figure.canonical, entry))
             by_measure[None].append((figure.exact, entry))
             if figure.unit.measure is Measure.SHARE and figure.unit is not Unit.RATIO:
-                by_measure[None].append((figure.canonical, entry))  # a bare 0.0005 is 5 bps
+                by_measure[None].append((figure.canonical, replace(entry, as_fraction=True)))
         self.shelves = {measure: _Shelf(entries) for measure, entries in by_measure.items()}
 
     def knows_id(self, written: str) -> bool:
@@ -104,8 +110,8 @@ class _Check:
     def __init__(self, text: str, facts: Facts, about: str) -> None:
         self.text = text
         self.facts = facts
-        self.about = about
         self.read: Read = read(text, facts.symbols)
+        self.naming = Naming(self.read, about)
         self.supported: list[Backing] = []
         self.unsupported: list[Claim] = list(self.read.unreadable)
         self.exempt: list[Exempt] = list(self.read.exempt)
@@ -139,12 +145,14 @@ class _Check:
                 figure = entry.facts[0]
                 if not (_fits(reading, figure) and self._sign_fits(at, claim, value, figure.unit)):
                     continue
+                if entry.as_fraction and value != reading.value and self.naming.place(parsed(figure.name)) is None:
+                    continue  # a bare 0.0005 is 5 bps; a bare 0.36 is 36 % only of something the text names
                 if figure.news:
                     refusal = self._news_refusal(claim, reading, figure)
                     if refusal:
                         why = refusal
                         continue
-                else:
+                elif at not in self.read.frames and (self.naming.subject(figure.about) or _tells(reading)):
                     self.printed.setdefault(id(figure), claim.start)
                 if backing is None or backing.facts[0].news:
                     backing = entry
@@ -181,9 +189,8 @@ class _Check:
     def _derive(self, pending: list[tuple[int, Claim, str]]) -> None:
         shelves = self._derived_shelves()
         for at, claim, why in pending:
-            entry = next(
-                (entry for reading in claim.readings for entry in self._follows(claim, reading, shelves)), None
-            )
+            follows = (entry for reading in claim.readings for entry in self._follows(at, claim, reading, shelves))
+            entry = next(follows, None)
             if entry is not None:
                 self.supported.append(Backing(claim, entry.derivation, entry.facts))
             elif at in self.read.frames:
@@ -191,75 +198,129 @@ class _Check:
             else:
                 self.unsupported.append(replace(claim, problem=why))
 
-    def _follows(self, claim: Claim, reading: Reading, shelves: dict[Measure | None, _Shelf]) -> Iterable[_Entry]:
-        shelf = shelves.get(reading.measure)
+    def _follows(self, at: int, claim: Claim, reading: Reading, shelves: _Shelves) -> Iterable[_Entry]:
+        shelf = shelves.get(reading.measure) if reading.value else None  # "0.0" would follow from anything small
         for value, entry in shelf.near(reading) if shelf else ():
-            if not _may_print(entry, reading):
+            if claim.sign in {"+", "-"} and not (entry.signed and (value < 0) == (claim.sign == "-")):
                 continue
-            if claim.sign in {"+", "-"} and not (entry.in_order and (value < 0) == (claim.sign == "-")):
-                continue
-            yield entry
+            if self._may_print(at, entry, reading, signed=claim.sign in {"+", "-"}):
+                yield entry
 
-    def _derived_shelves(self) -> dict[Measure | None, _Shelf]:
+    def _may_print(self, at: int, entry: _Entry, reading: Reading, signed: bool) -> bool:
+        """Whether a figure written so, in these words, may mean this derivation."""
+        if reading.symbol and not _same_token(reading.symbol, entry.facts[0].symbol):
+            return False
+        before, behind = self.read.before[at], self.read.behind[at]
+        multiple = reading.unit is Unit.RATIO
+        if entry.derivation is Derivation.ANNUAL:
+            return not multiple
+        if entry.derivation is Derivation.RATIO:
+            if multiple:
+                return bool(behind) and entry.unit is Unit.RATIO
+            if reading.measure is None:
+                return "ratio" in self.read.vocabulary
+            if "of" in behind[:4] or before[:2] == ("which", "of"):
+                return True
+            equated = bool(before) and before[0] in (w.EQUATING if entry.unit is Unit.RATIO else w.REPAYING)
+            return equated and all(id(figure) in self.printed for figure in entry.facts)
+        if multiple:
+            return False
+        if signed:
+            return True  # what is set against what has been seen to
+        if entry.unit is Unit.TICK and self.naming.are_ends(*(parsed(figure.name) for figure in entry.facts)):
+            return True  # "on 770 ticks"
+        if entry.derivation is Derivation.CHANGE and not w.SPANNING.isdisjoint((*before[:2], *behind[:2])):
+            return True  # "a 9.4 % range"
+        stated = bool(before) and before[0] in w.STATING
+        compared = not (stated or w.COMPARED.isdisjoint(before)) or not w.COMPARED.isdisjoint(behind)
+        return compared or (entry.derivation is Derivation.CHANGE and "of" in behind[:1])
+
+    def _derived_shelves(self) -> _Shelves:
         """What two facts give that the text names or prints. Over all pairs of a context nearly every figure would be
         'derivable': forty times in hours give some ratio for each whole percentage."""
-        naming = Naming(self.read, self.about)
-        ends: list[tuple[Figure, Name, int | None]] = []
+        naming = self.naming
+        beside = not w.BESIDE.isdisjoint(self.read.vocabulary)
+        ends: dict[Measure, list[_End]] = {}
         for figure, name in zip(self.facts.figures, self.facts.names, strict=True):
-            if figure.news:
+            printed = self.printed.get(id(figure))
+            spoken_of = not figure.news and naming.subject(figure.about)
+            if printed is None and not spoken_of:
                 continue
-            place = self.printed.get(id(figure))
-            if place is None and naming.subject(figure.about):
-                place = naming.place(name)
-                if place is None and not (naming.spanning and name.words <= {"lower", "upper"}):
-                    continue
-            elif place is None:
-                continue
-            ends.append((figure, name, place))
+            end = _End(figure, name, printed, naming.place(name) if spoken_of else None)
+            if end.at is not None or naming.goes_without_saying(name, beside):
+                ends.setdefault(figure.unit.measure, []).append(end)
         found: dict[Measure | None, list[tuple[Fraction, _Entry]]] = {}
         annual = any(word in self.read.vocabulary for word in w.ANNUAL)
-        turned = any(word in self.read.vocabulary for word in w.AGAINST)
-        for a, a_name, a_place in ends:
-            if annual and a.per_day is not None:
-                _shelve(found, _annual(a))
-            for b, b_name, b_place in ends:
-                if a is b or not _alike(a, b) or not self._tied(naming, a, a_name, b, b_name):
+        for kind in ends.values():
+            for a in kind if annual else ():
+                if a.figure.per_day is not None and a.at is not None:
+                    _shelve(found, _annual(a.figure))
+            for a, b in permutations(kind, 2):
+                if not _alike(a, b) or not _tied(a, b):
                     continue
-                spanned = a_place is None or b_place is None
-                if spanned and not naming.are_ends(a_name, b_name):
+                if naming.are_ends(a.name, b.name) and a.figure.about == b.figure.about:
+                    signed = False
+                elif _told(naming, a, b, beside) and _told(naming, b, a, beside):
+                    signed = a.at is not None and b.at is not None and naming.sets_against(a.at, b.at)
+                else:
                     continue
-                in_order = spanned or turned or (a_place or 0) < (b_place or 0)
-                for entry in _derivations(a, b, in_order):
+                for entry in _derivations(a.figure, b.figure, signed):
                     _shelve(found, entry)
         return {measure: _Shelf(entries) for measure, entries in found.items()}
 
-    def _tied(self, naming: Naming, a: Figure, a_name: Name, b: Figure, b_name: Name) -> bool:
-        """Whether a reader would compare the two: things of one subject, or one thing of two subjects."""
-        if id(a) in self.printed and id(b) in self.printed:
-            return True
-        if a.about == b.about or not a.about or not b.about:
-            if a_name == b_name and a.about == b.about:
-                return False
-            # The 1× buffer is held against the 1× floor; 1× against 2× only as one thing under two stresses.
-            return (
-                a_name.stress == b_name.stress or not (a_name.stress and b_name.stress) or a_name.words == b_name.words
-            )
-        return a_name == b_name and naming.subject(a.about) and naming.subject(b.about)
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """A fact that may be one end of a derivation, and where the text prints or names it."""
+
+    figure: Figure
+    name: Name
+    printed: int | None
+    named: int | None
+
+    @property
+    def at(self) -> int | None:
+        return self.named if self.printed is None else self.printed
 
 
-def _alike(a: Figure, b: Figure) -> bool:
-    if a.unit.measure is not b.unit.measure:
+def _told(naming: Naming, end: _End, other: _End, beside: bool) -> bool:
+    """Whether the reader knows this end: it is printed, or named under the stress that is spoken of, or it is the price
+    that something printed lies above or below."""
+    if end.printed is not None:
+        return True
+    if end.named is None:
+        return beside and other.printed is not None and end.name.words == PRICE
+    return naming.stressed(end.name) or (other.printed is not None and other.name.stress == end.name.stress)
+
+
+def _tied(a: _End, b: _End) -> bool:
+    """Whether a reader would compare the two: things of one subject, or one thing of two subjects."""
+    if a.printed is not None and b.printed is not None:
+        return True
+    whose, other = a.figure.about, b.figure.about
+    if whose != other and whose and other:
+        return a.name == b.name
+    if a.name == b.name and whose == other:
         return False
-    return a.unit.measure is not Measure.MONEY or (a.unit is b.unit and _token(a.symbol) == _token(b.symbol))
+    # The 1× buffer is held against the 1× floor; 1× against 2× only as one thing under two stresses.
+    return a.name.stress == b.name.stress or not (a.name.stress and b.name.stress) or a.name.words == b.name.words
 
 
-def _derivations(a: Figure, b: Figure, in_order: bool) -> Iterable[_Entry]:
+def _alike(a: _End, b: _End) -> bool:
+    """Whether two of one measure are of one kind. Shares of different things (odds of exit, time in range) are not."""
+    unit, other = a.figure.unit, b.figure.unit
+    if unit.measure is Measure.SHARE:
+        return not a.name.words.isdisjoint(b.name.words)
+    return unit.measure is not Measure.MONEY or (unit is other and _token(a.figure.symbol) == _token(b.figure.symbol))
+
+
+def _derivations(a: Figure, b: Figure, signed: bool) -> Iterable[_Entry]:
     first, second = a.canonical, b.canonical
-    yield _Entry(first - second, a.unit, Derivation.DIFFERENCE, (a, b), in_order)
+    yield _Entry(first - second, a.unit, Derivation.DIFFERENCE, (a, b), signed)
     if a.unit.measure in {Measure.TICK, Measure.BLOCK} or second == 0:
         return
     yield _Entry(first / second, Unit.RATIO, Derivation.RATIO, (a, b))
-    yield _Entry((first - second) / second, Unit.RATIO, Derivation.CHANGE, (a, b), in_order)
+    yield _Entry((first - second) / second, Unit.RATIO, Derivation.CHANGE, (a, b), signed)
     if b.per_day is not None and a.unit is Unit.AMOUNT:
         # An amount over a daily one is a time: "1.6 days of net carry".
         yield _Entry(first / second / b.per_day * 24, Unit.HOURS, Derivation.RATIO, (a, b))
@@ -271,24 +332,19 @@ def _annual(rate: Figure) -> _Entry:
 
 def _shelve(found: dict[Measure | None, list[tuple[Fraction, _Entry]]], entry: _Entry) -> None:
     found.setdefault(entry.unit.measure, []).append((entry.value, entry))
-    if entry.derivation is not Derivation.CHANGE:
+    if entry.derivation is not Derivation.CHANGE and (entry.unit is Unit.RATIO or entry.unit is entry.facts[0].unit):
         found.setdefault(None, []).append((entry.value / entry.unit.scale, entry))
 
 
-def _may_print(entry: _Entry, reading: Reading) -> bool:
-    """Whether a figure written so may mean this derivation."""
-    if reading.symbol and not _same_token(reading.symbol, entry.facts[0].symbol):
-        return False
-    if entry.derivation is Derivation.RATIO and entry.unit is Unit.RATIO:
-        shares = entry.facts[0].unit.measure is Measure.SHARE
-        return reading.unit is Unit.RATIO or reading.measure is None or not shares
-    if entry.derivation is Derivation.CHANGE:
-        return reading.unit is not Unit.RATIO
-    return reading.unit is not Unit.RATIO or entry.unit is Unit.RATIO
-
-
 def _fits(reading: Reading, figure: Figure) -> bool:
+    if figure.unit is Unit.RATIO and reading.unit in {Unit.BPS, Unit.PIPS}:
+        return False  # nobody writes a multiple in basis points
     return not reading.symbol or _same_token(reading.symbol, figure.symbol)
+
+
+def _tells(reading: Reading) -> bool:
+    """Whether a figure has the three digits that make it tell which of many facts it prints."""
+    return reading.value >= 200 * reading.tolerance
 
 
 def _same_token(written: str, symbol: str) -> bool:

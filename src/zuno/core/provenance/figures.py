@@ -171,8 +171,13 @@ class Checked:
     @property
     def complaint(self) -> str:
         """The offending figures by name, for the one repair a model is granted; empty when there are none."""
-        return "; ".join(f"{claim.text}: {claim.problem}" for claim in self.unsupported[:MOST_NAMED])
+        return "; ".join(f"{_short(claim.text)}: {claim.problem}" for claim in self.unsupported[:MOST_NAMED])
 
 
 MOST_NAMED = 12
+LONGEST_NAMED = 48
 """A complaint goes back into a prompt: a text of nothing but figures must not fill it."""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_NAMED else f"{text[: LONGEST_NAMED - 1]}…"

@@ -6,20 +6,23 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from zuno.core.provenance import words as w
 from zuno.core.provenance.reading import Read, stems
 
 _PART = re.compile(r"[0-9]+(?:th|st|nd|rd|[A-Za-z×]+)?|[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*(?![a-z])|[^\W\d_]+[0-9]*")
 _STRESS = re.compile(r"([1-9])[×x]|x([1-9])")
-_FRAME = re.compile(r"[0-9]+[hdmw]")
+_FRAME = re.compile(r"[0-9]+[hdmw](?![A-Za-z])")
 
 _FILLING = frozenset(
     "price edge realised realized hours hour of the in at per a an day daily probability share strength tier id quote "
-    "expected total rate carry position pool holds amount break time tick".split()
+    "expected total rate carry position pool break time tick".split()
 )
 """Words of a name that say little beside the others; a name of nothing else is taken whole."""
 
-_EDGE = "edge edges"
-_FLOOR = "floor floors"
+_EDGE = "edge edges room headroom bound bounds boundary boundaries"
+_BOTTOM = "lower bottom downside low"
+_TOP = "upper top upside high"
+_FLOOR = "floor floors margin margins clear clears cleared pass passes passing fail fails miss misses need needs"
 # "10 % from the edge" leaves the price unsaid, "2 h over the floor" the buffer.
 _STAYING = (
     "buffer buffers survival survive survives cushion last lasts outlive outlives runway median stay stays stands"
@@ -27,20 +30,22 @@ _STAYING = (
 _SAID: dict[str, frozenset[str]] = {
     name: frozenset(said.split())
     for name, said in {
-        "price": f"price spot trade trades trading market pool {_EDGE}",
+        "price": f"price spot trade trades trading market pool {_EDGE} {_BOTTOM} {_TOP}",
         "reference": "reference oracle feed",
-        "lower": f"lower bottom {_EDGE}",
-        "upper": f"upper top {_EDGE}",
+        "lower": f"{_BOTTOM} below {_EDGE}",
+        "upper": f"{_TOP} above {_EDGE}",
         "buffer": f"{_STAYING} {_FLOOR}",
-        "median": f"typical {_STAYING} {_FLOOR}",
-        "floor": f"{_FLOOR} minimum required requirement wants asks demands needs profile",
+        "median": f"typical normal usual {_STAYING} {_FLOOR}",
+        "floor": f"{_FLOOR} minimum required requirement wants asks demands profile",
         "ceiling": "ceiling cap",
         "fees": "fee fees earn earns income gross revenue yield",
-        "net": "net nets carry",
+        "net": "net nets carry earn earns beat beats",
         "cost": "cost costs costing gas",
         "worth": "worth value position deposit nav capital",
         "exit": "exit exits leave leaves odds",
         "range": "range",
+        "holds": "holds holding sits balance",
+        "amount": "amount amounts deposit deposits",
         "volatility": "vol volatility sigma σ",
         "even": "breakeven recoup payback repays repaid",
         "offset": "offset shift shifted centre center",
@@ -50,11 +55,10 @@ _SAID: dict[str, frozenset[str]] = {
 """How prose says a word of a name, where it is not the word itself."""
 _SAID |= {"vol": _SAID["volatility"], "value": _SAID["worth"], "fee": _SAID["fees"], "breakeven": _SAID["even"]}
 
-_SPANNING = frozenset("range band wide width span spans spanning edges tick ticks".split())
-"""Words that speak of a range's two ends at once, and of nothing else's."""
+PRICE = frozenset({"price"})
 _ENDS = (frozenset({"lower"}), frozenset({"upper"}))
 _NUMBERED = frozenset("candidate candidates option options move moves".split())
-_STAYING_PUT = frozenset("hold holds holding stay staying current present".split())
+BASELINE = "hold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +74,7 @@ class Name:
 def parsed(name: str) -> Name:
     """ "p10 2×" → p10, at 2×; "lowerPrice" and "lower_price" → lower."""
     stress = _STRESS.search(name)
-    parts = [part.lower() for part in _PART.findall(_STRESS.sub(" ", name))]
-    said = [part for part in parts if not _FRAME.fullmatch(part)]
+    said = [part.lower() for part in _PART.findall(_FRAME.sub(" ", _STRESS.sub(" ", name)))]
     telling = frozenset(part for part in said if part not in _FILLING)
     return Name(telling or frozenset(said), int(stress[1] or stress[2]) if stress else 0)
 
@@ -84,13 +87,16 @@ class Naming:
         self._read = read
         self._about = about
         self._numbered = not _NUMBERED.isdisjoint(self._places)
-        self.spanning = not _SPANNING.isdisjoint(self._places)
-        self._staying_put = not _STAYING_PUT.isdisjoint(self._places)
+        self.spanning = not w.SPANNING.isdisjoint(self._places)
+        self._against = [self._places[word] for word in w.AGAINST if word in self._places]
         self._subjects: dict[str, bool] = {}
 
     def subject(self, about: str) -> bool:
-        """Whether the text speaks of this subject: its own one, everybody's, or one it mentions."""
-        if about in {"", self._about}:
+        """Whether the text speaks of this subject: its own one, everybody's, doing nothing, or one it mentions.
+
+        Doing nothing is what every move is measured against, said or not.
+        """
+        if about in {"", BASELINE, self._about}:
             return True
         known = self._subjects.get(about)
         if known is None:
@@ -101,14 +107,14 @@ class Naming:
         *head, last = about.lower().split() or [""]
         if last.isdigit():
             return self._numbered and int(last) in self._read.counts
-        if last == "hold" and not head:
-            return self._staying_put
         return all(word in self._places for word in (*head, last))
 
+    def stressed(self, name: Name) -> bool:
+        """Whether the text speaks of its stress multiple; one left unsaid means 1×."""
+        return not name.stress or name.stress in (self._read.stresses or {1})
+
     def place(self, name: Name) -> int | None:
-        """Where the text first names it; None when it does not. A multiple left unsaid means 1×."""
-        if name.stress and name.stress not in (self._read.stresses or {1}):
-            return None
+        """Where the text first says the name's words, at whatever stress; None when it does not."""
         places: list[int] = []
         for word in name.words:
             found = [self._places[said] for said in _SAID.get(word, ()) if said in self._places]
@@ -118,6 +124,14 @@ class Naming:
                 return None
             places.append(min(found))
         return min(places)
+
+    def goes_without_saying(self, name: Name, beside: bool) -> bool:
+        """Whether the fact may be meant though unnamed: a range's ends by its width, the price by what is beside it."""
+        return (self.spanning and name.words in _ENDS) or (beside and name.words == PRICE)
+
+    def sets_against(self, a_place: int, b_place: int) -> bool:
+        """Whether the text measures the first against the second: "12 h against the floor", "more than hold"."""
+        return any(at < b_place and not at < a_place < b_place for at in self._against)
 
     def are_ends(self, a: Name, b: Name) -> bool:
         """Whether the two are a range's ends and the text speaks of the range as a whole."""

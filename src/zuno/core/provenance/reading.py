@@ -17,7 +17,16 @@ _HALF = Fraction(1, 2)
 _HEDGED = Fraction(1, 20)
 """"About 2,400" may round to the hundred, but never by more than this share of itself."""
 
+_BESIDE = 6
+"""How many tokens away a word still speaks of a figure."""
+
+_STRESSES = frozenset({"1", "2", "3"})
+
+MOST_FIGURES = 2_000
+"""What comes after this many figures is refused unread: it is no prose, and reading it would only cost time."""
+
 CANNOT_READ = "this figure cannot be read"
+TOO_MANY = "too many figures for prose"
 
 _YEAR = r"(?:19|20)[0-9]{2}"
 _DAY = r"(?:0?[1-9]|[12][0-9]|3[01])(?:st|nd|rd|th)?"
@@ -25,7 +34,7 @@ _CLOCK = r"(?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?"
 # Every alternative has a bounded length or repeats possessively, so that no text makes the scan backtrack.
 _TOKEN = re.compile(
     rf"""
-    (?P<id>   (?<![0-9A-Za-z_])0[xX][0-9A-Fa-f][0-9A-Za-z]*+(?:(?:…|\.\.\.?+)[0-9A-Za-z]++)?+
+    (?P<id>   (?<![0-9A-Za-z_])0[xX][0-9A-Fa-f][0-9A-Za-z]*+(?:(?:…|\.\.\.?+)[0-9A-Za-z]*+)?+
             | (?<![0-9A-Za-z_])(?:plan|req|alert|act)_[0-9A-Za-z]++ )
   | (?P<date> (?<![\w.,-])(?:
               {_YEAR}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])(?:[T ]{_CLOCK}(?:Z|[+-][0-9]{{2}}:[0-9]{{2}})?)?
@@ -80,6 +89,8 @@ class _Draft:
     frame: bool
     first: int
     """Index of its first token, sign and currency included."""
+    after: int
+    """Index of the token behind its unit."""
 
 
 @dataclass(slots=True)
@@ -100,6 +111,9 @@ class Read:
     falling: set[int] = field(default_factory=set)
     rising: set[int] = field(default_factory=set)
     """Claims, by index, beside a word that turns their sign."""
+    before: list[tuple[str, ...]] = field(default_factory=list)
+    behind: list[tuple[str, ...]] = field(default_factory=list)
+    """The words beside each claim, nearest first, up to the next figure or the end of the sentence."""
 
 
 def read(text: str, symbols: frozenset[str] = frozenset()) -> Read:
@@ -123,12 +137,16 @@ class _Reader:
     def read(self) -> Read:
         at = 0
         while at < len(self.tokens):
+            if len(self.out.exempt) + len(self.drafts) + len(self.out.unreadable) + len(self.out.ids) >= MOST_FIGURES:
+                rest = self._span(self.tokens[at].start, self.tokens[-1].end)
+                self.out.unreadable.append(Claim(*rest, readings=(), problem=TOO_MANY))
+                break
             at = self._token(at)
         self._lend_units()
         for draft in self.drafts:
             if draft.frame:
                 self.out.frames.add(len(self.out.claims))
-            self._turned(draft)
+            self._surroundings(draft)
             self.out.claims.append(self._claim(draft))
         return self.out
 
@@ -158,9 +176,17 @@ class _Reader:
         if lower in w.NUMBER_WORDS or (lower in w.MULTIPLIERS and self._word_at(at - 1) == "a"):
             return self._spelled(at)
         self._learn(lower, token.start)
+        if lower in w.STRESS_WORDS and self._word_at(at + 1) in {"vol", "volatility"}:
+            self.out.stresses.add(w.STRESS_WORDS[lower])
+        if self._is(at - 1, "/") and self._kind_at(at - 2) == "word" and not self._is_rate(at):
+            self._learn("ratio", token.start)  # "LVR/fees"
         if lower in {"break", "breaks", "broke"} and self._word_at(at + 1 + self._is(at + 1, "-")) == "even":
             self._learn("breakeven", token.start)
         return at + 1
+
+    def _is_rate(self, at: int) -> bool:
+        """USDC/day is a rate and WETH/USDC a pair; neither is a ratio of two facts."""
+        return self._word_at(at) in w.HOURS_IN or self._text_at(at).upper() in w.SYMBOLS
 
     def _name_with_digits(self, token: Token, lower: str) -> None:
         """RSI14, p10, v4, fees24h, USDT0: names that happen to end in digits. Any other such word hides a figure."""
@@ -239,6 +265,8 @@ class _Reader:
         if written.broken:
             self._unreadable(number.start, end)
             return following
+        for unit_word in range(max(after, at), written.after):
+            self._learn(self._word_at(unit_word), self.tokens[unit_word].start)
         sign, first = self._sign(at)
         if written.unit is None and written.hours is None and not written.symbol:
             written = self._unit_before(first, at, written)
@@ -256,6 +284,7 @@ class _Reader:
                 hedged=self._hedged(first),
                 frame=self._is_frame(number, written, first, following),
                 first=first,
+                after=after if after >= 0 and self._word_at(after) in w.FURTHER else following,
             )
         )
         return following
@@ -304,6 +333,8 @@ class _Reader:
             hyphenated = self.tokens[at + 1].text.lower()
             if hyphenated in w.HOURS_IN or hyphenated in w.SHARES or hyphenated in w.OTHERS:
                 at, text, glued = at + 1, hyphenated, False
+        elif text in w.FURTHER and self._word_at(at + 1) in w.MEASURES:
+            at, text = at + 1, self._word_at(at + 1)
         return self._unit(text, at, scale, glued)
 
     def _unit(self, text: str, at: int, scale: int, glued: bool) -> _Written:
@@ -314,7 +345,8 @@ class _Reader:
             return _Written(scale, Unit.RATIO, after=at + 1)
         if lower in w.HOURS_IN:
             return _Written(scale, hours=w.HOURS_IN[lower], after=at + 1)
-        if lower in w.SHARES and not (lower == "x" and self._kind_at(at + 1) == "num"):
+        often = lower == "times" and self._word_at(at + 1) in {"a", "per", "each", "every", "daily"}
+        if lower in w.SHARES and not often and not (lower == "x" and self._kind_at(at + 1) == "num"):
             return _Written(scale, w.SHARES[lower], after=at + 1)
         if lower in w.OTHERS:
             return _Written(scale, w.OTHERS[lower], after=at + 1)
@@ -391,6 +423,8 @@ class _Reader:
             return ""
         if self._is(at - 1, "^") and self._kind_at(at - 2) == "word":
             return "notation"
+        if self._is(at - 1, "-") and self._word_at(at - 2) in w.STANDARDS:
+            return "parameter"
         is_year = 1990 <= value <= 2099 and self.plain[number.start : number.end] == str(value) and not sign
         if is_year and self._word_at(at - 1) in {"in", "since", "during", "until", "year", "early", "late", "mid"}:
             return "date"
@@ -442,7 +476,7 @@ class _Reader:
 
     def _stress(self, value: int, at: int, after: int) -> str:
         before, behind = self._word_at(at - 1), self._word_at(after)
-        slashed = self._is(at - 1, "/") or self._is(after, "/")
+        slashed = self._is(at - 1, "/") or self._text_at(after) in {"/", ":"}
         loose = before in w.STRESSING_TOO and behind not in w.COMPARING
         if behind in w.STRESSED or slashed or before in w.STRESSING or loose:
             self.out.stresses.add(value)
@@ -476,10 +510,12 @@ class _Reader:
             if len(between) > 3 or between not in {"-", "–", "—", "to", "..", "…"}:
                 continue
             bare_left, bare_right = _is_bare(left.written), _is_bare(right.written)
-            if bare_left and not bare_right:
-                scale = right.written.scale if left.written.scale == 1 and between in {"-", "–"} else 1
-                left.written = right.written._replace(scale=max(scale, left.written.scale))
-            elif bare_right and not bare_left and right.written.scale == 1:
+            scale = left.written.scale
+            if scale == 1 and between in {"-", "–"}:
+                scale = right.written.scale
+            if bare_left:
+                left.written = right.written._replace(scale=scale)
+            elif bare_right and right.written.scale == 1:
                 right.written = left.written._replace(scale=1)
 
     def _claim(self, draft: _Draft) -> Claim:
@@ -503,17 +539,27 @@ class _Reader:
         start, end, text = self._span(draft.start, draft.end)
         return Claim(start, end, text, readings, draft.sign)
 
-    def _turned(self, draft: _Draft) -> None:
+    def _surroundings(self, draft: _Draft) -> None:
         index = len(self.out.claims)
-        near = [self._word_at(at) for at in range(draft.first - 6, draft.first)]
-        at = draft.first + 1
-        while at < len(self.tokens) and self.tokens[at].start < draft.end:
-            at += 1
-        behind = [self._word_at(ahead) for ahead in range(at, at + 4)]
-        if any(word in w.FALLING for word in near + behind):
+        before = self._beside(draft.first - 1, -1)
+        behind = self._beside(draft.after, 1)
+        if not w.FALLING.isdisjoint(before) or not w.FALLING.isdisjoint(behind):
             self.out.falling.add(index)
-        if near[-1] in w.RISING:
+        if before and before[0] in w.RISING:
             self.out.rising.add(index)
+        self.out.before.append(before)
+        self.out.behind.append(behind)
+
+    def _beside(self, at: int, step: int) -> tuple[str, ...]:
+        found: list[str] = []
+        for token in (
+            self.tokens[at : at + _BESIDE] if step > 0 else reversed(self.tokens[max(0, at + 1 - _BESIDE) : at + 1])
+        ):
+            if token.kind == "word":
+                found.append(token.text.lower())
+            elif token.text not in _STRESSES and (token.kind != "sym" or token.text in ".;:!?"):
+                break
+        return tuple(found)
 
     def _hedged(self, first: int) -> bool:
         before = self._word_at(first - 1)

@@ -75,11 +75,11 @@ VALUED = frozenset(
 """Beside these a span of time is a measurement, not a timeframe."""
 
 STRESSED = frozenset(
-    "buffer buffers stress stressed vol volatility floor floors median exit case scenario shock survival cushion one "
-    "path paths p q in sigma run level world leaves keeps".split()
+    "buffer buffers stress stressed vol volatility floor floors median exit case scenario shock survival cushion "
+    "margin one path paths p q in sigma run level world leaves keeps".split()
 )
 """What a stress multiple stands before: "the 2× buffer"."""
-STRESSING = frozenset("at under stress stressed".split())
+STRESSING = frozenset("at under stress stressed fails clears passes".split())
 """What it stands after, whatever follows: "at 2× the median is 4 h"."""
 STRESSING_TOO = frozenset("the and or to from".split())
 """After these only when nothing is compared: "the 2× one", not "to 2× the floor"."""
@@ -97,14 +97,37 @@ HEDGES = frozenset("about around roughly approximately approx nearly almost near
 FALLING = frozenset(
     "fell fall falls falling drop drops dropped down lose loses losing lost loss losses below under negative decline "
     "declined declines slid slide slides slipped short less lower bleed bleeds bleeding drag shed sheds sank behind "
-    "downward cut minus worse costs".split()
+    "downward off cut minus worse costs".split()
 )
 """Near these a figure without a sign may stand for a negative fact: "fell 6 %"."""
 RISING = frozenset(
     "rose rise rises rising up gain gains gained climbed climbs earns added adds higher positive".split()
 )
-ANNUAL = frozenset("year yearly annual annualised annualized annually apr apy annum".split())
-AGAINST = frozenset("against versus vs compared relative".split())
+COMPARED = frozenset(
+    "above below over under more less fewer than short shorter longer higher lower wider narrower tighter better worse "
+    "extra apart away gap margin margins by room headroom wide width span spans exceed exceeds beat beats between "
+    "differ differs difference improvement improves reduction cut increase jump jumps up down left leave leaves "
+    "further from off beyond upside downside upper top bottom edge edges band relative shortfall surplus costs saves "
+    "minus spare distance side additional rise rises fall falls drop drops".split()
+)
+"""Beside one of these a figure may be what two facts make: "3 h above the floor". A figure merely stated is a fact."""
+EQUATING = frozenset("is are or about roughly nearly only just some".split())
+"""Before these, a share of two printed figures: "17 on 250k is 0.7 bps"."""
+STATING = frozenset({"to", "at"})
+"""Straight after these a figure is stated: "falls to 20 %"."""
+REPAYING = frozenset("in within after".split())
+"""Before these, the days in which a printed amount earns back another."""
+BESIDE = frozenset("above below over under away from".split())
+"""What a printed price is said to be from the price that goes without saying."""
+ANNUAL = frozenset("year yearly annual annualised annualized annualises annualizes annually apr apy annum".split())
+AGAINST = frozenset("against versus vs compared relative than over from above below under".split())
+
+FURTHER = frozenset("more extra additional further fewer full".split())
+"""May stand between a number and its unit: "13 more hours"."""
+MEASURES = frozenset({*HOURS_IN, *SHARES, *OTHERS})
+STRESS_WORDS = {"double": 2, "doubled": 2, "doubles": 2, "doubling": 2, "triple": 3, "tripled": 3, "triples": 3}
+SPANNING = frozenset("range band wide width span spans spanning edges tick ticks".split())
+"""Words that speak of a range's two ends at once, and of nothing else's."""
 
 NUMBER_WORDS = {
     word: value
