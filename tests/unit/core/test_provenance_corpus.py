@@ -14,12 +14,16 @@ import ast
 import json
 import random
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from pathlib import Path
+from statistics import median
 from typing import Any
+
+import pytest
 
 from zuno.core.provenance.check import Facts, check
 from zuno.core.provenance.figures import Checked, Figure, Unit
@@ -27,7 +31,7 @@ from zuno.core.provenance.figures import Checked, Figure, Unit
 GOLDEN = Path(__file__).parents[2] / "golden" / "provenance"
 _HOLE = re.compile(r"\{([^{}:]+):([^{}]*)\}")
 _FORMAT = re.compile(r"(,?)([+|]?)([%b]?)(g?)([0-9]+)([kM]?)")
-_SCALES = {"%": 100, "b": 10_000, "k": Fraction(1, 1000), "M": Fraction(1, 10**6), "": 1}
+_SCALES = {"%": Fraction(100), "b": Fraction(10_000), "k": Fraction(1, 10**3), "M": Fraction(1, 10**6), "": Fraction(1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,8 @@ class Hole:
     text: str
     meant: Fraction
     hedged: bool
+    derived: bool
+    """Made of two facts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +117,8 @@ def printed(context: Context, role: str, about: str, template: str) -> Sentence:
             continue
         shown, meant = show(worth(match[1], context.values), match[2])
         hedged = re.search(r"(?:about|near|nearly|around|roughly|~|≈) ?$", text) is not None
-        holes.append(Hole(len(text), len(text) + len(shown), shown, meant, hedged))
+        derived = sum(key in context.values for key in re.findall(r"[a-z]\w*", match[1])) > 1
+        holes.append(Hole(len(text), len(text) + len(shown), shown, meant, hedged, derived))
         text += shown
     return Sentence(context, role, about, text + template[last:], tuple(holes))
 
@@ -170,18 +177,54 @@ def test_the_corpus_is_as_large_and_varied_as_the_bar_asks() -> None:
     assert all(len(sentence.text) <= 280 for sentence in ALL)
 
 
-def test_honest_sentences_pass() -> None:
-    rejected = [(sentence.text, checked.complaint) for sentence in ALL if not (checked := sentence.checked()).ok]
-    rate = len(rejected) / len(ALL)
-    print(f"\nhonest: {len(ALL)} sentences, {len(rejected)} rejected ({rate:.1%}; the bar is 2 %)")
+def refusals(of: tuple[Sentence, ...], what: str, bar: str) -> float:
+    rejected = [(sentence.text, checked.complaint) for sentence in of if not (checked := sentence.checked()).ok]
+    figures = [hole for sentence in of for hole in sentence.holes]
+    derived = sum(hole.derived for hole in figures)
+    rate = len(rejected) / len(of)
+    print(f"\n{what}: {len(of)} sentences, {len(rejected)} rejected: {rate:.1%} ({bar}); figures {len(figures)}")
+    print(f"  {derived} of them derived from two facts")
     for text, complaint in rejected:
         print(f"  {text}\n    → {complaint}")
-    assert rate <= 0.02
+    return rate
+
+
+def test_honest_sentences_pass() -> None:
+    assert refusals(ALL, "honest", "the bar is 2 %") <= 0.02
+
+
+def test_sentences_it_was_never_fitted_to_pass_too() -> None:
+    assert refusals(UNSEEN, "unseen", "no bar is set; 5 % is alarming") <= 0.05
+
+
+def test_every_printed_figure_is_accounted_for() -> None:
+    """A screen can show, under each figure of a sound sentence, the facts it rests on or why it needs none."""
+    for sentence in ALL:
+        checked = sentence.checked()
+        spans = [(backing.claim.start, backing.claim.end) for backing in checked.supported if backing.facts]
+        spans += [(exempt.start, exempt.end) for exempt in checked.exempt]
+        if checked.ok:
+            assert all(any(start <= hole.start < end for start, end in spans) for hole in sentence.holes), sentence.text
+
+
+def test_a_text_is_checked_in_about_a_millisecond() -> None:
+    def spent(sentence: Sentence) -> float:
+        best = 1.0
+        for _ in range(3):
+            started = time.process_time()
+            sentence.checked()
+            best = min(best, time.process_time() - started)
+        return best
+
+    times = [spent(sentence) for sentence in ALL[::3]]
+    facts = min(len(sentence.context.figures) for sentence in ALL)
+    print(f"\nspeed: median {1000 * median(times):.2f} ms, slowest {1000 * max(times):.2f} ms, over {facts}+ facts")
+    assert median(times) < 0.002
 
 
 # ── mutants ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-SEED = 9
+SEEDS = (9, 10)
 KINDS = ("digit", "tenfold", "unit", "sign", "made up", "nudge")
 _NUMBER = re.compile(r"([+−-]?)([0-9,]+(?:\.[0-9]+)?)([kM]?)")
 _UNIT = re.compile(r" ?(%|h\b|hours\b|days\b|minutes\b|bps\b|USDC\b|WETH\b|WBTC\b|ticks?\b|gwei\b|×|x\b|times\b)")
@@ -221,7 +264,12 @@ class Mutant:
     was: str
     now: str
     text: str
+    derived: bool
     of_another_fact: bool
+
+    @property
+    def passes(self) -> bool:
+        return self.sentence.checked(self.text).ok
 
 
 def mutants(sentence: Sentence, chance: random.Random) -> Iterator[Mutant]:
@@ -264,7 +312,7 @@ def _mutant(sentence: Sentence, hole: Hole, kind: str, chance: random.Random) ->
     before = sentence.text[: hole.start]
     dollars = before.endswith("$")
     another = _is_a_fact(sentence.context, sign, digits, suffix, "USDC" if dollars else unit_text.strip())
-    return Mutant(sentence, kind, hole.text + (unit[0] if unit else ""), now, text, another)
+    return Mutant(sentence, kind, hole.text + (unit[0] if unit else ""), now, text, hole.derived, another)
 
 
 def _changed(digits: str, kind: str, chance: random.Random) -> str:
@@ -332,22 +380,29 @@ def _is_a_fact(context: Context, sign: str, digits: str, suffix: str, unit: str)
     return False
 
 
-def test_a_changed_figure_is_caught() -> None:
-    chance = random.Random(SEED)
-    made = [mutant for sentence in ALL for mutant in mutants(sentence, chance)]
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_changed_figure_is_caught(seed: int) -> None:
+    chance = random.Random(seed)
+    made = [mutant for sentence in ALL + UNSEEN for mutant in mutants(sentence, chance)]
     others = [mutant for mutant in made if mutant.of_another_fact]
     judged = [mutant for mutant in made if not mutant.of_another_fact]
-    missed = [mutant for mutant in judged if mutant.sentence.checked(mutant.text).ok]
-    caught = 1 - len(missed) / len(judged)
-    print(f"\nmutants: {len(judged)}, {len(missed)} missed: {caught:.1%} caught (the bar is 98 %)")
+    missed = [mutant for mutant in judged if mutant.passes]
+    print(f"\nmutants: {len(judged)}, {len(missed)} missed: {_caught(judged, missed)} caught (the bar is 98 %)")
     for kind in KINDS:
-        of_kind = [mutant for mutant in judged if mutant.kind == kind]
-        gone = sum(mutant.kind == kind for mutant in missed)
-        print(f"  {kind:8} {len(of_kind):4}  {1 - gone / len(of_kind):.1%}")
-    fooled = sum(mutant.sentence.checked(mutant.text).ok for mutant in others)
-    every = 1 - (len(missed) + fooled) / len(made)
-    print(f"  left out: {len(others)} that print another fact ({fooled} of them pass); with them {every:.1%} caught")
+        print(f"  {kind:8} {_share([mutant for mutant in judged if mutant.kind == kind], missed)}")
+    print(f"  a fact   {_share([mutant for mutant in judged if not mutant.derived], missed)}")
+    print(f"  derived  {_share([mutant for mutant in judged if mutant.derived], missed)}")
+    fooled = [mutant for mutant in others if mutant.passes]
+    print(f"  left out: {len(others)} that print another fact; with them {_caught(made, missed + fooled)} caught")
     for mutant in missed:
         print(f"  {mutant.kind}: {mutant.was} → {mutant.now} | {mutant.text}")
     assert len(judged) >= 220
-    assert caught >= 0.98
+    assert len(missed) <= 0.02 * len(judged)
+
+
+def _caught(judged: list[Mutant], missed: list[Mutant]) -> str:
+    return f"{1 - len(missed) / len(judged):.1%}"
+
+
+def _share(some: list[Mutant], missed: list[Mutant]) -> str:
+    return f"{len(some):5} {_caught(some, [mutant for mutant in missed if mutant in some])}"

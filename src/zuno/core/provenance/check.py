@@ -216,7 +216,7 @@ class _Check:
             return not multiple
         if entry.derivation is Derivation.RATIO:
             if multiple:
-                return bool(behind) and entry.unit is Unit.RATIO
+                return entry.unit is Unit.RATIO and bool(behind) and behind[0] in w.MULTIPLIED
             if reading.measure is None:
                 return "ratio" in self.read.vocabulary
             if "of" in behind[:4] or before[:2] == ("which", "of"):
@@ -231,7 +231,9 @@ class _Check:
             return True  # "on 770 ticks"
         if entry.derivation is Derivation.CHANGE and not w.SPANNING.isdisjoint((*before[:2], *behind[:2])):
             return True  # "a 9.4 % range"
-        stated = bool(before) and before[0] in w.STATING
+        if behind and behind[0] in w.STATED:
+            return False
+        stated = before[:1] and (before[0] in w.STATING or (before[0] == "of" and w.COMPARED.isdisjoint(before[1:2])))
         compared = not (stated or w.COMPARED.isdisjoint(before)) or not w.COMPARED.isdisjoint(behind)
         return compared or (entry.derivation is Derivation.CHANGE and "of" in behind[:1])
 

@@ -113,8 +113,12 @@ COMPARED = frozenset(
 """Beside one of these a figure may be what two facts make: "3 h above the floor". A figure merely stated is a fact."""
 EQUATING = frozenset("is are or about roughly nearly only just some".split())
 """Before these, a share of two printed figures: "17 on 250k is 0.7 bps"."""
-STATING = frozenset({"to", "at"})
-"""Straight after these a figure is stated: "falls to 20 %"."""
+STATING = frozenset("to at above below over under than against vs versus".split())
+"""Straight after these a figure is stated: "falls to 20 %", "below 2.4"."""
+STATED = frozenset("floor floors buffer buffers ceiling median threshold".split())
+"""And straight before these: "the 24 h floor"."""
+MULTIPLIED = COMPARING | frozenset("candidate lvr fees net carry cost current our normal".split())
+"""What a multiple that compares stands before: "1.6× LVR", but "1.4× gives"."""
 REPAYING = frozenset("in within after".split())
 """Before these, the days in which a printed amount earns back another."""
 BESIDE = frozenset("above below over under away from".split())
