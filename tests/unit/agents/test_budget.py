@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -194,3 +196,26 @@ async def test_whatever_happens_no_more_than_the_limit_is_spent(calls: list[tupl
             await budget.settle(reservation, reserved * share // 500, Decimal(0))
         assert 0 <= budget.spent.tokens <= limit
         assert await days.spent(0) == budget.spent
+
+
+BOOKING = """
+import asyncio, sys
+from pathlib import Path
+from zuno.adapters.model.daybook import DayBookFile
+from zuno.domain.spend import Ceiling, Spend
+
+async def main():
+    book = DayBookFile(Path(sys.argv[1]))
+    print(sum([await book.book(1, Spend(1), Ceiling(tokens=350)) for _ in range(200)]))
+
+asyncio.run(main())
+"""
+
+
+def test_two_processes_share_one_book(tmp_path: Path) -> None:
+    """Four hundred bookings race for three hundred and fifty tokens: not one too many, not one lost."""
+    command = [sys.executable, "-c", BOOKING, str(tmp_path / "spent.json")]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    booked = [int(process.communicate(timeout=60)[0]) for process in both]
+    assert sum(booked) == 350
+    assert json.loads((tmp_path / "spent.json").read_text())["1"]["tokens"] == 350
