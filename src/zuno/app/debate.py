@@ -11,6 +11,7 @@ from zuno.agents.peer import Say
 from zuno.agents.station import Mouth, Now, Station, keep, opened
 from zuno.app import asked, plans
 from zuno.app.plans import PlanView
+from zuno.app.wishes import Flags, request_of
 from zuno.domain.debate import RiskProfile
 from zuno.domain.errors import Broken, Refused, Unavailable, Usage, ZunoError
 from zuno.messages.codec import Digest, decoded
@@ -104,6 +105,30 @@ class Advice:
         risk = _profile(profile or self._profile)
         room = await self._open_room(None)
         start = FlowStart(chain=chain or self._chain, position_id=position_id, profile=risk, max_rounds=room.max_rounds)
+        return await self._plan(room, start, candidate, listen)
+
+    async def create(
+        self,
+        text: str = "",
+        flags: Flags | None = None,
+        *,
+        chain: str | None = None,
+        profile: str | None = None,
+        candidate: int | None = None,
+        listen: Listen = _deaf,
+    ) -> PlanView:
+        """Argue about opening a position; what the flags say wins over the sentence."""
+        asked_for = request_of(text, flags)
+        risk = _profile(profile or asked_for.profile or self._profile)
+        room = await self._open_room(None)
+        start = FlowCreateStart(
+            chain=chain or asked_for.chain or self._chain,
+            wish=asked_for.wish,
+            profile=risk,
+            max_rounds=room.max_rounds,
+        )
+        if asked_for.notes:
+            listen(Thought(role=Role.CLI, round=0, seq=0, text="; ".join(asked_for.notes), speaker="deterministic"))
         return await self._plan(room, start, candidate, listen)
 
     async def _plan(

@@ -12,12 +12,13 @@ from zuno.app.shaping import key_view
 from zuno.app.views import PoolKeyView, View
 from zuno.core.amm.ticks import sqrt_price_at_tick
 from zuno.core.ballot import owner_decides
+from zuno.desks.lp.survey import to_wrap
 from zuno.desks.lp.verdicts import conclude, doubts
 from zuno.domain.debate import Candidate, Carry, Judgment, StressPoint
 from zuno.domain.pool import PoolState
 from zuno.domain.tokens import human
 from zuno.messages.codec import canonical
-from zuno.messages.debate import Context, PlanReady
+from zuno.messages.debate import Context, PlanReady, Wish
 from zuno.messages.wire import Wire
 
 HOURS_DIGITS = 6
@@ -67,6 +68,7 @@ class CarryView(View):
 class CandidateView(View):
     index: int
     kind: str
+    pool: PoolKeyView
     tick_lower: int | None
     tick_upper: int | None
     price_lower: str | None
@@ -78,7 +80,6 @@ class CandidateView(View):
 
 
 class RecommendedView(CandidateView):
-    pool: PoolKeyView
     amount0: str
     amount1: str
     amount0_human: str
@@ -200,7 +201,7 @@ def plan_view(request_id: str, context: Context, ready: PlanReady) -> PlanView:
         cautions=decision.cautions,
         rounds=len(ready.debate.rounds) - 1,
         regime=scene.regime,
-        recommended=_recommended(candidates[decision.index], chosen, scene.pool),
+        recommended=_recommended(candidates[decision.index], chosen, scene.pool, context.wish),
         candidates=candidates,
         transcript=tuple(
             ThoughtView(role=one.role, round=one.round, text=one.text, speaker=one.speaker)
@@ -234,22 +235,28 @@ def plan_view(request_id: str, context: Context, ready: PlanReady) -> PlanView:
     )
 
 
-def _recommended(view: CandidateView, candidate: Candidate, pool: PoolState) -> RecommendedView:
+def _recommended(view: CandidateView, candidate: Candidate, pool: PoolState, wish: Wish | None) -> RecommendedView:
     put_in = candidate.deposit
-    prep = put_in.prep
-    action = None
-    if prep is not None:
-        given, got = (pool.token0, pool.token1) if prep.zero_for_one else (pool.token1, pool.token0)
-        action = f"swap {human(prep.amount_in, given.decimals)} {given.symbol} → {got.symbol} first"
     return RecommendedView(
         **dict(view),
-        pool=key_view(pool.key, pool.token0, pool.token1),
         amount0=str(put_in.amount0),
         amount1=str(put_in.amount1),
         amount0_human=human(put_in.amount0, pool.token0.decimals),
         amount1_human=human(put_in.amount1, pool.token1.decimals),
-        prep_action=action,
+        prep_action=_prep_action(candidate, pool, wish),
     )
+
+
+def _prep_action(candidate: Candidate, pool: PoolState, wish: Wish | None) -> str | None:
+    """What has to happen before the tokens can go in; None when nothing has."""
+    steps, prep = [], candidate.deposit.prep
+    wrapped = None if wish is None or candidate.range is None else to_wrap(wish, pool)
+    if wrapped is not None:
+        steps.append(f"wrap {wrapped.amount:f} ETH → WETH")
+    if prep is not None:
+        given, got = (pool.token0, pool.token1) if prep.zero_for_one else (pool.token1, pool.token0)
+        steps.append(f"swap {human(prep.amount_in, given.decimals)} {given.symbol} → {got.symbol}")
+    return ", then ".join(steps) + " first" if steps else None
 
 
 def _candidate_view(candidate: Candidate, judgment: Judgment, pool: PoolState) -> CandidateView:
@@ -264,6 +271,7 @@ def _candidate_view(candidate: Candidate, judgment: Judgment, pool: PoolState) -
     return CandidateView(
         index=candidate.index,
         kind=candidate.kind,
+        pool=key_view(pool.key, pool.token0, pool.token1),
         tick_lower=None if span is None else span.lower,
         tick_upper=None if span is None else span.upper,
         price_lower=edges[0],

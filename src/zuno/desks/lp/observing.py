@@ -11,7 +11,9 @@ from zuno.core.carry import native_token1_in_pool
 from zuno.core.fee_yield import DAY, WEEK, GrowthSample, fee_window
 from zuno.core.regime import RegimeReading, classify
 from zuno.core.returns import nano_returns, rolling_vol_bps
+from zuno.core.stress import BLOCK_HOURS
 from zuno.core.volatility import hourly_returns
+from zuno.desks.lp.survey import survey
 from zuno.domain.errors import Malformed, Refused, Unavailable, Unknown
 from zuno.domain.market import Fact, GasQuote, Pair
 from zuno.domain.pool import Block, LpPosition, PoolState
@@ -86,7 +88,7 @@ async def observe(start: FlowStart | FlowCreateStart, chain: Chain, feeds_of: Op
     """The world behind a request, at one block."""
     if isinstance(start, FlowStart):
         return await observe_position(start, chain, feeds_of)
-    raise Refused("Opening a position is not argued yet.")
+    return await observe_wish(start, chain, feeds_of)
 
 
 async def observe_position(start: FlowStart, chain: Chain, feeds_of: OpenFeeds) -> Context:
@@ -104,6 +106,36 @@ async def observe_position(start: FlowStart, chain: Chain, feeds_of: OpenFeeds) 
         max_rounds=start.max_rounds,
         scenes=(scene,),
         sources=tuple(sources.notes),
+        seeded=sources.seeded,
+    )
+
+
+async def observe_wish(start: FlowCreateStart, chain: Chain, feeds_of: OpenFeeds) -> Context:
+    """The context of a create: the pools that fit the wish, all as they stood in the survey's one block."""
+    found = await chain.pools()
+    spots = survey(start.wish, found.pools, chain.info)
+    sources = Sources(found.block.timestamp)
+    sources.plain("pools", f"{chain.info.name} block {found.block.number}", found.block.timestamp, found.notes)
+    seen = [
+        await observe_pool(
+            spot.pool, chain, feeds_of(chain, spot.pool.id), sources, capital=(spot.capital0, spot.capital1)
+        )
+        for spot in spots
+    ]
+    # How wide a new range must be is read from the past: a pool without one cannot take part.
+    scenes = tuple(scene for scene in seen if len(scene.returns_nano) >= BLOCK_HOURS)
+    if not scenes:
+        raise Refused(f"No pool that fits the wish has a price history on {chain.info.name}; name another pair.")
+    return Context(
+        flow="create",
+        chain=chain.info.name,
+        chain_id=chain.info.id,
+        block=found.block,
+        profile=start.profile,
+        max_rounds=start.max_rounds,
+        scenes=scenes,
+        wish=start.wish,
+        sources=tuple(dict.fromkeys(sources.notes)),  # what several pools share is noted once
         seeded=sources.seeded,
     )
 
@@ -132,6 +164,8 @@ async def observe_pool(
 ) -> SceneFacts:
     """One pool's facts, each with its source, none invented."""
     now, label = sources.now, f"{pool.token0.symbol}/{pool.token1.symbol}"
+    if position is None:  # a survey has several pools of one pair
+        label = f"{label} {pool.key.fee / 10_000:.2f} %"
     base, quote = quoted(pool.token0, pool.token1)
     pair, turned = Pair(market_symbol(base), market_symbol(quote)), base is pool.token1
     returns = await _returns(feeds, pair, turned, now, label, sources)

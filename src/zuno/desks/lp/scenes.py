@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from zuno.core.candidates import Scene, create_ballot, create_venue, rebalance_ballot, rebalance_venue
@@ -10,6 +11,7 @@ from zuno.core.fee_yield import FeeWindow
 from zuno.core.ranges import Move, Venue
 from zuno.core.returns import variance_24h
 from zuno.core.stress import BLOCK_HOURS, draw_paths
+from zuno.desks.lp.survey import kept_side
 from zuno.domain.debate import Candidate
 from zuno.domain.errors import Refused
 from zuno.messages.debate import Context, SceneFacts
@@ -45,10 +47,15 @@ def venues_of(context: Context, scenes: Sequence[Scene]) -> tuple[Venue, ...]:
     """Where ranges may lie, in the order of the scenes."""
     if context.flow == "rebalance":
         return (rebalance_venue(scenes[0]),)
-    venues = [create_venue(scene, context.profile) for scene in scenes]
-    if None in venues:
-        raise Refused("A pool without a price history cannot be surveyed; name a pair that has one.")
-    return tuple(venue for venue in venues if venue is not None)
+    venues = []
+    for scene in scenes:
+        venue = create_venue(scene, context.profile)
+        if venue is None:
+            raise Refused("A pool without a price history cannot be surveyed; name a pair that has one.")
+        kept = None if context.wish is None else kept_side(context.wish, scene.pool)
+        # Of two tokens the one named first is the one to keep, however little of it there is.
+        venues.append(venue if kept is None else replace(venue, capital_is_token0=kept == 0))
+    return tuple(venues)
 
 
 def ballot_of(context: Context, scenes: Sequence[Scene], moves: Sequence[Move]) -> tuple[Candidate, ...]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zuno.frontends.cli import answering
 from zuno.frontends.cli.answering import Opener
+
+if TYPE_CHECKING:
+    from zuno.app.debate import Listen
+    from zuno.app.views import View
+    from zuno.app.zuno import Zuno
 
 
 def _group(help: str) -> typer.Typer:
@@ -140,6 +145,41 @@ def recommend_rebalance(
             position, chain=chain, profile=profile, candidate=candidate, listen=listen
         ),
     )
+
+
+@recommend.command("create")
+def recommend_create(
+    ctx: typer.Context,
+    wish: Annotated[
+        str, typer.Argument(metavar="[WISH]", help='What you bring and how boldly: "0.05 ETH passively".')
+    ] = "",
+    token: Annotated[
+        str | None, typer.Option("--token", metavar="TOKEN", help="The token you bring, by symbol or address.")
+    ] = None,
+    amount: Annotated[str | None, typer.Option("--amount", metavar="N", help="How much of it, e.g. 0.05.")] = None,
+    with_: Annotated[
+        str | None, typer.Option("--with", metavar="CAPITAL", help='A second token beside it, e.g. "50 USDC".')
+    ] = None,
+    pair: Annotated[str | None, typer.Option("--pair", metavar="A/B", help="Only pools of this pair.")] = None,
+    fee: Annotated[str | None, typer.Option("--fee", metavar="FEE", help="Only this fee tier: 5bps, 0.3%.")] = None,
+    exposure: Annotated[
+        str | None, typer.Option("--exposure", metavar="NAME", help="long-token (keep what you bring) or neutral.")
+    ] = None,
+    profile: Profile = None,
+    chain: ChainName = None,
+    candidate: Candidate = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Debate where and how wide to open a position, or to open none. A flag wins over the sentence."""
+
+    def asked(zuno: Zuno, listen: Listen) -> Awaitable[View]:
+        from zuno.app.wishes import Flags
+
+        flags = Flags(token=token, amount=amount, with_=with_, pair=pair, fee=fee, exposure=exposure)
+        return zuno.advice().create(wish, flags, chain=chain, profile=profile, candidate=candidate, listen=listen)
+
+    answering.listen_and_answer(ctx.obj.at(home), json, asked)
 
 
 @sim.command("reset")

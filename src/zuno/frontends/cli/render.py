@@ -236,7 +236,7 @@ def _(view: PlanView) -> RenderableType:
     for one in view.candidates:
         mark = "→ " if one.index == chosen.index else "  "
         table.add_row(
-            f"{mark}{one.index} {one.kind}",
+            f"{mark}{one.index} {one.kind}{_where(view, one)}",
             _edges(one, "\n"),
             _buffers(one),
             *(_money(value) for value in (one.carry.fees24h, one.carry.lvr24h, one.carry.net24h, one.carry.cost)),
@@ -246,7 +246,8 @@ def _(view: PlanView) -> RenderableType:
     reasons = [
         f"{one.index} {one.kind}, {one.verdict}: {one.reason}" for one in view.candidates if one.verdict != "accept"
     ]
-    unit = view.candidates[0].carry.token
+    units = {one.carry.token for one in view.candidates}
+    unit = units.pop() if len(units) == 1 else "the second token of its pool"
     return Group(
         head, facts, Text(f"per 24 h, cost once, in {unit}:", style=_QUIET), table, *_notes(reasons), *_sources(view)
     )
@@ -296,6 +297,11 @@ def _(view: ReplayView) -> RenderableType:
     return Group(
         told, Text(f"decided by {view.code_then}, replayed by {view.code_now}", style=_QUIET), *_notes(view.differences)
     )
+
+
+def _where(view: PlanView, one: CandidateView) -> str:
+    """Only a create has candidates in several pools, and opening nothing happens in none."""
+    return f"\n  {one.pool.label}" if view.kind == "create" and one.tick_lower is not None else ""
 
 
 def _edges(one: CandidateView, between: str = " – ") -> str:
