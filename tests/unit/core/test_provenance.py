@@ -377,6 +377,7 @@ def test_what_follows_from_two_facts_the_text_names(text: str, derivation: Deriv
         ("The price is 1.05 h above the lower edge.", "1.05 h"),
         ("The range is 1,160 USDC wide.", "1,160 USDC"),
         ("The 1× buffer is 10.8× the floor.", "10.8×"),  # 43.2 / 4: another floor
+        ("At 1× and 2× the buffer is 10.8× the floor.", "10.8×"),  # no one holds the 1× buffer against the 2× floor
         ("The fees are 53 %, LVR is lost.", "53 %"),  # nothing compared
         ("The price is above the lower edge, at 1.05 %.", "1.05 %"),
         ("The buffer beats the 19.2 h floor.", "19.2 h"),  # 43.2 − 24, said of the floor
@@ -407,6 +408,8 @@ def test_facts_of_one_candidate_do_not_back_another_unmentioned_one() -> None:
     )
     assert check("Candidate 3 makes 11 USDC more fees.", facts, "candidate 2").ok
     assert not check("It makes 11 USDC more fees.", facts, "candidate 2").ok
+    apart = Facts([facts.figures[0], figure("LVR 24h", "31", Unit.AMOUNT, symbol="USDC", about="candidate 3")])
+    assert not check("Candidate 3's LVR is 11 USDC above the fees.", apart, "candidate 2").ok
 
 
 @pytest.mark.parametrize(
