@@ -129,3 +129,13 @@ async def test_an_attempt_is_journaled_in_the_houses_spelling(tmp_path: Path) ->
     await ask(question(), desk.minds(ScriptedModel(in_order([GOOD]), usd_per_token=CENT)))
     row = json.loads(canonical(desk.recorded[0]))
     assert (row["tokensIn"], row["usd"], row["latencyMs"]) == (100, "1.5", 0)
+
+
+async def test_one_models_words_are_not_put_into_anothers_mouth(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    second = ScriptedModel(in_order([GOOD]), "second")
+    await ask(question(), desk.minds(ScriptedModel(in_order([DOWN]), "first"), second))
+    first, other = RecordedSeats(desk.recorded).seat("critic", 0).models
+    assert (first.name, other.name) == ("first", "second")
+    with pytest.raises(Broken, match="attempt 2 of critic in round 0 by first"):
+        await first.reply(second.asked[0])
