@@ -49,6 +49,8 @@ def figures_of_context(context: Context) -> Iterator[Figure]:
     yield Figure("block", context.block.number, Unit.BLOCK, context.chain)
     for scene in context.scenes:
         yield from _figures_of_scene(scene, (scene.pool.token0.symbol, scene.pool.token1.symbol))
+    for line in context.wish.capital if context.wish else ():
+        yield Figure("capital", Fraction(line.amount), Unit.AMOUNT, "the owner", symbol=line.token)
     for note in context.sources:
         if note.age_seconds is not None:
             yield Figure(f"age of {note.feed}", note.age_seconds, Unit.SECONDS, note.source or "")
