@@ -277,6 +277,13 @@ def test_these_digits_claim_nothing(text: str) -> None:
         ("Ⅻ hours", ["Ⅻ"]),
         ("thirty percent", ["thirty percent"]),
         ("2^256", ["256"]),
+        ("9 hundred USDC", ["9 hundred USDC"]),
+        ("a dozen ETH", ["dozen ETH"]),
+        ("a hundred dollars", ["hundred dollars"]),
+        ("it stays 48h", ["48h"]),
+        ("2 395 USDC", ["395 USDC"]),
+        ("2O95", ["2O95"]),
+        ("MACD(12,26,9,77)", ["77"]),
     ],
 )
 def test_these_do(text: str, offends: list[str]) -> None:

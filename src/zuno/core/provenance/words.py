@@ -10,7 +10,7 @@ _MINUTE = Fraction(1, 60)
 _DAY = Fraction(24)
 
 SCALES = {"k": 10**3, "K": 10**3, "M": 10**6, "mn": 10**6, "B": 10**9, "bn": 10**9}
-SCALE_WORDS = {"thousand": 10**3, "million": 10**6, "billion": 10**9, **SCALES}
+SCALE_WORDS = {"dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, **SCALES}
 
 HOURS_IN = {
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), Fraction(1, 3600)),
@@ -65,12 +65,16 @@ FRAMED = frozenset(
     "drift sum total basis loss".split()
 )
 """What a timeframe stands before: "24h fees", "the 4h chart"."""
-FRAMING = frozenset("last past next trailing previous prior per every each over within in".split())
-"""What a timeframe stands after: "over 24 h"."""
+FRAME_NAMES = FRAMED | {"exit", "p", "pexit"}
+FRAMING = frozenset("last past next trailing previous prior per every each".split())
+"""What a timeframe stands after, whatever else is said: "the last 7 days"."""
+FRAMING_TOO = frozenset("over within in".split())
+"""And these, unless something is measured: "over 24 h", but not "it breaks even within 24 h"."""
 VALUED = frozenset(
     "buffer buffers floor floors cushion survive survives survived survival lasts lasting breakeven break breaks "
     "even old age ago stale median above below short longer under than margin headroom clear clears need needs only "
-    "runway outlive outlives cost costs repay repays repaid back after".split()
+    "runway outlive outlives hold holds stay stays for until takes take cost costs repay repays repaid back "
+    "after".split()
 )
 """Beside these a span of time is a measurement, not a timeframe."""
 
@@ -140,7 +144,7 @@ NUMBER_WORDS = {
         "seventeen eighteen nineteen".split()
     )
 } | {word: 10 * tens for tens, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
-MULTIPLIERS = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
+MULTIPLIERS = {"dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
 
 MONTHS = (
     "Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
