@@ -224,6 +224,20 @@ def test_a_price_outside_has_no_time_left_but_may_come_back() -> None:
     assert not lasts(normal_paths(), outside, 1, Fraction(1))
 
 
+def test_outside_is_outside_even_where_nothing_moves() -> None:
+    flat = draw_paths([0.0] * 200)
+    assert stress(flat, Barriers(0, 100, True)).x1.censored
+    assert stress(flat, Barriers(0, 100, False)).x1.median_hours == 0, "the pool's tick is already below the edge"
+
+
+def test_a_range_owns_its_lower_edge_and_not_its_upper_one() -> None:
+    steps = draw_paths([0.001, -0.001] * 12)  # every sum is −1, 0 or 1 thousandth
+    edge = 1_000_000 + steps.inward
+    assert stress(steps, Barriers(-edge, 10**9, True)).x1.censored
+    assert stress(steps, Barriers(-(10**9), edge, True)).x1.median_hours == 1
+    assert stress(steps, Barriers(-(10**9), edge + 1, True)).x1.censored
+
+
 def test_a_range_inside_the_blind_spot_of_an_hour_has_no_time_left() -> None:
     edges = Barriers(-normal_paths().inward, normal_paths().inward, True)
     assert stress(normal_paths(), edges).x1.median_hours == 0
