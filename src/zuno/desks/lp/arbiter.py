@@ -8,7 +8,7 @@ from zuno.agents.ask import Minds, ask
 from zuno.agents.peer import Say, Think
 from zuno.agents.question import Question
 from zuno.core.ballot import arbiter_decides, no_milder
-from zuno.desks.lp.knowledge import candidate_lines, context_lines, debate_lines, facts_of, pairs_of, unsupported_in
+from zuno.desks.lp.knowledge import backing, candidate_lines, context_lines, debate_lines, pairs_of
 from zuno.desks.lp.opinions import ArbiterOpinion
 from zuno.desks.lp.speaking import think_aloud, with_voice
 from zuno.desks.lp.strategist import Recall
@@ -42,7 +42,6 @@ class Arbiter:
 
     def _question(self, context: Context, debate: Debate, number: int) -> Question[ArbiterOpinion]:
         last = debate.rounds[-1]
-        facts = facts_of(context, [one for round_ in debate.rounds for one in round_.candidates])
         return Question(
             role=self.role,
             round=number,
@@ -57,7 +56,7 @@ class Arbiter:
             fallback=lambda: scored(context, debate),
             judge=lambda said: _objection(context, debate, said),
             texts=lambda said: [said.reasoning],
-            unsupported=lambda text: unsupported_in(text, facts),
+            unsupported=backing(context, [one for round_ in debate.rounds for one in round_.candidates]),
             max_output_tokens=800,
         )
 

@@ -8,7 +8,7 @@ from zuno.agents.ask import Minds, ask
 from zuno.agents.peer import Say, Think
 from zuno.agents.question import Question
 from zuno.core.ballot import critic_decides, judge_all, merge, next_step, overall
-from zuno.desks.lp.knowledge import candidate_lines, context_lines, facts_of, pairs_of, unsupported_in
+from zuno.desks.lp.knowledge import backing, candidate_lines, context_lines, pairs_of
 from zuno.desks.lp.opinions import CriticOpinion, JudgmentOpinion
 from zuno.desks.lp.proposals import check_proposal
 from zuno.desks.lp.speaking import think_aloud, with_voice
@@ -66,7 +66,6 @@ class Critic:
     def _question(
         self, context: Context, candidates: Sequence[Candidate], mechanical: Sequence[Judgment], number: int
     ) -> Question[CriticOpinion]:
-        facts = facts_of(context, candidates)
         return Question(
             role=self.role,
             round=number,
@@ -80,7 +79,7 @@ class Critic:
             fallback=lambda: CriticOpinion(judgments=[_as_opinion(one) for one in mechanical]),
             judge=lambda said: _objection(said, candidates, mechanical),
             texts=lambda said: [text for one in said.judgments for text in (one.reason, one.suggestion) if text],
-            unsupported=lambda text: unsupported_in(text, facts),
+            unsupported=backing(context, candidates),
         )
 
 

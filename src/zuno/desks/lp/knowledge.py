@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import cache, lru_cache
 
 from zuno.agents.prompts import Untrusted
 from zuno.agents.tokens import estimate_tokens
@@ -67,12 +68,8 @@ def _figures_of_scene(scene: SceneFacts, names: tuple[str, str]) -> Iterator[Fig
     yield Figure("spacing", pool.key.tick_spacing, Unit.TICK, source)
     yield Figure("fee", pool.lp_fee, Unit.PIPS, source)
     yield Figure("returns", len(scene.returns_nano), Unit.COUNT, "price history")
-    vols = rolling_vol_bps([value / NANO for value in scene.returns_nano]) if len(scene.returns_nano) >= 24 else ()
-    if vols:
-        yield Figure("volatility", round(vols[-1], 1), Unit.BPS, "price history")
-        ordered = sorted(vols)
-        yield Figure("75th percentile of volatility", round(ordered[len(ordered) * 75 // 100], 1), Unit.BPS, "history")
-        yield Figure("95th percentile of volatility", round(ordered[len(ordered) * 95 // 100], 1), Unit.BPS, "history")
+    for name, value in _volatility(scene.returns_nano):
+        yield Figure(name, value, Unit.BPS, "price history")
     if scene.gas is not None:
         yield Figure("gas price", Fraction(scene.gas.price, 10**9), Unit.GWEI, "gas feed")
     if position is not None:
@@ -83,6 +80,20 @@ def _figures_of_scene(scene: SceneFacts, names: tuple[str, str]) -> Iterator[Fig
             ("uncollected fees", position.fees1, pool.token1, name1),
         ):
             yield Figure(name, Fraction(amount, 10**token.decimals), Unit.AMOUNT, source, symbol=called)
+
+
+@lru_cache(maxsize=8)
+def _volatility(returns_nano: tuple[int, ...]) -> tuple[tuple[str, float], ...]:
+    """The volatility now and where it usually ends; asked for in every turn of a debate, the same each time."""
+    vols = rolling_vol_bps([value / NANO for value in returns_nano]) if len(returns_nano) >= 24 else ()
+    if not vols:
+        return ()
+    ordered = sorted(vols)
+    return (
+        ("volatility", round(vols[-1], 1)),
+        ("75th percentile of volatility", round(ordered[len(ordered) * 75 // 100], 1)),
+        ("95th percentile of volatility", round(ordered[len(ordered) * 95 // 100], 1)),
+    )
 
 
 def figures_of_ballot(context: Context, candidates: Sequence[Candidate]) -> Iterator[Figure]:
@@ -128,6 +139,16 @@ def _figures_of_candidate(candidate: Candidate, pool: PoolState) -> Iterator[Fig
 def facts_of(context: Context, candidates: Sequence[Candidate] = ()) -> Facts:
     ids = [identity for scene in context.scenes for identity in (scene.pool.id, scene.pool.key.hooks)]
     return Facts([*figures_of_context(context), *figures_of_ballot(context, candidates)], ids)
+
+
+def backing(context: Context, candidates: Sequence[Candidate] = ()) -> Callable[[str], list[str]]:
+    """Finds the figures of a text that nothing backs. The facts are gathered when the first text comes."""
+
+    @cache
+    def facts() -> Facts:
+        return facts_of(context, candidates)
+
+    return lambda text: unsupported_in(text, facts())
 
 
 def unsupported_in(text: str, facts: Facts, about: str = "") -> list[str]:

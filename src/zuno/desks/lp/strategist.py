@@ -14,7 +14,7 @@ from zuno.agents.question import Question
 from zuno.core.candidates import Scene
 from zuno.core.profiles import LIMITS
 from zuno.core.ranges import DETERMINISTIC_SHAPES, Move, Shape, Venue, judged_moves, propose, revise
-from zuno.desks.lp.knowledge import candidate_lines, context_lines, edges, facts_of, pairs_of, unsupported_in
+from zuno.desks.lp.knowledge import backing, candidate_lines, context_lines, edges, pairs_of
 from zuno.desks.lp.opinions import (
     CreateShapeOpinion,
     CreateStrategistOpinion,
@@ -81,7 +81,6 @@ class Strategist:
         """Rebalance and create differ in what may be said, not in how it is judged."""
         context = stage.context
         last = stage.rounds[-1] if stage.rounds else None
-        facts = facts_of(context, last.candidates if last else ())
         judged = candidate_lines(context, last.candidates, last.judgments) if last else "none"
         variables: dict[str, Value] = {"facts": context_lines(context), "pair": pairs_of(context), "judged": judged}
         create = context.flow == "create"
@@ -100,7 +99,7 @@ class Strategist:
             fallback=lambda: rules,
             judge=lambda said: None if said is rules else _objection(said, stage),
             texts=lambda said: [shape.rationale for shape in said.shapes],
-            unsupported=lambda text: unsupported_in(text, facts),
+            unsupported=backing(context, last.candidates if last else ()),
         )
 
 

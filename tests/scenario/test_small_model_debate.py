@@ -1,0 +1,72 @@
+"""A real, very small model in each of the four chairs, told what the desk really tells: the debate ends all the same.
+
+Judgement is not asked of it. What is: the prompt fits, the wire holds, time is bounded, the record is honest, and no
+figure of the plan is the model's.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Test folders are no packages; the code these tests share is found from here.
+sys.path.append(str(Path(__file__).parents[1] / "wire"))
+
+from debating import ROLES, Table, observed, shaken
+from small_model import Missing, fetch, running
+
+from zuno.adapters.model.vendors import VendorModel
+from zuno.agents.prompts import SMALL_MODEL_TOKENS
+from zuno.core.ballot import judge_all
+from zuno.desks.lp.scenes import ballot_of, moves_of, scenes_of
+from zuno.domain.models import parse_model
+from zuno.messages.debate import Context
+
+MODELS = Path(__file__).resolve().parents[2] / ".cache" / "models"
+SECONDS_PER_CALL = 90.0
+SPOKE_AS = {"ok": ("model", "repaired")}
+
+
+@pytest.fixture(scope="module")
+def base_url() -> Iterator[str]:
+    try:
+        with running(fetch(MODELS)) as url:
+            yield url
+    except Missing as reason:
+        pytest.skip(f"no small model here: {reason}")
+
+
+@pytest.fixture(scope="module")
+async def rough(tmp_path_factory: pytest.TempPathFactory) -> Context:
+    """A world in which the first proposal is not accepted, so that all four speak."""
+    return shaken(await observed(tmp_path_factory.mktemp("rough")), Fraction(3))
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_a_debate_with_a_small_model_in_one_chair(
+    tmp_path: Path, base_url: str, rough: Context, role: str
+) -> None:
+    model = VendorModel(parse_model(f"{base_url}#smollm2"), None)
+    table = Table(tmp_path, rough, timeout=SECONDS_PER_CALL)
+    seats: dict[str, Any] = table.models
+    seats[role] = model
+    await model.ready()
+    ready = await table.debate(max_rounds=0, wait=2 * SECONDS_PER_CALL + 60)
+    await model.close()
+    (voice,) = [one for one in ready.debate.spoke if one.role == role]
+    last = table.attempts[-1].outcome
+    assert voice.speaker in SPOKE_AS.get(last, ("fallback",))
+    assert {one.role for one in table.attempts} == {role}
+    assert not {one.outcome for one in table.attempts} & {"unavailable", "refused", "budget", "breaker"}
+    assert table.attempts[0].outcome == "timeout" or table.attempts[0].tokens_in <= SMALL_MODEL_TOKENS
+    context = rough.model_copy(update={"max_rounds": 0})
+    for round_ in ready.debate.rounds:
+        assert ballot_of(context, scenes_of(context), moves_of(round_.candidates)) == round_.candidates
+        assert judge_all(round_.candidates, context.profile) == round_.mechanical
+    assert (await table.journal.verify()).ok
+    print([(one.outcome, one.tokens_in, one.tokens_out, one.why, one.raw[:300]) for one in table.attempts])
