@@ -1,0 +1,233 @@
+"""How long the desk takes to make up its mind: `python benchmarks/debate.py [--debates N]`.
+
+Prints one JSON line per figure and ends with 1 when a bar is missed. Timed is `Advice.rebalance` on a real home:
+observation of the simulated chain (position, price history, gas, fee growth), four peers over the in-process transport,
+every message signed and checked, 1,000 stress paths, the SQLite journal on disk with all its fsyncs, and the plan. The
+simulator's own past (it replays a week of swaps to answer what a node looks up) is prepared beforehand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import os
+import resource
+import sqlite3
+import statistics
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from zuno.adapters.chain.sim.chain import SimChain
+from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.model.scripted import ScriptedModel
+from zuno.adapters.model.seating import SeatingTable
+from zuno.domain.pool import PoolState
+from zuno.domain.units import HexId, Seconds
+from zuno.ports.model import ModelRequest, Seating, Seats
+from zuno.settings import Settings, read_settings
+from zuno.wiring import House
+
+PAIRS = 40
+NODES = 12
+DEBATE_BAR = 5.0
+CALL_SECONDS = 2.0
+"""The ratio depends on it: our own share is a fixed time on top of three calls, shown in the line as `overheadMs`."""
+CALLS_BAR = 3.3
+FULL_RUN = 5_000
+DEBATES = 600
+"""What `make bench` runs of the 5,000: they take minutes. The check is the same; the line says how many ran."""
+EARLY = 50
+WINDOW = 25
+AGE_BAR = 1.2
+MEMORY_BAR = 1.05
+
+
+class PreparedChain(SimChain):
+    """The simulated chain with a memory for its past, as a node has one."""
+
+    def __init__(self, file: SimFile) -> None:
+        super().__init__(file)
+        self._past: dict[tuple[HexId, Seconds], PoolState] = {}
+
+    async def pool_at(self, pool_id: HexId, moment: Seconds) -> PoolState:
+        if (pool_id, moment) not in self._past:
+            self._past[pool_id, moment] = await super().pool_at(pool_id, moment)
+        return self._past[pool_id, moment]
+
+
+class BenchHouse(House):
+    """The house as it is, with that chain and, where wanted, a model that takes its time."""
+
+    def __init__(self, settings: Settings, model: ScriptedModel | None = None) -> None:
+        super().__init__(settings)
+        self._sim = PreparedChain(SimFile(settings.home))
+        self._model = model
+
+    def _seats(self) -> Seats:
+        return SeatingTable(Seating((self._model,))) if self._model else super()._seats()
+
+
+def open_house(folder: str, model: ScriptedModel | None = None) -> BenchHouse:
+    home = Path(folder)
+    home.mkdir(parents=True, exist_ok=True)
+    return BenchHouse(read_settings({"ZUNO_DETERMINISTIC": "false" if model else "true"}, home), model)
+
+
+def slow_and_sound(request: ModelRequest) -> str:
+    """Answers that lead to an accepted first proposal."""
+    text = "A plain reason without any figure."
+    if request.role == "scout":
+        return json.dumps({"summary": text})
+    if request.role == "strategist":
+        shapes = [{"widthPercent": width, "centerOffsetTicks": 0, "rationale": text} for width in (140, 65, 100)]
+        return json.dumps({"shapes": shapes})
+    verdicts = ("revise", "accept", "accept", "accept", "accept")
+    judgments = [
+        {"index": at, "verdict": verdict, "reason": text, "suggestion": None} for at, verdict in enumerate(verdicts)
+    ]
+    return json.dumps({"judgments": judgments})
+
+
+def empty_graph(folder: str) -> Callable[[int], object]:
+    """The yardstick: twelve nodes that do nothing, checkpointed to SQLite on disk as the library does it."""
+    from langgraph.checkpoint.sqlite import SqliteSaver
+    from langgraph.graph import END, START, StateGraph
+    from typing_extensions import TypedDict
+
+    class State(TypedDict):
+        step: int
+
+    def node(state: State) -> dict[str, int]:
+        return {"step": state["step"] + 1}
+
+    graph: Any = StateGraph(State)
+    names = [f"node{number}" for number in range(NODES)]
+    for name in names:
+        graph.add_node(name, node)
+    for before, after in zip([START, *names], [*names, END], strict=True):
+        graph.add_edge(before, after)
+    saver = SqliteSaver(sqlite3.connect(Path(folder) / "checkpoints.db", check_same_thread=False))
+    compiled = graph.compile(checkpointer=saver)
+    return lambda turn: compiled.invoke({"step": 0}, {"configurable": {"thread_id": str(turn)}})
+
+
+def report(name: str, value: float, unit: str, ratio: float, bar: float, **more: object) -> bool:
+    line = {"name": name, "value": round(value, 3), "unit": unit, **more, "ratio": round(ratio, 3), "bar": bar}
+    line["ok"] = ratio <= bar
+    print(json.dumps(line, ensure_ascii=False), flush=True)
+    return ratio <= bar
+
+
+async def timed(job: Callable[[], Awaitable[object]]) -> float:
+    start = perf_counter()
+    await job()
+    return (perf_counter() - start) * 1000
+
+
+def resident_kilobytes() -> int:
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:  # no /proc: the highest it ever was
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+async def against_an_empty_graph(folder: str) -> bool:
+    """Both take turns, so that a busy machine hits both."""
+    house, graph = open_house(f"{folder}/home"), empty_graph(folder)
+    advice = house.advice()
+
+    async def debate() -> None:
+        await advice.rebalance("1", chain="sim")
+
+    async def empty(turn: int) -> None:
+        graph(turn)
+
+    for turn in range(3):
+        await debate()
+        await empty(-1 - turn)
+    pairs = [(await timed(debate), await timed(lambda turn=turn: empty(turn))) for turn in range(PAIRS)]  # type: ignore[misc]
+    await house.close()
+    ours, theirs = (statistics.median(times) for times in zip(*pairs, strict=True))
+    unit = f"ms, p50 of {PAIRS}; yardstick: {NODES} empty LangGraph nodes with SQLite checkpoints"
+    return report("deterministic rebalance debate", ours, unit, ours / theirs, DEBATE_BAR, yardstick=round(theirs, 3))
+
+
+async def with_a_slow_model(folder: str) -> bool:
+    model = ScriptedModel(slow_and_sound, "slow", seconds=CALL_SECONDS)
+    house = open_house(f"{folder}/slow", model)
+    advice = house.advice()
+    await advice.rebalance("1", chain="sim")
+    times = []
+    for _ in range(5):
+        start = perf_counter()
+        plan = await advice.rebalance("1", chain="sim")
+        times.append(perf_counter() - start)
+        if plan.rounds or plan.decided_by != "critic" or {one.speaker for one in plan.voices} != {"model"}:
+            raise ValueError("meant to time a first proposal that is accepted, argued by models")
+    await house.close()
+    took = statistics.median(times)
+    unit = f"s, p50 of 5, a first proposal accepted; ratio: in calls of {CALL_SECONDS:g} s"
+    return report(
+        "debate with a slow model",
+        took,
+        unit,
+        took / CALL_SECONDS,
+        CALLS_BAR,
+        overheadMs=round((took - 3 * CALL_SECONDS) * 1000),
+    )
+
+
+async def in_the_long_run(folder: str, debates: int) -> list[bool]:
+    house = open_house(f"{folder}/long")
+    advice = house.advice()
+    times: list[float] = []
+    early_memory = 0
+
+    async def debate() -> None:
+        await advice.rebalance("1", chain="sim")
+
+    for number in range(1, debates + 1):
+        times.append(await timed(debate))
+        if number == EARLY + WINDOW:
+            gc.collect()
+            early_memory = resident_kilobytes()
+    gc.collect()
+    memory = resident_kilobytes()
+    await house.close()
+    early = statistics.median(times[EARLY - WINDOW : EARLY + WINDOW])
+    late = statistics.median(times[-2 * WINDOW :])
+    ran = {"debates": debates, "full": FULL_RUN}
+    return [
+        report(
+            "the last of many debates", late, "ms; yardstick: the 50th", late / early, AGE_BAR,
+            yardstick=round(early, 3), **ran,
+        ),
+        report(
+            "memory after many debates", memory / 1024, "MB resident; yardstick: after the 75th",
+            memory / early_memory, MEMORY_BAR, yardstick=round(early_memory / 1024, 3), **ran,
+        ),
+    ]  # fmt: skip
+
+
+async def run(debates: int) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        passed = [await against_an_empty_graph(folder), await with_a_slow_model(folder)]
+        passed += await in_the_long_run(folder, debates)
+    return 0 if all(passed) else 1
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--debates", type=int, default=DEBATES)
+    return asyncio.run(run(max(arguments.parse_args().debates, 4 * WINDOW)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
