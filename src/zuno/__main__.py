@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -18,7 +20,18 @@ def _open(home: str | None) -> Zuno:
 
 
 def main() -> None:
+    _mend_streams()
     sys.exit(run(sys.argv[1:], _open))
+
+
+def _mend_streams() -> None:
+    """A closed stream swallows what is written; one that cannot spell a sign writes a question mark."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 if __name__ == "__main__":

@@ -41,6 +41,8 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 
 def open_zuno(home: str | None) -> House:
     """Zuno for this process, at a home given by hand or by the environment."""
+    if home is not None and not home.strip():
+        raise Usage("--home needs a folder.")
     settings = read_settings(os.environ, None if home is None else Path(home))
     _make_home(settings.home)
     return House(settings)
@@ -326,7 +328,12 @@ class House:
             return SeededFeed(Pair("ETH", "USDC"), self._sim.reference_closes)
         own = PoolHistory(chain, pool_id)
         if chain.info is DEVNET:
-            return own
+            from zuno.adapters.chain.devnet.world import DevnetWorld
+            from zuno.adapters.market.reference import WithReference
+
+            return WithReference(
+                own, Pair("ETH", "USDC"), DevnetWorld(self._devnet_process()).reference, "devnet reference"
+            )
         return FirstThatAnswers((self._price_service(), own))
 
     def _price_service(self) -> CoinGecko:

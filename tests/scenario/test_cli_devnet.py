@@ -39,7 +39,8 @@ def test_a_move_is_the_same_move_on_both_chains(devnet: Any, zuno: Any) -> None:
     seen = devnet("lp", "inspect", "1", "--chain", "devnet", "--json").document
     assert seen["inRange"] is False
     assert numbers(seen) == numbers(zuno("lp", "inspect", "1", "--json").document)
-    assert seen["market"]["referencePrice"]["source"] == "pool price"
+    assert seen["market"]["referencePrice"]["source"] == "devnet reference"
+    assert seen["market"]["referencePrice"]["value"] == real.document["referenceAfter"]
     assert seen["market"]["realizedVol"]["source"] == "pool swaps"
     assert 150 < float(seen["market"]["realizedVol"]["value"]) < 400
 
@@ -61,6 +62,7 @@ def test_attribution_is_exact_on_the_real_contracts(devnet: Any, zuno: Any, posi
         for term in ("navStart", "navEnd", "fees", "priceEffect", "divergenceLoss", "swapCost", "residual"):
             assert pnl[terms][term] == ours[terms][term], term
     assert (pnl["fees0"], pnl["fees1"]) == (ours["fees0"], ours["fees1"])
+    assert float(pnl["inToken1"]["lvr"]) == pytest.approx(float(ours["inToken1"]["lvr"]), rel=1e-6)
 
 
 def test_pools_are_found_on_the_chain_itself(devnet: Any, zuno: Any) -> None:

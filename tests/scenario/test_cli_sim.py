@@ -229,3 +229,42 @@ def test_help_is_help(zuno: Any) -> None:
         ran = zuno(*arguments)
         assert ran.code == 0
         assert "Usage: zuno" in ran.out
+
+
+@pytest.mark.parametrize("arguments", [["demo"], ["lp", "inspect", "1", "--json"], ["lp", "pnl", "1"]])
+def test_a_terminal_that_knows_only_ascii_gets_its_answer(zuno: Any, arguments: list[str]) -> None:
+    ran = zuno(*arguments, PYTHONIOENCODING="ascii")
+    assert ran.code == 0
+    assert ran.err == ""
+
+
+@pytest.mark.parametrize("arguments", [["lp", "pools"], ["lp", "pools", "--json"]])
+def test_an_answer_nobody_can_take_is_no_traceback(home: Path, arguments: list[str]) -> None:
+    import os
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "zuno", *arguments, "--home", str(home)]
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 4
+    assert "could not be written" in done.stderr
+    assert "Traceback" not in done.stderr
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    finally:
+        os.close(writer)
+    assert done.returncode == 141
+    assert done.stderr == ""
+
+
+def test_flags_that_contradict_or_say_nothing_are_refused(zuno: Any) -> None:
+    for arguments in (
+        ["lp", "positions", "--id", "1", "--wallet", "0x" + "ab" * 20],
+        ["lp", "positions", "--wallet", ""],
+    ):
+        assert zuno(*arguments).code == 2
+    assert zuno("--home", "", "sim", "reset").code == 2
+    assert zuno("version", "--json").document["version"]

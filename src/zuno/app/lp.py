@@ -54,10 +54,12 @@ class LpDesk:
 
     async def positions(self, ids: Sequence[str] = (), wallet: str | None = None) -> PositionsView:
         """The positions named, or all that the wallet holds."""
+        if ids and wallet is not None:
+            raise Usage("Give --id or --wallet, not both: an id is read whoever holds it.")
         owned: Owned | None = None
         wanted = [asked.position_id(text) for text in ids]
         if not wanted:
-            owner = asked.wallet_address(wallet) if wallet else await self._chain.wallet()
+            owner = await self._chain.wallet() if wallet is None else asked.wallet_address(wallet)
             if owner is None:
                 raise Usage("Whose positions? Give --wallet ADDRESS or --id ID, or set ZUNO_AGENT_WALLET_ADDRESS.")
             owned = await self._chain.owned(owner)

@@ -14,12 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from math import log
 
 from zuno.core.amm.fees import earned_rounding_down
 from zuno.core.amm.liquidity import amounts_for_liquidity
-from zuno.core.amm.ticks import sqrt_price_at_tick, tick_at_sqrt_price
-from zuno.core.carry import lvr_token1
+from zuno.core.amm.ticks import sqrt_price_at_tick
+from zuno.core.carry import rebalancing_gain_token1
 from zuno.domain.errors import Broken
 from zuno.domain.history import PositionHistory, Standing, Touch, WalletSwap
 from zuno.domain.pool import Range, price_of
@@ -237,24 +236,32 @@ def _fees_earned(history: PositionHistory) -> tuple[int, int]:
 
 
 def _lvr(history: PositionHistory) -> tuple[float, float]:
-    """Realised LVR along the recorded prices, in both tokens: each squared log move costs the liquidity it found."""
-    touches = [event for event in history.events if isinstance(event, Touch)]
+    """Realised LVR along the recorded prices, in both tokens: what rebalancing at each price would have kept.
+
+    A step that leaves the range costs what it costs up to the edge and nothing beyond, which (σ²/4)·L·√P, the same
+    loss for a small step, does not know.
+    """
+    upcoming = iter([event for event in history.events if isinstance(event, Touch)])
+    touch = next(upcoming, None)
     open_legs: dict[int, tuple[Range, int]] = {}
     if history.start is not None:
         open_legs[history.start.position_id] = (history.start.range, history.start.liquidity)
     cost0 = cost1 = 0.0
-    upcoming = iter(touches)
-    touch = next(upcoming, None)
     for before, after in pairwise(history.path):
         while touch is not None and touch.block.number <= before.block.number:
             open_legs[touch.position_id] = (touch.range, touch.liquidity_after)
             touch = next(upcoming, None)
-        variance = (2 * log(after.sqrt_price_x96 / before.sqrt_price_x96)) ** 2
-        tick = tick_at_sqrt_price(before.sqrt_price_x96)
-        active = sum(liquidity for span, liquidity in open_legs.values() if span.contains(tick))
-        step = lvr_token1(active, before.sqrt_price_x96, variance)
+        step = sum(
+            rebalancing_gain_token1(
+                liquidity,
+                (sqrt_price_at_tick(span.lower), sqrt_price_at_tick(span.upper)),
+                before.sqrt_price_x96,
+                after.sqrt_price_x96,
+            )
+            for span, liquidity in open_legs.values()
+        )
         cost1 += step
-        cost0 += step / float(price_of(before.sqrt_price_x96))
+        cost0 += step / float(price_of(after.sqrt_price_x96))
     return cost0, cost1
 
 

@@ -19,7 +19,7 @@ from urllib.parse import quote as quoted
 
 import httpx2
 
-from zuno.adapters.market import foreign_json
+from zuno.adapters import foreign_json
 from zuno.adapters.market.bounded_get import OK, PATIENCE, AskedToWait, BoundedGet, Patience
 from zuno.adapters.market.hourly import HISTORY_LIMIT, SPOT_LIMIT, history_fact, window
 from zuno.domain.errors import Malformed, Unavailable, Usage

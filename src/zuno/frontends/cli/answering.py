@@ -19,7 +19,7 @@ Shown = TypeVar("Shown", bound="View")
 Opener = Callable[["str | None"], "Zuno"]
 """Opens Zuno at a home (None: where the environment says)."""
 
-USAGE, REFUSED, UNAVAILABLE, BROKEN, BUG = 2, 3, 4, 5, 70
+USAGE, REFUSED, UNAVAILABLE, BROKEN, BUG, CLOSED_PIPE = 2, 3, 4, 5, 70, 141
 _KINDS: tuple[tuple[type[ZunoError], str, int], ...] = (
     (Usage, "usage", USAGE),
     (Refused, "refused", REFUSED),
@@ -140,9 +140,27 @@ def _tell(kind: str, message: str, json: bool) -> None:
 
 
 def _print(view: View, json: bool) -> None:
-    if json:
-        sys.stdout.write(view.model_dump_json(by_alias=True) + "\n")
-    else:
-        from zuno.frontends.cli.render import render
+    """Write the answer out, or say in a sentence that it could not be written."""
+    try:
+        if json:
+            # ASCII, so that no terminal's encoding can spoil a document.
+            sys.stdout.write(view.model_dump_json(by_alias=True, ensure_ascii=True) + "\n")
+        else:
+            from zuno.frontends.cli.render import render
 
-        render(view)
+            render(view)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise Failed(_hush()) from None
+    except OSError as error:
+        _hush()
+        sys.stderr.write(f"zuno: the answer could not be written ({error.strerror}).\n")
+        raise Failed(UNAVAILABLE) from error
+
+
+def _hush() -> int:
+    """Nobody reads our output any more: let nothing that is still buffered complain about it."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return CLOSED_PIPE

@@ -78,11 +78,12 @@ def demo(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
 
 
 @app.command()
-def version() -> None:
+def version(home: Home = None, json: Json = False) -> None:
     """Print the version."""
     from importlib.metadata import version as installed
 
-    typer.echo(f"zuno {installed('zuno')}")
+    number = installed("zuno")
+    typer.echo(f'{{"version": "{number}"}}' if json else f"zuno {number}")
 
 
 @lp.command("pools")
@@ -289,7 +290,9 @@ def run(arguments: Sequence[str], opener: Opener) -> int:
         code = app(list(arguments), prog_name="zuno", obj=session, standalone_mode=False)
         return code if isinstance(code, int) else 0
     except typer.TyperException as mistake:
-        return answering.tell_mistake(f"{mistake.format_message()} Try `zuno --help`.", json="--json" in arguments)
+        return answering.tell_mistake(
+            f"{mistake.format_message().rstrip('.')}. Try `zuno --help`.", json="--json" in arguments
+        )
     except (typer.Abort, KeyboardInterrupt):
         sys.stderr.write("Stopped.\n")
         return 130

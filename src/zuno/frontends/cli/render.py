@@ -36,11 +36,21 @@ _GOOD, _BAD, _QUIET = "green", "red", "dim"
 
 def render(view: View) -> None:
     """Print a read model."""
-    console = Console(highlight=False)
+    console().print(_shown(view))
+
+
+class _Console(Console):
+    """Rich ends the process where a pipe breaks; how we end is decided elsewhere."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def console() -> Console:
+    """Where people read. Symbols come from strangers, so nothing in a text is markup."""
+    plain = _Console(highlight=False, markup=False, emoji=False)
     # Piped output has no width of its own: give tables room rather than folding them.
-    if not console.is_terminal:
-        console = Console(highlight=False, width=120)
-    console.print(_shown(view))
+    return plain if plain.is_terminal else _Console(highlight=False, markup=False, emoji=False, width=120)
 
 
 @singledispatch
@@ -65,6 +75,8 @@ def _(view: PoolsView) -> RenderableType:
 @_shown.register
 def _(view: PositionsView) -> RenderableType:
     if not view.positions and not view.missing:
+        if not view.complete:
+            return Text(f"The positions of {view.wallet} on {view.chain} could not be listed: {view.note}", style=_BAD)
         return Text(f"No positions of {view.wallet} on {view.chain} at block {view.block}. {view.note}".strip())
     table = _table("id", "pool", "range", "state", "holds", "fees", "worth")
     for one in view.positions:

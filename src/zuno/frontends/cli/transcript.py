@@ -5,8 +5,9 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.text import Text
+
+from zuno.frontends.cli.render import console
 
 if TYPE_CHECKING:
     from zuno.messages.debate import Thought
@@ -19,9 +20,7 @@ class Transcript:
     """Use as a context manager: the spinner ends with it."""
 
     def __init__(self) -> None:
-        self._console = Console(highlight=False)
-        if not self._console.is_terminal:
-            self._console = Console(highlight=False, width=120)
+        self._console = console()
         self._status = self._console.status("scout is reading the chain", spinner="dots")
 
     def __enter__(self) -> Transcript:

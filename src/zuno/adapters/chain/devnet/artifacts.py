@@ -13,6 +13,7 @@ from typing import Any, Final
 from zuno.domain.errors import Malformed, Unavailable
 
 NOT_INSTALLED: Final = "the v4 contract packages are not installed; run `make devnet`"
+DAMAGED: Final = "delete contracts/node_modules and run `make devnet`"
 
 # The licences of these packages forbid us to ship them: the user's own npm client installs exactly these.
 VERSIONS: Final = {"v4-core": "1.0.2", "v4-periphery": "1.0.3", "universal-router": "2.1.0"}
@@ -50,7 +51,7 @@ class Artifacts:
         code = artifact.get("bytecode")
         literal = code.get("object") if isinstance(code, dict) else code
         if not isinstance(literal, str):
-            raise Malformed(f"{contract}: the artifact carries no bytecode; run `make devnet` again")
+            raise Malformed(f"{contract}: the artifact carries no bytecode; {DAMAGED}")
         try:
             return bytes.fromhex(literal.removeprefix("0x"))
         except ValueError as error:
@@ -68,16 +69,16 @@ class Artifacts:
         except OSError as error:
             raise Unavailable(NOT_INSTALLED) from error
         if found is None:
-            raise Malformed("Permit2's bytecode is not where v4-periphery keeps it; run `make devnet` again")
+            raise Malformed(f"Permit2's bytecode is not where v4-periphery keeps it; {DAMAGED}")
         return bytes.fromhex(found[1])
 
     def _read(self, path: str) -> dict[str, Any]:
         try:
             content: dict[str, Any] = json.loads((self.scope / path).read_bytes())
         except OSError as error:
-            raise Unavailable(NOT_INSTALLED) from error
+            raise Unavailable(f"the contract packages lack {path}; {DAMAGED}") from error
         except ValueError as error:
-            raise Malformed(f"{path} is not JSON; run `make devnet` again") from error
+            raise Malformed(f"{path} is not JSON; {DAMAGED}") from error
         return content
 
 
@@ -90,9 +91,9 @@ def locate(node_modules: Path) -> Artifacts:
         try:
             version = json.loads((scope / package / "package.json").read_bytes())["version"]
         except OSError as error:
-            raise Unavailable(NOT_INSTALLED) from error
+            raise Unavailable(f"{NOT_INSTALLED} (looked in {node_modules})") from error
         except (ValueError, KeyError, TypeError) as error:
-            raise Malformed(f"@uniswap/{package}: unreadable package.json; run `make devnet` again") from error
+            raise Malformed(f"@uniswap/{package}: unreadable package.json; {DAMAGED}") from error
         if version != wanted:
             raise Unavailable(f"@uniswap/{package} is {version}, but the devnet knows {wanted}; run `make devnet`")
     return Artifacts(scope)

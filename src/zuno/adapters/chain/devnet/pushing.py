@@ -36,18 +36,29 @@ class Pusher:
     """The devnet's trader of last resort, and the keeper of its reference price (micro-USDC for one ETH)."""
 
     def __init__(self, reference: int) -> None:
-        self._reference = reference
+        self._first = reference
+        self._moves: list[tuple[bytes, int, int]] = []
+        """Hash and number of each block that moved the price, and the reference since."""
 
     def methods(self) -> dict[str, Method]:
         return {"zuno_move": self._move, "zuno_reference": self._tell}
 
     def _tell(self, node: Node, given: Params) -> str:
-        return str(self._reference)
+        return str(self._reference(node))
+
+    def _reference(self, node: Node) -> int:
+        """What the last move on the chain as it stands left behind: a block that was reorganised away moved nothing."""
+        for block_hash, number, reference in reversed(self._moves):
+            block = node.chain.history.at(number)
+            if block is not None and block.hash == block_hash:
+                return reference
+        return self._first
 
     def _move(self, node: Node, given: Params) -> dict[str, Any]:
         """zuno_move(percent as text): every pool to the new reference, or nothing."""
         try:
-            before, after = self._reference, moved_reference(self._reference, Decimal(str(given.need(0))))
+            before = self._reference(node)
+            after = moved_reference(before, Decimal(str(given.need(0))))
         except InvalidOperation:
             raise bad_params("invalid argument 0: expected a percentage as text") from None
         except Refused as refusal:
@@ -59,7 +70,7 @@ class Pusher:
         failed = [receipt.error for receipt in block.receipts if not receipt.ok]
         if failed:
             raise Broken(f"a push by swaps failed: {failed[0]}")
-        self._reference = after
+        self._moves.append((block.hash, block.number, after))
         return {
             "block": {"number": block.number, "hash": "0x" + block.hash.hex(), "timestamp": block.timestamp},
             "referenceBefore": str(before),

@@ -22,6 +22,7 @@ from typing import Any, Final
 import httpx2
 
 from zuno.adapters.chain.devnet import artifacts
+from zuno.adapters.foreign_json import shallow
 from zuno.domain.errors import Malformed, Refused, Unavailable
 from zuno.domain.pool import Block
 from zuno.domain.units import HexId, Seconds
@@ -29,6 +30,7 @@ from zuno.ports.world import NodeStatus
 
 START_SECONDS: Final = 600.0
 STOP_SECONDS: Final = 10.0
+_DEEPEST: Final = 32
 _NOT_RUNNING: Final = "No devnet is running; `zuno devnet up --background` starts one."
 
 
@@ -47,8 +49,7 @@ class DevnetProcess:
         found = artifacts.locate(self._node_modules)
         _need_evm()
         if self._held():
-            status = await self.status()
-            return NodeStatus(status.running, status.url, status.pid, status.block, "It was running already.")
+            return await self._found(port)
         if background:
             return await self._spawn(port)
         return self._serve_here(found, port)
@@ -87,6 +88,8 @@ class DevnetProcess:
         """Serve in this process until a signal; the heavy half is imported only now."""
         from zuno.adapters.chain.devnet.serving import serve_world
 
+        # asyncio would only note an interrupt and wait for a task that never pauses; here it must stop the building.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         with self._alone():
             serve_world(found, self._home / "devnet", self._seed, port, self._write)
             self.file.unlink(missing_ok=True)
@@ -100,6 +103,18 @@ class DevnetProcess:
             if child.poll() is None:
                 child.terminate()
             raise
+
+    async def _found(self, port: int) -> NodeStatus:
+        """Somebody started it before us: wait until it answers, as if we had."""
+        give_up = time.monotonic() + START_SECONDS
+        while self._held() and time.monotonic() < give_up:
+            if self._record() is not None:
+                status = await self.status()
+                elsewhere = f", not at port {port}" if port and not str(status.url).endswith(f":{port}") else ""
+                note = f"It was running already{elsewhere}."
+                return NodeStatus(status.running, status.url, status.pid, status.block, note)
+            await asyncio.sleep(0.1)
+        raise Unavailable(f"A devnet of this home was starting and did not come up; its log is {self._log}.")
 
     def _child(self, port: int) -> subprocess.Popen[bytes]:
         """The same command in the foreground of a process of its own, its words in the log."""
@@ -189,11 +204,11 @@ async def ask(url: str, method: str, *params: object) -> Any:
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
     try:
         async with httpx2.AsyncClient(timeout=60.0, trust_env=False) as client:
-            reply = (await client.post(url, json=body)).json()
+            reply = json.loads(shallow((await client.post(url, json=body)).content, _DEEPEST))
     except httpx2.HTTPError as error:
-        raise Unavailable(f"The devnet at {url} does not answer; `zuno devnet status` shows its state.") from error
+        raise Unavailable(f"The devnet at {url} does not answer; `zuno devnet down` ends it.") from error
     except ValueError as error:
-        raise Malformed(f"The devnet at {url} answered nonsense.") from error
+        raise Malformed(f"The devnet at {url} answered nonsense; `zuno devnet down` ends it.") from error
     if "error" in reply:
         raise Refused(str(reply["error"]["message"]))
     return reply["result"]

@@ -66,7 +66,10 @@ def open_world(artifacts: Artifacts, cache: Path, seed: int, progress: Progress)
     except Malformed as damage:
         _log.warning("%s; building the world again", damage)
     chain = build_world(artifacts, seed, progress)
-    cachefile.save(path, chain, {"seed": seed})
+    try:
+        cachefile.save(path, chain, {"seed": seed})
+    except OSError as error:
+        _log.warning("the world could not be kept (%s): the next start builds it again", error)
     return chain
 
 

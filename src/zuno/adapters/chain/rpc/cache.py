@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from zuno.adapters.foreign_json import shallow
+
 
 class Shelf:
     """A directory of named JSON objects. An unreadable one is as good as none: everything here can be read anew."""
@@ -17,8 +19,8 @@ class Shelf:
 
     def load(self, name: str) -> dict[str, Any]:
         try:
-            value = json.loads(self._path(name).read_bytes())
-        except (OSError, ValueError, RecursionError):
+            value = json.loads(shallow(self._path(name).read_bytes()))
+        except (OSError, ValueError):
             return {}
         return value if isinstance(value, dict) else {}
 

@@ -71,7 +71,10 @@ class Deeds:
         self._load()
         if self._as_of is not None and at.number < self._as_of.number:
             return await self.read_anew(ids, at)  # a node behind the last one; what we remember is of its future
-        await self._catch_up(at)
+        try:
+            await self._catch_up(at)
+        except (Unavailable, Malformed):
+            return await self.read_anew(ids, at)  # what we remember may still be true: it is kept for another time
         wanted = list(dict.fromkeys(ids))
         fresh = await self.read_anew([token for token in wanted if token not in self._known], at)
         self._known.update(fresh.deeds)
@@ -146,19 +149,15 @@ class Deeds:
         return wire.multicall_results(await self._node.call(self._manager, wire.multicall(calls), at), len(calls))
 
     async def _catch_up(self, at: Block) -> None:
-        """Make what we remember true at `at`, or forget it."""
+        """Make what we remember true at `at`, or forget it; a fault on the way leaves it as it was."""
         last = self._as_of
         if last is None or last.hash == at.hash:
             return
-        try:
-            if at.number - last.number > TRUSTED_BLOCKS or (await self._node.block(last.number)).hash != last.hash:
-                self._forget()
-                return
-            topics = [[wire.TRANSFER, wire.SUBSCRIPTION, wire.UNSUBSCRIPTION]]
-            events = await self._node.logs(self._manager, topics, last.number + 1, at.number)
-        except (Unavailable, Malformed):
+        if at.number - last.number > TRUSTED_BLOCKS or (await self._node.block(last.number)).hash != last.hash:
             self._forget()
             return
+        topics = [[wire.TRANSFER, wire.SUBSCRIPTION, wire.UNSUBSCRIPTION]]
+        events = await self._node.logs(self._manager, topics, last.number + 1, at.number)
         for event in events:
             self._follow(event)
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from zuno.adapters.chain.rpc import wire
 from zuno.adapters.chain.rpc.cache import Shelf
+from zuno.adapters.chain.rpc.faults import CallReverted, Oversized
 from zuno.adapters.chain.rpc.node import Node
 from zuno.domain.chains import ChainInfo
 from zuno.domain.errors import Malformed
@@ -52,8 +53,10 @@ class Tokens:
     async def _answer(self, address: Address, question: bytes, at: Block) -> bytes:
         try:
             return await self._node.call(address, question, at, gas=CALL_GAS)
-        except Malformed:
-            return b""  # reverts, or answers with megabytes: it has no such thing
+        except (CallReverted, Oversized):
+            # It reverts or answers with megabytes: it has no such thing. A node that talks nonsense is another matter:
+            # what is kept here is kept for good.
+            return b""
 
     def _load(self) -> None:
         if self._loaded:

@@ -11,6 +11,7 @@ import itertools
 import json
 import logging
 import random
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,9 +24,12 @@ from web3.providers.async_base import AsyncJSONBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
 from zuno.adapters.chain.rpc.faults import FINAL, NoSuchMethod, NoSuchState, Oversized, fault_of
+from zuno.adapters.foreign_json import shallow
 from zuno.domain.errors import Malformed, Unavailable, Usage, ZunoError
 
 _TOO_MANY_REQUESTS: Final = 429
+_DEEPEST: Final = 32
+_KEY_LENGTH: Final = 6
 _TOO_LARGE: Final = 413
 
 
@@ -56,16 +60,25 @@ class Endpoint:
     chain_checked: bool = False
     cool_until: float = 0.0
 
+    def without_keys(self, said: str) -> str:
+        """What a node said, less any part of its own address: some quote the key they were called with."""
+        parts = urlsplit(self.url)
+        secrets = re.split(r"[/?&=:@]", f"{parts.path}?{parts.query}@{parts.username or ''}:{parts.password or ''}")
+        for secret in secrets:
+            if len(secret) >= _KEY_LENGTH:
+                said = said.replace(secret, "***")
+        return said
 
-def endpoint(url: str) -> Endpoint:
+
+def endpoint(url: str, variable: str = "the RPC URL") -> Endpoint:
     """A node from its address; the address never appears in the complaint."""
     try:
         parts = urlsplit(url.strip())
         port = parts.port
     except ValueError:
-        raise Usage("an RPC URL cannot be read: it must look like https://host/path") from None
+        raise Usage(f"{variable} holds a URL that cannot be read: it must look like https://host/path") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise Usage("an RPC URL must start with http:// or https:// and name a host")
+        raise Usage(f"{variable} holds a URL that does not start with http:// or https:// and name a host")
     return Endpoint(url.strip(), parts.hostname if port is None else f"{parts.hostname}:{port}")
 
 
@@ -94,7 +107,7 @@ class FailoverProvider(AsyncJSONBaseProvider):
         super().__init__()
         if not urls:
             raise Usage(f"no RPC URL: set {variable}")
-        self.endpoints = tuple(endpoint(url) for url in urls)
+        self.endpoints = tuple(endpoint(url, variable) for url in urls)
         self.requests = 0
         """HTTP requests sent so far."""
         self.served_by: Endpoint | None = None
@@ -160,9 +173,13 @@ class FailoverProvider(AsyncJSONBaseProvider):
     async def _ask(self, node: Endpoint, method: str, params: Any) -> Any:
         if not node.chain_checked:
             await self._check_chain(node)
-        if method == "batch":
-            return await self._ask_many(node, params)
-        return await self._ask_one(node, method, params)
+        try:
+            if method == "batch":
+                return await self._ask_many(node, params)
+            return await self._ask_one(node, method, params)
+        except ZunoError as fault:
+            fault.args = (node.without_keys(str(fault)), *fault.args[1:])
+            raise
 
     async def _check_chain(self, node: Endpoint) -> None:
         result = await self._ask_one(node, "eth_chainId", [])
@@ -216,7 +233,14 @@ class FailoverProvider(AsyncJSONBaseProvider):
     def _http(self) -> httpx2.AsyncClient:
         if self._client is None:
             # No redirects: a node that sends us elsewhere would get our key passed on.
-            self._client = httpx2.AsyncClient(timeout=self._policy.timeout, follow_redirects=False)
+            # A proxy from the environment is for the world outside: our own machine is reached directly.
+            local = all(_is_loopback(node.host) for node in self.endpoints)
+            try:
+                self._client = httpx2.AsyncClient(
+                    timeout=self._policy.timeout, follow_redirects=False, trust_env=not local
+                )
+            except ImportError as error:
+                raise Unavailable("a SOCKS proxy is set in the environment, which needs the package socksio") from error
         return self._client
 
 
@@ -226,6 +250,10 @@ class _AnotherChain(Exception):
     def __init__(self, found: int) -> None:
         super().__init__(found)
         self.found = found
+
+
+def _is_loopback(host: str) -> bool:
+    return host.rpartition(":")[0] in {"127.0.0.1", "localhost", "::1"} or host in {"127.0.0.1", "localhost", "::1"}
 
 
 def transport_fault(error: Exception) -> ZunoError:
@@ -251,8 +279,8 @@ def _decoded(status: int, raw: bytes) -> Any:
     if 300 <= status < 400:
         raise Unavailable(f"HTTP {status}: redirects are not followed")
     try:
-        reply = json.loads(raw)
-    except (ValueError, RecursionError):
+        reply = json.loads(shallow(raw, _DEEPEST))
+    except ValueError:
         reply = None
     # Some gateways send JSON-RPC errors under 4xx: there the body speaks, if it has something to say.
     if status >= 400 and not (isinstance(reply, dict) and "error" in reply):
@@ -279,6 +307,8 @@ def _verdict(faults: list[tuple[str, ZunoError]], variable: str) -> ZunoError:
     kinds = {type(fault) for fault in last.values()}
     if NoSuchState in kinds:
         return NoSuchState(told)
-    if len(kinds) == 1 and (kind := kinds.pop()) in {NoSuchMethod, Malformed}:
-        return kind(told)
+    if kinds == {NoSuchMethod}:
+        return NoSuchMethod(told)
+    if kinds == {Malformed}:
+        return Malformed(f"{told}; check {variable} or try again")
     return Unavailable(f"no RPC node answered ({told}); check {variable} or try again")

@@ -82,7 +82,7 @@ class SimChain:
             start=start,
             end=world.standing(nft),
             events=tuple(touch for touch in touches if start is None or touch.block.number > opened.number),
-            path=tuple(price for price in world.prices[nft.pool] if price.block.number >= opened.number),
+            path=_hourly(world.prices[nft.pool], opened),
             native_side=SIM.native_side(spec.key),
         )
 
@@ -154,3 +154,10 @@ class SimChain:
         if nft is None:
             raise Unknown(f"No position {position_id} on sim; `zuno lp positions --chain sim` lists them.")
         return nft
+
+
+def _hourly(prices: Sequence[PricedBlock], opened: Block) -> tuple[PricedBlock, ...]:
+    """The price at the opening, then the last of every hour: as coarse as a live chain's history."""
+    first = next(price for price in prices if price.block.number == opened.number)
+    closes = {price.block.timestamp // HOUR: price for price in prices if price.block.number > opened.number}
+    return (first, *closes.values())

@@ -13,7 +13,7 @@ from typing import Any
 
 from zuno.adapters.chain.sim.engine import Move, SimWorld
 from zuno.adapters.chain.world import DEFAULT_SEED
-from zuno.domain.errors import Broken
+from zuno.domain.errors import Broken, Unavailable
 from zuno.domain.units import Seconds
 
 FORMAT = 1
@@ -58,11 +58,14 @@ class SimFile:
             "head": world.head.hash,
         }
         partial = self._path.with_suffix(".json.partial")
-        with open(partial, "w", encoding="utf-8") as file:
-            json.dump(document, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, self._path)
+        try:
+            with open(partial, "w", encoding="utf-8") as file:
+                json.dump(document, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, self._path)
+        except OSError as error:
+            raise Unavailable(f"{self._path} cannot be written ({error.strerror}); the world is as it was.") from error
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -88,4 +91,6 @@ def _saved(document: dict[str, Any]) -> Saved:
     if document["format"] != FORMAT:
         raise ValueError("unknown format")
     moves = tuple(Move(int(move["reference"]), Seconds(int(move["timestamp"]))) for move in document["moves"])
+    if any(move.reference <= 0 for move in moves):
+        raise ValueError("a price is positive")
     return Saved(int(document["seed"]), moves, str(document["head"]))

@@ -15,18 +15,26 @@ _BRACKET = re.compile(r"[\[\]{}]")
 
 def parse(body: bytes) -> object:
     """The value in `body`, which is UTF-8; floats are `Decimal`. `ValueError` for whatever is not JSON."""
-    text = body.decode("utf-8")
-    # Python's own guard, the recursion limit, is no guard: py-evm raises it beyond what the C parser's stack holds,
-    # and a few kilobytes of "[" would then end the process instead of the parse.
-    depth = 0
-    for bracket in _BRACKET.finditer(_TEXT.sub("", text)):
-        depth += 1 if bracket[0] in "[{" else -1
-        if depth > DEEPEST:
-            raise ValueError(f"nested deeper than {DEEPEST}")
+    text = shallow(body)
     try:
         return json.loads(text, parse_float=Decimal, parse_constant=_no_number)
     except ArithmeticError as error:
         raise ValueError("a number beyond all bounds") from error
+
+
+def shallow(body: bytes, deepest: int = DEEPEST) -> str:
+    """The text of `body`; `ValueError` when it is no UTF-8 or nests deeper than anybody needs.
+
+    Python's own guard, the recursion limit, is no guard: py-evm and web3 raise it beyond what the C parser's stack
+    holds, and a few kilobytes of "[" would then end the process instead of the parse.
+    """
+    text = body.decode("utf-8")
+    depth = 0
+    for bracket in _BRACKET.finditer(_TEXT.sub("", text)):
+        depth += 1 if bracket[0] in "[{" else -1
+        if depth > deepest:
+            raise ValueError(f"nested deeper than {deepest}")
+    return text
 
 
 def _no_number(name: str) -> NoReturn:

@@ -1,0 +1,29 @@
+"""What strangers write on chain is shown as they wrote it: never as markup, never as a crash."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from zuno.adapters.chain.sim.chain import SimChain
+from zuno.adapters.chain.sim.saved import SimFile
+from zuno.app.shaping import position_view
+from zuno.app.views import PositionsView
+from zuno.frontends.cli.render import render
+
+
+@pytest.mark.parametrize("symbol", ["[/x]", "[red]USDC[/red]", "[bold red]PWN[/]", ":smile:", "\\[x]"])
+def test_a_symbol_is_never_markup(symbol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    snapshot = asyncio.run(SimChain(SimFile(tmp_path)).positions([1]))
+    shown = position_view(snapshot.positions[0])
+    currency = shown.pool.currency1.model_copy(update={"symbol": symbol})
+    pool = shown.pool.model_copy(update={"currency1": currency, "label": f"WETH/{symbol} 0.05 %"})
+    strange = shown.model_copy(update={"pool": pool, "price_unit": f"{symbol} per WETH"})
+    render(
+        PositionsView(
+            chain="sim", block=1, timestamp=1, wallet=None, complete=True, note=symbol, positions=(strange,), missing=()
+        )
+    )
+    assert symbol in capsys.readouterr().out
