@@ -73,6 +73,10 @@ def _figures_of_scene(scene: SceneFacts, names: tuple[str, str]) -> Iterator[Fig
     if scene.gas is not None:
         yield Figure("gas price", Fraction(scene.gas.price, 10**9), Unit.GWEI, "gas feed")
     if position is not None:
+        held = position.range
+        yield Figure("width held", held.width, Unit.TICK, source)
+        if not position.in_range:
+            yield Figure("outside by", max(held.lower - pool.tick, pool.tick - held.upper), Unit.TICK, source)
         for name, amount, token, called in (
             ("holds", position.amount0, pool.token0, name0),
             ("holds", position.amount1, pool.token1, name1),
@@ -160,7 +164,7 @@ def unsupported_in(text: str, facts: Facts, about: str = "") -> list[str]:
 
 
 def pairs_of(context: Context) -> Untrusted:
-    """The tokens' names. Strangers chose them, so in the lines below they are only token0 and token1."""
+    """The tokens' names, chosen by strangers. Elsewhere they are tokenA and tokenB: a digit would read as a figure."""
     pools = [f"{scene.pool.token0.symbol}/{scene.pool.token1.symbol}" for scene in context.scenes]
     return Untrusted(", ".join(pools), limit=40 * len(pools))
 
@@ -172,7 +176,7 @@ def context_lines(context: Context) -> str:
         f"2×, gas/yield ceiling {_n(limits.gas_yield_ceiling)}"
     ]
     for index, scene in enumerate(context.scenes):
-        figures = ", ".join(map(_worded, _figures_of_scene(scene, ("token0", "token1"))))
+        figures = ", ".join(map(_worded, _figures_of_scene(scene, ("tokenA", "tokenB"))))
         lines.append(f"pool {index}: regime {scene.regime} ({scene.regime_why}); {figures}")
     return "\n".join(lines)
 
@@ -180,7 +184,7 @@ def context_lines(context: Context) -> str:
 def candidate_lines(
     context: Context, candidates: Sequence[Candidate], judgments: Sequence[Judgment] = (), tokens: int = BALLOT_TOKENS
 ) -> str:
-    """The ballot, a line each, amounts in token1; the reasons are cut where it would grow beyond `tokens`."""
+    """The ballot, a line each, amounts in tokenB; the reasons are cut where it would grow beyond `tokens`."""
     text = ""
     for most in _REASON_CUTS:
         text = "\n".join(_ballot_lines(context, candidates, judgments, most))
