@@ -136,3 +136,34 @@ def test_an_rpc_that_is_down_is_told_without_its_key(zuno: Any) -> None:
     assert ran.code == 4
     assert ran.document["error"]["kind"] == "unavailable"
     assert "SECRETKEY" not in ran.out + ran.err
+
+
+def test_the_reference_follows_the_chain_back(devnet: Any) -> None:
+    import urllib.request
+
+    url = devnet("devnet", "status", "--json").document["url"]
+
+    def rpc(method: str, *params: object) -> Any:
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+        request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.loads(answer.read())["result"]
+
+    before = rpc("zuno_reference")
+    snapshot = rpc("evm_snapshot")
+    devnet("devnet", "move", "--percent", "2")
+    assert rpc("zuno_reference") != before
+    rpc("evm_revert", snapshot)
+    assert rpc("zuno_reference") == before
+    moved = devnet("devnet", "move", "--percent", "0", "--json").document
+    assert moved["referenceBefore"] == moved["referenceAfter"]
+
+
+def test_a_second_start_waits_for_the_first(devnet: Any) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    devnet("devnet", "down")
+    with ThreadPoolExecutor(2) as both:
+        runs = list(both.map(lambda _: devnet("devnet", "up", "--background", "--port", "0", "--json"), range(2)))
+    assert [run.code for run in runs] == [0, 0]
+    assert len({run.document["pid"] for run in runs}) == 1

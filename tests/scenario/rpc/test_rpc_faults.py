@@ -313,3 +313,59 @@ async def test_closing_twice_is_harmless(desk: Any) -> None:
     await chain.head()
     await chain.close()
     await chain.close()
+
+
+async def test_an_answer_nested_without_end_is_garbage_not_a_crash(desk: Any) -> None:
+    node = await desk.node(always(desk, "answer", body=b"[" * 200_000))
+    with pytest.raises(Malformed, match="not JSON"):
+        await desk.chain(node, policy=QUICK).head()
+
+
+async def test_nonsense_about_a_token_is_not_kept_as_its_decimals(desk: Any, stage: Any) -> None:
+    (token,) = stage.mint(stage.weth_pool, -200_500, -200_000, LIQUIDITY)
+    decimals = "0x" + calldata.selector("decimals()").hex()
+
+    def garbling(number: int, requests: list[dict[str, Any]]) -> Any:
+        asked = [str(request.get("params", [{}])[0]) for request in requests if request.get("method") == "eth_call"]
+        return desk.trouble("garbage") if any(decimals in one for one in asked) else None
+
+    strangers = desk.cache / "strangers"
+    with pytest.raises(Malformed):
+        await _as_strangers(desk, await desk.node(garbling), strangers).positions([token])
+    healed = await _as_strangers(desk, await desk.node(), strangers).positions([token])
+    assert {healed.positions[0].pool.token0.decimals, healed.positions[0].pool.token1.decimals} == {18, 6}
+
+
+def _as_strangers(desk: Any, node: Any, cache: Any) -> RpcChain:
+    """The same chain for somebody who curates no tokens: every symbol and decimal is asked for."""
+    from dataclasses import replace
+
+    chain = RpcChain(replace(desk.stage.info, tokens=()), [node.url], cache, desk.stage.wallet, QUICK)
+    desk._stack.push_async_callback(chain.close)
+    return chain
+
+
+async def test_a_failing_log_query_does_not_cost_what_was_remembered(desk: Any, stage: Any) -> None:
+    tokens = [stage.mint(stage.weth_pool, -200_500 - 10 * n, -200_000, LIQUIDITY)[0] for n in range(3)]
+    await desk.chain(await desk.node()).positions(tokens)
+    (shelf,) = desk.cache.glob("*/positions.json")
+    remembered = shelf.read_text().count("0x")
+    stage.mint(stage.weth_pool, -200_500, -200_100, LIQUIDITY)  # the chain goes on
+
+    def no_logs(number: int, requests: list[dict[str, Any]]) -> Any:
+        return desk.trouble("status", 503) if any(r.get("method") == "eth_getLogs" for r in requests) else None
+
+    snapshot = await desk.chain(await desk.node(no_logs), policy=QUICK).positions(tokens[:1])
+    assert [position.id for position in snapshot.positions] == tokens[:1]
+    assert shelf.read_text().count("0x") == remembered
+
+
+async def test_a_node_that_quotes_its_own_key_is_not_quoted(desk: Any) -> None:
+    def telling(number: int, requests: list[dict[str, Any]]) -> Any:
+        return desk.reply(requests[0], error={"code": -32000, "message": "no credit left on SECRETKEY1"})
+
+    node = await desk.node(telling)
+    with pytest.raises(ZunoError) as raised:
+        await desk.chain(f"{node.url}/v2/SECRETKEY1", policy=QUICK).head()
+    assert "SECRETKEY1" not in str(raised.value)
+    assert "***" in str(raised.value)

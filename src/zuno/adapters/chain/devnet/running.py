@@ -98,7 +98,7 @@ class DevnetProcess:
     async def _spawn(self, port: int) -> NodeStatus:
         child = self._child(port)
         try:
-            return await self._ready(child)
+            return await self._ready(child, port)
         except BaseException:
             if child.poll() is None:
                 child.terminate()
@@ -124,11 +124,13 @@ class DevnetProcess:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
             )
 
-    async def _ready(self, child: subprocess.Popen[bytes]) -> NodeStatus:
+    async def _ready(self, child: subprocess.Popen[bytes], port: int) -> NodeStatus:
         give_up, told = time.monotonic() + START_SECONDS, 0
         while time.monotonic() < give_up:
             told = self._pass_on(told)
             if child.poll() is not None:
+                if self._held():
+                    return await self._found(port)  # somebody else was a moment quicker
                 raise Unavailable(f"The devnet did not start: {self._last_words()}")
             record = self._record()
             if record is not None and record["pid"] == child.pid:

@@ -171,9 +171,9 @@ class FailoverProvider(AsyncJSONBaseProvider):
         return rested or sorted(self.endpoints, key=lambda node: node.cool_until)
 
     async def _ask(self, node: Endpoint, method: str, params: Any) -> Any:
-        if not node.chain_checked:
-            await self._check_chain(node)
         try:
+            if not node.chain_checked:
+                await self._check_chain(node)
             if method == "batch":
                 return await self._ask_many(node, params)
             return await self._ask_one(node, method, params)
