@@ -13,12 +13,16 @@ from eth.db.backends.memory import MemoryDB
 from eth_keys.datatypes import PrivateKey
 from eth_typing import Address
 
+from zuno.adapters.recursion import tame
+
 from .draft import Draft, genesis_header, next_base_fee, next_header
 from .execution import Call, FreeState, Outcome, State, execute, open_state
 from .history import Block, History, Receipt
 from .keys import dev_address
 from .refusals import NodeRefusal, rejected, reverted
 from .transactions import Transaction, sign
+
+tame()
 
 GWEI: Final = 10**9
 ETHER: Final = 10**18
