@@ -8,7 +8,7 @@ from fractions import Fraction
 from zuno.domain.pool import price_of
 from zuno.domain.tokens import Token, quoted
 
-_CONTEXT = Context(prec=60, rounding=ROUND_HALF_EVEN)
+_CONTEXT = Context(prec=420, rounding=ROUND_HALF_EVEN)  # 256 bits of anything, at any price, with 255 decimals
 
 
 def decimal_text(value: Fraction, digits: int) -> str:

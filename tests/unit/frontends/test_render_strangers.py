@@ -27,3 +27,14 @@ def test_a_symbol_is_never_markup(symbol: str, tmp_path: Path, capsys: pytest.Ca
         )
     )
     assert symbol in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "number", ["1e26", "340282366920938463463374607431768211456.5", "9" * 200, "0.1", "-5e30", "0"]
+)
+def test_an_absurd_figure_is_shown_all_the_same(number: str) -> None:
+    from decimal import Decimal
+
+    from zuno.frontends.cli.render import _short
+
+    assert len(_short(format(Decimal(number), "f"))) < 20

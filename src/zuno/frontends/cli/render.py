@@ -428,6 +428,8 @@ def _short(text: str) -> str:
     number = Decimal(text)
     if not number:
         return "0"
+    if abs(number) >= 10**15:
+        return f"{number:.4g}"  # an absurd pool has absurd prices; nobody reads thirty digits
     if abs(number) >= 100:
         return f"{number:,.2f}" if "." in text else f"{number:,}"
     rounded = f"{round(number, max(0, 3 - number.adjusted())):f}"
