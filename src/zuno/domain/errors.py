@@ -2,7 +2,6 @@
 
     ZunoError
     ├── Unavailable   the world did not answer: retry, then fall back, and say so
-    │   └── Partial       some of it answered: what is known is in the result, labelled
     ├── Malformed     the world answered nonsense: fall back, keep the evidence
     ├── Refused       a rule said no: tell the person, do nothing
     │   ├── Unknown       a well-formed id that names nothing

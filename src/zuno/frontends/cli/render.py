@@ -139,7 +139,7 @@ def _(view: PnlView) -> RenderableType:
             name, *values, style="bold" if field == "result" else "", end_section=field in {"result", "swap_cost"}
         )
     proof = (
-        Text("Every term was computed on its own road and the sum is exact to the last wei.", style=_GOOD)
+        Text("The terms add up to the result: exact to the last wei.", style=_GOOD)
         if view.exact
         else Text("The terms do not add up: do not trust these figures.", style=_BAD)
     )
