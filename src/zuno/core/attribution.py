@@ -5,7 +5,9 @@
 Every term takes its own road. NAV and flows come from what was measured (what a burn pays, what the wallet gave and
 got); fees come from fee growth; price effect and divergence come from liquidity and square-root prices, rounded as the
 contracts round. So a residual of zero is evidence: a wrong payment, fee growth, price or worth shows as one. Gas and
-swap cost are taken from receipts into both sides alike, so an error in those does not show. All money is `Fraction`: there is nothing to round until a person reads it.
+swap cost are taken from receipts into both sides alike, so an error in those does not show.
+
+All money is `Fraction`: there is nothing to round until a person reads it.
 """
 
 from __future__ import annotations
