@@ -22,7 +22,7 @@ from zuno.core.volatility import realized_vol_bps
 from zuno.domain.errors import Broken, Malformed, Unavailable, Unknown, Usage
 from zuno.domain.market import Fact, GasQuote, Pair
 from zuno.domain.pool import LpPosition
-from zuno.domain.tokens import market_symbol, quoted
+from zuno.domain.tokens import market_name, quoted
 from zuno.domain.units import HexId, Seconds
 from zuno.ports.chain import Chain, Missing, Owned
 from zuno.ports.market import Feeds
@@ -118,14 +118,14 @@ class LpDesk:
         pool, now = position.pool, position.block.timestamp
         feeds = self._feeds_of(pool.id)
         base, quote = quoted(pool.token0, pool.token1)
-        pair, unit = Pair(market_symbol(base), market_symbol(quote)), f"{quote.symbol} per {base.symbol}"
+        pair, unit = Pair(market_name(base), market_name(quote)), shaping.price_unit(pool.token0, pool.token1)
         gas, no_gas = await _ask(feeds.gas.gas(now))
         return MarketView(
             reference_price=await _fact(feeds.prices.spot(pair, now), unit),
             realized_vol=await self._volatility(feeds, pair, now),
             gas_price=shaping.fact_view(None if gas is None else _gwei(gas, gas.value.price), "gwei", no_gas),
             l1_data_fee=_data_fee(gas, no_gas),
-            native_price=await _fact(feeds.native.native(pair.quote, now), f"{pair.quote} per ETH"),
+            native_price=await _fact(feeds.native.native(pair.quote, now), f"{shaping.called(quote)} per ETH"),
         )
 
     async def _volatility(self, feeds: Feeds, pair: Pair, now: Seconds) -> FactView:

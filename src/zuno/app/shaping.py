@@ -30,7 +30,12 @@ PRICE_DIGITS = 10
 
 
 def token_view(token: Token) -> TokenView:
-    return TokenView(address=token.address, symbol=token.symbol, decimals=token.decimals)
+    return TokenView(address=token.address, symbol=token.symbol, decimals=token.decimals, verified=token.verified)
+
+
+def called(token: Token) -> str:
+    """A token's name as people are shown it: a question mark where only its own contract vouches for it."""
+    return token.symbol if token.verified else f"{token.symbol}?"
 
 
 def key_view(key: PoolKey, token0: Token, token1: Token) -> PoolKeyView:
@@ -44,7 +49,7 @@ def key_view(key: PoolKey, token0: Token, token1: Token) -> PoolKeyView:
         tick_spacing=key.tick_spacing,
         hooks=key.hooks,
         dynamic_fee=key.dynamic_fee,
-        label=f"{token0.symbol}/{token1.symbol} {fee}{hooks}",
+        label=f"{called(token0)}/{called(token1)} {fee}{hooks}",
     )
 
 
@@ -55,7 +60,7 @@ def fee_text(pips: int) -> str:
 
 def price_unit(token0: Token, token1: Token) -> str:
     base, quote = quoted(token0, token1)
-    return f"{quote.symbol} per {base.symbol}"
+    return f"{called(quote)} per {called(base)}"
 
 
 def price_text(sqrt_price_x96: int, token0: Token, token1: Token) -> str:
@@ -101,6 +106,7 @@ def position_view(position: LpPosition) -> PositionView:
         fees0_human=human(position.fees0, token0.decimals),
         fees1_human=human(position.fees1, token1.decimals),
         value_human=_value_text(position),
+        value_unit=called(quoted(token0, token1)[1]),
         price=price_text(pool.sqrt_price_x96, token0, token1),
         price_lower=decimal_text(edges[0], PRICE_DIGITS),
         price_upper=decimal_text(edges[1], PRICE_DIGITS),
@@ -177,7 +183,7 @@ def _terms_view(token: Token, terms: Terms, lvr: float) -> TermsView:
         return money_text(value, token.decimals, places=8 if token.decimals > 8 else 6)
 
     return TermsView(
-        token=token.symbol,
+        token=called(token),
         nav_start=money(terms.nav_start),
         nav_end=money(terms.nav_end),
         flows=money(terms.flows),
@@ -197,7 +203,7 @@ def move_view(chain: str, percent: Decimal, moved: WorldMoved) -> MoveView:
         chain=chain,
         block=moved.block.number,
         timestamp=moved.block.timestamp,
-        percent=str(percent),
+        percent=format(percent, "f"),
         reference_before=decimal_text(moved.reference_before, PRICE_DIGITS),
         reference_after=decimal_text(moved.reference_after, PRICE_DIGITS),
         price_unit="USDC per ETH",

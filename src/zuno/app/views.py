@@ -26,6 +26,8 @@ class TokenView(View):
     address: str
     symbol: str
     decimals: int
+    verified: bool
+    """False where only the contract itself says what it is called: never priced by that name."""
 
 
 class PoolKeyView(View):
@@ -84,6 +86,7 @@ class PositionView(View):
     fees1_human: str
     value_human: str
     """Principal and fees together in the quote token."""
+    value_unit: str
     price: str
     price_lower: str
     price_upper: str

@@ -36,7 +36,7 @@ class Fact(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What is priced, in what: ETH in USDC."""
+    """What is priced, in what: ETH in USDC. Each by its `market_name`: a symbol we vouch for, or an address."""
 
     base: str
     quote: str

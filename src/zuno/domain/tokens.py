@@ -88,6 +88,11 @@ def quoted(token0: Token, token1: Token) -> tuple[Token, Token]:
     return token0, token1
 
 
-def market_symbol(token: Token) -> str:
-    """What markets call it: a wrapped currency is priced as what it wraps."""
-    return "ETH" if token.verified and token.symbol == "WETH" else token.symbol
+def market_name(token: Token) -> str:
+    """What price sources are asked for: a wrapped currency as what it wraps, a token we did not name by its address.
+
+    A stranger's symbol is never asked for: whoever calls his token USDC would be given the dollar's price.
+    """
+    if not token.verified:
+        return token.address
+    return "ETH" if token.symbol == "WETH" else token.symbol

@@ -35,6 +35,6 @@ def test_a_symbol_is_never_markup(symbol: str, tmp_path: Path, capsys: pytest.Ca
 def test_an_absurd_figure_is_shown_all_the_same(number: str) -> None:
     from decimal import Decimal
 
-    from zuno.frontends.cli.render import _short
+    from zuno.frontends.cli.layout import short
 
-    assert len(_short(format(Decimal(number), "f"))) < 20
+    assert len(short(format(Decimal(number), "f"))) < 20

@@ -147,6 +147,8 @@ class CoinGecko:
         try:
             return self._coins[symbol]
         except KeyError:
+            if symbol.startswith("0x"):
+                raise Unavailable(f"{self.source} is not asked about {symbol}: nobody vouches for that token") from None
             known = ", ".join(sorted(self._coins))
             raise Unavailable(f"{self.source} is not asked about {symbol}: the tokens it knows are {known}") from None
 

@@ -70,7 +70,9 @@ class PoolHistory:
 
 
 def _pair_of(pool: PoolState) -> Pair:
-    return Pair(pool.token0.symbol, pool.token1.symbol)
+    """By symbol where we named the token ourselves, else by address; a wrapper keeps its own name beside ether's."""
+    base, quote = (token.symbol if token.verified else token.address for token in (pool.token0, pool.token1))
+    return Pair(base, quote)
 
 
 def _check(path: tuple[PricedBlock, ...], pair: Pair) -> None:

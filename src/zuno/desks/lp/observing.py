@@ -17,7 +17,7 @@ from zuno.desks.lp.survey import survey
 from zuno.domain.errors import Malformed, Refused, Unavailable, Unknown
 from zuno.domain.market import Fact, GasQuote, Pair
 from zuno.domain.pool import Block, LpPosition, PoolState
-from zuno.domain.tokens import market_symbol, quoted
+from zuno.domain.tokens import market_name, quoted
 from zuno.domain.units import HexId, Seconds
 from zuno.messages.debate import Context, FeesObserved, FlowCreateStart, FlowStart, SceneFacts, SourceNote
 from zuno.ports.chain import Chain
@@ -167,7 +167,7 @@ async def observe_pool(
     if position is None:  # a survey has several pools of one pair
         label = f"{label} {pool.key.fee / 10_000:.2f} %"
     base, quote = quoted(pool.token0, pool.token1)
-    pair, turned = Pair(market_symbol(base), market_symbol(quote)), base is pool.token1
+    pair, turned = Pair(market_name(base), market_name(quote)), base is pool.token1
     returns = await _returns(feeds, pair, turned, now, label, sources)
     reference = await sources.ask(f"reference price {label}", feeds.prices.spot(pair, now))
     gas = await sources.ask("gas", feeds.gas.gas(now))
@@ -230,7 +230,7 @@ async def _native(pool: PoolState, chain: Chain, feeds: Feeds, now: Seconds, sou
     if own is not None:
         sources.plain("native price", "the pool itself", pool.block.timestamp)
         return own
-    fact = await sources.ask("native price", feeds.native.native(market_symbol(pool.token1), now))
+    fact = await sources.ask("native price", feeds.native.native(market_name(pool.token1), now))
     return None if fact is None else fact.value * Fraction(10**pool.token1.decimals, 10**18)
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from decimal import Decimal
 from functools import singledispatch
 
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from zuno.app.archive import PlanDiffView, PlanListView, ReplayView, WhyView
@@ -22,35 +20,24 @@ from zuno.app.views import (
     MoveView,
     NodeView,
     PnlView,
+    PoolKeyView,
     PoolsView,
     PoolView,
     PositionsView,
     PositionView,
     ResetView,
     TermsView,
+    TokenView,
     View,
 )
+from zuno.frontends.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, noted, short, thousands, when
 
-_GOOD, _BAD, _QUIET = "green", "red", "dim"
+_JOINED = {"range": " – ", "state": ", ", "holds": ", ", "fees": ", "}
 
 
 def render(view: View) -> None:
     """Print a read model."""
     console().print(_shown(view))
-
-
-class _Console(Console):
-    """Rich ends the process where a pipe breaks; how we end is decided elsewhere."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
-
-
-def console() -> Console:
-    """Where people read. Symbols come from strangers, so nothing in a text is markup."""
-    plain = _Console(highlight=False, markup=False, emoji=False)
-    # Piped output has no width of its own: give tables room rather than folding them.
-    return plain if plain.is_terminal else _Console(highlight=False, markup=False, emoji=False, width=120)
 
 
 @singledispatch
@@ -60,25 +47,26 @@ def _shown(view: View) -> RenderableType:
 
 @_shown.register
 def _(view: PoolsView) -> RenderableType:
-    table = _table("pool", "price", "liquidity", "tick", "fee now")
+    table = Rows("pool", "price", "liquidity", "tick", "fee now", spare=("liquidity", "tick"))
     for pool in view.pools:
         table.add_row(
             pool.label,
-            f"{_short(pool.price)} {pool.price_unit}",
+            f"{short(pool.price)} {pool.price_unit}",
             f"{int(pool.liquidity):.4g}",
             str(pool.tick),
             _fee(pool),
         )
-    return Group(_title(_at("Pools", view.chain, view.block)), table, *_notes(view.notes))
+    title = heading(_at("Pools", view.chain, view.block))
+    return Group(title, table, *noted(view.notes), *_strangers(*view.pools))
 
 
 @_shown.register
 def _(view: PositionsView) -> RenderableType:
     if not view.positions and not view.missing:
         if not view.complete:
-            return Text(f"The positions of {view.wallet} on {view.chain} could not be listed: {view.note}", style=_BAD)
+            return Text(f"The positions of {view.wallet} on {view.chain} could not be listed: {view.note}", style=BAD)
         return Text(f"No positions of {view.wallet} on {view.chain} at block {view.block}. {view.note}".strip())
-    table = _table("id", "pool", "range", "state", "holds", "fees", "worth")
+    table = Rows("id", "pool", "range", "state", "holds", "fees", "worth", between=_JOINED)
     for one in view.positions:
         table.add_row(
             one.id,
@@ -89,29 +77,28 @@ def _(view: PositionsView) -> RenderableType:
             _pair(one, fees=True),
             _worth(one, "\n"),
         )
-    notes = [f"position {one.id}: {one.reason}" for one in view.missing]
-    title = _title(_at("Positions", view.chain, view.block))
-    return Group(title, table, *_notes((*notes, *([view.note] if view.note else []))))
+    missing = [f"position {one.id}: {one.reason}" for one in view.missing]
+    return Group(
+        heading(_at("Positions", view.chain, view.block)),
+        table,
+        *noted((*missing, *([view.note] if view.note else []))),
+        *_strangers(*(one.pool for one in view.positions)),
+    )
 
 
 @_shown.register
 def _(view: InspectView) -> RenderableType:
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(style=_QUIET)
-    facts.add_column()
+    facts = grid()
     rows: list[tuple[str, RenderableType]] = [
         ("pool", view.pool.label),
         ("pool id", view.pool.id),
         ("owner", view.owner),
         ("range", f"{_range(view, ' – ')} {view.price_unit}  (ticks {view.tick_lower} to {view.tick_upper})"),
-        ("price", f"{_short(view.price)} {view.price_unit}  (tick {view.tick})"),
+        ("price", f"{short(view.price)} {view.price_unit}  (tick {view.tick})"),
         ("state", _state(view, ", ")),
-        ("liquidity", _thousands(view.liquidity)),
-        (
-            "holds",
-            f"{view.amount0_human} {view.pool.currency0.symbol}, {view.amount1_human} {view.pool.currency1.symbol}",
-        ),
-        ("fees", f"{view.fees0_human} {view.pool.currency0.symbol}, {view.fees1_human} {view.pool.currency1.symbol}"),
+        ("liquidity", thousands(view.liquidity)),
+        ("holds", _amounts(view.pool, view.amount0_human, view.amount1_human)),
+        ("fees", _amounts(view.pool, view.fees0_human, view.fees1_human)),
         ("worth", _worth(view)),
         ("reference", _fact(view.market.reference_price)),
         ("volatility", _fact(view.market.realized_vol)),
@@ -120,30 +107,30 @@ def _(view: InspectView) -> RenderableType:
         ("native", _fact(view.market.native_price)),
     ]
     if view.subscribed:
-        rows.append(("warning", Text("this position is subscribed (staked): burning it unsubscribes", style=_BAD)))
+        rows.append(("warning", Text("this position is subscribed (staked): burning it unsubscribes", style=BAD)))
     for name, value in rows:
         facts.add_row(name, value)
-    return Group(_title(_at(f"Position {view.id}", view.chain, view.block)), facts)
+    return Group(heading(_at(f"Position {view.id}", view.chain, view.block)), facts, *_strangers(view.pool))
 
 
 @_shown.register
 def _(view: PnlView) -> RenderableType:
     title = (
         f"Where the money went: position {view.id} ({view.pool.label}) on {view.chain},\n"
-        f"{_when(view.from_timestamp)} to {_when(view.to_timestamp)}"
+        f"{when(view.from_timestamp)} to {when(view.to_timestamp)}"
     )
-    table = _table("", f"in {view.in_token1.token}", f"in {view.in_token0.token}")
+    table = Rows("", f"in {view.in_token1.token}", f"in {view.in_token0.token}")
     for name, field, sign in _TERM_ROWS:
         values = [_term(terms, field, sign) for terms in (view.in_token1, view.in_token0)]
         table.add_row(
             name, *values, style="bold" if field == "result" else "", end_section=field in {"result", "swap_cost"}
         )
     proof = (
-        Text("The terms add up to the result: exact to the last wei.", style=_GOOD)
+        Text("The terms add up to the result: exact to the last wei.", style=GOOD)
         if view.exact
-        else Text("The terms do not add up: do not trust these figures.", style=_BAD)
+        else Text("The terms do not add up: do not trust these figures.", style=BAD)
     )
-    return Group(_title(title), table, proof, *_notes(view.notes))
+    return Group(heading(title), table, proof, *noted(view.notes), *_strangers(view.pool))
 
 
 _TERM_ROWS = (
@@ -163,25 +150,25 @@ _TERM_ROWS = (
 
 def _term(terms: TermsView, field: str, sign: str) -> Text:
     raw: str = getattr(terms, field)
-    text = _short(raw)
+    text = short(raw)
     if sign and text != "0":
         text = text[1:] if text.startswith("-") else f"-{text}"
-    style = "" if field in {"nav_start", "nav_end", "flows", "lvr"} else _BAD if text.startswith("-") else _GOOD
-    return Text(text, style=style if text != "0" else _QUIET, justify="right")
+    style = "" if field in {"nav_start", "nav_end", "flows", "lvr"} else BAD if text.startswith("-") else GOOD
+    return Text(text, style=style if text != "0" else QUIET, justify="right")
 
 
 @_shown.register
 def _(view: MoveView) -> RenderableType:
-    table = _table("", "before", "after")
-    table.add_row("reference", _short(view.reference_before), _short(view.reference_after))
+    table = Rows("", "before", "after")
+    table.add_row("reference", short(view.reference_before), short(view.reference_after))
     for one in view.pools:
-        table.add_row(one.label, _short(one.before), _short(one.after))
-    return Group(_title(f"ETH {view.percent} % on {view.chain} (block {view.block}), {view.price_unit}"), table)
+        table.add_row(one.label, short(one.before), short(one.after))
+    return Group(heading(f"ETH {view.percent} % on {view.chain} (block {view.block}), {view.price_unit}"), table)
 
 
 @_shown.register
 def _(view: ResetView) -> RenderableType:
-    return Text(f"A new world of seed {view.seed} on {view.chain}: block {view.block}, {_when(view.timestamp)}.")
+    return Text(f"A new world of seed {view.seed} on {view.chain}: block {view.block}, {when(view.timestamp)}.")
 
 
 @_shown.register
@@ -189,7 +176,7 @@ def _(view: NodeView) -> RenderableType:
     if not view.running:
         return Text(view.note or "No devnet is running; `zuno devnet up --background` starts one.")
     return Text(
-        f"Devnet at {view.url} (pid {view.pid}), block {view.block}, chain time {_when(view.timestamp or 0)}; "
+        f"Devnet at {view.url} (pid {view.pid}), block {view.block}, chain time {when(view.timestamp or 0)}; "
         f"addresses and the test key are in {view.file}. {view.note}".strip()
     )
 
@@ -198,33 +185,31 @@ def _(view: NodeView) -> RenderableType:
 def _(view: JournalVerdictView) -> RenderableType:
     entries = f"{view.entries:,} {'entry' if view.entries == 1 else 'entries'}"
     if view.first_bad is None:
-        told = Text(f"The journal is whole: {entries}, each chained to the one before and signed.", style=_GOOD)
+        told = Text(f"The journal is whole: {entries}, each chained to the one before and signed.", style=GOOD)
     else:
         where = "" if view.first_bad.seq is None else f" at entry {view.first_bad.seq}"
-        told = Text(f"The journal is BROKEN{where}: {view.first_bad.reason}. ", style=_BAD)
-        told.append(f"{entries} before that hold.", style=_QUIET)
-    return Group(told, *_notes(view.notes))
+        told = Text(f"The journal is BROKEN{where}: {view.first_bad.reason}. ", style=BAD)
+        told.append(f"{entries} before that hold.", style=QUIET)
+    return Group(told, *noted(view.notes))
 
 
 @_shown.register
 def _(view: JournalTailView) -> RenderableType:
     if not view.entries:
         return Text("The journal is empty.")
-    table = _table("entry", "time", "kind", "request", "by", "hash")
+    table = Rows("entry", "time", "kind", "request", "by", "hash", spare=("hash", "request"))
     for one in view.entries:
-        table.add_row(str(one.seq), _when(one.at // 1_000), one.kind, one.request_id or "", one.role, one.hash[:12])
+        table.add_row(str(one.seq), when(one.at // 1_000), one.kind, one.request_id or "", one.role, one.hash[:12])
     return table
 
 
 @_shown.register
 def _(view: PlanView) -> RenderableType:
     chosen = view.recommended
-    style = {"approve": _GOOD, "reject": _BAD}.get(view.verdict, "yellow")
+    style = {"approve": GOOD, "reject": BAD}.get(view.verdict, "yellow")
     what = f"{chosen.kind} {_edges(chosen)}".strip()
     head = Text(f"{view.verdict.replace('_', ' ')}: {what}", style=f"bold {style}")
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(style=_QUIET)
-    facts.add_column()
+    facts = grid()
     rows = [
         ("plan", f"{view.plan_id} ({view.request_id}), {view.kind} on {view.chain} at block {view.block}"),
         (
@@ -234,17 +219,25 @@ def _(view: PlanView) -> RenderableType:
         ("confidence", f"{view.confidence:.2f}"),
         *(("caution", caution) for caution in view.cautions),
         ("pool", chosen.pool.label),
-        (
-            "puts in",
-            f"{_short(chosen.amount0_human)} {chosen.pool.currency0.symbol}, "
-            f"{_short(chosen.amount1_human)} {chosen.pool.currency1.symbol}",
-        ),
+        ("puts in", _amounts(chosen.pool, short(chosen.amount0_human), short(chosen.amount1_human))),
         *((("first", chosen.prep_action),) if chosen.prep_action else ()),
         ("voices", _voices(view)),
     ]
     for name, value in rows:
         facts.add_row(name, value)
-    table = _table("", "range", "1×/2×/3× h", "fees", "LVR", "net", "cost", "even", "verdict")
+    table = Rows(
+        "",
+        "range",
+        "1×/2×/3× h",
+        "fees",
+        "LVR",
+        "net",
+        "cost",
+        "even",
+        "verdict",
+        spare=("LVR", "fees", "even"),
+        between=_JOINED,
+    )
     for one in view.candidates:
         mark = "→ " if one.index == chosen.index else "  "
         table.add_row(
@@ -253,7 +246,7 @@ def _(view: PlanView) -> RenderableType:
             _buffers(one),
             *(_money(value) for value in (one.carry.fees24h, one.carry.lvr24h, one.carry.net24h, one.carry.cost)),
             "–" if one.carry.breakeven_hours is None else f"{Decimal(one.carry.breakeven_hours):.0f} h",
-            Text(one.verdict, style={"accept": _GOOD, "veto": _BAD}.get(one.verdict, "yellow")),
+            Text(one.verdict, style={"accept": GOOD, "veto": BAD}.get(one.verdict, "yellow")),
         )
     reasons = [
         f"{one.index} {one.kind}, {one.verdict}: {one.reason}" for one in view.candidates if one.verdict != "accept"
@@ -261,7 +254,13 @@ def _(view: PlanView) -> RenderableType:
     units = {one.carry.token for one in view.candidates}
     unit = units.pop() if len(units) == 1 else "the second token of its pool"
     return Group(
-        head, facts, Text(f"per 24 h, cost once, in {unit}:", style=_QUIET), table, *_notes(reasons), *_sources(view)
+        head,
+        facts,
+        Text(f"per 24 h, cost once, in {unit}:", style=QUIET),
+        table,
+        *noted(reasons),
+        *_sources(view),
+        *_strangers(*(one.pool for one in view.candidates)),
     )
 
 
@@ -269,22 +268,31 @@ def _(view: PlanView) -> RenderableType:
 def _(view: PlanListView) -> RenderableType:
     if not view.plans:
         return Text("No plans yet; `zuno lp recommend rebalance 1` asks for one.")
-    table = _table("plan", "when", "for", "verdict", "choice", "decided by", "request")
+    table = Rows(
+        "plan",
+        "when",
+        "for",
+        "verdict",
+        "choice",
+        "decided by",
+        "request",
+        spare=("request", "decided by", "when", "choice"),
+    )
     for one in view.plans:
         what = f"{one.kind} {one.position_id or ''} on {one.chain}".replace("  ", " ")
-        table.add_row(one.plan_id, _when(one.at // 1000), what, one.verdict, one.choice, one.decided_by, one.request_id)
+        table.add_row(one.plan_id, when(one.at // 1000), what, one.verdict, one.choice, one.decided_by, one.request_id)
     return table
 
 
 @_shown.register
 def _(view: WhyView) -> RenderableType:
-    parts: list[RenderableType] = [_title(f"{view.request_id}, held by {view.code}")]
+    parts: list[RenderableType] = [heading(f"{view.request_id}, held by {view.code}")]
     for thought in view.transcript:
-        line = Text(f"{thought.role:<11}{thought.round}  ", style=_QUIET)
+        line = Text(f"{thought.role:<11}{thought.round}  ", style=QUIET)
         line.append(thought.text, style="")
         parts.append(line)
     if view.failed is not None:
-        parts.append(Text(f"The flow failed: {view.failed}", style=_BAD))
+        parts.append(Text(f"The flow failed: {view.failed}", style=BAD))
     if view.plan is not None:
         parts.append(_shown(view.plan))
     return Group(*parts)
@@ -294,7 +302,7 @@ def _(view: WhyView) -> RenderableType:
 def _(view: PlanDiffView) -> RenderableType:
     if not view.changes:
         return Text(f"{view.before} and {view.after} say the same.")
-    table = _table("", view.before, view.after)
+    table = Rows("", view.before, view.after)
     for change in view.changes:
         table.add_row(change.what, change.before, change.after)
     return table
@@ -303,11 +311,11 @@ def _(view: PlanDiffView) -> RenderableType:
 @_shown.register
 def _(view: ReplayView) -> RenderableType:
     if view.identical:
-        told = Text(f"Identical: {view.hash}", style=_GOOD)
+        told = Text(f"Identical: {view.hash}", style=GOOD)
     else:
-        told = Text(f"NOT identical: {view.hash} then, {view.replayed_hash} now", style=_BAD)
+        told = Text(f"NOT identical: {view.hash} then, {view.replayed_hash} now", style=BAD)
     return Group(
-        told, Text(f"decided by {view.code_then}, replayed by {view.code_now}", style=_QUIET), *_notes(view.differences)
+        told, Text(f"decided by {view.code_then}, replayed by {view.code_now}", style=QUIET), *noted(view.differences)
     )
 
 
@@ -319,7 +327,7 @@ def _where(view: PlanView, one: CandidateView) -> str:
 def _edges(one: CandidateView, between: str = " – ") -> str:
     if one.price_lower is None or one.price_upper is None:
         return ""
-    return f"{_short(one.price_lower)}{between}{_short(one.price_upper)}"
+    return f"{short(one.price_lower)}{between}{short(one.price_upper)}"
 
 
 def _buffers(one: CandidateView) -> str:
@@ -330,7 +338,7 @@ def _buffers(one: CandidateView) -> str:
 
 
 def _money(value: str | None) -> str:
-    return "?" if value is None else _short(value)
+    return "?" if value is None else short(value)
 
 
 def _voices(view: PlanView) -> str:
@@ -350,7 +358,7 @@ def _sources(view: PlanView) -> list[Text]:
     for one in view.sources:
         note = f"; {'; '.join(one.notes)}" if one.notes else ""
         about = f"{one.source}, {one.age_seconds} s old" if one.source else "none"
-        lines.append(Text(f"{one.feed}: {about}{' STALE' if one.stale else ''}{note}", style=_QUIET))
+        lines.append(Text(f"{one.feed}: {about}{' STALE' if one.stale else ''}{note}", style=QUIET))
     return lines
 
 
@@ -361,19 +369,8 @@ def _(view: DemoOpening) -> RenderableType:
         _shown(view.before),
         _shown(view.move),
         _shown(view.after),
-        Text("\nPosition 1 is at its edge. The desk argues:", style=_QUIET),
+        Text("\nPosition 1 is at its edge. The desk argues:", style=QUIET),
     )
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style=_QUIET)
-    for column in columns:
-        table.add_column(column, justify="right" if column.startswith("in ") else "left")
-    return table
-
-
-def _title(text: str) -> Text:
-    return Text(text, style="bold")
 
 
 def _at(what: str, chain: str, block: int) -> str:
@@ -381,18 +378,36 @@ def _at(what: str, chain: str, block: int) -> str:
 
 
 def _range(view: PositionView, between: str = "\n") -> str:
-    return f"{_short(view.price_lower)}{between}{_short(view.price_upper)}"
+    return f"{short(view.price_lower)}{between}{short(view.price_upper)}"
 
 
 def _state(view: PositionView, between: str = "\n") -> Text:
     if not view.in_range:
-        return Text("out of range", style=_BAD)
-    return Text(f"in range{between}{Decimal(view.edge_distance_percent):.1f} % to edge", style=_GOOD)
+        return Text("out of range", style=BAD)
+    return Text(f"in range{between}{Decimal(view.edge_distance_percent):.1f} % to edge", style=GOOD)
 
 
 def _pair(view: PositionView, *, fees: bool) -> str:
     amount0, amount1 = (view.fees0_human, view.fees1_human) if fees else (view.amount0_human, view.amount1_human)
-    return f"{_short(amount0)} {view.pool.currency0.symbol}\n{_short(amount1)} {view.pool.currency1.symbol}"
+    return _amounts(view.pool, short(amount0), short(amount1), "\n")
+
+
+def _amounts(pool: PoolKeyView, amount0: str, amount1: str, between: str = ", ") -> str:
+    return f"{amount0} {_called(pool.currency0)}{between}{amount1} {_called(pool.currency1)}"
+
+
+def _called(token: TokenView) -> str:
+    return token.symbol if token.verified else f"{token.symbol}?"
+
+
+def _strangers(*pools: PoolKeyView) -> list[Text]:
+    """A line for each token that only its own contract vouches for."""
+    tokens = {token.address: token for pool in pools for token in (pool.currency0, pool.currency1)}
+    return [
+        Text(f"{_called(token)} is {token.address}: the name is its own word, and no price is asked for it", style=BAD)
+        for token in tokens.values()
+        if not token.verified
+    ]
 
 
 def _pool(view: PositionView) -> str:
@@ -400,7 +415,7 @@ def _pool(view: PositionView) -> str:
 
 
 def _worth(view: PositionView, between: str = " ") -> str:
-    return f"{_short(view.value_human)}{between}{view.price_unit.split()[0]}"
+    return f"{short(view.value_human)}{between}{view.value_unit}"
 
 
 def _fee(pool: PoolView) -> str:
@@ -410,36 +425,10 @@ def _fee(pool: PoolView) -> str:
 
 def _fact(fact: FactView) -> Text:
     if fact.value is None:
-        return Text(f"none: {'; '.join(fact.notes)}", style=_QUIET)
-    text = Text(f"{_short(fact.value)} {fact.unit}")
+        return Text(f"none: {'; '.join(fact.notes)}", style=QUIET)
+    text = Text(f"{short(fact.value)} {fact.unit}")
     note = "; ".join((f"{fact.source}, {fact.age_seconds} s old", *fact.notes))
-    text.append(f"  ({note})", style=_QUIET)
+    text.append(f"  ({note})", style=QUIET)
     if fact.stale:
-        text.append("  STALE", style=_BAD)
+        text.append("  STALE", style=BAD)
     return text
-
-
-def _notes(notes: tuple[str, ...] | list[str]) -> list[Text]:
-    return [Text(f"note: {note}", style=_QUIET) for note in notes]
-
-
-def _short(text: str) -> str:
-    """Rounded for eyes, never for sums: two places on large numbers, four significant digits on small ones."""
-    number = Decimal(text)
-    if not number:
-        return "0"
-    if abs(number) >= 10**15:
-        return f"{number:.4g}"  # an absurd pool has absurd prices; nobody reads thirty digits
-    if abs(number) >= 100:
-        return f"{number:,.2f}" if "." in text else f"{number:,}"
-    rounded = f"{round(number, max(0, 3 - number.adjusted())):f}"
-    return rounded.rstrip("0").rstrip(".") if "." in rounded else rounded
-
-
-def _thousands(text: str) -> str:
-    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
-    return sign + (f"{int(digits):,}" if digits.isdigit() else digits)
-
-
-def _when(timestamp: int) -> str:
-    return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from zuno.frontends.cli.render import console
+from zuno.frontends.cli.layout import console
 
 if TYPE_CHECKING:
     from zuno.messages.debate import Thought

@@ -20,8 +20,8 @@ from zuno.domain.units import Address, HexId, Liquidity, Pips, Seconds, SqrtPric
 from zuno.ports.chain import Chain
 
 POOL = HexId("0x" + "ab" * 32)
-WETH = Token(Address("0x" + "0e" * 20), "WETH", 18)
-USDC = Token(Address("0x" + "0c" * 20), "USDC", 6)
+WETH = Token(Address("0x" + "0e" * 20), "WETH", 18, verified=True)
+USDC = Token(Address("0x" + "0c" * 20), "USDC", 6, verified=True)
 NINE = 491_000 * HOUR
 NOW = Seconds(NINE + 1000)
 ETH_USDC = Pair("ETH", "USDC")
