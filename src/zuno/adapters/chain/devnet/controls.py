@@ -13,38 +13,40 @@ from .refusals import bad_params
 from .transactions import Transaction
 
 _MAX_BLOCKS_AT_ONCE: Final = 10_000
+_REORG_OPTIONS: Final = frozenset({"drop", "keep"})
+_LIMITS: Final = ("maxRange", "maxResults")
 
 
 def mine(node: Node, given: Params) -> str:
     timestamp = given.get(0)
-    node.mine(None if timestamp is None else params.quantity(timestamp))
+    node.mine(None if timestamp is None else params.moment(timestamp))
     return "0x0"
 
 
 def mine_many(node: Node, given: Params) -> bool:
-    count, interval = params.quantity(given.get(0, 1)), params.quantity(given.get(1, 1))
+    count, interval = params.quantity(given.get(0, 1)), params.moment(given.get(1, 1))
     if count > _MAX_BLOCKS_AT_ONCE or interval < 1:
         raise bad_params(f"at most {_MAX_BLOCKS_AT_ONCE} blocks, at least a second apart")
     first = node.now()
+    params.moment(first + max(0, count - 1) * interval)
     for step in range(count):
         node.mine(first + step * interval)
     return True
 
 
 def set_automine(node: Node, given: Params) -> bool:
-    on = given.need(0)
-    if not isinstance(on, bool):
-        raise bad_params("invalid argument 0: expected true or false")
-    node.set_automine(on)
+    node.set_automine(params.flag(given.need(0)))
     return True
 
 
 def increase_time(node: Node, given: Params) -> int:
-    return node.increase_time(params.quantity(given.need(0)))
+    seconds = params.moment(given.need(0))
+    params.moment(node.now() + seconds)
+    return node.increase_time(seconds)
 
 
 def set_next_timestamp(node: Node, given: Params) -> None:
-    node.set_next_timestamp(params.quantity(given.need(0)))
+    node.set_next_timestamp(params.moment(given.need(0)))
 
 
 def snapshot(node: Node, given: Params) -> str:
@@ -56,12 +58,10 @@ def revert(node: Node, given: Params) -> bool:
 
 
 def reorg(node: Node, given: Params) -> list[str]:
-    options = params.record(given.get(1, {}))
-    unknown = set(options) - {"drop", "keep"}
-    if unknown:
-        raise bad_params(f"unknown reorg option: {sorted(unknown)[0]}")
-    dropped = frozenset(params.data(tx_hash, 32) for tx_hash in options.get("drop") or ())
-    blocks = node.reorg(params.quantity(given.need(0)), drop=dropped, keep=bool(options.get("keep")))
+    options = params.options(given.get(1))
+    params.only(options, _REORG_OPTIONS, "reorg option")
+    dropped = frozenset(params.data(tx_hash, 32) for tx_hash in params.listed(options.get("drop")))
+    blocks = node.reorg(params.quantity(given.need(0)), drop=dropped, keep=params.flag(options.get("keep")))
     return [shapes.data(block.hash) for block in blocks]
 
 
@@ -87,7 +87,10 @@ def pool_content(node: Node, given: Params) -> shapes.Json:
 def set_log_limits(node: Node, given: Params) -> bool:
     """Impose what a public node would: `{"maxRange": …, "maxResults": …}`; null or absent is no limit."""
     limits = given.record(0)
-    node.log_limits = LogLimits(limits.get("maxRange"), limits.get("maxResults"))
+    params.only(limits, frozenset(_LIMITS), "limit")
+    node.log_limits = LogLimits(
+        *(None if limits.get(name) is None else params.quantity(limits[name]) for name in _LIMITS)
+    )
     return True
 
 

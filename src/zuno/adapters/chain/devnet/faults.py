@@ -13,6 +13,8 @@ from .refusals import bad_params
 Kind = Literal["delay", "status", "garbage", "cut"]
 _KINDS: Final = get_args(Kind)
 _FIELDS: Final = frozenset({"kind", "count", "ms", "status", "methods", "processed"})
+_LONGEST_MS: Final = 600_000
+_GREATEST_STATUS: Final = 999
 _CONTROL_PREFIX: Final = "zuno_"
 
 
@@ -36,19 +38,17 @@ class Fault:
 
 
 def read_fault(fields: Mapping[str, Any]) -> Fault:
-    unknown = sorted(set(fields) - _FIELDS)
-    if unknown:
-        raise bad_params(f"unknown fault option: {unknown[0]}")
+    params.only(fields, _FIELDS, "fault option")
     kind: Any = fields.get("kind")
     if kind not in _KINDS:
         raise bad_params(f"a fault is one of {', '.join(_KINDS)}")
     return Fault(
         kind=kind,
         count=params.optional_quantity(fields, "count", 1),
-        ms=params.optional_quantity(fields, "ms", 0),
-        status=params.optional_quantity(fields, "status", 500),
-        methods=frozenset(map(str, fields.get("methods") or ())),
-        processed=bool(fields.get("processed", kind in ("cut", "garbage"))),
+        ms=params.up_to(_LONGEST_MS, params.optional_quantity(fields, "ms", 0)),
+        status=params.up_to(_GREATEST_STATUS, params.optional_quantity(fields, "status", 500)),
+        methods=frozenset(map(params.text, params.listed(fields.get("methods")))),
+        processed=params.flag(fields.get("processed"), default=kind in ("cut", "garbage")),
     )
 
 

@@ -25,12 +25,12 @@ _FEE_HISTORY_LIMIT: Final = 1024
 def get_block_by_number(node: Node, given: Params) -> Any:
     reference = given.need(0)
     block = params.find_block(node, reference)
-    return None if block is None else shapes.block(block, full=bool(given.get(1)), pending=reference == "pending")
+    return None if block is None else shapes.block(block, full=given.flag(1), pending=reference == "pending")
 
 
 def get_block_by_hash(node: Node, given: Params) -> Any:
     block = node.chain.history.by_hash(params.data(given.need(0), 32))
-    return None if block is None else shapes.block(block, full=bool(given.get(1)))
+    return None if block is None else shapes.block(block, full=given.flag(1))
 
 
 def get_block_receipts(node: Node, given: Params) -> Any:
@@ -66,7 +66,7 @@ def call(node: Node, given: Params) -> str:
     wanted = params.call(given.need(0))
     view = given.view(1, node)
     state = view.chain.free_state(view.block)
-    override_state(state, params.record(given.get(2, {})))
+    override_state(state, params.options(given.get(2)))
     return shapes.data(returned(execute(state, view.chain.with_gas(wanted))))
 
 
@@ -84,8 +84,8 @@ def simulate_v1(node: Node, given: Params) -> Any:
 def fee_history(node: Node, given: Params) -> shapes.Json:
     newest = given.view(1, node).block
     count = min(params.quantity(given.need(0)), _FEE_HISTORY_LIMIT, newest.number + 1)
-    percentiles = given.get(2, [])
-    if any(not 0 <= p <= 100 for p in percentiles) or percentiles != sorted(percentiles):
+    percentiles = [_percentile(value) for value in params.listed(given.get(2))]
+    if percentiles != sorted(percentiles):
         raise bad_params("invalid reward percentile")
     history = node.chain.history
     heights = range(newest.number + 1 - count, newest.number)
@@ -102,6 +102,12 @@ def fee_history(node: Node, given: Params) -> shapes.Json:
     if percentiles:
         answer["reward"] = [[shapes.quantity(tip) for tip in _tips(block, percentiles)] for block in known]
     return answer
+
+
+def _percentile(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
+        raise bad_params("invalid reward percentile")
+    return value
 
 
 def _tips(block: Block, percentiles: list[float]) -> list[int]:
@@ -134,6 +140,8 @@ def send_raw_transaction(node: Node, given: Params) -> str:
 def send_transaction(node: Node, given: Params) -> str:
     fields = given.record(0)
     wanted = params.call(fields)
+    if wanted.access_list:
+        raise bad_params("access lists are not supported by eth_sendTransaction")
     price = wanted.max_fee_per_gas or None
     tip_named = fields.get("maxPriorityFeePerGas") is not None or fields.get("gasPrice") is not None
     tx = node.send(

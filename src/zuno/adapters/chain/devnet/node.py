@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from eth_keys.datatypes import PrivateKey
 
+from zuno.domain.errors import Broken
+
 from .draft import Draft
 from .evm import GWEI, Chain
 from .execution import Call
@@ -137,10 +139,15 @@ class Node:
         return self._seal(self._fill(self.chain, timestamp))
 
     def mine_only(self, txs: Collection[Transaction]) -> Block:
-        """One block with exactly these transactions; the mempool waits."""
+        """One block with exactly these transactions while the mempool waits; `Broken`, and no block, if one fails."""
         draft = self.chain.draft(self._next_timestamp or self.now())
         for tx in txs:
-            draft.add(tx)
+            try:
+                error = draft.add(tx).error
+            except NodeRefusal as refusal:
+                error = refusal.message
+            if error is not None:
+                raise Broken(f"a transaction to 0x{(tx.to or b'').hex()} failed: {error}")
         return self._seal(draft)
 
     def pending(self) -> View:

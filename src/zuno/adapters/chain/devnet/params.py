@@ -15,6 +15,9 @@ _HEX: Final = re.compile(r"0x[0-9a-fA-F]*")
 _SAFE_DEPTH: Final = 32
 _FINALIZED_DEPTH: Final = 64
 _MAX_TOPICS: Final = 4
+_GREATEST: Final = (1 << 256) - 1
+_LAST_MOMENT: Final = (1 << 63) - 1
+"""Half of what a header holds, so that a chain sent to the end of time can still grow."""
 
 
 class Params:
@@ -38,6 +41,9 @@ class Params:
     def record(self, position: int) -> Mapping[str, Any]:
         return record(self.need(position))
 
+    def flag(self, position: int) -> bool:
+        return flag(self.get(position))
+
     def view(self, position: int, node: Node) -> View:
         """The block a question is asked at, `latest` if none is named; it must exist."""
         reference = self.get(position, "latest")
@@ -55,9 +61,51 @@ def record(value: Any) -> Mapping[str, Any]:
     return value
 
 
+def options(value: Any) -> Mapping[str, Any]:
+    """An object that may be left out."""
+    return {} if value is None else record(value)
+
+
+def only(given: Mapping[str, Any], known: frozenset[str], kind: str) -> None:
+    """A request that is read by halves would be answered as another one."""
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise bad_params(f"unsupported {kind}: {unknown[0]}")
+
+
+def listed(value: Any) -> list[Any]:
+    """A list; nothing is an empty one."""
+    if value is not None and not isinstance(value, list):
+        raise bad_params(f"invalid argument: expected a list, got {_show(value)}")
+    return value or []
+
+
+def flag(value: Any, default: bool = False) -> bool:
+    if value is not None and not isinstance(value, bool):
+        raise bad_params(f"invalid argument: expected true or false, got {_show(value)}")
+    return default if value is None else value
+
+
+def text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise bad_params(f"invalid argument: expected text, got {_show(value)}")
+    return value
+
+
+def moment(value: Any) -> int:
+    """A time or a span of time, in seconds."""
+    return up_to(_LAST_MOMENT, quantity(value))
+
+
+def up_to(most: int, number: int) -> int:
+    if number > most:
+        raise bad_params(f"invalid argument: {number} is more than {most}")
+    return number
+
+
 def quantity(value: Any) -> int:
     """A number: hex as the protocol wants it, or a plain JSON integer as several tools send it."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _GREATEST:
         return value
     if isinstance(value, str) and _HEX.fullmatch(value) and 2 < len(value) <= 66:
         return int(value, 16)
@@ -106,18 +154,21 @@ def call(value: Any) -> Call:
         raise bad_params("both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified")
     price = optional_quantity(fields, "gasPrice", optional_quantity(fields, "maxFeePerGas", 0))
     return Call(
-        sender=address(fields["from"]) if fields.get("from") else bytes(20),
-        to=address(fields["to"]) if fields.get("to") else b"",
+        sender=bytes(20) if fields.get("from") is None else address(fields["from"]),
+        to=b"" if fields.get("to") is None else address(fields["to"]),
         data=input_data(fields),
         value=optional_quantity(fields, "value", 0),
         gas=optional_quantity(fields, "gas", 0),
         max_fee_per_gas=price,
         max_priority_fee_per_gas=min(price, optional_quantity(fields, "maxPriorityFeePerGas", price)),
-        access_list=tuple(
-            (address(entry["address"]), tuple(quantity(slot) for slot in entry["storageKeys"]))
-            for entry in fields.get("accessList") or ()
-        ),
+        access_list=tuple(map(_access, listed(fields.get("accessList")))),
     )
+
+
+def _access(value: Any) -> tuple[bytes, tuple[int, ...]]:
+    entry = record(value)
+    slots = listed(entry.get("storageKeys"))
+    return address(entry.get("address")), tuple(int.from_bytes(data(slot, 32), "big") for slot in slots)
 
 
 def input_data(fields: Mapping[str, Any]) -> bytes:
@@ -136,10 +187,10 @@ def optional_quantity(fields: Mapping[str, Any], name: str, default: int) -> int
 def log_filter(value: Any, node: Node) -> LogFilter:
     fields = record(value)
     first, last = _log_range(fields, node)
-    listed = fields.get("address")
-    addresses = listed if isinstance(listed, list) else [] if listed is None else [listed]
-    topics = fields.get("topics") or []
-    if not isinstance(topics, list) or len(topics) > _MAX_TOPICS:
+    named = fields.get("address")
+    addresses = named if isinstance(named, list) else [] if named is None else [named]
+    topics = listed(fields.get("topics"))
+    if len(topics) > _MAX_TOPICS:
         raise bad_params("exceed max topics")
     return LogFilter(first, last, frozenset(map(address, addresses)), tuple(map(_topic, topics)))
 
@@ -178,5 +229,5 @@ def _topic(value: Any) -> frozenset[bytes] | None:
 
 
 def _show(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
+    shown = repr(value)
+    return shown if len(shown) <= 40 else shown[:37] + "..."

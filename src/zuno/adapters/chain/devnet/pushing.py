@@ -14,15 +14,16 @@ from zuno.adapters.chain.world import (
 )
 from zuno.core import calldata
 from zuno.core.amm.identity import pool_slots, unpack_slot0
-from zuno.domain.errors import Broken, Refused
+from zuno.domain.errors import Broken
 from zuno.domain.tokens import NATIVE
 
+from . import params
 from .evm import ETHER
 from .keys import dev_address, dev_key
 from .methods import Method
 from .node import Node
 from .params import Params
-from .refusals import bad_params, rejected
+from .refusals import bad_params
 from .story import OTHERS_ROLE
 from .transactions import Transaction
 
@@ -30,6 +31,7 @@ _SWAP = f"swap({calldata.KEY},(bool,int256,uint160),(bool,bool),bytes)"
 _AMPLE = 1 << 120
 _AMPLE_NATIVE = 1_000_000 * ETHER
 _GAS = 5_000_000
+_MAX_PERCENT = 1_000_000
 
 
 class Pusher:
@@ -56,20 +58,14 @@ class Pusher:
 
     def _move(self, node: Node, given: Params) -> dict[str, Any]:
         """zuno_move(percent as text): every pool to the new reference, or nothing."""
-        try:
-            before = self._reference(node)
-            after = moved_reference(before, Decimal(str(given.need(0))))
-        except InvalidOperation:
-            raise bad_params("invalid argument 0: expected a percentage as text") from None
-        except Refused as refusal:
-            raise rejected(str(refusal)) from refusal
+        before = self._reference(node)
+        after = moved_reference(before, _percent(given.need(0)))
         specs = pool_specs()
         prices = [self._price(node, spec) for spec in specs]
-        txs = self._swaps(node, specs, after)
-        block = node.mine_only(txs)
-        failed = [receipt.error for receipt in block.receipts if not receipt.ok]
-        if failed:
-            raise Broken(f"a push by swaps failed: {failed[0]}")
+        try:
+            block = node.mine_only(self._swaps(node, specs, after))
+        except Broken as failure:
+            raise Broken(f"The push by swaps failed and nothing was moved: {failure}.") from failure
         self._moves.append((block.hash, block.number, after))
         return {
             "block": {"number": block.number, "hash": "0x" + block.hash.hex(), "timestamp": block.timestamp},
@@ -111,6 +107,16 @@ class Pusher:
                 )
             )
         return txs
+
+
+def _percent(value: object) -> Decimal:
+    try:
+        percent = Decimal(params.text(value))
+    except InvalidOperation:
+        percent = Decimal("NaN")
+    if not percent.is_finite() or abs(percent) > _MAX_PERCENT:
+        raise bad_params(f"invalid argument 0: expected a percentage of at most {_MAX_PERCENT} as text")
+    return percent
 
 
 def _bytes(address: str) -> bytes:

@@ -7,11 +7,11 @@ import logging
 import re
 import threading
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from eth_utils.exceptions import ValidationError
 
-from zuno.domain.errors import ZunoError
+from zuno.domain.errors import Broken, Refused
 
 from .controls import CONTROLS
 from .methods import METHODS, Method
@@ -24,6 +24,7 @@ from .refusals import (
     PARSE_ERROR,
     NodeRefusal,
     bad_params,
+    rejected,
 )
 
 _log = logging.getLogger(__name__)
@@ -66,7 +67,9 @@ class Rpc:
             result = self._call(request["method"], request.get("params"))
         except NodeRefusal as refusal:
             reply = _failure(request.get("id"), refusal)
-        except (ZunoError, ValidationError) as error:
+        except (Refused, ValidationError) as error:
+            reply = _failure(request.get("id"), rejected(str(error)))
+        except Broken as error:
             reply = _failure(request.get("id"), NodeRefusal(INTERNAL_ERROR, str(error)))
         except Exception as error:
             # Our own bug must not look like a dead node to the client; the trace goes to the log.
@@ -97,7 +100,12 @@ def parse(body: bytes) -> Any:
         depth += 1 if bracket in b"[{" else -1
         if depth > _MAX_DEPTH:
             raise ValueError("nested too deeply")
-    return json.loads(body)
+    return json.loads(body, parse_constant=_no_number)
+
+
+def _no_number(name: str) -> NoReturn:
+    """Python reads NaN and Infinity, which are no JSON."""
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _failure(request_id: Any, refusal: NodeRefusal) -> Reply:

@@ -22,8 +22,9 @@ from typing import Any, Final
 import httpx2
 
 from zuno.adapters.chain.devnet import artifacts
+from zuno.adapters.chain.devnet.refusals import INTERNAL_ERROR
 from zuno.adapters.foreign_json import shallow
-from zuno.domain.errors import Malformed, Refused, Unavailable
+from zuno.domain.errors import Broken, Malformed, Refused, Unavailable
 from zuno.domain.pool import Block
 from zuno.domain.units import HexId, Seconds
 from zuno.ports.world import NodeStatus
@@ -211,9 +212,12 @@ async def ask(url: str, method: str, *params: object) -> Any:
         raise Unavailable(f"The devnet at {url} does not answer; `zuno devnet down` ends it.") from error
     except ValueError as error:
         raise Malformed(f"The devnet at {url} answered nonsense; `zuno devnet down` ends it.") from error
-    if "error" in reply:
-        raise Refused(str(reply["error"]["message"]))
-    return reply["result"]
+    match reply:
+        case {"error": {"code": code, "message": message}}:
+            raise (Broken if code == INTERNAL_ERROR else Refused)(str(message))
+        case {"result": result}:
+            return result
+    raise Malformed(f"The devnet at {url} answered nonsense; `zuno devnet down` ends it.")
 
 
 async def ask_head(url: str) -> Block:

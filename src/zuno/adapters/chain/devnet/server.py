@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import logging
 import signal
 import socketserver
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +28,9 @@ from .rpc import Rpc, parse
 
 HOST: Final = "127.0.0.1"
 _MAX_BODY: Final = 5 * 1024 * 1024
+_MAX_DIGITS: Final = 10
 _JSON: Final = "application/json"
+_log = logging.getLogger(__name__)
 
 
 class Server(ThreadingHTTPServer):
@@ -62,7 +66,9 @@ class Server(ThreadingHTTPServer):
             self.requests += 1
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is no news."""
+        """A client that hangs up is no news; anything else is a bug of ours, and its trace goes to the node's log."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            _log.exception("a connection failed")
 
     def _fault(self, node: Node, given: Params) -> bool:
         """Plan a fault; without an argument, cancel those planned."""
@@ -117,7 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal():
             return HTTPStatus.LENGTH_REQUIRED, "content length required"
-        if int(length) > _MAX_BODY:
+        if len(length) > _MAX_DIGITS or int(length) > _MAX_BODY:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "content length too large"
         return None
 

@@ -28,21 +28,21 @@ def override_state(state: FreeState, overrides: Mapping[str, Any]) -> None:
     """Pretend that accounts are other than they are."""
     for name, change in overrides.items():
         account = Address(params.address(name))
-        _only(params.record(change), _KNOWN_STATE_OVERRIDES, "state override")
+        params.only(params.record(change), _KNOWN_STATE_OVERRIDES, "state override")
         if "balance" in change:
             state.set_balance(account, params.quantity(change["balance"]))
         if "nonce" in change:
             state.set_nonce(account, params.quantity(change["nonce"]))
         if "code" in change:
             state.set_code(account, params.data(change["code"]))
-        for slot, value in params.record(change.get("stateDiff", {})).items():
+        for slot, value in params.options(change.get("stateDiff")).items():
             state.set_storage(account, params.quantity(slot), params.quantity(value))
 
 
 def simulate(view: View, options: Mapping[str, Any]) -> list[shapes.Json]:
     """Run the blocks one after another on top of a view, each call seeing what the earlier ones did."""
-    _only(options, _KNOWN_OPTIONS, "option")
-    if options.get("validation"):
+    params.only(options, _KNOWN_OPTIONS, "option")
+    if params.flag(options.get("validation")):
         raise bad_params("validation is not supported: calls are simulated unpaid")
     steps = options.get("blockStateCalls")
     if not isinstance(steps, list) or not steps:
@@ -52,15 +52,15 @@ def simulate(view: View, options: Mapping[str, Any]) -> list[shapes.Json]:
     results = []
     chain, parent = view.chain.scratch(), view.block
     for step in map(params.record, steps):
-        parent, calls = _run_block(chain, parent, step, bool(options.get("traceTransfers")))
+        parent, calls = _run_block(chain, parent, step, params.flag(options.get("traceTransfers")))
         results.append({**shapes.block(parent, full=False), "calls": calls})
     return results
 
 
 def _run_block(chain: Chain, parent: Block, step: Mapping[str, Any], trace: bool) -> tuple[Block, list[shapes.Json]]:
-    wishes = params.record(step.get("blockOverrides") or {})
-    _only(wishes, _KNOWN_BLOCK_OVERRIDES, "block override")
-    timestamp = params.optional_quantity(wishes, "time", parent.timestamp + _BLOCK_TIME)
+    wishes = params.options(step.get("blockOverrides"))
+    params.only(wishes, _KNOWN_BLOCK_OVERRIDES, "block override")
+    timestamp = parent.timestamp + _BLOCK_TIME if wishes.get("time") is None else params.moment(wishes["time"])
     if timestamp <= parent.timestamp:
         raise NodeRefusal(-38021, f"block timestamps must be in order: {timestamp} <= {parent.timestamp}")
     header = next_header(parent.header, timestamp=timestamp, base_fee=0)
@@ -68,10 +68,10 @@ def _run_block(chain: Chain, parent: Block, step: Mapping[str, Any], trace: bool
         raise NodeRefusal(-38020, f"block numbers must be consecutive: expected {header.block_number}")
     state = chain.free_state_under(header, parent.header.state_root)
     state.trace_transfers = trace
-    override_state(state, params.record(step.get("stateOverrides") or {}))
+    override_state(state, params.options(step.get("stateOverrides")))
     gas_left, log_count = header.gas_limit, 0
     outcomes: list[tuple[Outcome, int]] = []
-    for value in step.get("calls") or ():
+    for value in params.listed(step.get("calls")):
         call = params.call(value)
         if call.gas > gas_left:
             raise NodeRefusal(-38015, f"block gas limit reached: {call.gas} > {gas_left}")
@@ -121,10 +121,3 @@ def _log(block: Block, tx_hash: str, log: Log) -> shapes.Json:
         "logIndex": shapes.quantity(log.index),
         "removed": False,
     }
-
-
-def _only(given: Mapping[str, Any], known: frozenset[str], kind: str) -> None:
-    """A what-if that silently ignores half of the question would answer another one."""
-    unknown = sorted(set(given) - known)
-    if unknown:
-        raise bad_params(f"unsupported {kind}: {unknown[0]}")
