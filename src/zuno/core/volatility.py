@@ -46,7 +46,7 @@ def hourly_returns(series: PriceSeries) -> HourlyReturns:
         if step < HOUR:
             raise ValueError(f"{series.pair}: closes at {earlier.at} and {later.at} are not an hour apart")
         if step == HOUR:
-            values.append(_log(later.price / earlier.price))
+            values.append(_log_ratio(later.price, earlier.price))
         else:
             skipped += 1
     return HourlyReturns(tuple(values), skipped)
@@ -68,9 +68,14 @@ def realized_vol_bps(series: PriceSeries, least: int = LEAST_RETURNS) -> Realize
     return RealizedVol(1e4 * math.sqrt(variance * HOURS_PER_DAY), count, returns.skipped, series.gaps)
 
 
-def _log(ratio: Fraction) -> float:
+def _log_ratio(over: Fraction, under: Fraction) -> float:
     """Natural logarithm of an exact ratio. Near 1, where hourly returns live, log1p of the exact excess keeps the
-    digits that rounding the ratio first would lose; far from 1 the parts may not fit a float, their logarithms do."""
-    if abs(ratio - 1) < Fraction(1, 2):
-        return math.log1p(float(ratio - 1))
+    digits that rounding the ratio first would lose; far from 1 the parts may not fit a float, their logarithms do.
+
+    In whole numbers, because a debate takes a month of them: division of integers rounds once, as a Fraction's would.
+    """
+    above, below = over.numerator * under.denominator, over.denominator * under.numerator
+    if 2 * abs(above - below) < below:
+        return math.log1p((above - below) / below)
+    ratio = Fraction(above, below)
     return math.log(ratio.numerator) - math.log(ratio.denominator)

@@ -110,13 +110,17 @@ def _lowered(value: object, depth: int) -> Json:
 def _fields(value: Mapping[Any, object], depth: int) -> dict[str, Json]:
     fields: dict[str, Json] = {}
     for key, one in value.items():
-        name = key.value if isinstance(key, Enum) else key
-        if not isinstance(name, str):
-            raise TypeError(f"a key must be text, not {type(name).__name__}")
-        fields[str.__str__(name)] = plain(one, depth + 1)
+        fields[key if type(key) is str else _key(key)] = plain(one, depth + 1)
     if len(fields) != len(value):
         raise ValueError("two keys have one spelling")
     return fields
+
+
+def _key(key: object) -> str:
+    name = key.value if isinstance(key, Enum) else key
+    if not isinstance(name, str):
+        raise TypeError(f"a key must be text, not {type(name).__name__}")
+    return str.__str__(name)
 
 
 def _whole(value: int) -> int:

@@ -55,7 +55,7 @@ class SeededFeed:
         """The records dated by `now`, priced the way round that was asked."""
         inverse = turned_round(pair, self._pair, self.source)
         records = self._records()
-        if any(price <= 0 for _, price in records):
+        if any(price.numerator <= 0 for _, price in records):
             raise Malformed(f"The seeded {self._pair} series holds a price that is not above zero")
         if any(later <= earlier for (earlier, _), (later, _) in pairwise(records)):
             raise Malformed(f"The seeded {self._pair} series is not in order of time")
