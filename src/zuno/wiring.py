@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from zuno.ports.model import Attempt, Seats
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
+OBSERVING_SECONDS = 300.0
 
 
 def open_zuno(home: str | None) -> House:
@@ -204,7 +205,13 @@ class House:
             Arbiter(recall, minds),
         )
         stations = [Station(peer, transport, journal, key, unix_millis) for peer in peers]
-        return Room(stations, transport, journal, key, unix_millis, request_id, rounds)
+        return Room(stations, transport, journal, key, unix_millis, request_id, rounds, self._patience(rounds))
+
+    def _patience(self, rounds: int) -> float:
+        """What a debate may take when every model asked takes all of its time, and the world is slow to observe."""
+        asked_at_most = max(len(chain) for chain in self._settings.model_table().values()) + 1
+        chairs = 2 + 2 * (rounds + 1)
+        return OBSERVING_SECONDS + chairs * asked_at_most * self._settings.model_timeout_seconds
 
     async def _observe(self, start: FlowStart | FlowCreateStart) -> Context:
         from zuno.desks.lp.observing import observe

@@ -106,6 +106,7 @@ class Table:
     """A role's model; a role without one is deterministic."""
     change: Callable[[Envelope, bytes], bytes | None] = as_it_is
     timeout: float = 0.2
+    patience: float = 600.0
     request: str = REQUEST
     started: int = NOW
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -143,7 +144,7 @@ class Table:
             Arbiter(self._recall, minds),
         )
         stations = [Station(peer, self.transport, self.journal, self.key, self.now) for peer in peers]
-        return Room(stations, self.transport, self.journal, self.key, self.now, self.request, max_rounds)
+        return Room(stations, self.transport, self.journal, self.key, self.now, self.request, max_rounds, self.patience)
 
     def minds(self) -> Minds:
         clock = FixedClock(Seconds(self.started // 1000))

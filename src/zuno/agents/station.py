@@ -60,6 +60,7 @@ class Station:
         self._transport = transport
         self._journal = journal
         self._key = key
+        self._now = now
         self._mouth = Mouth(peer.role, key, now)
 
     async def run(self) -> None:
@@ -67,9 +68,9 @@ class Station:
             await self.answer(await self._transport.receive(self._peer.role))
 
     async def answer(self, data: bytes) -> None:
-        """Answer a message. What cannot be read or was not signed is dropped: it names nobody to answer to."""
+        """Answer a message. What cannot be read, was not signed or is too old is dropped: nobody waits for it."""
         try:
-            heard = opened(data, self._key, self._peer.role)
+            heard = opened(data, self._key, self._peer.role, self._now())
         except Malformed:
             return
         says: list[Say]
@@ -101,11 +102,13 @@ async def keep(journal: Journal, envelope: Envelope) -> None:
     )
 
 
-def opened(data: bytes, key: NodeKey, me: Role) -> Envelope:
-    """The envelope, if it is for me and whoever signed it holds the key it names."""
+def opened(data: bytes, key: NodeKey, me: Role, now: int) -> Envelope:
+    """The envelope, if it is for me, has not expired, and whoever signed it holds the key it names."""
     envelope = from_bytes(data)
     if envelope.to is not me:
         raise Malformed(f"{envelope.id} is for {envelope.to}, not for {me}")
+    if envelope.expires < now:
+        raise Malformed(f"{envelope.id} expired {now - envelope.expires} ms ago")
     if not key.verify(envelope.key, signed_part(envelope), bytes.fromhex(envelope.sig)):
         raise Malformed(f"{envelope.id} is not signed by its key")
     return envelope

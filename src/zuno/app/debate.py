@@ -16,7 +16,7 @@ from zuno.domain.debate import RiskProfile
 from zuno.domain.errors import Broken, Refused, Unavailable, Usage, ZunoError
 from zuno.messages.codec import Digest, decoded
 from zuno.messages.debate import AgentThought, Context, FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role, Thought
-from zuno.messages.envelope import to_bytes
+from zuno.messages.envelope import Envelope, to_bytes
 from zuno.ports.journal import Author, Journal
 from zuno.ports.signing import NodeKey
 from zuno.ports.transport import Transport
@@ -48,16 +48,21 @@ class Room:
     now: Now
     request_id: str
     max_rounds: int
+    patience: float
+    """Seconds after which a debate without an end has failed: a message was lost, or a peer is gone."""
 
     async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> PlanReady:
         """The plan, or the error that ended the flow."""
-        opening = Mouth(Role.CLI, self.key, self.now).envelope(self.request_id, Say(Role.SCOUT, start), None)
+        mouth = Mouth(Role.CLI, self.key, self.now)
+        opening = mouth.envelope(self.request_id, Say(Role.SCOUT, start), None)
         await keep(self.journal, opening)
         await self.transport.send(Role.SCOUT, to_bytes(opening))
         running = [asyncio.ensure_future(station.run()) for station in self.stations]
         ending = asyncio.ensure_future(self._ending(listen))
         try:
-            await asyncio.wait([ending, *running], return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait([ending, *running], timeout=self.patience, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                raise await self._given_up(mouth, opening)
             if not ending.done():
                 next(task for task in running if task.done()).result()  # a station ends only by our own bug
             return await ending
@@ -66,9 +71,18 @@ class Room:
                 task.cancel()
             await asyncio.gather(ending, *running, return_exceptions=True)
 
+    async def _given_up(self, mouth: Mouth, opening: Envelope) -> Unavailable:
+        """A silence goes on the record like any other end."""
+        reason = (
+            f"The debate did not end within {self.patience:g} s: a message was lost or a peer is silent; ask again."
+        )
+        failed = FlowFailed(at=Role.CLI, error="unavailable", reason=reason)
+        await keep(self.journal, mouth.envelope(self.request_id, Say(Role.CLI, failed), opening.id))
+        return Unavailable(reason)
+
     async def _ending(self, listen: Listen) -> PlanReady:
         while True:
-            heard = opened(await self.transport.receive(Role.CLI), self.key, Role.CLI)
+            heard = opened(await self.transport.receive(Role.CLI), self.key, Role.CLI, self.now())
             if heard.request_id != self.request_id:
                 continue
             match heard.payload:

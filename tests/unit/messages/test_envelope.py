@@ -66,9 +66,9 @@ def document(envelope: Envelope) -> dict[str, Any]:
     return found
 
 
-def believed(data: bytes, key: KeyFile, to: Role) -> bool:
+def believed(data: bytes, key: KeyFile, to: Role, now: int = 0) -> bool:
     try:
-        opened(data, key, to)
+        opened(data, key, to, now)
     except Malformed:
         return False
     return True
@@ -78,6 +78,8 @@ def test_what_was_signed_is_believed(spoken: Spoken) -> None:
     key, envelopes = spoken
     for envelope in envelopes.values():
         assert believed(to_bytes(envelope), key, envelope.to)
+        assert believed(to_bytes(envelope), key, envelope.to, envelope.expires)
+        assert not believed(to_bytes(envelope), key, envelope.to, envelope.expires + 1)
 
 
 def test_it_is_only_for_the_one_it_names(spoken: Spoken) -> None:

@@ -430,6 +430,20 @@ async def test_garbage_on_the_table_is_nobodys_business(seat: Seat, calm: Contex
     assert outcome_of(await table.debate()) == outcome_of(await seat(calm).debate())
 
 
+@pytest.mark.parametrize("kind", [Kind.CONTEXT_OBSERVED, Kind.PROPOSAL, Kind.PLAN_READY])
+async def test_a_lost_message_ends_the_debate_and_the_record_says_so(seat: Seat, calm: Context, kind: Kind) -> None:
+    def lossy(envelope: Envelope, data: bytes) -> bytes | None:
+        return None if envelope.kind is kind else data
+
+    table = seat(calm, settings={"change": lossy, "patience": 2.0})
+    with pytest.raises(Unavailable, match="did not end within 2 s"):
+        await table.debate()
+    *_, last = await table.said()
+    assert last.kind == Kind.FLOW_FAILED
+    assert (last.payload["from"], last.payload["payload"]["error"]) == ("cli", "unavailable")
+    assert (await table.journal.verify()).ok
+
+
 async def test_everything_said_is_in_the_journal_and_it_verifies(seat: Seat, rough: Context) -> None:
     table = seat(rough, scout=lambda request: scout_says())
     await table.debate()
