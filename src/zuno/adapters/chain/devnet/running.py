@@ -1,20 +1,19 @@
 """The devnet as a process: started once per home, found again by the file it leaves, stopped only if it is ours.
 
-The running node holds a lock on `devnet.lock` for as long as it lives. That lock, not a pid in a file, says whether
-a node runs: a pid can be somebody else's by now.
+The running node holds `devnet.lock` for as long as it lives. That lock, not a pid in a file, says whether a node runs.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +21,7 @@ from typing import Any, Final
 import httpx2
 
 from zuno.adapters.chain.devnet import artifacts
+from zuno.adapters.chain.devnet.lock import Holder, NodeLock
 from zuno.adapters.chain.devnet.refusals import INTERNAL_ERROR
 from zuno.adapters.foreign_json import shallow
 from zuno.domain.errors import Broken, Malformed, Refused, Unavailable
@@ -36,27 +36,36 @@ _NOT_RUNNING: Final = "No devnet is running; `zuno devnet up --background` start
 
 
 class DevnetProcess:
-    """One node per home."""
+    """One node per home. `program` is what a background node runs; `grace` is how long it may take to end."""
 
-    def __init__(self, home: Path, node_modules: Path, seed: int) -> None:
+    def __init__(
+        self,
+        home: Path,
+        node_modules: Path,
+        seed: int,
+        *,
+        program: Sequence[str] = (sys.executable, "-m", "zuno"),
+        grace: float = STOP_SECONDS,
+    ) -> None:
         self._home = home
         self._node_modules = node_modules
         self._seed = seed
-        self._lock = home / "devnet.lock"
+        self._program = program
+        self._grace = grace
+        self._lock = NodeLock(home / "devnet.lock")
         self._log = home / "devnet.log"
         self.file = home / "devnet.json"
 
     async def up(self, port: int, background: bool) -> NodeStatus:
         found = artifacts.locate(self._node_modules)
-        _need_evm()
-        if self._held():
+        if self._lock.held():
             return await self._found(port)
         if background:
             return await self._spawn(port)
         return self._serve_here(found, port)
 
     async def status(self) -> NodeStatus:
-        if not self._held():
+        if not self._lock.held():
             return NodeStatus(False, None, None, None, _NOT_RUNNING)
         record = self._record()
         if record is None:
@@ -65,22 +74,26 @@ class DevnetProcess:
         return NodeStatus(True, str(record["url"]), int(record["pid"]), block)
 
     async def down(self) -> NodeStatus:
-        if not self._held():
+        if not self._lock.held():
             self.file.unlink(missing_ok=True)
             return NodeStatus(False, None, None, None, _NOT_RUNNING)
-        pid = self._holder()
-        if pid is None:
+        holder = self._lock.holder()
+        if holder is None:
             raise Unavailable("A devnet is starting just now; try again in a moment.")
-        os.kill(pid, signal.SIGTERM)
-        if not await self._released(STOP_SECONDS):
-            os.kill(pid, signal.SIGKILL)
-            await self._released(STOP_SECONDS)
-        self.file.unlink(missing_ok=True)
-        return NodeStatus(False, None, pid, None, f"The devnet (pid {pid}) is stopped.")
+        ours = self._record() is not None
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            holder.send(number)
+            if await self._gone(holder):
+                break
+        else:
+            raise Unavailable(f"The devnet (pid {holder.pid}) does not end.")
+        if ours:
+            self.file.unlink(missing_ok=True)
+        return NodeStatus(False, None, holder.pid, None, f"The devnet (pid {holder.pid}) is stopped.")
 
     def url(self) -> str:
         """Where the running node answers, or `Unavailable` with the command that starts one."""
-        record = self._record() if self._held() else None
+        record = self._record()
         if record is None:
             raise Unavailable(_NOT_RUNNING)
         return str(record["url"])
@@ -91,24 +104,25 @@ class DevnetProcess:
 
         # asyncio would only note an interrupt and wait for a task that never pauses; here it must stop the building.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        with self._alone():
+        with self._lock.alone():
+            self.file.unlink(missing_ok=True)
             serve_world(found, self._home / "devnet", self._seed, port, self._write)
             self.file.unlink(missing_ok=True)
         return NodeStatus(False, None, os.getpid(), None, "The devnet is stopped.")
 
     async def _spawn(self, port: int) -> NodeStatus:
-        child = self._child(port)
-        try:
-            return await self._ready(child, port)
-        except BaseException:
-            if child.poll() is None:
-                child.terminate()
-            raise
+        with _term_as_exit():
+            child = self._child(port)
+            try:
+                return await self._ready(child, port)
+            except BaseException:
+                self._end(child)
+                raise
 
     async def _found(self, port: int) -> NodeStatus:
         """Somebody started it before us: wait until it answers, as if we had."""
         give_up = time.monotonic() + START_SECONDS
-        while self._held() and time.monotonic() < give_up:
+        while self._lock.held() and time.monotonic() < give_up:
             if self._record() is not None:
                 status = await self.status()
                 elsewhere = f", not at port {port}" if port and not str(status.url).endswith(f":{port}") else ""
@@ -119,18 +133,26 @@ class DevnetProcess:
 
     def _child(self, port: int) -> subprocess.Popen[bytes]:
         """The same command in the foreground of a process of its own, its words in the log."""
-        command = [sys.executable, "-m", "zuno", "devnet", "up", "--port", str(port), "--home", str(self._home)]
-        with open(self._log, "wb") as log:
+        command = [*self._program, "devnet", "up", "--port", str(port), "--home", str(self._home)]
+        self._log.write_bytes(b"")
+        with open(self._log, "ab") as log:  # appending: two starts at once may share it
             return subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
             )
+
+    def _end(self, child: subprocess.Popen[bytes]) -> None:
+        child.terminate()
+        try:
+            child.wait(self._grace)
+        except subprocess.TimeoutExpired:
+            child.kill()
 
     async def _ready(self, child: subprocess.Popen[bytes], port: int) -> NodeStatus:
         give_up, told = time.monotonic() + START_SECONDS, 0
         while time.monotonic() < give_up:
             told = self._pass_on(told)
             if child.poll() is not None:
-                if self._held():
+                if self._lock.held():
                     return await self._found(port)  # somebody else was a moment quicker
                 raise Unavailable(f"The devnet did not start: {self._last_words()}")
             record = self._record()
@@ -159,47 +181,34 @@ class DevnetProcess:
         os.replace(partial, self.file)
 
     def _record(self) -> dict[str, Any] | None:
+        """What the node that runs now has written; a file that a dead one left is no answer."""
+        holder = self._lock.holder()
         try:
             record: dict[str, Any] = json.loads(self.file.read_text(encoding="utf-8"))
-            return record if {"url", "pid"} <= record.keys() else None
-        except (OSError, ValueError, AttributeError):
+            return record if holder and "url" in record and record["pid"] == holder.pid else None
+        except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        with open(self._lock, "a+", encoding="utf-8") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise Refused("A devnet of this home is starting already; `zuno devnet status` shows it.") from None
-            self.file.unlink(missing_ok=True)
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
-            yield
-
-    def _held(self) -> bool:
-        """Whether a live process holds the lock."""
-        try:
-            with open(self._lock, encoding="utf-8") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                return False
-        except FileNotFoundError:
-            return False
-        except BlockingIOError:
-            return True
-
-    def _holder(self) -> int | None:
-        text = self._lock.read_text(encoding="utf-8").strip()
-        return int(text) if text.isdigit() else None
-
-    async def _released(self, seconds: float) -> bool:
-        give_up = time.monotonic() + seconds
+    async def _gone(self, holder: Holder) -> bool:
+        give_up = time.monotonic() + self._grace
         while time.monotonic() < give_up:
-            if not self._held():
+            if not self._lock.held() or not holder.alive:
                 return True
             await asyncio.sleep(0.05)
         return False
+
+
+@contextmanager
+def _term_as_exit() -> Iterator[None]:
+    """While we wait for a child, SIGTERM ends us as Ctrl-C does, so that the child is ended too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 async def ask(url: str, method: str, *params: object) -> Any:
@@ -223,10 +232,3 @@ async def ask(url: str, method: str, *params: object) -> Any:
 async def ask_head(url: str) -> Block:
     head = await ask(url, "eth_getBlockByNumber", "latest", False)
     return Block(int(head["number"], 16), HexId(head["hash"]), Seconds(int(head["timestamp"], 16)))
-
-
-def _need_evm() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("eth") is None:
-        raise Unavailable("The devnet's EVM (py-evm) is not installed; run `make devnet`.")
