@@ -7,6 +7,7 @@ import itertools
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,21 @@ from zuno.desks.lp.critic import Critic
 from zuno.desks.lp.observing import observe
 from zuno.desks.lp.scout import Scout
 from zuno.desks.lp.strategist import Strategist
-from zuno.domain.debate import RiskProfile
+from zuno.domain.debate import Exposure, RiskProfile
 from zuno.domain.market import Pair
 from zuno.domain.units import HexId, Millis, Seconds
 from zuno.memory.journal import ChainedJournal
-from zuno.messages.debate import Context, FlowCreateStart, FlowStart, Kind, PlanReady, Role, Thought
+from zuno.messages.debate import (
+    Capital,
+    Context,
+    FlowCreateStart,
+    FlowStart,
+    Kind,
+    PlanReady,
+    Role,
+    Thought,
+    Wish,
+)
 from zuno.messages.envelope import Envelope, from_bytes
 from zuno.ports.chain import Chain
 from zuno.ports.journal import Author, Entry
@@ -60,6 +71,16 @@ async def observed(home: Path, position: int = 1) -> Context:
     """The simulated world as the Scout would freeze it."""
     chain = SimChain(SimFile(home))
     start = FlowStart(chain="sim", position_id=position, profile=RiskProfile.BALANCED, max_rounds=2)
+    return await observe(start, chain, feeds_of_sim(chain))
+
+
+async def surveyed(home: Path, *capital: tuple[str, str], exposure: Exposure | None = None) -> Context:
+    """The simulated pools as the Scout would freeze them for an owner who brings this."""
+    chain = SimChain(SimFile(home))
+    wish = Wish(
+        capital=tuple(Capital(token=token, amount=Decimal(amount)) for token, amount in capital), exposure=exposure
+    )
+    start = FlowCreateStart(chain="sim", wish=wish, profile=RiskProfile.BALANCED, max_rounds=2)
     return await observe(start, chain, feeds_of_sim(chain))
 
 
@@ -128,7 +149,11 @@ class Table:
         self, profile: RiskProfile = RiskProfile.BALANCED, max_rounds: int = 2, wait: float = 60.0
     ) -> PlanReady:
         """The end of the flow; `TimeoutError` when there is none, which no flow may do."""
-        start = FlowStart(chain="sim", position_id=1, profile=profile, max_rounds=max_rounds)
+        start: FlowStart | FlowCreateStart
+        if self.context.wish is None:
+            start = FlowStart(chain="sim", position_id=1, profile=profile, max_rounds=max_rounds)
+        else:
+            start = FlowCreateStart(chain="sim", wish=self.context.wish, profile=profile, max_rounds=max_rounds)
         return await asyncio.wait_for(self.room(max_rounds).debate(start, self.thoughts.append), wait)
 
     async def plan(self, profile: RiskProfile = RiskProfile.BALANCED, max_rounds: int = 2) -> PlanView:
@@ -194,6 +219,10 @@ def shape(width: int, offset: int = 0, rationale: str = "Wide enough to stay in 
 
 def strategist_says(*shapes: dict[str, Any]) -> str:
     return json.dumps({"shapes": list(shapes or (shape(120), shape(90)))})
+
+
+def opening(pool: int, width: int, offset: int = 0, rationale: str = "Wide enough to last.") -> dict[str, Any]:
+    return {**shape(width, offset, rationale), "poolIndex": pool, "exposureBias": "neutral"}
 
 
 def judgment(index: int, verdict: str, reason: str = "I see it this way.") -> dict[str, Any]:

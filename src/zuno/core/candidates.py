@@ -34,6 +34,8 @@ class Scene:
     """The position to rebalance; None when one is to be opened with the capital below."""
     capital0: int = 0
     capital1: int = 0
+    wraps: bool = False
+    """The capital comes as ether, and the pool trades its wrapper."""
     paths: StressPaths | None = None
     fees: FeeWindow | None = None
     variance_24h: float | None = None
@@ -178,7 +180,7 @@ def _carry(
 ) -> Carry:
     pool, prep = scene.pool, put_in.prep if put_in else None
     cost = cost_of(
-        steps_for(kind, prep, _erc20_outflows(scene)),
+        steps_for(kind, prep, _erc20_outflows(scene), wraps=scene.wraps),
         gas=scene.gas,
         native_token1=scene.native_token1,
         prep=prep,

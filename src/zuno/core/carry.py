@@ -19,6 +19,7 @@ Q96 = 1 << 96
 
 MEASURED_GAS: Final[Mapping[GasStep, int]] = MappingProxyType(
     {
+        GasStep.WRAP: 51_838,
         GasStep.APPROVE_PERMIT2: 45_903,
         GasStep.PERMIT2_APPROVE: 47_602,
         GasStep.MINT: 419_478,
@@ -33,6 +34,7 @@ MEASURED_LABEL: Final = "measured table"
 # Bytes of a signed transaction: calldata as built for the same calls, and what the envelope and signature add.
 _ENVELOPE_BYTES: Final = 120
 _CALLDATA_BYTES: Final = {
+    GasStep.WRAP: 4,
     GasStep.APPROVE_PERMIT2: 68,
     GasStep.PERMIT2_APPROVE: 132,
     GasStep.MINT: 1_060,
@@ -88,9 +90,12 @@ def native_token1_in_pool(pool: PoolState, native_side: int | None) -> Fraction 
             return None
 
 
-def steps_for(kind: CandidateKind, prep: PrepSwap | None, erc20_outflows: int) -> tuple[GasStep, ...]:
+def steps_for(
+    kind: CandidateKind, prep: PrepSwap | None, erc20_outflows: int, *, wraps: bool = False
+) -> tuple[GasStep, ...]:
     """The transactions of a candidate. `erc20_outflows` counts the tokens a wallet must let go of: native ether,
-    and tokens that never leave the pool's own proceeds, need no approval."""
+    and tokens that never leave the pool's own proceeds, need no approval. `wraps`: ether is brought to a pool that
+    trades its wrapper."""
     match kind:
         case CandidateKind.HOLD:
             return ()
@@ -98,7 +103,7 @@ def steps_for(kind: CandidateKind, prep: PrepSwap | None, erc20_outflows: int) -
             return (GasStep.BURN,)
         case CandidateKind.OPEN:
             last = GasStep.MINT if prep is None else GasStep.SWAP_AND_MINT
-            return (*_approvals(erc20_outflows), last)
+            return (*((GasStep.WRAP,) if wraps else ()), *_approvals(erc20_outflows), last)
         case CandidateKind.WIDEN | CandidateKind.TIGHTEN | CandidateKind.SHIFT:
             if prep is None:
                 return (GasStep.BURN_AND_MINT,)

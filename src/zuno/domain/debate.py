@@ -124,6 +124,7 @@ class Fault(StrEnum):
 class GasStep(StrEnum):
     """One transaction of a plan."""
 
+    WRAP = "wrap"
     APPROVE_PERMIT2 = "approve_permit2"
     PERMIT2_APPROVE = "permit2_approve"
     MINT = "mint"

@@ -137,6 +137,7 @@ def test_the_steps_of_every_kind() -> None:
     assert steps_for(CandidateKind.CLOSE, None, 2) == (GasStep.BURN,)
     assert steps_for(CandidateKind.OPEN, None, 1) == (*approve, GasStep.MINT)
     assert steps_for(CandidateKind.OPEN, SWAP, 0) == (GasStep.SWAP_AND_MINT,)
+    assert steps_for(CandidateKind.OPEN, SWAP, 1, wraps=True) == (GasStep.WRAP, *approve, GasStep.SWAP_AND_MINT)
     for kind in MOVES:
         assert steps_for(kind, None, 2) == (GasStep.BURN_AND_MINT,)
         assert steps_for(kind, SWAP, 2) == (GasStep.BURN, *approve, *approve, GasStep.SWAP_AND_MINT)

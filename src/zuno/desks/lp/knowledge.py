@@ -19,10 +19,12 @@ from zuno.domain.pool import PoolState, price_of
 from zuno.domain.tokens import quoted
 from zuno.messages.debate import Context, Round, SceneFacts
 
+FACTS_TOKENS = 360
 BALLOT_TOKENS = 550
 DEBATE_TOKENS = 220
-"""Of the 1,200 a small model reads, what the ballot and the argument so far may take."""
+"""Of the 1,200 a small model reads, what the facts, the ballot and the argument so far may take."""
 _REASON_CUTS = (280, 120, 90, 60, 30, 0)
+_FACT_CUTS = ((), ("75th", "95th"), ("75th", "95th", "returns", "spacing", "gas price"))
 
 
 def whole_price(sqrt_price_x96: int, pool: PoolState) -> Fraction:
@@ -169,16 +171,39 @@ def pairs_of(context: Context) -> Untrusted:
     return Untrusted(", ".join(pools), limit=40 * len(pools))
 
 
-def context_lines(context: Context) -> str:
+def context_lines(context: Context, tokens: int = FACTS_TOKENS) -> str:
+    """The world, a line for each pool; the lesser figures are left out where it would grow beyond `tokens`."""
     limits = LIMITS[context.profile]
     lines = [
         f"profile {context.profile}: floors {_n(limits.floor_1x_hours)} h at 1× and {_n(limits.floor_2x_hours)} h at "
         f"2×, gas/yield ceiling {_n(limits.gas_yield_ceiling)}"
     ]
-    for index, scene in enumerate(context.scenes):
-        figures = ", ".join(map(_worded, _figures_of_scene(scene, ("tokenA", "tokenB"))))
-        lines.append(f"pool {index}: regime {scene.regime} ({scene.regime_why}); {figures}")
-    return "\n".join(lines)
+    text = ""
+    for without in _FACT_CUTS:
+        text = "\n".join((*lines, *_pool_lines(context.scenes, without)))
+        if estimate_tokens(text) <= tokens:
+            break
+    return text
+
+
+def _pool_lines(scenes: Sequence[SceneFacts], without: Sequence[str]) -> Iterator[str]:
+    """A line for each pool, and before them what several pools have in common, said once."""
+    pools = [
+        [
+            f"regime {scene.regime} ({scene.regime_why})",
+            *(
+                _worded(figure)
+                for figure in _figures_of_scene(scene, ("tokenA", "tokenB"))
+                if not figure.name.startswith(tuple(without))
+            ),
+        ]
+        for scene in scenes
+    ]
+    common = [words for words in pools[0] if len(pools) > 1 and all(words in pool for pool in pools)]
+    if common:
+        yield f"every pool: {', '.join(common)}"
+    for index, pool in enumerate(pools):
+        yield f"pool {index}: {', '.join(words for words in pool if words not in common)}"
 
 
 def candidate_lines(

@@ -11,16 +11,16 @@ from zuno.core.fee_yield import FeeWindow
 from zuno.core.ranges import Move, Venue
 from zuno.core.returns import variance_24h
 from zuno.core.stress import BLOCK_HOURS, draw_paths
-from zuno.desks.lp.survey import kept_side
+from zuno.desks.lp.survey import kept_side, to_wrap
 from zuno.domain.debate import Candidate
 from zuno.domain.errors import Refused
-from zuno.messages.debate import Context, SceneFacts
+from zuno.messages.debate import Context, SceneFacts, Wish
 
 NANO = 10**9
 HOUR_SECONDS = 3600
 
 
-def scene_of(facts: SceneFacts) -> Scene:
+def scene_of(facts: SceneFacts, wish: Wish | None = None) -> Scene:
     """One pool with its paths drawn; the same returns give the same paths, which are kept between calls."""
     returns = [value / NANO for value in facts.returns_nano]
     fees = facts.fees
@@ -31,6 +31,7 @@ def scene_of(facts: SceneFacts) -> Scene:
         position=facts.position,
         capital0=facts.capital0,
         capital1=facts.capital1,
+        wraps=wish is not None and to_wrap(wish, facts.pool) is not None,
         paths=draw_paths(returns) if len(returns) >= BLOCK_HOURS else None,
         fees=window,
         variance_24h=variance_24h(returns, hours),
@@ -40,7 +41,7 @@ def scene_of(facts: SceneFacts) -> Scene:
 
 
 def scenes_of(context: Context) -> tuple[Scene, ...]:
-    return tuple(scene_of(facts) for facts in context.scenes)
+    return tuple(scene_of(facts, context.wish) for facts in context.scenes)
 
 
 def venues_of(context: Context, scenes: Sequence[Scene]) -> tuple[Venue, ...]:
