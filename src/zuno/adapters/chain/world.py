@@ -124,14 +124,24 @@ class PoolSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class MintStep:
-    """Liquidity that enters: an NFT of `owner` (ids in the order of the script), or nobody's in particular."""
+class OpeningStep:
+    """Liquidity that is there from the start, nobody's in particular."""
 
     pool: int
     lower: int
     upper: int
     liquidity: int
-    owner: Address | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MintStep:
+    """Liquidity that enters as an NFT of `owner`; ids are in the order of the script."""
+
+    pool: int
+    lower: int
+    upper: int
+    liquidity: int
+    owner: Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +169,7 @@ class Script:
 
     seed: int
     pools: tuple[PoolSpec, ...]
-    opening: tuple[MintStep, ...]
+    opening: tuple[OpeningStep, ...]
     hours: tuple[Hour, ...]
 
 
@@ -223,8 +233,8 @@ def write_script(seed: int) -> Script:
     path = reference_path(seed)
     pools = [Pool.initialize(spec.key.fee, spec.key.tick_spacing, spec.sqrt_price(path[0])) for spec in specs]
     opening = tuple(step for index, spec in enumerate(specs) for step in _other_people(index, spec, path[0]))
-    for mint in opening:
-        _enter(pools[mint.pool], mint)
+    for step in opening:
+        _enter(pools[step.pool], step)
     reaches = [_noise_reach(spec, path) for spec in specs]
     draws = _draws(seed, "trades")
     hours: list[Hour] = []
@@ -240,9 +250,9 @@ def write_script(seed: int) -> Script:
     return Script(seed, specs, opening, tuple(hours))
 
 
-def _enter(pool: Pool, mint: MintStep) -> None:
+def _enter(pool: Pool, mint: OpeningStep | MintStep) -> None:
     # Sizing needs the liquidity, not the owner; the players keep the books.
-    pool.modify_liquidity(mint.owner or OTHERS, mint.lower, mint.upper, mint.liquidity, 0)
+    pool.modify_liquidity(OTHERS, mint.lower, mint.upper, mint.liquidity, 0)
 
 
 def _noise_reach(spec: PoolSpec, path: tuple[int, ...]) -> int:
@@ -299,11 +309,11 @@ def _swap_to(index: int, spec: PoolSpec, pool: Pool, target: int) -> Iterator[Sw
         yield SwapStep(index, zero_for_one, amount_in)
 
 
-def _other_people(index: int, spec: PoolSpec, price: int) -> Iterator[MintStep]:
+def _other_people(index: int, spec: PoolSpec, price: int) -> Iterator[OpeningStep]:
     """A wide base and two narrower layers, a third of the depth each."""
     for low, high in ((40, 250), (70, 140), (85, 118)):
         lower, upper = _range_between(spec, price * low // 100, price * high // 100)
-        yield MintStep(index, lower, upper, _liquidity_worth(spec, price, lower, upper, spec.depth_usdc // 3))
+        yield OpeningStep(index, lower, upper, _liquidity_worth(spec, price, lower, upper, spec.depth_usdc // 3))
 
 
 def _late_positions(specs: tuple[PoolSpec, ...], price: int, final: int) -> Iterator[MintStep]:

@@ -16,7 +16,7 @@ from eth_typing import Address
 from zuno.adapters.recursion import tame
 
 from .draft import Draft, genesis_header, next_base_fee, next_header
-from .execution import Call, FreeState, Outcome, State, execute, open_state
+from .execution import Call, FreeState, Kind, Outcome, State, execute, open_state
 from .history import Block, History, Receipt
 from .keys import dev_address
 from .refusals import NodeRefusal, rejected, reverted
@@ -183,9 +183,7 @@ class Chain:
         return self.free_state_under(block.header, block.header.state_root)
 
     def free_state_under(self, header: BlockHeaderAPI, root: bytes) -> FreeState:
-        state = self._open(FreeState, header, root=root, base_fee=0)
-        assert isinstance(state, FreeState)
-        return state
+        return self._open(FreeState, header, root=root, base_fee=0)
 
     def execute_call(self, call: Call, at: Block | None = None) -> Outcome:
         """Run a call to its end, whatever that is."""
@@ -229,7 +227,7 @@ class Chain:
         limit = self.genesis.gas_limit
         return replace(call, gas=min(call.gas, limit) if call.gas else limit)
 
-    def _open(self, kind: type[State], header: BlockHeaderAPI, *, root: bytes, base_fee: int) -> State:
+    def _open(self, kind: type[Kind], header: BlockHeaderAPI, *, root: bytes, base_fee: int) -> Kind:
         return open_state(
             kind,
             self._db,

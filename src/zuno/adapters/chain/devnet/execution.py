@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from eth._utils.address import generate_contract_address
 from eth.abc import AtomicDatabaseAPI, BlockHeaderAPI, ComputationAPI, MessageAPI, StateAPI, TransactionContextAPI
@@ -126,8 +126,11 @@ class FreeState(State):
     trace_transfers: bool = False
 
 
+Kind = TypeVar("Kind", bound=State)
+
+
 def open_state(
-    kind: type[State],
+    kind: type[Kind],
     db: AtomicDatabaseAPI,
     header: BlockHeaderAPI,
     *,
@@ -135,7 +138,7 @@ def open_state(
     chain_id: int,
     ancestors: Iterable[bytes],
     base_fee: int,
-) -> State:
+) -> Kind:
     """The state below `root`, seen from a block with `header`."""
     context = ExecutionContext(
         coinbase=header.coinbase,

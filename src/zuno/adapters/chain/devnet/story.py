@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections import defaultdict
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 
 from eth_abi.abi import encode
@@ -37,9 +35,10 @@ from zuno.domain.errors import Broken, Malformed, Unavailable
 from zuno.domain.tokens import NATIVE
 
 from . import cachefile
-from .artifacts import VERSIONS, Artifacts
+from .artifacts import Artifacts
 from .deploy import DEPLOYER, deploy, v4_genesis
 from .evm import ETHER, Chain
+from .fingerprint import fingerprint
 from .history import Receipt
 from .keys import dev_address, dev_key
 from .transactions import Transaction
@@ -48,6 +47,7 @@ WALLET_ROLE, OTHERS_ROLE = "wallet", "trader"
 FOREVER = (1 << 48) - 1
 MAX_UINT256, MAX_UINT160 = (1 << 256) - 1, (1 << 160) - 1
 _TX_GAS = 9_000_000
+_WORLDS_KEPT = 4
 BILLION_USDC = 10**9 * 10**6
 
 Progress = Callable[[int, int], None]
@@ -58,7 +58,7 @@ _log = logging.getLogger(__name__)
 
 def open_world(artifacts: Artifacts, cache: Path, seed: int, progress: Progress) -> Chain:
     """The finished chain of a seed: from the cache where it is sound, else built and kept."""
-    path = cache / f"world-{_fingerprint(seed)}.chain"
+    path = cache / f"world-{fingerprint(seed)}.chain"
     try:
         return cachefile.load(path).chain
     except Unavailable:
@@ -68,16 +68,17 @@ def open_world(artifacts: Artifacts, cache: Path, seed: int, progress: Progress)
     chain = build_world(artifacts, seed, progress)
     try:
         cachefile.save(path, chain, {"seed": seed})
+        _forget_old(cache)
     except OSError as error:
         _log.warning("the world could not be kept (%s): the next start builds it again", error)
     return chain
 
 
-def _fingerprint(seed: int) -> str:
-    """Another story, other contracts or another EVM make another world."""
-    script = write_script(seed)
-    parts = (repr(script), repr(sorted(VERSIONS.items())), version("py-evm"))
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+def _forget_old(cache: Path) -> None:
+    """Every version of the code leaves a world of its own; only the newest may be wanted again."""
+    by_age = sorted(cache.glob("world-*.chain"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in by_age[_WORLDS_KEPT:]:
+        path.unlink(missing_ok=True)
 
 
 def build_world(artifacts: Artifacts, seed: int, progress: Progress) -> Chain:
@@ -232,7 +233,6 @@ class _Teller:
             DEPLOYMENT.position_manager, step.lower, step.upper, step.liquidity, self._minted
         )
         native = spec.key.currency0 == NATIVE
-        assert step.owner is not None
         steps = [
             calldata.mint_position(
                 *(spec.key, step.lower, step.upper, step.liquidity, -change.amount0, -change.amount1, step.owner)
