@@ -10,6 +10,7 @@ from zuno.agents.question import Question
 from zuno.core.ballot import arbiter_decides, no_milder
 from zuno.desks.lp.knowledge import backing, candidate_lines, context_lines, debate_lines, pairs_of
 from zuno.desks.lp.opinions import ArbiterOpinion
+from zuno.desks.lp.proposals import check_debate
 from zuno.desks.lp.speaking import think_aloud, with_voice
 from zuno.desks.lp.strategist import Recall
 from zuno.desks.lp.verdicts import conclude, doubts
@@ -20,7 +21,10 @@ from zuno.messages.envelope import Envelope
 
 
 class Arbiter:
-    """May choose among what is left and be harsher than the rules; never milder, never a vetoed one."""
+    """May choose among what is left and be harsher than the rules; never milder, never a vetoed one.
+
+    Like the Critic it trusts no figure: what does not recompute from the frozen context is refused.
+    """
 
     role = Role.ARBITER
 
@@ -34,6 +38,7 @@ class Arbiter:
             raise Broken(f"the Arbiter does not answer {envelope.kind}")
         debate, number = payload.debate, len(payload.debate.rounds) - 1
         context = await self._recall(debate.context)
+        check_debate(context, debate.rounds)
         spoken = await ask(self._question(context, debate, number), self._minds)
         decision = _decision(context, debate, spoken.value)
         debate = with_voice(debate, self.role, number, spoken)

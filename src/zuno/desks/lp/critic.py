@@ -10,7 +10,7 @@ from zuno.agents.question import Question
 from zuno.core.ballot import critic_decides, judge_all, merge, next_step, overall
 from zuno.desks.lp.knowledge import backing, candidate_lines, context_lines, pairs_of
 from zuno.desks.lp.opinions import CriticOpinion, JudgmentOpinion
-from zuno.desks.lp.proposals import check_proposal
+from zuno.desks.lp.proposals import check_debate
 from zuno.desks.lp.speaking import think_aloud, with_voice
 from zuno.desks.lp.strategist import Recall
 from zuno.desks.lp.verdicts import conclude, doubts
@@ -36,7 +36,7 @@ class Critic:
         debate, number = payload.debate, len(payload.debate.rounds) - 1
         context = await self._recall(debate.context)
         candidates = debate.rounds[-1].candidates
-        check_proposal(context, debate.rounds)
+        check_debate(context, debate.rounds)
         mechanical = judge_all(candidates, context.profile)
         spoken = await ask(self._question(context, candidates, mechanical, number), self._minds)
         judgments = merge(candidates, mechanical, _judgments(spoken.value))

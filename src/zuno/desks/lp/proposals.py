@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zuno.core.amm.ticks import max_usable_tick, min_usable_tick
+from zuno.core.ballot import judge_all
 from zuno.core.ranges import kind_of
 from zuno.desks.lp.scenes import ballot_of, moves_of, scenes_of, tried_in
 from zuno.domain.errors import Malformed
@@ -15,12 +16,18 @@ MAX_MOVES = 5
 """The most a Strategist may propose at once."""
 
 
-def check_proposal(context: Context, rounds: Sequence[Round]) -> None:
-    """`Malformed` unless the last ballot is one the context allows, every figure of it recomputed."""
-    candidates = rounds[-1].candidates
-    check_moves(context, rounds)
-    if ballot_of(context, scenes_of(context), moves_of(candidates)) != candidates:
-        raise Malformed("the proposal's figures do not recompute from the context")
+def check_debate(context: Context, rounds: Sequence[Round]) -> None:
+    """`Malformed` unless every ballot is one the context allows, its figures recomputed, and what was judged carries
+    the rules' verdicts. (That no judgment is milder than those, a message cannot say otherwise.)"""
+    if len(rounds) > context.max_rounds + 1:
+        raise Malformed(f"{len(rounds)} rounds were argued, the owner allowed {context.max_rounds} revisions")
+    scenes = scenes_of(context)
+    for number, round_ in enumerate(rounds):
+        check_moves(context, rounds[: number + 1])
+        if ballot_of(context, scenes, moves_of(round_.candidates)) != round_.candidates:
+            raise Malformed(f"the figures of round {number} do not recompute from the context")
+        if round_.mechanical and round_.mechanical != judge_all(round_.candidates, context.profile):
+            raise Malformed(f"the rules' verdicts of round {number} do not recompute from the context")
 
 
 def check_moves(context: Context, rounds: Sequence[Round]) -> None:

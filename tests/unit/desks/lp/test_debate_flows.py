@@ -323,7 +323,9 @@ async def test_the_owner_takes_any_candidate_that_was_not_vetoed(seat: Seat, rou
 # -- a peer that lies
 
 
-def lying(kind: Kind, lie: Callable[[Any], None]) -> Callable[[Table], Callable[[Envelope, bytes], bytes | None]]:
+def lying(
+    kind: Kind, lie: Callable[[Any], None], part: str = "ballot"
+) -> Callable[[Table], Callable[[Envelope, bytes], bytes | None]]:
     """Changes a message on its way and signs it again, as the sender itself could."""
 
     def change(table: Table) -> Callable[[Envelope, bytes], bytes | None]:
@@ -331,7 +333,7 @@ def lying(kind: Kind, lie: Callable[[Any], None]) -> Callable[[Table], Callable[
             if envelope.kind is not kind:
                 return data
             document = json.loads(data)
-            lie(document["payload"]["debate"]["rounds"][-1]["candidates"])
+            lie(document["payload"]["debate"]["rounds"][-1]["candidates"] if part == "ballot" else document["payload"])
             document["sig"] = ""
             forged = Envelope.model_validate(document)
             return to_bytes(forged.model_copy(update={"sig": table.key.sign(signed_part(forged)).hex()}))
@@ -402,6 +404,41 @@ async def test_a_revision_that_repeats_a_range_is_refused(seat: Seat, rough: Con
     other.transport._change = lying(Kind.REVISION, lambda lines: lines.__setitem__(2, again))(other)
     with pytest.raises(Broken, match="on the table before"):
         await other.debate()
+
+
+PAST_LIES: dict[str, Callable[[Any], Any]] = {
+    "a better figure": lambda round_: tell(2, "stress", "x1", "median_hours", by=lambda hours: hours + 1)(
+        round_["candidates"]
+    ),
+    "a milder rule": lambda round_: round_["mechanical"][2].update(verdict="accept"),
+    "milder rules and judgments": lambda round_: [
+        round_[part][2].update(verdict="accept") for part in ("mechanical", "judgments")
+    ],
+}
+
+
+@pytest.mark.parametrize("name", PAST_LIES)
+@pytest.mark.parametrize("kind", [Kind.REVISION, Kind.DEADLOCK])
+async def test_nobody_rewrites_an_earlier_round(seat: Seat, wild: Context, kind: Kind, name: str) -> None:
+    """Neither the Critic of a revision nor the Arbiter takes the past on trust."""
+    table = seat(wild, critic=judges("veto"))
+    rewrite = lambda payload: PAST_LIES[name](payload["debate"]["rounds"][0])  # noqa: E731
+    table.transport._change = lying(kind, rewrite, part="payload")(table)
+    with pytest.raises(Broken, match="of round 0"):
+        await table.debate(max_rounds=1)
+    failed: Any = table.transport.sent[-1].payload
+    assert failed.at is (Role.CRITIC if kind is Kind.REVISION else Role.ARBITER)
+
+
+@pytest.mark.parametrize("kind", [Kind.REVISION, Kind.DEADLOCK])
+async def test_nobody_argues_longer_than_the_owner_allowed(seat: Seat, wild: Context, kind: Kind) -> None:
+    def longer(payload: Any) -> None:
+        payload["debate"]["rounds"].insert(0, payload["debate"]["rounds"][0])
+
+    table = seat(wild, critic=judges("veto"))
+    table.transport._change = lying(kind, longer, part="payload")(table)
+    with pytest.raises(Broken, match="the owner allowed 1"):
+        await table.debate(max_rounds=1)
 
 
 # -- the table
