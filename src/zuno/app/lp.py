@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TypeVar
 
@@ -17,9 +18,11 @@ from zuno.app.views import (
     PoolView,
     PositionsView,
 )
+from zuno.core.amm import identity
 from zuno.core.attribution import attribute
 from zuno.core.volatility import realized_vol_bps
 from zuno.domain.errors import Broken, Malformed, Unavailable, Unknown, Usage
+from zuno.domain.history import PositionHistory
 from zuno.domain.market import Fact, GasQuote, Pair
 from zuno.domain.pool import LpPosition
 from zuno.domain.tokens import market_name, quoted
@@ -89,14 +92,32 @@ class LpDesk:
     async def pnl(self, text: str, since: str | None) -> PnlView:
         position_id = asked.position_id(text)
         start = None if since is None else asked.moment(since, (await self._chain.head()).timestamp)
-        history = await self._chain.history(position_id, start)
-        view = shaping.pnl_view(self._chain.info.name, position_id, history, attribute(history))
-        if not view.exact:
+        history = await self._with_native_price(await self._chain.history(position_id, start))
+        result = attribute(history)
+        view = shaping.pnl_view(self._chain.info.name, position_id, history, result)
+        if not result.adds_up:
+            known = "".join(f" Note: {note}." for note in (*view.notes, *view.computed))
             raise Broken(
                 f"Position {position_id}: {view.in_token1.residual} {view.in_token1.token} unexplained; "
-                "do not trust these figures and report the position id and chain."
+                f"do not trust these figures and report the position id and chain.{known}"
             )
         return view
+
+    async def _with_native_price(self, history: PositionHistory) -> PositionHistory:
+        """A pool that cannot price gas gets today's price of the native coin, if anybody knows it."""
+        if history.native_side is not None or not any(event.gas for event in history.events):
+            return history
+        token1, key = history.token1, history.key
+        own_id = HexId(identity.pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks))
+        asked_at = history.closed.timestamp
+        fact, why_not = await _ask(self._feeds_of(own_id).native.native(market_name(token1), asked_at))
+        if fact is None:
+            return replace(history, notes=(*history.notes, f"gas has no price here: {why_not}"))
+        return replace(
+            history,
+            native_in_token1=fact.value * 10**token1.decimals / 10**18,
+            notes=(*history.notes, f"all gas is priced at one price of the native coin, the newest of {fact.source}"),
+        )
 
     async def _position(self, position_id: int) -> LpPosition:
         snapshot = await self._chain.positions([position_id])

@@ -173,7 +173,8 @@ def pnl_view(chain: str, position_id: int, history: PositionHistory, result: Att
         gas_valued=result.gas_valued,
         in_token0=_terms_view(token0, result.in_token0, result.lvr_token0),
         in_token1=_terms_view(token1, result.in_token1, result.lvr_token1),
-        exact=result.in_token0.residual == 0 == result.in_token1.residual,
+        exact=result.exact,
+        computed=history.computed,
         notes=tuple(notes),
     )
 
@@ -187,6 +188,7 @@ def _terms_view(token: Token, terms: Terms, lvr: float) -> TermsView:
         nav_start=money(terms.nav_start),
         nav_end=money(terms.nav_end),
         flows=money(terms.flows),
+        external=money(terms.external),
         result=money(terms.result),
         fees=money(terms.fees),
         price_effect=money(terms.price_effect),

@@ -149,6 +149,8 @@ class TermsView(View):
     nav_start: str
     nav_end: str
     flows: str
+    external: str
+    """The part of the flows that others paid in, or (negative) took."""
     result: str
     fees: str
     price_effect: str
@@ -179,7 +181,9 @@ class PnlView(View):
     in_token0: TermsView
     in_token1: TermsView
     exact: bool
-    """True when the residual is zero in both numeraires."""
+    """True when the residual is zero in both numeraires and nothing in it was merely computed."""
+    computed: tuple[str, ...]
+    """What could not be measured: a residual of zero proves nothing about these."""
     notes: tuple[str, ...]
 
 

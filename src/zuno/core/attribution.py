@@ -2,10 +2,10 @@
 
     ΔNAV − flows = fees + price effect − divergence loss − gas − swap cost
 
-Every term takes its own road. NAV and flows come from what was measured (what a burn pays, what the wallet gave and
-got); fees come from fee growth; price effect and divergence come from liquidity and square-root prices, rounded as the
-contracts round. So a residual of zero is evidence: a wrong payment, fee growth, price or worth shows as one. Gas and
-swap cost are taken from receipts into both sides alike, so an error in those does not show.
+Every term takes its own road. NAV and flows come from what was measured (what a burn pays, what moved, what a wallet's
+balance fell by); fees come from fee growth; price effect and divergence from liquidity and square-root prices, rounded
+as the contracts round; gas from receipts; swap cost from Swap events. So a residual of zero is evidence: any one wrong
+number shows. Where the record names something it had to compute, it is evidence of less, and `exact` is not claimed.
 
 All money is `Fraction`: there is nothing to round until a person reads it.
 """
@@ -37,6 +37,8 @@ class Terms:
     nav_start: Fraction = ZERO
     nav_end: Fraction = ZERO
     flows: Fraction = ZERO
+    external: Fraction = ZERO
+    """The part of the flows that others paid in, or (negative) took."""
     fees: Fraction = ZERO
     price_effect: Fraction = ZERO
     divergence_loss: Fraction = ZERO
@@ -70,8 +72,20 @@ class Attribution:
     gas_wei: int
     gas_valued: bool
     """False: nobody could price the gas, so it stands outside the identity."""
+    measured: bool
+    """False: part of the record was computed by the formulas that explain it."""
     lvr_token0: float
     lvr_token1: float
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether nothing is left unexplained, in either numeraire."""
+        return self.in_token0.residual == 0 == self.in_token1.residual
+
+    @property
+    def exact(self) -> bool:
+        """Adds up, and every number in it was measured on one side and computed on the other."""
+        return self.adds_up and self.measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +120,7 @@ def attribute(history: PositionHistory) -> Attribution:
         fees1=fees[1],
         gas_wei=sum(event.gas for event in history.events),
         gas_valued=gas_valued,
+        measured=not history.computed,
         lvr_token0=lvr0,
         lvr_token1=lvr1,
     )
@@ -130,6 +145,9 @@ def _terms(history: PositionHistory, value: Value) -> Terms:
             terms = _swapped(terms, history, event, value)
         else:
             terms = _touched(terms, history, legs, event, value)
+    for other in history.externals:
+        part = value(other.amount0, other.amount1, other.sqrt_price_x96)
+        terms = replace(terms, external=terms.external + part)
     if history.end is not None:
         end = history.end
         leg = legs.pop(end.position_id, None)
@@ -183,12 +201,13 @@ def _touched(terms: Terms, history: PositionHistory, legs: dict[int, _Leg], touc
     held_before, held_after = leg.principal(price), after.principal(price)
     dust = value(held_before[0] + exchanged[0] - held_after[0], held_before[1] + exchanged[1] - held_after[1], price)
     legs[touch.position_id] = after
-    gas = _gas_value(history, touch.gas, price, value)
     return replace(
         terms,
         divergence_loss=terms.divergence_loss + dust,
-        gas=terms.gas + gas,
-        flows=terms.flows + value(touch.paid0, touch.paid1, price) + gas,
+        gas=terms.gas + _gas_value(history, touch.gas, price, value),
+        flows=terms.flows
+        + value(touch.paid0, touch.paid1, price)
+        + _gas_value(history, _gas_paid(touch), price, value),
     )
 
 
@@ -201,9 +220,17 @@ def _principal_exchanged(touch: Touch) -> tuple[int, int]:
 
 def _swapped(terms: Terms, history: PositionHistory, swap: WalletSwap, value: Value) -> Terms:
     """A wallet swap adds nothing to the position: what it gave beyond what it got, at the price before it, is cost."""
-    cost = value(swap.paid0, swap.paid1, swap.sqrt_price_before_x96)
-    gas = _gas_value(history, swap.gas, swap.sqrt_price_before_x96, value)
-    return replace(terms, swap_cost=terms.swap_cost + cost, gas=terms.gas + gas, flows=terms.flows + cost + gas)
+    price = swap.sqrt_price_before_x96
+    return replace(
+        terms,
+        swap_cost=terms.swap_cost + value(swap.swapped0, swap.swapped1, price),
+        gas=terms.gas + _gas_value(history, swap.gas, price, value),
+        flows=terms.flows + value(swap.paid0, swap.paid1, price) + _gas_value(history, _gas_paid(swap), price, value),
+    )
+
+
+def _gas_paid(event: Touch | WalletSwap) -> int:
+    return event.gas if event.gas_paid is None else event.gas_paid
 
 
 def _gas_value(history: PositionHistory, gas: int, sqrt_price_x96: int, value: Value) -> Fraction:

@@ -22,10 +22,12 @@ class Action(IntEnum):
     """Action ids of v4-periphery."""
 
     MINT_POSITION = 0x02
+    BURN_POSITION = 0x03
     SWAP_EXACT_IN_SINGLE = 0x06
     SETTLE = 0x0B
     SETTLE_PAIR = 0x0D
     TAKE = 0x0E
+    TAKE_PAIR = 0x11
     SWEEP = 0x14
 
 
@@ -65,6 +67,11 @@ def mint_position(
     return Step(Action.MINT_POSITION, encode(types, values))
 
 
+def burn_position(token: int, amount0_min: int, amount1_min: int) -> Step:
+    types = ("uint256", "uint128", "uint128", "bytes")
+    return Step(Action.BURN_POSITION, encode(types, (token, amount0_min, amount1_min, b"")))
+
+
 def swap_exact_in_single(key: PoolKey, zero_for_one: bool, amount_in: int, amount_out_min: int) -> Step:
     """The five-field shape of UniversalRouter 2.1."""
     shape = f"({KEY},bool,uint128,uint128,bytes)"
@@ -84,6 +91,10 @@ def settle_pair(currency0: str, currency1: str) -> Step:
 
 def take(currency: str, recipient: str, amount: int) -> Step:
     return Step(Action.TAKE, encode(("address", "address", "uint256"), (currency, recipient, amount)))
+
+
+def take_pair(currency0: str, currency1: str, recipient: str) -> Step:
+    return Step(Action.TAKE_PAIR, encode(("address", "address", "address"), (currency0, currency1, recipient)))
 
 
 def sweep(currency: str, recipient: str) -> Step:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 from zuno.domain.pool import Block, PoolKey, Range
@@ -12,9 +12,10 @@ from zuno.domain.units import HexId, Liquidity, SqrtPriceX96, Wei
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """One modify-liquidity of one position, as the wallet saw it.
+    """One modify-liquidity of one position, as it was paid for.
 
-    `paid0/paid1` are what the wallet was *measured* to give up (negative: received), fees included.
+    `paid0/paid1` are what the pool was *measured* to receive for it (negative: to pay out), fees included. Whatever of
+    that was not the wallet's is an `External`.
     `sqrt_price_x96` is the pool's price at that moment, fee growth inside is read right after.
     """
 
@@ -30,7 +31,9 @@ class Touch:
     fee_growth_inside0_x128: int
     fee_growth_inside1_x128: int
     gas: Wei = Wei(0)
-    """Gas paid for the transaction, charged once however many touches it holds."""
+    """What the receipt says the transaction cost the wallet, charged once however many touches it holds."""
+    gas_paid: Wei | None = None
+    """What the wallet's balance was *measured* to fall by for it; None: no balance can tell, the receipt stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +44,33 @@ class WalletSwap:
     tx: HexId
     sqrt_price_before_x96: SqrtPriceX96
     """The pool's price just before: what the swap is judged against."""
+    swapped0: int
+    swapped1: int
+    """What its Swap events say it gave (negative: got)."""
     paid0: int
     paid1: int
+    """What was *measured* to move for it."""
     gas: Wei = Wei(0)
+    gas_paid: Wei | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """The part of a transaction's payments that was not the wallet's: paid in by others, or (negative) taken by others.
+
+    Somebody else minting for the wallet, proceeds sent elsewhere, a hook's or a token's own fee.
+    """
+
+    block: Block
+    tx: HexId
+    sqrt_price_x96: SqrtPriceX96
+    amount0: int
+    amount1: int
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A position between touches: what a full burn was *measured* to pay at this moment."""
+    """A position between touches: what a full burn would have made the pool pay at this moment."""
 
     position_id: int
     range: Range
@@ -93,4 +115,7 @@ class PositionHistory:
     """0 or 1 where that token is the chain's own currency or its wrapper: the pool then prices the gas."""
     native_in_token1: Fraction | None = None
     """Base units of token1 for one wei where the pool cannot tell; None as well: gas is shown apart, in wei."""
-    notes: tuple[str, ...] = field(default=())
+    externals: tuple[External, ...] = ()
+    computed: tuple[str, ...] = ()
+    """What could not be measured and was computed by the formulas that explain it: a residual cannot show there."""
+    notes: tuple[str, ...] = ()

@@ -258,6 +258,12 @@ def stage(artifacts: Artifacts) -> Stage:
     return Stage(artifacts)
 
 
+@pytest.fixture(scope="session")
+def new_stage() -> Callable[[Artifacts], Stage]:
+    """For files whose tests can share a world."""
+    return Stage
+
+
 Answer = Callable[[bytes], bytes]
 
 

@@ -56,7 +56,11 @@ class Life:
         result = self.pool.swap(zero_for_one, -amount, MIN_SQRT_PRICE + 1 if zero_for_one else MAX_SQRT_PRICE - 1)
         self.events.append(
             WalletSwap(
-                self.block, HexId("0x0"), SqrtPriceX96(before), -result.amount0, -result.amount1, Wei(150_000 * 10**9)
+                self.block,
+                HexId("0x0"),
+                SqrtPriceX96(before),
+                *(-result.amount0, -result.amount1) * 2,
+                gas=Wei(150_000 * 10**9),
             )
         )
         self._tick_over()

@@ -121,6 +121,8 @@ def _(view: PnlView) -> RenderableType:
     )
     table = Rows("", f"in {view.in_token1.token}", f"in {view.in_token0.token}")
     for name, field, sign in _TERM_ROWS:
+        if field == "external" and view.in_token1.external == view.in_token0.external == "0":
+            continue
         values = [_term(terms, field, sign) for terms in (view.in_token1, view.in_token0)]
         table.add_row(
             name, *values, style="bold" if field == "result" else "", end_section=field in {"result", "swap_cost"}
@@ -128,14 +130,16 @@ def _(view: PnlView) -> RenderableType:
     proof = (
         Text("The terms add up to the result: exact to the last wei.", style=GOOD)
         if view.exact
-        else Text("The terms do not add up: do not trust these figures.", style=BAD)
+        else Text("The terms add up, but not everything in them was measured.", style=QUIET)
     )
-    return Group(heading(title), table, proof, *noted(view.notes), *_strangers(view.pool))
+    unproved = noted([f"computed: {one}" for one in view.computed])
+    return Group(heading(title), table, proof, *unproved, *noted(view.notes), *_strangers(view.pool))
 
 
 _TERM_ROWS = (
     ("worth at the start", "nav_start", ""),
     ("put in (net, gas included)", "flows", ""),
+    ("of that by others", "external", ""),
     ("worth at the end", "nav_end", ""),
     ("result", "result", ""),
     ("+ fees", "fees", ""),

@@ -1,53 +1,109 @@
-"""What one transaction moved in and out of a wallet, measured from its events, and from balances for native coin."""
+"""What one transaction moved, measured at the wallet and at PoolManager: from events, native coin from balances.
+
+Two measurements of one payment: what left the wallet, and what reached the contract that holds every pool. Where they
+differ, the difference is somebody else's money and not an error.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from zuno.adapters.chain.rpc import wire
-from zuno.adapters.chain.rpc.node import Node, Receipt
+from zuno.adapters.chain.rpc.node import Log, Node, Receipt
 from zuno.adapters.chain.rpc.prices import Times
 from zuno.domain.pool import Block
 from zuno.domain.tokens import NATIVE
 from zuno.domain.units import Address
 
+ETHER: Final = Address("0x" + "ee" * 20)
+"""Under whose address a simulation reports moves of native coin."""
+_CLAIM: Final = wire.topic("Transfer(address,address,address,uint256,uint256)")
+"""ERC-6909: PoolManager's own receipts for tokens left with it."""
+_WRAPS: Final = (wire.topic("Deposit(address,uint256)"), wire.topic("Withdrawal(address,uint256)"))
+_NOBODY: Final = NATIVE
+
 
 @dataclass(frozen=True, slots=True)
-class Paid:
-    """What a wallet gave up of one currency (negative: received)."""
+class Coin:
+    """What a wallet's native balance fell by over a block, and what gas explains of it."""
 
-    amount: int
-    alone: bool = True
-    """False: the amount is that of several transactions of one block together, which no balance can tell apart."""
+    fell: int
+    """Without the gas of the wallet's other transactions in that block."""
+    gas: int
+    """What the receipt says this transaction cost the wallet."""
+    alone: bool
+    """False: other transactions of the block name the wallet too, and no balance can tell them apart."""
+
+    @property
+    def paid(self) -> int:
+        return self.fell - self.gas
 
 
-async def paid(node: Node, times: Times, receipt: Receipt, currency: Address, wallet: Address, head: Block) -> Paid:
-    if currency != NATIVE:
-        return Paid(sum(_moved(receipt, currency, wallet)))
-    return await _paid_native(node, times, receipt, wallet, head)
-
-
-def _moved(receipt: Receipt, currency: Address, wallet: Address) -> list[int]:
-    moves = []
-    for log in receipt.logs:
+def given_up(logs: Iterable[Log], currency: Address, party: Address) -> int:
+    """What a party gave up of one token (negative: received), by Transfer events."""
+    total = 0
+    for log in logs:
         # An ERC-721 Transfer has a fourth topic and no amount.
         if log.address == currency and log.topics[:1] == (wire.TRANSFER,) and len(log.topics) == 3:
             amount = wire.number(log.data, "a Transfer event")
-            if wire.address_in(log.topics[1]) == wallet:
-                moves.append(amount)
-            if wire.address_in(log.topics[2]) == wallet:
-                moves.append(-amount)
-    return moves
+            total += amount * (wire.address_in(log.topics[1]) == party)
+            total -= amount * (wire.address_in(log.topics[2]) == party)
+    return total
 
 
-async def _paid_native(node: Node, times: Times, receipt: Receipt, wallet: Address, head: Block) -> Paid:
-    """The wallet's balance before and after the block, without the gas it paid there."""
+def received_by_pools(logs: Iterable[Log], currency: Address, pool_manager: Address) -> int:
+    """What the pools together received of one token: PoolManager's transfers, less what it owes as claims."""
+    seen = tuple(logs)
+    claims = 0
+    for log in seen:
+        if log.address == pool_manager and log.topics[:1] == (_CLAIM,) and len(log.topics) == 4:
+            _, amount = wire.decoded(["address", "uint256"], log.data, "a claim's Transfer event")
+            if int(log.topics[3], 16) == int(currency, 16):
+                claims += int(amount) * (wire.address_in(log.topics[1]) == _NOBODY)
+                claims -= int(amount) * (wire.address_in(log.topics[2]) == _NOBODY)
+    return -given_up(seen, ETHER if currency == NATIVE else currency, pool_manager) - claims
+
+
+def wraps(receipt: Receipt, wrapper: Address | None) -> bool:
+    """Whether a transaction turned native coin into its wrapper or back: they are one asset then."""
+    return wrapper is not None and any(
+        log.address == wrapper and log.topics and log.topics[0] in _WRAPS for log in receipt.logs
+    )
+
+
+async def coin(node: Node, times: Times, receipt: Receipt, wallet: Address, head: Block) -> Coin:
+    """The wallet's native balance before and after the transaction's block."""
     blocks = await times.blocks([receipt.block_number - 1, receipt.block_number], head)
     before, after = blocks[receipt.block_number - 1], blocks[receipt.block_number]
-    spent = await node.balance(wallet, before) - await node.balance(wallet, after)
-    costs, alone = (receipt.cost if receipt.sender == wallet else 0), True
+    fell = await node.balance(wallet, before) - await node.balance(wallet, after)
+    alone = True
     for tx, sender, receiver in await node.senders_and_receivers(after):
         if tx != receipt.tx and wallet in (sender, receiver):
             alone = False
-            costs += (await node.receipt(tx)).cost if sender == wallet else 0
-    return Paid(spent - costs, alone)
+            fell -= (await node.receipt(tx)).cost if sender == wallet else 0
+    return Coin(fell, receipt.cost if receipt.sender == wallet else 0, alone)
+
+
+async def unlogged(node: Node, times: Times, number: int, currency: Address, pool_manager: Address, head: Block) -> int:
+    """What PoolManager's balance of a token gained over a block beyond the token's own events (a fee: negative)."""
+    blocks = await times.blocks([number - 1, number], head)
+    question = wire.BALANCE_OF + bytes.fromhex(wire.address_word(pool_manager)[2:])
+    held = [wire.number(await node.call(currency, question, blocks[at]), "balanceOf") for at in (number - 1, number)]
+    party = wire.address_word(pool_manager)
+    sent = await node.logs(currency, (wire.TRANSFER, party), number, number)
+    came = await node.logs(currency, (wire.TRANSFER, None, party), number, number)
+    return held[1] - held[0] + given_up([*sent, *came], currency, pool_manager)
+
+
+async def pools_coin(node: Node, times: Times, receipt: Receipt, pool_manager: Address, head: Block) -> int | None:
+    """What the pools received of native coin, where no other transaction of the block used PoolManager."""
+    number = receipt.block_number
+    if any(log.tx != receipt.tx for log in await node.logs(pool_manager, (), number, number)):
+        return None
+    blocks = await times.blocks([number - 1, number], head)
+    gained = await node.balance(pool_manager, blocks[number]) - await node.balance(pool_manager, blocks[number - 1])
+    return gained + received_by_pools(
+        [log for log in receipt.logs if log.topics[:1] == (_CLAIM,)], NATIVE, pool_manager
+    )

@@ -1,23 +1,27 @@
-"""Which positions a position came from: a rebalance closes one token and mints another in the same transaction."""
+"""Which positions a position came from: a rebalance closes one token and mints another, at once or shortly after."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from zuno.adapters.chain.rpc import wire
 from zuno.adapters.chain.rpc.deeds import Deed
-from zuno.adapters.chain.rpc.node import Log
+from zuno.adapters.chain.rpc.node import Log, Receipt
 from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.replay import Replay, info_at
 from zuno.adapters.chain.rpc.scan import Query
 from zuno.domain.errors import Malformed, Unknown
 from zuno.domain.pool import Block
 from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Address
+from zuno.domain.units import Address, HexId, Seconds
 
 NOBODY: Address = NATIVE
 """The zero address again: tokens come from it when minted and go to it when burnt."""
+PREPARATION: Final = Seconds(900)
+"""How long before a deposit a swap of the wallet, or the closing of a position, counts as made for it."""
+_STARTS: Final = "its record starts there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,11 @@ class Life:
     token: int
     deed: Deed
     transfers: tuple[Log, ...]
+    until: tuple[int, int] | None = None
+    """Block and place in it of the transaction that closed it for its successor: what came later is another story."""
+
+    def knows(self, moment: Log) -> bool:
+        return self.until is None or (moment.block_number, moment.tx_index) <= self.until
 
     @property
     def mint(self) -> Log | None:
@@ -38,9 +47,15 @@ class Life:
 
     def owner_at(self, moment: Log) -> Address:
         """Who held it when an event happened; PositionManager burns the token before it empties the position."""
+        return self._owner_by(moment.position)
+
+    def owner_after(self, block: Block) -> Address:
+        return self._owner_by((block.number + 1, -1))
+
+    def _owner_by(self, position: tuple[int, int]) -> Address:
         owner = self.deed.owner
         for transfer in reversed(self.transfers):
-            if transfer.position <= moment.position and receiver_of(transfer) != NOBODY:
+            if transfer.position <= position and receiver_of(transfer) != NOBODY:
                 return receiver_of(transfer)
             if sender_of(transfer) != NOBODY:
                 owner = sender_of(transfer)
@@ -61,12 +76,12 @@ class Lineages:
         """The position and those it was rebalanced from since block `first`, newest first, and what to know of it."""
         lives, notes = [await self._life(token, first, head)], list[str]()
         while (mint := lives[-1].mint) is not None:
-            emptied = await self._emptied_for(lives[-1], mint, head)
-            if len(emptied) > 1:
-                notes.append(f"{len(emptied)} positions were closed when {lives[-1].token} was minted: it starts there")
-            if len(emptied) != 1:
+            closing = await self._closing_for(lives[-1], mint, first, head)
+            notes += closing.notes
+            if closing.token is None:
                 break
-            lives.append(await self._life(emptied[0], first, head))
+            life = await self._life(closing.token, first, head)
+            lives.append(replace(life, until=closing.until))
         for life in lives:
             notes += [
                 f"position {life.token} changed hands in block {log.block_number}; what moved with it is no payment"
@@ -105,24 +120,84 @@ class Lineages:
             raise Malformed(f"position {token} was minted and burnt in one block without a liquidity event")
         return Deed(key, mine.pool_id, mine.range, sender_of(burn), subscribed=False)
 
-    async def _emptied_for(self, life: Life, mint: Log, head: Block) -> list[int]:
-        """Positions of the same pool and owner that the transaction of this mint burnt or emptied."""
-        receipt = await self._node.receipt(mint.tx)
+    # -- what was closed for a mint
+
+    async def shortly_before(self, moment: Log, head: Block) -> int:
+        """The first block whose doings can have been made for what happened at a moment."""
+        at = await self._times.block(moment.block_number, head)
+        before = await self._times.last_by(Seconds(at.timestamp - PREPARATION), head)
+        return 0 if before is None else before.number + 1
+
+    async def _closing_for(self, life: Life, mint: Log, first: int, head: Block) -> _Closing:
+        """The position that the wallet closed in the transaction of this mint, or else shortly before it."""
         owner = receiver_of(mint)
+        receipt = await self._node.receipt(mint.tx)
+        emptied = await self._emptied(receipt, life, owner, head)
+        if not emptied:
+            return await self._closed_before(life, mint, owner, first, head)
+        if len(emptied) > 1:
+            return _Closing(notes=[f"{len(emptied)} positions were closed when {life.token} was minted: {_STARTS}"])
+        siblings = await self._minted(receipt, life, owner)
+        if len(siblings) > 1:
+            said = f"position {emptied[0]} was closed for {len(siblings)} new ones, {life.token} among them: {_STARTS}"
+            return _Closing(notes=[said])
+        return _Closing(emptied[0], (receipt.block_number, receipt.tx_index))
+
+    async def _closed_before(self, life: Life, mint: Log, owner: Address, first: int, head: Block) -> _Closing:
+        """A rebalance in two transactions: closed, then swapped and minted, with no other deposit in between."""
+        low = max(first, await self.shortly_before(mint, head))
+        topics = (wire.MODIFY_LIQUIDITY, life.deed.pool_id, wire.address_word(self._manager))
+        query = Query(self._read.info.deployment.pool_manager, topics)
+        logs = await self._read.scanner.all(query, low, mint.block_number)
+        receipts = dict[HexId, Receipt]()
+        for change in self._replay.changes(logs):
+            place_in_block = (change.log.block_number, change.log.tx_index)
+            if change.token != life.token and place_in_block < (mint.block_number, mint.tx_index):
+                receipts.setdefault(change.log.tx, await self._node.receipt(change.log.tx))
+        closed = list[tuple[int, Receipt]]()
+        for receipt in receipts.values():
+            if receipt.sender != owner:
+                continue
+            changes = [change for change in self._replay.changes(receipt.logs) if change.pool_id == life.deed.pool_id]
+            if any(change.delta > 0 for change in changes):
+                closed = []  # what was closed before has found its successor
+            else:
+                closed += [(token, receipt) for token in await self._emptied(receipt, life, owner, head)]
+        if len(closed) != 1:
+            said = f"{len(closed)} positions were closed shortly before {life.token} was minted: {_STARTS}"
+            return _Closing(notes=[said] if closed else [])
+        ((token, receipt),) = closed
+        blocks = await self._times.blocks([receipt.block_number, mint.block_number], head)
+        waited = blocks[mint.block_number].timestamp - blocks[receipt.block_number].timestamp
+        said = f"position {token} was closed {waited} s before {life.token} was minted and counts as its predecessor"
+        return _Closing(token, (receipt.block_number, receipt.tx_index), [said])
+
+    async def _minted(self, receipt: Receipt, life: Life, owner: Address) -> list[int]:
+        """Positions of the same pool that a transaction minted for an owner."""
+        grown = {change.token for change in self._replay.changes(receipt.logs) if change.pool_id == life.deed.pool_id}
+        return [
+            token
+            for log in self._nft_transfers(receipt)
+            if sender_of(log) == NOBODY and receiver_of(log) == owner and (token := int(log.topics[3], 16)) in grown
+        ]
+
+    def _nft_transfers(self, receipt: Receipt) -> list[Log]:
+        return [log for log in receipt.logs if log.address == self._manager and log.topics[:1] == (wire.TRANSFER,)]
+
+    async def _emptied(self, receipt: Receipt, life: Life, owner: Address, head: Block) -> list[int]:
+        """Positions of the same pool and owner that a transaction burnt or emptied."""
         shrunk = {
             change.token: change
             for change in self._replay.changes(receipt.logs)
             if change.pool_id == life.deed.pool_id and change.delta < 0 and change.token != life.token
         }
         burnt = {
-            int(log.topics[3], 16): sender_of(log)
-            for log in receipt.logs
-            if log.address == self._manager and log.topics[0] == wire.TRANSFER and receiver_of(log) == NOBODY
+            int(log.topics[3], 16): sender_of(log) for log in self._nft_transfers(receipt) if receiver_of(log) == NOBODY
         }
         emptied = [token for token in shrunk if burnt.get(token) == owner]
         kept = [change for token, change in shrunk.items() if token not in burnt]
         if kept:
-            at = await self._times.block(mint.block_number, head)
+            at = await self._times.block(receipt.block_number, head)
             slots = (slot for change in kept for slot in self._replay.place(change).position)
             words = await self._read.storage.words(slots, at)
             deeds = (await self._deeds.read_anew([change.token for change in kept], at)).deeds
@@ -134,6 +209,15 @@ class Lineages:
                 and deed.owner == owner
             ]
         return emptied
+
+
+@dataclass(frozen=True, slots=True)
+class _Closing:
+    """Which position a mint succeeded, if one did, and when that one's story ends."""
+
+    token: int | None = None
+    until: tuple[int, int] | None = None
+    notes: list[str] = field(default_factory=list)
 
 
 def sender_of(transfer: Log) -> Address:

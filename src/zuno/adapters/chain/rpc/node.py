@@ -15,7 +15,7 @@ from web3 import AsyncWeb3
 from web3.exceptions import BlockNotFound, TransactionNotFound, Web3Exception
 from web3.types import BlockData, FilterParams, LogReceipt, TxParams, TxReceipt
 
-from zuno.adapters.chain.rpc.faults import BadRequest, NoSuchMethod, NoSuchState
+from zuno.adapters.chain.rpc.faults import BadRequest, CallReverted, NoSuchMethod, NoSuchState
 from zuno.adapters.chain.rpc.transport import Endpoint, FailoverProvider
 from zuno.domain.errors import Malformed, ZunoError
 from zuno.domain.pool import Block
@@ -150,6 +150,17 @@ class Node:
     async def has_code(self, address: Address, number: int) -> bool:
         return bool(await self._told("eth_getCode", self._web3.eth.get_code(_checksum(address), number)))
 
+    async def simulate(self, sender: Address, to: Address, data: bytes, at: Block) -> tuple[Log, ...]:
+        """The events a call would cause on top of a block; native coin that moves is a Transfer of its own address."""
+        call: TxParams = {"from": _checksum(sender), "to": _checksum(to), "data": HexBytes(data)}
+        wish = cast(Any, {"blockStateCalls": [{"calls": [call]}], "traceTransfers": True, "validation": False})
+        answer = await self._pinned("eth_simulateV1", at, lambda pin: self._web3.eth.simulate_v1(wish, pin))
+        with _reading("eth_simulateV1"):
+            result = cast(Mapping[str, Any], answer[0]["calls"][0])
+            if int(result["status"]) != 1:
+                raise CallReverted("eth_simulateV1: the call reverted")
+            return tuple(_log(entry) for entry in result["logs"])
+
     # -- events
 
     async def logs(self, address: Address, topics: Topics, first: int, last: int) -> list[Log]:
@@ -173,6 +184,12 @@ class Node:
         raw = await self._told("a receipt", self._web3.eth.get_transaction_receipt(cast(Any, tx)))
         with _reading("a receipt"):
             return _receipt(raw)
+
+    async def value(self, tx: HexId) -> Wei:
+        """The native coin a transaction carried."""
+        raw = await self._told("a transaction", self._web3.eth.get_transaction(cast(Any, tx)))
+        with _reading("a transaction"):
+            return Wei(int(raw["value"]))
 
     # -- fees
 

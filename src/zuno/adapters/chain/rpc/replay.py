@@ -2,12 +2,12 @@
 
 State is readable before and after a block, not between its events. Prices in between are told by Swap events; fee
 growth at a change is what the position remembers of it, so only an earlier change of the same position in the same
-block can be uncertain, and only if someone traded between the two.
+block can be uncertain, and only if someone traded between the two. What each of the two was paid then tells them apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,6 +17,7 @@ from zuno.adapters.chain.rpc.prices import Times, swap_price
 from zuno.adapters.chain.rpc.storage import Place, Storage, Words, place
 from zuno.core.amm.fees import earned_rounding_down
 from zuno.core.amm.identity import pool_slots, unpack_position, unpack_slot0
+from zuno.core.amm.integers import MAX_UINT256
 from zuno.core.amm.liquidity import amounts_for_liquidity
 from zuno.core.amm.pool import PositionInfo
 from zuno.core.amm.ticks import cached_sqrt_price_at_tick
@@ -24,6 +25,7 @@ from zuno.domain.errors import Malformed
 from zuno.domain.pool import Block, Range
 from zuno.domain.units import Address, HexId, SqrtPriceX96, Tick
 
+_ANYTHING: Final = 1 << 255
 DONATE: Final = wire.topic("Donate(bytes32,address,uint256,uint256)")
 
 
@@ -44,10 +46,14 @@ class Worked:
 
     change: Change
     sqrt_price_x96: SqrtPriceX96
+    before: PositionInfo
     after: PositionInfo
+    principal0: int
+    principal1: int
     owed0: int
     owed1: int
     certain: bool
+    """False: fee growth at this change is not known, and that of a later one stands for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +108,32 @@ class Replay:
         self._work(through, changes, before, after)
         return through
 
+    def resplit(self, through: PoolBlock, token: int, fees: Mapping[int, tuple[int | None, int | None]]) -> None:
+        """Tell apart the changes of one position around a trade by the fees each was seen to pay out, by log index.
+
+        The growth of the whole block is known; every fee narrows where in between its own change stands. Fees that
+        no growth can explain leave the split unknown.
+        """
+        items = [item for _, item in sorted(through.worked.items()) if item.change.token == token]
+        growths = list[list[int]]()
+        known = True
+        for side in (0, 1):
+            seen = [fees.get(item.change.log.index, (None, None))[side] for item in items]
+            split = _growth_between(items, side, seen)
+            growths.append(split or [_growth(item.after, side) for item in items])
+            known = known and split is not None
+        before = items[0].before
+        for at, item in enumerate(items):
+            again = _worked(
+                item.change,
+                item.sqrt_price_x96,
+                before,
+                PositionInfo(item.after.liquidity, growths[0][at], growths[1][at]),
+                certain=item.certain or known,
+            )
+            through.worked[item.change.log.index] = again
+            before = again.after
+
     def place(self, change: Change) -> Place:
         return place(self._manager, change.pool_id, change.range.lower, change.range.upper, change.token)
 
@@ -135,11 +167,50 @@ def _worked(change: Change, price: SqrtPriceX96, before: PositionInfo, final: Po
     return Worked(
         change,
         price,
+        before,
         PositionInfo(before.liquidity + change.delta, inside0, inside1),
+        sign * principal0,
+        sign * principal1,
         sign * principal0 - earned_rounding_down(inside0, before.fee_growth_inside0_last_x128, before.liquidity),
         sign * principal1 - earned_rounding_down(inside1, before.fee_growth_inside1_last_x128, before.liquidity),
         certain,
     )
+
+
+def _growth(info: PositionInfo, side: int) -> int:
+    return info.fee_growth_inside1_last_x128 if side else info.fee_growth_inside0_last_x128
+
+
+def _growth_between(items: Sequence[Worked], side: int, seen: Sequence[int | None]) -> list[int] | None:
+    """Fee growth at each change such that each paid out the fees it was seen to; None where that is not possible.
+
+    Worked as what was still to grow after each change, because the growth a fresh position starts from means nothing.
+    """
+    steps = list[tuple[int, int]]()
+    for item, fee in zip(items, seen, strict=True):
+        liquidity = item.before.liquidity
+        if (fee is None and not item.certain) or (fee is not None and (fee < 0 or (fee and not liquidity))):
+            return None
+        steps.append((0, _ANYTHING) if fee is None or not liquidity else _growth_for(fee, liquidity))
+    final = _growth(items[-1].after, side)
+    left = [(0, 0)]
+    for least, most in reversed(steps):
+        left.insert(0, (left[0][0] + least, left[0][1] + most))
+    point = (final - _growth(items[0].before, side)) & MAX_UINT256 if items[0].before.liquidity else left[0][0]
+    if not left[0][0] <= point <= left[0][1]:
+        return None
+    growths = list[int]()
+    for (least, most), (low, high) in zip(steps, left[1:], strict=True):
+        point, top = max(low, point - most), min(high, point - least)
+        if point > top:
+            return None
+        growths.append((final - point) & MAX_UINT256)
+    return growths
+
+
+def _growth_for(fee: int, liquidity: int) -> tuple[int, int]:
+    """The least and the most growth that pays out a fee, rounded down."""
+    return -(-(fee << 128) // liquidity), -(-((fee + 1) << 128) // liquidity) - 1
 
 
 def _change(log: Log) -> Change:

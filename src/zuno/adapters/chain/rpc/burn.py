@@ -1,0 +1,57 @@
+"""What burning a position would pay, from the contracts themselves: the node is asked to pretend it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zuno.adapters.chain.rpc.faults import NoSuchMethod
+from zuno.adapters.chain.rpc.ledger import ETHER, given_up, received_by_pools
+from zuno.adapters.chain.rpc.node import Node
+from zuno.core import calldata
+from zuno.domain.chains import Deployment
+from zuno.domain.errors import Malformed, Unavailable
+from zuno.domain.pool import Block, PoolKey
+from zuno.domain.tokens import NATIVE
+from zuno.domain.units import Address
+
+_NO_HURRY = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class Burnt:
+    """What the pool would pay, and what of it would reach the owner."""
+
+    paid0: int
+    paid1: int
+    received0: int
+    received1: int
+
+
+class Burns:
+    """Pretended burns, where the node offers eth_simulateV1."""
+
+    def __init__(self, node: Node, deployment: Deployment) -> None:
+        self._node = node
+        self._at = deployment
+        self._refusal = ""
+
+    async def of(self, token: int, owner: Address, key: PoolKey, at: Block) -> Burnt | str:
+        """The burn on top of a block, or why nobody can say."""
+        if self._refusal:
+            return self._refusal
+        steps = [calldata.burn_position(token, 0, 0), calldata.take_pair(key.currency0, key.currency1, owner)]
+        data = calldata.modify_liquidities(steps, _NO_HURRY)
+        try:
+            logs = await self._node.simulate(owner, self._at.position_manager, data, at)
+        except NoSuchMethod:
+            self._refusal = "the node does not offer eth_simulateV1"
+            return self._refusal
+        except (Unavailable, Malformed) as fault:
+            return str(fault)
+        paid0, paid1 = (
+            -received_by_pools(logs, side, self._at.pool_manager) for side in (key.currency0, key.currency1)
+        )
+        received0, received1 = (
+            -given_up(logs, ETHER if side == NATIVE else side, owner) for side in (key.currency0, key.currency1)
+        )
+        return Burnt(paid0, paid1, received0, received1)

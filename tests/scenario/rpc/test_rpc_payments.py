@@ -1,0 +1,459 @@
+"""Who paid what: ordinary ways to pay for a position on the real contracts, each explained to the wei or labelled."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from eth_abi.abi import encode
+from eth_hash.auto import keccak
+
+from zuno.core import calldata
+from zuno.core.attribution import attribute
+from zuno.core.calldata import Step
+from zuno.domain.history import PositionHistory, Touch, WalletSwap
+from zuno.domain.pool import PoolKey
+from zuno.domain.tokens import NATIVE
+from zuno.domain.units import Address
+
+LOWER, UPPER = -200_700, -199_980
+LIQUIDITY = 10**16
+ETHER = 10**18
+INCREASE, DECREASE, BURN, WRAP, UNWRAP = 0x00, 0x01, 0x03, 0x15, 0x16
+V4_POSITION_MANAGER_CALL = 0x14
+EVERYTHING = 1 << 255
+FACTORY = bytes.fromhex("601480600a5f395ff3005f35602036038060205f375f5ff55f5260205ff3")
+"""Creates what follows the salt in its call data, at the address CREATE2 gives it."""
+
+
+@pytest.fixture(scope="module")
+def stage(artifacts: Any, new_stage: Any) -> Any:
+    """One world for the whole file: every test brings its own position."""
+    return new_stage(artifacts)
+
+
+class Purse:
+    """What somebody really spent of a pair since it was opened."""
+
+    def __init__(self, stage: Any, key: PoolKey, role: str = "wallet") -> None:
+        self._now = lambda: tuple(stage.balance(side, role) for side in (key.currency0, key.currency1))
+        self._before = self._now()
+
+    def spent(self) -> tuple[int, int]:
+        now = self._now()
+        return self._before[0] - now[0], self._before[1] - now[1]
+
+
+def wallet_paid(history: PositionHistory) -> tuple[int, int]:
+    others = [(one.amount0, one.amount1) for one in history.externals]
+    gas = sum(event.gas for event in history.events) if history.key.currency0 == NATIVE else 0
+    return (
+        sum(event.paid0 for event in history.events) - sum(one[0] for one in others) + gas,
+        sum(event.paid1 for event in history.events) - sum(one[1] for one in others),
+    )
+
+
+async def told(desk: Any, token: int) -> PositionHistory:
+    return await desk.chain(await desk.node()).history(token, None)  # type: ignore[no-any-return]
+
+
+def collecting(stage: Any, key: PoolKey, token: int) -> tuple[str, str, bytes, int]:
+    steps = [stage.changing(DECREASE, token, 0), *stage.closing(key)]
+    return "wallet", stage.info.deployment.position_manager, stage.modifying(steps), 0
+
+
+async def test_ether_wrapped_on_the_way_into_a_weth_pool(desk: Any) -> None:
+    stage, key = desk.stage, desk.stage.weth_pool
+    purse, coins, token = Purse(stage, key), stage.balance(NATIVE), stage.next_token()
+    steps = [
+        Step(WRAP, encode(("uint256",), (EVERYTHING,))),
+        stage.minting(key, LOWER, UPPER, LIQUIDITY),
+        calldata.settle(stage.weth, calldata.OPEN_DELTA, payer_is_user=False),
+        calldata.settle(stage.usdc, calldata.OPEN_DELTA, payer_is_user=True),
+        Step(UNWRAP, encode(("uint256",), (EVERYTHING,))),
+        calldata.sweep(NATIVE, stage.wallet),
+    ]
+    stage.modify(steps, value=100 * ETHER)
+    stage.trade(key)
+    history = await told(desk, token)
+    (mint,) = history.events
+    side = 0 if key.currency0 == stage.weth else 1
+    assert purse.spent()[side] == 0  # no wrapped ether left the wallet
+    assert (mint.paid0, mint.paid1)[side] == coins - stage.balance(NATIVE) - mint.gas > 0
+    assert history.externals == ()
+    assert attribute(history).exact, history.computed
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "erc20"])
+async def test_a_position_somebody_else_paid_for(desk: Any, native: bool) -> None:
+    stage = desk.stage
+    key = stage.native_pool if native else stage.weth_pool
+    mine, theirs, token = Purse(stage, key), Purse(stage, key, "trader"), stage.next_token()
+    steps = [stage.minting(key, LOWER, UPPER, LIQUIDITY, stage.wallet), *stage.paying(key, "trader")]
+    receipt = stage.modify(steps, "trader", value=100 * ETHER if native else 0)
+    gift = theirs.spent()
+    stage.trade(key)
+    history = await told(desk, token)
+    (mint,) = history.events
+    (given,) = history.externals
+    assert mint.gas == 0  # the giver's
+    assert (given.amount0, given.amount1) == (mint.paid0, mint.paid1)
+    assert gift == (mint.paid0 + (receipt.gas_used * receipt.gas_price if native else 0), mint.paid1)
+    assert wallet_paid(history) == mine.spent() == (0, 0)
+    result = attribute(history)
+    assert result.exact, history.computed
+    assert result.in_token1.external == result.in_token1.flows > 0
+    assert any("were not the wallet's" in note for note in history.notes)
+
+
+async def test_two_touches_around_a_trade_in_one_block_are_told_apart_by_what_they_paid(desk: Any) -> None:
+    stage, key = desk.stage, desk.stage.weth_pool
+    (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    manager = stage.info.deployment.position_manager
+    grow = stage.modifying([stage.changing(INCREASE, token, LIQUIDITY), *stage.closing(key)])
+    there, back = stage.swapping(key, True, ETHER), stage.swapping(key, False, 2_500 * 10**6)
+    purse = Purse(stage, key)
+    stage.send_together(
+        [("trader", *there), ("wallet", manager, grow, 0), ("trader", *back), collecting(stage, key, token)]
+    )
+    stage.send_together(
+        [("trader", *there), collecting(stage, key, token), ("trader", *back), collecting(stage, key, token)]
+    )
+    stage.trade(key)
+    history = await told(desk, token)
+    _, grown, *collects = history.events
+    assert grown.sqrt_price_x96 != collects[0].sqrt_price_x96
+    in_both = [(event.paid0, event.paid1) for event in collects]
+    # A trade in one direction pays fees in one token: the split shows in who got which.
+    assert [amounts[0] < 0 for amounts in in_both] == [False, True, False]
+    assert [amounts[1] < 0 for amounts in in_both] == [True, False, True]
+    assert sum(event.paid0 for event in history.events[1:]) == purse.spent()[0]
+    assert sum(event.paid1 for event in history.events[1:]) == purse.spent()[1]
+    assert attribute(history).exact, history.computed
+
+
+async def test_a_mint_and_a_collect_around_a_trade_in_one_block(desk: Any) -> None:
+    stage, key = desk.stage, desk.stage.weth_pool
+    token, manager = stage.next_token(), stage.info.deployment.position_manager
+    mint = stage.modifying([stage.minting(key, LOWER, UPPER, LIQUIDITY), *stage.closing(key)])
+    there = stage.swapping(key, True, ETHER)
+    stage.send_together([("wallet", manager, mint, 0), ("trader", *there), collecting(stage, key, token)])
+    stage.trade(key)
+    history = await told(desk, token)
+    result = attribute(history)
+    assert result.exact, history.computed
+    assert result.fees0 > 0
+
+
+async def test_native_payments_that_share_a_block_are_computed_and_say_so(desk: Any) -> None:
+    stage, key = desk.stage, desk.stage.native_pool
+    (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    there = stage.swapping(key, True, ETHER)
+    stage.send_together(
+        [("trader", *there), collecting(stage, key, token), ("trader", *there), collecting(stage, key, token)]
+    )
+    history = await told(desk, token)
+    result = attribute(history)
+    assert result.adds_up
+    assert not result.exact
+    assert any("their split is not known" in why for why in history.computed)
+
+
+async def test_other_transactions_of_the_wallet_in_the_block(desk: Any) -> None:
+    """Their gas is known and does not blur the balance; a payment into the wallet does, and is said."""
+    stage, key = desk.stage, desk.stage.native_pool
+    (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    stage.trade(key)
+    approve = calldata.call("approve(address,uint256)", stage.info.deployment.permit2, 2**256 - 1)
+    stage.send_together([collecting(stage, key, token), ("wallet", stage.usdc, approve, 0)])
+    history = await told(desk, token)
+    assert attribute(history).exact, history.computed
+    stage.trade(key)
+    stage.send_together([collecting(stage, key, token), ("trader", stage.wallet, b"", ETHER)])
+    history = await told(desk, token)
+    result = attribute(history)
+    assert result.adds_up
+    assert not result.exact
+    assert any("shares its block" in why or "no balance tells" in why for why in history.computed)
+    assert history.externals == ()
+
+
+async def test_an_emptied_ancestor_that_is_filled_again_is_another_story(desk: Any) -> None:
+    stage, key = desk.stage, desk.stage.weth_pool
+    (old,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    stage.trade(key)
+    new = stage.next_token()
+    move = [stage.changing(DECREASE, old, LIQUIDITY), stage.minting(key, LOWER - 600, UPPER, LIQUIDITY // 2)]
+    stage.modify([*move, *stage.closing(key)])
+    stage.pass_time(1_000)
+    stage.modify([stage.changing(INCREASE, old, LIQUIDITY // 5), *stage.closing(key)])
+    stage.trade(key)
+    history = await told(desk, new)
+    assert [event.position_id for event in history.events if isinstance(event, Touch)] == [old, old, new]
+    assert attribute(history).exact, history.computed
+    refilled = await told(desk, old)
+    deltas = [event.liquidity_delta for event in refilled.events if isinstance(event, Touch)]
+    assert deltas == [LIQUIDITY, -LIQUIDITY, LIQUIDITY // 5]
+    assert attribute(refilled).exact, refilled.computed
+
+
+async def test_a_hook_that_keeps_the_fees_is_seen_and_named(desk: Any) -> None:
+    stage = desk.stage
+    key = stage.key(stage.weth, stage.usdc, 500, 10, fee_taking_hook(stage))
+    stage.initialize(key)
+    stage.mint(key, LOWER, UPPER, LIQUIDITY, role="trader")
+    purse = Purse(stage, key)
+    (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    stage.trade(key)
+    stage.modify([stage.changing(DECREASE, token, LIQUIDITY // 2), *stage.closing(key)])
+    history = await told(desk, token)
+    (kept,) = history.externals
+    assert min(-kept.amount0, -kept.amount1) > 0
+    assert wallet_paid(history) == purse.spent()
+    result = attribute(history)
+    assert (result.fees0, result.fees1) == (-kept.amount0, -kept.amount1)  # all of them
+    assert result.exact, history.computed
+    stage.trade(key)
+    history = await told(desk, token)
+    assert any("a burn would leave" in note for note in history.notes)
+    assert attribute(history).exact, history.computed
+
+
+async def test_a_token_that_keeps_part_of_a_transfer_and_does_not_say_so(desk: Any) -> None:
+    stage = desk.stage
+    manager = stage.info.deployment.position_manager
+    token0 = fee_on_transfer_token(stage)
+    key = stage.key(token0, stage.usdc, 3000, 60)
+    stage.initialize(key, 1 << 96)
+    purse, token = Purse(stage, key), stage.next_token()
+    steps = [
+        calldata.settle(token0, 10**15, payer_is_user=True),  # a hundredth of it never arrives
+        stage.minting(key, -600, 600, 10**14),
+        *stage.closing(key),
+    ]
+    stage.send("wallet", manager, stage.modifying(steps))
+    history = await told(desk, token)
+    side = 0 if key.currency0 == token0 else 1
+    (lost,) = history.externals
+    assert (lost.amount0, lost.amount1)[side] == -(10**13)
+    assert wallet_paid(history) == purse.spent()
+    assert attribute(history).exact, history.computed
+
+
+async def test_gas_and_a_swap_for_two_positions_are_charged_once_between_them(desk: Any) -> None:
+    stage, key = desk.stage, desk.stage.native_pool
+    stage.pass_time(1_000)
+    swap = stage.swap(key, True, ETHER // 7, role="wallet")
+    one, two = stage.mint(key, LOWER, UPPER, LIQUIDITY, count=2)
+    stage.trade(key)
+    histories = [await told(desk, token) for token in (one, two)]
+    for history in histories:
+        assert [type(event) for event in history.events] == [WalletSwap, Touch]
+        assert any("are shared equally" in note for note in history.notes)
+        assert attribute(history).exact, history.computed
+    swaps = [history.events[0] for history in histories]
+    assert sum(event.swapped0 for event in swaps) == ETHER // 7
+    assert sum(event.gas for event in swaps) == swap.gas_used * swap.gas_price
+    assert abs(swaps[0].gas - swaps[1].gas) <= 1
+
+
+async def test_a_swap_belongs_to_the_first_deposit_after_it(desk: Any) -> None:
+    stage, key = desk.stage, desk.stage.weth_pool
+    stage.pass_time(1_000)
+    stage.swap(key, True, ETHER // 7, role="wallet")
+    (first,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    (second,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    stage.swap(key, True, ETHER // 7, role="wallet")  # after both: nobody's
+    assert [type(event) for event in (await told(desk, first)).events] == [WalletSwap, Touch]
+    assert [type(event) for event in (await told(desk, second)).events] == [Touch]
+
+
+@pytest.mark.parametrize(("waited", "counts"), [(899, True), (900, False)])
+async def test_how_long_before_a_deposit_a_swap_counts(desk: Any, waited: int, counts: bool) -> None:
+    stage, key = desk.stage, desk.stage.weth_pool
+    stage.pass_time(1_000)
+    stage.swap(key, True, ETHER // 7, role="wallet")
+    stage.pass_time(waited - 12)
+    (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    assert [type(event) for event in (await told(desk, token)).events] == [WalletSwap] * counts + [Touch]
+
+
+async def test_a_swap_of_other_currencies_in_the_transaction_is_no_swap_of_the_position(desk: Any) -> None:
+    """Ether becomes dollars in another pool, and the dollars go into this one: not an exchange of its two tokens."""
+    stage, key = desk.stage, desk.stage.weth_pool
+    manager, token = stage.info.deployment.position_manager, stage.next_token()
+    swap = [
+        calldata.swap_exact_in_single(stage.native_pool, True, ETHER, 0),
+        calldata.settle(NATIVE, calldata.OPEN_DELTA, payer_is_user=True),
+        calldata.take(stage.usdc, manager, calldata.OPEN_DELTA),
+    ]
+    deposit = [
+        stage.minting(key, LOWER, LOWER + 100, LIQUIDITY // 100),  # below the price: dollars alone
+        calldata.settle(stage.usdc, calldata.OPEN_DELTA, payer_is_user=False),
+        calldata.sweep(stage.usdc, stage.wallet),
+    ]
+    commands = [calldata.v4_swap(swap), (V4_POSITION_MANAGER_CALL, stage.modifying(deposit))]
+    purse = Purse(stage, key)
+    stage.send("wallet", stage.info.deployment.universal_router, calldata.execute(commands, 2**40), value=ETHER)
+    history = await told(desk, token)
+    (mint,) = history.events
+    assert isinstance(mint, Touch)
+    (others,) = history.externals
+    side = 0 if key.currency0 == stage.usdc else 1
+    assert (others.amount0, others.amount1)[side] == (mint.paid0, mint.paid1)[side] - purse.spent()[side]
+    assert attribute(history).adds_up
+    assert attribute(history).in_token1.swap_cost == 0
+
+
+async def test_one_position_closed_for_two_is_followed_by_neither(desk: Any) -> None:
+    stage, key = desk.stage, desk.stage.weth_pool
+    (old,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    one = stage.next_token()
+    mints = [stage.minting(key, LOWER - 600, UPPER + shift, LIQUIDITY // 4) for shift in (0, 600)]
+    stage.modify([stage.changing(BURN, old), *mints, *stage.closing(key)])
+    for token in (one, one + 1):
+        history = await told(desk, token)
+        assert [event.position_id for event in history.events] == [token]
+        assert any(f"position {old} was closed for 2 new ones" in note for note in history.notes)
+        assert attribute(history).adds_up
+
+
+async def test_a_rebalance_in_two_transactions_with_a_swap_between(desk: Any) -> None:
+    stage, key = desk.stage, desk.stage.weth_pool
+    stage.pass_time(1_000)
+    purse = Purse(stage, key)
+    (old,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    stage.trade(key)
+    stage.burn(key, old)
+    stage.trade(key)
+    stage.swap(key, False, 500 * 10**6, role="wallet")
+    stage.pass_time(300)
+    (new,) = stage.mint(key, LOWER - 600, UPPER, LIQUIDITY // 3)
+    stage.trade(key)
+    history = await told(desk, new)
+    kinds = [event.position_id if isinstance(event, Touch) else "swap" for event in history.events]
+    assert kinds == [old, old, "swap", new]
+    assert wallet_paid(history) == purse.spent()
+    assert any(f"position {old} was closed" in note and "predecessor" in note for note in history.notes)
+    assert attribute(history).exact, history.computed
+    (later,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)  # the closing has found its successor already
+    assert [event.position_id for event in (await told(desk, later)).events] == [later]
+    stage.burn(key, later)
+    stage.pass_time(900)
+    (much_later,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    assert [event.position_id for event in (await told(desk, much_later)).events] == [much_later]
+
+
+# -- what a residual is for
+
+
+async def test_a_burn_that_would_pay_a_wei_less_is_a_residual(desk: Any) -> None:
+    """Nothing was touched in between, and still a wrong worth shows."""
+    stage, key = desk.stage, desk.stage.weth_pool
+    (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    node = await desk.node()
+    assert attribute(await desk.chain(node).history(token, None)).exact
+    pool_manager = stage.info.deployment.pool_manager
+    honest = node.answer
+
+    def a_wei_less(body: bytes) -> bytes:
+        reply = json.loads(honest(body))
+        for block in reply["result"] if "eth_simulateV1" in body.decode() else ():
+            for log in block["calls"][0]["logs"]:
+                if log["address"] == stage.usdc and log["topics"][1].endswith(pool_manager[2:]):
+                    log["data"] = f"0x{int(log['data'], 16) - 1:064x}"
+        return json.dumps(reply).encode()
+
+    node.answer = a_wei_less
+    result = attribute(await desk.chain(node).history(token, None))
+    assert not result.adds_up
+    assert max(abs(result.in_token0.residual), abs(result.in_token1.residual)) >= 1
+
+
+async def test_without_pretended_burns_the_worth_is_computed_and_nothing_is_called_exact(desk: Any) -> None:
+    stage, key = desk.stage, desk.stage.weth_pool
+    (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+
+    def old_node(number: int, requests: list[dict[str, Any]]) -> Any:
+        request = requests[0]
+        if request["method"] == "eth_simulateV1":
+            return desk.reply(request, error={"code": -32601, "message": "the method does not exist"})
+        return None
+
+    history = await desk.chain(await desk.node(old_node)).history(token, None)
+    result = attribute(history)
+    assert result.adds_up
+    assert not result.exact
+    assert any("eth_simulateV1" in why for why in history.computed)
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "erc20"])
+async def test_a_receipt_that_understates_the_gas_is_noticed(desk: Any, native: bool) -> None:
+    stage = desk.stage
+    key = stage.native_pool if native else stage.weth_pool
+    (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    node = await desk.node()
+    honest = node.answer
+    cheap = re.compile(rb'"gasUsed": ?"0x[0-9a-f]+"')
+    node.answer = lambda body: (
+        cheap.sub(b'"gasUsed":"0x1"', honest(body)) if b"TransactionReceipt" in body else honest(body)
+    )
+    history = await desk.chain(node).history(token, None)
+    result = attribute(history)
+    assert not result.exact
+    if native:
+        # One balance holds gas and payment: it cannot say which of them was wrong.
+        assert any("cannot be told from gas" in why for why in history.computed)
+    else:
+        assert not result.adds_up
+
+
+async def test_a_receipt_that_overstates_the_gas_is_labelled(desk: Any) -> None:
+    stage, key = desk.stage, desk.stage.weth_pool
+    (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    node = await desk.node()
+    honest = node.answer
+    node.answer = lambda body: honest(body).replace(b'"effectiveGasPrice"', b'"l1Fee":"0x3e8","effectiveGasPrice"')
+    history = await desk.chain(node).history(token, None)
+    result = attribute(history)
+    assert result.adds_up
+    assert not result.exact
+    assert any("is what its receipt says" in why for why in history.computed)
+
+
+# -- contracts of strangers
+
+
+def fee_taking_hook(stage: Any) -> Address:
+    """v4-core's hook that takes all fees on liquidity changes, at an address whose last bits say so."""
+    flags = 1 << 10 | 1 << 8 | 1 << 1 | 1 << 0
+    manager = encode(("address",), (stage.info.deployment.pool_manager,))
+    init = compiled(stage, "v4-core/out/LPFeeTakingHook.sol/LPFeeTakingHook.json") + manager
+    factory, code_hash = stage.create(FACTORY), keccak(init)
+    for salt in range(1 << 20):
+        seed = b"\xff" + bytes.fromhex(factory[2:]) + salt.to_bytes(32, "big") + code_hash
+        address = keccak(seed)[12:]
+        if int.from_bytes(address[-2:], "big") & 0x3FFF == flags:
+            stage.send("trader", factory, salt.to_bytes(32, "big") + init)
+            return Address("0x" + address.hex())
+    raise AssertionError("no such address")
+
+
+def fee_on_transfer_token(stage: Any) -> Address:
+    """v4-periphery's token whose transferFrom delivers less than its event says."""
+    manager, permit2 = stage.info.deployment.position_manager, stage.info.deployment.permit2
+    init = compiled(stage, "v4-periphery/foundry-out/MockFeeOnTransfer.sol/MockFOT.json")
+    token: Address = stage.create(init + encode(("address",), (manager,)))
+    stage.send("wallet", token, calldata.call("mint(address,uint256)", stage.wallet, 10**24))
+    stage.send("wallet", token, calldata.call("setFee(uint256)", 100))
+    stage.send("wallet", token, calldata.call("approve(address,uint256)", permit2, 2**256 - 1))
+    grant = calldata.call("approve(address,address,uint160,uint48)", token, manager, 2**160 - 1, 2**48 - 1)
+    stage.send("wallet", permit2, grant)
+    return token
+
+
+def compiled(stage: Any, path: str) -> bytes:
+    artifact = json.loads((stage.artifacts.scope / path).read_text())
+    return bytes.fromhex(artifact["bytecode"]["object"].removeprefix("0x"))
