@@ -65,9 +65,14 @@ class Deeds:
         self._as_of: Block | None = None
         self._loaded = False
         self._saved_at = 0
+        self._turn = asyncio.Lock()
 
     async def read(self, ids: Iterable[int], at: Block) -> DeedsRead:
-        """Deeds at the head `at`, from memory where memory can be trusted."""
+        """Deeds at the head `at`, from memory where memory can be trusted; one reader at a time changes memory."""
+        async with self._turn:
+            return await self._read(ids, at)
+
+    async def _read(self, ids: Iterable[int], at: Block) -> DeedsRead:
         self._load()
         if self._as_of is not None and at.number < self._as_of.number:
             return await self.read_anew(ids, at)  # a node behind the last one; what we remember is of its future
