@@ -13,7 +13,7 @@ from zuno.core.amm.pool import Pool
 from zuno.core.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE, sqrt_price_at_tick
 from zuno.core.attribution import Attribution, attribute
 from zuno.domain.errors import Broken
-from zuno.domain.history import PositionHistory, PricedBlock, Standing, Touch, WalletSwap
+from zuno.domain.history import External, PositionHistory, PricedBlock, Standing, Touch, WalletSwap
 from zuno.domain.pool import Block, PoolKey, Range
 from zuno.domain.tokens import Token
 from zuno.domain.units import Address, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
@@ -260,6 +260,78 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_number_shows_as_a_residual(name: str) -> None:
     assert not exact(attribute(WRONG[name](EVENTFUL)))
+
+
+SWAP = next(index for index, event in enumerate(EVENTFUL.events) if isinstance(event, WalletSwap))
+WRONG_ROADS = {
+    "a balance that fell by more than the receipt": lambda h: with_event(
+        h, TOUCHES[0], gas_paid=h.events[TOUCHES[0]].gas + 1
+    ),
+    "a receipt that says too little": lambda h: with_event(
+        h, TOUCHES[0], gas_paid=h.events[TOUCHES[0]].gas, gas=h.events[TOUCHES[0]].gas - 1
+    ),
+    "no balance at all behind a receipt": lambda h: with_event(h, TOUCHES[0], gas_paid=0),
+    "a swap's gas": lambda h: with_event(h, SWAP, gas_paid=h.events[SWAP].gas + 1),
+    "a swap that was paid a wei more for": lambda h: with_event(h, SWAP, paid0=h.events[SWAP].paid0 + 1),
+    "a swap event off by a wei": lambda h: with_event(h, SWAP, swapped1=h.events[SWAP].swapped1 - 1),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ROADS)
+def test_gas_and_swaps_come_by_two_roads(name: str) -> None:
+    result = attribute(WRONG_ROADS[name](EVENTFUL))
+    assert not result.adds_up
+    assert not result.exact
+
+
+def test_exact_is_claimed_only_of_what_was_measured() -> None:
+    assert attribute(EVENTFUL).exact
+    computed = attribute(replace(EVENTFUL, computed=("what it was worth",)))
+    assert computed.adds_up
+    assert not computed.exact
+    in_one_only = attribute(WRONG["a start worth a wei more"](EVENTFUL))
+    assert not in_one_only.exact
+
+
+def test_what_others_paid_is_part_of_the_flows_and_told_apart() -> None:
+    touch = EVENTFUL.events[TOUCHES[0]]
+    assert isinstance(touch, Touch)
+    gift = External(touch.block, touch.tx, touch.sqrt_price_x96, 7, -3)
+    result, plain = attribute(replace(EVENTFUL, externals=(gift,))), attribute(EVENTFUL)
+    price = Fraction(touch.sqrt_price_x96**2, 1 << 192)
+    assert result.in_token1.external == 7 * price - 3
+    assert result.in_token0.external == 7 - 3 / price
+    assert replace(result.in_token1, external=Fraction(0)) == plain.in_token1
+
+
+def test_gas_is_priced_by_the_side_the_coin_is_on() -> None:
+    life = live(3000, 6_000, Range(Tick(-60), Tick(12_000)), [])
+    (mint,) = life.events
+    assert isinstance(mint, Touch)
+    price = Fraction(mint.sqrt_price_x96**2, 1 << 192)
+    assert price > 1
+    as_token0, as_token1 = (attribute(life.history(1, side)) for side in (0, 1))
+    assert (as_token0.in_token0.gas, as_token0.in_token1.gas) == (mint.gas, mint.gas * price)
+    assert (as_token1.in_token0.gas, as_token1.in_token1.gas) == (mint.gas / price, mint.gas)
+
+
+def test_fees_of_two_windows_are_those_of_both_together() -> None:
+    """What was owed when a window opened was earned before it."""
+    script: list[tuple[object, ...]] = [("swap", True, 3 * 10**16), ("swap", False, 10**16)]
+    life = live(3000, 0, Range(Tick(-1200), Tick(1200)), script)
+    before = attribute(life.history(1))
+    life.open_window(1)
+    nothing_yet = attribute(life.history(1))
+    assert (nothing_yet.fees0, nothing_yet.fees1) == (0, 0)
+    life.swap(True, 10**16)
+    life.swap(False, 2 * 10**16)
+    after = attribute(life.history(1))
+    whole = attribute(live(3000, 0, Range(Tick(-1200), Tick(1200)), [*script, *LATER]).history(1))
+    assert (before.fees0 + after.fees0, before.fees1 + after.fees1) == (whole.fees0, whole.fees1)
+    assert min(before.fees0, before.fees1, after.fees0, after.fees1) > 0
+
+
+LATER = (("swap", True, 10**16), ("swap", False, 2 * 10**16))
 
 
 def test_a_missing_touch_is_broken_not_explained_away() -> None:
