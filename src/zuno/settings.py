@@ -131,8 +131,8 @@ class Settings(BaseSettings):
     )
     chain_id: Annotated[str, AfterValidator(_chain)] | None = Field(
         None,
-        description="the default chain, by id or name; without it: arbitrum (42161) once its RPC is configured, "
-        "else the first chain with an RPC, else `sim`",
+        description="the default chain, by id or name, once any RPC is configured; without it: arbitrum (42161) "
+        "where its RPC is, else the first chain with one; `sim` before",
     )
     mainnet_rpc_url: Urls = Field((), description="RPC URLs of Ethereum, separated by commas, best first")
     optimism_rpc_url: Urls = Field((), description="RPC URLs of Optimism")
@@ -230,10 +230,10 @@ class Settings(BaseSettings):
         return {vendor: key.get_secret_value() for vendor, key in keys.items() if key is not None}
 
     def default_chain(self) -> str:
-        """`ZUNO_CHAIN_ID` where it is set, else Arbitrum or the first chain that has an RPC, else `sim`."""
-        if self.chain_id is not None:
-            return self.chain_id
+        """`ZUNO_CHAIN_ID` once any RPC is configured, else Arbitrum or the first chain that has one; before, `sim`."""
         configured = [chain.name for chain in CHAINS if self.rpc_urls(chain.name)]
+        if self.chain_id is not None and (configured or self.chain_id in _LOCAL_CHAINS):
+            return self.chain_id
         if "arbitrum" in configured:
             return "arbitrum"
         return configured[0] if configured else "sim"

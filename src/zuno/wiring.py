@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from errno import EACCES, EPERM, EROFS
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,17 +46,22 @@ def open_zuno(home: str | None) -> House:
     if home is not None and not home.strip():
         raise Usage("--home needs a folder.")
     settings = read_settings(os.environ, None if home is None else Path(home))
-    _make_home(settings.home)
-    return House(settings)
+    return House(settings, sealed=_make_home(settings.home))
 
 
-def _make_home(home: Path) -> None:
+def _make_home(home: Path) -> str | None:
+    """Make the home, or say why nothing can be written there: the simulated world can still be read."""
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not os.access(home, os.W_OK | os.X_OK):
-            raise PermissionError(13, "Permission denied")
     except OSError as error:
-        raise Unavailable(f"{home} cannot be used as Zuno's home ({error.strerror}); choose another --home.") from error
+        if error.errno not in {EACCES, EPERM, EROFS}:
+            raise _unusable(home, str(error.strerror)) from error
+        return str(error.strerror)
+    return None if os.access(home, os.W_OK | os.X_OK, effective_ids=True) else os.strerror(EACCES)
+
+
+def _unusable(home: Path, why: str) -> Unavailable:
+    return Unavailable(f"{home} cannot be used as Zuno's home ({why}); choose another --home.")
 
 
 @cache
@@ -76,8 +82,10 @@ def code_version() -> str:
 class House:
     """The plugs of one process, opened when first asked for."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, sealed: str | None = None) -> None:
+        """`sealed`: why nothing can be written in the home, if so."""
         self._settings = settings
+        self._sealed = sealed
         self._chains: dict[str, Chain] = {}
         self._sim = SimChain(SimFile(settings.home))
         self._service: CoinGecko | None = None
@@ -109,12 +117,14 @@ class House:
         from zuno.memory.journal import ChainedJournal
 
         if self._book is None:
+            self._must_write()
             key = self._key()
             secrets = self._settings.secrets()
             self._book = ChainedJournal(self._store(key), key, code=code_version, now=unix_millis, secrets=secrets)
         return self._book
 
     def sim(self) -> SimPlayground:
+        self._must_write()
         return SimPlayground("sim", self._sim)
 
     def devnet(self) -> Devnet:
@@ -288,9 +298,18 @@ class House:
             self._chains[wanted] = self._open(wanted)
         return self._chains[wanted]
 
+    def _must_write(self) -> None:
+        if self._sealed is not None:
+            raise _unusable(self._settings.home, self._sealed)
+
     def _open(self, name: str) -> Chain:
         if name == "sim":
+            if self._sealed is not None:
+                sys.stderr.write(
+                    f"zuno: nothing can be written in {self._settings.home} ({self._sealed}); sim is only read.\n"
+                )
             return self._sim
+        self._must_write()
         if name == "devnet":
             from zuno.adapters.chain.world import WALLET
 
@@ -315,6 +334,7 @@ class House:
     def _devnet_process(self) -> DevnetProcess:
         from zuno.adapters.chain.devnet.running import DevnetProcess
 
+        self._must_write()
         packages = self._settings.contracts_dir or _CHECKOUT / "contracts" / "node_modules"
         return DevnetProcess(self._settings.home, packages, DEFAULT_SEED)
 

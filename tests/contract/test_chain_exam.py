@@ -17,8 +17,10 @@ from eth_utils.address import to_checksum_address
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.chain.world import DEVNET, GENESIS_TIME, HOUR, HOURS, MINT_HOUR, OTHERS, WALLET, pool_specs
+from zuno.core.amm import identity
 from zuno.core.attribution import attribute
-from zuno.domain.errors import Unavailable, Unknown, Usage
+from zuno.domain.chains import curated_keys
+from zuno.domain.errors import PoolNotInitialized, Unavailable, Unknown, Usage
 from zuno.domain.history import Touch
 from zuno.domain.units import Address, HexId, Seconds
 from zuno.ports.chain import Chain
@@ -119,6 +121,20 @@ async def test_an_id_that_names_no_pool(chain_case: ChainCase) -> None:
         await chain_case.chain.pool(chain_case.unknown_pool)
     with pytest.raises(Unknown):
         await chain_case.chain.price_path(chain_case.unknown_pool, chain_case.minted)
+
+
+async def test_a_pool_that_could_be_and_has_no_price(chain_case: ChainCase) -> None:
+    """Every usual tier of the curated pairs has an id before anybody gives it a price."""
+    info, priced = chain_case.chain.info, 0
+    for key in curated_keys(info):
+        wanted = HexId(identity.pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks))
+        if wanted in chain_case.pools:
+            priced += 1
+            assert (await chain_case.chain.pool(wanted)).key == key
+        else:
+            with pytest.raises(PoolNotInitialized):
+                await chain_case.chain.pool(wanted)
+    assert priced == len(chain_case.pools)
 
 
 async def test_a_pool_s_past_is_of_the_last_block_not_later(chain_case: ChainCase) -> None:

@@ -1,18 +1,25 @@
-"""The command line as a person runs it: a real process, its exit code, its two streams."""
+"""The command line as a person runs it: exit code and both streams, in a process of its own where that matters."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+
+from zuno.frontends.cli.main import run
+from zuno.wiring import open_zuno
 
 
 @dataclass(frozen=True)
@@ -32,12 +39,33 @@ class Ran:
 Zuno = Callable[..., Ran]
 
 
-def run_zuno(home: Path, *arguments: str, **environment: str) -> Ran:
-    # Only what a bare login shell has; a width of 80 as in a small terminal.
+def shell(home: Path, environment: dict[str, str]) -> dict[str, str]:
+    """Only what a bare login shell has, and what the test sets."""
     bare = {name: value for name, value in os.environ.items() if not name.startswith("ZUNO_")}
+    return {**bare, "ZUNO_HOME": str(home), **environment}
+
+
+def run_zuno(home: Path, *arguments: str, **environment: str) -> Ran:
+    """The whole command line behind its door, without the second an interpreter takes to start.
+
+    In a thread, because a command has an event loop of its own and the test may have one too.
+    """
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        patch.dict(os.environ, shell(home, environment), clear=True),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        ThreadPoolExecutor(1) as thread,
+    ):
+        code = thread.submit(run, arguments, open_zuno).result()
+    return Ran(code, out.getvalue(), err.getvalue())
+
+
+def run_process(home: Path, *arguments: str, **environment: str) -> Ran:
+    """The same by a real process: for what only a process has, its streams' encoding and company."""
     done = subprocess.run(
         [sys.executable, "-m", "zuno", *arguments],
-        env={**bare, "ZUNO_HOME": str(home), **environment},
+        env=shell(home, environment),
         capture_output=True,
         text=True,
         timeout=280,
@@ -50,6 +78,14 @@ def run_zuno(home: Path, *arguments: str, **environment: str) -> Ran:
 def zuno(home: Path) -> Zuno:
     def run(*arguments: str, **environment: str) -> Ran:
         return run_zuno(home, *arguments, **environment)
+
+    return run
+
+
+@pytest.fixture
+def process(home: Path) -> Zuno:
+    def run(*arguments: str, **environment: str) -> Ran:
+        return run_process(home, *arguments, **environment)
 
     return run
 
@@ -71,9 +107,9 @@ def devnet(built_home: Path, tmp_path: Path) -> Iterator[Zuno]:
     def run(*arguments: str, **environment: str) -> Ran:
         return run_zuno(home, *arguments, **environment)
 
-    started = run("devnet", "up", "--background", "--port", "0", "--json")
+    started = run_process(home, "devnet", "up", "--background", "--port", "0", "--json")
     assert started.code == 0, started.err
     try:
         yield run
     finally:
-        run("devnet", "down")
+        run_process(home, "devnet", "down")

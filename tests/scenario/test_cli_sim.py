@@ -43,8 +43,8 @@ def check_shape(position: dict[str, Any]) -> None:
         int(position[name])
 
 
-def test_positions_are_in_the_public_shape(zuno: Any) -> None:
-    ran = zuno("lp", "positions", "--chain", "sim", "--json")
+def test_positions_are_in_the_public_shape(process: Any) -> None:
+    ran = process("lp", "positions", "--chain", "sim", "--json")
     assert ran.code == 0
     assert ran.err == ""
     assert [one["id"] for one in ran.document["positions"]] == ["1", "2"]
@@ -71,6 +71,18 @@ def test_inspect_carries_market_facts_with_source_and_age(zuno: Any) -> None:
     assert 150 < float(seen["market"]["realizedVol"]["value"]) < 400
     assert float(seen["market"]["gasPrice"]["value"]) > 0
     assert seen["market"]["l1DataFee"]["value"] is None
+
+
+def test_one_pool_is_shown_by_pair_and_by_id(zuno: Any) -> None:
+    by_pair = zuno("lp", "pool", "ETH/USDC", "0.3%", "--json").document
+    assert (by_pair["label"], by_pair["chain"], by_pair["currency0"]["verified"]) == ("ETH/USDC 0.30 %", "sim", True)
+    shown = zuno("lp", "pool", by_pair["id"]).out
+    for figure in (by_pair["id"], "2,391.85 USDC per ETH", f"tick {by_pair['tick']}", "60 ticks", "hooks"):
+        assert figure in shown
+
+
+def test_a_move_is_said_back_in_plain_digits(zuno: Any) -> None:
+    assert zuno("sim", "move", "--percent", "1e1", "--json").document["percent"] == "10"
 
 
 def test_separate_commands_see_one_world(zuno: Any, home: Path) -> None:
@@ -129,10 +141,10 @@ def test_demo_runs_and_leaves_nobody_elses_world_changed(zuno: Any) -> None:
     assert zuno("lp", "pools", "--json").document == before
 
 
-def test_two_moves_at_once_take_turns(zuno: Any) -> None:
+def test_two_moves_at_once_take_turns(zuno: Any, process: Any) -> None:
     zuno("sim", "reset")
     with ThreadPoolExecutor(2) as both:
-        runs = list(both.map(lambda percent: zuno("sim", "move", "--percent", percent, "--json"), ["1", "2"]))
+        runs = list(both.map(lambda percent: process("sim", "move", "--percent", percent, "--json"), ["1", "2"]))
     assert [ran.code for ran in runs] == [0, 0]
     assert {ran.document["block"] for ran in runs} == {731, 732}
     assert zuno("lp", "pools", "--json").document["block"] == 732
@@ -150,6 +162,10 @@ MISTAKES = [
     (["lp", "positions", "--id", "x"], 2, "usage"),
     (["lp", "positions", "--id", "77"], 3, "refused"),
     (["lp", "positions", "--wallet", "0x12"], 2, "usage"),
+    (["lp", "pool", "0x12"], 2, "usage"),
+    (["lp", "pool", "ETH/USDC"], 2, "usage"),
+    (["lp", "pool", "ETH/USDC", "0.01%"], 3, "refused"),
+    (["lp", "pool", "0x" + "5a" * 32], 3, "refused"),
     (["lp", "pools", "--chain", "mars"], 2, "usage"),
     (["lp", "pools", "--chain", "base"], 4, "unavailable"),
     (["lp", "pools", "--chain", "devnet"], 4, "unavailable"),
@@ -159,6 +175,11 @@ MISTAKES = [
     (["sim", "move", "--percent", "-100"], 2, "usage"),
     (["sim", "move", "--percent", "-80"], 3, "refused"),
     (["sim", "reset", "--seed", "-3"], 2, "usage"),
+    (["sim", "reset", "--seed", "７"], 2, "usage"),
+    (["sim", "reset", "--seed", "1_0"], 2, "usage"),
+    (["journal", "tail", "--count", "３"], 2, "usage"),
+    (["lp", "recommend", "rebalance", "1", "--candidate", "٢"], 2, "usage"),
+    (["devnet", "up", "--port", "８545"], 2, "usage"),
     (["devnet", "move", "--percent", "1"], 4, "unavailable"),
     (["devnet", "up", "--port", "99999"], 2, "usage"),
 ]
@@ -232,8 +253,8 @@ def test_help_is_help(zuno: Any) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["demo"], ["lp", "inspect", "1", "--json"], ["lp", "pnl", "1"]])
-def test_a_terminal_that_knows_only_ascii_gets_its_answer(zuno: Any, arguments: list[str]) -> None:
-    ran = zuno(*arguments, PYTHONIOENCODING="ascii")
+def test_a_terminal_that_knows_only_ascii_gets_its_answer(process: Any, arguments: list[str]) -> None:
+    ran = process(*arguments, PYTHONIOENCODING="ascii")
     assert ran.code == 0
     assert ran.err == ""
 

@@ -89,6 +89,9 @@ def test_several_urls_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"ZUNO_BASE_RPC_URL": "https://b.example"}, "base"),
         ({"ZUNO_BASE_RPC_URL": "https://b.example", "ZUNO_CHAIN_ID": "1"}, "mainnet"),
         ({"ZUNO_CHAIN_ID": "devnet"}, "devnet"),
+        ({"ZUNO_CHAIN_ID": "8453"}, "sim"),
+        ({"ZUNO_CHAIN_ID": "arbitrum"}, "sim"),
+        ({"ZUNO_CHAIN_ID": "sim", "ZUNO_BASE_RPC_URL": "https://b.example"}, "sim"),
     ],
 )
 def test_the_default_chain(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: str) -> None:

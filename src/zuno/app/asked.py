@@ -4,17 +4,34 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
+from typing import Final
 
+from zuno.app.figures import time_text
+from zuno.app.phrases import token_named
 from zuno.domain.errors import Usage
+from zuno.domain.tokens import plain_text
 from zuno.domain.units import Address, HexId, Seconds
 
 _ID = re.compile(r"[0-9]{1,78}")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _POOL_ID = re.compile(r"0x[0-9a-fA-F]{64}")
-_SPAN = re.compile(r"(\d{1,6})\s*(m|h|d|w)")
+_SPAN = re.compile(r"([0-9]{1,6}) *(m|h|d|w)")
+_UNIX = re.compile(r"[0-9]{9,11}")
+_PERCENT = re.compile(r"[+-]?(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,2})? *%?")
 _SPAN_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 MAX_ID = (1 << 256) - 1
+_NUMBER = re.compile(r"(?:[0-9]+|[1-9][0-9]{0,2}(?:,[0-9]{3})+)(?:\.[0-9]+)?|\.[0-9]+")
+_FEE = re.compile(r"(?P<number>\S+?)\s*(?P<unit>%|percent|bps?|pips?)", re.IGNORECASE)
+_PAIR = re.compile(
+    r"(?P<base>0x[0-9a-fA-F]{40}|[A-Za-z0-9.]{1,16})\s*[/-]\s*(?P<quote>0x[0-9a-fA-F]{40}|[A-Za-z0-9.]{1,16})"
+)
+MOST_TOKENS: Final = Decimal(10) ** 15
+"""Nobody brings a quadrillion of anything: a slip of the keyboard."""
+MAX_DIGITS: Final = 60
+MOST_FEE: Final = 100_000
+"""Pips. A tenth of every trade is no fee tier but a misread percentage."""
+PIPS_IN: Final = {"%": Decimal(10_000), "percent": Decimal(10_000), "bp": Decimal(100), "bps": Decimal(100)}
 
 
 def position_id(text: str) -> int:
@@ -26,7 +43,7 @@ def position_id(text: str) -> int:
 
 def pool_id(text: str) -> HexId:
     if not _POOL_ID.fullmatch(text):
-        raise Usage(f"{text[:80]!r} is not a pool id; a pool id is 0x and 64 hex digits.")
+        raise Usage(f"{text[:80]!r} is not a pool; give its id (0x and 64 hex digits), or a pair and a fee.")
     return HexId(text.lower())
 
 
@@ -37,27 +54,79 @@ def wallet_address(text: str) -> Address:
 
 
 def moment(text: str, now: Seconds) -> Seconds:
-    """A point in time: `7d`, `36h`, a date, an ISO time (UTC unless it says otherwise) or unix seconds."""
-    span = _SPAN.fullmatch(text.strip().lower())
-    if span:
+    """A point in the past: `7d`, `36h`, a date, an ISO time (UTC unless it says otherwise) or unix seconds.
+
+    `now` is the chain's own time: a local world's is not today's, and nothing has happened after it.
+    """
+    wanted = _moment(text.strip(), now)
+    if wanted > now:
+        raise Usage(
+            f"{text[:80]!r} lies after the chain's own time, {time_text(now)}; "
+            "count back from there, as in 7d, or give an earlier date."
+        )
+    return wanted
+
+
+def _moment(text: str, now: Seconds) -> Seconds:
+    if span := _SPAN.fullmatch(text.lower()):
         return Seconds(now - int(span[1]) * _SPAN_SECONDS[span[2]])
-    if re.fullmatch(r"\d{9,11}", text.strip()):
+    if _UNIX.fullmatch(text):
         return Seconds(int(text))
     try:
-        parsed = datetime.fromisoformat(text.strip())
+        parsed = datetime.fromisoformat(text)
     except ValueError:
         raise Usage(f"{text[:80]!r} is not a time; write 7d, 36h, 2026-01-25 or 2026-01-25T12:00.") from None
     return Seconds(int((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()))
 
 
 def percent(text: str) -> Decimal:
-    """A price move in percent."""
-    try:
-        value = Decimal(text.strip().removesuffix("%"))
-    except InvalidOperation:
-        raise Usage(f"{text[:80]!r} is not a percentage; write -6 or 2.5.") from None
-    if not value.is_finite() or not -100 < value <= 1000:
+    """A price move in percent, without an exponent or idle zeros."""
+    if not _PERCENT.fullmatch(text.strip()):
+        raise Usage(f"{text[:80]!r} is not a percentage; write -6 or 2.5.")
+    value = Decimal(text.strip().removesuffix("%").rstrip())
+    if not -100 < value <= 1000:
         raise Usage("A move lies above -100 % and at most at 1000 %.")
     if value != round(value, 6):
         raise Usage("A move has at most six decimals.")
+    return Decimal(f"{value.normalize() + 0:f}")
+
+
+def amount_in(text: str) -> Decimal:
+    """An exact amount above zero, in plain digits."""
+    shown = plain_text(text, 40)
+    digits = text.strip().removeprefix("+")
+    if digits.startswith("-"):
+        raise Usage(f"An amount is above zero, {shown} is not.")
+    if not _NUMBER.fullmatch(digits) or len(digits) > MAX_DIGITS:
+        raise Usage(f"{shown!r} is not an amount; write plain digits such as 0.05 or 1,250.5.")
+    value = Decimal(digits.replace(",", ""))
+    if value == 0:
+        raise Usage("An amount of 0 opens nothing; say how much you bring.")
+    if value >= MOST_TOKENS:
+        raise Usage(f"{shown} is more than anybody has; check the amount.")
     return value
+
+
+def pips_of(number: str, unit: str) -> int:
+    """Hundredths of a basis point, as the pool key has them: 5bps is 500, 0.3 % is 3000."""
+    pips = amount_in(number) * PIPS_IN.get(unit.lower(), Decimal(1))
+    if pips != int(pips) or not 0 < pips <= MOST_FEE:
+        raise Usage(f"{number} {unit} is no fee tier; fees are such as 5bps, 0.3% or 1%.")
+    return int(pips)
+
+
+def fee_of(text: str) -> int:
+    """A fee with its unit, in pips."""
+    found = _FEE.fullmatch(text.strip())
+    if found is None:
+        # 500 may be pips and 5 may be basis points: a bare number once opened the wrong pool.
+        raise Usage(f"{plain_text(text, 40)!r} is not a fee; write it with its unit, such as 5bps or 0.3%.")
+    return pips_of(found["number"], found["unit"])
+
+
+def pair_of(text: str) -> tuple[str, str]:
+    """Two tokens, by symbol or address."""
+    found = _PAIR.fullmatch(text.strip())
+    if found is None:
+        raise Usage(f"{plain_text(text, 40)!r} is not a pair; write it like ETH/USDC.")
+    return token_named(found["base"]), token_named(found["quote"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 
@@ -30,6 +31,14 @@ def _plain(number: Decimal) -> str:
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     return "0" if text in {"-0", ""} else text
+
+
+def time_text(timestamp: int) -> str:
+    """A moment as people read it; a chain's clock may say anything, and what no calendar holds stays a number."""
+    try:
+        return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"{timestamp} s (unix)"
 
 
 def whole_price(sqrt_price_x96: int, token0: Token, token1: Token) -> Fraction:

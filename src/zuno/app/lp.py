@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -19,14 +20,16 @@ from zuno.app.views import (
     PositionsView,
 )
 from zuno.core.amm import identity
+from zuno.core.amm.identity import pool_id
 from zuno.core.attribution import attribute
 from zuno.core.volatility import realized_vol_bps
-from zuno.domain.errors import Broken, Malformed, Unavailable, Unknown, Usage
+from zuno.domain.chains import FEE_TIERS
+from zuno.domain.errors import Broken, Malformed, PoolNotInitialized, Unavailable, Unknown, Usage
 from zuno.domain.history import PositionHistory
 from zuno.domain.market import Fact, GasQuote, Pair
-from zuno.domain.pool import LpPosition
+from zuno.domain.pool import NO_HOOKS, LpPosition
 from zuno.domain.tokens import market_name, quoted
-from zuno.domain.units import HexId, Seconds
+from zuno.domain.units import Address, HexId, Seconds
 from zuno.ports.chain import Chain, Missing, Owned
 from zuno.ports.market import Feeds
 
@@ -52,8 +55,22 @@ class LpDesk:
             notes=found.notes,
         )
 
-    async def pool(self, pool_id: str) -> PoolView:
-        return shaping.pool_view(await self._chain.pool(asked.pool_id(pool_id)), self._chain.info.name)
+    async def pool(self, which: str, fee: str | None = None) -> PoolView:
+        """One pool by its id, or by its pair and fee."""
+        name, said = self._chain.info.name, " ".join(filter(None, (which, fee)))
+        wanted = self._pool_of(which, fee) if re.search("[/-]", which) else asked.pool_id(which)
+        if wanted == which.lower() and fee is not None:
+            raise Usage("A pool's id says its fee already; give the id alone, or a pair and a fee.")
+        try:
+            state = await self._chain.pool(wanted)
+        except PoolNotInitialized as error:
+            raise PoolNotInitialized(
+                f"The pool {said} on {name} is not initialised: nobody has given it a price yet; "
+                f"`zuno lp pools --chain {name}` lists those that have one."
+            ) from error
+        except Unknown as error:
+            raise Unknown(f"No pool {said} on {name}; `zuno lp pools --chain {name}` lists them.") from error
+        return shaping.pool_view(state, name)
 
     async def positions(self, ids: Sequence[str] = (), wallet: str | None = None) -> PositionsView:
         """The positions named, or all that the wallet holds."""
@@ -118,6 +135,31 @@ class LpDesk:
             native_in_token1=fact.value * 10**token1.decimals / 10**18,
             notes=(*history.notes, f"all gas is priced at one price of the native coin, the newest of {fact.source}"),
         )
+
+    def _pool_of(self, pair: str, fee: str | None) -> HexId:
+        """The id of the plain pool of a pair at one of the usual fees."""
+        names = asked.pair_of(pair)
+        if fee is None:
+            raise Usage(f"Which fee? A pair has several pools: write it like {'/'.join(names)} 0.3%.")
+        pips, usual = asked.fee_of(fee), dict(FEE_TIERS)
+        if pips not in usual:
+            tiers = ", ".join(map(shaping.fee_text, usual))
+            raise Usage(f"{fee[:40]} is not one of the usual fees ({tiers}); give that pool's id instead.")
+        low, high = sorted(map(self._currency, names), key=lambda address: int(address, 16))
+        if low == high:
+            raise Usage(f"{'/'.join(names)} is no pair: a pool trades two tokens.")
+        return HexId(pool_id(low, high, pips, usual[pips], NO_HOOKS))
+
+    def _currency(self, name: str) -> Address:
+        """A token's address; by symbol only those we named ourselves."""
+        if name.lower().startswith("0x"):
+            return asked.wallet_address(name)
+        info = self._chain.info
+        for token in info.tokens:
+            if token.symbol == name:
+                return token.address
+        known = ", ".join(token.symbol for token in info.tokens)
+        raise Unknown(f"No token on {info.name} is called {name}; Zuno knows {known} there, others by their address.")
 
     async def _position(self, position_id: int) -> LpPosition:
         snapshot = await self._chain.positions([position_id])

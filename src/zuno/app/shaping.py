@@ -205,7 +205,7 @@ def move_view(chain: str, percent: Decimal, moved: WorldMoved) -> MoveView:
         chain=chain,
         block=moved.block.number,
         timestamp=moved.block.timestamp,
-        percent=format(percent, "f"),
+        percent=str(percent),
         reference_before=decimal_text(moved.reference_before, PRICE_DIGITS),
         reference_after=decimal_text(moved.reference_after, PRICE_DIGITS),
         price_unit="USDC per ETH",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, TypeVar
 
+from zuno.app.asked import PIPS_IN, amount_in, fee_of, pair_of, pips_of
 from zuno.app.phrases import (
     AFTER_ON,
     CHAIN_WORDS,
@@ -36,29 +37,18 @@ from zuno.domain.tokens import plain_text
 from zuno.messages.debate import Capital, Wish
 
 MAX_TEXT: Final = 400
-MOST_TOKENS: Final = Decimal(10) ** 15
-"""Nobody brings a quadrillion of anything: a slip of the keyboard."""
-MAX_DIGITS: Final = 60
-MOST_FEE: Final = 100_000
-"""Pips. A tenth of every trade is no fee tier but a misread percentage."""
-_PIPS: Final = {"%": Decimal(10_000), "percent": Decimal(10_000), "bp": Decimal(100), "bps": Decimal(100)}
 
 _ADDRESS = r"0x[0-9a-fA-F]{40}"
 _WORD = r"[A-Za-z][A-Za-z0-9]*(?:[.'][A-Za-z0-9]+)*"
 _PIECE = re.compile(
     rf"(?P<address>{_ADDRESS}(?![0-9A-Za-z]))"
-    rf"|(?P<number>(?:(?<![A-Za-z0-9])[-+])?(?:\d[\d.,_]*|\.\d+))(?P<glued>%|[A-Za-z][A-Za-z0-9]*)?"
+    rf"|(?P<number>(?:(?<![A-Za-z0-9])[-+])?(?:[0-9][0-9.,_]*|\.[0-9]+))(?P<glued>%|[A-Za-z][A-Za-z0-9]*)?"
     rf"|(?P<word>{_WORD}(?:-{_WORD})*)"
     r"|(?P<sign>[%/@])"
     r"|(?P<other>\S)"
 )
-_NUMBER = re.compile(r"(?:\d+|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?|\.\d+")
-_FEE = re.compile(r"(?P<number>\S+?)\s*(?P<unit>%|percent|bps?|pips?)", re.IGNORECASE)
-_LINE = re.compile(r"(?P<number>[-+.\d][\d.,_]*)\s*(?P<token>0x[0-9a-fA-F]{40}|[A-Za-z][A-Za-z0-9.]{0,15})")
+_LINE = re.compile(r"(?P<number>[-+.0-9][0-9.,_]*)\s*(?P<token>0x[0-9a-fA-F]{40}|[A-Za-z][A-Za-z0-9.]{0,15})")
 _SYMBOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9.]{0,15}")
-_PAIR = re.compile(
-    r"(?P<base>0x[0-9a-fA-F]{40}|[A-Za-z0-9.]{1,16})\s*[/-]\s*(?P<quote>0x[0-9a-fA-F]{40}|[A-Za-z0-9.]{1,16})"
-)
 T = TypeVar("T")
 
 
@@ -115,11 +105,11 @@ def request_of(text: str, flags: Flags | None = None) -> Request:
     exposure = heard.exposure if flags.exposure is None else _exposure(flags.exposure)
     if exposure is Exposure.LONG_TOKEN and flags.exposure is None and heard.long_token is not None:
         lines = _kept_first(lines, heard.long_token)
-    pair = heard.pair if flags.pair is None else _pair(flags.pair)
+    pair = heard.pair if flags.pair is None else pair_of(flags.pair)
     wish = Wish(
         capital=_capital(lines, pair),
         pair=pair,
-        fee=heard.fee if flags.fee is None else _fee_flag(flags.fee),
+        fee=heard.fee if flags.fee is None else fee_of(flags.fee),
         exposure=exposure,
     )
     return Request(wish, heard.chain, heard.profile, tuple(heard.notes))
@@ -130,22 +120,6 @@ def same_token(one: str, other: str) -> bool:
     coats = {"WETH": "ETH"}
     first, second = (coats.get(name.upper(), name.upper()) for name in (one, other))
     return first == second
-
-
-def amount_in(text: str) -> Decimal:
-    """An exact amount above zero, in plain digits."""
-    shown = plain_text(text, 40)
-    digits = text.strip().removeprefix("+")
-    if digits.startswith("-"):
-        raise Usage(f"An amount is above zero, {shown} is not.")
-    if not _NUMBER.fullmatch(digits) or len(digits) > MAX_DIGITS:
-        raise Usage(f"{shown!r} is not an amount; write plain digits such as 0.05 or 1,250.5.")
-    value = Decimal(digits.replace(",", ""))
-    if value == 0:
-        raise Usage("An amount of 0 opens nothing; say how much you bring.")
-    if value >= MOST_TOKENS:
-        raise Usage(f"{shown} is more than anybody has; check the amount.")
-    return value
 
 
 def heard_in(text: str) -> Heard:
@@ -257,7 +231,7 @@ class _Reader:
         low = unit.lower()
         if low == "basis" and self._low(took) in {"point", "points"}:
             return self._set_fee(number, "bps", f"{said} {self._low(took)}", took + 1)
-        if low in _PIPS or low in {"pip", "pips"}:
+        if low in PIPS_IN or low in {"pip", "pips"}:
             if low in {"%", "percent"} and self._low(took) in PERCENT_OF:
                 raise Usage(f"{said} {self._low(took)} is not understood; amounts are in tokens, such as 0.05 ETH.")
             return self._set_fee(number, low, said, took)
@@ -287,7 +261,7 @@ class _Reader:
         return 1
 
     def _set_fee(self, number: str, unit: str, said: str, took: int) -> int:
-        self._heard.fee = _once("fee", self._heard.fee, _pips(number, unit))
+        self._heard.fee = _once("fee", self._heard.fee, pips_of(number, unit))
         self._note(said, f"a fee of {self._heard.fee} pips")
         return took
 
@@ -404,29 +378,6 @@ def _once(what: str, before: T | None, now: T) -> T:
     if before is not None and before != now:
         raise Usage(f"Two different answers for the {what}; say one.")
     return now
-
-
-def _pips(number: str, unit: str) -> int:
-    """Hundredths of a basis point, as the pool key has them: 5bps is 500, 0.3 % is 3000."""
-    pips = amount_in(number) * _PIPS.get(unit.lower(), Decimal(1))
-    if pips != int(pips) or not 0 < pips <= MOST_FEE:
-        raise Usage(f"{number} {unit} is no fee tier; fees are such as 5bps, 0.3% or 1%.")
-    return int(pips)
-
-
-def _fee_flag(text: str) -> int:
-    found = _FEE.fullmatch(text.strip())
-    if found is None:
-        # 500 may be pips and 5 may be basis points: a bare number once opened the wrong pool.
-        raise Usage(f"{plain_text(text, 40)!r} is not a fee; write it with its unit, such as 5bps or 0.3%.")
-    return _pips(found["number"], found["unit"])
-
-
-def _pair(text: str) -> tuple[str, str]:
-    found = _PAIR.fullmatch(text.strip())
-    if found is None:
-        raise Usage(f"{plain_text(text, 40)!r} is not a pair; write it like ETH/USDC.")
-    return token_named(found["base"]), token_named(found["quote"])
 
 
 def _exposure(text: str) -> Exposure:

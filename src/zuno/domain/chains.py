@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import combinations
 
 from zuno.domain.pool import PoolKey
 from zuno.domain.tokens import NATIVE, Token
-from zuno.domain.units import Address
+from zuno.domain.units import Address, Pips
 
 PERMIT2: Address = Address("0x000000000022d473030f116ddee9f6b43ac78ba3")
 
@@ -227,6 +228,16 @@ CHAINS: tuple[ChainInfo, ...] = (
 
 FEE_TIERS: tuple[tuple[int, int], ...] = ((100, 1), (500, 10), (3000, 60), (10000, 200))
 """Fee in pips and tick spacing of the tiers people actually use; anything else is found by its Initialize log."""
+
+
+def curated_keys(info: ChainInfo) -> tuple[PoolKey, ...]:
+    """Every pair of curated tokens at every usual tier, without hooks."""
+    ordered = sorted(info.tokens, key=lambda token: int(token.address, 16))
+    return tuple(
+        PoolKey(token0.address, token1.address, Pips(fee), spacing)
+        for token0, token1 in combinations(ordered, 2)
+        for fee, spacing in FEE_TIERS
+    )
 
 
 def chain_named(name: str) -> ChainInfo | None:

@@ -62,6 +62,8 @@ def human(amount: int, decimals: int) -> str:
 def base_units(text: str, decimals: int) -> int:
     """The inverse of `human`; raises ValueError on anything that is not an exact amount of base units."""
     try:
+        if not text.isascii() or "_" in text:  # Decimal reads every script's digits
+            raise ValueError("plain digits only")
         scaled = _EXACT.scaleb(Decimal(text), decimals)
         whole = int(scaled)
     except (ArithmeticError, ValueError) as error:

@@ -11,9 +11,10 @@ from rich.text import Text
 
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.saved import SimFile
+from zuno.app.figures import time_text
 from zuno.app.shaping import pool_view, position_view
 from zuno.app.views import PoolsView, PositionsView, ResetView
-from zuno.frontends.cli.layout import Rows, grid, when
+from zuno.frontends.cli.layout import Rows, grid
 from zuno.frontends.cli.render import render
 
 
@@ -96,7 +97,7 @@ def test_a_clock_beyond_every_calendar_is_a_number(timestamp: int, capsys: pytes
 
 
 def test_a_moment_is_a_date() -> None:
-    assert when(1_769_817_600) == "2026-01-31 00:00 UTC"
+    assert time_text(1_769_817_600) == "2026-01-31 00:00 UTC"
 
 
 async def test_worth_is_told_in_a_unit_of_more_than_one_word(

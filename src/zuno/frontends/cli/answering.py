@@ -112,9 +112,14 @@ def _asked(session: Session, json: bool, question: Callable[[Zuno], Awaitable[Sh
         kind, code = next((kind, code) for branch, kind, code in _KINDS if isinstance(error, branch))
         _tell(kind, str(error), json)
         raise Failed(code) from error
-    except Exception as error:  # our own bug: keep the evidence, tell the person one sentence
-        _tell("bug", f"Zuno has a bug ({type(error).__name__}); {_keep_evidence()}", json)
-        raise Failed(BUG) from error
+    except Exception as error:
+        raise _bug(error, json) from error
+
+
+def _bug(error: Exception, json: bool) -> Failed:
+    """Our own mistake: keep the evidence, tell the person one sentence."""
+    _tell("bug", f"Zuno has a bug ({type(error).__name__}); {_keep_evidence()}", json)
+    return Failed(BUG)
 
 
 def _keep_evidence() -> str:
@@ -156,6 +161,8 @@ def _print(view: View, json: bool) -> None:
         _hush()
         sys.stderr.write(f"zuno: the answer could not be written ({error.strerror}).\n")
         raise Failed(UNAVAILABLE) from error
+    except Exception as error:
+        raise _bug(error, json) from error
 
 
 def _hush() -> int:

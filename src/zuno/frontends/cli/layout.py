@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import compress
 
@@ -115,11 +114,3 @@ def short(text: str) -> str:
 def thousands(text: str) -> str:
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
     return sign + (f"{int(digits):,}" if digits.isdigit() else digits)
-
-
-def when(timestamp: int) -> str:
-    """A moment as people read it; a chain's clock may say anything, and what no calendar holds stays a number."""
-    try:
-        return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    except (ValueError, OverflowError, OSError):
-        return f"{timestamp} s (unix)"

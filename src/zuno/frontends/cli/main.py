@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -47,6 +48,14 @@ plan = _group("Plans: what the desk recommended, from the journal.")
 app.add_typer(plan, name="plan")
 app.add_typer(journal, name="journal")
 
+
+def _whole_number(typed: object) -> int:
+    """Plain digits alone: `int` would also read other scripts' digits and underscores."""
+    if not re.fullmatch(r"[+-]?[0-9]{1,20}", str(typed)):
+        raise typer.BadParameter(f"{str(typed)[:40]!r} is not a whole number.")
+    return int(str(typed))
+
+
 Home = Annotated[
     str | None, typer.Option("--home", metavar="DIR", help="Where Zuno keeps things (else $ZUNO_HOME, else ~/.zuno).")
 ]
@@ -57,7 +66,10 @@ ChainName = Annotated[
 ]
 Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="conservative, balanced or aggressive.")]
 Candidate = Annotated[
-    int | None, typer.Option("--candidate", metavar="N", help="Take this candidate instead, if it was not vetoed.")
+    int | None,
+    typer.Option(
+        "--candidate", metavar="N", parser=_whole_number, help="Take this candidate instead, if it was not vetoed."
+    ),
 ]
 PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="plan_ and 12 hex digits.")]
 Reference = Annotated[str, typer.Argument(metavar="PLAN|REQUEST", help="A plan's or a request's id.")]
@@ -90,6 +102,19 @@ def version(home: Home = None, json: Json = False) -> None:
 def lp_pools(ctx: typer.Context, chain: ChainName = None, home: Home = None, json: Json = False) -> None:
     """List the pools of the curated pairs, and others found by their Initialize logs."""
     answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).pools())
+
+
+@lp.command("pool")
+def lp_pool(
+    ctx: typer.Context,
+    which: Annotated[str, typer.Argument(metavar="ID|PAIR", help="The pool's id, or a pair such as ETH/USDC.")],
+    fee: Annotated[str | None, typer.Argument(metavar="[FEE]", help="With a pair: 5bps, 0.3%.")] = None,
+    chain: ChainName = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Show one pool."""
+    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).pool(which, fee))
 
 
 @lp.command("positions")
@@ -186,7 +211,9 @@ def recommend_create(
 @sim.command("reset")
 def sim_reset(
     ctx: typer.Context,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another story for another number.")] = 7,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", parser=_whole_number, help="Another story for another number.")
+    ] = 7,
     home: Home = None,
     json: Json = False,
 ) -> None:
@@ -203,7 +230,9 @@ def sim_move(ctx: typer.Context, percent: Percent, home: Home = None, json: Json
 @devnet.command("up")
 def devnet_up(
     ctx: typer.Context,
-    port: Annotated[int, typer.Option("--port", metavar="N", help="Port on 127.0.0.1; 0 picks a free one.")] = 8545,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", parser=_whole_number, help="Port on 127.0.0.1; 0 picks a free one.")
+    ] = 8545,
     background: Annotated[bool, typer.Option("--background", help="Return when the node answers.")] = False,
     home: Home = None,
     json: Json = False,
@@ -275,7 +304,7 @@ def journal_verify(ctx: typer.Context, home: Home = None, json: Json = False) ->
 @journal.command("tail")
 def journal_tail(
     ctx: typer.Context,
-    count: Annotated[int, typer.Option("--count", "-n", metavar="N", help="How many.")] = 20,
+    count: Annotated[int, typer.Option("--count", "-n", metavar="N", parser=_whole_number, help="How many.")] = 20,
     home: Home = None,
     json: Json = False,
 ) -> None:

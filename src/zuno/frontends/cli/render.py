@@ -10,6 +10,7 @@ from rich.text import Text
 
 from zuno.app.archive import PlanDiffView, PlanListView, ReplayView, WhyView
 from zuno.app.demo import DemoOpening
+from zuno.app.figures import time_text
 from zuno.app.plans import CandidateView, PlanView
 from zuno.app.shaping import fee_text
 from zuno.app.views import (
@@ -30,7 +31,7 @@ from zuno.app.views import (
     TokenView,
     View,
 )
-from zuno.frontends.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, noted, short, thousands, when
+from zuno.frontends.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, noted, short, thousands
 
 _JOINED = {"range": " – ", "state": ", ", "holds": ", ", "fees": ", "}
 
@@ -58,6 +59,22 @@ def _(view: PoolsView) -> RenderableType:
         )
     title = heading(_at("Pools", view.chain, view.block))
     return Group(title, table, *noted(view.notes), *_strangers(*view.pools))
+
+
+@_shown.register
+def _(view: PoolView) -> RenderableType:
+    facts = grid()
+    for name, value in (
+        ("pool id", view.id),
+        ("price", f"{short(view.price)} {view.price_unit}  (tick {view.tick})"),
+        ("liquidity", thousands(view.liquidity)),
+        ("fee now", _fee(view)),
+        ("spacing", f"{view.tick_spacing} ticks"),
+        ("hooks", view.hooks if int(view.hooks, 16) else "none"),
+        *((_called(one), f"{one.address}, {one.decimals} decimals") for one in (view.currency0, view.currency1)),
+    ):
+        facts.add_row(name, value)
+    return Group(heading(_at(f"Pool {view.label}", view.chain, view.block)), facts, *_strangers(view))
 
 
 @_shown.register
@@ -117,7 +134,7 @@ def _(view: InspectView) -> RenderableType:
 def _(view: PnlView) -> RenderableType:
     title = (
         f"Where the money went: position {view.id} ({view.pool.label}) on {view.chain},\n"
-        f"{when(view.from_timestamp)} to {when(view.to_timestamp)}"
+        f"{time_text(view.from_timestamp)} to {time_text(view.to_timestamp)}"
     )
     table = Rows("", f"in {view.in_token1.token}", f"in {view.in_token0.token}")
     for name, field, sign in _TERM_ROWS:
@@ -172,7 +189,7 @@ def _(view: MoveView) -> RenderableType:
 
 @_shown.register
 def _(view: ResetView) -> RenderableType:
-    return Text(f"A new world of seed {view.seed} on {view.chain}: block {view.block}, {when(view.timestamp)}.")
+    return Text(f"A new world of seed {view.seed} on {view.chain}: block {view.block}, {time_text(view.timestamp)}.")
 
 
 @_shown.register
@@ -180,7 +197,7 @@ def _(view: NodeView) -> RenderableType:
     if not view.running:
         return Text(view.note or "No devnet is running; `zuno devnet up --background` starts one.")
     return Text(
-        f"Devnet at {view.url} (pid {view.pid}), block {view.block}, chain time {when(view.timestamp or 0)}; "
+        f"Devnet at {view.url} (pid {view.pid}), block {view.block}, chain time {time_text(view.timestamp or 0)}; "
         f"addresses and the test key are in {view.file}. {view.note}".strip()
     )
 
@@ -203,7 +220,7 @@ def _(view: JournalTailView) -> RenderableType:
         return Text("The journal is empty.")
     table = Rows("entry", "time", "kind", "request", "by", "hash", spare=("hash", "request"))
     for one in view.entries:
-        table.add_row(str(one.seq), when(one.at // 1_000), one.kind, one.request_id or "", one.role, one.hash[:12])
+        table.add_row(str(one.seq), time_text(one.at // 1_000), one.kind, one.request_id or "", one.role, one.hash[:12])
     return table
 
 
@@ -284,7 +301,9 @@ def _(view: PlanListView) -> RenderableType:
     )
     for one in view.plans:
         what = f"{one.kind} {one.position_id or ''} on {one.chain}".replace("  ", " ")
-        table.add_row(one.plan_id, when(one.at // 1000), what, one.verdict, one.choice, one.decided_by, one.request_id)
+        table.add_row(
+            one.plan_id, time_text(one.at // 1000), what, one.verdict, one.choice, one.decided_by, one.request_id
+        )
     return table
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import combinations
 from typing import Final
 
 from zuno.adapters.chain.rpc import wire
@@ -12,7 +11,7 @@ from zuno.adapters.chain.rpc.deeds import Deeds, id_of
 from zuno.adapters.chain.rpc.faults import NoSuchMethod, NoSuchState
 from zuno.adapters.chain.rpc.node import Log, Node
 from zuno.adapters.chain.rpc.scan import Query, Scanner, Trail
-from zuno.domain.chains import FEE_TIERS, ChainInfo
+from zuno.domain.chains import ChainInfo, curated_keys
 from zuno.domain.errors import Malformed, Unavailable
 from zuno.domain.pool import Block, PoolKey
 from zuno.domain.units import Address, HexId, Pips
@@ -184,16 +183,6 @@ class Keys:
                 left = self._trail.unsearched(first, head.number)
                 return (_unsearched(f"{left} older blocks are left for the next run"),) if left else ()
         return ()
-
-
-def curated_keys(info: ChainInfo) -> tuple[PoolKey, ...]:
-    """Every pair of curated tokens at every usual tier, without hooks."""
-    ordered = sorted(info.tokens, key=lambda token: int(token.address, 16))
-    return tuple(
-        PoolKey(token0.address, token1.address, Pips(fee), spacing)
-        for token0, token1 in combinations(ordered, 2)
-        for fee, spacing in FEE_TIERS
-    )
 
 
 def _unsearched(why: str) -> str:

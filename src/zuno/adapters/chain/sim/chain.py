@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from decimal import Decimal
 from fractions import Fraction
 
 from zuno.adapters.chain.sim.engine import BASE_FEE, PRIORITY_FEE, Nft, SimWorld
 from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.chain.world import SIM, WALLET, moved_reference
-from zuno.domain.chains import ChainInfo
-from zuno.domain.errors import Unavailable, Unknown, Usage
+from zuno.core.amm import identity
+from zuno.domain.chains import ChainInfo, curated_keys
+from zuno.domain.errors import PoolNotInitialized, Unavailable, Unknown, Usage
 from zuno.domain.history import PositionHistory, PricedBlock
 from zuno.domain.market import HOUR, GasQuote
 from zuno.domain.pool import Block, PoolState
@@ -47,7 +49,7 @@ class SimChain:
         index = self._index(pool_id)
         if moment < self._now.prices[index][0].block.timestamp:
             raise Unavailable(f"pool {pool_id} has no price as early as {moment}")
-        return self._file.load(until=moment).state(index)
+        return self._now.past(moment).state(index)
 
     async def owned(self, owner: Address) -> Owned:
         ids = tuple(nft.id for nft in self._now.nfts.values() if nft.owner == owner.lower())
@@ -70,7 +72,7 @@ class SimChain:
         if since is not None and since > world.head.timestamp:
             raise Usage(f"The window would open at {since}, after the chain's own time {world.head.timestamp}.")
         if since is not None and since >= opened.timestamp:
-            then = self._file.load(until=since)
+            then = world.past(since)
             opened, start = then.head, then.standing(nft)
         spec = world.specs[nft.pool]
         return PositionHistory(
@@ -114,7 +116,7 @@ class SimChain:
             reference_before = world.reference
             move = world.next_move(moved_reference(reference_before, percent))
             world.apply(move)
-            self._file.save(world, (*self._file.moves(), move))
+            self._file.save(world)
         self._world = world
         return WorldMoved(
             world.head,
@@ -134,7 +136,7 @@ class SimChain:
     async def reset(self, seed: int) -> Block:
         with self._file.alone():
             self._world = SimWorld.play(seed)
-            self._file.save(self._world, ())
+            self._file.save(self._world)
         return self._world.head
 
     @property
@@ -147,6 +149,8 @@ class SimChain:
         for index, spec in enumerate(self._now.specs):
             if spec.id == pool_id.lower():
                 return index
+        if any(HexId(identity.pool_id(*astuple(key))) == pool_id.lower() for key in curated_keys(SIM)):
+            raise PoolNotInitialized(f"pool {pool_id} on sim has no price yet")
         raise Unknown(f"No pool {pool_id} on sim; `zuno lp pools --chain sim` lists them.")
 
     def _nft(self, position_id: int) -> Nft:

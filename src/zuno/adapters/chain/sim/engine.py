@@ -54,6 +54,8 @@ class SimWorld:
     def __init__(self, seed: int) -> None:
         script = write_script(seed)
         self.seed = seed
+        self.moves: list[Move] = []
+        """The pushes since the story's end: with the seed, all it takes to play this world again."""
         self.specs: tuple[PoolSpec, ...] = script.pools
         self.pools = [
             Pool.initialize(spec.key.fee, spec.key.tick_spacing, spec.sqrt_price(START_PRICE)) for spec in self.specs
@@ -88,6 +90,10 @@ class SimWorld:
             world.apply(move)
         return world
 
+    def past(self, moment: Seconds) -> SimWorld:
+        """This world as it stood at a moment, whatever has become of its file since."""
+        return SimWorld.play(self.seed, self.moves, until=moment)
+
     @property
     def reference(self) -> int:
         return self.closes[-1][1]
@@ -97,6 +103,7 @@ class SimWorld:
 
     def apply(self, move: Move) -> None:
         """Swap every pool to the new reference, in one block."""
+        self.moves.append(move)
         self._begin(move.timestamp)
         for index, (spec, pool) in enumerate(zip(self.specs, self.pools, strict=True)):
             target = spec.sqrt_price(move.reference)
@@ -181,7 +188,6 @@ class SimWorld:
             self._mint(step)
 
     def _mint(self, step: MintStep) -> None:
-        assert step.owner is not None
         pool, token_id = self.pools[step.pool], len(self.nfts) + 1
         nft = Nft(token_id, step.owner, step.pool, Range(Tick(step.lower), Tick(step.upper)))
         change = pool.modify_liquidity(DEPLOYMENT.position_manager, step.lower, step.upper, step.liquidity, token_id)

@@ -36,25 +36,21 @@ class SimFile:
         self._path = home / "sim.json"
         self._lock = home / "sim.lock"
 
-    def load(self, until: Seconds | None = None) -> SimWorld:
+    def load(self) -> SimWorld:
         """The saved world, or the default one where nothing was saved yet."""
         saved = self._read()
         if saved is None:
-            return SimWorld.play(DEFAULT_SEED, until=until)
-        world = SimWorld.play(saved.seed, saved.moves, until=until)
-        if until is None and world.head.hash != saved.head_hash:
+            return SimWorld.play(DEFAULT_SEED)
+        world = SimWorld.play(saved.seed, saved.moves)
+        if world.head.hash != saved.head_hash:
             raise Broken(f"The simulated world in {self._path} was made by another version of Zuno; {_REPAIR}")
         return world
 
-    def moves(self) -> tuple[Move, ...]:
-        saved = self._read()
-        return saved.moves if saved else ()
-
-    def save(self, world: SimWorld, moves: tuple[Move, ...]) -> None:
+    def save(self, world: SimWorld) -> None:
         document = {
             "format": FORMAT,
             "seed": world.seed,
-            "moves": [{"reference": str(move.reference), "timestamp": move.timestamp} for move in moves],
+            "moves": [{"reference": str(move.reference), "timestamp": move.timestamp} for move in world.moves],
             "head": world.head.hash,
         }
         partial = self._path.with_suffix(".json.partial")
@@ -70,7 +66,11 @@ class SimFile:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the world's lock: two commands that change it take turns."""
-        with open(self._lock, "a", encoding="utf-8") as file:
+        try:
+            file = open(self._lock, "a", encoding="utf-8")  # noqa: SIM115
+        except OSError as error:
+            raise Unavailable(f"{self._lock} cannot be written ({error.strerror}); the world is as it was.") from error
+        with file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
@@ -79,6 +79,8 @@ class SimFile:
             text = self._path.read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
+        except PermissionError as error:  # a world may be there: the default one must not pass for it
+            raise Unavailable(f"{self._path} cannot be read ({error.strerror}); choose another --home.") from error
         except (OSError, UnicodeDecodeError) as error:
             raise Broken(f"{self._path} cannot be read ({error}); {_REPAIR}") from error
         try:

@@ -1,0 +1,85 @@
+"""What a person types: read exactly, or refused with a sentence that says what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+
+from zuno.app import asked
+from zuno.domain.errors import Usage
+from zuno.domain.tokens import base_units
+from zuno.domain.units import Seconds
+
+NOW = Seconds(1_769_817_600)  # 2026-01-31 00:00 UTC
+DAY = 86_400
+FULL_WIDTH = str.maketrans("0123456789", "０１２３４５６７８９")
+ARABIC = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "shown"),
+    [("-6", "-6", "-6"), ("1e1", "10", "10"), ("1E+2 %", "100", "100"), (" 2.50% ", "2.5", "2.5"), ("-0", "0", "0")],
+)
+def test_a_percentage_is_said_back_in_plain_digits(text: str, value: str, shown: str) -> None:
+    assert asked.percent(text) == Decimal(value)
+    assert str(asked.percent(text)) == shown
+
+
+@pytest.mark.parametrize(
+    "text", ["lots", "", "nan", "inf", "1_0", "--6", "1e999999999", "0e-999999999", "9" * 21, "-100", "1000.1", "1e-7"]
+)
+def test_what_is_no_move_is_refused(text: str) -> None:
+    with pytest.raises(Usage):
+        asked.percent(text)
+
+
+READERS: list[tuple[Callable[[str], object], str]] = [
+    (asked.position_id, "12"),
+    (asked.percent, "12"),
+    (asked.amount_in, "12.5"),
+    (asked.fee_of, "5bps"),
+    (lambda text: asked.moment(text, NOW), "12h"),
+    (lambda text: asked.moment(text, NOW), "2026-01-25"),
+    (lambda text: asked.moment(text, NOW), "1769000000"),
+    (lambda text: base_units(text, 6), "12"),
+]
+
+
+@pytest.mark.parametrize(
+    ("read", "text"), READERS, ids=[f"{number} {text}" for number, (_, text) in enumerate(READERS)]
+)
+@pytest.mark.parametrize("digits", [FULL_WIDTH, ARABIC], ids=["full width", "arabic"])
+def test_only_plain_digits_are_digits(read: Callable[[str], object], text: str, digits: dict[int, int]) -> None:
+    read(text)
+    with pytest.raises((Usage, ValueError)):
+        read(text.translate(digits))
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("7d", NOW - 7 * DAY),
+        ("36 h", NOW - 36 * 3600),
+        ("2w", NOW - 14 * DAY),
+        ("2026-01-30", NOW - DAY),
+        ("2026-01-30T01:00+01:00", NOW - DAY),
+        (str(NOW), NOW),
+    ],
+)
+def test_a_moment_counts_from_the_chains_own_time(text: str, moment: int) -> None:
+    assert asked.moment(text, NOW) == moment
+
+
+@pytest.mark.parametrize("text", ["2026-02-01", "2031-01-01", str(NOW + 1)])
+def test_a_moment_that_has_not_come_is_refused_with_advice(text: str) -> None:
+    with pytest.raises(
+        Usage, match=r"after the chain's own time, 2026-01-31 00:00 UTC; count back from there, as in 7d"
+    ):
+        asked.moment(text, NOW)
+
+
+def test_an_absurd_clock_does_not_stop_the_advice() -> None:
+    with pytest.raises(Usage, match="count back"):
+        asked.moment("2026-01-01", Seconds(-(2**70)))
