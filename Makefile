@@ -29,10 +29,16 @@ bench: $(VENV)/.dev $(NODE)  ## ratios against yardsticks measured in the same r
 
 devnet: $(VENV)/.devnet $(NODE)  ## what `zuno devnet up` needs: py-evm and the official contract packages
 
-# One install routine: uv where it can be had (seconds), pip where it cannot (a minute).
+# One install routine: uv where it can be had (seconds), pip where it cannot (a minute). An environment that is half
+# made or too old is made anew, and nothing is left of one that could not be made.
+SOUND = import pip, sys; print(sys.version_info >= (3, 11))
+ABLE  = import ensurepip, sys, venv; print(sys.version_info >= (3, 11))
 define install
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Zuno needs Python 3.11 or newer")'
+	@test "$$($(BIN)/python -c '$(SOUND)' 2>/dev/null)" = True || { \
+	  test "$$($(PYTHON) -c '$(ABLE)' 2>/dev/null)" = True || { \
+	    echo "Zuno needs Python 3.11 or newer with its venv module (Debian: python3-venv), which PYTHON=$(PYTHON) is not" >&2; exit 1; }; \
+	  trap 'rm -rf $(VENV)' EXIT; trap 'exit 1' INT TERM HUP; \
+	  $(PYTHON) -m venv --clear $(VENV) && test "$$($(BIN)/python -c '$(SOUND)')" = True && trap - EXIT; }
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install -q --disable-pip-version-check uv || true
 	@echo "installing zuno$(EXTRAS) into $(VENV)"
 	@if test -x $(BIN)/uv; then $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -e '.$(EXTRAS)'; \
