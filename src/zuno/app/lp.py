@@ -19,7 +19,6 @@ from zuno.app.views import (
     PoolView,
     PositionsView,
 )
-from zuno.core.amm import identity
 from zuno.core.amm.identity import pool_id
 from zuno.core.attribution import attribute
 from zuno.core.volatility import realized_vol_bps
@@ -27,7 +26,7 @@ from zuno.domain.chains import FEE_TIERS
 from zuno.domain.errors import Broken, Malformed, PoolNotInitialized, Unavailable, Unknown, Usage
 from zuno.domain.history import PositionHistory
 from zuno.domain.market import Fact, GasQuote, Pair
-from zuno.domain.pool import NO_HOOKS, LpPosition
+from zuno.domain.pool import NO_HOOKS, LpPosition, price_of
 from zuno.domain.tokens import market_name, quoted
 from zuno.domain.units import Address, HexId, Seconds
 from zuno.ports.chain import Chain, Missing, Owned
@@ -124,17 +123,17 @@ class LpDesk:
         """A pool that cannot price gas gets today's price of the native coin, if anybody knows it."""
         if history.native_side is not None or not any(event.gas for event in history.events):
             return history
-        token1, key = history.token1, history.key
-        own_id = HexId(identity.pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks))
-        asked_at = history.closed.timestamp
-        fact, why_not = await _ask(self._feeds_of(own_id).native.native(market_name(token1), asked_at))
-        if fact is None:
-            return replace(history, notes=(*history.notes, f"gas has no price here: {why_not}"))
-        return replace(
-            history,
-            native_in_token1=fact.value * 10**token1.decimals / 10**18,
-            notes=(*history.notes, f"all gas is priced at one price of the native coin, the newest of {fact.source}"),
-        )
+        key, now, why_not = history.key, history.closed.timestamp, ""
+        own_id = HexId(pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks))
+        native = self._feeds_of(own_id).native
+        in_token1 = {history.token1: Fraction(1), history.token0: price_of(history.path[-1].sqrt_price_x96)}
+        for token, rate in in_token1.items():
+            fact, why_not = await _ask(native.native(market_name(token), now))
+            if fact is not None:
+                note = f"all gas is priced at one price of the native coin, the newest of {fact.source}"
+                price = fact.value * 10**token.decimals / 10**18 * rate
+                return replace(history, native_in_token1=price, notes=(*history.notes, note))
+        return replace(history, notes=(*history.notes, f"gas has no price here: {why_not}"))
 
     def _pool_of(self, pair: str, fee: str | None) -> HexId:
         """The id of the plain pool of a pair at one of the usual fees."""
