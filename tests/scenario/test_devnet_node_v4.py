@@ -21,6 +21,8 @@ from zuno.adapters.chain.devnet.evm import ETHER, GWEI, Chain, Genesis
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
 from zuno.adapters.chain.devnet.node import Node
 from zuno.adapters.chain.devnet.server import serve
+from zuno.adapters.chain.world import DEPLOYMENT
+from zuno.domain.chains import SwapStruct
 from zuno.domain.errors import Broken, Unavailable
 
 with warnings.catch_warnings():
@@ -118,7 +120,7 @@ def mint(world: World) -> bytes:
 
 def swap_usdc_for_ether(world: World, amount: int) -> bytes:
     """SWAP_EXACT_IN_SINGLE, SETTLE_ALL, TAKE_ALL, in the five-field struct of router 2.1."""
-    assert world.at.swap_struct == "v2.1"
+    assert DEPLOYMENT.swap_struct is SwapStruct.FIVE_FIELDS
     steps = [
         encode([f"({KEY},bool,uint128,uint128,bytes)"], [(world.pool_key, False, amount, 0, b"")]),
         encode(["address", "uint256"], [world.at.usdc, amount]),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from eth_abi.abi import encode
 from eth_hash.auto import keccak
 
+from zuno.domain.chains import SwapStruct
 from zuno.domain.pool import PoolKey
 
 KEY = "(address,address,uint24,int24,address)"
@@ -34,7 +35,6 @@ class Action(IntEnum):
 class Command(IntEnum):
     """Command ids of the UniversalRouter."""
 
-    SWEEP = 0x04
     V4_SWAP = 0x10
 
 
@@ -72,13 +72,15 @@ def burn_position(token: int, amount0_min: int, amount1_min: int) -> Step:
     return Step(Action.BURN_POSITION, encode(types, (token, amount0_min, amount1_min, b"")))
 
 
-def swap_exact_in_single(key: PoolKey, zero_for_one: bool, amount_in: int, amount_out_min: int) -> Step:
-    """The five-field shape of UniversalRouter 2.1."""
-    shape = f"({KEY},bool,uint128,uint128,bytes)"
-    return Step(
-        Action.SWAP_EXACT_IN_SINGLE,
-        encode((shape,), ((key_tuple(key), zero_for_one, amount_in, amount_out_min, b""),)),
-    )
+def swap_exact_in_single(
+    key: PoolKey, zero_for_one: bool, amount_in: int, amount_out_min: int, struct: SwapStruct
+) -> Step:
+    """In the shape of the deployment's router; the least price of the hop is left open, `amount_out_min` binds."""
+    types, values = ["bool", "uint128", "uint128"], [zero_for_one, amount_in, amount_out_min]
+    if struct is SwapStruct.MIN_HOP_PRICE:
+        types, values = [*types, "uint256"], [*values, 0]
+    shape = f"({','.join((KEY, *types, 'bytes'))})"
+    return Step(Action.SWAP_EXACT_IN_SINGLE, encode((shape,), ((key_tuple(key), *values, b""),)))
 
 
 def settle(currency: str, amount: int, payer_is_user: bool) -> Step:
@@ -123,10 +125,6 @@ def execute(commands: Sequence[tuple[int, bytes]], deadline: int) -> bytes:
 
 def v4_swap(steps: Sequence[Step]) -> tuple[int, bytes]:
     return Command.V4_SWAP, unlock_data(steps)
-
-
-def router_sweep(currency: str, recipient: str, minimum: int = 0) -> tuple[int, bytes]:
-    return Command.SWEEP, encode(("address", "address", "uint256"), (currency, recipient, minimum))
 
 
 def _split(arguments: str) -> list[str]:

@@ -22,7 +22,8 @@ class DataFee(StrEnum):
 
 
 class SwapStruct(StrEnum):
-    """Which shape the deployment's UniversalRouter expects for a single-pool swap."""
+    """Which shape the deployment's UniversalRouter expects for a single-pool swap: 2.1.0 has five fields, later ones
+    a least price for the hop as the sixth."""
 
     FIVE_FIELDS = "five-fields"
     MIN_HOP_PRICE = "min-hop-price"

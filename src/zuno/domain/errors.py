@@ -90,10 +90,6 @@ class ProtocolFeeTooLarge(PoolRefusal):
     """Protocol fee above 1,000 pips in either direction."""
 
 
-class PoolAlreadyInitialized(PoolRefusal):
-    """The pool has a price already."""
-
-
 class PoolNotInitialized(PoolRefusal):
     """The pool has no price yet."""
 

@@ -12,7 +12,6 @@ NATIVE: Address = Address("0x" + "00" * 20)
 """Uniswap v4 calls the chain's own currency by the zero address."""
 
 MAX_SYMBOL = 16
-MAX_NAME = 48
 MAX_DECIMALS = 255  # uint8 on chain
 
 _EXACT = Context(prec=200)

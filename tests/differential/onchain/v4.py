@@ -25,6 +25,9 @@ MISSING = f"the v4 contract packages are not installed under {PACKAGES.parent.pa
 KEY = "(address,address,uint24,int24,address)"
 NO_HOOKS = "0x" + "00" * 20
 
+# Where PoolManager keeps what only these tests look at.
+PROTOCOL_FEES_ACCRUED, TICK_BITMAP = 1, 5
+
 _SOURCES_OF_ERRORS = (
     "PoolManager",
     "Pool",
@@ -184,14 +187,14 @@ class PoolOnChain:
             single.fee_growth_global0_x128,
             single.fee_growth_global1_x128,
             single.liquidity,
-            identity.protocol_fees_slot(self.key[0]),
-            identity.protocol_fees_slot(self.key[1]),
+            protocol_fees_slot(self.key[0]),
+            protocol_fees_slot(self.key[1]),
         ]
         for tick in ticks:
             slots += identity.tick_slots(pool, tick)
         for position in positions:
             slots += identity.position_slots(pool, identity.position_key(*position))
-        slots += [identity.bitmap_slot(pool, word) for word in words]
+        slots += [bitmap_slot(single.slot0, word) for word in words]
         values = iter(read_slots(self.v4, slots))
         return Reading(
             identity.unpack_slot0(next(values)),
@@ -200,12 +203,32 @@ class PoolOnChain:
             next(values),
             next(values),
             next(values),
-            ticks={tick: identity.unpack_tick(next(values), next(values), next(values)) for tick in ticks},
+            ticks={tick: unpack_tick(next(values), next(values), next(values)) for tick in ticks},
             positions={
                 position: identity.unpack_position(next(values), next(values), next(values)) for position in positions
             },
             words={word: next(values) for word in words},
         )
+
+
+def protocol_fees_slot(currency: str) -> int:
+    """The word with the protocol's fees in one currency, over all pools."""
+    return _in_mapping(int(currency, 16), PROTOCOL_FEES_ACCRUED)
+
+
+def bitmap_slot(pool_state: int, word_position: int) -> int:
+    """The word of 256 ticks at this position (tick ÷ spacing ÷ 256, rounded down)."""
+    return _in_mapping(word_position, pool_state + TICK_BITMAP)
+
+
+def unpack_tick(liquidity_word: int, outside0: int, outside1: int) -> TickInfo:
+    """A tick out of its three words: net liquidity sits above gross."""
+    net, gross = divmod(liquidity_word, 1 << 128)
+    return TickInfo(gross, net - (1 << 128) if net >> 127 else net, outside0, outside1)
+
+
+def _in_mapping(key: int, slot: int) -> int:
+    return int.from_bytes(keccak((key % (1 << 256)).to_bytes(32, "big") + slot.to_bytes(32, "big")), "big")
 
 
 def read_slots(v4: V4, slots: Sequence[int]) -> list[int]:

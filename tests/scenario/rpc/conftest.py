@@ -205,7 +205,7 @@ class Stage:
         """To, data and value of a router swap."""
         paid, got = (key.currency0, key.currency1) if zero_for_one else (key.currency1, key.currency0)
         steps = [
-            calldata.swap_exact_in_single(key, zero_for_one, amount, 0),
+            calldata.swap_exact_in_single(key, zero_for_one, amount, 0, self.info.deployment.swap_struct),
             calldata.settle(paid, calldata.OPEN_DELTA, payer_is_user=True),
             calldata.take(got, calldata.SENDER, calldata.OPEN_DELTA),
         ]

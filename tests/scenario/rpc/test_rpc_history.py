@@ -164,7 +164,7 @@ async def test_a_swap_inside_the_deposit_s_own_transaction(desk: Any) -> None:
     dollars, half = 40_000 * 10**6, 20_000 * 10**6
     purse, token = Purse(stage, key), stage.next_token()
     swap = [
-        calldata.swap_exact_in_single(key, key.currency0 == stage.usdc, half, 0),
+        calldata.swap_exact_in_single(key, key.currency0 == stage.usdc, half, 0, stage.info.deployment.swap_struct),
         calldata.settle(stage.usdc, calldata.OPEN_DELTA, payer_is_user=True),
         calldata.take(stage.weth, manager, calldata.OPEN_DELTA),
     ]

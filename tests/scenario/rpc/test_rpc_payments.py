@@ -32,6 +32,7 @@ ETHER = 10**18
 INCREASE, DECREASE, BURN, WRAP, UNWRAP = 0x00, 0x01, 0x03, 0x15, 0x16
 V4_POSITION_MANAGER_CALL = 0x14
 EVERYTHING = 1 << 255
+MODIFIED = "0x" + keccak(b"ModifyLiquidity(bytes32,address,int24,int24,int256,bytes32)").hex()
 FACTORY = bytes.fromhex("601480600a5f395ff3005f35602036038060205f375f5ff55f5260205ff3")
 """Creates what follows the salt in its call data, at the address CREATE2 gives it."""
 
@@ -283,9 +284,17 @@ async def test_how_long_before_a_deposit_a_swap_counts(desk: Any, waited: int, c
     stage, key = desk.stage, desk.stage.weth_pool
     stage.pass_time(1_000)
     stage.swap(key, True, ETHER // 7, role="wallet")
+    swapped = stage.chain.head.number
     stage.pass_time(waited - 12)
     (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
-    assert [type(event) for event in (await told(desk, token)).events] == [WalletSwap] * counts + [Touch]
+    node = await desk.node()
+    history = await desk.chain(node).history(token, None)
+    assert [type(event) for event in history.events] == [WalletSwap] * counts + [Touch]
+    # Nothing older than what counts is searched for changes of liquidity.
+    asked = [request["params"][0] for body in node.seen for request in body if request["method"] == "eth_getLogs"]
+    changes = [int(query["fromBlock"], 16) for query in asked if MODIFIED in query["topics"][:1]]
+    assert changes
+    assert min(changes) > swapped - counts
 
 
 async def test_a_swap_of_other_currencies_in_the_transaction_is_no_swap_of_the_position(desk: Any) -> None:
@@ -293,7 +302,7 @@ async def test_a_swap_of_other_currencies_in_the_transaction_is_no_swap_of_the_p
     stage, key = desk.stage, desk.stage.weth_pool
     manager, token = stage.info.deployment.position_manager, stage.next_token()
     swap = [
-        calldata.swap_exact_in_single(stage.native_pool, True, ETHER, 0),
+        calldata.swap_exact_in_single(stage.native_pool, True, ETHER, 0, stage.info.deployment.swap_struct),
         calldata.settle(NATIVE, calldata.OPEN_DELTA, payer_is_user=True),
         calldata.take(stage.usdc, manager, calldata.OPEN_DELTA),
     ]
@@ -317,6 +326,7 @@ async def test_a_swap_of_other_currencies_in_the_transaction_is_no_swap_of_the_p
 
 async def test_one_position_closed_for_two_is_followed_by_neither(desk: Any) -> None:
     stage, key = desk.stage, desk.stage.weth_pool
+    stage.pass_time(1_000)
     (old,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
     one = stage.next_token()
     mints = [stage.minting(key, LOWER - 600, UPPER + shift, LIQUIDITY // 4) for shift in (0, 600)]
@@ -326,6 +336,11 @@ async def test_one_position_closed_for_two_is_followed_by_neither(desk: Any) -> 
         assert [event.position_id for event in history.events] == [token]
         assert any(f"position {old} was closed for 2 new ones" in note for note in history.notes)
         assert attribute(history).adds_up
+    stage.burn(key, one)
+    for token in stage.mint(key, LOWER, UPPER, LIQUIDITY, count=2):  # the same in two transactions
+        history = await told(desk, token)
+        assert [event.position_id for event in history.events] == [token]
+        assert any(f"position {one} was closed for 2 new ones" in note for note in history.notes)
 
 
 async def test_a_rebalance_in_two_transactions_with_a_swap_between(desk: Any) -> None:

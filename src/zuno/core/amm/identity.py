@@ -7,18 +7,15 @@ from typing import Final
 
 from eth_hash.auto import keccak
 
-from zuno.core.amm.pool import PositionInfo, Slot0, TickInfo
+from zuno.core.amm.pool import PositionInfo, Slot0
 
 POOLS_SLOT: Final = 6
 """Where PoolManager keeps its pools; found in its storage layout and checked against the contract."""
-PROTOCOL_FEES_ACCRUED_SLOT: Final = 1
-"""Where PoolManager keeps the protocol's fees by currency."""
 
 _FEE_GROWTH_GLOBAL0: Final = 1
 _FEE_GROWTH_GLOBAL1: Final = 2
 _LIQUIDITY: Final = 3
 _TICKS: Final = 4
-_BITMAP: Final = 5
 _POSITIONS: Final = 6
 
 _UINT24: Final = (1 << 24) - 1
@@ -86,19 +83,9 @@ def tick_slots(pool: str, tick: int) -> tuple[int, int, int]:
     return _three_words(_mapping_slot(_signed_word(tick), _pool_state_slot(pool) + _TICKS))
 
 
-def bitmap_slot(pool: str, word_position: int) -> int:
-    """The word of 256 ticks at this position (tick ÷ spacing ÷ 256, rounded down)."""
-    return _mapping_slot(_signed_word(word_position), _pool_state_slot(pool) + _BITMAP)
-
-
 def position_slots(pool: str, position: str) -> tuple[int, int, int]:
     """The three words of a position, by its key: liquidity, then fee growth inside at its last touch."""
     return _three_words(_mapping_slot(bytes.fromhex(position[2:]), _pool_state_slot(pool) + _POSITIONS))
-
-
-def protocol_fees_slot(currency: str) -> int:
-    """The word with the protocol's fees in one currency, over all pools."""
-    return _mapping_slot(int(currency, 16).to_bytes(32, "big"), PROTOCOL_FEES_ACCRUED_SLOT)
 
 
 def unpack_slot0(word: int) -> Slot0:
@@ -109,12 +96,6 @@ def unpack_slot0(word: int) -> Slot0:
         protocol_fee=word >> 184 & _UINT24,
         lp_fee=word >> 208 & _UINT24,
     )
-
-
-def unpack_tick(liquidity_word: int, outside0: int, outside1: int) -> TickInfo:
-    """A tick out of its three words: net liquidity sits above gross."""
-    net = liquidity_word >> 128
-    return TickInfo(liquidity_word & _UINT128, net - (1 << 128) if net >> 127 else net, outside0, outside1)
 
 
 def unpack_position(liquidity_word: int, inside0_last: int, inside1_last: int) -> PositionInfo:

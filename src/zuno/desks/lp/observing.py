@@ -27,7 +27,6 @@ HISTORY_HOURS = 720
 SEED = "seed"
 T = TypeVar("T")
 
-OpenChain = Callable[[str], Chain]
 OpenFeeds = Callable[[Chain, HexId], Feeds]
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zuno.core.amm import identity
-from zuno.core.amm.pool import Slot0, TickInfo
+from zuno.core.amm.pool import Slot0
 
 int24 = st.integers(-(1 << 23), (1 << 23) - 1)
 uint24 = st.integers(0, (1 << 24) - 1)
@@ -19,12 +19,6 @@ uint24 = st.integers(0, (1 << 24) - 1)
 def test_slot0_unpacks_what_was_packed(price: int, tick: int, protocol_fee: int, lp_fee: int) -> None:
     word = lp_fee << 208 | protocol_fee << 184 | (tick & 0xFFFFFF) << 160 | price
     assert identity.unpack_slot0(word) == Slot0(price, tick, protocol_fee, lp_fee)
-
-
-@given(st.integers(0, (1 << 128) - 1), st.integers(-(1 << 127), (1 << 127) - 1))
-def test_a_tick_unpacks_what_was_packed(gross: int, net: int) -> None:
-    word = (net & (1 << 128) - 1) << 128 | gross
-    assert identity.unpack_tick(word, 3, 4) == TickInfo(gross, net, 3, 4)
 
 
 @given(st.binary(min_size=25, max_size=25), int24, int24, st.booleans())

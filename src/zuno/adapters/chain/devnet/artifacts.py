@@ -18,9 +18,6 @@ DAMAGED: Final = "delete contracts/node_modules and run `make devnet`"
 # The licences of these packages forbid us to ship them: the user's own npm client installs exactly these.
 VERSIONS: Final = {"v4-core": "1.0.2", "v4-periphery": "1.0.3", "universal-router": "2.1.0"}
 
-# The shape of the router's swap parameters, which a caller must know to encode one: 2.1 has five fields.
-SWAP_STRUCT: Final = "v2.1"
-
 _INIT_CODE: Final = {
     "PoolManager": "v4-core/out/PoolManager.sol/PoolManager.json",
     "PoolSwapTest": "v4-core/out/PoolSwapTest.sol/PoolSwapTest.json",

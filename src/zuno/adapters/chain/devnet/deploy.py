@@ -11,7 +11,7 @@ from eth_utils.address import to_checksum_address
 
 from zuno.domain.errors import Broken
 
-from .artifacts import SWAP_STRUCT, Artifacts
+from .artifacts import Artifacts
 from .evm import ETHER, Chain, Genesis
 from .keys import dev_address, dev_key
 
@@ -25,7 +25,7 @@ _ROUTER_PARAMETERS: Final = "(address,address,address,address,bytes32,bytes32,ad
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Where everything is, as 20-byte addresses; `swap_struct` names the router's parameter shape."""
+    """Where everything is, as 20-byte addresses."""
 
     pool_manager: bytes
     position_manager: bytes
@@ -36,7 +36,6 @@ class Deployment:
     weth: bytes
     usdc: bytes
     pool_swap_test: bytes
-    swap_struct: str = SWAP_STRUCT
 
     def checksummed(self) -> dict[str, str]:
         """Names and addresses for people and configuration files."""

@@ -13,7 +13,7 @@ from eth_utils.address import to_checksum_address
 
 from zuno.adapters.chain.world import DEPLOYMENT, USDC, WETH, pool_specs, write_script
 
-from .artifacts import SWAP_STRUCT, Artifacts
+from .artifacts import Artifacts
 from .evm import Chain
 from .keys import dev_address, dev_key
 from .node import Node
@@ -61,7 +61,7 @@ def record(chain: Chain, url: str, seed: int) -> dict[str, Any]:
         "chainId": chain.chain_id,
         "genesisHash": "0x" + next(iter(chain.history)).hash.hex(),
         "seed": seed,
-        "swapStruct": SWAP_STRUCT,
+        "swapStruct": DEPLOYMENT.swap_struct,
         "contracts": {name: to_checksum_address(address) for name, address in contracts.items()},
         "pools": [{"id": spec.id, "label": spec.label} for spec in pool_specs()],
         "wallet": {

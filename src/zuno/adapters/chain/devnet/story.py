@@ -212,7 +212,8 @@ class _Teller:
             result = self._pools[swap.pool].swap(swap.zero_for_one, -swap.amount_in, _furthest(swap.zero_for_one))
             owed[key.currency0] += result.amount0
             owed[key.currency1] += result.amount1
-            steps.append(calldata.swap_exact_in_single(key, swap.zero_for_one, swap.amount_in, 0))
+            struct = DEPLOYMENT.swap_struct
+            steps.append(calldata.swap_exact_in_single(key, swap.zero_for_one, swap.amount_in, 0, struct))
         for currency, delta in owed.items():
             if delta < 0:
                 steps.append(calldata.settle(currency, calldata.OPEN_DELTA, payer_is_user=True))
