@@ -13,12 +13,10 @@ It never falls as a margin or the share of known facts grows, and never rises wi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 from zuno.domain.debate import DecidedBy
-from zuno.domain.market import Fact
 
 PLACES: Final = 4
 
@@ -33,11 +31,6 @@ def confidence(
     return float(round(safe / (1 + age) * (1 - disagreement / 2) * (1 + known) / 2, PLACES))
 
 
-def age_of(facts: Sequence[Fact[Any]]) -> Fraction:
-    """The age of the facts: that of the one that is oldest for its kind, in units of its limit."""
-    return max((_age(fact) for fact in facts), default=Fraction(0))
-
-
 def disagreement(*, decided_by: DecidedBy, revisions: int, allowed: int, raised: int, candidates: int) -> Fraction:
     """How much was argued: all of it when the Arbiter had to decide.
 
@@ -47,7 +40,3 @@ def disagreement(*, decided_by: DecidedBy, revisions: int, allowed: int, raised:
     if decided_by is DecidedBy.ARBITER:
         return Fraction(1)
     return (Fraction(revisions, allowed + 1) + Fraction(raised, max(candidates, 1))) / 2
-
-
-def _age(fact: Fact[Any]) -> Fraction:
-    return Fraction(fact.age, max(fact.limit, 1))

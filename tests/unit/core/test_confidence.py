@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno.core.confidence import age_of, confidence, disagreement
+from zuno.core.confidence import confidence, disagreement
 from zuno.domain.debate import DecidedBy
-from zuno.domain.market import Fact
-from zuno.domain.units import Seconds
 
 finite = st.integers(-200, 1_000).map(lambda count: Fraction(count, 100))
 margins = st.none() | finite
@@ -81,17 +79,6 @@ def test_knowing_more_never_lowers_it(
 def test_what_is_no_share_is_our_own_mistake(age: int, argued: int, known: int) -> None:
     with pytest.raises(ValueError, match="shares"):
         confidence(margin=None, age=Fraction(age), disagreement=Fraction(argued), known=Fraction(known))
-
-
-def fact(age: int, limit: int) -> Fact[int]:
-    return Fact(0, "test", Seconds(1000 - age), Seconds(1000), Seconds(limit))
-
-
-def test_the_fact_that_is_oldest_for_its_kind_counts() -> None:
-    assert age_of([fact(600, 3600), fact(30, 60), fact(0, 1)]) == HALF
-    assert age_of([]) == 0
-    assert age_of([fact(-5, 60)]) == 0, "a fact of the future is fresh"
-    assert age_of([fact(5, 0)]) == 5
 
 
 def argued(decided_by: DecidedBy = DecidedBy.CRITIC, revisions: int = 0, raised: int = 0) -> Fraction:
