@@ -15,7 +15,7 @@ from zuno.adapters.chain.rpc.scan import Query
 from zuno.domain.errors import Malformed, Unknown
 from zuno.domain.pool import Block
 from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Address, HexId, Seconds
+from zuno.domain.units import Address, Seconds
 
 NOBODY: Address = NATIVE
 """The zero address again: tokens come from it when minted and go to it when burnt."""
@@ -133,31 +133,24 @@ class Lineages:
         owner = receiver_of(mint)
         receipt = await self._node.receipt(mint.tx)
         emptied = await self._emptied(receipt, life, owner, head)
-        if not emptied:
-            return await self._closed_before(life, mint, owner, first, head)
         if len(emptied) > 1:
             return _Closing(notes=[f"{len(emptied)} positions were closed when {life.token} was minted: {_STARTS}"])
-        siblings = await self._minted(receipt, life, owner)
-        if len(siblings) > 1:
-            said = f"position {emptied[0]} was closed for {len(siblings)} new ones, {life.token} among them: {_STARTS}"
+        closing = _Closing(emptied[0], (receipt.block_number, receipt.tx_index)) if emptied else None
+        if closing is None:
+            low = max(first, await self.shortly_before(mint, head))
+            closing = await self._closed_before(life, receipt, owner, low, head)
+        siblings = self._minted(receipt, life, owner)
+        if closing.token is not None and len(siblings) > 1:
+            said = (
+                f"position {closing.token} was closed for {len(siblings)} new ones, {life.token} among them: {_STARTS}"
+            )
             return _Closing(notes=[said])
-        return _Closing(emptied[0], (receipt.block_number, receipt.tx_index))
+        return closing
 
-    async def _closed_before(self, life: Life, mint: Log, owner: Address, first: int, head: Block) -> _Closing:
+    async def _closed_before(self, life: Life, mint: Receipt, owner: Address, first: int, head: Block) -> _Closing:
         """A rebalance in two transactions: closed, then swapped and minted, with no other deposit in between."""
-        low = max(first, await self.shortly_before(mint, head))
-        topics = (wire.MODIFY_LIQUIDITY, life.deed.pool_id, wire.address_word(self._manager))
-        query = Query(self._read.info.deployment.pool_manager, topics)
-        logs = await self._read.scanner.all(query, low, mint.block_number)
-        receipts = dict[HexId, Receipt]()
-        for change in self._replay.changes(logs):
-            place_in_block = (change.log.block_number, change.log.tx_index)
-            if change.token != life.token and place_in_block < (mint.block_number, mint.tx_index):
-                receipts.setdefault(change.log.tx, await self._node.receipt(change.log.tx))
         closed = list[tuple[int, Receipt]]()
-        for receipt in receipts.values():
-            if receipt.sender != owner:
-                continue
+        for receipt in await self._sent_before(life, mint, owner, first, head):
             changes = [change for change in self._replay.changes(receipt.logs) if change.pool_id == life.deed.pool_id]
             if any(change.delta > 0 for change in changes):
                 closed = []  # what was closed before has found its successor
@@ -172,7 +165,21 @@ class Lineages:
         said = f"position {token} was closed {waited} s before {life.token} was minted and counts as its predecessor"
         return _Closing(token, (receipt.block_number, receipt.tx_index), [said])
 
-    async def _minted(self, receipt: Receipt, life: Life, owner: Address) -> list[int]:
+    async def _sent_before(self, life: Life, mint: Receipt, owner: Address, first: int, head: Block) -> list[Receipt]:
+        """The owner's transactions between block `first` and the mint that changed positions of the pool, in order."""
+        edges = await self._times.blocks([max(0, first - 1), mint.block_number], head)
+        sent = await self._node.sent(owner, edges[mint.block_number])
+        sent -= await self._node.sent(owner, edges[max(0, first - 1)]) + (mint.sender == owner)
+        if sent <= 0:
+            return []  # the common case, and the reason to ask: strangers' changes may be many
+        topics = (wire.MODIFY_LIQUIDITY, life.deed.pool_id, wire.address_word(self._manager))
+        query = Query(self._read.info.deployment.pool_manager, topics)
+        logs = await self._read.scanner.all(query, first, mint.block_number)
+        moment = (mint.block_number, mint.tx_index)
+        txs = dict.fromkeys(log.tx for log in logs if (log.block_number, log.tx_index) < moment)
+        return [receipt for tx in txs if (receipt := await self._node.receipt(tx)).sender == owner]
+
+    def _minted(self, receipt: Receipt, life: Life, owner: Address) -> list[int]:
         """Positions of the same pool that a transaction minted for an owner."""
         grown = {change.token for change in self._replay.changes(receipt.logs) if change.pool_id == life.deed.pool_id}
         return [

@@ -147,6 +147,12 @@ class Node:
         owner = _checksum(address)
         return int(await self._pinned("eth_getBalance", at, lambda pin: self._web3.eth.get_balance(owner, pin)))
 
+    async def sent(self, address: Address, at: Block) -> int:
+        """How many transactions an account had sent by the end of a block."""
+        who = _checksum(address)
+        count = self._web3.eth.get_transaction_count
+        return int(await self._pinned("eth_getTransactionCount", at, lambda pin: count(who, pin)))
+
     async def has_code(self, address: Address, number: int) -> bool:
         return bool(await self._told("eth_getCode", self._web3.eth.get_code(_checksum(address), number)))
 
