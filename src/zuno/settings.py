@@ -144,7 +144,9 @@ class Settings(BaseSettings):
     unichain_sepolia_rpc_url: Urls = Field((), description="RPC URLs of Unichain Sepolia")
     rpc_timeout_seconds: float = Field(15.0, gt=0, le=120, description="how long one RPC request may take")
     agent_wallet_address: OptionalAddress = Field(None, description="the wallet whose positions are watched")
-    contracts_dir: Path | None = Field(None, description="where `make devnet` put the contract packages (node_modules)")
+    contracts_dir: Path | None = Field(
+        None, description="the node_modules with the contract packages, where `make devnet` did not put them"
+    )
     coingecko_url: Url = Field("https://api.coingecko.com/api/v3", description="a CoinGecko-compatible price service")
     coingecko_api_key: SecretStr | None = Field(None, description="its key; without one the public limits apply")
     openai_api_key: SecretStr | None = Field(

@@ -23,7 +23,9 @@ def install(root: Path, **changes: str) -> Path:
 
 
 def test_missing_packages_name_the_cure(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="run `make devnet`"):
+    with pytest.raises(
+        Unavailable, match=r"`make devnet`; elsewhere run `npm install .*v4-core@1\.0\.2.* set ZUNO_CONTRACTS_DIR"
+    ):
         locate(tmp_path)
 
 
@@ -41,7 +43,7 @@ def test_an_unreadable_manifest_is_malformed(tmp_path: Path) -> None:
 
 def test_bytecode_is_read_from_both_compilers_and_checked(tmp_path: Path) -> None:
     artifacts = locate(install(tmp_path))
-    with pytest.raises(Unavailable, match="delete contracts/node_modules"):
+    with pytest.raises(Unavailable, match="then in a checkout run `make devnet`"):
         artifacts.init_code("PoolManager")
     with pytest.raises(Unavailable, match="not installed"):
         _ = artifacts.permit2_code
@@ -60,7 +62,7 @@ def test_bytecode_is_read_from_both_compilers_and_checked(tmp_path: Path) -> Non
 
 def test_a_missing_engine_names_the_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(Unavailable, match="py-evm is not installed; run `make devnet`"):
+    with pytest.raises(Unavailable, match=r"py-evm is not installed.*`make devnet`.*zuno\[devnet\]"):
         locate(install(tmp_path))
 
 

@@ -12,11 +12,20 @@ from typing import Any, Final
 
 from zuno.domain.errors import Malformed, Unavailable
 
-NOT_INSTALLED: Final = "the v4 contract packages are not installed; run `make devnet`"
-DAMAGED: Final = "delete contracts/node_modules and run `make devnet`"
-
 # The licences of these packages forbid us to ship them: the user's own npm client installs exactly these.
 VERSIONS: Final = {"v4-core": "1.0.2", "v4-periphery": "1.0.3", "universal-router": "2.1.0"}
+
+_NPM: Final = "npm install --ignore-scripts " + " ".join(
+    f"@uniswap/{name}@{wanted}" for name, wanted in VERSIONS.items()
+)
+CURE: Final = (
+    f"in a checkout run `make devnet`; elsewhere run `{_NPM}` and set ZUNO_CONTRACTS_DIR to the node_modules it makes"
+)
+NOT_INSTALLED: Final = "the v4 contract packages are not installed"
+NO_ENGINE: Final = (
+    "py-evm is not installed: in a checkout run `make devnet`; elsewhere install zuno with its `devnet` extra"
+    " (`pip install 'zuno[devnet]'`)"
+)
 
 _INIT_CODE: Final = {
     "PoolManager": "v4-core/out/PoolManager.sol/PoolManager.json",
@@ -25,7 +34,6 @@ _INIT_CODE: Final = {
     # v4-core compiles two MockERC20s; the one below mocks/ is solmate's, with a constructor and an open mint.
     "MockERC20": "v4-core/out/mocks/MockERC20.sol/MockERC20.json",
     "PositionManager": "v4-periphery/foundry-out/PositionManager.sol/PositionManager.json",
-    "PositionDescriptor": "v4-periphery/foundry-out/PositionDescriptor.sol/PositionDescriptor.json",
     "StateView": "v4-periphery/foundry-out/StateView.sol/StateView.json",
     "V4Quoter": "v4-periphery/foundry-out/V4Quoter.sol/V4Quoter.json",
     "WETH": "v4-periphery/foundry-out/WETH.sol/WETH.default.json",
@@ -48,7 +56,7 @@ class Artifacts:
         code = artifact.get("bytecode")
         literal = code.get("object") if isinstance(code, dict) else code
         if not isinstance(literal, str):
-            raise Malformed(f"{contract}: the artifact carries no bytecode; {DAMAGED}")
+            raise Malformed(f"{contract}: the artifact carries no bytecode; {self._damaged}")
         try:
             return bytes.fromhex(literal.removeprefix("0x"))
         except ValueError as error:
@@ -64,33 +72,42 @@ class Artifacts:
         try:
             found = _HEX_LITERAL.search((self.scope / _PERMIT2_SOURCE).read_text())
         except OSError as error:
-            raise Unavailable(NOT_INSTALLED) from error
+            raise Unavailable(f"{NOT_INSTALLED}: {CURE}") from error
         if found is None:
-            raise Malformed(f"Permit2's bytecode is not where v4-periphery keeps it; {DAMAGED}")
+            raise Malformed(f"Permit2's bytecode is not where v4-periphery keeps it; {self._damaged}")
         return bytes.fromhex(found[1])
 
     def _read(self, path: str) -> dict[str, Any]:
         try:
             content: dict[str, Any] = json.loads((self.scope / path).read_bytes())
         except OSError as error:
-            raise Unavailable(f"the contract packages lack {path}; {DAMAGED}") from error
+            raise Unavailable(f"the contract packages lack {path}; {self._damaged}") from error
         except ValueError as error:
-            raise Malformed(f"{path} is not JSON; {DAMAGED}") from error
+            raise Malformed(f"{path} is not JSON; {self._damaged}") from error
         return content
+
+    @property
+    def _damaged(self) -> str:
+        return _delete_and_cure(self.scope.parent)
+
+
+def _delete_and_cure(node_modules: Path) -> str:
+    return f"delete {node_modules}, then {CURE}"
 
 
 def locate(node_modules: Path) -> Artifacts:
     """The artifacts below `node_modules`, or the reason why there can be no devnet on this machine."""
     if importlib.util.find_spec("eth") is None:
-        raise Unavailable("py-evm is not installed; run `make devnet`")
+        raise Unavailable(NO_ENGINE)
     scope = node_modules / "@uniswap"
     for package, wanted in VERSIONS.items():
         try:
             version = json.loads((scope / package / "package.json").read_bytes())["version"]
         except OSError as error:
-            raise Unavailable(f"{NOT_INSTALLED} (looked in {node_modules})") from error
+            raise Unavailable(f"{NOT_INSTALLED} in {node_modules}: {CURE}") from error
         except (ValueError, KeyError, TypeError) as error:
-            raise Malformed(f"@uniswap/{package}: unreadable package.json; {DAMAGED}") from error
+            message = f"@uniswap/{package}: unreadable package.json; {_delete_and_cure(node_modules)}"
+            raise Malformed(message) from error
         if version != wanted:
-            raise Unavailable(f"@uniswap/{package} is {version}, but the devnet knows {wanted}; run `make devnet`")
+            raise Unavailable(f"@uniswap/{package} is {version}, but the devnet knows {wanted}: {CURE}")
     return Artifacts(scope)
