@@ -29,7 +29,7 @@ from zuno.ports.market import Feeds
 LOWER, UPPER = -200_700, -199_980
 LIQUIDITY = 10**16
 ETHER = 10**18
-INCREASE, DECREASE, BURN, WRAP, UNWRAP = 0x00, 0x01, 0x03, 0x15, 0x16
+INCREASE, DECREASE, BURN, TAKE_PORTION, WRAP, UNWRAP = 0x00, 0x01, 0x03, 0x10, 0x15, 0x16
 V4_POSITION_MANAGER_CALL = 0x14
 EVERYTHING = 1 << 255
 MODIFIED = "0x" + keccak(b"ModifyLiquidity(bytes32,address,int24,int24,int256,bytes32)").hex()
@@ -324,6 +324,59 @@ async def test_a_swap_of_other_currencies_in_the_transaction_is_no_swap_of_the_p
     assert attribute(history).in_token1.swap_cost == 0
 
 
+async def test_somebody_else_s_swap_in_the_transaction_of_a_mint_is_not_the_wallet_s(desk: Any) -> None:
+    """A stranger swaps and gives the wallet a position in one go: a gift, and no swap cost."""
+    stage, key = desk.stage, desk.stage.weth_pool
+    manager, token = stage.info.deployment.position_manager, stage.next_token()
+    zero_for_one = key.currency0 == stage.usdc
+    swap = [
+        calldata.swap_exact_in_single(key, zero_for_one, 40_000 * 10**6, 0, stage.info.deployment.swap_struct),
+        calldata.settle(stage.usdc, calldata.OPEN_DELTA, payer_is_user=True),
+        calldata.take(stage.weth, manager, calldata.OPEN_DELTA),
+    ]
+    deposit = [
+        stage.minting(key, -190_000, -189_000, LIQUIDITY // 100, stage.wallet),  # above the price: ether alone
+        calldata.settle(stage.weth, calldata.OPEN_DELTA, payer_is_user=False),
+        calldata.sweep(stage.weth, stage.trader),
+    ]
+    commands = [calldata.v4_swap(swap), (V4_POSITION_MANAGER_CALL, stage.modifying(deposit))]
+    stage.send("trader", stage.info.deployment.universal_router, calldata.execute(commands, 2**40))
+    stage.swap(key, not zero_for_one, 20 * ETHER)  # about where it was
+    history = await told(desk, token)
+    (mint,) = history.events
+    assert isinstance(mint, Touch)
+    assert [(one.amount0, one.amount1) for one in history.externals] == [(mint.paid0, mint.paid1)]
+    assert attribute(history).exact, history.computed
+
+
+async def test_a_swap_that_pays_somebody_a_share_is_still_the_wallet_s(desk: Any) -> None:
+    stage, key = desk.stage, desk.stage.weth_pool
+    stage.pass_time(1_000)
+    purse = Purse(stage, key)
+    swap = [
+        calldata.swap_exact_in_single(
+            key, key.currency0 == stage.usdc, 1_000 * 10**6, 0, stage.info.deployment.swap_struct
+        ),
+        calldata.settle(stage.usdc, calldata.OPEN_DELTA, payer_is_user=True),
+        Step(TAKE_PORTION, encode(("address", "address", "uint256"), (stage.weth, stage.trader, 100))),
+        calldata.take(stage.weth, calldata.SENDER, calldata.OPEN_DELTA),
+    ]
+    data = calldata.execute([calldata.v4_swap(swap)], 2**40)
+    stage.send("wallet", stage.info.deployment.universal_router, data)
+    (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    history = await told(desk, token)
+    swapped, _ = history.events
+    assert isinstance(swapped, WalletSwap)
+    (share,) = history.externals
+    side = 0 if key.currency0 == stage.weth else 1
+    got, kept = -(swapped.swapped0, swapped.swapped1)[side], -(share.amount0, share.amount1)[side]
+    assert kept == got // 100 > 0
+    assert wallet_paid(history) == purse.spent()
+    result = attribute(history)
+    assert result.exact, history.computed
+    assert result.in_token1.swap_cost > 0
+
+
 async def test_one_position_closed_for_two_is_followed_by_neither(desk: Any) -> None:
     stage, key = desk.stage, desk.stage.weth_pool
     stage.pass_time(1_000)
@@ -367,6 +420,21 @@ async def test_a_rebalance_in_two_transactions_with_a_swap_between(desk: Any) ->
     stage.pass_time(900)
     (much_later,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
     assert [event.position_id for event in (await told(desk, much_later)).events] == [much_later]
+
+
+async def test_a_position_that_somebody_else_closed_is_nobody_s_predecessor(desk: Any) -> None:
+    stage, key = desk.stage, desk.stage.weth_pool
+    stage.pass_time(1_000)
+    (old,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    allow = calldata.call("approve(address,uint256)", stage.trader, old)
+    stage.send("wallet", stage.info.deployment.position_manager, allow)
+    home = calldata.take_pair(key.currency0, key.currency1, stage.wallet)
+    stage.modify([stage.changing(BURN, old), home], "trader")
+    (new,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    assert [event.position_id for event in (await told(desk, new)).events] == [new]
+    mint, burn = (await told(desk, old)).events
+    assert mint.gas > 0
+    assert burn.gas == 0  # the operator's
 
 
 # -- what a residual is for

@@ -17,7 +17,7 @@ from zuno.adapters.chain.rpc import ledger, wire
 from zuno.adapters.chain.rpc.ledger import Coin
 from zuno.adapters.chain.rpc.node import Log, Receipt
 from zuno.adapters.chain.rpc.readers import Readers
-from zuno.adapters.chain.rpc.replay import DONATE, Change, PoolBlock, Replay, Worked
+from zuno.adapters.chain.rpc.replay import DONATE, Change, PoolBlock, Replay, Worked, resplit
 from zuno.domain.history import External, Touch, WalletSwap
 from zuno.domain.pool import Block, PoolKey
 from zuno.domain.tokens import NATIVE
@@ -194,7 +194,7 @@ class Books:
             for token in sorted(unsure):
                 mine = [item for item in known.worked.values() if item.change.token == token]
                 fees = {item.change.log.index: await self._fees_seen(item) for item in mine}
-                self._replay.resplit(known, token, fees)
+                resplit(known, token, fees)
         return known
 
     # -- what was done

@@ -108,32 +108,6 @@ class Replay:
         self._work(through, changes, before, after)
         return through
 
-    def resplit(self, through: PoolBlock, token: int, fees: Mapping[int, tuple[int | None, int | None]]) -> None:
-        """Tell apart the changes of one position around a trade by the fees each was seen to pay out, by log index.
-
-        The growth of the whole block is known; every fee narrows where in between its own change stands. Fees that
-        no growth can explain leave the split unknown.
-        """
-        items = [item for _, item in sorted(through.worked.items()) if item.change.token == token]
-        growths = list[list[int]]()
-        known = True
-        for side in (0, 1):
-            seen = [fees.get(item.change.log.index, (None, None))[side] for item in items]
-            split = _growth_between(items, side, seen)
-            growths.append(split or [_growth(item.after, side) for item in items])
-            known = known and split is not None
-        before = items[0].before
-        for at, item in enumerate(items):
-            again = _worked(
-                item.change,
-                item.sqrt_price_x96,
-                before,
-                PositionInfo(item.after.liquidity, growths[0][at], growths[1][at]),
-                certain=item.certain or known,
-            )
-            through.worked[item.change.log.index] = again
-            before = again.after
-
     def place(self, change: Change) -> Place:
         return place(self._manager, change.pool_id, change.range.lower, change.range.upper, change.token)
 
@@ -148,6 +122,33 @@ class Replay:
             worked = _worked(change, through.price_before(index), infos[change.token], final, certain=not traded)
             infos[change.token] = worked.after
             through.worked[index] = worked
+
+
+def resplit(through: PoolBlock, token: int, fees: Mapping[int, tuple[int | None, int | None]]) -> None:
+    """Tell apart the changes of one position around a trade by the fees each was seen to pay out, by log index.
+
+    The growth of the whole block is known; every fee narrows where in between its own change stands. Fees that
+    no growth can explain leave the split unknown.
+    """
+    items = [item for _, item in sorted(through.worked.items()) if item.change.token == token]
+    growths = list[list[int]]()
+    known = True
+    for side in (0, 1):
+        seen = [fees.get(item.change.log.index, (None, None))[side] for item in items]
+        split = _growth_between(items, side, seen)
+        growths.append(split or [_growth(item.after, side) for item in items])
+        known = known and split is not None
+    before = items[0].before
+    for at, item in enumerate(items):
+        again = _worked(
+            item.change,
+            item.sqrt_price_x96,
+            before,
+            PositionInfo(item.after.liquidity, growths[0][at], growths[1][at]),
+            certain=item.certain or known,
+        )
+        through.worked[item.change.log.index] = again
+        before = again.after
 
 
 def info_at(at: Place, words: Words) -> PositionInfo:
@@ -189,9 +190,12 @@ def _growth_between(items: Sequence[Worked], side: int, seen: Sequence[int | Non
     steps = list[tuple[int, int]]()
     for item, fee in zip(items, seen, strict=True):
         liquidity = item.before.liquidity
-        if (fee is None and not item.certain) or (fee is not None and (fee < 0 or (fee and not liquidity))):
+        if not liquidity:
+            steps.append((0, _ANYTHING))
+        elif fee is None or fee < 0:
             return None
-        steps.append((0, _ANYTHING) if fee is None or not liquidity else _growth_for(fee, liquidity))
+        else:
+            steps.append(_growth_for(fee, liquidity))
     final = _growth(items[-1].after, side)
     left = [(0, 0)]
     for least, most in reversed(steps):
