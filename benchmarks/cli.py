@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from time import perf_counter
+
+from figure import report
 
 TURNS = 12
 BAR = 2.0
@@ -44,18 +45,8 @@ def main() -> int:
             seconds(command, environment)
         turns = [[seconds(command, environment) for command in commands] for _ in range(TURNS)]
     yardstick, ours = (min(times) for times in zip(*turns, strict=True))
-    ratio = ours / yardstick
-    line = {
-        "name": "zuno --help",
-        "value": round(ours * 1000, 1),
-        "unit": "ms; yardstick: --help of a bare typer app",
-        "yardstick": round(yardstick * 1000, 1),
-        "ratio": round(ratio, 3),
-        "bar": BAR,
-        "ok": ratio <= BAR,
-    }
-    print(json.dumps(line))
-    return 0 if line["ok"] else 1
+    good = report("zuno --help", ours * 1000, "ms", yardstick * 1000, "--help of a bare typer app", BAR)
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

@@ -23,6 +23,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from figure import report
+
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.model.scripted import ScriptedModel
@@ -115,13 +117,6 @@ def empty_graph(folder: str) -> Callable[[int], object]:
     return lambda turn: compiled.invoke({"step": 0}, {"configurable": {"thread_id": str(turn)}})
 
 
-def report(name: str, value: float, unit: str, ratio: float, bar: float, **more: object) -> bool:
-    line = {"name": name, "value": round(value, 3), "unit": unit, **more, "ratio": round(ratio, 3), "bar": bar}
-    line["ok"] = ratio <= bar
-    print(json.dumps(line, ensure_ascii=False), flush=True)
-    return ratio <= bar
-
-
 async def timed(job: Callable[[], Awaitable[object]]) -> float:
     start = perf_counter()
     await job()
@@ -153,8 +148,8 @@ async def against_an_empty_graph(folder: str) -> bool:
     pairs = [(await timed(debate), await timed(lambda turn=turn: empty(turn))) for turn in range(PAIRS)]  # type: ignore[misc]
     await house.close()
     ours, theirs = (statistics.median(times) for times in zip(*pairs, strict=True))
-    unit = f"ms, p50 of {PAIRS}; yardstick: {NODES} empty LangGraph nodes with SQLite checkpoints"
-    return report("deterministic rebalance debate", ours, unit, ours / theirs, DEBATE_BAR, yardstick=round(theirs, 3))
+    against = f"{NODES} empty LangGraph nodes with SQLite checkpoints"
+    return report("deterministic rebalance debate", ours, f"ms, p50 of {PAIRS}", theirs, against, DEBATE_BAR)
 
 
 async def with_a_slow_model(folder: str) -> bool:
@@ -171,14 +166,13 @@ async def with_a_slow_model(folder: str) -> bool:
             raise ValueError("meant to time a first proposal that is accepted, argued by models")
     await house.close()
     took = statistics.median(times)
-    unit = f"s, p50 of 5, a first proposal accepted; ratio: in calls of {CALL_SECONDS:g} s"
     return report(
-        "debate with a slow model",
+        "debate with a slow model, a first proposal accepted",
         took,
-        unit,
-        took / CALL_SECONDS,
+        "s, p50 of 5",
+        CALL_SECONDS,
+        "one call of that model",
         CALLS_BAR,
-        yardstick=CALL_SECONDS,
         overheadMs=round((took - 3 * CALL_SECONDS) * 1000),
     )
 
@@ -213,12 +207,11 @@ async def in_the_long_run(folder: str, debates: int) -> list[bool]:
     ran = {"debates": debates}
     return [
         report(
-            "the last of many debates", late, "ms; yardstick: the 50th of a new house, taking turns",
-            late / early, AGE_BAR, yardstick=round(early, 3), **ran,
+            "the last of many debates", late, "ms", early, "the 50th of a new house, taking turns", AGE_BAR, **ran,
         ),
         report(
-            "memory after many debates", memory / 1024, "MB resident; yardstick: after the 75th",
-            memory / early_memory, MEMORY_BAR, yardstick=round(early_memory / 1024, 3), **ran,
+            "memory after many debates", memory / 1024, "MB resident", early_memory / 1024, "after the 75th",
+            MEMORY_BAR, **ran,
         ),
     ]  # fmt: skip
 
