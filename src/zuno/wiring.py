@@ -94,7 +94,7 @@ class House:
         self._offline = False
 
     def lp(self, chain: str | None) -> LpDesk:
-        opened = self._chain(chain or self._settings.default_chain())
+        opened = self._chain(self._settings.default_chain() if chain is None else chain)
         return LpDesk(opened, lambda pool_id: self._feeds(opened, pool_id))
 
     def audit(self) -> JournalAudit:

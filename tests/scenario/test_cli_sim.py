@@ -167,6 +167,8 @@ MISTAKES = [
     (["lp", "pool", "ETH/USDC", "0.01%"], 3, "refused"),
     (["lp", "pool", "0x" + "5a" * 32], 3, "refused"),
     (["lp", "pools", "--chain", "mars"], 2, "usage"),
+    (["lp", "pools", "--chain", ""], 2, "usage"),
+    (["lp", "recommend", "rebalance", "1", "--chain", " "], 2, "usage"),
     (["lp", "pools", "--chain", "base"], 4, "unavailable"),
     (["lp", "pools", "--chain", "devnet"], 4, "unavailable"),
     (["lp", "frobnicate"], 2, "usage"),
@@ -195,6 +197,15 @@ def test_a_mistake_is_one_sentence_and_an_exit_code(zuno: Any, arguments: list[s
     assert "\n" not in error["message"]
     assert "Traceback" not in ran.out + ran.err
     assert error["message"] in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "help_of"),
+    [(["lp", "inspect"], "zuno lp inspect"), (["lp", "frobnicate"], "zuno lp"), (["--bogus"], "zuno")],
+    ids=["argument", "command", "option"],
+)
+def test_a_mistyped_line_names_the_help_that_helps(zuno: Any, arguments: list[str], help_of: str) -> None:
+    assert f"Try `{help_of} --help`." in zuno(*arguments).err
 
 
 def test_devnet_without_packages_names_the_command(zuno: Any, tmp_path: Path) -> None:

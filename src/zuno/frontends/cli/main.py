@@ -49,6 +49,13 @@ app.add_typer(plan, name="plan")
 app.add_typer(journal, name="journal")
 
 
+def _not_blank(typed: str | None) -> str | None:
+    """An empty variable in a script must not choose the default chain."""
+    if typed is not None and not typed.strip():
+        raise typer.BadParameter("it needs a name.")
+    return typed
+
+
 def _whole_number(typed: object) -> int:
     """Plain digits alone: `int` would also read other scripts' digits and underscores."""
     if not re.fullmatch(r"[+-]?[0-9]{1,20}", str(typed)):
@@ -62,7 +69,12 @@ Home = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, nothing else there.")]
 ChainName = Annotated[
     str | None,
-    typer.Option("--chain", metavar="NAME", help="sim, devnet, or a chain with an RPC URL (base, arbitrum, 8453 …)."),
+    typer.Option(
+        "--chain",
+        metavar="NAME",
+        callback=_not_blank,
+        help="sim, devnet, or a chain with an RPC URL (base, arbitrum, 8453 …).",
+    ),
 ]
 Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="conservative, balanced or aggressive.")]
 Candidate = Annotated[
@@ -108,7 +120,7 @@ def lp_pools(ctx: typer.Context, chain: ChainName = None, home: Home = None, jso
 def lp_pool(
     ctx: typer.Context,
     which: Annotated[str, typer.Argument(metavar="ID|PAIR", help="The pool's id, or a pair such as ETH/USDC.")],
-    fee: Annotated[str | None, typer.Argument(metavar="[FEE]", help="With a pair: 5bps, 0.3%.")] = None,
+    fee: Annotated[str | None, typer.Argument(metavar="FEE", help="With a pair: 5bps, 0.3%.")] = None,
     chain: ChainName = None,
     home: Home = None,
     json: Json = False,
@@ -177,7 +189,7 @@ def recommend_rebalance(
 def recommend_create(
     ctx: typer.Context,
     wish: Annotated[
-        str, typer.Argument(metavar="[WISH]", help='What you bring and how boldly: "0.05 ETH passively".')
+        str, typer.Argument(metavar="WISH", help='What you bring and how boldly: "0.05 ETH passively".')
     ] = "",
     token: Annotated[
         str | None, typer.Option("--token", metavar="TOKEN", help="The token you bring, by symbol or address.")
@@ -319,8 +331,9 @@ def run(arguments: Sequence[str], opener: Opener) -> int:
         code = app(list(arguments), prog_name="zuno", obj=session, standalone_mode=False)
         return code if isinstance(code, int) else 0
     except typer.TyperException as mistake:
+        where = getattr(getattr(mistake, "ctx", None), "command_path", "zuno")
         return answering.tell_mistake(
-            f"{mistake.format_message().rstrip('.')}. Try `zuno --help`.", json="--json" in arguments
+            f"{mistake.format_message().rstrip('.')}. Try `{where} --help`.", json="--json" in arguments
         )
     except (typer.Abort, KeyboardInterrupt):
         sys.stderr.write("Stopped.\n")
