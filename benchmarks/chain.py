@@ -93,7 +93,7 @@ def build() -> World:
         pay = calldata.settle_pair(world.key.currency0, world.key.currency1)
         send(manager, calldata.modify_liquidities([*mints, pay], FOREVER))
     swap = [
-        calldata.swap_exact_in_single(world.key, True, 10**15, 0),
+        calldata.swap_exact_in_single(world.key, True, 10**15, 0, info.deployment.swap_struct),
         calldata.settle(world.key.currency0, calldata.OPEN_DELTA, payer_is_user=True),
         calldata.take(world.key.currency1, calldata.SENDER, calldata.OPEN_DELTA),
     ]

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
@@ -98,18 +99,49 @@ def built_home(world_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return home
 
 
-@pytest.fixture
-def devnet(built_home: Path, tmp_path: Path) -> Iterator[Zuno]:
-    """A running devnet of its own, stopped afterwards; called like the command line."""
-    home = tmp_path / "devnet-home"
-    shutil.copytree(built_home, home)
-
-    def run(*arguments: str, **environment: str) -> Ran:
-        return run_zuno(home, *arguments, **environment)
-
-    started = run_process(home, "devnet", "up", "--background", "--port", "0", "--json")
+@pytest.fixture(scope="session")
+def devnet_home(built_home: Path) -> Iterator[Path]:
+    """A home whose devnet runs, for all tests of this session."""
+    started = run_process(built_home, "devnet", "up", "--background", "--port", "0", "--json")
     assert started.code == 0, started.err
     try:
-        yield run
+        yield built_home
     finally:
-        run_process(home, "devnet", "down")
+        run_zuno(built_home, "devnet", "down")
+
+
+@pytest.fixture
+def devnet(devnet_home: Path) -> Iterator[Zuno]:
+    """The running devnet as the story left it, called like the command line."""
+    record = json.loads((devnet_home / "devnet.json").read_text())
+    shutil.rmtree(devnet_home / "chains", ignore_errors=True)
+    before = ask(record["url"], "evm_snapshot")
+    try:
+        yield lambda *arguments, **environment: run_zuno(devnet_home, *arguments, **environment)
+    finally:
+        assert ask(record["url"], "evm_revert", before)
+
+
+@pytest.fixture
+def apart(built_home: Path, tmp_path: Path) -> Iterator[Zuno]:
+    """A home without a running devnet, for what befalls one; whoever starts one is a process of its own."""
+    home = tmp_path / "devnet-home"
+    home.mkdir()
+    (home / "devnet").symlink_to(built_home / "devnet")
+
+    def command(*arguments: str, **environment: str) -> Ran:
+        way = run_process if "up" in arguments else run_zuno
+        return way(home, *arguments, **environment)
+
+    try:
+        yield command
+    finally:
+        run_zuno(home, "devnet", "down")
+
+
+def ask(url: str, method: str, *params: object) -> Any:
+    """One JSON-RPC question to a local node."""
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.loads(answer.read())["result"]

@@ -8,6 +8,7 @@ import signal
 import socket
 import stat
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def test_attribution_is_exact_on_the_real_contracts(devnet: Any, zuno: Any, posi
     real = devnet("lp", "pnl", position, *window, "--chain", "devnet", "--json")
     assert real.code == 0, real.err
     pnl, ours = real.document, zuno("lp", "pnl", position, *window, "--json").document
-    assert pnl["exact"] is True
+    assert pnl["exact"] is True, pnl["notes"]
     for terms in ("inToken0", "inToken1"):
         for term in ("navStart", "navEnd", "fees", "priceEffect", "divergenceLoss", "swapCost", "residual"):
             assert pnl[terms][term] == ours[terms][term], term
@@ -74,45 +75,41 @@ def test_pools_are_found_on_the_chain_itself(devnet: Any, zuno: Any) -> None:
     assert len(by_id) == 3
 
 
-def test_the_life_of_a_node(devnet: Any, tmp_path: Path) -> None:
+def test_the_life_of_a_node(apart: Any, tmp_path: Path) -> None:
     home = tmp_path / "devnet-home"
+    assert apart("devnet", "up", "--background", "--port", "0", "--json").code == 0
     record = json.loads((home / "devnet.json").read_text())
     assert stat.S_IMODE((home / "devnet.json").stat().st_mode) == 0o600
     assert {"poolManager", "positionManager", "quoter", "universalRouter", "permit2", "weth", "usdc"} <= set(
         record["contracts"]
     )
     assert len(record["wallet"]["privateKey"]) == 66
-    status = devnet("devnet", "status", "--json").document
-    assert status["running"] is True
-    assert status["pid"] == record["pid"]
-    again = devnet("devnet", "up", "--background", "--json")
+    again = apart("devnet", "up", "--background", "--json")
     assert again.code == 0
     assert again.document["pid"] == record["pid"]
     assert "already" in again.document["note"]
     # Pull the plug: the file it left must not look like a node.
     os.kill(record["pid"], signal.SIGKILL)
     give_up = time.monotonic() + 10
-    while devnet("devnet", "status", "--json").document["running"]:
+    while apart("devnet", "status", "--json").document["running"]:
         assert time.monotonic() < give_up
-    refused = devnet("lp", "positions", "--chain", "devnet", "--json")
+    refused = apart("lp", "positions", "--chain", "devnet", "--json")
     assert refused.code == 4
     assert "zuno devnet up" in refused.document["error"]["message"]
-    fresh = devnet("devnet", "up", "--background", "--port", "0", "--json")
+    fresh = apart("devnet", "up", "--background", "--port", "0", "--json")
     assert fresh.code == 0
     assert fresh.document["pid"] != record["pid"]
-    down = devnet("devnet", "down", "--json")
+    down = apart("devnet", "down", "--json")
     assert down.code == 0
     assert down.document["running"] is False
     assert not (home / "devnet.json").exists()
-    assert devnet("devnet", "down").code == 0
 
 
-def test_a_taken_port_is_told(devnet: Any) -> None:
-    assert devnet("devnet", "down").code == 0
+def test_a_taken_port_is_told(apart: Any) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        ran = devnet("devnet", "up", "--background", "--port", str(taken.getsockname()[1]), "--json")
+        ran = apart("devnet", "up", "--background", "--port", str(taken.getsockname()[1]), "--json")
     assert ran.code == 4
     assert "taken" in ran.document["error"]["message"]
 
@@ -139,13 +136,12 @@ def test_an_rpc_that_is_down_is_told_without_its_key(zuno: Any) -> None:
 
 
 def test_the_reference_follows_the_chain_back(devnet: Any) -> None:
-    import urllib.request
-
-    url = devnet("devnet", "status", "--json").document["url"]
+    status = devnet("devnet", "status", "--json").document
+    assert status["running"] is True
 
     def rpc(method: str, *params: object) -> Any:
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
-        request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+        request = urllib.request.Request(status["url"], body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.loads(answer.read())["result"]
 
@@ -159,11 +155,29 @@ def test_the_reference_follows_the_chain_back(devnet: Any) -> None:
     assert moved["referenceBefore"] == moved["referenceAfter"]
 
 
-def test_a_second_start_waits_for_the_first(devnet: Any) -> None:
+def test_a_move_that_fails_is_broken_books(devnet: Any) -> None:
+    """The trader gives its permission to pay with WETH away; two of three pools cannot be pushed down any more."""
+    from zuno.adapters.chain.devnet.keys import dev_address
+    from zuno.adapters.chain.world import SWAP_ROUTER, WETH
+    from zuno.core import calldata
+
+    url = devnet("devnet", "status", "--json").document["url"]
+    data = calldata.call("approve(address,uint256)", SWAP_ROUTER, 0)
+    wish = {"from": "0x" + dev_address("trader").hex(), "to": WETH.address, "data": "0x" + data.hex()}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "eth_sendTransaction", "params": [wish]}).encode()
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    assert "result" in json.loads(urllib.request.urlopen(request, timeout=30).read())
+    pools = devnet("lp", "pools", "--chain", "devnet", "--json").document["pools"]
+    ran = devnet("devnet", "move", "--percent", "-3", "--json")
+    assert ran.code == 5
+    assert ran.document["error"]["kind"] == "broken"
+    assert devnet("lp", "pools", "--chain", "devnet", "--json").document["pools"] == pools
+
+
+def test_a_second_start_waits_for_the_first(apart: Any) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    devnet("devnet", "down")
     with ThreadPoolExecutor(2) as both:
-        runs = list(both.map(lambda _: devnet("devnet", "up", "--background", "--port", "0", "--json"), range(2)))
+        runs = list(both.map(lambda _: apart("devnet", "up", "--background", "--port", "0", "--json"), range(2)))
     assert [run.code for run in runs] == [0, 0]
     assert len({run.document["pid"] for run in runs}) == 1
