@@ -179,6 +179,12 @@ async def test_other_transactions_of_the_wallet_in_the_block(desk: Any) -> None:
     stage.send_together([collecting(stage, key, token), ("wallet", stage.usdc, approve, 0)])
     history = await told(desk, token)
     assert attribute(history).exact, history.computed
+    other, manager = stage.next_token(), stage.info.deployment.position_manager
+    mint = stage.modifying([stage.minting(key, LOWER, UPPER, LIQUIDITY), *stage.paying(key)])
+    stage.send_together([collecting(stage, key, token), ("wallet", manager, mint, 100 * ETHER)])
+    for one in (token, other):  # one balance for both, and both together explain it
+        history = await told(desk, one)
+        assert attribute(history).exact, history.computed
     stage.trade(key)
     stage.send_together([collecting(stage, key, token), ("trader", stage.wallet, b"", ETHER)])
     history = await told(desk, token)
@@ -273,8 +279,10 @@ async def test_a_swap_belongs_to_the_first_deposit_after_it(desk: Any) -> None:
     stage.pass_time(1_000)
     stage.swap(key, True, ETHER // 7, role="wallet")
     (first,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
-    (second,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
-    stage.swap(key, True, ETHER // 7, role="wallet")  # after both: nobody's
+    second, manager = stage.next_token(), stage.info.deployment.position_manager
+    mint = stage.modifying([stage.minting(key, LOWER, UPPER, LIQUIDITY), *stage.paying(key)])
+    after_both = stage.swapping(key, True, ETHER // 7)
+    stage.send_together([("wallet", manager, mint, 0), ("wallet", *after_both)])
     assert [type(event) for event in (await told(desk, first)).events] == [WalletSwap, Touch]
     assert [type(event) for event in (await told(desk, second)).events] == [Touch]
 
@@ -375,6 +383,26 @@ async def test_a_swap_that_pays_somebody_a_share_is_still_the_wallet_s(desk: Any
     result = attribute(history)
     assert result.exact, history.computed
     assert result.in_token1.swap_cost > 0
+
+
+async def test_only_the_pair_s_own_exchange_is_the_swap_made_for_a_deposit(desk: Any) -> None:
+    stage, key, struct = desk.stage, desk.stage.weth_pool, desk.stage.info.deployment.swap_struct
+    stage.pass_time(1_000)
+    swaps = [
+        calldata.swap_exact_in_single(key, key.currency0 == stage.usdc, 1_000 * 10**6, 0, struct),
+        calldata.swap_exact_in_single(stage.native_pool, True, ETHER // 10, 0, struct),
+        calldata.settle(NATIVE, calldata.OPEN_DELTA, payer_is_user=True),
+        calldata.settle(stage.usdc, calldata.OPEN_DELTA, payer_is_user=True),
+        calldata.take(stage.weth, calldata.SENDER, calldata.OPEN_DELTA),
+    ]
+    data = calldata.execute([calldata.v4_swap(swaps)], 2**40)
+    stage.send("wallet", stage.info.deployment.universal_router, data, value=ETHER // 10)
+    (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    history = await told(desk, token)
+    swap, _ = history.events
+    assert isinstance(swap, WalletSwap)
+    assert (swap.swapped0, swap.swapped1)[key.currency1 == stage.usdc] == 1_000 * 10**6
+    assert attribute(history).adds_up
 
 
 async def test_one_position_closed_for_two_is_followed_by_neither(desk: Any) -> None:
@@ -482,6 +510,24 @@ async def test_without_pretended_burns_the_worth_is_computed_and_nothing_is_call
     assert not view.exact
     (why,) = view.computed
     assert "eth_simulateV1" in why
+
+
+async def test_a_payment_the_pool_s_arithmetic_does_not_know_is_a_residual(desk: Any) -> None:
+    """A wei more reached the pools than the change of liquidity costs."""
+    stage, key = desk.stage, desk.stage.weth_pool
+    (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    node = await desk.node()
+    honest = node.answer
+
+    def a_wei_more(body: bytes) -> bytes:
+        reply = json.loads(honest(body))
+        for log in reply["result"]["logs"] if b"TransactionReceipt" in body else ():
+            if log["address"] == stage.usdc:
+                log["data"] = f"0x{int(log['data'], 16) + 1:064x}"
+        return json.dumps(reply).encode()
+
+    node.answer = a_wei_more
+    assert not attribute(await desk.chain(node).history(token, None)).adds_up
 
 
 @pytest.mark.parametrize("native", [True, False], ids=["native", "erc20"])

@@ -76,6 +76,10 @@ class _Doings:
     def swapped(self) -> Amounts:
         return _sum(amounts for _, _, amounts in self.swaps)
 
+    @cached_property
+    def whole(self) -> Amounts:
+        return _sum([*(amounts for _, amounts in self.changes), self.swapped, self.donated])
+
     def exchange(self, key: PoolKey) -> tuple[list[Log], Two]:
         """The swaps from one of the pair's currencies into the other, through others or directly."""
         pair = (key.currency0, key.currency1)
@@ -153,9 +157,11 @@ class Books:
 
     async def prepared(self, receipt: Receipt, owner: Address, share: Share) -> Told | None:
         """A swap that the wallet sent by itself, between the pair's two currencies; None if it is not one."""
+        if receipt.sender != owner:
+            return None
         doings = await self._doings(receipt)
         logs, swapped = doings.exchange(self.key)
-        if not logs or receipt.sender != owner or doings.changes:
+        if not logs or doings.changes:
             return None
         settled = await self._settle(receipt, owner, doings, (0, 0))
         if not settled.swap_is_ours:
@@ -250,9 +256,9 @@ class Books:
         by_coin = [side == NATIVE or (wrapping and side == self._wrapper) for side in self._pair]
         coin = None
         if any(by_coin) or receipt.sender == owner:
-            coin = await ledger.coin(self._node, self._times, receipt, owner, self._head)
+            coin = await self._coin(receipt, owner)
         gave = [self._gave(receipt, owner, side, coin, wrapping) for side in self._pair]
-        loose = [of_coin and coin is not None and not coin.alone for of_coin in by_coin]
+        loose = [of_coin and coin is not None and bool(coin.beside) for of_coin in by_coin]
 
         aside = self._two(doings.donated) if receipt.sender == owner else (0, 0)
         without = (own[0] + aside[0], own[1] + aside[1])
@@ -260,7 +266,6 @@ class Books:
         swap_is_ours = _took_part(gave, loose, without, swapped, sent=receipt.sender == owner)
         mine = (without[0] + swapped[0], without[1] + swapped[1]) if swap_is_ours else without
 
-        whole = _sum([*(amounts for _, amounts in doings.changes), doings.swapped, doings.donated])
         unsure = [item.change.token for item, _ in doings.changes if not item.certain]
         if unsure:
             why = f"position {unsure[0]} was touched twice in block {receipt.block_number} around a trade"
@@ -269,7 +274,7 @@ class Books:
         for side, currency in enumerate(self._pair):
             if unsure:
                 continue
-            expected = whole.get(currency, 0)
+            expected = doings.whole.get(currency, 0)
             confirmed = gave[side] == mine[side]
             reached, why = await self._reached(receipt, currency, expected, doings, confirmed=confirmed)
             left[side] = reached - expected
@@ -293,6 +298,15 @@ class Books:
             )
             gas_paid = Wei(coin.gas) if told_by_side else await self._gas_seen(receipt, coin, any(by_coin), computed)
         return _Settled(_pair(left), _pair(others), gas_paid, swap_is_ours, notes, computed)
+
+    async def _coin(self, receipt: Receipt, owner: Address) -> Coin:
+        """What the wallet's native balance fell by, less what its other transactions of the block put into pools."""
+        coin = await ledger.coin(self._node, self._times, receipt, owner, self._head)
+        for other in coin.beside:
+            if other.sender == owner:
+                doings = await self._doings(other)
+                coin = replace(coin, fell=coin.fell - doings.whole.get(NATIVE, 0))
+        return coin
 
     def _gave(self, receipt: Receipt, owner: Address, currency: Address, coin: Coin | None, wrapping: bool) -> int:
         """What the wallet gave up of a currency; the native coin and its wrapper are one where a transaction wraps."""
@@ -331,7 +345,7 @@ class Books:
         if not coin_moved:
             if coin.fell == coin.gas:
                 return Wei(coin.fell)
-            if coin.alone and coin.fell > coin.gas and not await self._node.value(receipt.tx):
+            if not coin.beside and coin.fell > coin.gas and not await self._node.value(receipt.tx):
                 return Wei(coin.fell)  # dearer than its receipt says: attribution will say so
         computed.append(
             f"the gas of {receipt.tx} is what its receipt says, {coin.gas} wei; the wallet's coin fell by {coin.fell}"

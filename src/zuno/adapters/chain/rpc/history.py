@@ -170,8 +170,7 @@ class Histories:
             if log.tx in seen or log.position > deposit.log.position:
                 continue
             seen.add(log.tx)
-            receipt = await self._node.receipt(log.tx)
-            swap = await books.prepared(receipt, owner, share) if receipt.sender == owner else None
+            swap = await books.prepared(await self._node.receipt(log.tx), owner, share)
             if swap is not None and not await self._claimed(log, deposit.log, others, owner):
                 told.add(swap)
         return told

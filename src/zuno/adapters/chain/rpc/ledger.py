@@ -33,8 +33,8 @@ class Coin:
     """Without the gas of the wallet's other transactions in that block."""
     gas: int
     """What the receipt says this transaction cost the wallet."""
-    alone: bool
-    """False: other transactions of the block name the wallet too, and no balance can tell them apart."""
+    beside: tuple[Receipt, ...] = ()
+    """Other transactions of the block that name the wallet: no balance can tell them apart."""
 
     @property
     def paid(self) -> int:
@@ -78,12 +78,13 @@ async def coin(node: Node, times: Times, receipt: Receipt, wallet: Address, head
     blocks = await times.blocks([receipt.block_number - 1, receipt.block_number], head)
     before, after = blocks[receipt.block_number - 1], blocks[receipt.block_number]
     fell = await node.balance(wallet, before) - await node.balance(wallet, after)
-    alone = True
-    for tx, sender, receiver in await node.senders_and_receivers(after):
-        if tx != receipt.tx and wallet in (sender, receiver):
-            alone = False
-            fell -= (await node.receipt(tx)).cost if sender == wallet else 0
-    return Coin(fell, receipt.cost if receipt.sender == wallet else 0, alone)
+    beside = [
+        await node.receipt(tx)
+        for tx, sender, receiver in await node.senders_and_receivers(after)
+        if tx != receipt.tx and wallet in (sender, receiver)
+    ]
+    fell -= sum(other.cost for other in beside if other.sender == wallet)
+    return Coin(fell, receipt.cost if receipt.sender == wallet else 0, tuple(beside))
 
 
 async def unlogged(node: Node, times: Times, number: int, currency: Address, pool_manager: Address, head: Block) -> int:
