@@ -168,7 +168,7 @@ MISTAKES = [
     (["lp", "pool", "0x" + "5a" * 32], 3, "refused"),
     (["lp", "pools", "--chain", "mars"], 2, "usage"),
     (["lp", "pools", "--chain", ""], 2, "usage"),
-    (["lp", "recommend", "rebalance", "1", "--chain", " "], 2, "usage"),
+    (["lp", "recommend", "rebalance", "1", "--chain", ""], 2, "usage"),
     (["lp", "pools", "--chain", "base"], 4, "unavailable"),
     (["lp", "pools", "--chain", "devnet"], 4, "unavailable"),
     (["lp", "frobnicate"], 2, "usage"),
