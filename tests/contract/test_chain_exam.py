@@ -206,8 +206,7 @@ async def test_a_history_from_the_mint_explains_itself(chain_case: ChainCase) ->
         assert [point.block.number for point in history.path] == sorted({point.block.number for point in history.path})
         assert history.path[0].block.number == history.opened.number
         assert history.path[-1].sqrt_price_x96 == position.pool.sqrt_price_x96
-        told = attribute(history)
-        assert (told.in_token0.residual, told.in_token1.residual) == (0, 0)
+        assert attribute(history).exact, history.computed
 
 
 async def test_a_window_opens_at_the_last_block_not_later(chain_case: ChainCase) -> None:
@@ -217,7 +216,7 @@ async def test_a_window_opens_at_the_last_block_not_later(chain_case: ChainCase)
         assert history.opened == history.start.block
         assert since - HOUR < history.opened.timestamp <= since
         assert history.events == ()
-        assert attribute(history).in_token1.residual == 0
+        assert attribute(history).exact, history.computed
     early = await chain_case.chain.history(chain_case.held[0], Seconds(chain_case.minted - 3 * HOUR))
     assert early.start is None
     assert early.opened.timestamp == chain_case.minted
