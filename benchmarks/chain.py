@@ -63,9 +63,15 @@ def build() -> World:
     chain = Chain.create(v4_genesis(artifacts, balances={wallet: 10**6 * ETHER}, timestamp=1_700_000_000))
     at = deploy(chain, artifacts)
     weth, usdc = text(at.weth), text(at.usdc)
-    names = (at.pool_manager, at.position_manager, at.quoter, at.state_view, at.universal_router)
+    contracts = Deployment(
+        pool_manager=text(at.pool_manager),
+        position_manager=text(at.position_manager),
+        quoter=text(at.quoter),
+        state_view=text(at.state_view),
+        universal_router=text(at.universal_router),
+    )
     tokens = (ETH, Token(weth, "WETH", 18, verified=True), Token(usdc, "USDC", 6, verified=True))
-    info = ChainInfo(31337, "devnet", "Devnet", Deployment(*map(text, names)), tokens, testnet=True, confirmations=1)
+    info = ChainInfo(31337, "devnet", "Devnet", contracts, tokens, testnet=True, confirmations=1)
     low, high = sorted((weth, usdc), key=lambda address: int(address, 16))
     world = World(chain, info, PoolKey(low, high, Pips(500), 10), text(wallet))
 
