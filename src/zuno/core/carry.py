@@ -127,7 +127,7 @@ def cost_of(
         wei = Wei(0)
     elif gas is not None:
         size = sum(_CALLDATA_BYTES[step] + _ENVELOPE_BYTES for step in steps)
-        wei = Wei(gas_units * gas.price + size * (gas.l1_fee_per_byte or 0))
+        wei = gas.cost(gas_units, size, estimated_here=label != MEASURED_LABEL)
     priced = wei is not None and (wei == 0 or native_token1 is not None)
     return Cost(
         steps=tuple(steps),

@@ -65,13 +65,23 @@ class PriceSeries:
 
 @dataclass(frozen=True, slots=True)
 class GasQuote:
-    """What one unit of gas costs now, and what a byte of calldata adds on a rollup."""
+    """What one unit of gas costs now, and what a byte of a transaction adds on a rollup."""
 
     base_fee: Wei
     priority_fee: Wei
     l1_fee_per_byte: Wei | None = None
-    """None where the chain charges no separate data fee."""
+    """None where the chain charges no separate data fee. Not to be added up by hand: `cost` knows when it counts."""
+    estimates_hold_data_fee: bool = False
+    """True where the chain's own estimates of gas units include the data already, as on Arbitrum."""
 
     @property
     def price(self) -> Wei:
         return Wei(self.base_fee + self.priority_fee)
+
+    def cost(self, units: int, size: int, *, estimated_here: bool) -> Wei:
+        """What `units` of gas and `size` bytes cost; `estimated_here` if this very chain's node named the units.
+
+        Units measured elsewhere never hold a data fee; this chain's own estimate may, and then it is paid once.
+        """
+        included = estimated_here and self.estimates_hold_data_fee
+        return Wei(units * self.price + (0 if included else size * (self.l1_fee_per_byte or 0)))

@@ -115,6 +115,8 @@ async def test_op_stack_bytes_are_priced_from_above(desk: Any, tmp_path: Path) -
     for size in (500, 700, 1_500, 4_000, 20_000):
         bound, charged = told.l1_fee_per_byte * size, fjord_upper_bound(size)
         assert charged <= bound <= charged * 107 // 100
+        # An OP-stack node's estimate leaves the data fee out, so it counts whoever named the units.
+        assert told.cost(10, size, estimated_here=True) == 10 * told.price + bound
 
 
 async def test_op_stack_before_fjord(desk: Any, tmp_path: Path) -> None:
@@ -138,3 +140,5 @@ async def test_arbitrum_prices_a_byte_itself(desk: Any, tmp_path: Path) -> None:
     script = Script(eth_feeHistory=history([0], [0.5]), eth_call=calls(answer=info))
     told = await quote(desk, tmp_path, script, DataFee.ARBITRUM)
     assert told.l1_fee_per_byte == 123_456
+    assert told.cost(10, 100, estimated_here=True) == 10 * told.price
+    assert told.cost(10, 100, estimated_here=False) == 10 * told.price + 100 * 123_456

@@ -33,7 +33,8 @@ _L1_GAS_PER_BYTE: Final = 16
 
 async def quote(node: Node, data_fee: DataFee, at: Block) -> GasQuote:
     (base_fee, tip), per_byte = await asyncio.gather(_execution(node), _data(node, data_fee, at))
-    return GasQuote(Wei(base_fee), Wei(tip), None if per_byte is None else Wei(per_byte))
+    data = None if per_byte is None else Wei(per_byte)
+    return GasQuote(Wei(base_fee), Wei(tip), data, estimates_hold_data_fee=data_fee is DataFee.ARBITRUM)
 
 
 async def _execution(node: Node) -> tuple[int, int]:
