@@ -101,6 +101,8 @@ async def test_pools_are_complete_and_of_one_block(chain_case: ChainCase) -> Non
     assert {pool.id for pool in found.pools} == set(chain_case.pools)
     assert len(found.pools) == len(chain_case.pools)
     assert found.notes == ()
+    keys = [pool.key for pool in found.pools]
+    assert keys == sorted(keys, key=lambda key: key.order)
     assert {pool.block for pool in found.pools} == {found.block}
     for pool in found.pools:
         assert int(pool.key.currency0, 16) < int(pool.key.currency1, 16)
@@ -161,6 +163,17 @@ async def test_who_holds_what(chain_case: ChainCase) -> None:
     assert await chain_case.chain.owned(Address(to_checksum_address(chain_case.wallet))) == owned
     nothing = await chain_case.chain.owned(NOBODY)
     assert (nothing.ids, nothing.balance, nothing.complete) == ((), 0, True)
+
+
+async def test_holdings_are_found_and_read_at_one_block(chain_case: ChainCase) -> None:
+    chain = chain_case.chain
+    holdings = await chain.holdings(Address(to_checksum_address(chain_case.wallet)))
+    assert holdings.owned == await chain.owned(chain_case.wallet)
+    assert holdings.snapshot == await chain.positions(chain_case.held)
+    assert holdings.owned.block == holdings.snapshot.block == await chain.head()
+    nothing = await chain.holdings(NOBODY)
+    assert (nothing.owned.ids, nothing.snapshot.positions, nothing.snapshot.missing) == ((), (), ())
+    assert nothing.owned.block == nothing.snapshot.block
 
 
 async def test_a_snapshot_keeps_order_and_names_what_is_missing(chain_case: ChainCase) -> None:
@@ -278,13 +291,13 @@ async def _positions(chain: Chain) -> Any:
 
 
 async def _pool_numbers(chain: Chain) -> Any:
-    return {
-        pool.id: (
-            *(pool.key, pool.token0, pool.token1, pool.sqrt_price_x96, pool.tick, pool.protocol_fee, pool.lp_fee),
-            *(pool.liquidity, pool.fee_growth_global0_x128, pool.fee_growth_global1_x128),
+    return [
+        (
+            *(pool.id, pool.key, pool.token0, pool.token1, pool.sqrt_price_x96, pool.tick, pool.protocol_fee),
+            *(pool.lp_fee, pool.liquidity, pool.fee_growth_global0_x128, pool.fee_growth_global1_x128),
         )
         for pool in (await chain.pools()).pools
-    }
+    ]
 
 
 async def _touches(chain: Chain) -> Any:

@@ -76,16 +76,16 @@ class LpDesk:
         if ids and wallet is not None:
             raise Usage("Give --id or --wallet, not both: an id is read whoever holds it.")
         owned: Owned | None = None
-        wanted = [asked.position_id(text) for text in ids]
-        if not wanted:
+        if ids:
+            snapshot = await self._chain.positions([asked.position_id(text) for text in ids])
+            if not snapshot.positions:
+                raise self._absent(snapshot.missing[0])
+        else:
             owner = await self._chain.wallet() if wallet is None else asked.wallet_address(wallet)
             if owner is None:
                 raise Usage("Whose positions? Give --wallet ADDRESS or --id ID, or set ZUNO_AGENT_WALLET_ADDRESS.")
-            owned = await self._chain.owned(owner)
-            wanted = list(owned.ids)
-        snapshot = await self._chain.positions(wanted)
-        if ids and not snapshot.positions:
-            raise self._absent(snapshot.missing[0])
+            holdings = await self._chain.holdings(owner)
+            owned, snapshot = holdings.owned, holdings.snapshot
         return PositionsView(
             chain=self._chain.info.name,
             block=snapshot.block.number,

@@ -33,6 +33,11 @@ class PoolKey:
     hooks: Address = NO_HOOKS
 
     @property
+    def order(self) -> tuple[int, int, int, int, int]:
+        """How pools are listed wherever they come from: by currencies as the contracts sort them, then by fee."""
+        return (int(self.currency0, 16), int(self.currency1, 16), self.fee, self.tick_spacing, int(self.hooks, 16))
+
+    @property
     def dynamic_fee(self) -> bool:
         return self.fee == DYNAMIC_FEE_FLAG
 

@@ -15,7 +15,10 @@ from zuno.domain.units import Address, HexId, Seconds
 
 @dataclass(frozen=True, slots=True)
 class PoolsFound:
-    """Pools at one block. `notes` say what could not be searched; empty notes mean the search was complete."""
+    """Pools at one block, in the order of their keys.
+
+    `notes` say what could not be searched; empty notes mean the search was complete.
+    """
 
     block: Block
     pools: tuple[PoolState, ...]
@@ -45,11 +48,20 @@ class Snapshot:
 class Owned:
     """The position ids a wallet holds. `complete` is True only when their count equals the balance on chain."""
 
+    block: Block
     owner: Address
     ids: tuple[int, ...]
     balance: int
     complete: bool
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """A wallet's positions, found and read at one block."""
+
+    owned: Owned
+    snapshot: Snapshot
 
 
 class Chain(Protocol):
@@ -88,6 +100,10 @@ class Chain(Protocol):
 
     async def owned(self, owner: Address) -> Owned:
         """The ids `owner` holds now."""
+        ...
+
+    async def holdings(self, owner: Address) -> Holdings:
+        """The ids `owner` holds now, and those positions, both at the same block."""
         ...
 
     async def positions(self, ids: Sequence[int]) -> Snapshot:

@@ -265,6 +265,8 @@ def new_stage() -> Callable[[Artifacts], Stage]:
 
 
 Answer = Callable[[bytes], bytes]
+Bend = Callable[[dict[str, Any], Any], Any]
+"""From a question and the honest reply to it to the reply that is sent instead."""
 
 
 @dataclass(frozen=True)
@@ -368,6 +370,18 @@ class Desk:
         serving = FaultyNode(answer or Rpc(self.stage.node).answer, plan)
         return await self._stack.enter_async_context(listening(serving))  # type: ignore[no-any-return]
 
+    async def bent(self, bend: Bend, answer: Answer | None = None) -> FaultyNode:
+        """A node whose every single reply passes through `bend`, those of a batch one by one."""
+        honest = answer or Rpc(self.stage.node).answer
+
+        def bending(body: bytes) -> bytes:
+            asked, replies = json.loads(body), json.loads(honest(body))
+            if isinstance(asked, list):
+                return json.dumps([bend(*pair) for pair in zip(asked, replies, strict=True)]).encode()
+            return json.dumps(bend(asked, replies)).encode()
+
+        return await self.node(answer=bending)
+
     def chain(self, *nodes: FaultyNode | str, policy: Policy = IMPATIENT, cache: Path | None = None) -> RpcChain:
         urls = [node if isinstance(node, str) else node.url for node in nodes]
         chain = RpcChain(self.stage.info, urls, cache or self.cache, self.stage.wallet, policy)
@@ -379,3 +393,40 @@ class Desk:
 async def desk(stage: Stage, tmp_path: Path) -> AsyncIterator[Desk]:
     async with AsyncExitStack() as stack:
         yield Desk(stage, tmp_path / "cache", stack)
+
+
+@pytest.fixture(scope="module")
+def quiet(artifacts: Artifacts) -> Stage:
+    """A stage where everything has happened already, for tests that only read: positions 3 and 5, 4 burnt, trades."""
+    stage = Stage(artifacts)
+    _, gone = stage.mint(stage.weth_pool, -200_700, -199_980, 10**15, count=2)
+    stage.trade(stage.weth_pool)
+    stage.pass_time(3600)
+    stage.mint(stage.native_pool, -201_000, -200_040, 10**15)
+    stage.burn(stage.weth_pool, gone)
+    stage.trade(stage.weth_pool)
+    return stage
+
+
+@pytest.fixture
+async def desk_of_quiet(quiet: Stage, tmp_path: Path) -> AsyncIterator[Desk]:
+    async with AsyncExitStack() as stack:
+        yield Desk(quiet, tmp_path / "cache", stack)
+
+
+@pytest.fixture(scope="module")
+def remembering(quiet: Stage) -> Answer:
+    """The quiet stage's node; a question it has answered before costs no execution."""
+    answer, known = Rpc(quiet.node).answer, dict[str, Any]()
+
+    def one(request: dict[str, Any]) -> Any:
+        name = json.dumps([request["method"], request["params"]])
+        if name not in known:
+            known[name] = json.loads(answer(json.dumps(request).encode()))
+        return {**known[name], "id": request["id"]}
+
+    def many(body: bytes) -> bytes:
+        asked = json.loads(body)
+        return json.dumps([one(each) for each in asked] if isinstance(asked, list) else one(asked)).encode()
+
+    return many

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import time
 import traceback
 from typing import Any
 
@@ -44,16 +43,14 @@ TROUBLES: list[tuple[str, int, type[ZunoError]]] = [
 
 
 @pytest.mark.parametrize(("kind", "status", "expected"), TROUBLES)
-async def test_a_sick_node_alone_is_a_clear_error_in_bounded_time(
+async def test_a_sick_node_alone_is_a_clear_error_after_so_many_attempts(
     desk: Any, kind: str, status: int, expected: type[ZunoError]
 ) -> None:
     node = await desk.node(always(desk, kind, status))
     chain = desk.chain(node, policy=QUICK)
-    began = time.monotonic()
     with pytest.raises(expected) as raised:
         await chain.positions([1])
-    assert time.monotonic() - began < 4
-    assert len(node.seen) <= 2 * QUICK.rounds
+    assert len(node.seen) == QUICK.rounds
     assert "127.0.0.1" in str(raised.value)
 
 
@@ -93,11 +90,16 @@ async def test_nothing_listens(desk: Any) -> None:
 
 
 async def test_bytes_that_only_drip_do_not_hold_us_up(desk: Any) -> None:
+    connections = dripped = 0
+
     async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections, dripped
+        connections += 1
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n")
         try:
             for _ in range(100):
                 writer.write(b" ")
+                dripped += 1
                 await writer.drain()
                 await asyncio.sleep(0.1)
         except ConnectionError:
@@ -107,11 +109,11 @@ async def test_bytes_that_only_drip_do_not_hold_us_up(desk: Any) -> None:
 
     server = await asyncio.start_server(drip, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    began = time.monotonic()
     with pytest.raises(Unavailable, match=r"within 0\.4 s"):
         await desk.chain(url, policy=QUICK).head()
-    assert time.monotonic() - began < 3
     server.close()
+    assert connections == QUICK.rounds
+    assert dripped < QUICK.rounds * 100
 
 
 async def test_an_endless_answer_is_cut_short(desk: Any) -> None:

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Final
 
 from zuno.adapters.chain.rpc import ledger, wire
+from zuno.adapters.chain.rpc.faults import Behind
 from zuno.adapters.chain.rpc.ledger import Coin
 from zuno.adapters.chain.rpc.node import Log, Receipt
 from zuno.adapters.chain.rpc.readers import Readers
@@ -225,7 +226,9 @@ class Books:
                 for currency, amount in _amounts(key, amount0, amount1).items():
                     doings.donated[currency] = doings.donated.get(currency, 0) + amount
             elif near and log.index in ours:
-                item = (await self.block(log.topics[1], log.block_number)).worked[log.index]
+                item = (await self.block(log.topics[1], log.block_number)).worked.get(log.index)
+                if item is None:
+                    raise Behind(f"the events of block {log.block_number} and the receipt of {receipt.tx} differ")
                 doings.changes.append((item, _amounts(key, item.owed0, item.owed1)))
             elif near:
                 doings = replace(doings, strange=True)

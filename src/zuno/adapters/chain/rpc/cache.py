@@ -3,39 +3,58 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from zuno.adapters.foreign_json import shallow
 
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
 
 class Shelf:
-    """A directory of named JSON objects. An unreadable one is as good as none: everything here can be read anew."""
+    """A directory of named JSON objects. Everything here can be read anew, so nothing about it is worth failing for:
+    what cannot be read is as good as none, what cannot be written is not kept, and either is logged."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._writable = True
 
-    def load(self, name: str) -> dict[str, Any]:
+    def load(self, name: str, read: Callable[[dict[str, Any]], T]) -> T | None:
+        """What `read` makes of the object; None where there is none, or none that it can read."""
         try:
-            value = json.loads(shallow(self._path(name).read_bytes()))
-        except (OSError, ValueError):
-            return {}
-        return value if isinstance(value, dict) else {}
+            return read(json.loads(shallow(self._path(name).read_bytes())))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
+            _log.warning("The record %s cannot be read (%s) and is made anew.", self._path(name), type(error).__name__)
+            return None
 
     def save(self, name: str, value: dict[str, Any]) -> None:
         """Replace the object; a reader sees the old one or the new one, never half of either."""
-        self._directory.mkdir(parents=True, exist_ok=True)
         draft = self._directory / f".{name}.{uuid4().hex}"
         try:
-            with draft.open("w", encoding="utf-8") as file:
-                json.dump(value, file, separators=(",", ":"))
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self._path(name))
-        finally:
-            draft.unlink(missing_ok=True)
+            self._directory.mkdir(parents=True, exist_ok=True)
+            try:
+                with draft.open("w", encoding="utf-8") as file:
+                    json.dump(value, file, separators=(",", ":"))
+                    file.flush()
+                    os.fsync(file.fileno())
+                draft.replace(self._path(name))
+            finally:
+                draft.unlink(missing_ok=True)
+        except OSError as error:
+            if self._writable:
+                _log.warning(
+                    "Nothing can be kept in %s (%s): the next run reads it anew.", self._directory, error.strerror
+                )
+            self._writable = False
+        else:
+            self._writable = True
 
     def _path(self, name: str) -> Path:
         return self._directory / f"{name}.json"

@@ -7,34 +7,38 @@ the block it was read at.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
 from zuno.adapters.chain.rpc import gas
+from zuno.adapters.chain.rpc.answers import Answers
 from zuno.adapters.chain.rpc.cache import Shelf
 from zuno.adapters.chain.rpc.deeds import Deed
-from zuno.adapters.chain.rpc.faults import NoSuchState
+from zuno.adapters.chain.rpc.faults import Behind, NoSuchState
 from zuno.adapters.chain.rpc.history import Histories
 from zuno.adapters.chain.rpc.node import Node
 from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.storage import Place, Words, holding, place, pool_state
 from zuno.adapters.chain.rpc.transport import FailoverProvider, Policy
-from zuno.core.amm.identity import pool_slots
+from zuno.adapters.chain.rpc.wire import events_of
+from zuno.core.amm.identity import pool_slots, unpack_slot0
 from zuno.domain.chains import ChainInfo
-from zuno.domain.errors import PoolNotInitialized, Unavailable, Unknown, Usage
+from zuno.domain.errors import Malformed, PoolNotInitialized, PoolRefusal, Unavailable, Unknown, Usage
 from zuno.domain.history import PositionHistory, PricedBlock
 from zuno.domain.market import GasQuote
 from zuno.domain.pool import Block, LpPosition, PoolKey, PoolState
 from zuno.domain.tokens import Token
 from zuno.domain.units import Address, Amount, HexId, Liquidity, Seconds
-from zuno.ports.chain import Missing, Owned, PoolsFound, Snapshot
+from zuno.ports.chain import Holdings, Missing, Owned, PoolsFound, Snapshot
 
 T = TypeVar("T")
 _POOL_ID: Final = re.compile(r"0x[0-9a-f]{64}")
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]{40}")
 _STEADY_TRIES: Final = 3
+_PAUSE: Final = 0.2
 _UINT256: Final = 1 << 256
 
 
@@ -51,7 +55,8 @@ class RpcChain:
     ) -> None:
         self._info = info
         self._wallet = None if wallet is None else _address(wallet)
-        self._node = Node(FailoverProvider(urls, info.id, info.rpc_url_variable, policy))
+        answers = Answers(events_of(info.deployment))
+        self._node = Node(FailoverProvider(urls, info.id, info.rpc_url_variable, policy, answers))
         # Another deployment on the same chain id (a devnet made anew) must not inherit this one's memory.
         shelf = Shelf(cache_dir / f"{info.id}-{info.deployment.position_manager}")
         self._read = Readers.over(self._node, info, shelf)
@@ -89,6 +94,10 @@ class RpcChain:
         holder = _address(owner)
         return await self._steady(lambda head: self._read.wallets.owned(holder, head))
 
+    async def holdings(self, owner: Address) -> Holdings:
+        holder = _address(owner)
+        return await self._steady(lambda head: self._holdings_at(holder, head))
+
     async def positions(self, ids: Sequence[int]) -> Snapshot:
         return await self._steady(lambda head: self._positions_at(ids, head))
 
@@ -110,12 +119,20 @@ class RpcChain:
     async def _steady(self, read: Callable[[Block], Awaitable[T]]) -> T:
         """Read at the head; if that block vanishes meanwhile, start over at the new one rather than mix two."""
         for left in reversed(range(_STEADY_TRIES)):
+            if left < _STEADY_TRIES - 1:
+                await asyncio.sleep(_PAUSE)  # a block, or a machine behind the same address, may be a moment late
             head = await self._node.head()
             self._read.times.forget_after(head.number - self._info.confirmations)
+            by_number = self._node.asked_by_number
             try:
                 answer = await read(head)
-                await self._node.confirm(head)
+                if self._node.asked_by_number != by_number:
+                    await self._node.confirm(head)
                 return answer
+            except PoolNotInitialized:
+                raise
+            except PoolRefusal as refusal:
+                raise Malformed(f"the node's numbers are of no pool that can be: {refusal}") from refusal
             except NoSuchState as lost:
                 self._read.times.forget_after(-1)
                 if not left:
@@ -130,7 +147,7 @@ class RpcChain:
         alive = {pool_id: slots for pool_id, slots in probes.items() if prices[slots.slot0]}
         words = prices | await self._read.storage.words((slot for pool in alive for slot in _pool_words(pool)), head)
         states = await self._pool_states({pool_id: keys[pool_id] for pool_id in alive}, words, head)
-        return PoolsFound(head, tuple(states.values()), notes)
+        return PoolsFound(head, tuple(sorted(states.values(), key=lambda pool: pool.key.order)), notes)
 
     async def _pool_at(self, pool_id: HexId, head: Block) -> PoolState:
         words = await self._read.storage.words(_pool_words(pool_id), head)
@@ -155,6 +172,10 @@ class RpcChain:
             if past is not None:
                 return past
         raise Unavailable(f"pool {present.id} has no price as early as {moment}")
+
+    async def _holdings_at(self, owner: Address, head: Block) -> Holdings:
+        owned = await self._read.wallets.owned(owner, head)
+        return Holdings(owned, await self._positions_at(owned.ids, head))
 
     async def _positions_at(self, ids: Sequence[int], head: Block) -> Snapshot:
         wanted = list(dict.fromkeys(ids))
@@ -215,7 +236,13 @@ class RpcChain:
     async def _path(self, pool_id: HexId, since: Seconds, head: Block) -> tuple[PricedBlock, ...]:
         before = await self._read.times.last_by(Seconds(since - 1), head)
         first = 0 if before is None else before.number + 1
-        return tuple(await self._read.prices.hourly(pool_id, first, head))
+        path = await self._read.prices.hourly(pool_id, first, head)
+        if path:
+            slot0 = pool_slots(pool_id).slot0
+            now = unpack_slot0((await self._read.storage.words([slot0], head))[slot0]).sqrt_price_x96
+            if path[-1].sqrt_price_x96 != now:
+                raise Behind("the last swap among the events is not the one that left the pool's price")
+        return tuple(path)
 
 
 def _pool_words(pool_id: HexId) -> tuple[int, ...]:

@@ -1,12 +1,13 @@
 """What PositionManager says of a position: pool, range, owner, subscriber.
 
 Pool and range never change; owner and subscriber do, and both changes leave an event. So a remembered deed costs one
-log query to trust again instead of two calls to read again.
+log query and one look at its owner to trust again, instead of being read anew.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,6 +18,7 @@ from zuno.adapters.chain.rpc.cache import Shelf
 from zuno.adapters.chain.rpc.faults import CallReverted, NoSuchState, Oversized
 from zuno.adapters.chain.rpc.node import Log, Node
 from zuno.core.amm.identity import decode_position_info, pool_id
+from zuno.core.amm.ticks import MAX_TICK
 from zuno.domain.errors import Malformed, Unavailable, ZunoError
 from zuno.domain.pool import Block, PoolKey, Range
 from zuno.domain.units import Address, HexId, Pips, Seconds, Tick
@@ -27,6 +29,7 @@ TRUSTED_BLOCKS: Final = 2_000
 
 _SHELF: Final = "positions"
 _SAVE_EVERY: Final = 100
+_ADDRESS: Final = re.compile(r"0x[0-9a-f]{40}")
 _NOBODY: Final = Address("0x" + "00" * 20)
 
 Papers = dict[int, tuple[bytes, bytes]]
@@ -62,6 +65,8 @@ class Deeds:
         self._known: dict[int, Deed] = {}
         self._keys: dict[str, PoolKey] = {}
         """By the first 25 bytes of the pool's id; a hash cannot come to mean another key."""
+        self._seen: set[int] = set()
+        """Those whose owner was looked at in the state of `_as_of` itself."""
         self._as_of: Block | None = None
         self._loaded = False
         self._saved_at = 0
@@ -76,13 +81,18 @@ class Deeds:
         self._load()
         if self._as_of is not None and at.number < self._as_of.number:
             return await self.read_anew(ids, at)  # a node behind the last one; what we remember is of its future
+        wanted = list(dict.fromkeys(ids))
         try:
             await self._catch_up(at)
+            if self._as_of != at:
+                self._seen.clear()
+            if not await self._true_at(at, [token for token in wanted if token in self._known.keys() - self._seen]):
+                self._forget()
         except (Unavailable, Malformed):
-            return await self.read_anew(ids, at)  # what we remember may still be true: it is kept for another time
-        wanted = list(dict.fromkeys(ids))
+            return await self.read_anew(wanted, at)  # what we remember may still be true: it is kept for another time
         fresh = await self.read_anew([token for token in wanted if token not in self._known], at)
         self._known.update(fresh.deeds)
+        self._seen.update(token for token in wanted if token in self._known)
         self._as_of = at
         if fresh.deeds or at.number - self._saved_at >= _SAVE_EVERY:
             self._save()
@@ -142,7 +152,7 @@ class Deeds:
                 key := self._keys[info.pool_id_prefix],
                 id_of(key),
                 Range(Tick(info.tick_lower), Tick(info.tick_upper)),
-                wire.address_in(wire.id_word(wire.number(papers[token][1], "ownerOf"))),
+                _owner_in(papers[token][1]),
                 info.has_subscriber,
             )
             for token, info in infos.items()
@@ -166,6 +176,17 @@ class Deeds:
         for event in events:
             self._follow(event)
 
+    async def _true_at(self, at: Block, tokens: Sequence[int]) -> bool:
+        """Whether these owners are the state's own: events come from wherever the node keeps them, perhaps late."""
+        parts = [tokens[start : start + 2 * IDS_PER_CALL] for start in range(0, len(tokens), 2 * IDS_PER_CALL)]
+        calls = ([_owner(token) for token in part] for part in parts)
+        try:
+            answers = await asyncio.gather(*(self._multicall(part, at) for part in calls))
+        except (CallReverted, Oversized):
+            return False  # one of them is burnt
+        owners = [_owner_in(answer) for part in answers for answer in part]
+        return owners == [self._known[token].owner for token in tokens]
+
     def _follow(self, event: Log) -> None:
         if event.topics[0] == wire.TRANSFER:
             token = int(event.topics[3], 16)
@@ -182,20 +203,17 @@ class Deeds:
 
     def _forget(self) -> None:
         self._known.clear()
+        self._seen.clear()
         self._as_of = None
 
     def _load(self) -> None:
         if self._loaded:
             return
         self._loaded = True
-        match self._shelf.load(_SHELF):
-            case {"as_of": [int(number), str(block_hash), int(timestamp)], "deeds": dict(deeds)}:
-                try:
-                    self._known = {int(token): _deed_from(fields) for token, fields in deeds.items()}
-                except (TypeError, ValueError):
-                    return
-                self._as_of = Block(number, HexId(block_hash), Seconds(timestamp))
-                self._saved_at = number
+        record = self._shelf.load(_SHELF, _record)
+        if record is not None:
+            self._as_of, self._known = record
+            self._saved_at = self._as_of.number
 
     def _save(self) -> None:
         if self._as_of is None:
@@ -214,6 +232,10 @@ def _owner(token: int) -> bytes:
     return wire.OWNER_OF + wire.word(token)
 
 
+def _owner_in(answer: bytes) -> Address:
+    return wire.address_in(wire.id_word(wire.number(answer, "ownerOf")))
+
+
 @lru_cache(maxsize=4096)
 def id_of(key: PoolKey) -> HexId:
     return HexId(pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks))
@@ -227,7 +249,18 @@ def _fields(deed: Deed) -> list[Any]:
     ]
 
 
+def _record(written: dict[str, Any]) -> tuple[Block, dict[int, Deed]]:
+    number, block_hash, timestamp = written["as_of"]
+    if type(number) is not int or type(timestamp) is not int or number < 0:
+        raise ValueError("a block that is none")
+    block = Block(number, HexId(str(block_hash)), Seconds(timestamp))
+    return block, {int(token): _deed_from(fields) for token, fields in written["deeds"].items()}
+
+
 def _deed_from(fields: Any) -> Deed:
     currency0, currency1, fee, tick_spacing, hooks, lower, upper, owner, subscribed = fields
     key = PoolKey(Address(currency0), Address(currency1), Pips(int(fee)), int(tick_spacing), Address(hooks))
-    return Deed(key, id_of(key), Range(Tick(int(lower)), Tick(int(upper))), Address(owner), bool(subscribed))
+    range_ = Range(Tick(int(lower)), Tick(int(upper)))
+    if not -MAX_TICK <= range_.lower < range_.upper <= MAX_TICK or not _ADDRESS.fullmatch(owner):
+        raise ValueError("no position has such a range or owner")
+    return Deed(key, id_of(key), range_, Address(owner), bool(subscribed))

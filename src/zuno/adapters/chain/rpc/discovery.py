@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from zuno.adapters.chain.rpc import wire
 from zuno.adapters.chain.rpc.cache import Shelf
@@ -20,7 +20,8 @@ from zuno.ports.chain import Owned
 OWNED_STRETCHES: Final = 2_000
 POOL_STRETCHES: Final = 200
 """Log queries one run may spend on a search before it returns what it has; the next run goes on from there."""
-_SMALL_CHAIN: Final = 100_000
+SMALL_CHAIN: Final = 100_000
+"""Blocks that are searched sooner than their beginning is found."""
 _SHELF: Final = "deployed"
 
 
@@ -31,25 +32,46 @@ class Birthday:
         self._node = node
         self._contract = contract
         self._shelf = shelf
+        self.remembered = False
+        """Whether the last answer was one of an earlier run."""
 
     async def block(self, head: int) -> int:
-        if head < _SMALL_CHAIN:
+        if head < SMALL_CHAIN:
             return 0
-        known = self._shelf.load(_SHELF).get(self._contract)
-        if isinstance(known, int) and 0 <= known <= head:
+        known = self._shelf.load(_SHELF, self._written)
+        self.remembered = known is not None and known <= head
+        if known is not None and self.remembered:
             return known
-        low, high = 0, head
         try:
-            while low < high:
-                middle = (low + high) // 2
-                if await self._node.has_code(self._contract, middle):
-                    high = middle
-                else:
-                    low = middle + 1
+            found = await self._search(head)
+            # One wrong answer on the way would hide events for ever: what is kept was looked at from both sides.
+            sure = found == 0 or not await self._node.has_code(self._contract, found - 1)
+            if not sure or not await self._node.has_code(self._contract, found):
+                return 0
         except (NoSuchState, NoSuchMethod):
             return 0  # no archive: the search itself will have to find the beginning
-        self._shelf.save(_SHELF, {self._contract: low})
+        self._shelf.save(_SHELF, {self._contract: found})
+        return found
+
+    def forget(self) -> None:
+        """For when a search from here on did not find what must be there."""
+        self._shelf.save(_SHELF, {})
+
+    async def _search(self, head: int) -> int:
+        low, high = 0, head
+        while low < high:
+            middle = (low + high) // 2
+            if await self._node.has_code(self._contract, middle):
+                high = middle
+            else:
+                low = middle + 1
         return low
+
+    def _written(self, record: dict[str, Any]) -> int | None:
+        known = record.get(self._contract)
+        if known is not None and (type(known) is not int or known < 0):
+            raise ValueError("a block number that is none")
+        return known
 
 
 class Wallets:
@@ -68,25 +90,28 @@ class Wallets:
         """Every id whose last Transfer went to `owner`: candidates from events, each confirmed by ownerOf at `head`."""
         balance = await self._balance(owner, head)
         if balance == 0:
-            return Owned(owner, (), 0, complete=True)
+            return Owned(head, owner, (), 0, complete=True)
         # Only what came in: what left again is told apart by ownerOf, which must be asked anyway.
         query = Query(self._manager, (wire.TRANSFER, None, wire.address_word(owner)))
-        trail = Trail(self._node, self._scanner, self._shelf, f"owned-{owner}", query, _received)
+        trail = Trail(self._node, self._scanner, self._shelf, f"owned-{owner}", query, _received, _token_id)
         try:
             await trail.open()
             held = await self._held(owner, trail.found, head)
             held, why = await self._search(trail, owner, held, balance, head)
-            if len(held) < balance and not why and trail.resumed:
-                trail.forget()  # the record misses something (a deep reorganisation?): once more from scratch
+            if len(held) < balance and not why and (trail.resumed or self._birthday.remembered):
+                # What was remembered misses something (a deep reorganisation, a wrong answer): once more without it.
+                trail.forget()
+                self._birthday.forget()
                 held, why = await self._search(trail, owner, held, balance, head)
         except (Unavailable, Malformed) as fault:
             if isinstance(fault, NoSuchState):
                 raise
             held, why = set(), str(fault)
         if len(held) == balance:
-            return Owned(owner, tuple(sorted(held)), balance, complete=True)
+            return Owned(head, owner, tuple(sorted(held)), balance, complete=True)
         note = f"found {len(held)} of {balance} positions: {why or 'the events of the rest are not on this node'}"
-        return Owned(owner, tuple(sorted(held)), balance, complete=False, note=f"{note}; run again to go on from here")
+        note = f"{note}; run again to go on from here"
+        return Owned(head, owner, tuple(sorted(held)), balance, complete=False, note=note)
 
     async def _search(
         self, trail: Trail, owner: Address, held: set[int], balance: int, head: Block
@@ -110,7 +135,7 @@ class Wallets:
         return held, ""
 
     async def _held(self, owner: Address, candidates: Iterable[str], head: Block) -> set[int]:
-        read = await self._deeds.read(map(int, candidates), head)
+        read = await self._deeds.read(map(_token_id, candidates), head)
         if read.unread:
             raise next(iter(read.unread.values()))
         return {token for token, deed in read.deeds.items() if deed.owner == owner}
@@ -131,7 +156,7 @@ class Keys:
         self._known = {id_of(key): key for key in curated_keys(info)}
         curated = [wire.address_word(token.address) for token in info.tokens]
         query = Query(info.deployment.pool_manager, (wire.INITIALIZE, None, curated, curated))
-        self._trail = Trail(node, scanner, shelf, "pools", query, _initialized)
+        self._trail = Trail(node, scanner, shelf, "pools", query, _initialized, _key_from)
 
     async def curated(self, head: Block) -> tuple[dict[HexId, PoolKey], tuple[str, ...]]:
         """Every key of the curated currencies, probed tiers first, and what could not be searched."""
@@ -180,13 +205,19 @@ class Keys:
         async for _ in self._trail.walk(first, head, self._info.confirmations):
             stretches += 1
             if stretches >= POOL_STRETCHES:
-                left = self._trail.unsearched(first, head.number)
+                left = self._trail.unsearched(first, head.number - self._info.confirmations)
                 return (_unsearched(f"{left} older blocks are left for the next run"),) if left else ()
         return ()
 
 
 def _unsearched(why: str) -> str:
     return f"usual fee tiers were probed, but the search for other pools is incomplete: {why}"
+
+
+def _token_id(finding: str) -> int:
+    if not finding.isdecimal() or int(finding) >= 1 << 256:
+        raise ValueError("no token has such an id")
+    return int(finding)
 
 
 def _received(log: Log) -> str:
@@ -202,8 +233,7 @@ def _initialized(log: Log) -> str:
 
 
 def _key_from(finding: str) -> PoolKey:
-    try:
-        currency0, currency1, fee, spacing, hooks = finding.split(",")
-        return PoolKey(Address(currency0), Address(currency1), Pips(int(fee)), int(spacing), Address(hooks))
-    except ValueError as error:
-        raise Malformed("the record of known pools cannot be read; delete it and run again") from error
+    currency0, currency1, fee, spacing, hooks = finding.split(",")
+    key = PoolKey(Address(currency0), Address(currency1), Pips(int(fee)), int(spacing), Address(hooks))
+    id_of(key)  # which a key of other than five fitting parts does not have
+    return key

@@ -2,6 +2,7 @@
 
 Unavailable
 ├── NoSuchState    this node lacks the block or its state: another node, or a later try, may have it
+│   └── Behind     its events end before its state does: it will have them in a moment
 ├── NoSuchMethod   this node does not speak the method
 └── RangeRefused   the log query is too wide: ask for less
 Malformed
@@ -21,6 +22,10 @@ from zuno.domain.tokens import plain_text
 
 class NoSuchState(Unavailable):
     """The block is unknown to the node, or its state is pruned or not there yet."""
+
+
+class Behind(NoSuchState):
+    """Events that end before the state does; what was made of them is not the whole story."""
 
 
 class NoSuchMethod(Unavailable):
@@ -91,6 +96,15 @@ def fault_of(method: str, error: object) -> ZunoError:
     if code in _UNREADABLE:
         return BadRequest(text)
     return Unavailable(text)
+
+
+def takes_no_batches(error: object) -> bool:
+    """Whether the error a whole batch was answered with means "one at a time, please"."""
+    if not isinstance(error, dict):
+        return False
+    code, message = error.get("code"), error.get("message")
+    said = message if isinstance(message, str) else ""
+    return not _BUSY.search(said) and (code in (_METHOD_NOT_FOUND, *_UNREADABLE) or "batch" in said.lower())
 
 
 def _revert_data(data: object) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from zuno.adapters.chain.rpc import wire
 from zuno.adapters.chain.rpc.books import Books, Told
 from zuno.adapters.chain.rpc.burn import Burns
-from zuno.adapters.chain.rpc.faults import NoSuchState
+from zuno.adapters.chain.rpc.faults import Behind, NoSuchState
 from zuno.adapters.chain.rpc.lineage import Life, Lineages
 from zuno.adapters.chain.rpc.node import Log
 from zuno.adapters.chain.rpc.readers import Readers
@@ -43,7 +43,7 @@ class Histories:
         try:
             return await self._told(token, start, head)
         except NoSuchState as missing:
-            if (await self._node.block(head.number)).hash != head.hash:
+            if isinstance(missing, Behind) or (await self._node.block(head.number)).hash != head.hash:
                 raise
             raise Unavailable(f"a history needs a node that keeps past state (an archive node): {missing}") from missing
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from zuno.adapters.chain.rpc import wire
 from zuno.adapters.chain.rpc.deeds import Deed
+from zuno.adapters.chain.rpc.faults import Behind
 from zuno.adapters.chain.rpc.node import Log, Receipt
 from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.replay import Replay, info_at
@@ -105,6 +106,8 @@ class Lineages:
             deed = (await self._deeds.read([token], head)).deeds.get(token)
             if deed is None:
                 raise Unknown(f"position {token} on {self._chain_name} was burnt before the window opens")
+            if transfers and receiver_of(transfers[-1]) != deed.owner:
+                raise Behind(f"position {token} has another owner than its events tell")
             return deed
         burn = transfers[-1]
         before = await self._times.block(burn.block_number - 1, head)

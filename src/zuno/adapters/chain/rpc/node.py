@@ -15,8 +15,8 @@ from web3 import AsyncWeb3
 from web3.exceptions import BlockNotFound, TransactionNotFound, Web3Exception
 from web3.types import BlockData, FilterParams, LogReceipt, TxParams, TxReceipt
 
-from zuno.adapters.chain.rpc.faults import BadRequest, CallReverted, NoSuchMethod, NoSuchState
-from zuno.adapters.chain.rpc.transport import Endpoint, FailoverProvider
+from zuno.adapters.chain.rpc.faults import BadRequest, Behind, CallReverted, NoSuchMethod, NoSuchState
+from zuno.adapters.chain.rpc.transport import FailoverProvider
 from zuno.domain.errors import Malformed, ZunoError
 from zuno.domain.pool import Block
 from zuno.domain.units import Address, HexId, Seconds, Wei
@@ -25,6 +25,8 @@ T = TypeVar("T")
 Topics = Sequence[HexId | Sequence[HexId] | None]
 
 HEADERS_PER_BATCH: Final = 100
+YOUNG_BLOCKS: Final = 2_000
+"""So close below the head a node may not be there yet; further down every node that answers at all is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,8 @@ class FeeHistory:
 class Node:
     """Questions to whichever node the provider finds. A block given as `at` is pinned by its hash.
 
-    Where a node does not know pins by hash (EIP-1898) the number is used, and `confirm` looks afterwards whether the
-    block is still the one we meant.
+    Where a node does not know pins by hash (EIP-1898) the number is used. Events can be asked for by number alone.
+    Either way `confirm` looks afterwards whether the block is still the one we meant.
     """
 
     def __init__(self, provider: FailoverProvider) -> None:
@@ -80,7 +82,10 @@ class Node:
         # No middleware: none of web3's default layers concerns a reader, and one of them would ask ENS.
         self._web3 = AsyncWeb3(provider, middleware=[])
         self._pins_by_hash = True
-        self._head_from: Endpoint | None = None
+        self._takes_batches = True
+        self._highest = 0
+        self.asked_by_number = 0
+        """How many answers could be of another block of the same number, should the chain have been reorganised."""
 
     @property
     def requests(self) -> int:
@@ -93,10 +98,11 @@ class Node:
 
     async def head(self) -> Block:
         block = _block(await self._told("the head", self._web3.eth.get_block("latest")))
-        self._head_from = self._provider.served_by
+        self._highest = max(self._highest, block.number)
         return block
 
     async def block(self, number: int) -> Block:
+        self.asked_by_number += 1
         return _block(await self._told(f"block {number}", self._web3.eth.get_block(number)))
 
     async def blocks(self, numbers: Iterable[int]) -> dict[int, Block]:
@@ -108,7 +114,8 @@ class Node:
         return found
 
     async def _some_blocks(self, numbers: Sequence[int]) -> list[Block]:
-        if len(numbers) > 1:
+        if len(numbers) > 1 and self._takes_batches:
+            self.asked_by_number += 1
             try:
                 async with self._web3.batch_requests() as batch:
                     for number in numbers:
@@ -116,7 +123,7 @@ class Node:
                     replies = await self._told("headers", batch.async_execute())
                 return [_block(cast(BlockData, reply)) for reply in replies]
             except NoSuchMethod:
-                pass  # a node without batches: one by one
+                self._takes_batches = False  # one by one, then
         return [await self.block(number) for number in numbers]
 
     async def senders_and_receivers(self, block: Block) -> list[tuple[HexId, Address, Address | None]]:
@@ -131,8 +138,8 @@ class Node:
             ]
 
     async def confirm(self, block: Block) -> None:
-        """Raise NoSuchState if reads pinned by number may have been of another block."""
-        if not self._pins_by_hash and (await self.block(block.number)).hash != block.hash:
+        """Raise NoSuchState if the chain has another block of this number by now."""
+        if (await self.block(block.number)).hash != block.hash:
             raise NoSuchState(f"block {block.number} was replaced while it was read")
 
     # -- state
@@ -177,16 +184,37 @@ class Node:
             "fromBlock": cast(Any, hex(first)),
             "toBlock": cast(Any, hex(last)),
         }
-        raw = await self._told("eth_getLogs", self._web3.eth.get_logs(wanted))
-        if self._provider.served_by is not self._head_from:
-            # A node that is behind answers with what it has and does not say that there is more.
-            reached = await self._told("eth_blockNumber", self._web3.eth.get_block_number())
-            if reached < last:
-                raise NoSuchState(f"the node that answered is at block {reached}, {last} was asked for")
+        self.asked_by_number += 1
+        raw = await self._young_logs(wanted, last) if last > self._highest - YOUNG_BLOCKS else await self._logs(wanted)
         with _reading("eth_getLogs"):
-            return sorted((_log(entry) for entry in raw if not entry.get("removed")), key=lambda log: log.position)
+            return sorted(map(_log, raw), key=lambda log: log.position)
+
+    async def _logs(self, wanted: FilterParams) -> Sequence[LogReceipt]:
+        return await self._told("eth_getLogs", self._web3.eth.get_logs(wanted))
+
+    async def _young_logs(self, wanted: FilterParams, last: int) -> Sequence[LogReceipt]:
+        """A node that is behind answers with what it has and does not say that there is more: so its height first.
+
+        One address may be many machines: only what comes back in one exchange is likely of one of them.
+        """
+        reached, raw = 0, cast(Sequence[LogReceipt], ())
+        if self._takes_batches:
+            try:
+                async with self._web3.batch_requests() as batch:
+                    batch.add(self._web3.eth.get_block_number())
+                    batch.add(self._web3.eth.get_logs(wanted))
+                    reached, raw = cast(Any, await self._told("eth_getLogs", batch.async_execute()))
+            except NoSuchMethod:
+                self._takes_batches = False
+        if not self._takes_batches:
+            reached = await self._told("eth_blockNumber", self._web3.eth.get_block_number())
+            raw = await self._logs(wanted)
+        if reached < last:
+            raise Behind(f"{self._answerer}it is at block {reached}, {last} was asked for")
+        return raw
 
     async def receipt(self, tx: HexId) -> Receipt:
+        self.asked_by_number += 1
         raw = await self._told("a receipt", self._web3.eth.get_transaction_receipt(cast(Any, tx)))
         with _reading("a receipt"):
             return _receipt(raw)
@@ -208,8 +236,6 @@ class Node:
             base_fees = tuple(int(fee) for fee in raw["baseFeePerGas"])
             used, rewards = raw.get("gasUsedRatio") or (), raw.get("reward") or ()
             tips = tuple(int(reward[0]) for ratio, reward in zip(used, rewards, strict=False) if ratio and reward)
-        if not base_fees:
-            raise Malformed("eth_feeHistory: no base fee")
         return FeeHistory(base_fees, tips)
 
     async def suggested_tip(self) -> int:
@@ -226,18 +252,23 @@ class Node:
                 return await self._told(what, ask({"blockHash": at.hash, "requireCanonical": True}))
             except BadRequest:
                 # Either the node cannot read such a pin, or the question is bad in both forms.
+                self.asked_by_number += 1
                 answer = await self._told(what, ask(at.number))
                 self._pins_by_hash = False
                 return answer
+        self.asked_by_number += 1
         return await self._told(what, ask(at.number))
 
     async def _told(self, what: str, asked: Awaitable[T]) -> T:
         """Await web3; whatever it raises over an answer it cannot read is the answer's fault."""
         with _reading(what):
-            answer = await asked
-        if answer is None:
-            raise Malformed(f"{what}: the answer is empty")
-        return answer
+            return await asked
+
+    @property
+    def _answerer(self) -> str:
+        """The node this task heard last, to begin a complaint with."""
+        node = self._provider.served_by
+        return "" if node is None else f"{node.host}: "
 
 
 VENDOR_ERRORS: Final = (Web3Exception, ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError)
@@ -279,8 +310,7 @@ def _whole(value: Any) -> int:
 
 
 def _block(data: BlockData) -> Block:
-    with _reading("a block"):
-        return Block(int(data["number"]), _hex(data["hash"]), Seconds(int(data["timestamp"])))
+    return Block(int(data["number"]), _hex(data["hash"]), Seconds(int(data["timestamp"])))
 
 
 def _log(entry: LogReceipt) -> Log:

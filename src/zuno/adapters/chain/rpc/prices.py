@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from zuno.adapters.chain.rpc import wire
+from zuno.adapters.chain.rpc.faults import NoSuchState
 from zuno.adapters.chain.rpc.node import Log, Node
 from zuno.adapters.chain.rpc.scan import Query, Scanner
+from zuno.domain.errors import Malformed, Unavailable
 from zuno.domain.history import PricedBlock
 from zuno.domain.market import HOUR
 from zuno.domain.pool import Block
 from zuno.domain.units import Address, HexId, Seconds, SqrtPriceX96
 
 _MOST_REMEMBERED: Final = 20_000
+MOST_SWAPS: Final = 500_000
+"""Swaps one path may be read from; over more, a public node is the wrong source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,8 @@ class Times:
                 aim = min(high.number - 1, max(low.number + 1, low.number + share))
             straight = not straight
             middle = await self.block(aim, head)
+            if not low.timestamp <= middle.timestamp <= high.timestamp:
+                raise Malformed(f"block {aim} is dated outside the blocks around it")
             if middle.timestamp <= time:
                 low = middle
             else:
@@ -80,19 +86,30 @@ class Prices:
         self._times = times
         self._pool_manager = pool_manager
 
-    async def swaps(self, pool_id: HexId, first: int, last: int) -> list[Priced]:
-        query = Query(self._pool_manager, (wire.SWAP, pool_id))
-        return [Priced(log, swap_price(log)) for log in await self._scanner.all(query, first, last)]
-
     async def hourly(self, pool_id: HexId, first: int, head: Block) -> list[PricedBlock]:
         """The last swap of every hour from block `first` to the head, oldest first."""
-        closing = {swap.log.block_number: swap for swap in await self.swaps(pool_id, first, head.number)}
-        dated = await self._dated(list(closing.values()), head)
+        closing = await self._closing(pool_id, first, head.number)
+        if closing and closing[-1].log.block_number == head.number and closing[-1].log.block_hash != head.hash:
+            raise NoSuchState(f"block {head.number} was replaced while its swaps were read")
+        dated = await self._dated(closing, head)
+        times = [at for _, at in dated]
+        if times != sorted(times) or (times and times[-1] > head.timestamp):
+            raise Malformed("swaps are dated against the order of their blocks")
         hours: dict[int, PricedBlock] = {}
         for swap, at in dated:
             log = swap.log
             hours[at // HOUR] = PricedBlock(Block(log.block_number, log.block_hash, at), swap.sqrt_price_x96)
         return list(hours.values())
+
+    async def _closing(self, pool_id: HexId, first: int, last: int) -> list[Priced]:
+        """The last swap of every block that has one, oldest first."""
+        newest_first, seen = list[Log](), 0
+        async for stretch in self._scanner.back(Query(self._pool_manager, (wire.SWAP, pool_id)), first, last):
+            seen += len(stretch.logs)
+            if seen > MOST_SWAPS:
+                raise Unavailable(f"more than {MOST_SWAPS} swaps since block {first}: ask for a shorter time")
+            newest_first += reversed({log.block_number: log for log in stretch.logs}.values())
+        return [Priced(log, swap_price(log)) for log in reversed(newest_first)]
 
     async def _dated(self, swaps: Sequence[Priced], head: Block) -> list[tuple[Priced, Seconds]]:
         """Swaps with their times, oldest first; at least the last of every hour is among them."""
@@ -108,7 +125,11 @@ class Prices:
         runs = [(0, len(swaps) - 1)]
         while runs:
             ends = {swaps[end].log.block_number for run in runs for end in run}
-            times |= {number: block.timestamp for number, block in (await self._times.blocks(ends, head)).items()}
+            blocks = await self._times.blocks(ends, head)
+            for swap in (swaps[end] for run in runs for end in run):
+                if blocks[swap.log.block_number].hash != swap.log.block_hash:
+                    raise NoSuchState(f"block {swap.log.block_number} was replaced while its swaps were read")
+            times |= {number: block.timestamp for number, block in blocks.items()}
             split: list[tuple[int, int]] = []
             for low, high in runs:
                 hours = [times[swaps[end].log.block_number] // HOUR for end in (low, high)]

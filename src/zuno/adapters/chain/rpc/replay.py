@@ -26,7 +26,7 @@ from zuno.domain.pool import Block, Range
 from zuno.domain.units import Address, HexId, SqrtPriceX96, Tick
 
 _ANYTHING: Final = 1 << 255
-DONATE: Final = wire.topic("Donate(bytes32,address,uint256,uint256)")
+DONATE: Final = wire.DONATE
 
 
 @dataclass(frozen=True, slots=True)

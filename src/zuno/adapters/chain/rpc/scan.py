@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Final
+from itertools import chain
+from typing import Any, Final
 
 from zuno.adapters.chain.rpc.cache import Shelf
 from zuno.adapters.chain.rpc.faults import NoSuchState, Oversized, RangeRefused
@@ -14,6 +15,8 @@ from zuno.domain.pool import Block
 from zuno.domain.units import Address
 
 FIRST_SPAN: Final = 50_000
+MOST_QUERIES: Final = 5_000
+"""Log queries one search may take, refused ones included; a node that needs more is not fit to be searched."""
 _FORGIVE_AFTER: Final = 32
 
 
@@ -45,7 +48,9 @@ class Scanner:
 
     async def back(self, query: Query, first: int, last: int) -> AsyncIterator[Stretch]:
         """Every block from `last` down to `first`, in stretches, newest first."""
-        while last >= first:
+        for _ in range(MOST_QUERIES):
+            if last < first:
+                return
             low = max(first, last - self.span + 1)
             try:
                 logs = await self._node.logs(query.address, query.topics, low, last)
@@ -55,6 +60,9 @@ class Scanner:
             self._widen()
             yield Stretch(low, last, tuple(logs))
             last = low - 1
+        if last >= first:
+            left = last - first + 1
+            raise Unavailable(f"{MOST_QUERIES} log queries did not suffice, {left} blocks are left: use a better node")
 
     async def all(self, query: Query, first: int, last: int) -> list[Log]:
         """Everything between two blocks, oldest first."""
@@ -104,6 +112,15 @@ def gaps(stretches: Stretches, first: int, last: int) -> Stretches:
     return [(low, top) for low, top in missing if low <= top]
 
 
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A search as it was left."""
+
+    anchor: tuple[int, str]
+    searched: Stretches
+    found: list[str]
+
+
 class Trail:
     """A search that remembers: which blocks were searched, and what was found, on disk after every stretch.
 
@@ -112,14 +129,23 @@ class Trail:
     """
 
     def __init__(
-        self, node: Node, scanner: Scanner, shelf: Shelf, name: str, query: Query, keep: Callable[[Log], str]
+        self,
+        node: Node,
+        scanner: Scanner,
+        shelf: Shelf,
+        name: str,
+        query: Query,
+        keep: Callable[[Log], str],
+        check: Callable[[str], object],
     ) -> None:
+        """`keep` makes a finding of an event; `check` raises ValueError over one that was never made by it."""
         self._node = node
         self._scanner = scanner
         self._shelf = shelf
         self._name = name
         self._query = query
         self._keep = keep
+        self._check = check
         self._anchor: tuple[int, str] | None = None
         self._searched: Stretches = []
         self.found: dict[str, None] = {}
@@ -129,17 +155,25 @@ class Trail:
     async def open(self) -> None:
         """Take up the record as it was left, if its chain is still this one."""
         self.forget()
-        match self._shelf.load(self._name):
-            case {"anchor": [int(number), str(block_hash)], "searched": list(searched), "found": list(found)}:
-                try:
-                    same = (await self._node.block(number)).hash == block_hash
-                    stretches = [(int(first), int(last)) for first, last in searched]
-                except (NoSuchState, TypeError, ValueError):
-                    same = False
-                if same:
-                    self._anchor, self._searched = (number, block_hash), stretches
-                    self.found = dict.fromkeys(map(str, found))
-                    self.resumed = True
+        record = self._shelf.load(self._name, self._record)
+        if record is None:
+            return
+        try:
+            same = (await self._node.block(record.anchor[0])).hash == record.anchor[1]
+        except NoSuchState:
+            same = False
+        if same:
+            self._anchor, self._searched, self.found = record.anchor, record.searched, dict.fromkeys(record.found)
+            self.resumed = True
+
+    def _record(self, written: dict[str, Any]) -> _Record:
+        number, block_hash = written["anchor"]
+        searched = [(first, last) for first, last in written["searched"]]
+        if not all(type(at) is int and at >= 0 for at in (number, *chain.from_iterable(searched))):
+            raise ValueError("a block number that is none")
+        for finding in written["found"]:
+            self._check(finding)
+        return _Record((number, str(block_hash)), searched, list(written["found"]))
 
     def forget(self) -> None:
         self._anchor, self._searched, self.found, self.resumed = None, [], {}, False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from zuno.adapters.chain.rpc import wire
 from zuno.adapters.chain.rpc.cache import Shelf
@@ -62,15 +62,22 @@ class Tokens:
         if self._loaded:
             return
         self._loaded = True
-        for address, said in self._shelf.load(_SHELF).items():
-            match said:
-                case [str(symbol), int(decimals)] if 0 <= decimals <= MAX_DECIMALS:
-                    kept = Token(Address(address), plain_text(symbol, MAX_SYMBOL), decimals)
-                    self._known.setdefault(kept.address, kept)
+        for kept in self._shelf.load(_SHELF, _kept) or ():
+            self._known.setdefault(kept.address, kept)
 
     def _save(self) -> None:
         strangers = [token for token in self._known.values() if not token.verified]
         self._shelf.save(_SHELF, {token.address: [token.symbol, token.decimals] for token in strangers})
+
+
+def _kept(record: dict[str, Any]) -> list[Token]:
+    """What was written down; an entry that cannot be true is asked for again."""
+    tokens = list[Token]()
+    for address, said in record.items():
+        match said:
+            case [str(symbol), int(decimals)] if 0 <= decimals <= MAX_DECIMALS:
+                tokens.append(Token(Address(address), plain_text(symbol, MAX_SYMBOL), decimals))
+    return tokens
 
 
 def symbol_of(answer: bytes, address: Address) -> str:

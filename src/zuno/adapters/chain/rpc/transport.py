@@ -12,8 +12,10 @@ import json
 import logging
 import random
 import re
+import ssl
 import time
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
@@ -23,7 +25,8 @@ from web3._utils.encoding import FriendlyJsonSerde, Web3JsonEncoder
 from web3.providers.async_base import AsyncJSONBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
-from zuno.adapters.chain.rpc.faults import FINAL, NoSuchMethod, NoSuchState, Oversized, fault_of
+from zuno.adapters.chain.rpc.answers import Answers, quantity
+from zuno.adapters.chain.rpc.faults import FINAL, NoSuchMethod, NoSuchState, Oversized, fault_of, takes_no_batches
 from zuno.adapters.foreign_json import shallow
 from zuno.domain.errors import Malformed, Unavailable, Usage, ZunoError
 
@@ -103,15 +106,23 @@ class FailoverProvider(AsyncJSONBaseProvider):
     # A contract could otherwise make us fetch any URL it likes (EIP-3668).
     global_ccip_read_enabled = False
 
-    def __init__(self, urls: Sequence[str], chain_id: int, variable: str, policy: Policy | None = None) -> None:
+    def __init__(
+        self,
+        urls: Sequence[str],
+        chain_id: int,
+        variable: str,
+        policy: Policy | None = None,
+        answers: Answers | None = None,
+    ) -> None:
         super().__init__()
         if not urls:
             raise Usage(f"no RPC URL: set {variable}")
         self.endpoints = tuple(endpoint(url, variable) for url in urls)
         self.requests = 0
         """HTTP requests sent so far."""
-        self.served_by: Endpoint | None = None
-        """Who gave the last answer."""
+        # Per task: questions run side by side, and each wants to know who answered *it*.
+        self._served_by: ContextVar[Endpoint | None] = ContextVar("served_by", default=None)
+        self._answers = answers or Answers()
         self._chain_id = chain_id
         self._variable = variable
         self._policy = policy or Policy()
@@ -121,6 +132,11 @@ class FailoverProvider(AsyncJSONBaseProvider):
         logger = logging.getLogger("httpx2")
         if _HOST_ONLY not in logger.filters:
             logger.addFilter(_HOST_ONLY)
+
+    @property
+    def served_by(self) -> Endpoint | None:
+        """Who gave this task its last answer."""
+        return self._served_by.get()
 
     async def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
         return cast(RPCResponse, {"jsonrpc": "2.0", "id": 0, "result": await self._anywhere(str(method), params)})
@@ -158,7 +174,7 @@ class FailoverProvider(AsyncJSONBaseProvider):
                     faults.append((node.host, fault))
                 else:
                     node.cool_until = 0.0
-                    self.served_by = node
+                    self._served_by.set(node)
                     return result
             if faults and all(isinstance(fault, NoSuchMethod) for _, fault in faults):
                 break  # a method does not appear by waiting
@@ -182,11 +198,7 @@ class FailoverProvider(AsyncJSONBaseProvider):
             raise
 
     async def _check_chain(self, node: Endpoint) -> None:
-        result = await self._ask_one(node, "eth_chainId", [])
-        try:
-            found = int(result, 16)
-        except (TypeError, ValueError):
-            raise Malformed("eth_chainId is not a number") from None
+        found = quantity(await self._ask_one(node, "eth_chainId", []))
         if found != self._chain_id:
             raise _AnotherChain(found)
         node.chain_checked = True
@@ -194,18 +206,21 @@ class FailoverProvider(AsyncJSONBaseProvider):
     async def _ask_one(self, node: Endpoint, method: str, params: Any) -> Any:
         asked = next(self._ids)
         reply = await self._post(node, {"jsonrpc": "2.0", "id": asked, "method": method, "params": params})
-        return _result(method, asked, reply)
+        return self._answers.read(method, params, _result(method, asked, reply))
 
     async def _ask_many(self, node: Endpoint, requests: list[tuple[str, Any]]) -> list[Any]:
         asked = [(next(self._ids), method, params) for method, params in requests]
         body = [{"jsonrpc": "2.0", "id": at, "method": method, "params": params} for at, method, params in asked]
         replies = await self._post(node, body)
-        if isinstance(replies, dict) and "error" in replies:
-            raise NoSuchMethod("the node does not take batches")
+        if isinstance(replies, dict) and replies.get("error") is not None:
+            # A node that is merely busy or broken refuses a batch as it refuses anything: that is no inability.
+            if takes_no_batches(replies["error"]):
+                raise NoSuchMethod("the node does not take batches")
+            raise fault_of("batch", replies["error"])
         if not isinstance(replies, list):
             raise Malformed("a batch was answered with something else")
-        by_id = {reply.get("id"): reply for reply in replies if isinstance(reply, dict)}
-        return [_result(method, at, by_id.get(at)) for at, method, _ in asked]
+        by_id = {reply["id"]: reply for reply in replies if isinstance(reply, dict) and type(reply.get("id")) is int}
+        return [self._answers.read(method, params, _result(method, at, by_id.get(at))) for at, method, params in asked]
 
     async def _post(self, node: Endpoint, body: object) -> Any:
         """One HTTP exchange within the time and size limits; anything but JSON is a fault."""
@@ -235,9 +250,14 @@ class FailoverProvider(AsyncJSONBaseProvider):
             # No redirects: a node that sends us elsewhere would get our key passed on.
             # A proxy from the environment is for the world outside: our own machine is reached directly.
             local = all(_is_loopback(node.host) for node in self.endpoints)
+            plain = all(node.url.lower().startswith("http:") for node in self.endpoints)
             try:
                 self._client = httpx2.AsyncClient(
-                    timeout=self._policy.timeout, follow_redirects=False, trust_env=not local
+                    timeout=self._policy.timeout,
+                    follow_redirects=False,
+                    trust_env=not local,
+                    # Reading the world's certificates takes longer than most answers; without them none is trusted.
+                    verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain and local else True,
                 )
             except ImportError as error:
                 raise Unavailable("a SOCKS proxy is set in the environment, which needs the package socksio") from error

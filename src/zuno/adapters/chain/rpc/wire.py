@@ -9,6 +9,8 @@ from eth_abi.abi import decode, encode
 from eth_abi.exceptions import DecodingError
 from eth_hash.auto import keccak
 
+from zuno.adapters.chain.rpc.answers import Events, EventShape
+from zuno.domain.chains import Deployment
 from zuno.domain.errors import Malformed
 from zuno.domain.pool import PoolKey
 from zuno.domain.units import Address, HexId, Pips
@@ -44,6 +46,25 @@ UNSUBSCRIPTION: Final = topic("Unsubscription(uint256,address)")
 INITIALIZE: Final = topic("Initialize(bytes32,address,address,uint24,int24,address,uint160,int24)")
 SWAP: Final = topic("Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24)")
 MODIFY_LIQUIDITY: Final = topic("ModifyLiquidity(bytes32,address,int24,int24,int256,bytes32)")
+DONATE: Final = topic("Donate(bytes32,address,uint256,uint256)")
+
+
+def events_of(deployment: Deployment) -> Events:
+    """The events we read of v4's own contracts, as their sources declare them."""
+    return {
+        deployment.pool_manager: {
+            INITIALIZE: EventShape(topics=4, data=5 * _WORD),
+            SWAP: EventShape(topics=3, data=6 * _WORD),
+            MODIFY_LIQUIDITY: EventShape(topics=3, data=4 * _WORD),
+            DONATE: EventShape(topics=3, data=2 * _WORD),
+        },
+        deployment.position_manager: {
+            TRANSFER: EventShape(topics=4, data=0),
+            SUBSCRIPTION: EventShape(topics=3, data=0),
+            UNSUBSCRIPTION: EventShape(topics=3, data=0),
+        },
+    }
+
 
 POOL_KEY: Final = ("address", "address", "uint24", "int24", "address")
 

@@ -17,7 +17,7 @@ from zuno.domain.history import PositionHistory, PricedBlock
 from zuno.domain.market import HOUR, GasQuote
 from zuno.domain.pool import Block, PoolState
 from zuno.domain.units import Address, HexId, Seconds
-from zuno.ports.chain import Missing, Owned, PoolsFound, Snapshot
+from zuno.ports.chain import Holdings, Missing, Owned, PoolsFound, Snapshot
 from zuno.ports.world import PoolMove, WorldMoved
 
 
@@ -40,7 +40,8 @@ class SimChain:
 
     async def pools(self) -> PoolsFound:
         world = self._now
-        return PoolsFound(world.head, tuple(world.state(index) for index in range(len(world.pools))))
+        states = (world.state(index) for index in range(len(world.pools)))
+        return PoolsFound(world.head, tuple(sorted(states, key=lambda pool: pool.key.order)))
 
     async def pool(self, pool_id: HexId) -> PoolState:
         return self._now.state(self._index(pool_id))
@@ -53,7 +54,11 @@ class SimChain:
 
     async def owned(self, owner: Address) -> Owned:
         ids = tuple(nft.id for nft in self._now.nfts.values() if nft.owner == owner.lower())
-        return Owned(Address(owner.lower()), ids, len(ids), complete=True)
+        return Owned(self._now.head, Address(owner.lower()), ids, len(ids), complete=True)
+
+    async def holdings(self, owner: Address) -> Holdings:
+        owned = await self.owned(owner)
+        return Holdings(owned, await self.positions(owned.ids))
 
     async def positions(self, ids: Sequence[int]) -> Snapshot:
         world, found, missing = self._now, [], []

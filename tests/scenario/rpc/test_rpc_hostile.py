@@ -1,0 +1,221 @@
+"""Nodes that lie or garble single fields: our own errors that name the node, another node's answer, or the truth."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from zuno.adapters.chain.rpc import Policy, RpcChain
+from zuno.adapters.chain.rpc.deeds import id_of
+from zuno.domain.errors import Malformed, PoolNotInitialized, Unavailable, Unknown, Usage
+from zuno.domain.units import Seconds
+
+QUICK = Policy(timeout=2, rounds=1, cool_down=30)
+SETTLED = 1_700_000_300
+
+
+# -- answers that are not answers
+
+Spoil = Callable[[dict[str, Any]], Any]
+
+
+def without(name: str) -> Spoil:
+    return lambda log: {key: value for key, value in log.items() if key != name}
+
+
+def with_(**fields: Any) -> Spoil:
+    return lambda log: {**log, **fields}
+
+
+SPOILT: dict[str, Spoil] = {
+    "no index": without("logIndex"),
+    "no topics": without("topics"),
+    "too few topics": lambda log: {**log, "topics": log["topics"][:1]},
+    "a short topic": lambda log: {**log, "topics": [*log["topics"][:-1], "0x12"]},
+    "little data": with_(data="0x00"),
+    "half a byte": with_(data="0x123"),
+    "a negative block": with_(blockNumber="-0x1"),
+    "a block beyond all bounds": with_(blockNumber="0x" + "f" * 64),
+    "a block that was not asked for": with_(blockNumber="0x7fffffff"),
+    "another contract": with_(address="0x" + "12" * 20),
+    "a number as index": with_(logIndex=7),
+    "no object": lambda log: "0x",
+}
+
+
+def spoiling(method: str, spoil: Callable[[Any], Any]) -> Any:
+    def bend(asked: Any, reply: Any) -> Any:
+        return {**reply, "result": spoil(reply["result"])} if asked["method"] == method and "result" in reply else reply
+
+    return bend
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT.keys())
+async def test_a_spoilt_event_is_another_node_s_turn_and_else_names_the_node(desk_of_quiet: Any, spoil: Spoil) -> None:
+    desk, stage = desk_of_quiet, desk_of_quiet.stage
+    liar = await desk.bent(spoiling("eth_getLogs", lambda logs: [spoil(log) for log in logs]))
+    with pytest.raises(Malformed, match=liar.url.removeprefix("http://")):
+        await desk.chain(liar, policy=QUICK).price_path(id_of(stage.weth_pool), Seconds(0))
+    helped = await desk.chain(liar, await desk.node(), policy=QUICK).owned(stage.wallet)
+    assert (helped.ids, helped.complete) == ((3, 5), True)
+
+
+async def test_a_search_that_meets_spoilt_events_is_incomplete_and_says_whose(desk_of_quiet: Any) -> None:
+    desk = desk_of_quiet
+    liar = await desk.bent(spoiling("eth_getLogs", lambda logs: [without("logIndex")(log) for log in logs]))
+    owned = await desk.chain(liar, policy=QUICK).owned(desk.stage.wallet)
+    assert (owned.ids, owned.balance, owned.complete) == ((), 2, False)
+    assert liar.url.removeprefix("http://") in owned.note
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [without("logs"), with_(logs=None), with_(gasUsed="-0x5"), with_(transactionHash="0x" + "00" * 32), lambda _: []],
+    ids=["no logs", "empty logs", "negative gas", "another transaction", "a list"],
+)
+async def test_a_spoilt_receipt(desk_of_quiet: Any, spoil: Spoil) -> None:
+    desk = desk_of_quiet
+    liar = await desk.bent(spoiling("eth_getTransactionReceipt", spoil))
+    with pytest.raises(Malformed, match=liar.url.removeprefix("http://")):
+        await desk.chain(liar, policy=QUICK).history(3, None)
+    told = await desk.chain(liar, await desk.node(), policy=QUICK).history(3, None)
+    assert told == await desk.chain(await desk.node(), cache=desk.cache / "honest").history(3, None)
+
+
+async def test_an_event_told_twice_is_not_counted_twice(desk_of_quiet: Any) -> None:
+    desk = desk_of_quiet
+    liar = await desk.bent(spoiling("eth_getLogs", lambda logs: logs * 2))
+    with pytest.raises(Malformed, match="twice"):
+        await desk.chain(liar, policy=QUICK).price_path(id_of(desk.stage.weth_pool), Seconds(0))
+
+
+async def test_a_block_of_two_chains_is_no_block(desk_of_quiet: Any) -> None:
+    def forked(logs: Any) -> Any:
+        twin = {**logs[-1], "logIndex": "0x77", "blockHash": "0x" + "ab" * 32} if logs else None
+        return [*logs, twin] if twin else logs
+
+    liar = await desk_of_quiet.bent(spoiling("eth_getLogs", forked))
+    with pytest.raises(Unavailable, match="two chains"):
+        await desk_of_quiet.chain(liar, policy=QUICK).price_path(id_of(desk_of_quiet.stage.weth_pool), Seconds(0))
+
+
+async def test_a_header_of_another_number_ends_the_search_for_a_moment(desk_of_quiet: Any) -> None:
+    """Believed, it would send the search round in circles."""
+    desk, pool = desk_of_quiet, id_of(desk_of_quiet.stage.weth_pool)
+
+    def shifted(asked: Any, reply: Any) -> Any:
+        if asked["method"] != "eth_getBlockByNumber" or asked["params"][0] in ("latest", "0x0"):
+            return reply
+        return {**reply, "result": {**reply["result"], "number": "0x1"}}
+
+    liar = await desk.bent(shifted)
+    async with asyncio.timeout(60):
+        with pytest.raises(Malformed, match="another block"):
+            await desk.chain(liar, policy=QUICK).pool_at(pool, Seconds(SETTLED))
+        helped = await desk.chain(liar, await desk.node(), policy=QUICK).pool_at(pool, Seconds(SETTLED))
+    assert helped.block.timestamp <= SETTLED
+
+
+async def test_times_that_run_backwards_are_not_searched(desk_of_quiet: Any) -> None:
+    def wild(asked: Any, reply: Any) -> Any:
+        if asked["method"] != "eth_getBlockByNumber" or asked["params"][0] in ("latest", "0x0"):
+            return reply
+        return {**reply, "result": {**reply["result"], "timestamp": "0x1"}}
+
+    chain = desk_of_quiet.chain(await desk_of_quiet.bent(wild), policy=QUICK)
+    with pytest.raises(Malformed, match="dated outside"):
+        await chain.pool_at(id_of(desk_of_quiet.stage.weth_pool), Seconds(SETTLED))
+
+
+async def test_swaps_dated_against_their_order_are_no_prices(desk_of_quiet: Any) -> None:
+    def shuffled(logs: Any) -> Any:
+        return [{**log, "blockTimestamp": hex(1_700_000_000 - at)} for at, log in enumerate(logs)]
+
+    chain = desk_of_quiet.chain(await desk_of_quiet.bent(spoiling("eth_getLogs", shuffled)), policy=QUICK)
+    with pytest.raises(Malformed, match="order of their blocks"):
+        await chain.price_path(id_of(desk_of_quiet.stage.weth_pool), Seconds(0))
+
+
+# -- whatever an answer may turn into
+
+NASTY: tuple[Any, ...] = (
+    *(None, True, -1, 0, 7, 2**70, 1e308, "", "0x", "0x0", "0x1", "-0x1", "zz", "latest", "\ud800", [], {}, [[]]),
+    *({"a": {"b": []}}, "0x" + "f" * 64, "0x" + "f" * 65, "0x" + "0" * 9_000, "0x" + "ff" * 32 * 9),
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, item in inside for place in places(item, (*path, key)))]
+
+
+def mutated(value: Any, chance: random.Random) -> Any:
+    """The same JSON with one place dropped, doubled, replaced or bent."""
+    whole = [value]
+    holder: Any = whole
+    *way, last = (0, *chance.choice(places(value)))
+    for step in way:
+        holder = holder[step]
+    old = holder[last]
+    match chance.randrange(6):
+        case 0 if holder is not whole:
+            del holder[last]
+        case 1 if isinstance(holder, list) and holder is not whole:
+            holder.insert(last, old)
+        case 2 if isinstance(old, str) and len(old) > 3:
+            at = chance.randrange(2, len(old))
+            holder[last] = old[:at] + chance.choice("0f") + old[at + 1 :]
+        case 3 if isinstance(old, str) and len(old) > 3:
+            holder[last] = old[: chance.randrange(2, len(old))]
+        case 4:
+            holder[last] = json.loads("[" * 12 + "]" * 12)
+        case _:
+            holder[last] = chance.choice(NASTY)
+    return whole[0]
+
+
+QUESTIONS: dict[str, Callable[[RpcChain, Any], Any]] = {
+    "holdings": lambda chain, stage: chain.holdings(stage.wallet),
+    "pools": lambda chain, stage: chain.pools(),
+    "pool": lambda chain, stage: chain.pool(id_of(stage.native_pool)),
+    "past": lambda chain, stage: chain.pool_at(id_of(stage.weth_pool), Seconds(SETTLED)),
+    "path": lambda chain, stage: chain.price_path(id_of(stage.weth_pool), Seconds(SETTLED)),
+    "history": lambda chain, stage: chain.history(3, None),
+    "lost": lambda chain, stage: chain.history(4, None),
+    "gas": lambda chain, stage: chain.gas(),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_one_spoilt_place_anywhere_is_one_of_our_errors_or_an_answer(
+    desk_of_quiet: Any, remembering: Any, question: str
+) -> None:
+    desk, ask = desk_of_quiet, QUESTIONS[question]
+    counting, spoilt = [0], [-1]
+    chance = random.Random(question)
+
+    def bend(asked: Any, reply: Any) -> Any:
+        counting[0] += 1
+        return mutated(json.loads(json.dumps(reply)), chance) if counting[0] == spoilt[0] else reply
+
+    node = await desk.bent(bend, remembering)
+    honest = await ask(desk.chain(node, cache=desk.cache / "honest"), desk.stage)
+    assert honest is not None
+    replies, told = counting[0], list[str]()
+    for turn in range(10):
+        counting[0], spoilt[0] = 0, 1 + chance.randrange(replies)
+        chain = RpcChain(desk.stage.info, [node.url], desk.cache / str(turn), desk.stage.wallet, QUICK)
+        try:
+            async with asyncio.timeout(20):
+                await ask(chain, desk.stage)
+        except (Unavailable, Malformed, Unknown, PoolNotInitialized, Usage) as fault:
+            told.append(str(fault))
+        finally:
+            await chain.close()
+    assert told  # the premise: something was spoilt
+    assert all(map(str.isprintable, told))
