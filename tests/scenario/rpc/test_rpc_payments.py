@@ -96,25 +96,29 @@ async def test_ether_wrapped_on_the_way_into_a_weth_pool(desk: Any) -> None:
 
 
 @pytest.mark.parametrize("native", [True, False], ids=["native", "erc20"])
-async def test_a_position_somebody_else_paid_for(desk: Any, native: bool) -> None:
+async def test_positions_somebody_else_paid_for(desk: Any, native: bool) -> None:
     stage = desk.stage
     key = stage.native_pool if native else stage.weth_pool
     mine, theirs, token = Purse(stage, key), Purse(stage, key, "trader"), stage.next_token()
-    steps = [stage.minting(key, LOWER, UPPER, LIQUIDITY, stage.wallet), *stage.paying(key, "trader")]
-    receipt = stage.modify(steps, "trader", value=100 * ETHER if native else 0)
+    mints = [stage.minting(key, LOWER, UPPER, size, stage.wallet) for size in (LIQUIDITY, LIQUIDITY // 3)]
+    receipt = stage.modify([*mints, *stage.paying(key, "trader")], "trader", value=100 * ETHER if native else 0)
+    gas = receipt.gas_used * receipt.gas_price if native else 0
     gift = theirs.spent()
     stage.trade(key)
-    history = await told(desk, token)
-    (mint,) = history.events
-    (given,) = history.externals
-    assert mint.gas == 0  # the giver's
-    assert (given.amount0, given.amount1) == (mint.paid0, mint.paid1)
-    assert gift == (mint.paid0 + (receipt.gas_used * receipt.gas_price if native else 0), mint.paid1)
-    assert wallet_paid(history) == mine.spent() == (0, 0)
-    result = attribute(history)
-    assert result.exact, history.computed
-    assert result.in_token1.external == result.in_token1.flows > 0
-    assert any("were not the wallet's" in note for note in history.notes)
+    for size in (LIQUIDITY, LIQUIDITY // 3):
+        history = await told(desk, token)
+        (mint,) = history.events
+        (given,) = history.externals
+        assert mint.liquidity_delta == size
+        assert mint.gas == 0  # the giver's
+        assert (given.amount0, given.amount1) == (mint.paid0, mint.paid1)
+        assert wallet_paid(history) == mine.spent() == (0, 0)
+        result = attribute(history)
+        assert result.exact, history.computed
+        assert result.in_token1.external == result.in_token1.flows > 0
+        assert any("were not the wallet's" in note for note in history.notes)
+        gift, token = (gift[0] - mint.paid0, gift[1] - mint.paid1), token + 1
+    assert gift == (gas, 0)
 
 
 async def test_two_touches_around_a_trade_in_one_block_are_told_apart_by_what_they_paid(desk: Any) -> None:
