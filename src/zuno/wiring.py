@@ -125,7 +125,7 @@ class House:
 
     def sim(self) -> SimPlayground:
         self._must_write()
-        return SimPlayground("sim", self._sim)
+        return SimPlayground("sim", self._sim, DEFAULT_SEED)
 
     def devnet(self) -> Devnet:
         process = self._devnet_process()

@@ -44,7 +44,7 @@ def base_url() -> Iterator[str]:
 @pytest.fixture(scope="module")
 async def rough(tmp_path_factory: pytest.TempPathFactory) -> Context:
     """A world in which the first proposal is not accepted, so that all four speak."""
-    return shaken(await observed(tmp_path_factory.mktemp("rough")), Fraction(3))
+    return shaken(await observed(tmp_path_factory.mktemp("rough")), Fraction(6, 5))
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -30,7 +30,7 @@ async def spoken(tmp_path_factory: pytest.TempPathFactory) -> tuple[KeyFile, dic
     context = await observed(folder)
     found: dict[Kind, Envelope] = {}
     for rounds in (2, 0):
-        table = Table(folder, shaken(context, Fraction(3)))
+        table = Table(folder, shaken(context, Fraction(6, 5)))
         await table.debate(max_rounds=rounds)
         assert isinstance(table.transport, Overheard)
         for envelope in table.transport.sent:

@@ -32,7 +32,7 @@ from zuno.domain.pool import PoolKey
 from zuno.domain.tokens import Token
 from zuno.domain.units import Address, HexId, Pips, Seconds
 
-DEFAULT_SEED = 7
+DEFAULT_SEED = 1
 GENESIS_TIME: Seconds = Seconds(1_767_225_600)  # 2026-01-01 00:00 UTC
 HOUR = 3600
 HOURS = 720
@@ -75,8 +75,8 @@ START_PRICE = 3_000 * 10**6
 FLOOR_PRICE, CEILING_PRICE = 1_500 * 10**6, 6_000 * 10**6
 LEAST_PRICE, GREATEST_PRICE = 1_210 * 10**6, 7_490 * 10**6
 """Inside the widest layer of opening liquidity, so that a push by swaps always has someone to trade with."""
-SIGMA_HOUR = 5_100_000
-"""Standard deviation of an hourly return in 1e-9: about 250 bps a day."""
+SIGMA_HOUR = 9_450_000
+"""Standard deviation of an hourly return in 1e-9: about 463 bps a day, as a real month had."""
 BILLION = 10**9
 FEES_OVER_LVR = (3, 2)
 """What a pool with noise trading earns against its loss to arbitrage."""
@@ -320,7 +320,7 @@ def _late_positions(specs: tuple[PoolSpec, ...], price: int, final: int) -> Iter
     """Position 1 ends near its edge (chosen knowing how the story ends), 2 sits well inside, 3 is a stranger's."""
     first, native = specs[0], specs[2]
     gap = abs(price - final)
-    width = max(final * 12 // 100, gap * 5 // 4)
+    width = max(final * 8 // 100, gap * 5 // 4)
     if final <= price:
         low = final - width * 8 // 100
         lower, upper = _range_between(first, low, low + width)

@@ -224,8 +224,8 @@ def recommend_create(
 def sim_reset(
     ctx: typer.Context,
     seed: Annotated[
-        int, typer.Option("--seed", metavar="N", parser=_whole_number, help="Another story for another number.")
-    ] = 7,
+        int | None, typer.Option("--seed", metavar="N", parser=_whole_number, help="Another story for another number.")
+    ] = None,
     home: Home = None,
     json: Json = False,
 ) -> None:

@@ -30,13 +30,13 @@ async def calm(tmp_path_factory: pytest.TempPathFactory) -> Context:
 @pytest.fixture(scope="session")
 def rough(calm: Context) -> Context:
     """First proposals are found too thin; a revision can answer."""
-    return shaken(calm, Fraction(3))
+    return shaken(calm, Fraction(6, 5))
 
 
 @pytest.fixture(scope="session")
 def wild(calm: Context) -> Context:
     """Every move of a first proposal is vetoed."""
-    return shaken(calm, Fraction(6))
+    return shaken(calm, Fraction(2))
 
 
 @pytest.fixture(scope="session")
