@@ -9,13 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from eth_abi.abi import decode, encode
 
-from zuno.adapters.chain.rpc import Policy, RpcChain
+from zuno.adapters.chain.rpc import Policy, RpcChain, wire
 from zuno.adapters.chain.rpc.deeds import id_of
 from zuno.domain.errors import Malformed, PoolNotInitialized, Unavailable, Unknown, Usage
 from zuno.domain.units import Seconds
 
 QUICK = Policy(timeout=2, rounds=1, cool_down=30)
+ZEROS = "0x" + "00" * 32
 SETTLED = 1_700_000_300
 
 
@@ -75,8 +77,20 @@ async def test_a_search_that_meets_spoilt_events_is_incomplete_and_says_whose(de
 
 @pytest.mark.parametrize(
     "spoil",
-    [without("logs"), with_(logs=None), with_(gasUsed="-0x5"), with_(transactionHash="0x" + "00" * 32), lambda _: []],
-    ids=["no logs", "empty logs", "negative gas", "another transaction", "a list"],
+    [
+        without("logs"),
+        with_(logs=None),
+        with_(gasUsed="-0x5"),
+        with_(transactionHash=ZEROS),
+        lambda receipt: {
+            **receipt,
+            "transactionHash": ZEROS,
+            "logs": [{**log, "transactionHash": ZEROS} for log in receipt["logs"]],
+        },
+        lambda receipt: {**receipt, "logs": [{**log, "transactionHash": ZEROS} for log in receipt["logs"]]},
+        lambda _: [],
+    ],
+    ids=["no logs", "empty logs", "negative gas", "another name", "another transaction", "foreign events", "a list"],
 )
 async def test_a_spoilt_receipt(desk_of_quiet: Any, spoil: Spoil) -> None:
     desk = desk_of_quiet
@@ -85,6 +99,29 @@ async def test_a_spoilt_receipt(desk_of_quiet: Any, spoil: Spoil) -> None:
         await desk.chain(liar, policy=QUICK).history(3, None)
     told = await desk.chain(liar, await desk.node(), policy=QUICK).history(3, None)
     assert told == await desk.chain(await desk.node(), cache=desk.cache / "honest").history(3, None)
+
+
+async def test_a_receipt_that_its_block_s_events_do_not_know(desk_of_quiet: Any) -> None:
+    def shifted(receipt: Any) -> Any:
+        return {**receipt, "logs": [{**log, "logIndex": hex(int(log["logIndex"], 16) + 50)} for log in receipt["logs"]]}
+
+    liar = await desk_of_quiet.bent(spoiling("eth_getTransactionReceipt", shifted))
+    with pytest.raises(Unavailable, match="differ"):
+        await desk_of_quiet.chain(liar, policy=QUICK).history(3, None)
+
+
+async def test_a_range_that_no_pool_has_is_the_node_s_nonsense_not_a_refusal(desk_of_quiet: Any) -> None:
+    def far_out(asked: Any, reply: Any) -> Any:
+        if asked["method"] != "eth_call" or not asked["params"][0]["data"].startswith("0x" + wire.MULTICALL.hex()):
+            return reply
+        (answers,) = decode(["bytes[]"], bytes.fromhex(reply["result"][2:]))
+        if len(answers) != 2:
+            return reply
+        info = int.from_bytes(answers[0], "big") & ~(0xFFFFFF << 32) | 0x7FFFFF << 32
+        return {**reply, "result": "0x" + encode(["bytes[]"], [[wire.word(info), answers[1]]]).hex()}
+
+    with pytest.raises(Malformed, match="of no pool that can be"):
+        await desk_of_quiet.chain(await desk_of_quiet.bent(far_out), policy=QUICK).positions([3])
 
 
 async def test_an_event_told_twice_is_not_counted_twice(desk_of_quiet: Any) -> None:
@@ -207,7 +244,7 @@ async def test_one_spoilt_place_anywhere_is_one_of_our_errors_or_an_answer(
     honest = await ask(desk.chain(node, cache=desk.cache / "honest"), desk.stage)
     assert honest is not None
     replies, told = counting[0], list[str]()
-    for turn in range(10):
+    for turn in range(15):
         counting[0], spoilt[0] = 0, 1 + chance.randrange(replies)
         chain = RpcChain(desk.stage.info, [node.url], desk.cache / str(turn), desk.stage.wallet, QUICK)
         try:

@@ -305,7 +305,9 @@ async def test_a_node_without_batches_is_asked_one_by_one_from_then_on(desk_of_q
         return desk.reply({"id": None}, error=error) if len(requests) > 1 else None
 
     node = await desk.node(single)
-    assert (await desk.chain(node, policy=QUICK).owned(desk.stage.wallet)).complete
+    chain = desk.chain(node, policy=QUICK)
+    assert (await chain.owned(desk.stage.wallet)).complete
+    assert (await chain.pools()).notes == ()
     assert sum(len(body) > 1 for body in node.seen) == 1
 
 
