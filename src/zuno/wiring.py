@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from zuno.adapters.keys.ed25519 import KeyFile
     from zuno.adapters.market.coingecko import CoinGecko
     from zuno.agents.ask import Minds
+    from zuno.agents.breaker import Breakers
     from zuno.app.archive import Archive, Recorded, Rehearsal
     from zuno.app.debate import Advice, Room
     from zuno.desks.lp.scout import Observe
@@ -92,6 +93,7 @@ class House:
         self._book: ChainedJournal | None = None
         self._started = False
         self._offline = False
+        self._breakers: Breakers | None = None
 
     def lp(self, chain: str | None) -> LpDesk:
         opened = self._chain(self._settings.default_chain() if chain is None else chain)
@@ -255,12 +257,13 @@ class House:
                 kind="model_attempt", author=Author(attempt.role), payload=attempt, request_id=request_id
             )
 
+        self._breakers = self._breakers or Breakers()  # a model that is down stays so in the next debate
         days = DayBookFile(settings.home / "spend.json") if limited else DayBookInMemory()
         return Minds(
             seats=seats,
             prompts=Prompts("zuno.desks.lp"),
             budget=RunBudget(limits if limited else Limits(), days, clock),
-            breakers=Breakers() if limited else Breakers(threshold=None),
+            breakers=self._breakers if limited else Breakers(threshold=None),
             record=record,
             clock=clock,
             stopwatch=perf_counter,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -271,7 +272,9 @@ def test_a_terminal_that_knows_only_ascii_gets_its_answer(process: Any, argument
     assert ran.err == ""
 
 
-@pytest.mark.parametrize("arguments", [["lp", "pools"], ["lp", "pools", "--json"]])
+@pytest.mark.parametrize(
+    "arguments", [["lp", "pools"], ["lp", "pools", "--json"], ["lp", "recommend", "rebalance", "1"]]
+)
 def test_an_answer_nobody_can_take_is_no_traceback(home: Path, arguments: list[str]) -> None:
     import os
     import subprocess
@@ -291,6 +294,9 @@ def test_an_answer_nobody_can_take_is_no_traceback(home: Path, arguments: list[s
         os.close(writer)
     assert done.returncode == 141
     assert done.stderr == ""
+    if "recommend" in arguments:  # nobody listened; the debates were had, and kept
+        with sqlite3.connect(home / "journal.db") as journal:
+            assert journal.execute("SELECT count(*) FROM entries WHERE kind = 'plan'").fetchone() == (2,)
 
 
 def test_flags_that_contradict_or_say_nothing_are_refused(zuno: Any) -> None:

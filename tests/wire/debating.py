@@ -40,6 +40,7 @@ from zuno.domain.debate import Exposure, RiskProfile
 from zuno.domain.market import Pair
 from zuno.domain.units import HexId, Millis, Seconds
 from zuno.memory.journal import ChainedJournal
+from zuno.messages.codec import canonical, digest
 from zuno.messages.debate import (
     Capital,
     Context,
@@ -194,7 +195,9 @@ class Table:
         return [entry.kind for entry in await self.said() if entry.kind != "model_attempt"]
 
     async def _observe(self, start: FlowStart | FlowCreateStart) -> Context:
-        return self.context.model_copy(update={"profile": start.profile, "max_rounds": start.max_rounds})
+        context = self.context.model_copy(update={"profile": start.profile, "max_rounds": start.max_rounds})
+        CONTEXTS[digest(canonical(context))] = context
+        return context
 
     async def _recall(self, digest: str) -> Context:
         return await recalled(self.journal, digest)
@@ -241,5 +244,9 @@ def arbiter_says(
     return json.dumps({"chosenIndex": index, "verdict": verdict, "reasoning": reasoning})
 
 
+CONTEXTS: dict[str, Context] = {}
+"""What was argued about at any table, by hash."""
+
+
 def outcome_of(ready: PlanReady) -> str:
-    return decided_hash(ready)
+    return decided_hash(CONTEXTS[ready.debate.context], ready)

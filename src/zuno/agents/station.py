@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from zuno.agents.peer import Peer, Say
 from zuno.domain.errors import Broken, Malformed, Refused, Unavailable, Usage, ZunoError
-from zuno.messages.debate import AgentThought, FlowFailed, Role, Thought
+from zuno.messages.codec import Digest
+from zuno.messages.debate import AgentThought, Arguing, FlowFailed, Role, Thought
 from zuno.messages.envelope import Envelope, from_bytes, signed_part, to_bytes
 from zuno.ports.journal import Author, Journal
 from zuno.ports.signing import NodeKey
@@ -76,7 +78,8 @@ class Station:
         says: list[Say]
 
         async def think(thought: Thought) -> None:
-            await self._say(heard, Say(Role.CLI, AgentThought(thought=thought)), journaled=False)
+            with suppress(ZunoError):  # narration: the debate carries it all the same
+                await self._say(heard, Say(Role.CLI, AgentThought(thought=thought)), journaled=False)
 
         try:
             says = list(await self._peer.handle(heard, think))
@@ -93,12 +96,15 @@ class Station:
 
 
 async def keep(journal: Journal, envelope: Envelope) -> None:
-    """A message goes into the journal before it goes out."""
+    """A message goes into the journal before it goes out. The context it argues about is named by the entry itself, so
+    that whoever checks the journal misses the bundle if it is gone."""
+    payload = envelope.payload
     await journal.append(
         kind=envelope.kind.value,
         author=Author(envelope.from_.value, envelope.key),
         payload=envelope,
         request_id=envelope.request_id,
+        bundle=Digest(payload.debate.context) if isinstance(payload, Arguing) else None,
     )
 
 

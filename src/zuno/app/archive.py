@@ -11,7 +11,16 @@ from zuno.app.debate import Room, recalled
 from zuno.app.plans import PlanRecord, PlanView, SourceView, ThoughtView, plan_view
 from zuno.app.views import VerdictView, View
 from zuno.domain.errors import Broken, Refused, Unknown, Usage, ZunoError
-from zuno.messages.debate import Context, FlowCreateStart, FlowFailed, FlowStart, Kind, PlanReady
+from zuno.messages.debate import (
+    Arguing,
+    Context,
+    Debate,
+    FlowCreateStart,
+    FlowFailed,
+    FlowStart,
+    Kind,
+    PlanReady,
+)
 from zuno.messages.envelope import Envelope
 from zuno.ports.journal import Entry, Journal
 from zuno.ports.model import Attempt
@@ -135,6 +144,7 @@ class Archive:
         ready = recorded.ready
         context = None if ready is None else await recalled(journal, ready.debate.context)
         plan = None if ready is None or context is None else _view(recorded, context)
+        argued = _argued(recorded) if plan is None else None
         return WhyView(
             request_id=recorded.request_id,
             code=recorded.code,
@@ -143,7 +153,7 @@ class Archive:
                 for one in map(_envelope, recorded.entries)
                 if one is not None
             ),
-            transcript=plan.transcript if plan else (),
+            transcript=plan.transcript if plan else plans.thoughts_of(argued) if argued else (),
             sources=plan.sources if plan else (),
             plan=plan,
             failed=None if recorded.failed is None else recorded.failed.reason,
@@ -157,19 +167,25 @@ class Archive:
         return PlanDiffView(before=first.plan_id, after=second.plan_id, changes=changes)
 
     async def replay(self, reference: str) -> ReplayView:
-        """Hold the debate again from what was recorded, with no key and no network."""
+        """Hold the debate again from what was recorded, with no key and no network.
+
+        The record itself is checked first: a debate with a part missing is not replayed to the rest of it.
+        """
         journal = await self._open_journal()
         recorded = await self._recorded(journal, await self._request_of(journal, reference))
         if recorded.ready is None:
             reason = recorded.failed.reason if recorded.failed else "it did not end"
             raise Refused(f"{recorded.request_id} decided nothing ({reason}), so there is nothing to replay.")
         context = await recalled(journal, recorded.ready.debate.context)
-        then = plans.decided_hash(recorded.ready)
+        then = plans.decided_hash(context, _as_chosen(recorded, context, recorded.ready))
+        problems: list[str] = []
+        if recorded.plan is not None and recorded.plan.hash != then:
+            problems.append(f"the plan of record has hash {recorded.plan.hash[:12]}…, its debate gives {then[:12]}…")
         rehearsal = await self._rehearse(recorded, context)
         now: str | None = None
-        problems: list[str] = []
         try:
-            now = plans.decided_hash(await rehearsal.room.debate(recorded.start, lambda thought: None))
+            again = await rehearsal.room.debate(recorded.start, lambda thought: None)
+            now = plans.decided_hash(context, _as_chosen(recorded, context, again))
         except ZunoError as error:
             problems.append(f"the replay ended in an error: {error}")
         problems += rehearsal.differences()
@@ -214,6 +230,8 @@ class Archive:
         failed: FlowFailed | None = None
         attempts: list[Attempt] = []
         plan: PlanRecord | None = None
+        ended = next((entry.seq for entry in entries if entry.kind in _LAST), None)
+        await journal.vouch(entries[0].seq, ended)
         for entry in entries:
             if entry.kind == "model_attempt":
                 attempts.append(Attempt.model_validate(dict(entry.payload)))
@@ -230,7 +248,7 @@ class Archive:
                 case _:
                     pass
         if start is None:
-            raise Broken(f"The journal holds {request_id} without its beginning.")
+            raise Broken(f"The journal holds {request_id} without its beginning; run `zuno journal verify`.")
         return Recorded(request_id, tuple(entries), start, ready, failed, tuple(attempts), plan)
 
 
@@ -239,15 +257,26 @@ def _envelope(entry: Entry) -> Envelope | None:
 
 
 _KINDS = frozenset(kind.value for kind in Kind)
+_LAST = frozenset({plans.PLAN_KIND, Kind.FLOW_FAILED.value})
+"""What ends a request: everything it said stands between its first entry and one of these."""
+
+
+def _as_chosen(recorded: Recorded, context: Context, ready: PlanReady) -> PlanReady:
+    """The debate's end as the owner took it."""
+    choice = None if recorded.plan is None else recorded.plan.owner_choice
+    return ready if choice is None else plans.chosen_by_owner(context, ready, choice)
 
 
 def _view(recorded: Recorded, context: Context) -> PlanView:
-    ready = recorded.ready
-    if ready is None:
+    if recorded.ready is None:
         raise Broken(f"{recorded.request_id} has no plan")
-    if recorded.plan is not None and recorded.plan.owner_choice is not None:
-        ready = plans.chosen_by_owner(context, ready, recorded.plan.owner_choice)
-    return plan_view(recorded.request_id, context, ready)
+    return plan_view(recorded.request_id, context, _as_chosen(recorded, context, recorded.ready))
+
+
+def _argued(recorded: Recorded) -> Debate | None:
+    """The argument as far as it came."""
+    said = [one.payload.debate for one in map(_envelope, recorded.entries) if one and isinstance(one.payload, Arguing)]
+    return said[-1] if said else None
 
 
 def _line(entry: Entry) -> PlanLine:

@@ -13,7 +13,7 @@ from zuno.app import asked, plans
 from zuno.app.plans import PlanView
 from zuno.app.wishes import Flags, request_of
 from zuno.domain.debate import RiskProfile
-from zuno.domain.errors import Broken, Refused, Unavailable, Usage, ZunoError
+from zuno.domain.errors import Broken, Refused, Unavailable, Unknown, Usage, ZunoError
 from zuno.messages.codec import Digest, decoded
 from zuno.messages.debate import AgentThought, Context, FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role, Thought
 from zuno.messages.envelope import Envelope, to_bytes
@@ -163,8 +163,12 @@ class Advice:
 
 
 async def recalled(journal: Journal, digest: str) -> Context:
-    """The context behind a hash, from the journal's bundles."""
-    return Context.model_validate(decoded(await journal.bundle(Digest(digest))))
+    """The context behind a hash, from the journal's bundles. One that a message names is there, or the books are cut."""
+    try:
+        content = await journal.bundle(Digest(digest))
+    except Unknown:
+        raise Broken(f"The context {digest[:12]}… is gone from the journal; run `zuno journal verify`.") from None
+    return Context.model_validate(decoded(content))
 
 
 def _profile(text: str) -> RiskProfile:

@@ -18,7 +18,7 @@ from zuno.domain.debate import Candidate, Carry, Judgment, StressPoint
 from zuno.domain.pool import PoolState
 from zuno.domain.tokens import human
 from zuno.messages.codec import canonical
-from zuno.messages.debate import Context, PlanReady, Wish
+from zuno.messages.debate import Context, Debate, PlanReady, Wish
 from zuno.messages.wire import Wire
 
 HOURS_DIGITS = 6
@@ -142,11 +142,15 @@ def chosen_by_owner(context: Context, ready: PlanReady, index: int) -> PlanReady
     return conclude(context, ready.debate, decision)
 
 
-def decided_hash(ready: PlanReady) -> str:
-    """What was decided and from what: no ids, no wall clock, no cost."""
+def decided_hash(context: Context, ready: PlanReady) -> str:
+    """What was decided and from what: no ids, no wall clock, no ages, no cost.
+
+    The context counts with all its figures; of its sources their names and whether they were stale, not their times.
+    """
     last = ready.debate.rounds[-1]
+    sources = [{"feed": note.feed, "source": note.source, "stale": note.stale} for note in context.sources]
     decided = {
-        "context": ready.debate.context,
+        "context": {**context.model_dump(by_alias=True), "sources": sources},
         "rounds": [round_.model_dump(by_alias=True) for round_ in ready.debate.rounds],
         "candidates": len(last.candidates),
         "decision": {
@@ -178,6 +182,12 @@ def plan_id_of(request_id: str, digest: str) -> str:
     return "plan_" + hashlib.sha256(f"{request_id} {digest}".encode()).hexdigest()[:12]
 
 
+def thoughts_of(debate: Debate) -> tuple[ThoughtView, ...]:
+    return tuple(
+        ThoughtView(role=one.role, round=one.round, text=one.text, speaker=one.speaker) for one in debate.transcript
+    )
+
+
 def plan_view(request_id: str, context: Context, ready: PlanReady) -> PlanView:
     last, decision = ready.debate.rounds[-1], ready.decision
     candidates = tuple(
@@ -186,7 +196,7 @@ def plan_view(request_id: str, context: Context, ready: PlanReady) -> PlanView:
     )
     chosen = last.candidates[decision.index]
     scene = context.scenes[chosen.pool_index]
-    digest = decided_hash(ready)
+    digest = decided_hash(context, ready)
     position = context.scenes[0].position
     return PlanView(
         plan_id=plan_id_of(request_id, digest),
@@ -203,10 +213,7 @@ def plan_view(request_id: str, context: Context, ready: PlanReady) -> PlanView:
         regime=scene.regime,
         recommended=_recommended(candidates[decision.index], chosen, scene.pool, context.wish),
         candidates=candidates,
-        transcript=tuple(
-            ThoughtView(role=one.role, round=one.round, text=one.text, speaker=one.speaker)
-            for one in ready.debate.transcript
-        ),
+        transcript=thoughts_of(ready.debate),
         voices=tuple(
             VoiceView(
                 role=one.role,

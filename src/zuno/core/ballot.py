@@ -129,7 +129,7 @@ def winner(candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> in
         staying = [candidate for candidate in accepted if candidate.kind is not CandidateKind.CLOSE]
         known = {candidate.index: known[candidate.index] for candidate in staying if candidate.index in known}
         if not known:
-            return staying[0].index
+            return (staying or accepted)[0].index
     return max(known, key=lambda index: (known[index], -index))
 
 
@@ -187,10 +187,14 @@ def arbitrate(candidates: Sequence[Candidate], judgments: Sequence[Judgment], pr
     return best.index
 
 
-def floor_margin(stress: Stress | None, limits: Limits) -> Fraction | None:
-    """How far the thinner of both buffers clears its floor, as a share of the floor; None where nothing is at stake."""
-    if stress is None:
+def floor_margin(candidate: Candidate, limits: Limits) -> Fraction | None:
+    """How far the thinner of both buffers clears its floor, as a share of the floor: −1, as for no buffer at all, where
+    nobody could test the range; None where no range is at stake."""
+    stress = candidate.stress
+    if candidate.range is None:
         return None
+    if stress is None:
+        return Fraction(-1)
     return min(
         stress.x1.median_hours / limits.floor_1x_hours - 1,
         stress.x2.median_hours / limits.floor_2x_hours - 1,
@@ -267,8 +271,12 @@ def _decide(
 ) -> Decision:
     chosen, judgment = candidates[index], judgments[index]
     cautions = list(doubts)
-    margin = floor_margin(chosen.stress, LIMITS[profile])
-    if margin is not None and margin < CAUTION_MARGIN:
+    margin = floor_margin(chosen, LIMITS[profile])
+    if margin is not None and chosen.stress is None:
+        cautions.append("the range could not be stressed without a price history")
+    elif margin is not None and margin < 0:
+        cautions.append("a buffer is under its floor")
+    elif margin is not None and margin < CAUTION_MARGIN:
         cautions.append(f"a buffer is within {_figure(100 * CAUTION_MARGIN)} % of its floor")
     if not _accepts(judgment):
         cautions.append(f"the candidate was not accepted: {judgment.reason}")

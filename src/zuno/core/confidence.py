@@ -3,7 +3,7 @@
     confidence = margin × freshness × agreement × knowledge, each in [0, 1]
 
     margin     (1 + m)/2 with m the share by which the thinner buffer clears its floor, held to −1…1;
-               1 where no range is at stake
+               1 where no range is at stake, 0 where the range could not be tested
     freshness  1/(1 + a) with a the age of the oldest fact over that fact's own limit: ½ when it turns stale
     agreement  1 − d/2 with d the disagreement in 0…1
     knowledge  (1 + k)/2 with k the share of the facts wanted that are known and not seeded
@@ -16,7 +16,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Final
 
-from zuno.domain.debate import DecidedBy
 
 PLACES: Final = 4
 
@@ -31,12 +30,12 @@ def confidence(
     return float(round(safe / (1 + age) * (1 - disagreement / 2) * (1 + known) / 2, PLACES))
 
 
-def disagreement(*, decided_by: DecidedBy, revisions: int, allowed: int, raised: int, candidates: int) -> Fraction:
-    """How much was argued: all of it when the Arbiter had to decide.
+def disagreement(*, converged: bool, revisions: int, allowed: int, raised: int, candidates: int) -> Fraction:
+    """How much was argued: all of it when the debate did not converge, whoever decided in the end.
 
     Else the mean of the revisions made (of one more than are allowed) and of the share of candidates on which the
     Critic was stricter than the rules (`raised`).
     """
-    if decided_by is DecidedBy.ARBITER:
+    if not converged:
         return Fraction(1)
     return (Fraction(revisions, allowed + 1) + Fraction(raised, max(candidates, 1))) / 2

@@ -137,6 +137,20 @@ class ChainedJournal:
         rows = await self._store.newest(count, request_id=request_id, kind=kind)
         return [self._open(row) for row in rows]
 
+    async def vouch(self, first: int, last: int | None) -> None:
+        seq, prev = first, None
+        async for row in self._store.rows(after=first - 1, upto=last):
+            entry = opened(row, self._key) if prev is None else follows(row, seq, prev, self._key)
+            if isinstance(entry, Fault):
+                raise Broken(f"The journal is damaged: {_sentence(entry)}; run `zuno journal verify`.")
+            seq, prev = entry.seq + 1, entry.hash
+        if last is None:
+            stands = standing(await self._store.tail(), self._key)
+            if isinstance(stands, Fault):
+                raise Broken(f"The journal is damaged: {_sentence(stands)}; run `zuno journal verify`.")
+        elif seq != last + 1:
+            raise Broken(f"The journal is damaged: entry {seq} is missing; run `zuno journal verify`.")
+
     async def verify(self) -> Verdict:
         """Walk the whole chain as it stood when asked; nothing is written, not even a repair."""
         count = 0

@@ -74,6 +74,11 @@ class Journal(Protocol):
         """Entries in the order they were written, read in pages; all, or those of a request, a kind, or both."""
         ...
 
+    async def vouch(self, first: int, last: int | None) -> None:
+        """`Broken` unless all entries from `first` to `last` are there, each behind the one before; None means up to
+        the newest, which must then be the one this node last vouched for."""
+        ...
+
     async def latest(self, count: int = 1, *, request_id: str | None = None, kind: str | None = None) -> list[Entry]:
         """The newest `count`, newest first."""
         ...

@@ -472,6 +472,23 @@ def test_the_arbiters_own_verdict_may_only_be_harsher(rule: PlanVerdict, said: P
 
 def test_the_margin_is_that_of_the_thinner_buffer() -> None:
     limits = LIMITS[BALANCED]
-    assert floor_margin(candidate(x1=36, x2=8).stress, limits) == Fraction(1, 2)
-    assert floor_margin(candidate(x1=48, x2=2).stress, limits) == Fraction(-1, 2)
-    assert floor_margin(None, limits) is None
+    assert floor_margin(candidate(x1=36, x2=8), limits) == Fraction(1, 2)
+    assert floor_margin(candidate(x1=48, x2=2), limits) == Fraction(-1, 2)
+    assert floor_margin(replace(candidate(x1=48, x2=8), stress=None), limits) == -1
+    assert floor_margin(replace(candidate(x1=48, x2=8), range=None), limits) is None
+
+
+@pytest.mark.parametrize(
+    ("x1", "x2", "said"),
+    [
+        (23, 9, "a buffer is under its floor"),
+        (24, 9, "a buffer is within 10 % of its floor"),
+        (26, 9, "a buffer is within 10 % of its floor"),
+        (27, 9, None),
+    ],
+)
+def test_what_is_said_of_a_thin_buffer(x1: int, x2: int, said: str | None) -> None:
+    ballot = (hold(), close(), candidate(2, x1=x1, x2=x2))
+    judgments = judge_all(ballot, BALANCED)
+    cautions = owner_decides(2, ballot, judgments, BALANCED).cautions
+    assert [one for one in cautions if "floor" in one and "accepted" not in one] == ([said] if said else [])

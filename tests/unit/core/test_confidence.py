@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zuno.core.confidence import confidence, disagreement
-from zuno.domain.debate import DecidedBy
 
 finite = st.integers(-200, 1_000).map(lambda count: Fraction(count, 100))
 margins = st.none() | finite
@@ -81,30 +80,28 @@ def test_what_is_no_share_is_our_own_mistake(age: int, argued: int, known: int) 
         confidence(margin=None, age=Fraction(age), disagreement=Fraction(argued), known=Fraction(known))
 
 
-def argued(decided_by: DecidedBy = DecidedBy.CRITIC, revisions: int = 0, raised: int = 0) -> Fraction:
-    return disagreement(decided_by=decided_by, revisions=revisions, allowed=2, raised=raised, candidates=5)
+def argued(*, converged: bool = True, revisions: int = 0, raised: int = 0) -> Fraction:
+    return disagreement(converged=converged, revisions=revisions, allowed=2, raised=raised, candidates=5)
 
 
 def test_disagreement() -> None:
     assert argued() == 0
     assert argued(revisions=2) == Fraction(1, 3)
     assert argued(raised=5) == HALF
-    assert argued(DecidedBy.ARBITER) == 1
-    assert argued(DecidedBy.OWNER, revisions=1, raised=1) == (Fraction(1, 3) + Fraction(1, 5)) / 2
-    assert disagreement(decided_by=DecidedBy.CRITIC, revisions=0, allowed=0, raised=0, candidates=0) == 0
+    assert argued(converged=False) == 1
+    assert argued(revisions=1, raised=1) == (Fraction(1, 3) + Fraction(1, 5)) / 2
+    assert disagreement(converged=True, revisions=0, allowed=0, raised=0, candidates=0) == 0
 
 
 @given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 9), st.integers(0, 9))
 def test_disagreement_is_a_share_and_grows(revisions: int, spare: int, raised: int, others: int) -> None:
     allowed, candidates = revisions + spare, raised + others
-    here = disagreement(
-        decided_by=DecidedBy.CRITIC, revisions=revisions, allowed=allowed, raised=raised, candidates=candidates
-    )
+    here = disagreement(converged=True, revisions=revisions, allowed=allowed, raised=raised, candidates=candidates)
     assert 0 <= here <= 1
     if spare and others:
         for more in ((1, 0), (0, 1)):
             assert here <= disagreement(
-                decided_by=DecidedBy.CRITIC,
+                converged=True,
                 revisions=revisions + more[0],
                 allowed=allowed,
                 raised=raised + more[1],

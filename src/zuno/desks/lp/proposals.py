@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zuno.core.amm.ticks import max_usable_tick, min_usable_tick
-from zuno.core.ballot import judge_all
+from zuno.core.ballot import judge_all, merge
 from zuno.core.ranges import kind_of
 from zuno.desks.lp.scenes import ballot_of, moves_of, scenes_of, tried_in
 from zuno.domain.errors import Malformed
@@ -18,7 +18,7 @@ MAX_MOVES = 5
 
 def check_debate(context: Context, rounds: Sequence[Round]) -> None:
     """`Malformed` unless every ballot is one the context allows, its figures recomputed, and what was judged carries
-    the rules' verdicts. (That no judgment is milder than those, a message cannot say otherwise.)"""
+    the rules' verdicts and none milder."""
     if len(rounds) > context.max_rounds + 1:
         raise Malformed(f"{len(rounds)} rounds were argued, the owner allowed {context.max_rounds} revisions")
     scenes = scenes_of(context)
@@ -28,6 +28,8 @@ def check_debate(context: Context, rounds: Sequence[Round]) -> None:
             raise Malformed(f"the figures of round {number} do not recompute from the context")
         if round_.mechanical and round_.mechanical != judge_all(round_.candidates, context.profile):
             raise Malformed(f"the rules' verdicts of round {number} do not recompute from the context")
+        if round_.judged and merge(round_.candidates, round_.mechanical, round_.judgments) != round_.judgments:
+            raise Malformed(f"a judgment of round {number} is milder than the rules")
 
 
 def check_moves(context: Context, rounds: Sequence[Round]) -> None:

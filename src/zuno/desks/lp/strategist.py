@@ -11,6 +11,7 @@ from zuno.agents.ask import Minds, ask
 from zuno.agents.peer import Say, Think
 from zuno.agents.prompts import Untrusted, Value
 from zuno.agents.question import Question
+from zuno.core.ballot import judge_all
 from zuno.core.candidates import Scene
 from zuno.core.profiles import LIMITS
 from zuno.core.ranges import DETERMINISTIC_SHAPES, Move, Shape, Venue, judged_moves, propose, revise
@@ -23,7 +24,7 @@ from zuno.desks.lp.opinions import (
 )
 from zuno.desks.lp.scenes import ballot_of, scenes_of, tried_in, venues_of
 from zuno.desks.lp.speaking import think_aloud, with_voice
-from zuno.domain.debate import Candidate, Exposure
+from zuno.domain.debate import Candidate, Exposure, Judgment, Verdict
 from zuno.domain.errors import Broken
 from zuno.messages.debate import Context, ContextObserved, Critique, Debate, Proposal, Revision, Role, Round
 from zuno.messages.envelope import Envelope
@@ -81,7 +82,7 @@ class Strategist:
         """Rebalance and create differ in what may be said, not in how it is judged."""
         context = stage.context
         last = stage.rounds[-1] if stage.rounds else None
-        judged = candidate_lines(context, last.candidates, last.judgments) if last else "none"
+        judged = candidate_lines(context, last.candidates, _with_advice(last)) if last else "none"
         variables: dict[str, Value] = {"facts": context_lines(context), "pair": pairs_of(context), "judged": judged}
         create = context.flow == "create"
         rules = _placeholder(create)
@@ -101,6 +102,15 @@ class Strategist:
             texts=lambda said: [shape.rationale for shape in said.shapes],
             unsupported=backing(context, last.candidates if last else ()),
         )
+
+
+def _with_advice(judged: Round) -> list[Judgment]:
+    """What the Critic said of each candidate, and what it suggested instead."""
+    advice = (*judged.suggestions, *("" for _ in judged.judgments))
+    return [
+        replace(one, reason=f"{one.reason} Suggested: {said}" if said else one.reason)
+        for one, said in zip(judged.judgments, advice, strict=False)
+    ]
 
 
 def rule_moves(stage: Stage) -> list[Move]:
@@ -163,9 +173,26 @@ def _objection(said: StrategistOpinion | CreateStrategistOpinion, stage: Stage) 
             return f"poolIndex {one.pool_index} is not one of the {len(stage.venues)} pools shown"
         if isinstance(one, CreateShapeOpinion) and wanted is not None and one.exposure_bias != wanted:
             return f"the owner asked for the exposureBias {wanted}"
-    if not stage.moves(_shapes(said)):
+    moves = stage.moves(_shapes(said))
+    if not moves:
         return "every shape was tried before or is the range held now; propose others"
-    return None
+    return _evaded(moves, stage) if stage.rounds else None
+
+
+def _evaded(moves: Sequence[Move], stage: Stage) -> str | None:
+    """A revision answers its critique: what the rules sent back must not come back as bad, if the rules know better."""
+    context, scenes = stage.context, stage.scenes
+
+    def verdicts(proposed: Sequence[Move]) -> list[Judgment]:
+        return [one for one in judge_all(ballot_of(context, scenes, proposed), context.profile)][-len(proposed) :]
+
+    said = verdicts(moves)
+    if any(one.verdict is Verdict.ACCEPT for one in said):
+        return None
+    known = rule_moves(stage)
+    if not known or all(one.verdict is not Verdict.ACCEPT for one in verdicts(known)):
+        return None
+    return f"no shape answers the critique: the best you propose is still judged {said[0].verdict}, {said[0].reason}"
 
 
 def _placeholder(create: bool) -> StrategistOpinion | CreateStrategistOpinion:

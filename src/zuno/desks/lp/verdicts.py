@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
-from zuno.core.ballot import floor_margin
+from zuno.core.ballot import floor_margin, next_step, overall
 from zuno.core.confidence import confidence, disagreement
 from zuno.core.profiles import LIMITS
-from zuno.domain.debate import Decision
-from zuno.messages.debate import Context, Debate, PlanReady
+from zuno.domain.debate import CandidateKind, Decision, NextStep, PlanVerdict
+from zuno.messages.debate import Context, Debate, PlanReady, SceneFacts
 
 REFERENCE_LIMIT = Fraction(1, 100)
 """A pool price further than this from the reference is nobody's ground to act on."""
@@ -22,15 +23,21 @@ def doubts(context: Context) -> tuple[str, ...]:
         said.append("some figures come from a seeded series, not from a market")
     said += [f"{note.feed} is stale ({note.age_seconds} s old)" for note in context.sources if note.stale]
     for scene in context.scenes:
-        if scene.reference_gap is not None and scene.reference_gap > REFERENCE_LIMIT:
-            said.append(f"the pool's price is {float(100 * scene.reference_gap):.2f} % off the reference")
+        if _off_reference(scene):
+            said.append(f"the pool's price is {float(100 * (scene.reference_gap or 0)):.2f} % off the reference")
     return tuple(said)
 
 
+def _off_reference(scene: SceneFacts) -> bool:
+    return scene.reference_gap is not None and scene.reference_gap > REFERENCE_LIMIT
+
+
 def conclude(context: Context, debate: Debate, decision: Decision) -> PlanReady:
-    """The decision with its confidence."""
+    """The decision with its confidence; an act on a price that the reference does not bear out is rejected."""
     last = debate.rounds[-1]
     chosen = last.candidates[decision.index]
+    if chosen.kind is not CandidateKind.HOLD and _off_reference(context.scenes[chosen.pool_index]):
+        decision = replace(decision, verdict=PlanVerdict.REJECT)
     raised = sum(
         said.verdict.severity > rule.verdict.severity
         for said, rule in zip(last.judgments, last.mechanical, strict=True)
@@ -39,10 +46,13 @@ def conclude(context: Context, debate: Debate, decision: Decision) -> PlanReady:
         debate=debate,
         decision=decision,
         confidence=confidence(
-            margin=None if chosen.range is None else floor_margin(chosen.stress, LIMITS[context.profile]),
+            margin=floor_margin(chosen, LIMITS[context.profile]),
             age=_age(context),
             disagreement=disagreement(
-                decided_by=decision.decided_by,
+                converged=next_step(
+                    overall(last.candidates, last.judgments), len(debate.rounds) - 1, context.max_rounds
+                )
+                is NextStep.DECIDE,
                 revisions=len(debate.rounds) - 1,
                 allowed=context.max_rounds,
                 raised=raised,

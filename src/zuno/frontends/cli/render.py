@@ -240,6 +240,7 @@ def _(view: PlanView) -> RenderableType:
         ("confidence", f"{view.confidence:.2f}"),
         *(("caution", caution) for caution in view.cautions),
         ("pool", chosen.pool.label),
+        *((("ticks", f"{chosen.tick_lower} to {chosen.tick_upper}"),) if chosen.tick_lower is not None else ()),
         ("puts in", _amounts(chosen.pool, short(chosen.amount0_human), short(chosen.amount1_human))),
         *((("first", chosen.prep_action),) if chosen.prep_action else ()),
         ("voices", _voices(view)),

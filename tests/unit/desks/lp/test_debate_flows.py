@@ -215,7 +215,7 @@ async def test_models_speak_for_all_four(seat: Seat, calm: Context) -> None:
 
 
 async def test_a_shape_that_was_judged_is_not_proposed_again(seat: Seat, calm: Context) -> None:
-    lines = [strategist_says(shape(200), shape(60)), strategist_says(shape(200), shape(60)), strategist_says()]
+    lines = [strategist_says(shape(200), shape(60))] * 2 + [strategist_says(shape(180), shape(160))]
     table = seat(calm, strategist=in_order(lines), critic=judges("revise"))
     ready = await table.debate(max_rounds=1)
     voices = [one for one in ready.debate.spoke if one.role is Role.STRATEGIST]
@@ -225,10 +225,40 @@ async def test_a_shape_that_was_judged_is_not_proposed_again(seat: Seat, calm: C
 
 
 async def test_some_shapes_repeated_are_left_out(seat: Seat, calm: Context) -> None:
-    lines = [strategist_says(shape(200), shape(60)), strategist_says(shape(200), shape(130))]
+    lines = [strategist_says(shape(200), shape(60)), strategist_says(shape(200), shape(180))]
     ready = await seat(calm, strategist=in_order(lines), critic=judges("revise")).debate(max_rounds=1)
     assert [len(moves_of(one.candidates)) for one in ready.debate.rounds] == [2, 1]
     sound(ready, calm)
+
+
+async def test_a_revision_that_evades_its_critique_is_sent_back(seat: Seat, rough: Context) -> None:
+    """Too thin is not answered by as thin, a few ticks aside; wider is an answer."""
+    evades = strategist_says(shape(30, 10), shape(30, -10))
+    lines = [strategist_says(shape(140), shape(65)), evades, strategist_says(shape(250), shape(30, 20))]
+    ready = await seat(rough, strategist=in_order(lines)).debate(max_rounds=1)
+    voices = [one for one in ready.debate.spoke if one.role is Role.STRATEGIST]
+    assert [one.speaker for one in voices] == ["model", "repaired"]
+    assert "no shape answers the critique" in voices[1].why
+    assert ready.debate.rounds[1].judgments[2].verdict is Verdict.ACCEPT
+    sound(ready, rough)
+    stubborn = seat(rough, strategist=lambda request: lines[0] if request.round == 0 else evades)
+    ready = await stubborn.debate(max_rounds=1)
+    assert [one.speaker for one in ready.debate.spoke if one.role is Role.STRATEGIST] == ["model", "fallback"]
+    sound(ready, rough)
+
+
+async def test_what_the_critic_suggests_reaches_the_strategist(seat: Seat, rough: Context) -> None:
+    def suggests(request: ModelRequest) -> str:
+        said = json.loads(judges("revise")(request))
+        for one in said["judgments"]:
+            one["suggestion"] = "Rather go wider than this."
+        return json.dumps(said)
+
+    table = seat(rough, strategist=lambda request: strategist_says(shape(140 + request.round)), critic=suggests)
+    await table.debate(max_rounds=1)
+    told = [request.turns[0].text for request in table.models["strategist"].asked if request.round == 1]
+    assert told
+    assert "Rather go wider than this." in told[0]
 
 
 async def test_a_critic_looser_than_the_rules_is_repaired(seat: Seat, rough: Context) -> None:
@@ -411,6 +441,7 @@ PAST_LIES: dict[str, Callable[[Any], Any]] = {
         round_["candidates"]
     ),
     "a milder rule": lambda round_: round_["mechanical"][2].update(verdict="accept"),
+    "a milder judgment": lambda round_: round_["judgments"][2].update(verdict="accept"),
     "milder rules and judgments": lambda round_: [
         round_[part][2].update(verdict="accept") for part in ("mechanical", "judgments")
     ],
@@ -424,7 +455,7 @@ async def test_nobody_rewrites_an_earlier_round(seat: Seat, wild: Context, kind:
     table = seat(wild, critic=judges("veto"))
     rewrite = lambda payload: PAST_LIES[name](payload["debate"]["rounds"][0])  # noqa: E731
     table.transport._change = lying(kind, rewrite, part="payload")(table)
-    with pytest.raises(Broken, match="of round 0"):
+    with pytest.raises(Broken, match=r"of round 0|looser than the rules"):
         await table.debate(max_rounds=1)
     failed: Any = table.transport.sent[-1].payload
     assert failed.at is (Role.CRITIC if kind is Kind.REVISION else Role.ARBITER)

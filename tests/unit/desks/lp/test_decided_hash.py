@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from debating import REQUEST, Table, outcome_of
+from debating import CONTEXTS, REQUEST, Table, outcome_of
 
 from zuno.app.plans import plan_view
 from zuno.domain.debate import DecidedBy, Fault, PlanVerdict, Verdict
@@ -55,8 +55,33 @@ def debating(ready: PlanReady, **update: Any) -> PlanReady:
     return ready.model_copy(update={"debate": ready.debate.model_copy(update=update)})
 
 
+def elsewhere(ready: PlanReady) -> PlanReady:
+    """The same argument from another context."""
+    context = CONTEXTS[ready.debate.context]
+    CONTEXTS["0" * 64] = context.model_copy(update={"chain_id": context.chain_id + 1})
+    return debating(ready, context="0" * 64)
+
+
+def later(ready: PlanReady) -> PlanReady:
+    """The same facts, heard at other times and in other words."""
+    context = CONTEXTS[ready.debate.context]
+    changes = {"as_of": 1, "age_seconds": 5, "limit_seconds": 77, "notes": ("by another road",)}
+    sources = tuple(note.model_copy(update=changes) for note in context.sources)
+    CONTEXTS["1" * 64] = context.model_copy(update={"sources": sources})
+    return debating(ready, context="1" * 64)
+
+
+def from_another_source(ready: PlanReady) -> PlanReady:
+    context = CONTEXTS[ready.debate.context]
+    first, *others = context.sources
+    sources = (first.model_copy(update={"source": "hearsay"}), *others)
+    CONTEXTS["2" * 64] = context.model_copy(update={"sources": sources})
+    return debating(ready, context="2" * 64)
+
+
 COUNTS: dict[str, Callable[[PlanReady], PlanReady]] = {
-    "the context": lambda ready: debating(ready, context="0" * 64),
+    "the context": elsewhere,
+    "a source": from_another_source,
     "the choice": lambda ready: decided(ready, index=0),
     "the verdict": lambda ready: decided(ready, verdict=PlanVerdict.REJECT),
     "who decided": lambda ready: decided(ready, decided_by=DecidedBy.OWNER),
@@ -96,6 +121,7 @@ def test_no_two_of_these_changes_look_alike(ended: PlanReady) -> None:
 
 
 DOES_NOT_COUNT: dict[str, Callable[[PlanReady], PlanReady]] = {
+    "when the facts were heard": later,
     "who spoke": lambda ready: debating(
         ready, spoke=tuple(one.model_copy(update={"speaker": "model", "model": "x"}) for one in ready.debate.spoke)
     ),

@@ -1,0 +1,169 @@
+"""What the journal gives back of a debate, and what it refuses to vouch for once somebody was at it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+# Test folders are no packages; the code these tests share is found from here.
+sys.path.append(str(Path(__file__).parents[2] / "wire"))
+
+from debating import REQUEST, Table, observed, scout_says
+
+from zuno.adapters.model.scripted import ScriptedModel
+from zuno.adapters.model.seating import SeatingTable
+from zuno.app.archive import Archive, Rehearsal
+from zuno.app.plans import PlanView
+from zuno.domain.errors import Broken, Refused, Unavailable
+from zuno.messages.codec import canonical
+from zuno.messages.debate import Kind
+from zuno.messages.envelope import Envelope
+from zuno.ports.journal import Journal
+from zuno.ports.model import Seating, Seats
+from zuno.settings import read_settings
+from zuno.wiring import House
+
+
+class Seated(House):
+    """A house with a scout of its own."""
+
+    def _seats(self) -> Seats:
+        scout = ScriptedModel(lambda request: scout_says(), "a scout")
+        return SeatingTable(Seating((), "no key"), {"scout": Seating((scout,))})
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    house = Seated(read_settings({}, tmp_path))
+    yield house
+    await house.close()
+
+
+@pytest.fixture
+async def plan(house: House) -> PlanView:
+    return await house.advice().rebalance("1", chain="sim")
+
+
+def tamper(home: Path, *statements: str) -> None:
+    with sqlite3.connect(home / "journal.db") as database:
+        for statement in statements:
+            assert database.execute(statement).rowcount
+
+
+def reopened(home: Path) -> House:
+    return Seated(read_settings({}, home))
+
+
+async def test_a_plan_comes_back_as_it_was(house: House, plan: PlanView) -> None:
+    archive = house.archive()
+    assert await archive.plan(plan.plan_id) == plan
+    why = await archive.why(plan.request_id)
+    assert why.plan == plan
+    assert why.transcript == plan.transcript
+    replayed = await archive.replay(plan.plan_id)
+    assert (replayed.identical, replayed.hash, replayed.replayed_hash) == (True, plan.hash, plan.hash)
+
+
+async def test_the_owners_choice_comes_back_and_is_what_is_replayed(house: House, plan: PlanView) -> None:
+    other = next(one.index for one in plan.candidates if one.index != plan.recommended.index and one.verdict != "veto")
+    own = await house.advice().rebalance("1", chain="sim", candidate=other)
+    assert (own.decided_by, own.recommended.index) == ("owner", other)
+    assert own.hash != plan.hash
+    archive = house.archive()
+    assert await archive.plan(own.plan_id) == own
+    assert (await archive.why(own.request_id)).plan == own
+    replayed = await archive.replay(own.plan_id)
+    assert (replayed.identical, replayed.hash, replayed.replayed_hash) == (True, own.hash, own.hash)
+
+
+@pytest.mark.parametrize("kind", ["flow_start", "context_observed", "proposal", "plan_ready", "model_attempt", "plan"])
+async def test_a_debate_with_a_part_missing_is_broken_not_replayed(
+    house: House, plan: PlanView, kind: str, tmp_path: Path
+) -> None:
+    await house.advice().rebalance("1", chain="sim")  # others came after it
+    await house.close()
+    tamper(tmp_path, f"DELETE FROM entries WHERE kind = '{kind}' AND request_id = '{plan.request_id}'")
+    again = reopened(tmp_path)
+    with pytest.raises(Broken, match="journal verify"):
+        await again.archive().replay(plan.request_id)
+    await again.close()
+
+
+@pytest.mark.parametrize("kind", ["proposal", "plan_ready", "plan"])
+async def test_a_part_moved_to_another_request_is_broken(
+    house: House, plan: PlanView, kind: str, tmp_path: Path
+) -> None:
+    await house.close()
+    tamper(tmp_path, f"UPDATE entries SET request_id = 'req_0000000000000000' WHERE kind = '{kind}'")
+    again = reopened(tmp_path)
+    with pytest.raises(Broken):
+        await again.archive().replay(plan.request_id)
+    await again.close()
+
+
+async def test_a_context_that_is_gone_is_found(house: House, plan: PlanView, tmp_path: Path) -> None:
+    await house.close()
+    tamper(tmp_path, "DELETE FROM bundles")
+    again = reopened(tmp_path)
+    verdict = await again.audit().verify()
+    assert not verdict.ok
+    with sqlite3.connect(tmp_path / "journal.db") as database:
+        (named,) = database.execute("SELECT seq FROM entries WHERE kind = 'context_observed'").fetchone()
+    assert verdict.first_bad is not None
+    assert verdict.first_bad.seq == named
+    assert "is missing" in verdict.first_bad.reason
+    for ask in (again.archive().why, again.archive().replay, again.archive().plan):
+        with pytest.raises(Broken, match="context"):
+            await ask(plan.plan_id)
+    await again.close()
+
+
+async def test_a_replay_says_what_was_recorded_and_not_asked_for(house: House, plan: PlanView) -> None:
+    """An attempt nobody asks for again is a difference, even where the decision is the same."""
+    journal = house.journal()
+    entries = [entry async for entry in journal.entries(request_id=plan.request_id)]
+    attempt = next(entry for entry in entries if entry.kind == "model_attempt")
+    other = json.loads(canonical(dict(attempt.payload))) | {"round": 7}
+    request = "req_00000000000000ab"
+    for entry in entries:
+        payload = json.loads(canonical(dict(entry.payload)))
+        if "requestId" in payload:
+            payload["requestId"] = request
+        if entry.kind == "plan":
+            await journal.append(kind=attempt.kind, author=attempt.author, payload=other, request_id=request)
+        await journal.append(
+            kind=entry.kind, author=entry.author, payload=payload, request_id=request, bundle=entry.bundle
+        )
+    replayed = await house.archive().replay(request)
+    assert replayed.hash == replayed.replayed_hash
+    assert not replayed.identical
+    assert any("not asked for" in one for one in replayed.differences)
+
+
+async def test_a_failed_flow_shows_how_far_it_came(tmp_path: Path) -> None:
+    def lossy(envelope: Envelope, data: bytes) -> bytes | None:
+        return None if envelope.kind is Kind.PROPOSAL else data
+
+    table = Table(tmp_path, await observed(tmp_path), change=lossy, patience=1.0)
+    with pytest.raises(Unavailable):
+        await table.debate()
+
+    async def journal() -> Journal:
+        return table.journal
+
+    async def nobody(*arguments: object) -> Rehearsal:
+        raise AssertionError("nothing to rehearse")
+
+    archive = Archive(journal, nobody, lambda: "test")
+    why = await archive.why(REQUEST)
+    assert why.plan is None
+    assert why.failed is not None
+    assert "did not end" in why.failed
+    assert [one.role for one in why.transcript[:2]] == ["scout", "strategist"]
+    with pytest.raises(Refused, match="decided nothing"):
+        await archive.replay(REQUEST)
