@@ -29,6 +29,8 @@ from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.model.scripted import ScriptedModel
 from zuno.adapters.model.seating import SeatingTable
+from zuno.core import stress
+from zuno.desks.lp import knowledge
 from zuno.domain.pool import PoolState
 from zuno.domain.units import HexId, Seconds
 from zuno.ports.model import ModelRequest, Seating, Seats
@@ -94,6 +96,12 @@ def slow_and_sound(request: ModelRequest) -> str:
     return json.dumps({"judgments": judgments})
 
 
+def draw_paths_anew() -> None:
+    """In a living market no two debates see the same returns: nothing drawn for the last one helps the next."""
+    stress._draw.cache_clear()
+    knowledge._volatility.cache_clear()
+
+
 def empty_graph(folder: str) -> Callable[[int], object]:
     """The yardstick: twelve nodes that do nothing, checkpointed to SQLite on disk as the library does it."""
     from langgraph.checkpoint.sqlite import SqliteSaver
@@ -137,6 +145,7 @@ async def against_an_empty_graph(folder: str) -> bool:
     advice = house.advice()
 
     async def debate() -> None:
+        draw_paths_anew()
         await advice.rebalance("1", chain="sim")
 
     async def empty(turn: int) -> None:

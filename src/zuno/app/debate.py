@@ -151,7 +151,10 @@ class Advice:
         ready = await room.debate(start, listen)
         context = await recalled(room.journal, ready.debate.context)
         if candidate is not None:
-            ready = plans.chosen_by_owner(context, ready, candidate)
+            try:
+                ready = plans.chosen_by_owner(context, ready, candidate)
+            except Refused as error:
+                raise Refused(f"{error} `zuno why {room.request_id}` shows the last ballot.") from None
         plan = plans.plan_view(room.request_id, context, ready)
         await room.journal.append(
             kind=plans.PLAN_KIND,
@@ -163,7 +166,7 @@ class Advice:
 
 
 async def recalled(journal: Journal, digest: str) -> Context:
-    """The context behind a hash, from the journal's bundles. One that a message names is there, or the books are cut."""
+    """The context behind a hash, from the journal's bundles: what a message names is there, or the books are cut."""
     try:
         content = await journal.bundle(Digest(digest))
     except Unknown:

@@ -16,7 +16,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Final
 
-
 PLACES: Final = 4
 
 

@@ -79,7 +79,7 @@ def draw_paths(returns: Sequence[float], *, turned: bool = False, seed: int = 0)
     return _draw(tuple(sign * value for value in nano_returns(returns[-HISTORY_HOURS:])), seed)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _draw(returns: tuple[int, ...], seed: int) -> StressPaths:
     count = len(returns)
     if count < BLOCK_HOURS:

@@ -159,6 +159,8 @@ class ChainedJournal:
             tail = await self._store.tail()
             if _untouched(tail):
                 return Verdict(0, None)
+            if fault := self._key_fault():
+                return Verdict(0, fault)
             prev = FIRST_PREV
             async for row in self._store.rows(upto=0 if tail.last is None else tail.last.seq):
                 entry = follows(row, count + 1, prev, self._key)
@@ -176,6 +178,14 @@ class ChainedJournal:
 
     async def close(self) -> None:
         await self._store.close()
+
+    def _key_fault(self) -> Fault | None:
+        """Without the node's key no entry can be told from a forged one: that is no fault of the first."""
+        try:
+            _ = self._key.public
+        except Broken as error:
+            return Fault(None, str(error).rstrip("."))
+        return None
 
     async def _found(self) -> None:
         """Before the first entry there is a key and a head that says: no entries yet."""

@@ -358,6 +358,7 @@ async def test_without_the_key_a_journal_is_broken_and_no_new_key_is_made(
     keyless = KeyFile(tmp_path / "elsewhere.key")
     verdict = await opened(store, keyless).verify()
     assert verdict.fault is not None
+    assert verdict.fault.seq is None
     assert "missing" in verdict.fault.reason
     with pytest.raises(Broken):
         await say(opened(store, keyless))

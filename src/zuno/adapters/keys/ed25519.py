@@ -1,4 +1,8 @@
-"""An ed25519 key in a file of its own: PKCS#8 PEM, 0600, made once and never written again."""
+"""An ed25519 key in a file of its own: PKCS#8 PEM, 0600, made once and never written again.
+
+Its public half lies beside it (`node.pub` beside `node.key`), so that a copy of a journal can be checked where nobody
+may sign.
+"""
 
 from __future__ import annotations
 
@@ -14,29 +18,45 @@ from zuno.domain.errors import Broken, Refused, Unavailable
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+_PUBLIC_BYTES = 32
+
 
 class KeyFile:
     """The key is read when it is first needed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._half = path.with_suffix(".pub")
         self._known: tuple[str, Ed25519PublicKey] | None = None
 
     def exists(self) -> bool:
         return self._path.exists()
 
     def ensure(self) -> None:
-        if self.exists():
+        if self.exists() and self._half.exists():
             return
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _place(self._path, _fresh())
+            if not self.exists():
+                if self._half.exists():
+                    raise Broken(f"The key {self._path} is missing; put it back from a copy.")
+                _place(self._path, _fresh())
+            _place(self._half, f"{_public_of(self._private)}\n".encode())
         except OSError as error:
             raise Unavailable(f"{self._path} cannot be written ({error.strerror}).") from error
 
     @cached_property
     def public(self) -> str:
-        return self._private.public_key().public_bytes_raw().hex()
+        """Of the key itself; where that is not at hand, as it was written down."""
+        if self.exists() or not self._half.exists():
+            return _public_of(self._private)
+        try:
+            text = self._half.read_text(encoding="ascii").strip()
+            if len(bytes.fromhex(text)) == _PUBLIC_BYTES:
+                return text.lower()
+        except (OSError, ValueError):
+            pass
+        raise Broken(f"{self._half} is not the public half of a key; put it back from a copy.")
 
     def sign(self, message: bytes) -> bytes:
         return self._private.sign(message)
@@ -75,6 +95,10 @@ class KeyFile:
         if not isinstance(key, Ed25519PrivateKey):
             raise Broken(f"{self._path} is not an ed25519 key; put it back from a copy.")
         return key
+
+
+def _public_of(key: Ed25519PrivateKey) -> str:
+    return key.public_key().public_bytes_raw().hex()
 
 
 def _fresh() -> bytes:

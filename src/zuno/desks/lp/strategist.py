@@ -184,7 +184,7 @@ def _evaded(moves: Sequence[Move], stage: Stage) -> str | None:
     context, scenes = stage.context, stage.scenes
 
     def verdicts(proposed: Sequence[Move]) -> list[Judgment]:
-        return [one for one in judge_all(ballot_of(context, scenes, proposed), context.profile)][-len(proposed) :]
+        return list(judge_all(ballot_of(context, scenes, proposed), context.profile)[-len(proposed) :])
 
     said = verdicts(moves)
     if any(one.verdict is Verdict.ACCEPT for one in said):

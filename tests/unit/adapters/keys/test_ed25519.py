@@ -27,7 +27,7 @@ def test_a_key_is_made_for_its_owner_alone_and_stays_the_same(tmp_path: Path) ->
     key.ensure()
     assert KeyFile(path).public == key.public
     assert len(key.public) == 64
-    assert [one.name for one in path.parent.iterdir()] == ["node.key"]
+    assert sorted(one.name for one in path.parent.iterdir()) == ["node.key", "node.pub"]
 
 
 def test_many_who_make_it_at_once_get_the_same_one(tmp_path: Path) -> None:
@@ -58,6 +58,31 @@ def test_a_missing_key_is_broken_and_is_not_made_by_looking(tmp_path: Path) -> N
     with pytest.raises(Broken, match="missing"):
         key.sign(b"said")
     assert not key.exists()
+
+
+def test_the_public_half_is_enough_to_check_and_not_to_sign(tmp_path: Path) -> None:
+    key = made(tmp_path)
+    signature = key.sign(b"said")
+    (tmp_path / "keys" / "node.key").unlink()
+    checker = KeyFile(tmp_path / "keys" / "node.key")
+    assert checker.public == key.public
+    assert checker.verify(checker.public, b"said", signature)
+    with pytest.raises(Broken, match="missing"):
+        checker.sign(b"said")
+    with pytest.raises(Broken, match="missing"):
+        checker.ensure()  # another key would end the journal
+    for nonsense in ("", "ab", "zz" * 32, "é" * 64):
+        (tmp_path / "keys" / "node.pub").write_text(nonsense, encoding="utf-8")
+        with pytest.raises(Broken, match="public half"):
+            _ = KeyFile(tmp_path / "keys" / "node.key").public
+
+
+def test_a_key_from_before_gets_its_public_half(tmp_path: Path) -> None:
+    key = made(tmp_path)
+    (tmp_path / "keys" / "node.pub").unlink()
+    again = KeyFile(tmp_path / "keys" / "node.key")
+    again.ensure()
+    assert (tmp_path / "keys" / "node.pub").read_text().strip() == again.public == key.public
 
 
 @pytest.mark.parametrize(
