@@ -372,8 +372,11 @@ def _voices(view: PlanView) -> str:
         said = voice.speaker if not voice.model else f"{voice.speaker} {voice.model}"
         why = f" ({voice.why})" if voice.why else ""
         counts.setdefault(said + why, []).append(voice.role)
-    known = [Decimal(voice.usd) for voice in view.voices if voice.usd is not None]
-    cost = f"; ${sum(known)} spent" if any(known) else ""
+    tokens = sum(voice.tokens for voice in view.voices)
+    spent = [None if voice.usd is None else Decimal(voice.usd) for voice in view.voices]
+    known = sum(one for one in spent if one is not None)
+    price = f"at least ${known}, some unpriced" if None in spent else f"${known}"
+    cost = f"; {tokens:,} tokens, {price}" if tokens else ""
     return "; ".join(f"{', '.join(dict.fromkeys(roles))}: {said}" for said, roles in counts.items()) + cost
 
 

@@ -1,0 +1,50 @@
+"""The card of a plan: what it decided in ticks and prices, who spoke, and what that cost."""
+
+from __future__ import annotations
+
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+# Test folders are no packages; the code these tests share is found from here.
+sys.path.append(str(Path(__file__).parents[2] / "wire"))
+
+from debating import Table, observed, scout_says
+
+from zuno.adapters.model.scripted import ScriptedModel
+from zuno.frontends.cli.render import render
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+
+
+async def card(folder: Path, capsys: pytest.CaptureFixture[str], usd_per_token: Decimal | None) -> str:
+    table = Table(folder, await observed(folder))
+    if usd_per_token is not None:
+        model = ScriptedModel(lambda request: scout_says(), "a scout", usd_per_token=usd_per_token)
+        table.models["scout"] = model
+    plan = await table.plan()
+    render(plan)
+    shown = capsys.readouterr().out
+    assert f"{plan.recommended.tick_lower} to {plan.recommended.tick_upper}" in shown
+    return shown
+
+
+async def test_a_model_is_named_with_its_tokens_and_dollars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = await card(tmp_path, capsys, Decimal("0.00001"))
+    assert "scout: model a scout" in shown
+    assert " tokens, $0.00" in shown
+
+
+async def test_a_free_model_costs_its_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert " tokens, $0" in await card(tmp_path, capsys, Decimal(0))
+
+
+async def test_rules_cost_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = await card(tmp_path, capsys, None)
+    assert "tokens" not in shown
+    assert "deterministic" in shown
