@@ -33,7 +33,11 @@ def give_away(stage: Any, token: int) -> None:
     stage.send("wallet", stage.info.deployment.position_manager, give)
 
 
-async def test_late_events_cannot_hide_who_owns_a_position(desk: Any) -> None:
+@pytest.mark.parametrize("looked_at", [250, 0], ids=["each", "as many as the owner has"])
+async def test_late_events_cannot_hide_who_owns_a_position(
+    desk: Any, monkeypatch: pytest.MonkeyPatch, looked_at: int
+) -> None:
+    monkeypatch.setattr("zuno.adapters.chain.rpc.deeds.LOOKED_AT", looked_at)
     stage = desk.stage
     kept, given = stage.mint(stage.weth_pool, -200_700, -199_980, LIQUIDITY, count=2)
     chain = desk.chain(await desk.bent(late_events(stage)))
@@ -202,3 +206,29 @@ async def test_a_node_behind_the_last_one_is_read_as_what_it_is(desk: Any) -> No
     assert (snapshot.block.number, snapshot.positions[0].subscribed) == (before, False)
     late = False
     assert (await chain.positions([token])).positions[0].subscribed
+
+
+async def test_state_pinned_by_number_is_confirmed_at_the_end(desk: Any) -> None:
+    """A node that does not know pins by hash would give the state of whatever block has the number by then."""
+    stage = desk.stage
+    (token,) = stage.mint(stage.weth_pool, -200_700, -199_980, LIQUIDITY)
+    stage.pass_time(12)
+    calls, fatal = 0, -1
+
+    def old_fashioned(asked: Any, reply: Any) -> Any:
+        nonlocal calls
+        if asked["method"] == "eth_call":
+            if isinstance(asked["params"][1], dict):
+                return {"id": asked["id"], "error": {"code": -32602, "message": "cannot unmarshal object"}}
+            calls += 1
+            if calls == fatal:
+                stage.node.reorg(2, keep=True)
+        return reply
+
+    node = await desk.bent(old_fashioned)
+    await desk.chain(node, cache=desk.cache / "first").positions([token])
+    calls, fatal = 0, calls
+    before = stage.chain.head.hash
+    snapshot = await desk.chain(node).positions([token])
+    assert stage.chain.head.hash != before
+    assert snapshot.block.hash == "0x" + stage.chain.head.hash.hex()

@@ -102,11 +102,11 @@ class RpcChain:
         return await self._steady(lambda head: self._positions_at(ids, head))
 
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
-        return await self._steady(lambda head: self._histories.of(position_id, since, head))
+        return await self._steady(lambda head: self._histories.of(position_id, since, head), by_events=True)
 
     async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
         wanted = (await self.pool(pool_id)).id
-        return await self._steady(lambda head: self._path(wanted, since, head))
+        return await self._steady(lambda head: self._path(wanted, since, head), by_events=True)
 
     async def gas(self) -> GasQuote:
         return await self._steady(lambda head: gas.quote(self._node, self._info.data_fee, head))
@@ -116,17 +116,20 @@ class RpcChain:
 
     # -- one block per answer
 
-    async def _steady(self, read: Callable[[Block], Awaitable[T]]) -> T:
-        """Read at the head; if that block vanishes meanwhile, start over at the new one rather than mix two."""
+    async def _steady(self, read: Callable[[Block], Awaitable[T]], *, by_events: bool = False) -> T:
+        """Read at the head; if that block vanishes meanwhile, start over at the new one rather than mix two.
+
+        State pinned by its hash cannot be of another block. Events can: `by_events` says that they make the answer,
+        rather than merely name what the state is then asked about.
+        """
         for left in reversed(range(_STEADY_TRIES)):
             if left < _STEADY_TRIES - 1:
                 await asyncio.sleep(_PAUSE)  # a block, or a machine behind the same address, may be a moment late
             head = await self._node.head()
             self._read.times.forget_after(head.number - self._info.confirmations)
-            by_number = self._node.asked_by_number
             try:
                 answer = await read(head)
-                if self._node.asked_by_number != by_number:
+                if by_events or not self._node.pins_by_hash:
                     await self._node.confirm(head)
                 return answer
             except PoolNotInitialized:

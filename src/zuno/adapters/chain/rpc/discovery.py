@@ -141,8 +141,7 @@ class Wallets:
         return {token for token, deed in read.deeds.items() if deed.owner == owner}
 
     async def _balance(self, owner: Address, head: Block) -> int:
-        question = wire.BALANCE_OF + bytes.fromhex(wire.address_word(owner)[2:])
-        return wire.number(await self._node.call(self._manager, question, head), "balanceOf")
+        return wire.number(await self._node.call(self._manager, wire.balance_of(owner), head), "balanceOf")
 
 
 class Keys:

@@ -81,11 +81,10 @@ class Node:
         self._provider = provider
         # No middleware: none of web3's default layers concerns a reader, and one of them would ask ENS.
         self._web3 = AsyncWeb3(provider, middleware=[])
-        self._pins_by_hash = True
+        self.pins_by_hash = True
+        """False once a node was met that cannot: from then on, state too is of a number, and to be confirmed."""
         self._takes_batches = True
         self._highest = 0
-        self.asked_by_number = 0
-        """How many answers could be of another block of the same number, should the chain have been reorganised."""
 
     @property
     def requests(self) -> int:
@@ -102,7 +101,6 @@ class Node:
         return block
 
     async def block(self, number: int) -> Block:
-        self.asked_by_number += 1
         return _block(await self._told(f"block {number}", self._web3.eth.get_block(number)))
 
     async def blocks(self, numbers: Iterable[int]) -> dict[int, Block]:
@@ -115,7 +113,6 @@ class Node:
 
     async def _some_blocks(self, numbers: Sequence[int]) -> list[Block]:
         if len(numbers) > 1 and self._takes_batches:
-            self.asked_by_number += 1
             try:
                 async with self._web3.batch_requests() as batch:
                     for number in numbers:
@@ -184,7 +181,6 @@ class Node:
             "fromBlock": cast(Any, hex(first)),
             "toBlock": cast(Any, hex(last)),
         }
-        self.asked_by_number += 1
         raw = await self._young_logs(wanted, last) if last > self._highest - YOUNG_BLOCKS else await self._logs(wanted)
         with _reading("eth_getLogs"):
             return sorted(map(_log, raw), key=lambda log: log.position)
@@ -214,7 +210,6 @@ class Node:
         return raw
 
     async def receipt(self, tx: HexId) -> Receipt:
-        self.asked_by_number += 1
         raw = await self._told("a receipt", self._web3.eth.get_transaction_receipt(cast(Any, tx)))
         with _reading("a receipt"):
             return _receipt(raw)
@@ -247,16 +242,14 @@ class Node:
     # -- how questions are put
 
     async def _pinned(self, what: str, at: Block, ask: Callable[[Any], Awaitable[T]]) -> T:
-        if self._pins_by_hash:
+        if self.pins_by_hash:
             try:
                 return await self._told(what, ask({"blockHash": at.hash, "requireCanonical": True}))
             except BadRequest:
                 # Either the node cannot read such a pin, or the question is bad in both forms.
-                self.asked_by_number += 1
                 answer = await self._told(what, ask(at.number))
-                self._pins_by_hash = False
+                self.pins_by_hash = False
                 return answer
-        self.asked_by_number += 1
         return await self._told(what, ask(at.number))
 
     async def _told(self, what: str, asked: Awaitable[T]) -> T:

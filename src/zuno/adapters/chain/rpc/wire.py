@@ -102,6 +102,10 @@ def address_in(topic_word: HexId) -> Address:
     return Address("0x" + topic_word[-40:].lower())
 
 
+def balance_of(owner: Address) -> bytes:
+    return BALANCE_OF + bytes.fromhex(address_word(owner)[2:])
+
+
 def multicall(calls: Sequence[bytes]) -> bytes:
     return MULTICALL + encode(["bytes[]"], [calls])
 
