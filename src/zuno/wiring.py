@@ -339,7 +339,9 @@ class House:
 
         self._must_write()
         packages = self._settings.contracts_dir or _CHECKOUT / "contracts" / "node_modules"
-        return DevnetProcess(self._settings.home, packages, DEFAULT_SEED)
+        return DevnetProcess(
+            self._settings.home, packages, DEFAULT_SEED, tell=lambda line: print(line, file=sys.stderr, flush=True)
+        )
 
     def _feeds(self, chain: Chain, pool_id: HexId) -> Feeds:
         from zuno.adapters.market.gas import ChainGas

@@ -194,3 +194,15 @@ def test_who_only_looks_is_in_nobodys_way(place: Path) -> None:
             with pytest.raises(Refused, match="starting already"), lock_of(place).alone():
                 pass
     assert not lock.held()
+
+
+async def test_the_words_of_a_start_go_to_whoever_listens(
+    place: Path, node_modules: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script = "import time; print('Building it ...', '  10 %', 'not for you', sep=chr(10), flush=True); time.sleep(1)"
+    told: list[str] = []
+    process = DevnetProcess(place, node_modules, 0, program=(sys.executable, "-c", script), tell=told.append)
+    with pytest.raises(Unavailable, match="did not start: not for you"):
+        await process.up(0, background=True)
+    assert told == ["Building it ...", "  10 %"]
+    assert capfd.readouterr() == ("", "")

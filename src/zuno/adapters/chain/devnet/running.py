@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -36,7 +36,10 @@ _NOT_RUNNING: Final = "No devnet is running; `zuno devnet up --background` start
 
 
 class DevnetProcess:
-    """One node per home. `program` is what a background node runs; `grace` is how long it may take to end."""
+    """One node per home. `program` is what a background node runs; `grace` is how long it may take to end.
+
+    `tell` gets every line a person who waits should see.
+    """
 
     def __init__(
         self,
@@ -46,12 +49,14 @@ class DevnetProcess:
         *,
         program: Sequence[str] = (sys.executable, "-m", "zuno"),
         grace: float = STOP_SECONDS,
+        tell: Callable[[str], None] = lambda line: None,
     ) -> None:
         self._home = home
         self._node_modules = node_modules
         self._seed = seed
         self._program = program
         self._grace = grace
+        self._tell = tell
         self._lock = NodeLock(home / "devnet.lock")
         self._log = home / "devnet.log"
         self.file = home / "devnet.json"
@@ -106,7 +111,7 @@ class DevnetProcess:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         with self._lock.alone():
             self.file.unlink(missing_ok=True)
-            serve_world(found, self._home / "devnet", self._seed, port, self._write)
+            serve_world(found, self._home / "devnet", self._seed, port, self._write, self._tell)
             self.file.unlink(missing_ok=True)
         return NodeStatus(False, None, os.getpid(), None, "The devnet is stopped.")
 
@@ -164,10 +169,11 @@ class DevnetProcess:
     def _pass_on(self, told: int) -> int:
         """Show the child's progress as it comes; returns how much of its log was shown."""
         words = self._log.read_bytes()
-        for line in words[told:].splitlines(keepends=True):
+        whole = words[: words.rfind(b"\n") + 1]
+        for line in whole[told:].splitlines():
             if line.startswith((b"Building", b"  ")):
-                sys.stderr.write(line.decode(errors="replace"))
-        return len(words)
+                self._tell(line.decode(errors="replace"))
+        return len(whole)
 
     def _last_words(self) -> str:
         lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]

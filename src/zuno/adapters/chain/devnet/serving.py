@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,23 +20,26 @@ from .pushing import Pusher
 from .server import serve_until_signalled
 from .story import OTHERS_ROLE, WALLET_ROLE, open_world
 
+Tell = Callable[[str], None]
+"""Where words for a person go, a line at a time; an adapter has no screen of its own."""
+
 
 def serve_world(
-    artifacts: Artifacts, cache: Path, seed: int, port: int, write: Callable[[Mapping[str, Any]], None]
+    artifacts: Artifacts, cache: Path, seed: int, port: int, write: Callable[[Mapping[str, Any]], None], tell: Tell
 ) -> None:
     """Serve the world of a seed until SIGINT or SIGTERM; `write` is told where, once the node answers."""
-    node, pusher = open_node(artifacts, cache, seed)
+    node, pusher = open_node(artifacts, cache, seed, tell)
 
     def ready(url: str) -> None:
         write(record(node.chain, url, seed))
-        sys.stderr.write(f"Devnet at {url}, block {node.chain.head.number}; stop it with Ctrl-C.\n")
+        tell(f"Devnet at {url}, block {node.chain.head.number}; stop it with Ctrl-C.")
 
     serve_until_signalled(node, port, ready, pusher.methods())
 
 
-def open_node(artifacts: Artifacts, cache: Path, seed: int) -> tuple[Node, Pusher]:
+def open_node(artifacts: Artifacts, cache: Path, seed: int, tell: Tell = lambda line: None) -> tuple[Node, Pusher]:
     """A node on the world of a seed. Its clock goes on where the story ended, whatever the wall clock says."""
-    chain = open_world(artifacts, cache, seed, _tell_progress)
+    chain = open_world(artifacts, cache, seed, lambda done, total: _tell_progress(tell, done, total))
     keys = {dev_address(role): dev_key(role) for role in (WALLET_ROLE, OTHERS_ROLE)}
     offset = chain.head.timestamp - int(time.time())
     return Node(chain, unlocked=keys, time_offset=offset), Pusher(write_script(seed).hours[-1].reference)
@@ -72,8 +74,8 @@ def record(chain: Chain, url: str, seed: int) -> dict[str, Any]:
     }
 
 
-def _tell_progress(done: int, total: int) -> None:
+def _tell_progress(tell: Tell, done: int, total: int) -> None:
     if done == 1:
-        sys.stderr.write("Building the devnet's world with real swaps (once; about a minute) ...\n")
+        tell("Building the devnet's world with real swaps (once; about a minute) ...")
     elif done % 72 == 0:
-        sys.stderr.write(f"  {100 * done // total} %\n")
+        tell(f"  {100 * done // total} %")

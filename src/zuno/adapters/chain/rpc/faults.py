@@ -37,11 +37,7 @@ class RangeRefused(Unavailable):
 
 
 class CallReverted(Malformed):
-    """The call ran and reverted; `data` is what it reverted with."""
-
-    def __init__(self, message: str, data: bytes = b"") -> None:
-        super().__init__(message)
-        self.data = data
+    """The call ran and reverted."""
 
 
 class BadRequest(Malformed):
@@ -84,7 +80,7 @@ def fault_of(method: str, error: object) -> ZunoError:
     # Some gateways keep the reason in `data` and say only "invalid params".
     spoken = f"{said} {plain_text(str(data), _MAX_SAID)}" if isinstance(data, dict | str) else said
     if code == _REVERTED or (method == "eth_call" and _REVERT.search(spoken)):
-        return CallReverted(text, _revert_data(data))
+        return CallReverted(text)
     if _BUSY.search(said):
         return Unavailable(text)
     if method == "eth_getLogs" and _RANGE.search(spoken):
@@ -105,12 +101,3 @@ def takes_no_batches(error: object) -> bool:
     code, message = error.get("code"), error.get("message")
     said = message if isinstance(message, str) else ""
     return not _BUSY.search(said) and (code in (_METHOD_NOT_FOUND, *_UNREADABLE) or "batch" in said.lower())
-
-
-def _revert_data(data: object) -> bytes:
-    if not isinstance(data, str) or not data.startswith("0x"):
-        return b""
-    try:
-        return bytes.fromhex(data[2:])
-    except ValueError:
-        return b""

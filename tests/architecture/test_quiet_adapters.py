@@ -1,0 +1,29 @@
+"""Adapters have no screen: what a person should know is returned, told to a listener or logged."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ADAPTERS = Path(__file__).parents[2] / "src" / "zuno" / "adapters"
+
+
+def speaks(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id="print")):
+            return True
+        case ast.Attribute(value=ast.Name(id="sys"), attr="stdout" | "stderr"):
+            return True
+    return False
+
+
+def test_no_adapter_writes_to_the_screen() -> None:
+    modules = sorted(ADAPTERS.rglob("*.py"))
+    assert modules
+    spoken = [
+        f"{module.relative_to(ADAPTERS)}:{getattr(node, 'lineno', 0)}"
+        for module in modules
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        if speaks(node)
+    ]
+    assert spoken == []
