@@ -69,8 +69,9 @@ def judge(value: Critique) -> str | None:
     return None
 
 
-def unsupported(text: str) -> list[str]:
-    return [figure for figure in re.findall(r"\d+(?:\.\d+)?", text) if figure not in FACTS]
+def unsupported(said: Critique) -> list[str]:
+    figures = re.findall(r"\d+(?:\.\d+)?", " ".join(one.reason for one in said.verdicts))
+    return [figure for figure in figures if figure not in FACTS]
 
 
 def twin() -> Critique:
@@ -89,7 +90,6 @@ def question(token: str = TOKEN, **changes: Any) -> Question[Critique]:
         "output": Critique,
         "fallback": twin,
         "judge": judge,
-        "texts": lambda value: [one.reason for one in value.verdicts],
         "unsupported": unsupported,
     }
     return Question(**asked | changes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Generic, Literal, TypeVar
@@ -22,11 +22,7 @@ def _nothing(value: object) -> None:
     return None
 
 
-def _no_texts(value: object) -> Iterable[str]:
-    return ()
-
-
-def _all_supported(text: str) -> Sequence[str]:
+def _all_supported(value: object) -> Iterable[str]:
     return ()
 
 
@@ -44,10 +40,8 @@ class Question(Generic[T]):
     """The deterministic twin. It answers the same question from the same facts, inside the same bounds."""
     judge: Callable[[T], str | None] = _nothing
     """Bounds that need the context: None, or the error to name to the model."""
-    texts: Callable[[T], Iterable[str]] = _no_texts
-    """The texts whose figures must have a source."""
-    unsupported: Callable[[str], Sequence[str]] = _all_supported
-    """The figures of a text that no fact supports."""
+    unsupported: Callable[[T], Iterable[str]] = _all_supported
+    """The figures of its texts that no fact supports. Whoever asks knows which text speaks of what."""
     images: tuple[Image, ...] = ()
     max_output_tokens: int = 1_500
 

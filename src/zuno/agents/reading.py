@@ -68,8 +68,7 @@ def read(text: str, question: Question[T], untrusted: tuple[Untrusted, ...]) -> 
         return Unusable("out_of_bounds", f"a text repeats what a stranger wrote ({echo})")
     if error_named := question.judge(value):
         return Unusable("out_of_bounds", bounded(error_named))
-    figures = [figure for said in question.texts(value) for figure in question.unsupported(said)]
-    if figures:
+    if figures := list(question.unsupported(value)):
         named = ", ".join(dict.fromkeys(figures))
         return Unusable("unsupported_figure", bounded(f"figures that are in no fact given: {named}"))
     return Usable(value)

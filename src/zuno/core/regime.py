@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
 from statistics import median
 from typing import Final
 
-from zuno.core.returns import nano_returns
+from zuno.core.returns import nano_returns, percentile
 from zuno.domain.debate import Regime
 from zuno.domain.pool import Range
 
@@ -81,14 +80,8 @@ def _vol_marks(history: Sequence[float]) -> tuple[float, float, tuple[str, str]]
     if len(history) < LEAST_VOL_HISTORY:
         stand_in = "a stand-in"
         return STRESSED_BPS_WITHOUT_HISTORY, VOLATILE_BPS_WITHOUT_HISTORY, (stand_in, stand_in)
-    ordered = sorted(history)
     names = ("95th percentile of its own 30 days", "75th percentile of its own 30 days")
-    return _percentile(ordered, 95), _percentile(ordered, 75), names
-
-
-def _percentile(ordered: Sequence[float], percent: int) -> float:
-    """Nearest rank: a value that was seen, not one in between."""
-    return ordered[ceil(percent * len(ordered) / 100) - 1]
+    return percentile(history, 95), percentile(history, 75), names
 
 
 def _trend(returns: Sequence[float]) -> float | None:

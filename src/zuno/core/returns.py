@@ -43,3 +43,8 @@ def rolling_vol_bps(returns: Sequence[float], window_hours: int = 24) -> tuple[f
             total += new - old
             squares += new * new - old * old
     return tuple(vols)
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """The value of the nearest rank: one that was seen, not one in between. What is told and what is ruled share it."""
+    return sorted(values)[max(0, -(-percent * len(values) // 100) - 1)]

@@ -258,7 +258,7 @@ def bug(*_: object) -> str:
     raise ZeroDivisionError("our own bug")
 
 
-@pytest.mark.parametrize("place", ["judge", "texts", "unsupported"])
+@pytest.mark.parametrize("place", ["judge", "unsupported"])
 async def test_our_own_bugs_raise(desk: Desk, place: str) -> None:
     with pytest.raises(ZeroDivisionError):
         await ask(question(**{place: bug}), desk.minds(says(GOOD)))

@@ -3,9 +3,9 @@
 Honest sentences live in tests/golden/provenance with holes for their figures; this file prints each hole from the
 context's facts with its own arithmetic, so it knows what every figure *means* without asking the checker. That meaning
 is the independent criterion for mutants: one is left out when the changed figure still rounds what the hole means
-("true again"), or rounds another fact of the context in the unit it is written in (the law asks for a fact of the
-context, not for the right one); these last are counted apart. A figure that some *pair* of facts would give is not left
-out: accepting it by chance counts against us.
+("true again"), or rounds another fact of the context in the unit it is written in: whether that one may be meant is a
+question of its own, asked below by putting other facts' figures into the holes. A figure that some *pair* of facts
+would give is not left out: accepting it by chance counts against us.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ class Hole:
     hedged: bool
     derived: bool
     """Made of two facts."""
+    expression: str = ""
+    form: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,8 @@ class Sentence:
     holes: tuple[Hole, ...]
 
     def checked(self, text: str | None = None) -> Checked:
-        return check(self.text if text is None else text, self.context.facts, self.about)
+        # The Arbiter weighs the whole ballot; the others speak of one candidate at a time.
+        return check(self.text if text is None else text, self.context.facts, self.about, self.role == "arbiter")
 
 
 def contexts() -> dict[str, Context]:
@@ -118,7 +121,7 @@ def printed(context: Context, role: str, about: str, template: str) -> Sentence:
         shown, meant = show(worth(match[1], context.values), match[2])
         hedged = re.search(r"(?:about|near|nearly|around|roughly|~|≈) ?$", text) is not None
         derived = sum(key in context.values for key in re.findall(r"[a-z]\w*", match[1])) > 1
-        holes.append(Hole(len(text), len(text) + len(shown), shown, meant, hedged, derived))
+        holes.append(Hole(len(text), len(text) + len(shown), shown, meant, hedged, derived, match[1], match[2]))
         text += shown
     return Sentence(context, role, about, text + template[last:], tuple(holes))
 
@@ -166,7 +169,8 @@ def rounding(value: Fraction, places: int) -> Decimal:
 FIRST = tuple(sentences("honest.txt"))
 SECOND = tuple(sentences("honest_second.txt"))
 UNSEEN = tuple(sentences("honest_unseen.txt"))
-ALL = FIRST + SECOND
+BOUND = tuple(sentences("honest_bound.txt"))
+ALL = FIRST + SECOND + BOUND
 
 
 def test_the_corpus_is_as_large_and_varied_as_the_bar_asks() -> None:
@@ -190,7 +194,7 @@ def refusals(of: tuple[Sentence, ...], what: str, bar: str) -> float:
 
 
 def test_honest_sentences_pass() -> None:
-    assert refusals(ALL, "honest", "the bar is 2 %") <= 0.02
+    assert refusals(ALL, "honest", "the bar is 1 %") <= 0.01
 
 
 def test_sentences_it_was_never_fitted_to_pass_too() -> None:
@@ -341,7 +345,7 @@ def _true_again(hole: Hole, sign: str, digits: str, kind: str) -> bool:
         return False
     shown = Fraction(digits.replace(",", ""))
     half = Fraction(1, 2 * 10 ** len(digits.partition(".")[2]))
-    room = max(half, abs(hole.meant) / 20) if hole.hedged else half
+    room = max(half, abs(hole.meant) / 50) if hole.hedged else half
     return abs(shown - abs(hole.meant)) <= room
 
 
@@ -398,6 +402,62 @@ def test_a_changed_figure_is_caught(seed: int) -> None:
         print(f"  {mutant.kind}: {mutant.was} → {mutant.now} | {mutant.text}")
     assert len(judged) >= 220
     assert len(missed) <= 0.02 * len(judged)
+
+
+# ── true figures in the wrong place ───────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Misplaced:
+    """A sentence in which one figure is another fact's, as true as the one it stands for."""
+
+    sentence: Sentence
+    kind: str
+    was: str
+    text: str
+
+    @property
+    def passes(self) -> bool:
+        return self.sentence.checked(self.text).ok
+
+
+def misplaced(sentence: Sentence) -> Iterator[Misplaced]:
+    """Each figure replaced by the same thing of every other candidate, and by every other thing of its own."""
+    own = dict(zip(sentence.context.values, sentence.context.figures, strict=True))
+    for hole in sentence.holes:
+        meant = own.get(hole.expression)
+        for key, figure in own.items() if meant is not None else ():
+            if meant is None or figure is meant or figure.unit is not meant.unit or figure.symbol != meant.symbol:
+                continue
+            if figure.name == meant.name:
+                kind = "another candidate's"
+            elif figure.about == meant.about:
+                kind = "another name's"
+            else:
+                continue
+            shown, _ = show(sentence.context.values[key], hole.form)
+            if shown != hole.text and not _true_again(hole, "", shown.strip("+−kM"), "misplaced"):
+                text = sentence.text[: hole.start] + shown + sentence.text[hole.end :]
+                yield Misplaced(sentence, kind, hole.text, text)
+
+
+def test_a_figure_that_says_what_it_is_and_whose_is_no_other() -> None:
+    made = [one for sentence in BOUND for one in misplaced(sentence)]
+    missed = [one for one in made if one.passes]
+    print(f"\nmisplaced: {len(made)}, {len(missed)} missed: {1 - len(missed) / len(made):.1%} caught (the bar is 98 %)")
+    for one in missed:
+        print(f"  {one.kind}: {one.was} | {one.text}")
+    assert len(made) >= 200
+    assert {one.kind for one in made} == {"another candidate's", "another name's"}
+    assert len(missed) <= 0.02 * len(made)
+
+
+def test_figures_of_the_whole_corpus_are_mostly_held_to_their_place() -> None:
+    """Most prose says less than what a figure is and whose; the rate is shown, and may not sink unnoticed."""
+    made = [one for sentence in FIRST + SECOND + UNSEEN for one in misplaced(sentence)][::5]
+    missed = sum(one.passes for one in made)
+    print(f"\nmisplaced anywhere: {len(made)}, {1 - missed / len(made):.1%} caught")
+    assert missed <= 0.5 * len(made)
 
 
 def _caught(judged: list[Mutant], missed: list[Mutant]) -> str:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zuno.core.regime import classify
-from zuno.core.returns import rolling_vol_bps, variance_24h
+from zuno.core.returns import percentile, rolling_vol_bps, variance_24h
 from zuno.domain.debate import Regime
 from zuno.domain.pool import Range
 from zuno.domain.units import Tick
@@ -124,3 +124,10 @@ def test_variance_uses_the_window_asked_for_or_none(returns: list[float]) -> Non
     expected = 24 * statistics.variance(returns[-24:])
     assert variance_24h(returns, 24) == pytest.approx(expected, rel=1e-5, abs=1e-12)
     assert variance_24h(returns, len(returns) + 1) is None
+
+
+@pytest.mark.parametrize(
+    ("count", "percent", "rank"), [(100, 95, 95), (100, 75, 75), (20, 95, 19), (21, 95, 20), (4, 75, 3), (1, 5, 1)]
+)
+def test_a_percentile_is_the_value_of_the_nearest_rank(count: int, percent: int, rank: int) -> None:
+    assert percentile([float(value) for value in range(count, 0, -1)], percent) == rank

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import permutations
 
 from zuno.core.provenance import words as w
+from zuno.core.provenance.binding import Bond
 from zuno.core.provenance.figures import (
     Backing,
     Checked,
@@ -20,11 +21,12 @@ from zuno.core.provenance.figures import (
     Reading,
     Unit,
 )
-from zuno.core.provenance.naming import PRICE, Name, Naming, parsed
+from zuno.core.provenance.naming import BASELINE, PRICE, Name, Naming, number_of, parsed
 from zuno.core.provenance.reading import Read, read
 
 NO_FACT = "no fact of the context gives this figure"
 NO_ID = "no address or id of the context reads like this"
+ANOTHER = "not what this figure is a fact of: it is the {}"
 NEWS_ALONE = "found only in news: name its source beside it"
 NEWS_PRICED = "found only in news, which never backs a price or a size"
 
@@ -77,8 +79,17 @@ _Shelves = dict[Measure | None, _Shelf]
 class Facts:
     """A context's figures and ids, indexed once for the many texts that are written about it."""
 
-    def __init__(self, figures: Iterable[Figure], ids: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        figures: Iterable[Figure],
+        ids: Iterable[str] = (),
+        baseline: str = BASELINE,
+        called: Mapping[str, frozenset[str]] | None = None,
+    ) -> None:
+        """`baseline` is what doing nothing is called in `Figure.about`; `called` are words that mean a subject."""
         self.figures = tuple(figures)
+        self.baseline = baseline
+        self.called = {baseline: w.HOLDING, **(called or {})}
         self.names = tuple(parsed(figure.name) for figure in self.figures)
         self.symbols = frozenset(figure.symbol.upper() for figure in self.figures if figure.symbol)
         self._ids = frozenset(one.lower() for one in ids)
@@ -101,17 +112,21 @@ class Facts:
         return any(one.startswith(head) and one.endswith(tail) for one in self._ids)
 
 
-def check(text: str, facts: Facts, about: str = "") -> Checked:
-    """Trace every figure of `text` to `facts`. `about` is the subject the text was asked about ("candidate 2")."""
-    return _Check(text, facts, about).run()
+def check(text: str, facts: Facts, about: str = "", others: bool = False) -> Checked:
+    """Trace every figure of `text` to `facts`. `about` is the subject the text was asked about ("candidate 2"): a
+    figure of another one counts only beside its name, unless `others` may be meant unnamed, as who weighs all of them
+    does. Without a subject anybody's figure counts where nobody is named."""
+    return _Check(text, facts, about, others).run()
 
 
 class _Check:
-    def __init__(self, text: str, facts: Facts, about: str) -> None:
+    def __init__(self, text: str, facts: Facts, about: str, others: bool) -> None:
         self.text = text
         self.facts = facts
         self.read: Read = read(text, facts.symbols)
-        self.naming = Naming(self.read, about)
+        self.about = about
+        self.others = others or not about
+        self.naming = Naming(self.read, about, facts.baseline)
         self.supported: list[Backing] = []
         self.unsupported: list[Claim] = list(self.read.unreadable)
         self.exempt: list[Exempt] = list(self.read.exempt)
@@ -143,10 +158,13 @@ class _Check:
             shelf = self.facts.shelves.get(reading.measure)
             for value, entry in shelf.near(reading) if shelf else ():
                 figure = entry.facts[0]
-                if not (_fits(reading, figure) and self._sign_fits(at, claim, value, figure.unit)):
+                if not (_fits(reading, figure) and self._sign_fits(at, claim, value, figure.unit, parsed(figure.name))):
                     continue
                 if entry.as_fraction and value != reading.value and self.naming.place(parsed(figure.name)) is None:
                     continue  # a bare 0.0005 is 5 bps; a bare 0.36 is 36 % only of something the text names
+                if not self._said_of(at, value, figure):
+                    why = ANOTHER.format(f"{figure.name} of {figure.about}" if figure.about else figure.name)
+                    continue
                 if figure.news:
                     refusal = self._news_refusal(claim, reading, figure)
                     if refusal:
@@ -161,13 +179,40 @@ class _Check:
         self.supported.append(Backing(claim, Derivation.FACT, backing.facts))
         return ""
 
-    def _sign_fits(self, at: int, claim: Claim, value: Fraction, unit: Unit) -> bool:
+    def _said_of(self, at: int, value: Fraction, figure: Figure) -> bool:
+        """Whether the words beside the figure let it be this fact. News is named by its source alone."""
+        bond, name = self.read.bonds[at], parsed(figure.name)
+        if figure.news:
+            return True
+        if bond.lost and value > 0:
+            # Lost to traders, where that is said; what is earned a day is not lost.
+            to_traders = "lvr" in name.words and not (w.EARNING | {"lvr", "fees"}).isdisjoint(bond.sentence)
+            if not to_traders and not name.words.isdisjoint(w.LOST):
+                return False
+        return _is_called(bond, name) and self._is_whose(bond, figure.about)
+
+    def _is_whose(self, bond: Bond, about: str) -> bool:
+        if not about or number_of(about) in bond.candidates:
+            return True
+        if not self.facts.called.get(about, frozenset()).isdisjoint(bond.sentence):
+            return True
+        if about == self.facts.baseline and not bond.candidates and not self.about:
+            return True
+        if bond.candidates and not bond.leaves_open:
+            return False
+        if about == self.about or not w.EVERYBODY.isdisjoint(bond.sentence):
+            return True
+        return self.others and not bond.here
+
+    def _sign_fits(self, at: int, claim: Claim, value: Fraction, unit: Unit, name: Name) -> bool:
         if value == 0 or claim.sign == "±":
             return True
         if claim.sign:
             return (value < 0) == (claim.sign == "-")
         if value > 0:
             return True
+        if not w.SHIFTED.isdisjoint(name.words):
+            return True  # "shifted by 300 ticks" tells how far
         # "Fell 6 %" is −6 %, "rose 6 %" is not; a tick's sign is part of its name.
         return unit is not Unit.TICK and at in self.read.falling and at not in self.read.rising
 
@@ -210,6 +255,11 @@ class _Check:
         """Whether a figure written so, in these words, may mean this derivation."""
         if reading.symbol and not _same_token(reading.symbol, entry.facts[0].symbol):
             return False
+        bond = self.read.bonds[at]
+        if not any(_is_called(bond, parsed(figure.name)) for figure in entry.facts):
+            return False  # "LVR is 12 USDC" is no difference of fees and cost
+        if not any(self._is_whose(bond, figure.about) for figure in entry.facts):
+            return False
         before, behind = self.read.before[at], self.read.behind[at]
         multiple = reading.unit is Unit.RATIO
         if entry.derivation is Derivation.ANNUAL:
@@ -225,6 +275,8 @@ class _Check:
             return equated and all(id(figure) in self.printed for figure in entry.facts)
         if multiple:
             return False
+        if bond.stated and entry.derivation is Derivation.DIFFERENCE and w.COMPARED.isdisjoint(behind[:1]):
+            return False  # "LVR of 12 USDC" is LVR
         if signed:
             return True  # what is set against what has been seen to
         if entry.unit is Unit.TICK and self.naming.are_ends(*(parsed(figure.name) for figure in entry.facts)):
@@ -336,6 +388,17 @@ def _shelve(found: dict[Measure | None, list[tuple[Fraction, _Entry]]], entry: _
     found.setdefault(entry.unit.measure, []).append((entry.value, entry))
     if entry.derivation is not Derivation.CHANGE and (entry.unit is Unit.RATIO or entry.unit is entry.facts[0].unit):
         found.setdefault(None, []).append((entry.value / entry.unit.scale, entry))
+
+
+def _is_called(bond: Bond, name: Name) -> bool:
+    """Whether a fact of this name is what the figure is called, under the stress it is said to be under."""
+    if bond.called and all(words.isdisjoint(name.words) for words in bond.called):
+        return False
+    if bond.called or bond.stress:
+        for word in name.words & w.SPECIAL.keys():
+            if w.SPECIAL[word].isdisjoint(bond.sentence):
+                return False
+    return not bond.stress or name.stress == bond.stress
 
 
 def _fits(reading: Reading, figure: Figure) -> bool:

@@ -117,6 +117,8 @@ class Weighing:
         before = self.tokens.word(first - 1)
         if behind in w.FRAMED or before in w.FRAMING:
             return True
+        if before == "times" and behind == "of" and self.tokens.word(after + 1) in w.FRAMED:
+            return True  # "0.4 times 24 h of fees"
         around = {self.tokens.word(at) for at in (first - 3, first - 2, first - 1, after, after + 1)}
         if around & w.VALUED:
             return False

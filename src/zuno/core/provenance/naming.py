@@ -79,13 +79,20 @@ def parsed(name: str) -> Name:
     return Name(telling or frozenset(said), int(stress[1] or stress[2]) if stress else 0)
 
 
+@lru_cache(maxsize=256)
+def number_of(about: str) -> int | None:
+    """The number of a subject that has one: 2 of "candidate 2"."""
+    last = about.rpartition(" ")[2]
+    return int(last) if last.isdigit() else None
+
+
 class Naming:
     """What a text names, asked of one fact or two at a time: no other fact has a say, so more facts never name less."""
 
-    def __init__(self, read: Read, about: str) -> None:
+    def __init__(self, read: Read, about: str, baseline: str = BASELINE) -> None:
         self._places = dict(stems(read.vocabulary))
         self._read = read
-        self._about = about
+        self._whose = frozenset({"", baseline, about})
         self._numbered = not _NUMBERED.isdisjoint(self._places)
         self.spanning = not w.SPANNING.isdisjoint(self._places)
         self._against = [self._places[word] for word in w.AGAINST if word in self._places]
@@ -96,7 +103,7 @@ class Naming:
 
         Doing nothing is what every move is measured against, said or not.
         """
-        if about in {"", BASELINE, self._about}:
+        if about in self._whose:
             return True
         known = self._subjects.get(about)
         if known is None:

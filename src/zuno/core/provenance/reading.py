@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from zuno.core.provenance import words as w
+from zuno.core.provenance.binding import Binding, Bond
 from zuno.core.provenance.exempting import Weighing
 from zuno.core.provenance.figures import Claim, Exempt, Measure, Reading, Unit
 from zuno.core.provenance.numerals import Numeral, numerals
@@ -15,7 +16,7 @@ from zuno.core.provenance.tokens import Tokens
 from zuno.core.provenance.units import Written, scientific, sign, unit_before, unit_behind
 
 _HALF = Fraction(1, 2)
-_HEDGED = Fraction(1, 20)
+_HEDGED = Fraction(1, 50)
 """"About 2,400" may round to the hundred, but never by more than this share of itself."""
 
 _BESIDE = 6
@@ -68,6 +69,8 @@ class Read:
     before: list[tuple[str, ...]] = field(default_factory=list)
     behind: list[tuple[str, ...]] = field(default_factory=list)
     """The words beside each claim, nearest first, up to the next figure or the end of the sentence."""
+    bonds: list[Bond] = field(default_factory=list)
+    """What each claim is said of."""
 
 
 def read(text: str, symbols: frozenset[str] = frozenset()) -> Read:
@@ -94,11 +97,15 @@ class _Reader:
                 break
             at = self._token(at)
         self._lend_units()
+        binding = Binding(self.tokens)
         for draft in self.drafts:
             if draft.frame:
                 self.out.frames.add(len(self.out.claims))
             self._surroundings(draft)
-            self.out.claims.append(self._claim(draft))
+            claim = self._claim(draft)
+            money = any(reading.measure in {Measure.MONEY, None} for reading in claim.readings)
+            self.out.bonds.append(binding.bond(draft.first, draft.after, money))
+            self.out.claims.append(claim)
         return self.out
 
     # ── tokens ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -137,6 +137,79 @@ STRESS_WORDS = {"double": 2, "doubled": 2, "doubles": 2, "doubling": 2, "triple"
 SPANNING = frozenset("range band wide width span spans spanning edges tick ticks".split())
 """Words that speak of a range's two ends at once, and of nothing else's."""
 
+# ── what a figure is said of: a name in prose, and the words of which a fact's name must have one
+
+_FEES = frozenset("fees fee uncollected".split())
+_STAYING = frozenset("buffer median p10 tenth".split())
+SPECIAL: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("p10", "tenth"), frozenset("p10 tenth th ten percentile bad".split())),
+    "percentile": frozenset({"percentile", "th"}),
+    "reference": frozenset({"reference", "oracle", "feed"}),
+}
+"""A fact with such a word in its name is meant by the name's other words only where a sentence says it."""
+_LEAVING = frozenset("exit buffer median p10 tenth".split())
+NAMED: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("floor", "floors"), frozenset({"floor"})),
+    **dict.fromkeys(("buffer", "buffers", "survival", "cushion"), _STAYING),
+    **dict.fromkeys(("exit", "odds", "chance", "probability"), _LEAVING),
+    "p10": frozenset({"p10", "tenth"}),
+    "lvr": frozenset({"lvr"}),
+    **dict.fromkeys(("fees", "fee"), _FEES),
+    **dict.fromkeys(("net", "nets", "carry"), frozenset({"net"})),
+    **dict.fromkeys(("cost", "costs", "costing"), frozenset({"cost", "gas"})),
+    **dict.fromkeys(("breakeven", "even"), frozenset({"even", "breakeven"})),
+    **dict.fromkeys(("volatility", "vol"), frozenset({"volatility", "vol"})),
+    **dict.fromkeys(("price", "spot"), frozenset({"price", "reference"})),
+    "ceiling": frozenset({"ceiling"}),
+    "width": frozenset({"width", "lower", "upper"}),
+    "spacing": frozenset({"spacing"}),
+}
+PRICES = frozenset({"price", "spot"})
+PRICE_OF_WHAT = frozenset("lower upper bottom top floor edge native gas low high".split())
+OTHER_PRICES = frozenset("lower upper native gas".split())
+"""What "price" may mean when a word before it says which."""
+EARNED = _FEES | {"net", "yield"}
+LOST = frozenset({"net", "lvr"})
+EARNING = frozenset("earn earns earned earning collect collects collected makes yields".split())
+LOSING = frozenset("lose loses losing lost bleed bleeds bleeding loss".split())
+BARELY = frozenset("of a an the only just about roughly nearly some around approximately almost".split())
+NAMING_LINKS = frozenset(
+    "of is are was were at to be would will stand stands stay stays remain remains reads reach reaches equals "
+    "come comes run runs fall falls drop drops grow grows rise rises climb climbs shrink shrinks go goes turn turns "
+    "only just still now".split()
+) | (HEDGES - {"near"})
+"""May stand between a name and its figure."""
+NAMING_BEHIND = frozenset("of in a per day daily gross expected median more".split())
+"""May stand between a figure and its name."""
+NEVER_AT = frozenset({"floor", "floors", "ceiling"})
+""" "Below the floor at 12 h" is 12 h of something else."""
+NEVER_BEHIND = frozenset("price spot costs nets even".split())
+STRESSED_AT = frozenset({"at", "under"})
+MULTIPLES = frozenset({"1", "2", "3"})
+NUMBERED = frozenset("candidate candidates option options".split())
+COMPARED_WITH = frozenset(
+    "than over against versus vs beats beat beating with to unlike of for from by like exceeds trails dominates".split()
+)
+"""Before a candidate these make it what the sentence's own is held against."""
+SUBJECT_OF = frozenset("is are was has had would gets keeps earns nets loses costs needs lasts collects".split())
+"""Behind a candidate these make it the one that is spoken of, whatever stands before it."""
+TURNING = frozenset("but while whereas where yet so though although and hold holding we i".split())
+"""Behind a candidate these may lead away from it."""
+HOLDING = frozenset(
+    "hold holding staying stay present current currently today now unchanged instead from than doubling doubles versus "
+    "into relative".split()
+)
+"""A sentence with one of these may speak of doing nothing beside the candidate it is about."""
+EVERYBODY = frozenset("every others moves ballot three best worst widest narrowest suggest prefer try".split())
+"""A sentence with one of these weighs the whole ballot, or points to another of it."""
+SHIFTED = frozenset({"offset"})
+"""Facts that are a way and not a place: their size may stand without a sign."""
+NOT_NAMING = frozenset(
+    "double doubled normal usual triple tripled twice stressed same identical unchanged base".split()
+)
+"""Before a name these make it a circumstance of the figure: "4 h at double volatility", "the same width 150 ticks
+lower"."""
+
 NUMBER_WORDS = {
     word: value
     for value, word in enumerate(

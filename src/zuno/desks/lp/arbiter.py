@@ -8,7 +8,7 @@ from zuno.agents.ask import Minds, ask
 from zuno.agents.peer import Say, Think
 from zuno.agents.question import Question
 from zuno.core.ballot import arbiter_decides, no_milder
-from zuno.desks.lp.knowledge import backing, candidate_lines, context_lines, debate_lines, pairs_of
+from zuno.desks.lp.knowledge import Backing, candidate_lines, context_lines, debate_lines, pairs_of
 from zuno.desks.lp.opinions import ArbiterOpinion
 from zuno.desks.lp.proposals import check_debate
 from zuno.desks.lp.speaking import think_aloud, with_voice
@@ -47,6 +47,7 @@ class Arbiter:
 
     def _question(self, context: Context, debate: Debate, number: int) -> Question[ArbiterOpinion]:
         last = debate.rounds[-1]
+        backing = Backing(context, [one for round_ in debate.rounds for one in round_.candidates])
         return Question(
             role=self.role,
             round=number,
@@ -60,8 +61,7 @@ class Arbiter:
             output=ArbiterOpinion,
             fallback=lambda: scored(context, debate),
             judge=lambda said: _objection(context, debate, said),
-            texts=lambda said: [said.reasoning],
-            unsupported=backing(context, [one for round_ in debate.rounds for one in round_.candidates]),
+            unsupported=lambda said: backing(said.reasoning, said.chosen_index, others=True),
             max_output_tokens=800,
         )
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from zuno.agents.ask import Minds, ask
 from zuno.agents.peer import Say, Think
 from zuno.agents.question import Question
 from zuno.core.ballot import critic_decides, judge_all, merge, next_step, overall
-from zuno.desks.lp.knowledge import backing, candidate_lines, context_lines, pairs_of
+from zuno.desks.lp.knowledge import Backing, candidate_lines, context_lines, pairs_of
 from zuno.desks.lp.opinions import CriticOpinion, JudgmentOpinion
 from zuno.desks.lp.proposals import check_debate
 from zuno.desks.lp.speaking import think_aloud, with_voice
@@ -66,6 +66,7 @@ class Critic:
     def _question(
         self, context: Context, candidates: Sequence[Candidate], mechanical: Sequence[Judgment], number: int
     ) -> Question[CriticOpinion]:
+        backing = Backing(context, candidates)
         return Question(
             role=self.role,
             round=number,
@@ -78,9 +79,15 @@ class Critic:
             output=CriticOpinion,
             fallback=lambda: CriticOpinion(judgments=[_as_opinion(one) for one in mechanical]),
             judge=lambda said: _objection(said, candidates, mechanical),
-            texts=lambda said: [text for one in said.judgments for text in (one.reason, one.suggestion) if text],
-            unsupported=backing(context, candidates),
+            unsupported=lambda said: _unsupported(said, backing),
         )
+
+
+def _unsupported(said: CriticOpinion, backing: Backing) -> Iterator[str]:
+    """A reason speaks of the candidate it judges; a suggestion may point to any other."""
+    for one in said.judgments:
+        yield from backing(one.reason, one.index)
+        yield from backing(one.suggestion or "", one.index, others=True)
 
 
 def _as_opinion(judgment: Judgment) -> JudgmentOpinion:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cached_property, lru_cache
 
 from zuno.agents.prompts import Untrusted
 from zuno.agents.tokens import estimate_tokens
 from zuno.core.amm.ticks import sqrt_price_at_tick
 from zuno.core.profiles import LIMITS
-from zuno.core.provenance.check import Facts, check
-from zuno.core.provenance.figures import Figure, Unit
-from zuno.core.returns import rolling_vol_bps
+from zuno.core.provenance.check import NO_FACT, Facts, check
+from zuno.core.provenance.figures import Claim, Figure, Unit
+from zuno.core.provenance.words import HOLDING
+from zuno.core.returns import percentile, rolling_vol_bps
 from zuno.desks.lp.scenes import NANO
-from zuno.domain.debate import Candidate, Judgment, Stress
+from zuno.domain.debate import Candidate, CandidateKind, Judgment, Stress
 from zuno.domain.pool import PoolState, price_of
 from zuno.domain.tokens import quoted
 from zuno.messages.debate import Context, Round, SceneFacts
@@ -25,6 +26,15 @@ DEBATE_TOKENS = 220
 """Of the 1,200 a small model reads, what the facts, the ballot and the argument so far may take."""
 _REASON_CUTS = (280, 120, 90, 60, 30, 0)
 _FACT_CUTS = ((), ("75th", "95th"), ("75th", "95th", "returns", "spacing", "gas price"))
+
+_KIND_WORDS = {
+    CandidateKind.HOLD: HOLDING,
+    CandidateKind.CLOSE: frozenset({"close", "closing", "closed"}),
+    CandidateKind.WIDEN: frozenset({"widen", "widening", "widened"}),
+    CandidateKind.TIGHTEN: frozenset({"tighten", "tightening", "tightened"}),
+    CandidateKind.SHIFT: frozenset({"shift", "shifting", "shifted"}),
+}
+"""What a candidate is called by what it does."""
 
 
 def whole_price(sqrt_price_x96: int, pool: PoolState) -> Fraction:
@@ -94,11 +104,10 @@ def _volatility(returns_nano: tuple[int, ...]) -> tuple[tuple[str, float], ...]:
     vols = rolling_vol_bps([value / NANO for value in returns_nano]) if len(returns_nano) >= 24 else ()
     if not vols:
         return ()
-    ordered = sorted(vols)
     return (
         ("volatility", round(vols[-1], 1)),
-        ("75th percentile of volatility", round(ordered[len(ordered) * 75 // 100], 1)),
-        ("95th percentile of volatility", round(ordered[len(ordered) * 95 // 100], 1)),
+        ("75th percentile of volatility", round(percentile(vols, 75), 1)),
+        ("95th percentile of volatility", round(percentile(vols, 95), 1)),
     )
 
 
@@ -110,7 +119,7 @@ def figures_of_ballot(context: Context, candidates: Sequence[Candidate]) -> Iter
 
 
 def _figures_of_candidate(candidate: Candidate, pool: PoolState) -> Iterator[Figure]:
-    about, source, token1 = f"candidate {candidate.index}", "computed", pool.token1
+    about, source, token1 = about_of(candidate.index), "computed", pool.token1
     _, quote = quoted(pool.token0, pool.token1)
     between = edges(candidate, pool)
     if between is not None and candidate.range is not None:
@@ -144,22 +153,40 @@ def _figures_of_candidate(candidate: Candidate, pool: PoolState) -> Iterator[Fig
 
 def facts_of(context: Context, candidates: Sequence[Candidate] = ()) -> Facts:
     ids = [identity for scene in context.scenes for identity in (scene.pool.id, scene.pool.key.hooks)]
-    return Facts([*figures_of_context(context), *figures_of_ballot(context, candidates)], ids)
+    figures = [*figures_of_context(context), *figures_of_ballot(context, candidates)]
+    hold = next((one for one in candidates if one.kind is CandidateKind.HOLD), None)
+    called: dict[str, frozenset[str]] = {}
+    for one in candidates:  # of several rounds, where a number stands for one thing after the other
+        about = about_of(one.index)
+        called[about] = called.get(about, frozenset()) | _KIND_WORDS.get(one.kind, frozenset())
+    return Facts(figures, ids, about_of(hold.index) if hold else "", called)
 
 
-def backing(context: Context, candidates: Sequence[Candidate] = ()) -> Callable[[str], list[str]]:
+def about_of(index: int) -> str:
+    """What a candidate is called where figures are traced."""
+    return f"candidate {index}"
+
+
+class Backing:
     """Finds the figures of a text that nothing backs. The facts are gathered when the first text comes."""
 
-    @cache
-    def facts() -> Facts:
-        return facts_of(context, candidates)
+    def __init__(self, context: Context, candidates: Sequence[Candidate] = ()) -> None:
+        self._context = context
+        self._candidates = candidates
 
-    return lambda text: unsupported_in(text, facts())
+    @cached_property
+    def _facts(self) -> Facts:
+        return facts_of(self._context, self._candidates)
+
+    def __call__(self, text: str, about: int | None = None, others: bool = False) -> list[str]:
+        """What is wrong with which figure. `about` is the candidate the text judges: another one's figure must stand
+        with its name, unless `others` may be meant as well."""
+        checked = check(text, self._facts, "" if about is None else about_of(about), others)
+        return [_fault(claim) for claim in checked.unsupported]
 
 
-def unsupported_in(text: str, facts: Facts, about: str = "") -> list[str]:
-    """The figures of a text that nothing backs."""
-    return [claim.text for claim in check(text, facts, about).unsupported]
+def _fault(claim: Claim) -> str:
+    return claim.text if claim.problem == NO_FACT else f"{claim.text} ({claim.problem})"
 
 
 # -- the same figures as lines of a prompt, few enough for a small model

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from zuno.agents.ask import Minds, ask
 from zuno.agents.peer import Say, Think
 from zuno.agents.question import Question
-from zuno.desks.lp.knowledge import backing, context_lines, pairs_of
+from zuno.desks.lp.knowledge import Backing, context_lines, pairs_of
 from zuno.desks.lp.opinions import ScoutOpinion
 from zuno.desks.lp.speaking import think_aloud, with_voice
 from zuno.domain.errors import Broken
@@ -42,6 +42,7 @@ class Scout:
         return [Say(Role.STRATEGIST, ContextObserved(debate=debate))]
 
     def _question(self, context: Context) -> Question[ScoutOpinion]:
+        backing = Backing(context)
         return Question(
             role=self.role,
             round=0,
@@ -49,8 +50,7 @@ class Scout:
             variables={"facts": context_lines(context), "pair": pairs_of(context)},
             output=ScoutOpinion,
             fallback=lambda: ScoutOpinion(summary=summary(context)),
-            texts=lambda said: [said.summary],
-            unsupported=backing(context),
+            unsupported=lambda said: backing(said.summary),
         )
 
 

@@ -15,7 +15,7 @@ from zuno.core.ballot import judge_all
 from zuno.core.candidates import Scene
 from zuno.core.profiles import LIMITS
 from zuno.core.ranges import DETERMINISTIC_SHAPES, Move, Shape, Venue, judged_moves, propose, revise
-from zuno.desks.lp.knowledge import backing, candidate_lines, context_lines, edges, pairs_of
+from zuno.desks.lp.knowledge import Backing, candidate_lines, context_lines, edges, pairs_of
 from zuno.desks.lp.opinions import (
     CreateShapeOpinion,
     CreateStrategistOpinion,
@@ -91,6 +91,7 @@ class Strategist:
             held = ", ".join(f"{line.amount} {line.token}" for line in wish.capital) if wish else ""
             variables["capital"] = Untrusted(held)
             variables["exposure"] = str(wish.exposure or Exposure.NEUTRAL) if wish else str(Exposure.NEUTRAL)
+        backing = Backing(context, last.candidates if last else ())
         return Question(
             role=self.role,
             round=number,
@@ -99,8 +100,7 @@ class Strategist:
             output=CreateStrategistOpinion if create else StrategistOpinion,
             fallback=lambda: rules,
             judge=lambda said: None if said is rules else _objection(said, stage),
-            texts=lambda said: [shape.rationale for shape in said.shapes],
-            unsupported=backing(context, last.candidates if last else ()),
+            unsupported=lambda said: [figure for shape in said.shapes for figure in backing(shape.rationale)],
         )
 
 

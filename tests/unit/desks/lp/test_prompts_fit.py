@@ -9,7 +9,7 @@ from debating import ROLES, Table, critic_says, judgment, shape, strategist_says
 
 from zuno.agents.prompts import SMALL_MODEL_TOKENS
 from zuno.agents.tokens import estimate_tokens
-from zuno.desks.lp.knowledge import backing, context_lines
+from zuno.desks.lp.knowledge import Backing, context_lines
 from zuno.messages.debate import Context
 from zuno.ports.model import Failed, ModelRequest
 
@@ -55,4 +55,4 @@ async def test_every_prompt_of_a_long_argument_fits(seat: Seat, worlds: dict[str
 async def test_an_agent_may_say_what_it_was_told(seat: Seat, worlds: dict[str, Context]) -> None:
     """A small model copied its prompt word for word, and was taken for a liar (it said "token1")."""
     for context in worlds.values():
-        assert backing(context)(context_lines(context)) == []
+        assert Backing(context)(context_lines(context)) == []
