@@ -1,7 +1,7 @@
 """What the owner wants to open, read from a sentence and from flags: by rules a person can check, never by a model.
 
-A word the rules do not know is passed over only where it can do no harm. What could be a token, a chain, a limit or a
-"not" is asked back, because a wish that was read wrongly looks exactly like one that was read right.
+Words that change nothing are listed and passed over; every other word must be understood or is asked back, because a
+wish that was read wrongly looks exactly like one that was read right.
 """
 
 from __future__ import annotations
@@ -22,10 +22,15 @@ from zuno.app.phrases import (
     HORIZON,
     LONG,
     MISREAD,
+    MOST_BARE_FEE,
     NEUTRAL,
+    NOT_BEFORE_AMOUNT,
     ONLY_AFTER_ON,
     PERCENT_OF,
     RISK,
+    RISK_BEFORE,
+    RISK_BEHIND,
+    SAYS_FEE,
     TARGETS,
     TOKENS,
     token_named,
@@ -239,6 +244,8 @@ class _Reader:
             raise Usage(f"{said!r} names no token: say which, such as 50 USDC.")
         if took == 1 and (len(unit) == 1 or re.fullmatch(r"e\d*", low)):
             raise Usage(f"{said!r} is not understood; write the number out, such as 1500 USDC.")
+        if low in MISREAD:
+            raise Usage(f"{said!r} is not understood: {MISREAD[low]}")
         parts = unit.split("-")
         if low in TOKENS or len(unit) == 42 or (not _known(low) and len(parts) == 1 and not chain_named(low)):
             after = self._piece(took)
@@ -252,6 +259,11 @@ class _Reader:
         return self._amount_alone(number)
 
     def _capital(self, number: str, token: str, said: str, took: int) -> int:
+        if self._low(-1) in NOT_BEFORE_AMOUNT:
+            raise Usage(
+                f"'{self._low(-1)} {said}' is not understood; name only what you bring, or say it with --token, "
+                "--amount and --with."
+            )
         self._heard.lines.append(Line(amount_in(number), token))
         self._note(said, "capital")
         return max(took, 1)
@@ -261,7 +273,10 @@ class _Reader:
         return 1
 
     def _set_fee(self, number: str, unit: str, said: str, took: int) -> int:
-        self._heard.fee = _once("fee", self._heard.fee, pips_of(number, unit))
+        pips = pips_of(number, unit)
+        if pips > MOST_BARE_FEE and SAYS_FEE.isdisjoint({self._low(-1), self._low(took)}):
+            raise Usage(f"{said!r} is not understood; if it is the pool's fee, say '{said} fee' or give --fee.")
+        self._heard.fee = _once("fee", self._heard.fee, pips)
         self._note(said, f"a fee of {self._heard.fee} pips")
         return took
 
@@ -311,13 +326,11 @@ class _Reader:
         return took
 
     def _word(self, piece: _Piece) -> int:
-        low, before = piece.low, self._low(-1)
+        low = piece.low
+        if took := self._risk_here(piece):
+            return took
         if low in MISREAD:
             raise Usage(f"{piece.text!r} is not understood: {MISREAD[low]}")
-        if low in RISK:
-            self._heard.profile = _once("profile", self._heard.profile, RISK[low])
-            self._note(piece.text, f"profile {RISK[low]}")
-            return 1
         if low in LONG:
             return self._long(piece)
         if low in NEUTRAL:
@@ -330,9 +343,26 @@ class _Reader:
             return self._mention(token_named(low))
         if low in FILLERS or low in TARGETS or low == "on":
             return 1
-        if low in FOREIGN_MONEY or before in TARGETS or _looks_named(piece.text):
-            return self._not_understood(piece.text)
-        return 1
+        return self._not_understood(piece.text)
+
+    def _risk_here(self, piece: _Piece) -> int:
+        """How boldly: one word ("safely"), or one beside "risk" ("low risk", "risk averse", "balanced risk")."""
+        low, after = piece.low, self._low(1)
+        if low in RISK:
+            return self._set_profile(RISK[low], piece.text, 1 + (after == "risk"))
+        if low in RISK_BEFORE and after == "risk":
+            return self._set_profile(RISK_BEFORE[low], f"{piece.text} {after}", 2)
+        if low == "risk" and after in RISK_BEHIND and not (after == "on" and self._names_chain(2)):
+            return self._set_profile(RISK_BEHIND[after], f"{piece.text} {after}", 2)
+        return 2 if low == "risk" and after == "profile" else 0
+
+    def _names_chain(self, ahead: int) -> bool:
+        return self._low(ahead) in CHAIN_WORDS or self._low(ahead) in ONLY_AFTER_ON
+
+    def _set_profile(self, profile: RiskProfile, said: str, took: int) -> int:
+        self._heard.profile = _once("profile", self._heard.profile, profile)
+        self._note(said, f"profile {profile}")
+        return took
 
     def _long(self, piece: _Piece) -> int:
         ahead = 1 + (self._low(1) in {"on", "the", "my"})
@@ -355,7 +385,7 @@ class _Reader:
 
     def _not_understood(self, text: str) -> int:
         raise Usage(
-            f'{plain_text(text, 40)!r} is not understood; say it like "0.05 ETH passively", '
+            f'{plain_text(text, 40)!r} is not understood; leave it out, or say it like "0.05 ETH passively", '
             "with ETH/USDC for a pair, 5bps for a fee, on base for a chain."
         )
 
@@ -367,11 +397,6 @@ def _known(low: str) -> bool:
     """A word with a meaning of its own, which therefore is no token's name."""
     ours = (FILLERS, TARGETS, RISK, LONG, NEUTRAL, MISREAD, CHAIN_WORDS, HORIZON, PERCENT_OF)
     return low == "on" or any(low in words for words in ours)
-
-
-def _looks_named(text: str) -> bool:
-    """Capitals or digits: more likely a name than a word."""
-    return any(char.isdigit() for char in text) or (len(text) > 1 and text.isupper())
 
 
 def _once(what: str, before: T | None, now: T) -> T:
