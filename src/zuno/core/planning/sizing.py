@@ -1,0 +1,117 @@
+"""How much liquidity is safe to ask for: enough tokens at every price inside the bounds, not only at this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from zuno.core.amm.integers import MAX_UINT128
+from zuno.core.amm.liquidity import amounts_for_liquidity, liquidity_for_amount0, liquidity_for_amount1
+from zuno.core.amm.ticks import cached_sqrt_price_at_tick
+from zuno.core.inventory import fit, price_bounds
+from zuno.domain.errors import Refused, SafeCastOverflow
+from zuno.domain.pool import LpPosition, Range
+
+# A burn rounds down and a mint rounds up: between two prices where the tokens suffice, up to two units may be missing.
+_ROUNDING: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """Liquidity to mint, and the most of each token it costs inside the bounds: the price band, as a mint sees it."""
+
+    liquidity: int
+    most0: int
+    most1: int
+
+
+def sized(sqrt_price_x96: int, band: Range, have0: int, have1: int, slippage_bps: int) -> Sizing:
+    """What these amounts mint wherever in the bounds the price is by then."""
+    return _capped_at(
+        sqrt_price_x96, band, fit(sqrt_price_x96, band, have0, have1, slippage_bps).liquidity, slippage_bps
+    )
+
+
+def sized_from_burn(position: LpPosition, band: Range, slippage_bps: int) -> Sizing:
+    """What a burned position mints in the same transaction, out of its own proceeds at every price in the bounds.
+
+    The proceeds move with the price as the costs do, so the two are compared at the same price: a narrow range that
+    becomes a wide one loses a token faster than the new range stops needing it. Between two edges the difference of
+    the two only rises or only falls, so that looking at the edges is looking everywhere.
+    """
+    sqrt_price = position.pool.sqrt_price_x96
+    lower, upper = edges(band)
+    allowed = [MAX_UINT128]
+    for price in _corners(price_bounds(sqrt_price, slippage_bps), (*edges(band), *edges(position.range))):
+        paid0, paid1 = amounts_for_liquidity(price, *edges(position.range), position.liquidity, round_up=False)
+        have0, have1 = (max(0, paid - _ROUNDING) for paid in (paid0 + position.fees0, paid1 + position.fees1))
+        if price < upper:
+            allowed.append(_paid_for(liquidity_for_amount0, max(price, lower), upper, have0))
+        if price > lower:
+            allowed.append(_paid_for(liquidity_for_amount1, lower, min(price, upper), have1))
+    return _capped_at(sqrt_price, band, min(allowed), slippage_bps)
+
+
+def least_left(position: LpPosition, band: Range, liquidity: int, slippage_bps: int) -> tuple[int, int]:
+    """What comes home of a burn that mints this much again, at the worst price in the bounds for each token."""
+    left0, left1 = [], []
+    corners = (*edges(band), *edges(position.range))
+    for price in _corners(price_bounds(position.pool.sqrt_price_x96, slippage_bps), corners):
+        paid0, paid1 = amounts_for_liquidity(price, *edges(position.range), position.liquidity, round_up=False)
+        cost0, cost1 = amounts_for_liquidity(price, *edges(band), liquidity, round_up=True)
+        left0.append(paid0 + position.fees0 - cost0 - _ROUNDING)
+        left1.append(paid1 + position.fees1 - cost1 - _ROUNDING)
+    return max(0, min(left0)), max(0, min(left1))
+
+
+def least_principal(position: LpPosition, liquidity: int, slippage_bps: int) -> tuple[int, int]:
+    """What taking out this liquidity pays at the worst price in the bounds for each token, fees apart."""
+    low, high = price_bounds(position.pool.sqrt_price_x96, slippage_bps)
+    band = edges(position.range)
+    return (
+        amounts_for_liquidity(high, *band, liquidity, round_up=False)[0],
+        amounts_for_liquidity(low, *band, liquidity, round_up=False)[1],
+    )
+
+
+def most_proceeds(position: LpPosition, slippage_bps: int) -> tuple[int, int]:
+    """What burning the position pays at the best price in the bounds for each token, fees included."""
+    low, high = price_bounds(position.pool.sqrt_price_x96, slippage_bps)
+    band = edges(position.range)
+    return (
+        amounts_for_liquidity(low, *band, position.liquidity, round_up=False)[0] + position.fees0,
+        amounts_for_liquidity(high, *band, position.liquidity, round_up=False)[1] + position.fees1,
+    )
+
+
+def edges(band: Range) -> tuple[int, int]:
+    return cached_sqrt_price_at_tick(band.lower), cached_sqrt_price_at_tick(band.upper)
+
+
+def _capped_at(sqrt_price_x96: int, band: Range, liquidity: int, slippage_bps: int) -> Sizing:
+    if liquidity <= 0:
+        raise Refused(
+            f"these tokens mint no liquidity in ticks {band.lower} to {band.upper} that would survive a move of "
+            f"{slippage_bps} bps"
+        )
+    low, high = price_bounds(sqrt_price_x96, slippage_bps)
+    return Sizing(
+        liquidity,
+        amounts_for_liquidity(low, *edges(band), liquidity, round_up=True)[0],
+        amounts_for_liquidity(high, *edges(band), liquidity, round_up=True)[1],
+    )
+
+
+def _paid_for(liquidity_for: Callable[[int, int, int], int], lower: int, upper: int, amount: int) -> int:
+    """A hair's breadth from an edge next to nothing is needed, and any amount pays for more than uint128 can hold."""
+    try:
+        return liquidity_for(lower, upper, amount)
+    except SafeCastOverflow:
+        return MAX_UINT128
+
+
+def _corners(bounds: tuple[int, int], prices: tuple[int, ...]) -> Iterator[int]:
+    low, high = bounds
+    yield from (low, high)
+    yield from (price for price in prices if low < price < high)
