@@ -17,13 +17,21 @@ from eth_utils.address import to_checksum_address
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.chain.world import DEVNET, GENESIS_TIME, HOUR, HOURS, MINT_HOUR, OTHERS, WALLET, pool_specs
+from zuno.adapters.market.gas import ChainGas
+from zuno.adapters.market.native import NativePrice
+from zuno.adapters.market.seeded import SeededFeed
 from zuno.core.amm import identity
 from zuno.core.attribution import attribute
+from zuno.desks.lp.observing import observe
 from zuno.domain.chains import curated_keys
+from zuno.domain.debate import RiskProfile
 from zuno.domain.errors import PoolNotInitialized, Unavailable, Unknown, Usage
 from zuno.domain.history import Touch
+from zuno.domain.market import Pair
 from zuno.domain.units import Address, HexId, Seconds
+from zuno.messages.debate import Context, FlowStart
 from zuno.ports.chain import Chain
+from zuno.ports.market import Feeds
 
 MINTED = Seconds(GENESIS_TIME + MINT_HOUR * HOUR)
 ENDED = Seconds(GENESIS_TIME + HOURS * HOUR)
@@ -62,16 +70,21 @@ CASES: dict[str, Callable[[Path, pytest.FixtureRequest], ChainCase]] = {"sim": s
 
 
 @pytest.fixture(scope="module")
-def devnet_url(request: pytest.FixtureRequest) -> Iterator[str]:
+def node_of_devnet(request: pytest.FixtureRequest) -> Any:
     pytest.importorskip("eth", reason="py-evm is the devnet extra")
     from zuno.adapters.chain.devnet.artifacts import locate
-    from zuno.adapters.chain.devnet.server import serve
     from zuno.adapters.chain.devnet.serving import open_node
     from zuno.adapters.chain.world import DEFAULT_SEED
 
     cache: Path = request.getfixturevalue("world_cache")
-    node, _ = open_node(locate(request.getfixturevalue("node_modules")), cache, DEFAULT_SEED)
-    with serve(node) as url:
+    return open_node(locate(request.getfixturevalue("node_modules")), cache, DEFAULT_SEED)[0]
+
+
+@pytest.fixture(scope="module")
+def devnet_url(node_of_devnet: Any) -> Iterator[str]:
+    from zuno.adapters.chain.devnet.server import serve
+
+    with serve(node_of_devnet) as url:
         yield url
 
 
@@ -254,6 +267,34 @@ async def test_prices_come_hourly_oldest_first(chain_case: ChainCase) -> None:
         assert path[-1].sqrt_price_x96 == (await chain_case.chain.pool(pool_id)).sqrt_price_x96
 
 
+@pytest.mark.parametrize("days", [1, 7])
+async def test_what_swaps_tell_of_fees_is_what_the_state_shows(chain_case: ChainCase, days: int) -> None:
+    chain, since = chain_case.chain, Seconds(chain_case.ended - days * 24 * HOUR)
+    evenly = 0
+    for pool_id in chain_case.pools:
+        told, now = await chain.swap_fees(pool_id, since), await chain.pool(pool_id)
+        assert (told.closed, told.opened.timestamp >= since) == (now.block, True)
+        then = await chain.pool_at(pool_id, told.opened.timestamp)
+        assert then.block == told.opened
+        assert told.swaps > 10
+        grown = (
+            (told.growth0_x128, now.fee_growth_global0_x128 - then.fee_growth_global0_x128),
+            (told.growth1_x128, now.fee_growth_global1_x128 - then.fee_growth_global1_x128),
+        )
+        evenly += not told.uneven
+        for said, true in grown:
+            # Exact but for rounding within one stretch of liquidity; half a percent where ticks were crossed.
+            assert abs(said - true) * (200 if told.uneven else 10**6) <= true
+    assert 0 < evenly < len(chain_case.pools)
+
+
+async def test_no_swap_no_fees(chain_case: ChainCase) -> None:
+    with pytest.raises(Unavailable):
+        await chain_case.chain.swap_fees(chain_case.pools[0], Seconds(chain_case.ended + 1))
+    with pytest.raises(Unknown):
+        await chain_case.chain.swap_fees(chain_case.unknown_pool, chain_case.minted)
+
+
 async def test_gas_has_a_price(chain_case: ChainCase) -> None:
     quote = await chain_case.chain.gas()
     assert quote.base_fee > 0
@@ -267,11 +308,56 @@ async def test_closing_twice_is_harmless(chain_case: ChainCase) -> None:
     await chain_case.chain.close()
 
 
+async def test_a_desk_without_an_archive_knows_what_a_pool_pays(
+    tmp_path: Path, request: pytest.FixtureRequest, node_of_devnet: Any
+) -> None:
+    """A full node that keeps the head's state only: fees come from the Swap logs, say so, and are close."""
+    from zuno.adapters.chain.devnet.methods import METHODS
+    from zuno.adapters.chain.devnet.refusals import NodeRefusal
+    from zuno.adapters.chain.devnet.server import serve
+    from zuno.adapters.chain.rpc import RpcChain
+
+    head = "0x" + node_of_devnet.chain.head.hash.hex()
+
+    def pruned(node: Any, given: Any) -> Any:
+        block = given.get(1)
+        if block != "latest" and (not isinstance(block, dict) or block.get("blockHash") != head):
+            raise NodeRefusal(-32000, "missing trie node 0xab (path ) state is gone")
+        return METHODS["eth_call"](node, given)
+
+    ours = SimChain(SimFile(tmp_path / "home"))
+    prices = SeededFeed(Pair("ETH", "USDC"), ours.reference_closes)
+    start = FlowStart(chain="devnet", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
+
+    async def observed(chain: Chain) -> Context:
+        return await observe(start, chain, lambda opened, _: Feeds(prices, ChainGas(opened), NativePrice(prices)))
+
+    with serve(node_of_devnet, extra={"eth_call": pruned}) as url:
+        chain = RpcChain(DEVNET, [url], tmp_path / "cache", WALLET)
+        try:
+            (scene,) = (context := await observed(chain)).scenes
+        finally:
+            await chain.close()
+    (known,) = (await observed(ours)).scenes
+    assert scene.fees
+    assert known.fees
+    assert (scene.fees.label, known.fees.label) == ("7 d of Swap logs", "7 d of archive")
+    for said, true in (
+        (scene.fees.growth0_x128 * known.fees.seconds, known.fees.growth0_x128 * scene.fees.seconds),
+        (scene.fees.growth1_x128 * known.fees.seconds, known.fees.growth1_x128 * scene.fees.seconds),
+    ):
+        assert abs(said - true) * 50 <= true
+    (note,) = [one for one in context.sources if one.feed.startswith("fee growth")]
+    assert note.source == "7 d of Swap logs"
+    assert "estimated from" in note.notes[0]
+    assert "shared by the mean" in note.notes[1]
+
+
 async def test_both_worlds_tell_the_same_story(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Our integers and the contracts': equal to the wei, after 720 hours of trades."""
     ours, theirs = sim(tmp_path, request).chain, rpc_on_devnet(tmp_path, request).chain
     try:
-        for facts in (_positions, _pool_numbers, _past_pools, _touches, _prices):
+        for facts in (_positions, _pool_numbers, _past_pools, _touches, _prices, _swap_fees):
             assert await facts(ours) == await facts(theirs)
     finally:
         await theirs.close()
@@ -310,6 +396,11 @@ async def _touches(chain: Chain) -> Any:
         for touch in (await chain.history(token, Seconds(MINTED - HOUR))).events
         if isinstance(touch, Touch)
     ]
+
+
+async def _swap_fees(chain: Chain) -> Any:
+    told = [await chain.swap_fees(spec.id, Seconds(ENDED - 7 * 24 * HOUR)) for spec in pool_specs()]
+    return [(one.opened.number, one.growth0_x128, one.growth1_x128, one.swaps, one.uneven) for one in told]
 
 
 async def _prices(chain: Chain) -> Any:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from itertools import pairwise
+from typing import Final, NamedTuple
 
+from zuno.core.amm.fees import PIPS, protocol_fee_of_direction, swap_fee
 from zuno.core.amm.integers import MAX_UINT256, Q128
-from zuno.domain.pool import price_of
+from zuno.domain.history import SwapFees
+from zuno.domain.pool import PoolState, price_of
 from zuno.domain.units import Seconds
 
 DAY: Final = 86_400
@@ -52,13 +55,68 @@ def fee_window(then: GrowthSample, now: GrowthSample, label: str) -> FeeWindow:
 def best_window(samples: Sequence[GrowthSample], now: GrowthSample, source: str) -> FeeWindow | None:
     """Seven days if a sample reaches back that far, else one day, else None: no other window is made up.
 
-    The youngest sample at least that old is taken, if it is not older than one more day.
+    The youngest sample at least that old is taken, if it is not older than one more day. The samples are the
+    monitor's; until it writes them, the archive and the Swap logs are the sources.
     """
     for wanted, name in ((WEEK, "7 d"), (DAY, "24 h")):
         fitting = [sample for sample in samples if wanted <= now.at - sample.at <= wanted + DAY]
         if fitting:
             return fee_window(max(fitting, key=lambda sample: sample.at), now, f"{name} of {source}")
     return None
+
+
+class Swapped(NamedTuple):
+    """One swap as the pool tells it; amounts are what the pool received (negative: paid out), the fee among them."""
+
+    amount0: int
+    amount1: int
+    liquidity: int
+    """In range when it ended."""
+    fee: int
+    """All of it, in pips, the protocol's share included."""
+
+
+def growth_of_swaps(swaps: Sequence[Swapped], pool: PoolState) -> tuple[int, int, int]:
+    """What the swaps after the first added to the fee growth of token0 and token1, and how many of them were uneven.
+
+    A swap that stays in one stretch of liquidity is exact but for rounding. One that ends in other liquidity than the
+    swap before it is uneven: it crossed a tick, or liquidity came or went in between, and where its fees fell is not
+    in its event. They are then shared by the mean of both, as they would be half and half. Donations leave no swap.
+    """
+    growth = [0, 0]
+    uneven = 0
+    for before, swap in pairwise(swaps):
+        zero_for_one = swap.amount0 > 0
+        paid = swap.amount0 if zero_for_one else swap.amount1
+        fee = max(0, paid) * (swap.fee - _protocol_pips(pool, swap.fee, zero_for_one)) // PIPS
+        ends = [liquidity for liquidity in (before.liquidity, swap.liquidity) if liquidity]
+        uneven += before.liquidity != swap.liquidity
+        if ends:
+            growth[not zero_for_one] += sum(fee * Q128 // liquidity for liquidity in ends) // len(ends)
+    return growth[0], growth[1], uneven
+
+
+def _protocol_pips(pool: PoolState, fee: int, zero_for_one: bool) -> int:
+    """The protocol's share of a swap's fee: what the pool's own does not explain, for it may have been another then."""
+    if pool.key.dynamic_fee:
+        return min(fee, protocol_fee_of_direction(pool.protocol_fee, zero_for_one))
+    lp_fee = int(pool.key.fee)
+    if lp_fee >= PIPS or fee <= lp_fee:
+        return 0
+    least = (fee - lp_fee) * PIPS // (PIPS - lp_fee)
+    return next((pips for pips in (least, least + 1) if swap_fee(pips, lp_fee) == fee), least)
+
+
+LEAST_COVERED: Final = Fraction(3, 4)
+"""Of a window, the share that swaps must reach back over: a pool younger than that has earned in less time."""
+
+
+def window_of_swaps(found: SwapFees, wanted: int, name: str) -> FeeWindow | None:
+    """The window from the first swap found to now, if it covers enough of the seconds wanted."""
+    seconds = found.closed.timestamp - found.opened.timestamp
+    if not found.swaps or seconds < LEAST_COVERED * wanted:
+        return None
+    return FeeWindow(found.growth0_x128, found.growth1_x128, seconds, f"{name} of Swap logs")
 
 
 def fees24h_token1(

@@ -119,3 +119,17 @@ class PositionHistory:
     computed: tuple[str, ...] = ()
     """What could not be measured and was computed by the formulas that explain it: a residual cannot show there."""
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SwapFees:
+    """Fees per unit of in-range liquidity as a pool's swaps tell them: an estimate for where no past state is kept."""
+
+    opened: Block
+    """The block of the window's first swap; what is counted comes after that block."""
+    closed: Block
+    growth0_x128: int
+    growth1_x128: int
+    swaps: int
+    uneven: int
+    """Swaps among them that ended in other liquidity than the one before: their share is a mean, the rest is exact."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from zuno.domain.chains import ChainInfo
-from zuno.domain.history import PositionHistory, PricedBlock
+from zuno.domain.history import PositionHistory, PricedBlock, SwapFees
 from zuno.domain.market import GasQuote
 from zuno.domain.pool import Block, LpPosition, PoolState
 from zuno.domain.units import Address, HexId, Seconds
@@ -116,6 +116,14 @@ class Chain(Protocol):
 
     async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
         """The pool's price after its last swap of each hour from `since` to now, oldest first."""
+        ...
+
+    async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
+        """What the pool's swaps from `since` to now say it paid to liquidity; needs no past state.
+
+        Equal to the growth of its state but for rounding while liquidity stays the same, and close where it does not:
+        `uneven` counts those. `Unavailable` where there was no swap.
+        """
         ...
 
     async def gas(self) -> GasQuote:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from zuno.core.amm.fees import swap_fee
 from zuno.core.amm.integers import MAX_UINT256, Q128
+from zuno.core.amm.pool import Pool
+from zuno.core.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
 from zuno.core.carry import (
     MEASURED_GAS,
     breakeven_hours,
@@ -19,10 +24,24 @@ from zuno.core.carry import (
     score_token1,
     steps_for,
 )
-from zuno.core.fee_yield import DAY, WEEK, FeeWindow, GrowthSample, best_window, fee_window, fees24h_token1
+from zuno.core.fee_yield import (
+    DAY,
+    WEEK,
+    FeeWindow,
+    GrowthSample,
+    Swapped,
+    best_window,
+    fee_window,
+    fees24h_token1,
+    growth_of_swaps,
+    window_of_swaps,
+)
 from zuno.domain.debate import CandidateKind, Carry, Cost, GasStep, PrepSwap
+from zuno.domain.history import SwapFees
 from zuno.domain.market import GasQuote
-from zuno.domain.units import Seconds, Wei
+from zuno.domain.pool import Block, PoolKey, PoolState
+from zuno.domain.tokens import Token
+from zuno.domain.units import Address, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
 
 Q96 = 1 << 96
 PRICE_4 = 2 * Q96
@@ -218,3 +237,85 @@ def test_gas_yield() -> None:
     for unknown in (carry(0, 0, 25), carry(None, 0, 25), carry(50, 0, None)):
         assert unknown.gas_yield is None
     assert math.isclose(float(carry(3, 0, 1).gas_yield or 0), 1 / 3)
+
+
+# ── fee growth told by swaps ──────────────────────────────────────────────────────────────────────────────────────
+
+WIDE = (-60_000, 60_000)
+NARROW = (-600, 600)
+
+
+def traded(
+    pool: Pool, trades: list[tuple[bool, int]], fee_of: Callable[[bool], int]
+) -> tuple[list[Swapped], tuple[int, int]]:
+    """The swaps as their events tell them, and what the state shows of those after the first."""
+    seen, start = [], (0, 0)
+    for zero_for_one, amount in trades:
+        limit = MIN_SQRT_PRICE + 1 if zero_for_one else MAX_SQRT_PRICE - 1
+        result = pool.swap(zero_for_one, -amount, limit)
+        seen.append(Swapped(-result.amount0, -result.amount1, pool.liquidity, fee_of(zero_for_one)))
+        if len(seen) == 1:
+            start = (pool.fee_growth_global0_x128, pool.fee_growth_global1_x128)
+    return seen, (pool.fee_growth_global0_x128 - start[0], pool.fee_growth_global1_x128 - start[1])
+
+
+def state_of(pool: Pool, fee: int) -> PoolState:
+    key = PoolKey(Address("0x" + "01" * 20), Address("0x" + "02" * 20), Pips(fee), 60)
+    token0, token1 = (Token(currency, "T", 18, verified=True) for currency in (key.currency0, key.currency1))
+    slot0 = pool.slot0
+    return PoolState(
+        *(HexId("0x" + "ab" * 32), key, token0, token1, SqrtPriceX96(slot0.sqrt_price_x96), Tick(slot0.tick)),
+        *(slot0.protocol_fee, Pips(slot0.lp_fee), Liquidity(pool.liquidity), 0, 0, NOW_BLOCK),
+    )
+
+
+NOW_BLOCK = Block(9, HexId("0x" + "09" * 32), Seconds(10**9))
+trades_made = st.lists(st.tuples(st.booleans(), st.integers(10**12, 10**17)), min_size=2, max_size=12)
+
+
+@settings(max_examples=60)
+@given(trades_made, st.sampled_from([100, 500, 3000]), st.integers(0, 1000), st.integers(0, 1000))
+def test_swaps_within_one_stretch_of_liquidity_tell_the_growth_to_the_rounding(
+    trades: list[tuple[bool, int]], fee: int, protocol0: int, protocol1: int
+) -> None:
+    """Whatever the protocol took then: its share is read from the events, and today's is another."""
+    pool = Pool.initialize(fee, 60, Q96)
+    pool.modify_liquidity("0x01", *WIDE, 10**20, 0)
+    pool.set_protocol_fee(protocol0, protocol1)
+    seen, grown = traded(pool, trades, lambda down: swap_fee(protocol0 if down else protocol1, fee))
+    pool.set_protocol_fee(0, 1000)
+    *told, uneven = growth_of_swaps(seen, state_of(pool, fee))
+    assert uneven == 0
+    for said, true in zip(told, grown, strict=True):
+        assert abs(said - true) <= len(trades) * 3 * Q128 // 10**20
+
+
+def test_swaps_across_ticks_are_counted_and_shared_by_the_mean() -> None:
+    pool = Pool.initialize(3000, 60, Q96)
+    pool.modify_liquidity("0x01", *WIDE, 10**20, 0)
+    pool.modify_liquidity("0x01", *NARROW, 10**21, 1)
+    trades = [(True, 10**18), (True, 10**20), (False, 10**20), (False, 10**18)]
+    seen, grown = traded(pool, trades, lambda down: 3000)
+    *told, uneven = growth_of_swaps(seen, state_of(pool, 3000))
+    assert uneven == 2
+    for said, true, paid in zip(told, grown, (10**20, 10**20), strict=True):
+        assert said != true
+        # Between all of it falling to the thick and all of it to the thin liquidity.
+        assert paid * 3 // 1000 * Q128 // (11 * 10**20) < said < (paid + 10**18) * 3 // 1000 * Q128 // 10**20
+    assert growth_of_swaps(seen[:1], state_of(pool, 3000)) == (0, 0, 0)
+
+
+def test_a_swap_that_ended_in_no_liquidity_is_shared_by_where_it_began() -> None:
+    pool = state_of(Pool.initialize(3000, 60, Q96), 3000)
+    empty = [Swapped(10**18, -(10**17), 10**18, 3000), Swapped(10**18, -(10**17), 0, 3000)]
+    assert growth_of_swaps(empty, pool) == (3 * 10**15 * Q128 // 10**18, 0, 1)
+    assert growth_of_swaps([empty[1], empty[1]], pool) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("covered", "known"), [(WEEK, True), (WEEK * 3 // 4, True), (WEEK * 3 // 4 - 1, False)])
+def test_swaps_must_reach_back_over_most_of_the_window(covered: int, known: bool) -> None:
+    opened = Block(1, HexId("0x" + "01" * 32), Seconds(10**9 - covered))
+    found = SwapFees(opened, NOW_BLOCK, 5, 6, 9, 0)
+    window = window_of_swaps(found, WEEK, "7 d")
+    assert window == (FeeWindow(5, 6, covered, "7 d of Swap logs") if known else None)
+    assert window_of_swaps(replace(found, swaps=0), WEEK, "7 d") is None

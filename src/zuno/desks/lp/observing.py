@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from zuno.core.carry import native_token1_in_pool
-from zuno.core.fee_yield import DAY, WEEK, GrowthSample, fee_window
+from zuno.core.fee_yield import DAY, WEEK, FeeWindow, GrowthSample, fee_window, window_of_swaps
 from zuno.core.regime import RegimeReading, classify
 from zuno.core.returns import nano_returns, rolling_vol_bps
 from zuno.core.stress import BLOCK_HOURS
@@ -198,25 +198,44 @@ async def _returns(
 
 
 async def _fees(pool: PoolState, chain: Chain, now: Seconds, label: str, sources: Sources) -> FeesObserved | None:
-    """Fee growth over seven days, else one, from the chain's own past; else unknown."""
-    current = _sample(pool, pool.block)
-    why = ""
-    for seconds, name in ((WEEK, "7 d"), (DAY, "24 h")):
-        try:
-            past = await chain.pool_at(pool.id, Seconds(now - seconds))
-        except (Unavailable, Malformed) as error:
-            why = str(error)
-            continue
-        window = fee_window(_sample(past, past.block), current, f"{name} of archive")
-        sources.plain(f"fee growth {label}", window.label, pool.block.timestamp)
-        return FeesObserved(
-            growth0_x128=window.growth0_x128,
-            growth1_x128=window.growth1_x128,
-            seconds=window.seconds,
-            label=window.label,
-        )
-    sources.none(f"fee growth {label}", why)
+    """Fee growth over seven days, else one: from the chain's past state, else from its Swap logs; else unknown."""
+    feed, why = f"fee growth {label}", list[str]()
+    for read in (_archived, _swapped):
+        for seconds, name in ((WEEK, "7 d"), (DAY, "24 h")):
+            try:
+                window, notes = await read(pool, chain, seconds, name, Seconds(now - seconds))
+            except (Unavailable, Malformed) as error:
+                why.append(str(error))
+                continue
+            sources.plain(feed, window.label, pool.block.timestamp, notes)
+            return FeesObserved(
+                growth0_x128=window.growth0_x128,
+                growth1_x128=window.growth1_x128,
+                seconds=window.seconds,
+                label=window.label,
+            )
+    sources.none(feed, "; ".join(dict.fromkeys(why)))
     return None
+
+
+async def _archived(
+    pool: PoolState, chain: Chain, seconds: int, name: str, since: Seconds
+) -> tuple[FeeWindow, tuple[str, ...]]:
+    past = await chain.pool_at(pool.id, since)
+    return fee_window(_sample(past, past.block), _sample(pool, pool.block), f"{name} of archive"), ()
+
+
+async def _swapped(
+    pool: PoolState, chain: Chain, seconds: int, name: str, since: Seconds
+) -> tuple[FeeWindow, tuple[str, ...]]:
+    found = await chain.swap_fees(pool.id, since)
+    window = window_of_swaps(found, seconds, name)
+    if window is None:
+        raise Unavailable(f"the pool's swaps do not reach back over {name}")
+    notes = [f"estimated from {found.swaps} swaps, donations unseen"]
+    if found.uneven:
+        notes.append(f"{found.uneven} of them ended in other liquidity than they began in: shared by the mean")
+    return window, tuple(notes)
 
 
 def _sample(pool: PoolState, block: Block) -> GrowthSample:

@@ -22,12 +22,13 @@ from zuno.adapters.chain.rpc.history import Histories
 from zuno.adapters.chain.rpc.node import Node
 from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.storage import Place, Words, holding, place, pool_state
+from zuno.adapters.chain.rpc.swaps import swap_fees
 from zuno.adapters.chain.rpc.transport import FailoverProvider, Policy
 from zuno.adapters.chain.rpc.wire import events_of
 from zuno.core.amm.identity import pool_slots, unpack_slot0
 from zuno.domain.chains import ChainInfo
 from zuno.domain.errors import Malformed, PoolNotInitialized, PoolRefusal, Unavailable, Unknown, Usage
-from zuno.domain.history import PositionHistory, PricedBlock
+from zuno.domain.history import PositionHistory, PricedBlock, SwapFees
 from zuno.domain.market import GasQuote
 from zuno.domain.pool import Block, LpPosition, PoolKey, PoolState
 from zuno.domain.tokens import Token
@@ -107,6 +108,10 @@ class RpcChain:
     async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
         wanted = (await self.pool(pool_id)).id
         return await self._steady(lambda head: self._path(wanted, since, head), by_events=True)
+
+    async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
+        wanted = (await self.pool(pool_id)).id
+        return await self._steady(lambda head: self._swap_fees_at(wanted, since, head), by_events=True)
 
     async def gas(self) -> GasQuote:
         return await self._steady(lambda head: gas.quote(self._node, self._info.data_fee, head))
@@ -235,6 +240,9 @@ class RpcChain:
             for pool_id, key in keys.items()
         }
         return {pool_id: state for pool_id, state in states.items() if state is not None}
+
+    async def _swap_fees_at(self, pool_id: HexId, since: Seconds, head: Block) -> SwapFees:
+        return await swap_fees(self._read, await self._pool_at(pool_id, head), since, head)
 
     async def _path(self, pool_id: HexId, since: Seconds, head: Block) -> tuple[PricedBlock, ...]:
         before = await self._read.times.last_by(Seconds(since - 1), head)

@@ -11,9 +11,10 @@ from zuno.adapters.chain.sim.engine import BASE_FEE, PRIORITY_FEE, Nft, SimWorld
 from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.chain.world import SIM, WALLET, moved_reference
 from zuno.core.amm import identity
+from zuno.core.fee_yield import growth_of_swaps
 from zuno.domain.chains import ChainInfo, curated_keys
 from zuno.domain.errors import PoolNotInitialized, Unavailable, Unknown, Usage
-from zuno.domain.history import PositionHistory, PricedBlock
+from zuno.domain.history import PositionHistory, PricedBlock, SwapFees
 from zuno.domain.market import HOUR, GasQuote
 from zuno.domain.pool import Block, PoolState
 from zuno.domain.units import Address, HexId, Seconds
@@ -100,6 +101,18 @@ class SimChain:
             if price.block.timestamp >= since and price.block.number in world.traded[index]:
                 hourly[price.block.timestamp // HOUR] = price
         return tuple(hourly.values())
+
+    async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
+        index, world = self._index(pool_id), self._now
+        found = [(block, swap) for block, swap in world.swaps[index] if block.timestamp >= since]
+        if not found:
+            raise Unavailable(f"pool {pool_id} had no swap since {since}")
+        first = found[0][0].number
+        last_of_first = [swap for block, swap in found if block.number == first][-1]
+        swaps = [last_of_first, *(swap for block, swap in found if block.number > first)]
+        growth0, growth1, uneven = growth_of_swaps(swaps, world.state(index))
+        opened = next(price.block for price in world.prices[index] if price.block.number == first)
+        return SwapFees(opened, world.head, growth0, growth1, len(swaps) - 1, uneven)
 
     async def gas(self) -> GasQuote:
         return GasQuote(BASE_FEE, PRIORITY_FEE)

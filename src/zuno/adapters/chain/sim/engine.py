@@ -17,8 +17,10 @@ from zuno.adapters.chain.world import (
     SwapStep,
     write_script,
 )
+from zuno.core.amm.fees import protocol_fee_of_direction, swap_fee
 from zuno.core.amm.pool import LiquidityChange, Pool, PositionInfo
 from zuno.core.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
+from zuno.core.fee_yield import Swapped
 from zuno.domain.history import PricedBlock, Standing, Touch
 from zuno.domain.pool import Block, LpPosition, PoolState, Range
 from zuno.domain.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
@@ -65,6 +67,8 @@ class SimWorld:
         self.prices: list[list[PricedBlock]] = [[] for _ in self.pools]
         self.traded: list[set[int]] = [set() for _ in self.pools]
         """Numbers of the blocks in which somebody swapped, by pool."""
+        self.swaps: list[list[tuple[Block, Swapped]]] = [[] for _ in self.pools]
+        """Every swap, by pool; its block is known by number and time, not yet by hash."""
         self.closes: list[tuple[Seconds, int]] = [(GENESIS_TIME, START_PRICE)]
         """Reference prices in micro-USDC, one for every block that had one."""
         self.head = Block(SETUP_BLOCKS - 1, HexId("0x" + sha256(f"zuno sim {seed}".encode()).hexdigest()), GENESIS_TIME)
@@ -108,8 +112,7 @@ class SimWorld:
         for index, (spec, pool) in enumerate(zip(self.specs, self.pools, strict=True)):
             target = spec.sqrt_price(move.reference)
             if target != pool.slot0.sqrt_price_x96:
-                pool.swap(target < pool.slot0.sqrt_price_x96, -(1 << 120), target)
-                self.traded[index].add(self.head.number)
+                self._swap(index, target < pool.slot0.sqrt_price_x96, 1 << 120, target)
         self.closes.append((move.timestamp, move.reference))
         self._seal(move.timestamp)
 
@@ -180,12 +183,18 @@ class SimWorld:
         self.head = Block(self.head.number + 1, self.head.hash, timestamp)
 
     def _play_step(self, step: SwapStep | MintStep) -> None:
-        pool = self.pools[step.pool]
         if isinstance(step, SwapStep):
-            pool.swap(step.zero_for_one, -step.amount_in, _furthest(step.zero_for_one))
-            self.traded[step.pool].add(self.head.number)
+            self._swap(step.pool, step.zero_for_one, step.amount_in, _furthest(step.zero_for_one))
         else:
             self._mint(step)
+
+    def _swap(self, index: int, zero_for_one: bool, amount_in: int, limit: int) -> None:
+        pool = self.pools[index]
+        result = pool.swap(zero_for_one, -amount_in, limit)
+        self.traded[index].add(self.head.number)
+        protocol_fee = protocol_fee_of_direction(pool.slot0.protocol_fee, zero_for_one)
+        fee = swap_fee(protocol_fee, pool.slot0.lp_fee)
+        self.swaps[index].append((self.head, Swapped(-result.amount0, -result.amount1, pool.liquidity, fee)))
 
     def _mint(self, step: MintStep) -> None:
         pool, token_id = self.pools[step.pool], len(self.nfts) + 1
