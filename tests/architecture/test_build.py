@@ -117,7 +117,7 @@ def test_an_unsound_environment_that_was_left_is_made_anew(site: Site, flaw: str
 
 
 def test_an_interrupted_install_is_not_taken_for_done(site: Site) -> None:
-    assert site.make(site.interpreter(install="kill -INT $$")).returncode != 0
+    assert site.make(site.interpreter(install="kill -KILL $$")).returncode != 0
     assert not site.stamped
     shutil.rmtree(site.place / ".venv")
     assert site.make(site.interpreter()).returncode == 0

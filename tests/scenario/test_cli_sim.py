@@ -231,7 +231,7 @@ def test_a_wallet_without_positions_is_an_answer(zuno: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", ["{", '{"format": 99}', "[]", '{"format": 1, "seed": 7, "moves": [], "head": "0x0"}']
+    "damage", ["{", "[" * 200_000, '{"format": 99}', "[]", '{"format": 1, "seed": 7, "moves": [], "head": "0x0"}']
 )
 def test_a_damaged_world_is_broken_and_says_the_repair(zuno: Any, home: Path, damage: str) -> None:
     home.mkdir()

@@ -158,7 +158,7 @@ def test_the_owner_may_choose_another(zuno: Zuno) -> None:
     [
         (("0.05 FOO",), 3, "No token on sim is called FOO; Zuno knows ETH, USDC, WETH there."),
         (("0.05 ETH", "--pair", "ETH/DAI"), 3, "No token on sim is called DAI"),
-        (("0.05 ETH", "--pair", "ETH/WETH"), 3, "there is WETH/USDC at 0.05 %, WETH/USDC at 0.3 %, ETH/USDC at 0.3 %"),
+        (("0.05 ETH", "--pair", "ETH/WETH"), 3, "there is ETH/USDC at 0.3 %, WETH/USDC at 0.05 %, WETH/USDC at 0.3 %"),
         (("0.05 ETH", "--fee", "1%"), 3, "charges 1 %; there is 0.05 %, 0.3 %"),
         (("0.05 0x" + "11" * 20,), 3, "No token on sim is called 0x1111"),
         (("0.05",), 2, "of which token"),

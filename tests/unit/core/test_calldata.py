@@ -31,3 +31,16 @@ def test_a_swap_has_the_shape_its_router_expects(struct: SwapStruct, shape: str,
 
 def test_every_deployment_names_its_shape() -> None:
     assert all(isinstance(chain.deployment.swap_struct, SwapStruct) for chain in CHAINS)
+
+
+def test_a_mint_says_each_figure_in_its_own_place() -> None:
+    step = calldata.mint_position(KEY, -120, 180, 777, 11, 22, "0x" + "ab" * 20)
+    types = (calldata.KEY, "int24", "int24", "uint256", "uint128", "uint128", "address", "bytes")
+    _, lower, upper, liquidity, most0, most1, owner, hook_data = decode(types, step.params)
+    assert (lower, upper, liquidity, most0, most1) == (-120, 180, 777, 11, 22)
+    assert (owner, hook_data) == ("0x" + "ab" * 20, b"")
+
+
+def test_a_burn_says_each_figure_in_its_own_place() -> None:
+    step = calldata.burn_position(7, 11, 22)
+    assert decode(("uint256", "uint128", "uint128", "bytes"), step.params) == (7, 11, 22, b"")

@@ -333,3 +333,19 @@ def test_a_damaged_state_is_malformed(damage: dict[str, Any]) -> None:
     state = pool_with_liquidity().to_state() | damage
     with pytest.raises(errors.Malformed):
         Pool.from_state(state)
+
+
+def test_a_swap_may_pay_and_receive_to_the_last_unit_of_int128() -> None:
+    """int128 reaches from −2^127, which may be paid, to 2^127 − 1, which may be received."""
+    cheap = Pool.initialize(0, 60, sqrt_price_at_tick(-600_000))
+    cheap.modify_liquidity(ALICE, -887_220, -600_000, 1 << 112, 0)
+    low = sqrt_price_at_tick(-887_000)
+    assert cheap.copy().swap(True, -(1 << 127), low).amount0 == -(1 << 127)
+    with pytest.raises(errors.SafeCastOverflow):
+        cheap.swap(True, -(1 << 127) - 1, low)
+    dear = Pool.initialize(0, 60, sqrt_price_at_tick(600_000))
+    for salt in range(40):
+        dear.modify_liquidity(ALICE, 0, 600_000, 1 << 82, salt)
+    assert dear.copy().swap(True, (1 << 127) - 1, low).amount1 == (1 << 127) - 1
+    with pytest.raises(errors.SafeCastOverflow):
+        dear.swap(True, 1 << 127, low)

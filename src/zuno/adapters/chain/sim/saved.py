@@ -85,7 +85,7 @@ class SimFile:
             raise Broken(f"{self._path} cannot be read ({error}); {_REPAIR}") from error
         try:
             return _saved(json.loads(text))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise Broken(f"{self._path} is damaged; {_REPAIR}") from error
 
 
