@@ -168,7 +168,7 @@ def rounding(value: Fraction, places: int) -> Decimal:
 
 FIRST = tuple(sentences("honest.txt"))
 SECOND = tuple(sentences("honest_second.txt"))
-UNSEEN = tuple(sentences("honest_unseen.txt"))
+UNSEEN = tuple(sentences("honest_unseen.txt")) + tuple(sentences("honest_fresh.txt"))
 BOUND = tuple(sentences("honest_bound.txt"))
 ALL = FIRST + SECOND + BOUND
 
