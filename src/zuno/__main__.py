@@ -7,8 +7,6 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from zuno.frontends.cli.main import run
-
 if TYPE_CHECKING:
     from zuno.app.zuno import Zuno
 
@@ -21,7 +19,13 @@ def _open(home: str | None) -> Zuno:
 
 def main() -> None:
     _mend_streams()
-    sys.exit(run(sys.argv[1:], _open))
+    try:
+        from zuno.frontends.cli.main import run
+
+        code = run(sys.argv[1:], _open)
+    except KeyboardInterrupt:  # before the command line was even read
+        code = 130
+    sys.exit(code)
 
 
 def _mend_streams() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import stat
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -276,10 +279,6 @@ def test_a_terminal_that_knows_only_ascii_gets_its_answer(process: Any, argument
     "arguments", [["lp", "pools"], ["lp", "pools", "--json"], ["lp", "recommend", "rebalance", "1"]]
 )
 def test_an_answer_nobody_can_take_is_no_traceback(home: Path, arguments: list[str]) -> None:
-    import os
-    import subprocess
-    import sys
-
     command = [sys.executable, "-m", "zuno", *arguments, "--home", str(home)]
     with open("/dev/full", "w", encoding="utf-8") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
@@ -297,6 +296,25 @@ def test_an_answer_nobody_can_take_is_no_traceback(home: Path, arguments: list[s
     if "recommend" in arguments:  # nobody listened; the debates were had, and kept
         with sqlite3.connect(home / "journal.db") as journal:
             assert journal.execute("SELECT count(*) FROM entries WHERE kind = 'plan'").fetchone() == (2,)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["lp", "--help"], ["version"], ["lp", "inspct", "--json"]])
+def test_help_and_mistakes_nobody_can_take_are_no_traceback_either(home: Path, arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "zuno", *arguments]
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        told = subprocess.run([*command, "x"], stdout=subprocess.PIPE, stderr=full, timeout=60, check=False)
+    assert done.returncode == 4
+    assert "Traceback" not in done.stderr
+    assert told.returncode in (0, 2)
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    finally:
+        os.close(writer)
+    assert done.returncode == 141
+    assert "Traceback" not in done.stderr
 
 
 def test_flags_that_contradict_or_say_nothing_are_refused(zuno: Any) -> None:

@@ -86,6 +86,8 @@ class LpDesk:
                 raise Usage("Whose positions? Give --wallet ADDRESS or --id ID, or set ZUNO_AGENT_WALLET_ADDRESS.")
             holdings = await self._chain.holdings(owner)
             owned, snapshot = holdings.owned, holdings.snapshot
+            if not (owned.complete or snapshot.positions):
+                raise Unavailable(f"No position of this wallet could be read: {owned.note}.")
         return PositionsView(
             chain=self._chain.info.name,
             block=snapshot.block.number,

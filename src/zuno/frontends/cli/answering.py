@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -141,7 +142,14 @@ def _tell(kind: str, message: str, json: bool) -> None:
         import json as codec
 
         sys.stdout.write(codec.dumps({"error": {"kind": kind, "message": sentence}}) + "\n")
-    sys.stderr.write(f"zuno: {sentence}\n")
+    complain(f"zuno: {sentence}")
+
+
+def complain(line: str) -> None:
+    """A line for the person; where nobody can take it, the exit code has to do."""
+    with suppress(OSError):
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
 
 
 def _print(view: View, json: bool) -> None:
@@ -156,16 +164,21 @@ def _print(view: View, json: bool) -> None:
             render(view)
         sys.stdout.flush()
     except BrokenPipeError:
-        raise Failed(_hush()) from None
+        raise Failed(hush()) from None
     except OSError as error:
-        _hush()
-        sys.stderr.write(f"zuno: the answer could not be written ({error.strerror}).\n")
-        raise Failed(UNAVAILABLE) from error
+        raise Failed(unwritten(error)) from error
     except Exception as error:
         raise _bug(error, json) from error
 
 
-def _hush() -> int:
+def unwritten(error: OSError) -> int:
+    """Our output cannot be taken: say so where that can be read."""
+    hush()
+    complain(f"zuno: the answer could not be written ({error.strerror}).")
+    return UNAVAILABLE
+
+
+def hush() -> int:
     """Nobody reads our output any more: let nothing that is still buffered complain about it."""
     import os
 

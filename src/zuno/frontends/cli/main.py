@@ -58,7 +58,7 @@ def _not_blank(typed: str | None) -> str | None:
 
 def _whole_number(typed: object) -> int:
     """Plain digits alone: `int` would also read other scripts' digits and underscores."""
-    if not re.fullmatch(r"[+-]?[0-9]{1,20}", str(typed)):
+    if not re.fullmatch(r"[+-]?[0-9]{1,80}", str(typed)):
         raise typer.BadParameter(f"{str(typed)[:40]!r} is not a whole number.")
     return int(str(typed))
 
@@ -326,17 +326,33 @@ def journal_tail(
 
 def run(arguments: Sequence[str], opener: Opener) -> int:
     """Run one command and return its exit code; what went wrong is one sentence, never a traceback."""
+    try:
+        code = _run(arguments, opener)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return answering.hush()
+    except SystemExit as ending:
+        if ending.code != 1:
+            raise
+        return answering.hush()  # rich ends the process so when nobody reads its help
+    except OSError as error:
+        return answering.unwritten(error)
+
+
+def _run(arguments: Sequence[str], opener: Opener) -> int:
     session = answering.Session(opener)
     try:
         code = app(list(arguments), prog_name="zuno", obj=session, standalone_mode=False)
         return code if isinstance(code, int) else 0
     except typer.TyperException as mistake:
         where = getattr(getattr(mistake, "ctx", None), "command_path", "zuno")
+        said = mistake.format_message().rstrip(".")
         return answering.tell_mistake(
-            f"{mistake.format_message().rstrip('.')}. Try `{where} --help`.", json="--json" in arguments
+            f"{said}{'' if said.endswith('?') else '.'} Try `{where} --help`.", json="--json" in arguments
         )
     except (typer.Abort, KeyboardInterrupt):
-        sys.stderr.write("Stopped.\n")
+        answering.complain("Stopped.")
         return 130
     except answering.Failed as failure:
         return failure.code

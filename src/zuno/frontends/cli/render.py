@@ -159,11 +159,11 @@ _TERM_ROWS = (
     ("of that by others", "external", ""),
     ("worth at the end", "nav_end", ""),
     ("result", "result", ""),
-    ("+ fees", "fees", ""),
-    ("+ price effect", "price_effect", ""),
-    ("− divergence loss", "divergence_loss", "-"),
-    ("− gas", "gas", "-"),
-    ("− swap cost", "swap_cost", "-"),
+    ("  fees", "fees", ""),
+    ("  price effect", "price_effect", ""),
+    ("  divergence loss", "divergence_loss", "-"),
+    ("  gas", "gas", "-"),
+    ("  swap cost", "swap_cost", "-"),
     ("unexplained", "residual", ""),
     ("LVR, the benchmark for fees", "lvr", ""),
 )
@@ -409,9 +409,11 @@ def _range(view: PositionView, between: str = "\n") -> str:
 
 
 def _state(view: PositionView, between: str = "\n") -> Text:
+    if view.liquidity == "0":
+        return Text("empty", style=QUIET)
     if not view.in_range:
         return Text("out of range", style=BAD)
-    return Text(f"in range{between}{Decimal(view.edge_distance_percent):.1f} % to edge", style=GOOD)
+    return Text(f"in range{between}{Decimal(view.edge_distance_percent):.1f} % of width left", style=GOOD)
 
 
 def _pair(view: PositionView, *, fees: bool) -> str:

@@ -6,6 +6,7 @@ import errno
 import ipaddress
 import logging
 import signal
+import socket
 import socketserver
 import sys
 import threading
@@ -45,12 +46,8 @@ class Server(ThreadingHTTPServer):
         self.requests = 0
         self._count_lock = threading.Lock()
         self.rpc = Rpc(node, {"zuno_fault": self._fault, "zuno_stats": self._stats, **(extra or {})})
-        try:
+        with _listening(port):
             super().__init__((HOST, port), _Handler)
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                raise Unavailable(f"port {port} on {HOST} is taken; choose another one") from error
-            raise Unavailable(f"cannot listen on {HOST}:{port}: {error.strerror}") from error
 
     def server_bind(self) -> None:
         # HTTPServer would look up the host's full name here, which can ask a name server.
@@ -155,6 +152,22 @@ class _Handler(BaseHTTPRequestHandler):
                 self.end_headers()
                 self.wfile.write(answer[: len(answer) // 2])
                 self.close_connection = True
+
+
+def check_port(port: int) -> None:
+    """`Unavailable` if nobody can listen there now: better known before a world is built than after."""
+    with _listening(port), socket.create_server((HOST, port)):
+        pass
+
+
+@contextmanager
+def _listening(port: int) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise Unavailable(f"Port {port} on {HOST} is taken; choose another one (0 picks a free one).") from error
+        raise Unavailable(f"Nobody can listen on {HOST}:{port} ({error.strerror}); choose another port.") from error
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from .evm import Chain
 from .keys import dev_address, dev_key
 from .node import Node
 from .pushing import Pusher
-from .server import serve_until_signalled
+from .server import check_port, serve_until_signalled
 from .story import OTHERS_ROLE, WALLET_ROLE, open_world
 
 Tell = Callable[[str], None]
@@ -28,6 +28,7 @@ def serve_world(
     artifacts: Artifacts, cache: Path, seed: int, port: int, write: Callable[[Mapping[str, Any]], None], tell: Tell
 ) -> None:
     """Serve the world of a seed until SIGINT or SIGTERM; `write` is told where, once the node answers."""
+    check_port(port)
     node, pusher = open_node(artifacts, cache, seed, tell)
 
     def ready(url: str) -> None:
