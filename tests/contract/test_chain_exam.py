@@ -15,11 +15,26 @@ import pytest
 from eth_utils.address import to_checksum_address
 
 from zuno.adapters.chain.sim.chain import SimChain
+from zuno.adapters.chain.sim.engine import SimWorld
+from zuno.adapters.chain.sim.ledger import VAULT
 from zuno.adapters.chain.sim.saved import SimFile
-from zuno.adapters.chain.world import DEVNET, GENESIS_TIME, HOUR, HOURS, MINT_HOUR, OTHERS, WALLET, pool_specs
+from zuno.adapters.chain.world import (
+    DEFAULT_SEED,
+    DEVNET,
+    GENESIS_TIME,
+    HOUR,
+    HOURS,
+    MINT_HOUR,
+    OTHERS,
+    USDC,
+    WALLET,
+    WETH,
+    pool_specs,
+)
 from zuno.adapters.market.gas import ChainGas
 from zuno.adapters.market.native import NativePrice
 from zuno.adapters.market.seeded import SeededFeed
+from zuno.core import calldata
 from zuno.core.amm import identity
 from zuno.core.attribution import attribute
 from zuno.desks.lp.observing import observe
@@ -28,6 +43,7 @@ from zuno.domain.debate import RiskProfile
 from zuno.domain.errors import PoolNotInitialized, Unavailable, Unknown, Usage
 from zuno.domain.history import Touch
 from zuno.domain.market import Pair
+from zuno.domain.tokens import NATIVE
 from zuno.domain.units import Address, HexId, Seconds
 from zuno.messages.debate import Context, FlowStart
 from zuno.ports.chain import Chain
@@ -293,6 +309,22 @@ async def test_no_swap_no_fees(chain_case: ChainCase) -> None:
         await chain_case.chain.swap_fees(chain_case.pools[0], Seconds(chain_case.ended + 1))
     with pytest.raises(Unknown):
         await chain_case.chain.swap_fees(chain_case.unknown_pool, chain_case.minted)
+
+
+async def test_balances_on_sim_are_those_of_the_contracts(node_of_devnet: Any) -> None:
+    """PoolManager's to the wei, and the wallet's of every token that does not pay for gas."""
+    from zuno.adapters.chain.devnet.execution import Call
+
+    def held(holder: Address, currency: Address) -> int:
+        if currency == NATIVE:
+            return int(node_of_devnet.chain.balance(bytes.fromhex(holder[2:])))
+        question = calldata.call("balanceOf(address)", holder)
+        return int.from_bytes(node_of_devnet.chain.call(Call(bytes(20), bytes.fromhex(currency[2:]), question)), "big")
+
+    book = SimWorld.play(DEFAULT_SEED).ledger
+    tokens = (NATIVE, WETH.address, USDC.address)
+    assert [book.of(VAULT, token) for token in tokens] == [held(VAULT, token) for token in tokens]
+    assert [book.of(WALLET, token) for token in tokens[1:]] == [held(WALLET, token) for token in tokens[1:]]
 
 
 async def test_gas_has_a_price(chain_case: ChainCase) -> None:

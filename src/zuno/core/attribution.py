@@ -4,8 +4,9 @@
 
 Every term takes its own road. NAV and flows come from what was measured (what a burn pays, what moved, what a wallet's
 balance fell by); fees come from fee growth; price effect and divergence from liquidity and square-root prices, rounded
-as the contracts round; gas from receipts; swap cost from Swap events. So a residual of zero is evidence: any one wrong
-number shows. Where the record names something it had to compute, it is evidence of less, and `exact` is not claimed.
+as the contracts round; gas from receipts; swap cost from Swap events. The formulas are written anew here and share no
+code with `core.amm`, whose pools pay on sim. So a residual of zero is evidence: any one wrong number shows. Where the
+record names something it had to compute, it is evidence of less, and `exact` is not claimed.
 
 All money is `Fraction`: there is nothing to round until a person reads it.
 """
@@ -16,11 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
+from math import ceil, floor
 
-from zuno.core.amm.fees import earned_rounding_down
-from zuno.core.amm.liquidity import amounts_for_liquidity
 from zuno.core.amm.ticks import sqrt_price_at_tick
-from zuno.core.carry import rebalancing_gain_token1
+from zuno.core.carry import Q96, rebalancing_gain_token1
 from zuno.domain.errors import Broken
 from zuno.domain.history import PositionHistory, Standing, Touch, WalletSwap
 from zuno.domain.pool import Range, price_of
@@ -102,8 +102,10 @@ class _Leg:
         return _amounts(self.range, self.liquidity, sqrt_price_x96, round_up=False)
 
     def owed_at(self, growth: tuple[int, int]) -> tuple[int, int]:
+        # Growth is counted modulo 2^256, in 2^-128 per unit of liquidity; a payment is whole units of it.
         earned0, earned1 = (
-            earned_rounding_down(now, last, self.liquidity) for now, last in zip(growth, self.growth_last, strict=True)
+            floor(Fraction((now - last) % 2**256 * self.liquidity, 2**128))
+            for now, last in zip(growth, self.growth_last, strict=True)
         )
         return earned0, earned1
 
@@ -295,6 +297,10 @@ def _lvr(history: PositionHistory) -> tuple[float, float]:
 
 
 def _amounts(span: Range, liquidity: int, sqrt_price_x96: int, *, round_up: bool) -> tuple[int, int]:
-    return amounts_for_liquidity(
-        sqrt_price_x96, sqrt_price_at_tick(span.lower), sqrt_price_at_tick(span.upper), liquidity, round_up=round_up
+    """The curve itself, L·(1/√P − 1/√Pᵤ) and L·(√P − √Pₗ), as exact fractions that are rounded once, at the end."""
+    low, price, high = (
+        Fraction(root, Q96) for root in (sqrt_price_at_tick(span.lower), sqrt_price_x96, sqrt_price_at_tick(span.upper))
     )
+    within = min(max(price, low), high)
+    exact0, exact1 = liquidity * (1 / within - 1 / high), liquidity * (within - low)
+    return (ceil(exact0), ceil(exact1)) if round_up else (floor(exact0), floor(exact1))

@@ -1,4 +1,4 @@
-"""The simulated chain's present: pools, NFTs and the record of every touch, rebuilt by playing the same events."""
+"""The simulated chain's present: pools, balances, NFTs and every touch, rebuilt by playing the same events."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 
+from zuno.adapters.chain.sim.ledger import VAULT, Ledger
 from zuno.adapters.chain.world import (
     DEPLOYMENT,
     GENESIS_TIME,
     LIQUIDITY_ROUTER,
+    OTHERS,
     SETUP_BLOCKS,
     START_PRICE,
     MintStep,
@@ -23,6 +25,7 @@ from zuno.core.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
 from zuno.core.fee_yield import Swapped
 from zuno.domain.history import PricedBlock, Standing, Touch
 from zuno.domain.pool import Block, LpPosition, PoolState, Range
+from zuno.domain.tokens import NATIVE
 from zuno.domain.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
 
 BASE_FEE: Wei = Wei(10**9)
@@ -62,6 +65,7 @@ class SimWorld:
         self.pools = [
             Pool.initialize(spec.key.fee, spec.key.tick_spacing, spec.sqrt_price(START_PRICE)) for spec in self.specs
         ]
+        self.ledger = Ledger()
         self.nfts: dict[int, Nft] = {}
         self.touches: list[Touch] = []
         self.prices: list[list[PricedBlock]] = [[] for _ in self.pools]
@@ -73,7 +77,10 @@ class SimWorld:
         """Reference prices in micro-USDC, one for every block that had one."""
         self.head = Block(SETUP_BLOCKS - 1, HexId("0x" + sha256(f"zuno sim {seed}".encode()).hexdigest()), GENESIS_TIME)
         for salt, mint in enumerate(script.opening):
-            self.pools[mint.pool].modify_liquidity(LIQUIDITY_ROUTER, mint.lower, mint.upper, mint.liquidity, salt)
+            change = self.pools[mint.pool].modify_liquidity(
+                LIQUIDITY_ROUTER, mint.lower, mint.upper, mint.liquidity, salt
+            )
+            self.ledger.settle(OTHERS, self.specs[mint.pool].key, change.amount0, change.amount1)
         self._seal(Seconds(GENESIS_TIME + SETUP_BLOCKS))
 
     @classmethod
@@ -149,7 +156,8 @@ class SimWorld:
         )
 
     def standing(self, nft: Nft) -> Standing:
-        burn, info, pool = self._full_burn(nft), self._info(nft), self.pools[nft.pool]
+        info, pool = self._info(nft), self.pools[nft.pool]
+        worth0, worth1 = self._proceeds(nft)
         inside0, inside1 = pool.fee_growth_inside(nft.range.lower, nft.range.upper)
         return Standing(
             position_id=nft.id,
@@ -157,8 +165,8 @@ class SimWorld:
             block=self.head,
             sqrt_price_x96=SqrtPriceX96(pool.slot0.sqrt_price_x96),
             liquidity=Liquidity(info.liquidity),
-            worth0=burn.amount0,
-            worth1=burn.amount1,
+            worth0=worth0,
+            worth1=worth1,
             fee_growth_inside0_x128=inside0,
             fee_growth_inside1_x128=inside1,
             fee_growth_inside0_last_x128=info.fee_growth_inside0_last_x128,
@@ -178,6 +186,14 @@ class SimWorld:
             )
         )
 
+    def _proceeds(self, nft: Nft) -> tuple[int, int]:
+        """What the owner's balances would gain by burning, and the vault's lose: both are copies here."""
+        key, burn, purse = self.specs[nft.pool].key, self._full_burn(nft), self.ledger.copy()
+        before = purse.of_pair(nft.owner, key)
+        purse.settle(nft.owner, key, burn.amount0, burn.amount1)
+        after = purse.of_pair(nft.owner, key)
+        return after[0] - before[0], after[1] - before[1]
+
     def _begin(self, timestamp: Seconds) -> None:
         """Open the next block, so that touches inside it know their number; its hash is known when it is sealed."""
         self.head = Block(self.head.number + 1, self.head.hash, timestamp)
@@ -191,16 +207,22 @@ class SimWorld:
     def _swap(self, index: int, zero_for_one: bool, amount_in: int, limit: int) -> None:
         pool = self.pools[index]
         result = pool.swap(zero_for_one, -amount_in, limit)
+        self.ledger.settle(OTHERS, self.specs[index].key, result.amount0, result.amount1)
         self.traded[index].add(self.head.number)
         protocol_fee = protocol_fee_of_direction(pool.slot0.protocol_fee, zero_for_one)
         fee = swap_fee(protocol_fee, pool.slot0.lp_fee)
         self.swaps[index].append((self.head, Swapped(-result.amount0, -result.amount1, pool.liquidity, fee)))
 
     def _mint(self, step: MintStep) -> None:
-        pool, token_id = self.pools[step.pool], len(self.nfts) + 1
+        pool, key, token_id = self.pools[step.pool], self.specs[step.pool].key, len(self.nfts) + 1
         nft = Nft(token_id, step.owner, step.pool, Range(Tick(step.lower), Tick(step.upper)))
         change = pool.modify_liquidity(DEPLOYMENT.position_manager, step.lower, step.upper, step.liquidity, token_id)
         self.nfts[token_id] = nft
+        vault, coin = self.ledger.of_pair(VAULT, key), self.ledger.of(step.owner, NATIVE)
+        self.ledger.settle(step.owner, key, change.amount0, change.amount1)
+        self.ledger.pay_gas(step.owner, MINT_GAS, BASE_FEE, PRIORITY_FEE)
+        filled, coin_left = self.ledger.of_pair(VAULT, key), self.ledger.of(step.owner, NATIVE)
+        paid0, paid1 = filled[0] - vault[0], filled[1] - vault[1]
         inside0, inside1 = pool.fee_growth_inside(step.lower, step.upper)
         self.touches.append(
             Touch(
@@ -211,11 +233,12 @@ class SimWorld:
                 sqrt_price_x96=SqrtPriceX96(pool.slot0.sqrt_price_x96),
                 liquidity_delta=step.liquidity,
                 liquidity_after=Liquidity(step.liquidity),
-                paid0=-change.amount0,
-                paid1=-change.amount1,
+                paid0=paid0,
+                paid1=paid1,
                 fee_growth_inside0_x128=inside0,
                 fee_growth_inside1_x128=inside1,
                 gas=Wei(MINT_GAS * (BASE_FEE + PRIORITY_FEE)),
+                gas_paid=Wei(coin - coin_left - (paid0 if key.currency0 == NATIVE else 0)),
             )
         )
 

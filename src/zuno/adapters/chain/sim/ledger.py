@@ -1,0 +1,67 @@
+"""Who holds what on the simulated chain: every payment moves a balance, so that payments can be measured, not assumed.
+
+Attribution computes what a touch costs; what it did cost is read here, as a change of balances, like on any chain.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from zuno.adapters.chain.world import DEPLOYMENT, OTHERS, USDC, WALLET, WETH
+from zuno.domain.errors import Broken
+from zuno.domain.pool import PoolKey
+from zuno.domain.tokens import NATIVE
+from zuno.domain.units import Address, Wei
+
+VAULT: Final = DEPLOYMENT.pool_manager
+"""PoolManager holds the tokens of every pool."""
+PROPOSER: Final = Address("0x" + "00" * 19 + "c0")
+"""Where tips go."""
+_ETHER: Final = 10**18
+_FUNDS: Final = {
+    (WALLET, NATIVE): 9_999_900 * _ETHER,
+    (WALLET, WETH.address): 100 * _ETHER,
+    (WALLET, USDC.address): 500_000 * 10**6,
+    (OTHERS, NATIVE): 5_000_000 * _ETHER,
+    (OTHERS, WETH.address): 5_000_000 * _ETHER,
+    (OTHERS, USDC.address): 100_000_000_000 * 10**6,
+}
+"""What the devnet gives both before the story begins."""
+
+
+class Ledger:
+    """Balances by holder and currency. Money is moved or, as a base fee, burnt; it is never made."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[Address, Address], int] = dict(_FUNDS)
+
+    def copy(self) -> Ledger:
+        twin = Ledger()
+        twin._held = dict(self._held)
+        return twin
+
+    def of(self, holder: Address, currency: Address) -> int:
+        return self._held.get((holder, currency), 0)
+
+    def of_pair(self, holder: Address, key: PoolKey) -> tuple[int, int]:
+        return self.of(holder, key.currency0), self.of(holder, key.currency1)
+
+    def settle(self, party: Address, key: PoolKey, amount0: int, amount1: int) -> None:
+        """Pay what a pool says: amounts above zero go to the party, below zero to the vault."""
+        for currency, amount in ((key.currency0, amount0), (key.currency1, amount1)):
+            self._take(VAULT if amount > 0 else party, currency, abs(amount))
+            self._put(party if amount > 0 else VAULT, currency, abs(amount))
+
+    def pay_gas(self, sender: Address, units: int, base_fee: Wei, tip: Wei) -> None:
+        """The base fee is burnt, the tip is the proposer's."""
+        self._take(sender, NATIVE, units * base_fee)
+        self._take(sender, NATIVE, units * tip)
+        self._put(PROPOSER, NATIVE, units * tip)
+
+    def _take(self, holder: Address, currency: Address, amount: int) -> None:
+        if self.of(holder, currency) < amount:
+            raise Broken(f"{holder} on sim holds less than the {amount} of {currency} it would have to pay")
+        self._held[holder, currency] = self.of(holder, currency) - amount
+
+    def _put(self, holder: Address, currency: Address, amount: int) -> None:
+        self._held[holder, currency] = self.of(holder, currency) + amount
