@@ -41,15 +41,14 @@ from zuno.core.amm.ticks import floor_to_spacing, sqrt_price_at_tick, tick_at_sq
 from zuno.core.inventory import available, deposit, market_without_us, price_bounds
 from zuno.core.planning import minting, positions
 from zuno.core.planning.approvals import revoking
-from zuno.core.planning.policy import Policy, verify
-from zuno.core.planning.sizing import edges, least_principal, most_proceeds
+from zuno.core.planning.policy import Policy, guarding, verify
+from zuno.core.planning.sizing import edges, least_principal
 from zuno.core.planning.terms import Terms
 from zuno.domain.chains import ETH
 from zuno.domain.errors import Refused
 from zuno.domain.execution import (
     Allowances,
     Allows,
-    Bounds,
     Grant,
     Holds,
     Need,
@@ -320,17 +319,7 @@ class Stage:
         for step in steps:
             for flow in step.most_out:
                 most[flow.currency] = max(most.get(flow.currency, 0), flow.amount)
-        own = (0, 0) if position is None else most_proceeds(position, Bounds().slippage_bps)
-        return Policy(
-            DEPLOYMENT,
-            WALLET,
-            key,
-            self.block().timestamp,
-            position_id=None if position is None else position.id,
-            most_out=most,
-            proceeds=dict(zip((key.currency0, key.currency1), own, strict=True)),
-            wrapper=WETH.address,
-        )
+        return guarding(self.terms(), key, most, position)
 
     def run(self, steps: tuple[Step, ...], key: PoolKey, position: LpPosition | None = None) -> dict[Address, int]:
         """Read, judge and send each step; what the wallet gained of each currency, gas apart."""

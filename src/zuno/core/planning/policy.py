@@ -29,10 +29,12 @@ from zuno.core.planning.calls import (
     Wrap,
 )
 from zuno.core.planning.decoding import decode
+from zuno.core.planning.sizing import most_proceeds
+from zuno.core.planning.terms import Terms
 from zuno.domain.chains import Deployment
 from zuno.domain.errors import Refused
 from zuno.domain.execution import Bounds, Step
-from zuno.domain.pool import NO_HOOKS, PoolKey
+from zuno.domain.pool import NO_HOOKS, LpPosition, PoolKey
 from zuno.domain.tokens import NATIVE
 from zuno.domain.units import Address, Seconds
 
@@ -55,7 +57,9 @@ class Policy:
     most_out: Mapping[Address, int] = field(default_factory=dict)
     """The most of each currency that may leave the wallet: the cap of value and of every approval."""
     proceeds: Mapping[Address, int] = field(default_factory=dict)
-    """The most the plan's own position can pay inside the bounds: a new range may cost that much besides."""
+    """The most that burning the plan's position can pay inside the bounds: its new range may cost that much besides."""
+    fees: Mapping[Address, int] = field(default_factory=dict)
+    """What touching the plan's position pays: an addition may cost that much besides."""
     wrapper: Address | None = None
     hooks: frozenset[Address] = frozenset()
     """Hooks that somebody has looked at; a pool with any other is shown and not touched."""
@@ -63,6 +67,32 @@ class Policy:
     @property
     def pair(self) -> tuple[Address, Address]:
         return self.key.currency0, self.key.currency1
+
+
+def guarding(
+    terms: Terms,
+    key: PoolKey,
+    most_out: Mapping[Address, int],
+    position: LpPosition | None = None,
+    hooks: frozenset[Address] = frozenset(),
+) -> Policy:
+    """The policy of a plan in this pool, about this position where it has one already."""
+    pair = (key.currency0, key.currency1)
+    paid = (0, 0) if position is None else most_proceeds(position, terms.bounds.slippage_bps)
+    earned = (0, 0) if position is None else (position.fees0, position.fees1)
+    return Policy(
+        terms.deployment,
+        terms.wallet,
+        key,
+        terms.now,
+        terms.bounds,
+        None if position is None else position.id,
+        most_out,
+        dict(zip(pair, paid, strict=True)),
+        dict(zip(pair, earned, strict=True)),
+        terms.wrapper,
+        hooks,
+    )
 
 
 def verify(step: Step, policy: Policy) -> Decoded:
@@ -172,7 +202,10 @@ def _check_pool(policy: Policy) -> None:
 
 
 def _check_outflow(said: Decoded, policy: Policy) -> None:
-    own = policy.proceeds if isinstance(said.call, ModifyLiquidities) else {}
+    own: Mapping[Address, int] = {}
+    if isinstance(said.call, ModifyLiquidities):
+        burns = any(isinstance(action, Burn) for action in said.call.actions)
+        own = policy.proceeds if burns else policy.fees
     most = policy.most_out.get(NATIVE, 0)
     _require(said.value <= most, f"a value of {said.value} is above the bound of {most}")
     for currency, amount in outflow(said, policy.pair).items():

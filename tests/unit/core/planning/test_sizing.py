@@ -1,0 +1,125 @@
+"""Liquidity that survives every price in the bounds, and no less of it than that asks for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from zuno.core.amm.liquidity import amounts_for_liquidity
+from zuno.core.amm.ticks import sqrt_price_at_tick
+from zuno.core.inventory import price_bounds
+from zuno.core.planning.sizing import (
+    edges,
+    least_left,
+    least_principal,
+    most_proceeds,
+    sized,
+    sized_from_burn,
+)
+from zuno.domain.errors import Refused
+from zuno.domain.pool import LpPosition, PoolState, Range
+from zuno.domain.units import SqrtPriceX96, Tick
+
+CENTRE = -201_000
+spacings = st.integers(-60, 60)
+bands = (
+    st.tuples(spacings, spacings)
+    .filter(lambda two: two[0] != two[1])
+    .map(lambda two: Range(Tick(CENTRE + 60 * min(two)), Tick(CENTRE + 60 * max(two))))
+)
+prices = st.tuples(st.integers(-1_500, 1_500), st.integers(0, 10**16)).map(
+    lambda at: sqrt_price_at_tick(CENTRE + at[0]) + at[1]
+)
+inside = st.fractions(0, 1)
+slippages = st.integers(0, 300)
+fees = st.tuples(st.integers(0, 10**18), st.integers(0, 10**10))
+
+
+def held_at(scene: Any, price: int, band: Range, liquidity: int, earned: tuple[int, int]) -> LpPosition:
+    pool: PoolState = replace(scene.native, sqrt_price_x96=SqrtPriceX96(price))
+    position: LpPosition = scene.position_in(pool, band, liquidity, earned)
+    return position
+
+
+@given(prices, bands, bands, st.integers(1, 10**18), fees, slippages, inside)
+def test_a_burn_pays_for_the_new_range_at_every_price_in_bounds(
+    scene: Any,
+    price: int,
+    old: Range,
+    new: Range,
+    liquidity: int,
+    earned: tuple[int, int],
+    slippage: int,
+    where: Any,
+) -> None:
+    position = held_at(scene, price, old, liquidity, earned)
+    try:
+        size = sized_from_burn(position, new, slippage)
+    except Refused:
+        assume(False)
+    low, high = price_bounds(price, slippage)
+    at = low + int((high - low) * where)
+    paid = amounts_for_liquidity(at, *edges(old), liquidity, round_up=False)
+    cost = amounts_for_liquidity(at, *edges(new), size.liquidity, round_up=True)
+    left = paid[0] + earned[0] - cost[0], paid[1] + earned[1] - cost[1]
+    home = least_left(position, new, size.liquidity, slippage)
+    assert left[0] >= home[0] >= 0
+    assert left[1] >= home[1] >= 0
+    assert cost[0] <= size.most0
+    assert cost[1] <= size.most1
+    least, most = least_principal(position, liquidity, slippage), most_proceeds(position, slippage)
+    assert least[0] <= paid[0] <= most[0] - earned[0]
+    assert least[1] <= paid[1] <= most[1] - earned[1]
+
+
+@given(prices, bands, bands, st.integers(10**12, 10**18), fees, slippages)
+def test_no_more_liquidity_would_have_been_safe(
+    scene: Any, price: int, old: Range, new: Range, liquidity: int, earned: tuple[int, int], slippage: int
+) -> None:
+    position = held_at(scene, price, old, liquidity, earned)
+    try:
+        size = sized_from_burn(position, new, slippage)
+    except Refused:
+        assume(False)
+    more = size.liquidity + size.liquidity // 10**6 + 10**10
+    short = False
+    for at in (*price_bounds(price, slippage), *edges(old), *edges(new)):
+        low, high = price_bounds(price, slippage)
+        if low <= at <= high:
+            paid = amounts_for_liquidity(at, *edges(old), liquidity, round_up=False)
+            cost = amounts_for_liquidity(at, *edges(new), more, round_up=True)
+            short |= paid[0] + earned[0] - 2 < cost[0] or paid[1] + earned[1] - 2 < cost[1]
+    assert short
+
+
+@given(prices, bands, st.integers(10**6, 10**20), st.integers(10**6, 10**12), slippages, inside)
+def test_tokens_pay_for_a_range_at_every_price_in_bounds(
+    price: int, band: Range, have0: int, have1: int, slippage: int, where: Any
+) -> None:
+    try:
+        size = sized(price, band, have0, have1, slippage)
+    except Refused:
+        assume(False)
+    low, high = price_bounds(price, slippage)
+    at = low + int((high - low) * where)
+    cost = amounts_for_liquidity(at, *edges(band), size.liquidity, round_up=True)
+    assert cost[0] <= size.most0 <= have0
+    assert cost[1] <= size.most1 <= have1
+
+
+def test_a_mint_beyond_the_bounds_costs_more_than_its_maxima(scene: Any) -> None:
+    price, band = scene.native.sqrt_price_x96, scene.ticks(-201_600, -200_400)
+    size = sized(price, band, 10**18, 3 * 10**9, 50)
+    low, high = price_bounds(price, 51)
+    assert amounts_for_liquidity(low, *edges(band), size.liquidity, round_up=True)[0] > size.most0
+    assert amounts_for_liquidity(high, *edges(band), size.liquidity, round_up=True)[1] > size.most1
+
+
+def test_nothing_to_mint_is_refused_by_name(scene: Any) -> None:
+    price, above = scene.native.sqrt_price_x96, scene.ticks(-200_400, -199_800)
+    with pytest.raises(Refused, match="mint no liquidity in ticks -200400 to -199800"):
+        sized(price, above, 0, 10**12, 50)
