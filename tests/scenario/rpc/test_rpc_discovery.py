@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from zuno.adapters.chain.devnet.node import LogLimits
+from zuno.app.lp import LpDesk
 from zuno.core import calldata
-from zuno.domain.errors import PoolNotInitialized, Unknown, Usage
+from zuno.domain.errors import PoolNotInitialized, Unavailable, Unknown, Usage
 from zuno.domain.pool import DYNAMIC_FEE_FLAG
 from zuno.domain.units import HexId
+from zuno.ports.market import Feeds
 
 LIQUIDITY = 10**15
 
@@ -58,6 +60,24 @@ async def test_the_search_stops_once_the_balance_is_reached(desk: Any) -> None:
     node = await desk.node()
     assert (await desk.chain(node).owned(stage.wallet)).ids == (token,)
     assert min(first for first, _ in ranges(node.seen)[-1:]) > stage.chain.head.number - 20
+
+
+async def test_an_empty_list_is_no_answer_where_positions_are(desk: Any) -> None:
+    """Part of a wallet is worth showing, nothing of it is not: the balance says that there is something."""
+    stage = desk.stage
+    some_positions(stage)
+
+    def no_events(number: int, requests: list[dict[str, Any]]) -> Any:
+        return desk.trouble("down") if any(one["method"] == "eth_getLogs" for one in requests) else None
+
+    def no_feeds(pool_id: HexId) -> Feeds:
+        raise AssertionError("nothing here asks a market")
+
+    with pytest.raises(Unavailable, match="No position of this wallet could be read"):
+        await LpDesk(desk.chain(await desk.node(no_events)), no_feeds).positions((), stage.wallet)
+    shown = await LpDesk(desk.chain(await desk.node()), no_feeds).positions((), stage.wallet)
+    assert shown.complete
+    assert shown.positions
 
 
 async def test_an_interrupted_search_loses_nothing(desk: Any) -> None:
