@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from zuno.app.figures import decimal_text, money_text, whole_price
 from zuno.app.views import (
+    ExactTermsView,
     FactView,
     MoveView,
     PnlView,
@@ -197,6 +198,7 @@ def _terms_view(token: Token, terms: Terms, lvr: float) -> TermsView:
         swap_cost=money(terms.swap_cost),
         residual="0" if terms.residual == 0 else decimal_text(terms.residual / 10**token.decimals, 6),
         lvr=money(Fraction(lvr)),
+        exact=ExactTermsView(**{name: str(getattr(terms, name)) for name in ExactTermsView.model_fields}),
     )
 
 

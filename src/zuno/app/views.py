@@ -142,8 +142,23 @@ class InspectView(PositionView):
     market: MarketView
 
 
+class ExactTermsView(View):
+    """The identity's terms in base units, unrounded: whole numbers or fractions ("7/3") that anyone can add."""
+
+    nav_start: str
+    nav_end: str
+    flows: str
+    external: str
+    fees: str
+    price_effect: str
+    divergence_loss: str
+    gas: str
+    swap_cost: str
+    residual: str
+
+
 class TermsView(View):
-    """The identity in one numeraire, as decimal strings of whole tokens; `residual` is exact."""
+    """The identity in one numeraire, as decimal strings of whole tokens, rounded to be read; `exact` is not."""
 
     token: str
     nav_start: str
@@ -159,6 +174,7 @@ class TermsView(View):
     swap_cost: str
     residual: str
     lvr: str
+    exact: ExactTermsView
 
 
 class PnlView(View):

@@ -117,3 +117,14 @@ async def test_gas_that_nothing_prices_is_said_to_stand_outside(chain: SimChain)
     assert (shown.gas_valued, shown.in_token1.gas) == (False, "0")
     free = replace(foreign, events=tuple(replace(event, gas=0) for event in foreign.events))
     assert GAS_NOTE not in shaping.pnl_view("sim", 1, free, attribute(free)).notes
+
+
+async def test_anyone_can_add_the_exact_terms(chain: SimChain) -> None:
+    history = await chain.history(1, None)
+    shown = shaping.pnl_view("sim", 1, history, attribute(history))
+    for terms in (shown.in_token0, shown.in_token1):
+        exact = {name: Fraction(text) for name, text in terms.exact.model_dump(by_alias=False).items()}
+        explained = exact["fees"] + exact["price_effect"] - exact["divergence_loss"] - exact["gas"] - exact["swap_cost"]
+        assert exact["nav_end"] - exact["nav_start"] - exact["flows"] == explained + exact["residual"]
+        assert exact["residual"] == 0
+        assert exact["fees"] > 0
