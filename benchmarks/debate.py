@@ -89,7 +89,7 @@ def slow_and_sound(request: ModelRequest) -> str:
     if request.role == "strategist":
         shapes = [{"widthPercent": width, "centerOffsetTicks": 0, "rationale": text} for width in (140, 65, 100)]
         return json.dumps({"shapes": shapes})
-    verdicts = ("revise", "accept", "accept", "accept", "accept")
+    verdicts = ("revise", "accept", "accept", "veto", "veto")  # as the rules judge the seeded world
     judgments = [
         {"index": at, "verdict": verdict, "reason": text, "suggestion": None} for at, verdict in enumerate(verdicts)
     ]

@@ -7,8 +7,10 @@ from zuno.app.plans import PlanView
 from zuno.app.views import MoveView, PnlView, PoolsView, PositionsView, View
 from zuno.app.zuno import Zuno
 
-TOUR_MOVE = "-0.8"
+TOUR_MOVE = "-0.6"
 TOUR_POSITION = "1"
+TOUR_PROFILE = "conservative"
+"""The one whose floors the first proposal does not clear, so that the visitor sees an argument."""
 
 
 class DemoOpening(View):
@@ -36,7 +38,9 @@ async def opening(zuno: Zuno) -> DemoOpening:
 
 async def argument(zuno: Zuno, listen: Listen) -> PlanView:
     """Always by rule: the tour needs no key and no network."""
-    return await zuno.advice(offline=True).rebalance(TOUR_POSITION, chain="sim", listen=listen)
+    return await zuno.advice(offline=True).rebalance(
+        TOUR_POSITION, chain="sim", profile=TOUR_PROFILE, listen=listen
+    )
 
 
 async def accounts(zuno: Zuno) -> PnlView:

@@ -235,7 +235,7 @@ def _(view: PlanView) -> RenderableType:
         ("plan", f"{view.plan_id} ({view.request_id}), {view.kind} on {view.chain} at block {view.block}"),
         (
             "decided by",
-            f"{view.decided_by} after {view.rounds} revisions, profile {view.profile}, regime {view.regime}",
+            f"{view.decided_by} after {_counted(view.rounds, 'revision')}, profile {view.profile}, regime {view.regime}",
         ),
         ("confidence", f"{view.confidence:.2f}"),
         *(("caution", caution) for caution in view.cautions),
@@ -363,6 +363,10 @@ def _buffers(one: CandidateView) -> str:
 
 def _money(value: str | None) -> str:
     return "?" if value is None else short(value)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _voices(view: PlanView) -> str:
