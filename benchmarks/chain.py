@@ -118,12 +118,14 @@ async def one_by_one(node: Node, world: World, ids: Sequence[int]) -> None:
     for token in ids:
         lower, upper = _range(token - 1)
         key = bytes.fromhex(position_key(at.position_manager, lower, upper, token)[2:])
-        await node.call(at.position_manager, calldata.call("getPoolAndPositionInfo(uint256)", token), head)
-        await node.call(at.position_manager, calldata.call("ownerOf(uint256)", token), head)
-        await node.call(at.state_view, calldata.call("getSlot0(bytes32)", pool), head)
-        await node.call(at.state_view, calldata.call("getPositionInfo(bytes32,bytes32)", pool, key), head)
+        await node.call(at.position_manager, calldata.call("getPoolAndPositionInfo(uint256)", token), head, bytes)
+        await node.call(at.position_manager, calldata.call("ownerOf(uint256)", token), head, bytes)
+        await node.call(at.state_view, calldata.call("getSlot0(bytes32)", pool), head, bytes)
+        await node.call(at.state_view, calldata.call("getPositionInfo(bytes32,bytes32)", pool, key), head, bytes)
         inside = calldata.selector("getFeeGrowthInside(bytes32,int24,int24)")
-        await node.call(at.state_view, inside + encode(("bytes32", "int24", "int24"), (pool, lower, upper)), head)
+        await node.call(
+            at.state_view, inside + encode(("bytes32", "int24", "int24"), (pool, lower, upper)), head, bytes
+        )
 
 
 async def seconds(act: Callable[[], Awaitable[object]]) -> float:

@@ -19,10 +19,10 @@ class SlowAt(Node):
 
     slow: Block | None = None
 
-    async def call(self, to: Address, data: bytes, at: Block, gas: int | None = None) -> bytes:
+    async def call(self, to: Address, data: bytes, at: Block, *rest: Any, **how: Any) -> Any:
         if at == self.slow:
             await asyncio.sleep(0.3)
-        return await super().call(to, data, at, gas)
+        return await super().call(to, data, at, *rest, **how)
 
 
 async def test_a_slow_reader_of_the_new_head_does_not_vouch_for_what_an_old_one_saw(desk: Any) -> None:

@@ -82,7 +82,8 @@ async def test_a_machine_that_admits_to_be_behind_is_not_believed(desk: Any, bat
     with pytest.raises(Unavailable, match="it is at block"):
         await chain.price_path(id_of(stage.weth_pool), Seconds(0))
     order = [method for method in node.methods if method in ("eth_blockNumber", "eth_getLogs")]
-    assert order[-2:] == ["eth_blockNumber", "eth_getLogs"]
+    # In one exchange, or its height alone: from a machine that is behind no events are wanted.
+    assert order[-2:] == ["eth_blockNumber", "eth_getLogs" if batches else "eth_blockNumber"]
     assert any(len(body) == 2 for body in node.seen)
     honest = desk.chain(await desk.node(None if batches else one_at_a_time), policy=QUICK)
     assert await honest.price_path(id_of(stage.weth_pool), Seconds(0))

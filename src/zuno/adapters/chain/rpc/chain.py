@@ -132,9 +132,10 @@ class RpcChain:
                 await asyncio.sleep(_PAUSE)  # a block, or a machine behind the same address, may be a moment late
             head = await self._node.head()
             self._read.times.forget_after(head.number - self._info.confirmations)
+            by_number = self._node.by_number
             try:
                 answer = await read(head)
-                if by_events or not self._node.pins_by_hash:
+                if by_events or self._node.by_number > by_number:
                     await self._node.confirm(head)
                 return answer
             except PoolNotInitialized:
@@ -143,6 +144,8 @@ class RpcChain:
                 raise Malformed(f"the node's numbers are of no pool that can be: {refusal}") from refusal
             except NoSuchState as lost:
                 self._read.times.forget_after(-1)
+                if isinstance(lost, Behind):
+                    self._node.leave_alone()  # another node may be further
                 if not left:
                     raise Unavailable(f"block {head.number} could not be read to the end: {lost}") from lost
         raise AssertionError("unreachable")

@@ -9,21 +9,23 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from zuno.adapters.chain.rpc import wire
 from zuno.adapters.chain.rpc.cache import Shelf
 from zuno.adapters.chain.rpc.faults import CallReverted, NoSuchState, Oversized
 from zuno.adapters.chain.rpc.node import Log, Node
+from zuno.adapters.chain.rpc.transport import Callee
 from zuno.core.amm.identity import decode_position_info, pool_id
 from zuno.core.amm.ticks import MAX_TICK
 from zuno.domain.errors import Malformed, Unavailable, ZunoError
 from zuno.domain.pool import Block, PoolKey, Range
 from zuno.domain.units import Address, HexId, Pips, Seconds, Tick
 
+T = TypeVar("T")
 IDS_PER_CALL: Final = 250
 LOOKED_AT: Final = 250
 """Remembered owners that are compared one by one; of more, only how many each of them has."""
@@ -35,7 +37,7 @@ _SAVE_EVERY: Final = 100
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]{40}")
 _NOBODY: Final = Address("0x" + "00" * 20)
 
-Papers = dict[int, tuple[bytes, bytes]]
+Papers = dict[int, tuple[int, int]]
 """What `positionInfo` and `ownerOf` returned, of those that exist."""
 
 
@@ -120,18 +122,19 @@ class Deeds:
 
     async def _ask(self, ids: Sequence[int], at: Block) -> Papers:
         try:
-            answers = await self._multicall([call for token in ids for call in (_info(token), _owner(token))], at)
-            pairs = zip(ids, answers[::2], answers[1::2], strict=True)
-            return {token: (info, owner) for token, info, owner in pairs if any(info)}
+            calls = [call for token in ids for call in (_info(token), _owner(token))]
+            words = await self._words(calls, at, Callee.MAY_REVERT)
+            pairs = zip(ids, words[::2], words[1::2], strict=True)
+            return {token: (info, owner) for token, info, owner in pairs if info}
         except (CallReverted, Oversized):
             # One burnt id makes ownerOf, and with it the whole call, revert: ask first who exists.
             return await self._ask_twice(ids, at)
 
     async def _ask_twice(self, ids: Sequence[int], at: Block) -> Papers:
         try:
-            infos = dict(zip(ids, await self._multicall([_info(token) for token in ids], at), strict=True))
-            alive = [token for token, info in infos.items() if any(info)]
-            owners = await self._multicall([_owner(token) for token in alive], at)
+            infos = dict(zip(ids, await self._words([_info(token) for token in ids], at), strict=True))
+            alive = [token for token, info in infos.items() if info]
+            owners = await self._words([_owner(token) for token in alive], at)
         except (CallReverted, Oversized):
             # The node's own limits, then: half as much at a time.
             if len(ids) == 1:
@@ -142,29 +145,40 @@ class Deeds:
 
     async def _written_out(self, papers: Papers, at: Block) -> dict[int, Deed]:
         """Deeds from packed words: a word has the ticks and 25 bytes of the pool's id; its key is filed once a pool."""
-        infos = {token: decode_position_info(wire.number(info, "positionInfo")) for token, (info, _) in papers.items()}
+        infos = {token: decode_position_info(info) for token, (info, _) in papers.items()}
         strange = sorted({info.pool_id_prefix for info in infos.values()} - self._keys.keys())
-        answers = await self._multicall([wire.pool_keys(bytes.fromhex(prefix[2:])) for prefix in strange], at)
-        for prefix, answer in zip(strange, answers, strict=True):
-            key = wire.pool_key(answer)
-            if not id_of(key).startswith(prefix):
-                raise Malformed("poolKeys: the key does not belong to the position")
-            self._keys[prefix] = key
+        questions = [wire.pool_keys(bytes.fromhex(prefix[2:])) for prefix in strange]
+        self._keys.update(await self._multicall(questions, at, lambda filed: _keys_of(strange, filed)))
         return {
             token: Deed(
                 key := self._keys[info.pool_id_prefix],
                 id_of(key),
                 Range(Tick(info.tick_lower), Tick(info.tick_upper)),
-                _owner_in(papers[token][1]),
+                _address(papers[token][1]),
                 info.has_subscriber,
             )
             for token, info in infos.items()
         }
 
-    async def _multicall(self, calls: Sequence[bytes], at: Block) -> tuple[bytes, ...]:
+    async def _words(self, calls: Sequence[bytes], at: Block, callee: Callee = Callee.CERTAIN) -> list[int]:
+        """Calls that return one word each."""
+        return await self._multicall(
+            calls, at, lambda answers: [wire.number(word, "a view") for word in answers], callee
+        )
+
+    async def _multicall(
+        self,
+        calls: Sequence[bytes],
+        at: Block,
+        read: Callable[[Sequence[bytes]], T],
+        callee: Callee = Callee.CERTAIN,
+    ) -> T:
         if not calls:
-            return ()
-        return wire.multicall_results(await self._node.call(self._manager, wire.multicall(calls), at), len(calls))
+            return read(())
+        question, count = wire.multicall(calls), len(calls)
+        return await self._node.call(
+            self._manager, question, at, lambda data: read(wire.multicall_results(data, count)), callee=callee
+        )
 
     async def _catch_up(self, at: Block) -> None:
         """Make what we remember true at `at`, or forget it; a fault on the way leaves it as it was."""
@@ -184,21 +198,19 @@ class Deeds:
         if len(tokens) > LOOKED_AT:
             return await self._within_balances(at, {self._known[token].owner for token in tokens})
         try:
-            answers = await self._multicall([_owner(token) for token in tokens], at)
+            owners = await self._words([_owner(token) for token in tokens], at, Callee.MAY_REVERT)
         except (CallReverted, Oversized):
             return False  # one of them is burnt
-        return [_owner_in(answer) for answer in answers] == [self._known[token].owner for token in tokens]
+        return [_address(owner) for owner in owners] == [self._known[token].owner for token in tokens]
 
     async def _within_balances(self, at: Block, owners: Collection[Address]) -> bool:
         """Whether nobody is thought to own more than the state says: one that left without an event shows here."""
         asked = sorted(owners)
         parts = [asked[start : start + IDS_PER_CALL] for start in range(0, len(asked), IDS_PER_CALL)]
         calls = ([wire.balance_of(owner) for owner in part] for part in parts)
-        answers = [answer for part in calls for answer in await self._multicall(part, at)]
+        balances = [balance for part in calls for balance in await self._words(part, at)]
         held = Counter(deed.owner for deed in self._known.values())
-        return all(
-            wire.number(answer, "balanceOf") >= held[owner] for owner, answer in zip(asked, answers, strict=True)
-        )
+        return all(balance >= held[owner] for owner, balance in zip(asked, balances, strict=True))
 
     def _follow(self, event: Log) -> None:
         if event.topics[0] == wire.TRANSFER:
@@ -245,8 +257,16 @@ def _owner(token: int) -> bytes:
     return wire.OWNER_OF + wire.word(token)
 
 
-def _owner_in(answer: bytes) -> Address:
-    return wire.address_in(wire.id_word(wire.number(answer, "ownerOf")))
+def _address(word: int) -> Address:
+    return wire.address_in(wire.id_word(word))
+
+
+def _keys_of(prefixes: Sequence[str], filed: Sequence[bytes]) -> dict[str, PoolKey]:
+    """Keys by the beginnings of their ids, under which they were filed."""
+    keys = dict(zip(prefixes, map(wire.pool_key, filed), strict=True))
+    if not all(id_of(key).startswith(prefix) for prefix, key in keys.items()):
+        raise Malformed("poolKeys: the key does not belong to the position")
+    return keys
 
 
 @lru_cache(maxsize=4096)

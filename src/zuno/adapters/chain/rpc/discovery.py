@@ -141,7 +141,7 @@ class Wallets:
         return {token for token, deed in read.deeds.items() if deed.owner == owner}
 
     async def _balance(self, owner: Address, head: Block) -> int:
-        return wire.number(await self._node.call(self._manager, wire.balance_of(owner), head), "balanceOf")
+        return await self._node.call(self._manager, wire.balance_of(owner), head, wire.numbered("balanceOf"))
 
 
 class Keys:
@@ -183,7 +183,7 @@ class Keys:
         if pool_id in self._known:
             return self._known[pool_id]
         question = wire.pool_keys(bytes.fromhex(pool_id[2:52]))
-        key = wire.pool_key(await self._node.call(self._info.deployment.position_manager, question, head))
+        key = await self._node.call(self._info.deployment.position_manager, question, head, wire.pool_key)
         if key.tick_spacing == 0 or id_of(key) != pool_id:
             found = await self._initialized(pool_id, head)
             if found is None:

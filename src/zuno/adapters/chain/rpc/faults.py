@@ -6,7 +6,8 @@ Unavailable
 ├── NoSuchMethod   this node does not speak the method
 └── RangeRefused   the log query is too wide: ask for less
 Malformed
-├── CallReverted   the contract said no; saying it again changes nothing
+├── CallReverted   the call ran and the contract said no, or so the node says
+├── Unfit          the call returned what its contract cannot have returned
 ├── BadRequest     the node could not read the question
 └── Oversized      the answer is larger than any honest one
 """
@@ -40,6 +41,10 @@ class CallReverted(Malformed):
     """The call ran and reverted."""
 
 
+class Unfit(Malformed):
+    """The call returned data that its contract cannot have returned."""
+
+
 class BadRequest(Malformed):
     """The node could not read the question: it does not know this form of it."""
 
@@ -48,8 +53,10 @@ class Oversized(Malformed):
     """An answer beyond the size limit."""
 
 
-FINAL: Final = (CallReverted, RangeRefused, BadRequest, Oversized)
-"""Answers that every honest node would repeat: trying the next one only wastes its patience."""
+BLAMELESS: Final = (NoSuchState, NoSuchMethod, BadRequest, Oversized)
+"""What a sound node may say too: it is asked again as soon as before."""
+UNWAVERING: Final = (NoSuchMethod, BadRequest)
+"""What does not change by waiting."""
 
 _MAX_SAID: Final = 160
 _REVERTED: Final = 3

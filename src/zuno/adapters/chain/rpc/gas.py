@@ -9,6 +9,7 @@ from typing import Final
 from zuno.adapters.chain.rpc import wire
 from zuno.adapters.chain.rpc.faults import BadRequest, CallReverted, NoSuchMethod
 from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.transport import Callee
 from zuno.core.amm.integers import ceil_div
 from zuno.domain.chains import DataFee
 from zuno.domain.market import GasQuote
@@ -80,19 +81,21 @@ async def _op_stack(node: Node, at: Block) -> int:
     chains charge 16 L1 gas a byte at (16·baseFeeScalar·l1BaseFee + blobBaseFeeScalar·blobBaseFee) / 16e6 wei.
     """
     try:
-        return ceil_div(await _oracle(node, _UPPER_BOUND + wire.word(_SMALLEST), at), _SMALLEST)
+        bound = await _oracle(node, _UPPER_BOUND + wire.word(_SMALLEST), at, Callee.MAY_REVERT)
+        return ceil_div(bound, _SMALLEST)
     except CallReverted:
         words = (_L1_BASE_FEE, _BASE_FEE_SCALAR, _BLOB_BASE_FEE, _BLOB_BASE_FEE_SCALAR)
         base, base_scalar, blob, blob_scalar = await asyncio.gather(*(_oracle(node, word, at) for word in words))
         return ceil_div(_L1_GAS_PER_BYTE * base_scalar * base + blob_scalar * blob, 10**6)
 
 
-async def _oracle(node: Node, question: bytes, at: Block) -> int:
-    return wire.number(await node.call(GAS_PRICE_ORACLE, question, at), "the gas oracle")
+async def _oracle(node: Node, question: bytes, at: Block, callee: Callee = Callee.CERTAIN) -> int:
+    return await node.call(GAS_PRICE_ORACLE, question, at, wire.numbered("the gas oracle"), callee=callee)
 
 
 async def _arbitrum(node: Node, at: Block) -> int:
     """Nitro's second price: its L1 price of a calldata unit times the 16 units of a byte."""
-    answer = await node.call(ARB_GAS_INFO, _PRICES_IN_WEI, at)
-    prices = wire.decoded(["uint256"] * 6, answer, "getPricesInWei")
+    prices = await node.call(
+        ARB_GAS_INFO, _PRICES_IN_WEI, at, lambda data: wire.decoded(["uint256"] * 6, data, "getPricesInWei")
+    )
     return int(prices[1])

@@ -82,7 +82,7 @@ class Histories:
         )
 
     async def _next_token(self, head: Block) -> int:
-        return wire.number(await self._node.call(self._manager, wire.NEXT_TOKEN_ID, head), "nextTokenId")
+        return await self._node.call(self._manager, wire.NEXT_TOKEN_ID, head, wire.numbered("nextTokenId"))
 
     async def _standing(self, life: Life, at: Block, told: Told) -> Standing:
         """A position between touches, its worth from a pretended burn where the node can pretend."""

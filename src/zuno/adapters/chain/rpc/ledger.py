@@ -91,7 +91,7 @@ async def unlogged(node: Node, times: Times, number: int, currency: Address, poo
     """What PoolManager's balance of a token gained over a block beyond the token's own events (a fee: negative)."""
     blocks = await times.blocks([number - 1, number], head)
     question = wire.BALANCE_OF + bytes.fromhex(wire.address_word(pool_manager)[2:])
-    held = [wire.number(await node.call(currency, question, blocks[at]), "balanceOf") for at in (number - 1, number)]
+    held = [await node.call(currency, question, blocks[at], wire.numbered("balanceOf")) for at in (number - 1, number)]
     party = wire.address_word(pool_manager)
     sent = await node.logs(currency, (wire.TRANSFER, party), number, number)
     came = await node.logs(currency, (wire.TRANSFER, None, party), number, number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
@@ -13,20 +14,23 @@ from eth_utils.address import to_checksum_address
 from hexbytes import HexBytes
 from web3 import AsyncWeb3
 from web3.exceptions import BlockNotFound, TransactionNotFound, Web3Exception
-from web3.types import BlockData, FilterParams, LogReceipt, TxParams, TxReceipt
+from web3.types import BlockData, TxReceipt
 
-from zuno.adapters.chain.rpc.faults import BadRequest, Behind, CallReverted, NoSuchMethod, NoSuchState
-from zuno.adapters.chain.rpc.transport import FailoverProvider
+from zuno.adapters.chain.rpc.faults import Behind, CallReverted, NoSuchMethod, NoSuchState
+from zuno.adapters.chain.rpc.transport import Callee, FailoverProvider, Question
 from zuno.domain.errors import Malformed, ZunoError
 from zuno.domain.pool import Block
 from zuno.domain.units import Address, HexId, Seconds, Wei
 
 T = TypeVar("T")
 Topics = Sequence[HexId | Sequence[HexId] | None]
+RawFields = Mapping[str, Any]
+"""An object as JSON-RPC has it, or as web3 formats it: bytes as hex or HexBytes, numbers as hex or int."""
 
 HEADERS_PER_BATCH: Final = 100
 YOUNG_BLOCKS: Final = 2_000
-"""So close below the head a node may not be there yet; further down every node that answers at all is."""
+"""So close below the head a node may not be there yet; one that is further behind is taken for broken, not for late,
+and what it leaves out is for those to notice who hold events against the state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +75,32 @@ class FeeHistory:
 
 
 class Node:
-    """Questions to whichever node the provider finds. A block given as `at` is pinned by its hash.
+    """Questions to whichever node the provider finds. State at a block is asked for by the block's hash.
 
-    Where a node does not know pins by hash (EIP-1898) the number is used. Events can be asked for by number alone.
-    Either way `confirm` looks afterwards whether the block is still the one we meant.
+    Where a node cannot read such a pin (EIP-1898) the number is used, and counted in `by_number`. Events and headers
+    can be asked for by number alone. `confirm` looks afterwards whether the number is still the block we meant.
     """
 
     def __init__(self, provider: FailoverProvider) -> None:
         self._provider = provider
         # No middleware: none of web3's default layers concerns a reader, and one of them would ask ENS.
         self._web3 = AsyncWeb3(provider, middleware=[])
-        self.pins_by_hash = True
-        """False once a node was met that cannot: from then on, state too is of a number, and to be confirmed."""
         self._takes_batches = True
-        self._highest = 0
+        # Per task: an answer is held against the head that it is read at, not against what others heard meanwhile.
+        self._head: ContextVar[int] = ContextVar("head", default=0)
 
     @property
     def requests(self) -> int:
         return self._provider.requests
+
+    @property
+    def by_number(self) -> int:
+        """Answers about state so far that were asked for by number, and may be of another block than was meant."""
+        return self._provider.by_number
+
+    def leave_alone(self) -> None:
+        """Ask somebody else for a while than who gave this task its last answer."""
+        self._provider.leave_alone()
 
     async def close(self) -> None:
         await self._provider.disconnect()
@@ -97,7 +109,7 @@ class Node:
 
     async def head(self) -> Block:
         block = _block(await self._told("the head", self._web3.eth.get_block("latest")))
-        self._highest = max(self._highest, block.number)
+        self._head.set(block.number)
         return block
 
     async def block(self, number: int) -> Block:
@@ -141,73 +153,71 @@ class Node:
 
     # -- state
 
-    async def call(self, to: Address, data: bytes, at: Block, gas: int | None = None) -> bytes:
-        tx: TxParams = {"to": _checksum(to), "data": HexBytes(data)}
+    async def call(
+        self,
+        to: Address,
+        data: bytes,
+        at: Block,
+        read: Callable[[bytes], T],
+        *,
+        callee: Callee = Callee.CERTAIN,
+        gas: int | None = None,
+    ) -> T:
+        """What `read` makes of the returned data; a node whose data it refuses as Malformed is not believed."""
+        tx: dict[str, Any] = {"to": _checksum(to), "data": "0x" + data.hex()}
         if gas is not None:
-            tx["gas"] = gas
-        return bytes(await self._pinned("eth_call", at, lambda pin: self._web3.eth.call(tx, pin)))
+            tx["gas"] = hex(gas)
+        return await self._pinned("eth_call", [tx], at, lambda result: read(bytes.fromhex(result[2:])), callee)
 
     async def balance(self, address: Address, at: Block) -> int:
-        owner = _checksum(address)
-        return int(await self._pinned("eth_getBalance", at, lambda pin: self._web3.eth.get_balance(owner, pin)))
+        return await self._pinned("eth_getBalance", [_checksum(address)], at, _whole)
 
     async def sent(self, address: Address, at: Block) -> int:
         """How many transactions an account had sent by the end of a block."""
-        who = _checksum(address)
-        count = self._web3.eth.get_transaction_count
-        return int(await self._pinned("eth_getTransactionCount", at, lambda pin: count(who, pin)))
+        return await self._pinned("eth_getTransactionCount", [_checksum(address)], at, _whole)
 
     async def has_code(self, address: Address, number: int) -> bool:
         return bool(await self._told("eth_getCode", self._web3.eth.get_code(_checksum(address), number)))
 
     async def simulate(self, sender: Address, to: Address, data: bytes, at: Block) -> tuple[Log, ...]:
         """The events a call would cause on top of a block; native coin that moves is a Transfer of its own address."""
-        call: TxParams = {"from": _checksum(sender), "to": _checksum(to), "data": HexBytes(data)}
-        wish = cast(Any, {"blockStateCalls": [{"calls": [call]}], "traceTransfers": True, "validation": False})
-        answer = await self._pinned("eth_simulateV1", at, lambda pin: self._web3.eth.simulate_v1(wish, pin))
-        with _reading("eth_simulateV1"):
-            result = cast(Mapping[str, Any], answer[0]["calls"][0])
-            if int(result["status"]) != 1:
-                raise CallReverted("eth_simulateV1: the call reverted")
-            return tuple(_log(entry) for entry in result["logs"])
+        call = {"from": _checksum(sender), "to": _checksum(to), "data": "0x" + data.hex()}
+        wish = {"blockStateCalls": [{"calls": [call]}], "traceTransfers": True, "validation": False}
+        return await self._pinned("eth_simulateV1", [wish], at, _simulated, Callee.MAY_REVERT)
 
     # -- events
 
     async def logs(self, address: Address, topics: Topics, first: int, last: int) -> list[Log]:
         """Events in chain order, from `first` to `last`, both included."""
-        wanted: FilterParams = {
+        wanted = {
             "address": _checksum(address),
-            "topics": cast(Any, list(topics)),
-            "fromBlock": cast(Any, hex(first)),
-            "toBlock": cast(Any, hex(last)),
+            "topics": list(topics),
+            "fromBlock": hex(first),
+            "toBlock": hex(last),
         }
-        raw = await self._young_logs(wanted, last) if last > self._highest - YOUNG_BLOCKS else await self._logs(wanted)
+        young = last > self._head.get() - YOUNG_BLOCKS
+        raw = await self._young_logs(wanted, last) if young else await self._logs(wanted)
         with _reading("eth_getLogs"):
             return sorted(map(_log, raw), key=lambda log: log.position)
 
-    async def _logs(self, wanted: FilterParams) -> Sequence[LogReceipt]:
-        return await self._told("eth_getLogs", self._web3.eth.get_logs(wanted))
+    async def _logs(self, wanted: RawFields) -> Sequence[RawFields]:
+        return cast(Sequence[RawFields], await self._provider.ask(Question("eth_getLogs", [wanted])))
 
-    async def _young_logs(self, wanted: FilterParams, last: int) -> Sequence[LogReceipt]:
+    async def _young_logs(self, wanted: RawFields, last: int) -> Sequence[RawFields]:
         """A node that is behind answers with what it has and does not say that there is more: so its height first.
 
-        One address may be many machines: only what comes back in one exchange is likely of one of them.
+        One address may be many machines: only what comes back in one exchange is likely of one of them. One that is
+        behind is left for the next, here and for a while.
         """
-        reached, raw = 0, cast(Sequence[LogReceipt], ())
         if self._takes_batches:
             try:
-                async with self._web3.batch_requests() as batch:
-                    batch.add(self._web3.eth.get_block_number())
-                    batch.add(self._web3.eth.get_logs(wanted))
-                    reached, raw = cast(Any, await self._told("eth_getLogs", batch.async_execute()))
+                questions = [("eth_blockNumber", []), ("eth_getLogs", [wanted])]
+                raw = await self._provider.ask_together(questions, lambda answers: _up_to(last, *answers))
+                return cast(Sequence[RawFields], raw)
             except NoSuchMethod:
                 self._takes_batches = False
-        if not self._takes_batches:
-            reached = await self._told("eth_blockNumber", self._web3.eth.get_block_number())
-            raw = await self._logs(wanted)
-        if reached < last:
-            raise Behind(f"{self._answerer}it is at block {reached}, {last} was asked for")
-        return raw
+        await self._provider.ask(Question("eth_blockNumber", [], lambda reached: _up_to(last, reached)))
+        return await self._logs(wanted)
 
     async def receipt(self, tx: HexId) -> Receipt:
         raw = await self._told("a receipt", self._web3.eth.get_transaction_receipt(cast(Any, tx)))
@@ -241,27 +251,19 @@ class Node:
 
     # -- how questions are put
 
-    async def _pinned(self, what: str, at: Block, ask: Callable[[Any], Awaitable[T]]) -> T:
-        if self.pins_by_hash:
-            try:
-                return await self._told(what, ask({"blockHash": at.hash, "requireCanonical": True}))
-            except BadRequest:
-                # Either the node cannot read such a pin, or the question is bad in both forms.
-                answer = await self._told(what, ask(at.number))
-                self.pins_by_hash = False
-                return answer
-        return await self._told(what, ask(at.number))
+    async def _pinned(
+        self, method: str, params: list[Any], at: Block, read: Callable[[Any], T], callee: Callee = Callee.CERTAIN
+    ) -> T:
+        def reading(result: Any) -> T:
+            with _reading(method):
+                return read(result)
+
+        return cast(T, await self._provider.ask(Question(method, params, reading, at, callee)))
 
     async def _told(self, what: str, asked: Awaitable[T]) -> T:
         """Await web3; whatever it raises over an answer it cannot read is the answer's fault."""
         with _reading(what):
             return await asked
-
-    @property
-    def _answerer(self) -> str:
-        """The node this task heard last, to begin a complaint with."""
-        node = self._provider.served_by
-        return "" if node is None else f"{node.host}: "
 
 
 VENDOR_ERRORS: Final = (Web3Exception, ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError)
@@ -290,7 +292,7 @@ def _checksum(address: Address) -> ChecksumAddress:
 
 
 def _hex(value: Any) -> HexId:
-    return HexId("0x" + bytes(value).hex())
+    return HexId("0x" + HexBytes(value).hex().removeprefix("0x"))
 
 
 def _address(value: Any) -> Address:
@@ -298,25 +300,38 @@ def _address(value: Any) -> Address:
 
 
 def _whole(value: Any) -> int:
-    """A number that web3 has no formatter for arrives as hex text."""
     return int(value, 16) if isinstance(value, str) else int(value)
+
+
+def _up_to(last: int, reached: str, found: T | None = None) -> T | None:
+    """What was found, if whoever found it has the last block that was asked for."""
+    if _whole(reached) < last:
+        raise Behind(f"it is at block {_whole(reached)}, {last} was asked for")
+    return found
+
+
+def _simulated(result: Any) -> tuple[Log, ...]:
+    call = result[0]["calls"][0]
+    if _whole(call["status"]) != 1:
+        raise CallReverted("eth_simulateV1: the call reverted")
+    return tuple(map(_log, call["logs"]))
 
 
 def _block(data: BlockData) -> Block:
     return Block(int(data["number"]), _hex(data["hash"]), Seconds(int(data["timestamp"])))
 
 
-def _log(entry: LogReceipt) -> Log:
-    timestamp = cast(Mapping[str, Any], entry).get("blockTimestamp")
+def _log(entry: RawFields) -> Log:
+    timestamp = entry.get("blockTimestamp")
     return Log(
         address=_address(entry["address"]),
         topics=tuple(map(_hex, entry["topics"])),
-        data=bytes(entry["data"]),
-        block_number=int(entry["blockNumber"]),
+        data=bytes(HexBytes(entry["data"])),
+        block_number=_whole(entry["blockNumber"]),
         block_hash=_hex(entry["blockHash"]),
         tx=_hex(entry["transactionHash"]),
-        tx_index=int(entry["transactionIndex"]),
-        index=int(entry["logIndex"]),
+        tx_index=_whole(entry["transactionIndex"]),
+        index=_whole(entry["logIndex"]),
         timestamp=None if timestamp is None else Seconds(_whole(timestamp)),
     )
 

@@ -119,14 +119,16 @@ class Storage:
 
     async def _read(self, slots: Sequence[int], at: Block) -> Words:
         try:
-            data = await self._node.call(self._pool_manager, wire.extsload(slots), at)
+            words = await self._node.call(
+                self._pool_manager, wire.extsload(slots), at, lambda data: wire.extsload_results(data, len(slots))
+            )
         except (CallReverted, Oversized):
             # extsload cannot refuse: a node with a lower gas or body limit gets half as much.
             if len(slots) == 1:
                 raise
             half = len(slots) // 2
             return await self._read(slots[:half], at) | await self._read(slots[half:], at)
-        return dict(zip(slots, wire.extsload_results(data, len(slots)), strict=True))
+        return dict(zip(slots, words, strict=True))
 
 
 def pool_state(key: PoolKey, pool_id: HexId, tokens: tuple[Token, Token], words: Words, at: Block) -> PoolState | None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
 
 from zuno.adapters.chain.rpc import wire
 from zuno.adapters.chain.rpc.cache import Shelf
-from zuno.adapters.chain.rpc.faults import CallReverted, Oversized
+from zuno.adapters.chain.rpc.faults import CallReverted, Oversized, Unfit
 from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.transport import Callee
 from zuno.domain.chains import ChainInfo
 from zuno.domain.errors import Malformed
 from zuno.domain.pool import Block
 from zuno.domain.tokens import MAX_DECIMALS, MAX_SYMBOL, NATIVE, Token, plain_text
 from zuno.domain.units import Address
 
+T = TypeVar("T")
 _SHELF: Final = "tokens"
 _WORD: Final = 32
 CALL_GAS: Final = 1_000_000
@@ -23,7 +25,10 @@ CALL_GAS: Final = 1_000_000
 
 
 class Tokens:
-    """Tokens by address; what a contract said once is kept, because honest ones never change it."""
+    """Tokens by address; what a contract said once is kept, because honest ones never change it.
+
+    Silence is not kept: whether the contract has nothing to say or the node did not ask it, nobody can tell.
+    """
 
     def __init__(self, node: Node, info: ChainInfo, shelf: Shelf) -> None:
         self._node = node
@@ -36,27 +41,32 @@ class Tokens:
         self._load()
         wanted = set(addresses)
         strange = sorted(wanted - self._known.keys())
-        if strange:
-            for token in await asyncio.gather(*(self._ask(address, at) for address in strange)):
-                self._known[token.address] = token
+        mute = dict[Address, Token]()
+        for token, spoke in await asyncio.gather(*(self._ask(address, at) for address in strange)):
+            (self._known if spoke else mute)[token.address] = token
+        if len(strange) > len(mute):
             self._save()
-        return {address: self._known[address] for address in wanted}
+        return {address: mute.get(address) or self._known[address] for address in wanted}
 
-    async def _ask(self, address: Address, at: Block) -> Token:
+    async def _ask(self, address: Address, at: Block) -> tuple[Token, bool]:
+        """The token as it can be shown, and whether its contract said both things.
+
+        Without decimals to believe, amounts are shown in base units, never scaled by a guess.
+        """
         if address == NATIVE:
-            return Token(NATIVE, "ETH", 18)
+            return Token(NATIVE, "ETH", 18), True
         symbol, decimals = await asyncio.gather(
-            self._answer(address, wire.SYMBOL, at), self._answer(address, wire.DECIMALS, at)
+            self._answer(address, wire.SYMBOL, at, lambda answer: symbol_of(answer, address)),
+            self._answer(address, wire.DECIMALS, at, decimals_of),
         )
-        return Token(address, symbol_of(symbol, address), decimals_of(decimals))
+        spoke = symbol is not None and decimals is not None
+        return Token(address, _nameless(address) if symbol is None else symbol, decimals or 0), spoke
 
-    async def _answer(self, address: Address, question: bytes, at: Block) -> bytes:
+    async def _answer(self, address: Address, question: bytes, at: Block, read: Callable[[bytes], T]) -> T | None:
         try:
-            return await self._node.call(address, question, at, gas=CALL_GAS)
-        except (CallReverted, Oversized):
-            # It reverts or answers with megabytes: it has no such thing. A node that talks nonsense is another matter:
-            # what is kept here is kept for good.
-            return b""
+            return await self._node.call(address, question, at, read, callee=Callee.STRANGE, gas=CALL_GAS)
+        except (CallReverted, Oversized, Unfit):
+            return None  # it reverts, answers something else or with megabytes, whichever node is asked
 
     def _load(self) -> None:
         if self._loaded:
@@ -81,20 +91,24 @@ def _kept(record: dict[str, Any]) -> list[Token]:
 
 
 def symbol_of(answer: bytes, address: Address) -> str:
-    """A symbol as string or, in tokens older than that convention, as bytes32; a nameless one is shown by address."""
+    """A symbol as string or, in tokens older than that convention, as bytes32; an empty one is shown by address."""
     if len(answer) == _WORD:
-        raw = answer.rstrip(b"\0").decode("utf-8", "replace")
-    else:
         try:
-            (data,) = wire.decoded(["bytes"], answer, "symbol")
-        except Malformed:
-            data = b""
-        raw = bytes(data).decode("utf-8", "replace")
-    shown = plain_text(raw, MAX_SYMBOL)
-    return f"{address[:6]}…{address[-4:]}" if shown == "?" else shown
+            said = answer.rstrip(b"\0").decode()
+        except UnicodeDecodeError as error:
+            raise Malformed("symbol: a word that is no text") from error
+    else:
+        said = bytes(wire.decoded(["bytes"], answer, "symbol")[0]).decode("utf-8", "replace")
+    shown = plain_text(said, MAX_SYMBOL)
+    return _nameless(address) if shown == "?" else shown
 
 
 def decimals_of(answer: bytes) -> int:
-    """Decimals, or 0 where there are none to believe: amounts are then shown in base units, never scaled by a guess."""
-    value = int.from_bytes(answer, "big") if len(answer) == _WORD else MAX_DECIMALS + 1
-    return value if value <= MAX_DECIMALS else 0
+    value = wire.number(answer, "decimals")
+    if value > MAX_DECIMALS:
+        raise Malformed("decimals: more than any token has")
+    return value
+
+
+def _nameless(address: Address) -> str:
+    return f"{address[:6]}…{address[-4:]}"

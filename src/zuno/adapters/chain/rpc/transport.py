@@ -14,9 +14,10 @@ import random
 import re
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
@@ -26,14 +27,30 @@ from web3.providers.async_base import AsyncJSONBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
 from zuno.adapters.chain.rpc.answers import Answers, quantity
-from zuno.adapters.chain.rpc.faults import FINAL, NoSuchMethod, NoSuchState, Oversized, fault_of, takes_no_batches
+from zuno.adapters.chain.rpc.faults import (
+    BLAMELESS,
+    UNWAVERING,
+    BadRequest,
+    Behind,
+    CallReverted,
+    NoSuchMethod,
+    NoSuchState,
+    Oversized,
+    RangeRefused,
+    Unfit,
+    fault_of,
+    takes_no_batches,
+)
 from zuno.adapters.foreign_json import shallow
 from zuno.domain.errors import Malformed, Unavailable, Usage, ZunoError
+from zuno.domain.pool import Block
 
 _TOO_MANY_REQUESTS: Final = 429
 _DEEPEST: Final = 32
 _KEY_LENGTH: Final = 6
 _TOO_LARGE: Final = 413
+_BATCH: Final = "batch"
+_DISTRUSTED_AFTER: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +79,13 @@ class Endpoint:
     host: str
     chain_checked: bool = False
     cool_until: float = 0.0
+    bad_pins: int = 0
+    """Questions in a row that it could read only with the block's number in place of its hash (EIP-1898)."""
+
+    @property
+    def pins_by_hash(self) -> bool:
+        """One refusal may be a hiccup."""
+        return self.bad_pins < _DISTRUSTED_AFTER
 
     def without_keys(self, said: str) -> str:
         """What a node said, less any part of its own address: some quote the key they were called with."""
@@ -83,6 +107,29 @@ def endpoint(url: str, variable: str = "the RPC URL") -> Endpoint:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise Usage(f"{variable} holds a URL that does not start with http:// or https:// and name a host")
     return Endpoint(url.strip(), parts.hostname if port is None else f"{parts.hostname}:{port}")
+
+
+class Callee(Enum):
+    """Whose contract a call goes to, and so whose fault an odd answer is."""
+
+    CERTAIN = auto()
+    """Ours to know, and it cannot refuse: a revert is as much the node's fault as data that does not fit."""
+    MAY_REVERT = auto()
+    """Ours to know, and a revert is one of its answers."""
+    STRANGE = auto()
+    """It may say anything, and no node is to blame; another node is asked all the same, because the node may lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, and how to tell an answer: `read` makes the result of it or raises Malformed."""
+
+    method: str
+    params: list[Any]
+    read: Callable[[Any], Any] = lambda result: result
+    at: Block | None = None
+    """The block whose state is asked for, as the last parameter."""
+    callee: Callee = Callee.CERTAIN
 
 
 class _HostOnly(logging.Filter):
@@ -120,6 +167,9 @@ class FailoverProvider(AsyncJSONBaseProvider):
         self.endpoints = tuple(endpoint(url, variable) for url in urls)
         self.requests = 0
         """HTTP requests sent so far."""
+        self.by_number = 0
+        """Answers about a block's state that were asked for by the block's number: nothing but a look at the block
+        afterwards says that they are of this one."""
         # Per task: questions run side by side, and each wants to know who answered *it*.
         self._served_by: ContextVar[Endpoint | None] = ContextVar("served_by", default=None)
         self._answers = answers or Answers()
@@ -139,18 +189,29 @@ class FailoverProvider(AsyncJSONBaseProvider):
         return self._served_by.get()
 
     async def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
-        return cast(RPCResponse, {"jsonrpc": "2.0", "id": 0, "result": await self._anywhere(str(method), params)})
+        return cast(RPCResponse, {"jsonrpc": "2.0", "id": 0, "result": await self.ask(Question(str(method), params))})
 
     async def make_batch_request(self, requests: list[tuple[RPCEndpoint, Any]]) -> list[RPCResponse]:
-        results = await self._anywhere("batch", [(str(method), params) for method, params in requests])
+        results = await self.ask_together([(str(method), params) for method, params in requests])
         return [cast(RPCResponse, {"jsonrpc": "2.0", "id": at, "result": result}) for at, result in enumerate(results)]
+
+    async def ask_together(
+        self, requests: list[tuple[str, Any]], read: Callable[[Any], Any] = lambda results: results
+    ) -> Any:
+        """Several questions in one exchange; `read` judges the results together."""
+        return await self.ask(Question(_BATCH, requests, read))
+
+    def leave_alone(self) -> None:
+        """Let others answer for a while in place of who gave this task its last answer."""
+        if self.served_by is not None:
+            self._cool(self.served_by)
 
     async def disconnect(self) -> None:
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
 
-    async def _anywhere(self, method: str, params: Any) -> Any:
+    async def ask(self, question: Question) -> Any:
         """One question, asked around until someone answers it."""
         policy, faults = self._policy, list[tuple[str, ZunoError]]()
         for turn in range(policy.rounds):
@@ -160,25 +221,28 @@ class FailoverProvider(AsyncJSONBaseProvider):
             for node in self._healthy():
                 try:
                     async with self._turnstile:
-                        result = await self._ask(node, method, params)
-                except FINAL:
-                    raise
-                except (NoSuchState, NoSuchMethod) as fault:
-                    faults.append((node.host, fault))  # not its fault: no cool-down
+                        result = await self._ask(node, question)
+                except RangeRefused:
+                    raise  # whoever asked will ask for less
                 except _AnotherChain as other:
                     raise Malformed(
                         f"{node.host} is chain {other.found}, expected {self._chain_id}: check {self._variable}"
                     ) from None
                 except (Unavailable, Malformed) as fault:
-                    node.cool_until = time.monotonic() + policy.cool_down
+                    if isinstance(fault, CallReverted) and question.callee is Callee.MAY_REVERT:
+                        raise
+                    if not _is_blameless(fault, question.callee):
+                        self._cool(node)
                     faults.append((node.host, fault))
                 else:
                     node.cool_until = 0.0
                     self._served_by.set(node)
                     return result
-            if faults and all(isinstance(fault, NoSuchMethod) for _, fault in faults):
-                break  # a method does not appear by waiting
+            _raise_settled(faults, question.callee, self._variable)
         raise _verdict(faults, self._variable)
+
+    def _cool(self, node: Endpoint) -> None:
+        node.cool_until = time.monotonic() + self._policy.cool_down
 
     def _healthy(self) -> list[Endpoint]:
         """In the order given; those cooling down only when nobody else is left, the longest rested first."""
@@ -186,16 +250,41 @@ class FailoverProvider(AsyncJSONBaseProvider):
         rested = [node for node in self.endpoints if node.cool_until <= now]
         return rested or sorted(self.endpoints, key=lambda node: node.cool_until)
 
-    async def _ask(self, node: Endpoint, method: str, params: Any) -> Any:
+    async def _ask(self, node: Endpoint, question: Question) -> Any:
         try:
             if not node.chain_checked:
                 await self._check_chain(node)
-            if method == "batch":
-                return await self._ask_many(node, params)
-            return await self._ask_one(node, method, params)
+            if question.method == _BATCH:
+                return question.read(await self._ask_many(node, question.params))
+            result = await self._ask_pinned(node, question)
+            try:
+                return question.read(result)
+            except CallReverted:
+                raise
+            except Malformed as fault:
+                raise Unfit(f"{question.method}: {fault}") from fault
         except ZunoError as fault:
             fault.args = (node.without_keys(str(fault)), *fault.args[1:])
             raise
+
+    async def _ask_pinned(self, node: Endpoint, question: Question) -> Any:
+        """With the block as the node can read it: by its hash, or else by its number."""
+        method, params, at = question.method, question.params, question.at
+        if at is None:
+            return await self._ask_one(node, method, params)
+        if node.pins_by_hash:
+            try:
+                result = await self._ask_one(node, method, [*params, {"blockHash": at.hash, "requireCanonical": True}])
+            except BadRequest:
+                # It cannot read such a pin, or nothing at all just now, or the question is bad in both forms.
+                result = await self._ask_one(node, method, [*params, hex(at.number)])
+                node.bad_pins += 1
+                self.by_number += 1
+            else:
+                node.bad_pins = 0
+            return result
+        self.by_number += 1
+        return await self._ask_one(node, method, [*params, hex(at.number)])
 
     async def _check_chain(self, node: Endpoint) -> None:
         found = quantity(await self._ask_one(node, "eth_chainId", []))
@@ -320,15 +409,35 @@ def _result(method: str, asked: int, reply: object) -> Any:
     return reply["result"]
 
 
+def _is_blameless(fault: ZunoError, callee: Callee) -> bool:
+    if isinstance(fault, CallReverted | Unfit):
+        return callee is Callee.STRANGE
+    return isinstance(fault, BLAMELESS) and not isinstance(fault, Behind)
+
+
+def _raise_settled(faults: list[tuple[str, ZunoError]], callee: Callee, variable: str) -> None:
+    """After a round: what another round would only repeat."""
+    if faults and all(isinstance(fault, UNWAVERING) for _, fault in faults):
+        raise _verdict(faults, variable)
+    # Someone heard the question whole and said no: whoever asked may ask for less, or take it for the answer.
+    settled = (CallReverted, Oversized, Unfit) if callee is Callee.STRANGE else (CallReverted, Oversized)
+    for _, fault in faults:
+        if isinstance(fault, settled):
+            raise type(fault)(f"{_told(faults)}; check {variable} or try again")
+
+
+def _told(faults: list[tuple[str, ZunoError]]) -> str:
+    """The last thing each node said."""
+    return "; ".join(f"{host}: {fault}" for host, fault in dict(faults).items())
+
+
 def _verdict(faults: list[tuple[str, ZunoError]], variable: str) -> ZunoError:
-    """What to raise when nobody helped: the last thing each node said, and the kind they agree on."""
-    last = dict(faults)
-    told = "; ".join(f"{host}: {fault}" for host, fault in last.items())
-    kinds = {type(fault) for fault in last.values()}
-    if NoSuchState in kinds:
+    """What to raise when nobody helped: the kind of fault that the nodes agree on."""
+    told, kinds = _told(faults), {type(fault) for fault in dict(faults).values()}
+    if kinds & {NoSuchState, Behind}:
         return NoSuchState(told)
-    if kinds == {NoSuchMethod}:
-        return NoSuchMethod(told)
-    if kinds == {Malformed}:
+    if kinds <= {NoSuchMethod, BadRequest}:
+        return (NoSuchMethod if NoSuchMethod in kinds else BadRequest)(f"{told}; check {variable} or use another node")
+    if all(issubclass(kind, Malformed) for kind in kinds):
         return Malformed(f"{told}; check {variable} or try again")
     return Unavailable(f"no RPC node answered ({told}); check {variable} or try again")

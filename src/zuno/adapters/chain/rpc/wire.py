@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from eth_abi.abi import decode, encode
@@ -83,6 +83,11 @@ def number(data: bytes, what: str) -> int:
     if len(data) != _WORD:
         raise Malformed(f"{what}: {len(data)} bytes instead of one word")
     return int.from_bytes(data, "big")
+
+
+def numbered(what: str) -> Callable[[bytes], int]:
+    """The reader of a call that returns a single word."""
+    return lambda data: number(data, what)
 
 
 def word(value: int) -> bytes:
