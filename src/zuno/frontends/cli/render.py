@@ -235,7 +235,8 @@ def _(view: PlanView) -> RenderableType:
         ("plan", f"{view.plan_id} ({view.request_id}), {view.kind} on {view.chain} at block {view.block}"),
         (
             "decided by",
-            f"{view.decided_by} after {_counted(view.rounds, 'revision')}, profile {view.profile}, regime {view.regime}",
+            f"{view.decided_by} after {_counted(view.rounds, 'revision')}, "
+            f"profile {view.profile}, regime {view.regime}",
         ),
         ("confidence", f"{view.confidence:.2f}"),
         *(("caution", caution) for caution in view.cautions),
