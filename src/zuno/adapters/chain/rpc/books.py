@@ -124,6 +124,12 @@ class Books:
         self._wrapper = None if {NATIVE, wrapper} == set(self._pair) else wrapper
         self._blocks: dict[tuple[HexId, int], PoolBlock] = {}
 
+    @property
+    def token(self) -> Address:
+        """The currency of the pair whose Transfer events tell every payment: neither the coin nor, if that can be, its
+        wrapper, of which wrapping makes some without one."""
+        return next((side for side in self._pair if side not in (NATIVE, self._wrapper)), self._pair[1])
+
     # -- entries
 
     async def touched(self, receipt: Receipt, ours: Sequence[Change], owner: Address) -> Told:
@@ -287,7 +293,14 @@ class Books:
                 computed.append(f"{receipt.tx} shares its block with other payments of the wallet")
             else:
                 others[side] = mine[side] + left[side] - gave[side]
-                if others[side] and by_coin[side] and receipt.sender == owner:
+                if not others[side]:
+                    continue
+                if not by_coin[side]:
+                    if await self._unlogged(receipt.block_number, currency, owner, receipt) != 0:
+                        computed.append(
+                            f"{receipt.tx}: the wallet's balance of {currency} does not bear out its events"
+                        )
+                elif receipt.sender == owner:
                     computed.append(f"{receipt.tx}: what others paid of the native coin cannot be told from gas")
         if any(others):
             notes.append(
@@ -335,13 +348,21 @@ class Books:
         if reached != expected and doings.strange:
             return expected, f"{receipt.tx} also changed liquidity past PositionManager, whose price is not known"
         if reached != expected and currency != NATIVE:
-            number = receipt.block_number
-            beyond = await ledger.unlogged(self._node, self._times, number, currency, self._pool_manager, self._head)
-            if reached + beyond == expected:
+            beyond = await self._unlogged(receipt.block_number, currency, self._pool_manager)
+            if beyond is not None and reached + beyond == expected:
                 return expected, ""  # a token that keeps part of every transfer and does not say so
-            if beyond:
+            if beyond != 0:
                 return expected, f"{receipt.tx}: the events of {currency} do not tell what it moved"
         return reached, ""
+
+    async def _unlogged(
+        self, number: int, currency: Address, party: Address, receipt: Receipt | None = None
+    ) -> int | None:
+        """What a party's balance gained over a block beyond its events, those of one transaction by its receipt."""
+        logs = await ledger.transfers(self._node, currency, party, number)
+        if receipt is not None:
+            logs = [*(log for log in logs if log.tx != receipt.tx), *receipt.logs]
+        return await ledger.unlogged(self._node, self._times, (number, number), logs, currency, party, self._head)
 
     async def _gas_seen(self, receipt: Receipt, coin: Coin, coin_moved: bool, computed: list[str]) -> Wei | None:
         """What the wallet's balance fell by where nothing but gas can have made it fall; else None, and why."""

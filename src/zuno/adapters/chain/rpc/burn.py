@@ -25,6 +25,8 @@ class Burnt:
     paid1: int
     received0: int
     received1: int
+    blind_to_coin: bool
+    """True: the pool holds native coin and the simulation names no move of any."""
 
 
 class Burns:
@@ -54,4 +56,5 @@ class Burns:
         received0, received1 = (
             -given_up(logs, ETHER if side == NATIVE else side, owner) for side in (key.currency0, key.currency1)
         )
-        return Burnt(paid0, paid1, received0, received1)
+        blind = key.currency0 == NATIVE and not any(log.address == ETHER for log in logs)
+        return Burnt(paid0, paid1, received0, received1, blind)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zuno.adapters.chain.rpc import wire
-from zuno.adapters.chain.rpc.books import Books, Told
-from zuno.adapters.chain.rpc.burn import Burns
+from zuno.adapters.chain.rpc import ledger, wire
+from zuno.adapters.chain.rpc.books import Books, Dated, Told
+from zuno.adapters.chain.rpc.burn import Burns, Burnt
 from zuno.adapters.chain.rpc.faults import Behind, NoSuchState
 from zuno.adapters.chain.rpc.lineage import Life, Lineages
 from zuno.adapters.chain.rpc.node import Log
@@ -16,9 +16,8 @@ from zuno.adapters.chain.rpc.scan import Query
 from zuno.adapters.chain.rpc.storage import holding, place
 from zuno.core.amm.identity import pool_slots, unpack_slot0
 from zuno.domain.errors import Malformed, Unavailable, Unknown, Usage
-from zuno.domain.history import PositionHistory, PricedBlock, Standing
+from zuno.domain.history import PositionHistory, PricedBlock, Standing, Touch
 from zuno.domain.pool import Block
-from zuno.domain.tokens import NATIVE
 from zuno.domain.units import Address, HexId, Liquidity, Seconds, SqrtPriceX96
 
 
@@ -51,6 +50,9 @@ class Histories:
         first = await self._read.birthday.block(head.number) if start is None else start.number + 1
         lives, notes = await self._lineages.of(token, first, head)
         newest, oldest = lives[0], lives[-1]
+        if start is None and oldest.mint is None:
+            seen = min((log.block_number for log in oldest.transfers), default=head.number + 1)
+            raise Behind(f"the node lacks events before block {seen}: it knows of no mint of position {oldest.token}")
         key = newest.deed.key
         closed = head if newest.burn is None else await self._times.block(newest.burn.block_number, head)
         told = Told(notes=notes)
@@ -64,6 +66,8 @@ class Histories:
         if standing is None and not events:
             raise Malformed(f"position {token} was minted without a liquidity event")
         opened = events[0].block if standing is None else standing.block
+        _check_whole(told.events, standing, end)
+        path = await self._path(newest.deed.pool_id, opened, closed, told)
         tokens = await self._read.tokens.read((key.currency0, key.currency1), head)
         return PositionHistory(
             key=key,
@@ -74,7 +78,7 @@ class Histories:
             start=standing,
             end=end,
             events=events,
-            path=await self._path(newest.deed.pool_id, opened, closed),
+            path=path,
             native_side=self._info.native_side(key),
             externals=tuple(told.externals),
             computed=tuple(told.computed),
@@ -91,6 +95,8 @@ class Histories:
         held = holding(where, await self._read.storage.words(where.slots(), at))
         worth = (held.amount0 + held.fees0, held.amount1 + held.fees1)
         burnt = await self._burns.of(life.token, life.owner_after(at), deed.key, at)
+        if isinstance(burnt, Burnt) and burnt.blind_to_coin and worth[0]:
+            burnt = "the node's eth_simulateV1 does not report moves of native coin"
         if isinstance(burnt, str):
             told.computed.append(f"what position {life.token} was worth at block {at.number}: {burnt}")
         else:
@@ -115,14 +121,23 @@ class Histories:
             fee_growth_inside1_last_x128=held.info.fee_growth_inside1_last_x128,
         )
 
-    async def _path(self, pool_id: HexId, opened: Block, closed: Block) -> tuple[PricedBlock, ...]:
-        """The price when the window opened, after every hour's last swap, and when it closed."""
+    async def _path(self, pool_id: HexId, opened: Block, closed: Block, told: Told) -> tuple[PricedBlock, ...]:
+        """The price when the window opened, after every hour's last swap, and when it closed.
+
+        The state judges the events at both ends: swaps that do not lead to the closing price are not all of them.
+        """
         slot0 = pool_slots(pool_id).slot0
         inside = await self._read.prices.hourly(pool_id, opened.number + 1, closed)
-        priced = {block.block.number: block for block in inside}
-        for edge in (opened, closed):
-            word = (await self._read.storage.words([slot0], edge))[slot0]
-            priced[edge.number] = PricedBlock(edge, SqrtPriceX96(unpack_slot0(word).sqrt_price_x96))
+        edges = [
+            PricedBlock(edge, SqrtPriceX96(unpack_slot0(words[slot0]).sqrt_price_x96))
+            for edge in (opened, closed)
+            for words in [await self._read.storage.words([slot0], edge)]
+        ]
+        if [edges[0], *inside][-1].sqrt_price_x96 != edges[1].sqrt_price_x96:
+            told.computed.append(
+                f"LVR: the node's Swap events do not lead to the price at block {closed.number}, some are missing"
+            )
+        priced = {point.block.number: point for point in (*inside, *edges)}
         return tuple(priced[number] for number in sorted(priced))
 
     # -- what happened
@@ -166,7 +181,14 @@ class Histories:
         """
         told, low = Told(), max(first, await self._lineages.shortly_before(deposit.log, head))
         share = await books.share(await self._node.receipt(deposit.log.tx), ours, owner)
-        for log in await self._moved(books, owner, low, deposit.log.block_number):
+        currency, span = books.token, (low, deposit.log.block_number)
+        moved = await self._moved(currency, owner, *span)
+        if await ledger.unlogged(self._node, self._times, span, moved, currency, owner, head) != 0:
+            told.computed.append(
+                f"which swaps prepared {deposit.log.tx}: the wallet's balance of {currency} moved otherwise from block"
+                f" {span[0]} to {span[1]} than its Transfer events say"
+            )
+        for log in moved:
             if log.tx in seen or log.position > deposit.log.position:
                 continue
             seen.add(log.tx)
@@ -180,12 +202,29 @@ class Histories:
         between = [log for log in others if swap.position < log.position < deposit.position]
         return any([(await self._node.receipt(log.tx)).sender == owner for log in between])
 
-    async def _moved(self, books: Books, owner: Address, first: int, last: int) -> list[Log]:
-        """Transfers of an ERC-20 of the pair in or out of the wallet: any exchange moves at least one."""
-        currency = books.key.currency1 if books.key.currency0 == NATIVE else books.key.currency0
+    async def _moved(self, currency: Address, owner: Address, first: int, last: int) -> list[Log]:
+        """Transfers of a token of the pair in or out of the wallet: any exchange moves it."""
         wallet = wire.address_word(owner)
         logs = [
             *await self._read.scanner.all(Query(currency, (wire.TRANSFER, wallet)), first, last),
             *await self._read.scanner.all(Query(currency, (wire.TRANSFER, None, wallet)), first, last),
         ]
         return sorted(logs, key=lambda log: log.position)
+
+
+def _check_whole(events: Dated, start: Standing | None, end: Standing | None) -> None:
+    """Every touch must begin with the liquidity that the one before it left, or events in between are missing.
+
+    What a touch began with is the state's word, so this is a gap in the events, not a contradiction in the books.
+    """
+    held = {} if start is None else {start.position_id: int(start.liquidity)}
+    for _, event in sorted(events, key=lambda entry: entry[0]):
+        if isinstance(event, Touch):
+            if held.get(event.position_id, 0) != event.liquidity_after - event.liquidity_delta:
+                raise Behind(
+                    f"the node lacks events before block {event.block.number}: position {event.position_id} held other"
+                    " liquidity by then than they tell"
+                )
+            held[event.position_id] = event.liquidity_after
+    if end is not None and held.get(end.position_id, 0) != end.liquidity:
+        raise Behind(f"the node lacks events of position {end.position_id}, whose liquidity is not what they tell")

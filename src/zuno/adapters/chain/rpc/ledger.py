@@ -13,6 +13,8 @@ from typing import Final
 from zuno.adapters.chain.rpc import wire
 from zuno.adapters.chain.rpc.node import Log, Node, Receipt
 from zuno.adapters.chain.rpc.prices import Times
+from zuno.adapters.chain.rpc.transport import Callee
+from zuno.domain.errors import Malformed
 from zuno.domain.pool import Block
 from zuno.domain.tokens import NATIVE
 from zuno.domain.units import Address
@@ -87,15 +89,44 @@ async def coin(node: Node, times: Times, receipt: Receipt, wallet: Address, head
     return Coin(fell, receipt.cost if receipt.sender == wallet else 0, tuple(beside))
 
 
-async def unlogged(node: Node, times: Times, number: int, currency: Address, pool_manager: Address, head: Block) -> int:
-    """What PoolManager's balance of a token gained over a block beyond the token's own events (a fee: negative)."""
-    blocks = await times.blocks([number - 1, number], head)
-    question = wire.BALANCE_OF + bytes.fromhex(wire.address_word(pool_manager)[2:])
-    held = [await node.call(currency, question, blocks[at], wire.numbered("balanceOf")) for at in (number - 1, number)]
-    party = wire.address_word(pool_manager)
-    sent = await node.logs(currency, (wire.TRANSFER, party), number, number)
-    came = await node.logs(currency, (wire.TRANSFER, None, party), number, number)
-    return held[1] - held[0] + given_up([*sent, *came], currency, pool_manager)
+async def transfers(node: Node, currency: Address, party: Address, number: int) -> list[Log]:
+    """A token's transfers from and to a party in one block."""
+    word = wire.address_word(party)
+    return [
+        *await node.logs(currency, (wire.TRANSFER, word), number, number),
+        *await node.logs(currency, (wire.TRANSFER, None, word), number, number),
+    ]
+
+
+async def unlogged(
+    node: Node,
+    times: Times,
+    span: tuple[int, int],
+    logs: Iterable[Log],
+    currency: Address,
+    party: Address,
+    head: Block,
+) -> int | None:
+    """What a party's balance of a token gained from the first to the last block of a span beyond what the token's
+    events there tell (less: negative); None where the token does not tell balances.
+
+    The balance is the state's word on events that nobody else vouches for.
+    """
+    first, last = max(0, span[0] - 1), span[1]
+    blocks = await times.blocks([first, last], head)
+    question = wire.BALANCE_OF + bytes.fromhex(wire.address_word(party)[2:])
+    try:
+        before, after = [
+            await node.call(currency, question, blocks[at], _balance, callee=Callee.STRANGE) for at in (first, last)
+        ]
+    except Malformed:
+        return None
+    return after - before + given_up(logs, currency, party)
+
+
+def _balance(data: bytes) -> int:
+    """A token that did not exist yet answers with nothing."""
+    return wire.number(data, "balanceOf") if data else 0
 
 
 async def pools_coin(node: Node, times: Times, receipt: Receipt, pool_manager: Address, head: Block) -> int | None:
