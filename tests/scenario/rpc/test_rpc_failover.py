@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from zuno.adapters.chain.rpc import Policy, RpcChain
+from zuno.adapters.chain.rpc import Policy, RpcChain, wire
 from zuno.adapters.chain.rpc.deeds import id_of
+from zuno.adapters.chain.rpc.faults import NoSuchState
+from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.storage import Storage
+from zuno.adapters.chain.rpc.transport import FailoverProvider
 from zuno.domain.errors import Malformed, Unavailable
+from zuno.domain.units import Seconds
 
 QUICK = Policy(timeout=5, rounds=1, cool_down=30)
 
@@ -144,3 +150,196 @@ async def test_a_mute_token_is_no_node_s_fault(desk: Any) -> None:
     first.seen.clear()
     await chain.head()
     assert first.methods == ["eth_getBlockByNumber"]
+
+
+# -- nodes that are behind
+
+
+def lagging(blocks: int) -> Any:
+    def bend(asked: Any, reply: Any) -> Any:
+        if asked["method"] == "eth_blockNumber":
+            return {**reply, "result": hex(int(reply["result"], 16) - blocks)}
+        return reply
+
+    return bend
+
+
+@pytest.mark.parametrize("batches", [True, False])
+async def test_a_first_node_that_is_behind_does_not_keep_the_second_from_answering(
+    desk_of_quiet: Any, remembering: Any, batches: bool
+) -> None:
+    desk, pool = desk_of_quiet, id_of(desk_of_quiet.stage.weth_pool)
+
+    def one_at_a_time(number: int, requests: list[dict[str, Any]]) -> Any:
+        error = {"code": -32600, "message": "batch requests are not supported"}
+        return desk.reply({"id": None}, error=error) if len(requests) > 1 else None
+
+    late, fresh = await desk.bent(lagging(3), remembering), await desk.node(answer=remembering)
+    late.plan = fresh.plan = None if batches else one_at_a_time
+    chain = desk.chain(late, fresh, policy=QUICK)
+    path = await chain.price_path(pool, Seconds(0))
+    assert path == await desk.chain(fresh, policy=QUICK, cache=desk.cache / "x").price_path(pool, Seconds(0))
+    assert late.methods.count("eth_blockNumber") == (1 if batches else 2)  # then it was left alone
+    assert (await chain.history(3, None)).events
+
+
+async def test_a_node_whose_events_contradict_its_state_is_left_for_the_next(
+    desk_of_quiet: Any, remembering: Any
+) -> None:
+    """It names the right height and leaves out the last events: seen only by who holds them against the state."""
+    desk, pool = desk_of_quiet, id_of(desk_of_quiet.stage.weth_pool)
+
+    def forgetful(asked: Any, reply: Any) -> Any:
+        return {**reply, "result": reply["result"][:-1]} if asked["method"] == "eth_getLogs" else reply
+
+    late, fresh = await desk.bent(forgetful, remembering), await desk.node(answer=remembering)
+    path = await desk.chain(late, fresh, policy=QUICK).price_path(pool, Seconds(0))
+    assert path == await desk.chain(fresh, policy=QUICK, cache=desk.cache / "x").price_path(pool, Seconds(0))
+
+
+@pytest.fixture
+async def bare(desk_of_quiet: Any) -> Any:
+    """Makes the adapter's own view of one node."""
+    made = list[Node]()
+
+    def make(serving: Any) -> Node:
+        made.append(Node(FailoverProvider([serving.url], desk_of_quiet.stage.info.id, "the RPC URL", QUICK)))
+        return made[-1]
+
+    yield make
+    for node in made:
+        await node.close()
+
+
+async def test_events_near_the_head_are_believed_of_nobody_who_is_not_there(
+    desk_of_quiet: Any, remembering: Any, bare: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = desk_of_quiet
+    manager = desk.stage.info.deployment.pool_manager
+    node = bare(await desk.bent(lagging(10), remembering))
+    last = (await node.head()).number - 9
+    with pytest.raises(Unavailable, match="it is at block"):
+        await node.logs(manager, (wire.SWAP,), 0, last)
+    assert await node.logs(manager, (wire.SWAP,), 0, last - 1) is not None
+    monkeypatch.setattr("zuno.adapters.chain.rpc.node.YOUNG_BLOCKS", 10)
+    with pytest.raises(Unavailable, match="it is at block"):
+        await node.logs(manager, (wire.SWAP,), 0, last)
+    monkeypatch.setattr("zuno.adapters.chain.rpc.node.YOUNG_BLOCKS", 9)
+    await node.logs(manager, (wire.SWAP,), 0, last)
+
+
+async def test_one_absurd_head_does_not_make_every_block_an_old_one(
+    desk_of_quiet: Any, remembering: Any, bare: Any
+) -> None:
+    desk, heads = desk_of_quiet, list[int]()
+
+    def absurd_once(asked: Any, reply: Any) -> Any:
+        if asked["method"] == "eth_getBlockByNumber" and asked["params"][0] == "latest":
+            heads.append(1)
+            if len(heads) == 1:
+                return {**reply, "result": {**reply["result"], "number": "0x1ffffffffffff0"}}
+        return reply
+
+    serving = await desk.bent(absurd_once, remembering)
+    node = bare(serving)
+    assert (await node.head()).number > 2**50
+    head = await node.head()
+    serving.seen.clear()
+    await node.logs(desk.stage.info.deployment.pool_manager, (wire.SWAP,), 0, head.number)
+    assert serving.methods == ["eth_blockNumber", "eth_getLogs"]
+
+
+# -- the form of a question
+
+
+def counting_pins(node: Any) -> list[str]:
+    return [type(one["params"][1]).__name__ for body in node.seen for one in body if one["method"] == "eth_call"]
+
+
+async def test_one_refused_question_does_not_end_pins_by_hash(desk_of_quiet: Any, remembering: Any) -> None:
+    desk, calls = desk_of_quiet, list[int]()
+
+    def hiccup(asked: Any, reply: Any) -> Any:
+        if asked["method"] == "eth_call":
+            calls.append(1)
+            if len(calls) == 1:
+                return {"id": asked["id"], "error": {"code": -32602, "message": "hiccup"}}
+        return reply
+
+    node = await desk.bent(hiccup, remembering)
+    chain = desk.chain(node, policy=QUICK)
+    await chain.positions([3])
+    pins = counting_pins(node)
+    assert pins[:3] == ["dict", "str", "dict"]
+    assert set(pins[2:]) == {"dict"}
+    assert node.methods[-1] == "eth_getBlockByNumber"  # what was asked by number is confirmed
+    node.seen.clear()
+    await chain.positions([5])
+    assert set(counting_pins(node)) == {"dict"}
+    assert node.methods[-1] == "eth_call"
+
+
+async def test_a_node_that_cannot_read_pins_by_hash_is_asked_by_number_and_no_other_is(
+    desk_of_quiet: Any, remembering: Any
+) -> None:
+    desk, down = desk_of_quiet, list[int]()
+
+    def old_fashioned(asked: Any, reply: Any) -> Any:
+        if asked["method"] == "eth_call" and isinstance(asked["params"][1], dict):
+            return {"id": asked["id"], "error": {"code": -32602, "message": "cannot unmarshal object"}}
+        return reply
+
+    old, new = await desk.bent(old_fashioned, remembering), await desk.node(answer=remembering)
+    old.plan = lambda number, requests: desk.trouble("down") if down else None
+    chain = desk.chain(old, new, policy=QUICK)
+    await chain.positions([3])
+    await chain.positions([3, 5])
+    assert counting_pins(old)[:4] == ["dict", "str", "dict", "str"]
+    assert set(counting_pins(old)[4:]) == {"str"}
+    down.append(1)
+    await chain.pool(id_of(desk.stage.weth_pool))
+    assert set(counting_pins(new)) == {"dict"}
+
+
+async def test_a_method_that_nobody_offers_is_not_waited_for(desk_of_quiet: Any, remembering: Any) -> None:
+    desk = desk_of_quiet
+    missing = {"error": {"code": -32601, "message": "the method eth_feeHistory does not exist"}}
+    nodes = [await desk.bent(answering("eth_feeHistory", missing), remembering) for _ in range(2)]
+    patient = Policy(timeout=5, rounds=3, first_pause=60, longest_pause=60)
+    async with asyncio.timeout(10):
+        assert (await desk.chain(*nodes, policy=patient).gas()).base_fee
+    assert [node.methods.count("eth_feeHistory") for node in nodes] == [1, 1]
+
+
+async def test_a_block_that_vanishes_under_a_part_is_no_partial_answer(
+    desk_of_quiet: Any, remembering: Any, bare: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read of a block that is gone belongs to no chain, however much of it was read."""
+    desk = desk_of_quiet
+    monkeypatch.setattr("zuno.adapters.chain.rpc.storage.WORDS_PER_CALL", 1)
+    calls = list[int]()
+
+    def vanishing(asked: Any, reply: Any) -> Any:
+        if asked["method"] == "eth_call":
+            calls.append(1)
+            if len(calls) > 1:
+                return {"id": asked["id"], "error": {"code": -32000, "message": "header not found"}}
+        return reply
+
+    node = bare(await desk.bent(vanishing, remembering))
+    storage = Storage(node, desk.stage.info.deployment.pool_manager)
+    with pytest.raises(NoSuchState, match="header not found"):
+        await storage.some_words([1, 2], await node.head())
+
+
+# -- what several readers share
+
+
+async def test_readers_side_by_side_do_not_take_each_other_s_block_times(desk_of_quiet: Any, remembering: Any) -> None:
+    desk, pool = desk_of_quiet, id_of(desk_of_quiet.stage.weth_pool)
+    chain = desk.chain(await desk.node(answer=remembering))
+    alone = await chain.price_path(pool, Seconds(0)), await chain.history(3, None), await chain.pools()
+    chain = desk.chain(await desk.node(answer=remembering), cache=desk.cache / "other")
+    asked = [(chain.price_path(pool, Seconds(0)), chain.history(3, None), chain.pools()) for _ in range(3)]
+    told = await asyncio.gather(*(one for together in asked for one in together))
+    assert told == [*alone] * 3

@@ -50,6 +50,18 @@ async def test_late_events_cannot_hide_who_owns_a_position(
     assert [missing.id for missing in (await chain.positions([kept, given])).missing] == [kept]
 
 
+async def test_late_events_cannot_hide_a_subscriber(desk: Any) -> None:
+    stage = desk.stage
+    (token,) = stage.mint(stage.weth_pool, -200_700, -199_980, LIQUIDITY)
+    chain = desk.chain(await desk.bent(late_events(stage)))
+    assert not (await chain.positions([token])).positions[0].subscribed
+    manager = stage.info.deployment.position_manager
+    stage.send("wallet", manager, calldata.call("subscribe(uint256,address,bytes)", token, "0x" + "11" * 20, b""))
+    assert (await chain.positions([token])).positions[0].subscribed
+    stage.send("wallet", manager, calldata.call("unsubscribe(uint256)", token))
+    assert not (await chain.positions([token])).positions[0].subscribed
+
+
 async def test_late_events_make_a_wallet_incomplete_not_smaller(desk: Any) -> None:
     stage = desk.stage
     (old,) = stage.mint(stage.weth_pool, -200_700, -199_980, LIQUIDITY)

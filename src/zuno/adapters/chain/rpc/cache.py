@@ -6,6 +6,7 @@ import json
 import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -55,6 +56,11 @@ class Shelf:
             self._writable = False
         else:
             self._writable = True
+
+    def drop(self, name: str) -> None:
+        """Forget the object, if there is one."""
+        with suppress(OSError):
+            self._path(name).unlink(missing_ok=True)
 
     def _path(self, name: str) -> Path:
         return self._directory / f"{name}.json"

@@ -151,13 +151,15 @@ class RpcChain:
         raise AssertionError("unreachable")
 
     async def _pools_at(self, head: Block) -> PoolsFound:
-        keys, notes = await self._read.keys.curated(head)
+        found = await self._read.keys.curated(head)
+        keys = found.keys
         # Prices first: most probed tiers have no pool, and their other words are not worth asking for.
         probes = {pool_id: pool_slots(pool_id) for pool_id in keys}
         prices = await self._read.storage.words((slots.slot0 for slots in probes.values()), head)
         alive = {pool_id: slots for pool_id, slots in probes.items() if prices[slots.slot0]}
         words = prices | await self._read.storage.words((slot for pool in alive for slot in _pool_words(pool)), head)
         states = await self._pool_states({pool_id: keys[pool_id] for pool_id in alive}, words, head)
+        notes = (*found.notes, *self._read.keys.doubts(found, alive.keys()))
         return PoolsFound(head, tuple(sorted(states.values(), key=lambda pool: pool.key.order)), notes)
 
     async def _pool_at(self, pool_id: HexId, head: Block) -> PoolState:
@@ -165,6 +167,10 @@ class RpcChain:
         priced = bool(words[pool_slots(pool_id).slot0])
         # Without a price there is no Initialize event to find, so only a key we can name makes it a pool.
         key = await self._read.keys.find(pool_id, head) if priced else self._read.keys.named(pool_id)
+        if key is None and priced:
+            raise Unavailable(
+                f"pool {pool_id} has a price, but the events of this node do not tell its key: use another"
+            )
         if key is None:
             raise Unknown(f"no pool {pool_id} on {self._info.name}")
         state = (await self._pool_states({pool_id: key}, words, head)).get(pool_id)

@@ -1,7 +1,7 @@
 """What PositionManager says of a position: pool, range, owner, subscriber.
 
 Pool and range never change; owner and subscriber do, and both changes leave an event. So a remembered deed costs one
-log query and one look at its owner to trust again, instead of being read anew.
+log query and one look at its owner and subscriber to trust again, instead of being read anew.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from zuno.domain.units import Address, HexId, Pips, Seconds, Tick
 T = TypeVar("T")
 IDS_PER_CALL: Final = 250
 LOOKED_AT: Final = 250
-"""Remembered owners that are compared one by one; of more, only how many each of them has."""
+"""Remembered deeds that are compared one by one; of more, only how many each owner has."""
 TRUSTED_BLOCKS: Final = 2_000
 """Beyond this many blocks, reading every deed again is cheaper than asking what happened since."""
 
@@ -194,14 +194,20 @@ class Deeds:
             self._follow(event)
 
     async def _true_at(self, at: Block, tokens: Sequence[int]) -> bool:
-        """Whether these owners are the state's own: events come from wherever the node keeps them, perhaps late."""
+        """Whether these deeds are the state's own: events come from wherever the node keeps them, perhaps late."""
         if len(tokens) > LOOKED_AT:
             return await self._within_balances(at, {self._known[token].owner for token in tokens})
         try:
-            owners = await self._words([_owner(token) for token in tokens], at, Callee.MAY_REVERT)
+            calls = [call for token in tokens for call in (_owner(token), _info(token))]
+            words = await self._words(calls, at, Callee.MAY_REVERT)
         except (CallReverted, Oversized):
             return False  # one of them is burnt
-        return [_address(owner) for owner in owners] == [self._known[token].owner for token in tokens]
+        told = zip(map(_address, words[::2]), map(decode_position_info, words[1::2]), strict=True)
+        known = (self._known[token] for token in tokens)
+        return all(
+            (owner, info.has_subscriber) == (deed.owner, deed.subscribed)
+            for (owner, info), deed in zip(told, known, strict=True)
+        )
 
     async def _within_balances(self, at: Block, owners: Collection[Address]) -> bool:
         """Whether nobody is thought to own more than the state says: one that left without an event shows here."""

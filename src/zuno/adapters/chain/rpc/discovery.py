@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from zuno.adapters.chain.rpc import wire
@@ -144,6 +146,17 @@ class Wallets:
         return await self._node.call(self._manager, wire.balance_of(owner), head, wire.numbered("balanceOf"))
 
 
+@dataclass(frozen=True, slots=True)
+class Curated:
+    """Keys of the curated currencies, probed tiers first."""
+
+    keys: dict[HexId, PoolKey]
+    told: frozenset[HexId]
+    """Those that Initialize events tell of."""
+    notes: tuple[str, ...]
+    """What could not be searched."""
+
+
 class Keys:
     """Pool keys: the curated ones are computed, the others found by their Initialize events or PositionManager."""
 
@@ -156,9 +169,30 @@ class Keys:
         curated = [wire.address_word(token.address) for token in info.tokens]
         query = Query(info.deployment.pool_manager, (wire.INITIALIZE, None, curated, curated))
         self._trail = Trail(node, scanner, shelf, "pools", query, _initialized, _key_from)
+        self._turn = asyncio.Lock()
+        self._missed: dict[HexId, HexId] = {}
+        """Pools whose events were searched in vain, with the head they were searched from: another may tell."""
 
-    async def curated(self, head: Block) -> tuple[dict[HexId, PoolKey], tuple[str, ...]]:
-        """Every key of the curated currencies, probed tiers first, and what could not be searched."""
+    async def curated(self, head: Block) -> Curated:
+        """Every key of the curated currencies; one search at a time, because they share their record."""
+        async with self._turn:
+            return await self._curated(head)
+
+    def doubts(self, found: Curated, priced: Collection[HexId]) -> tuple[str, ...]:
+        """What to say of a search that missed a pool with a price; its record is dropped.
+
+        Every pool has an Initialize event. A search that saw none of those we know may have missed any other as well,
+        so it is not kept: without a known pool among its findings nothing speaks for it.
+        """
+        missed = set(priced) - found.told
+        if found.notes or (found.told and not missed):
+            return ()
+        self._trail.drop()
+        self._birthday.forget()
+        self._node.leave_alone()
+        return (_unsearched(f"the events leave out {len(missed)} of the pools that exist"),) if missed else ()
+
+    async def _curated(self, head: Block) -> Curated:
         notes: tuple[str, ...] = ()
         try:
             await self._trail.open()
@@ -168,25 +202,25 @@ class Keys:
         except (Unavailable, Malformed) as fault:
             notes = (_unsearched(str(fault)),)
         keys = {id_of(key): key for key in curated_keys(self._info)}
-        for finding in self._trail.found:
-            key = _key_from(finding)
-            keys.setdefault(id_of(key), key)
+        told = {id_of(key): key for key in map(_key_from, self._trail.found)}
+        keys |= {pool_id: key for pool_id, key in told.items() if pool_id not in keys}
         self._known.update(keys)
-        return keys, notes
+        return Curated(keys, frozenset(told), notes)
 
     def named(self, pool_id: HexId) -> PoolKey | None:
         """The key if it is known already."""
         return self._known.get(pool_id)
 
     async def find(self, pool_id: HexId, head: Block) -> PoolKey | None:
-        """The key behind an id, from the cheapest source that knows it; None if none does."""
+        """The key behind an id, from the cheapest source that knows it; None if none does at this block."""
         if pool_id in self._known:
             return self._known[pool_id]
         question = wire.pool_keys(bytes.fromhex(pool_id[2:52]))
         key = await self._node.call(self._info.deployment.position_manager, question, head, wire.pool_key)
         if key.tick_spacing == 0 or id_of(key) != pool_id:
-            found = await self._initialized(pool_id, head)
+            found = None if self._missed.get(pool_id) == head.hash else await self._initialized(pool_id, head)
             if found is None:
+                self._missed[pool_id] = head.hash
                 return None
             key = found
         self._known[pool_id] = key

@@ -37,12 +37,13 @@ class Times:
         self._known: dict[int, Block] = {}
 
     async def blocks(self, numbers: Iterable[int], head: Block) -> dict[int, Block]:
-        wanted = set(numbers)
-        self._known[head.number] = head
-        strange = wanted - self._known.keys()
+        known, wanted = self._known, set(numbers)
+        found = {number: known[number] for number in wanted if number in known} | {head.number: head}
+        strange = wanted - found.keys()
         if strange:
-            self._known.update(await self._node.blocks(strange))
-        return {number: self._known[number] for number in wanted}
+            found |= await self._node.blocks(strange)
+        self._known.update(found)  # which may be another dictionary by now
+        return {number: found[number] for number in wanted}
 
     async def block(self, number: int, head: Block) -> Block:
         return (await self.blocks([number], head))[number]

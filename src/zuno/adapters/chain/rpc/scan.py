@@ -1,4 +1,4 @@
-"""Searching a chain's past for events: as wide as the node allows, newest first, and never the same block twice."""
+"""Searching a chain's past for events: as wide as the node allows, newest first, and what is settled only once."""
 
 from __future__ import annotations
 
@@ -177,6 +177,11 @@ class Trail:
 
     def forget(self) -> None:
         self._anchor, self._searched, self.found, self.resumed = None, [], {}, False
+
+    def drop(self) -> None:
+        """Forget what is on disk as well: it was found to be wrong."""
+        self.forget()
+        self._shelf.drop(self._name)
 
     async def walk(self, first: int, head: Block, confirmations: int) -> AsyncIterator[list[str]]:
         """Search what is still unsearched, newest first; yields what each stretch brought."""
