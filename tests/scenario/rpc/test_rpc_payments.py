@@ -568,6 +568,86 @@ async def test_a_receipt_that_overstates_the_gas_is_labelled(desk: Any) -> None:
     assert any("is what its receipt says" in why for why in history.computed)
 
 
+@pytest.mark.parametrize(
+    ("by_scalar", "fees"),
+    [
+        (2, {"operatorFeeScalar": hex(2_000_000)}),
+        (100, {"operatorFeeScalar": "0x1", "daFootprintGasScalar": hex(400)}),
+        (0, {}),
+    ],
+    ids=["isthmus", "jovian", "constant alone"],
+)
+async def test_what_a_rollup_s_operator_takes_is_gas(desk: Any, by_scalar: int, fees: dict[str, str]) -> None:
+    """Beside a lower gas price the wallet pays `by_scalar` wei per gas, and one more as a constant."""
+    stage, key = desk.stage, desk.stage.weth_pool
+    (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+
+    def rollup(asked: dict[str, Any], reply: Any) -> Any:
+        if asked["method"] == "eth_getTransactionReceipt":
+            receipt = reply["result"]
+            receipt |= {
+                "effectiveGasPrice": hex(int(receipt["effectiveGasPrice"], 16) - by_scalar - 1),
+                "operatorFeeConstant": receipt["gasUsed"],
+                **fees,
+            }
+        return reply
+
+    plain = await told(desk, token)
+    history = await desk.chain(await desk.bent(rollup)).history(token, None)
+    assert [event.gas for event in history.events] == [event.gas for event in plain.events]
+    assert attribute(history).exact, history.computed
+
+
+async def test_gas_that_cannot_be_told_from_the_wallet_s_other_payments_is_labelled(desk: Any) -> None:
+    """Its coin fell by more than the receipt says, because it sent some elsewhere in the same block."""
+    stage, key = desk.stage, desk.stage.weth_pool
+    (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    stage.trade(key)
+    stage.send_together([collecting(stage, key, token), ("wallet", stage.trader, b"", ETHER)])
+    history = await told(desk, token)
+    result = attribute(history)
+    assert result.adds_up
+    assert not result.exact
+    assert any("is what its receipt says" in why for why in history.computed)
+
+
+async def test_native_money_of_others_beside_another_use_of_the_pools_is_labelled(desk: Any) -> None:
+    """One balance of PoolManager for a gift and a stranger's swap in one block."""
+    stage, key = desk.stage, desk.stage.native_pool
+    manager, token = stage.info.deployment.position_manager, stage.next_token()
+    gift = stage.modifying([stage.minting(key, LOWER, UPPER, LIQUIDITY), *stage.paying(key, "trader")])
+    stage.send_together([("trader", manager, gift, 100 * ETHER), ("trader", *stage.swapping(key, True, ETHER))])
+    history = await told(desk, token)
+    result = attribute(history)
+    assert result.adds_up
+    assert not result.exact
+    assert any("no balance tells" in why for why in history.computed)
+
+
+async def test_a_token_whose_events_do_not_tell_what_it_moved_is_labelled(desk: Any) -> None:
+    """Its transfers, the pools' arithmetic and PoolManager's balance are three different numbers."""
+    stage, key = desk.stage, desk.stage.weth_pool
+    (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    head, holder = "0x" + stage.chain.head.hash.hex(), stage.info.deployment.pool_manager[2:]
+
+    def bend(asked: dict[str, Any], reply: Any) -> Any:
+        if asked["method"] == "eth_getTransactionReceipt":
+            for log in reply["result"]["logs"]:
+                if log["address"] == stage.usdc:
+                    log["data"] = f"0x{int(log['data'], 16) + 1:064x}"
+        if asked["method"] == "eth_call" and asked["params"][0]["to"].lower() == stage.usdc:
+            asks_now = asked["params"][1] == {"blockHash": head, "requireCanonical": True}
+            if asks_now and asked["params"][0]["data"].endswith(holder):
+                return {**reply, "result": f"0x{int(reply['result'], 16) + 5:064x}"}
+        return reply
+
+    history = await desk.chain(await desk.bent(bend)).history(token, None)
+    result = attribute(history)
+    assert result.adds_up
+    assert not result.exact
+    assert any("do not tell what it moved" in why for why in history.computed)
+
+
 # -- gas in a pool that cannot price it
 
 

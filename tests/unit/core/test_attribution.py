@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from zuno.core.amm.pool import Pool
 from zuno.core.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE, sqrt_price_at_tick
 from zuno.core.attribution import Attribution, attribute
+from zuno.core.carry import rebalancing_gain_token1
 from zuno.domain.errors import Broken
 from zuno.domain.history import External, PositionHistory, PricedBlock, Standing, Touch, WalletSwap
 from zuno.domain.pool import Block, PoolKey, Range
@@ -393,3 +394,32 @@ def test_hand_computed_case() -> None:
     assert result.in_token1.flows == paid.paid0 + paid.paid1  # the price at the mint is one
     assert result.in_token1.price_effect == held0 * (price - 1)
     assert end.worth1 == result.fees1 == 0
+
+
+def test_lvr_is_what_the_liquidity_of_each_step_lost_at_the_price_after_it() -> None:
+    """Minted at the opening, so there from the first step; halved after it, so half as much in the second."""
+    life = Life(3000, 0)
+    life.touch(1, 10**17, Range(Tick(-1200), Tick(1200)))
+    life.swap(True, 2 * 10**16)
+    life.touch(1, -(10**17) // 2)
+    life.swap(False, 3 * 10**16)
+    history = life.history(1)
+    mint, halved = history.events
+    prices = [point.sqrt_price_x96 for point in history.path if point.block.number >= mint.block.number]
+    start, low, high = dict.fromkeys(prices)
+    edges = (sqrt_price_at_tick(-1200), sqrt_price_at_tick(1200))
+    first = rebalancing_gain_token1(10**17, edges, start, low)
+    second = rebalancing_gain_token1(10**17 // 2, edges, low, high)
+    history = replace(
+        history,
+        path=(
+            PricedBlock(mint.block, SqrtPriceX96(start)),
+            PricedBlock(halved.block, SqrtPriceX96(low)),
+            PricedBlock(history.closed, SqrtPriceX96(high)),
+        ),
+    )
+    result = attribute(history)
+    assert result.lvr_token1 == pytest.approx(first + second, rel=1e-12)
+    in_token0 = first * (2**96 / low) ** 2 + second * (2**96 / high) ** 2
+    assert result.lvr_token0 == pytest.approx(in_token0, rel=1e-12)
+    assert min(first, second) > 0

@@ -25,6 +25,7 @@ _MOST_BLOCKS: Final = 1 << 53
 _MOST_IN_BLOCK: Final = 1 << 32
 _MOST_GAS: Final = 1 << 64
 _MOST_TOPICS: Final = 4
+_ROLLUP_FEES: Final = ("l1Fee", "operatorFeeScalar", "operatorFeeConstant", "daFootprintGasScalar")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,7 @@ class Answers:
             "effectiveGasPrice": _quantity(fields, "effectiveGasPrice"),
             "logs": logs,
         }
-        if fields.get("l1Fee") is not None:
-            receipt["l1Fee"] = _quantity(fields, "l1Fee")
+        receipt |= {name: _quantity(fields, name) for name in _ROLLUP_FEES if fields.get(name) is not None}
         if not _same(receipt["transactionHash"], params[0]):
             raise Malformed("the receipt of another transaction")
         for log in logs:

@@ -62,7 +62,7 @@ class Receipt:
     block_number: int
     tx_index: int
     cost: Wei
-    """Gas at its effective price, and the data fee of an OP-stack rollup."""
+    """Gas at its effective price, and the data and operator fees of an OP-stack rollup."""
     logs: tuple[Log, ...]
 
 
@@ -344,6 +344,14 @@ def _receipt(raw: TxReceipt) -> Receipt:
         sender=_address(fields["from"]),
         block_number=int(fields["blockNumber"]),
         tx_index=int(fields["transactionIndex"]),
-        cost=Wei(gas + _whole(fields.get("l1Fee") or 0)),
+        cost=Wei(gas + _whole(fields.get("l1Fee") or 0) + _operator_fee(fields)),
         logs=tuple(_log(entry) for entry in fields["logs"]),
     )
+
+
+def _operator_fee(fields: Mapping[str, Any]) -> int:
+    """What an OP-stack rollup's operator takes: by the million of gas since Isthmus, a hundredfold by the gas since
+    Jovian, whose receipts are known by their data footprint."""
+    scaled = int(fields["gasUsed"]) * _whole(fields.get("operatorFeeScalar") or 0)
+    since_jovian = fields.get("daFootprintGasScalar") is not None
+    return (scaled * 100 if since_jovian else scaled // 10**6) + _whole(fields.get("operatorFeeConstant") or 0)
