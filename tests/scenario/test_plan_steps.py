@@ -500,6 +500,19 @@ def test_a_rebalance_with_a_swap_is_two_steps(stage: Stage, held: int, above: bo
         assert left.to_permit2.get(token, 0) <= max(step_out(plan, token), 0)
 
 
+@pytest.mark.parametrize(("below", "above"), [(20, 60), (60, 20)])
+@pytest.mark.parametrize("held", [EDGE, INSIDE])
+def test_a_swap_tops_up_what_the_position_has_of_both(stage: Stage, held: int, below: int, above: int) -> None:
+    """The new range needs both what the swap pays and what there was already."""
+    position = stage.position(held)
+    band = around(position.pool, below, above)
+    plan, _ = two_steps(stage, position, band)
+    assert plan.later is not None
+    key = position.pool.key
+    paid = {flow.currency for flow in plan.later.preview[-1].most_out}
+    assert paid == {key.currency0, key.currency1} or held == EDGE
+
+
 def step_out(plan: StepPlan, token: Address) -> int:
     assert plan.later is not None
     return max(

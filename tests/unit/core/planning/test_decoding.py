@@ -166,6 +166,14 @@ def test_a_swap_of_another_shape_is_refused() -> None:
             decode(TO, 0, data, other)
 
 
+def test_a_least_price_of_a_hop_is_not_ours(scene: Any) -> None:
+    shape = f"({calldata.KEY},bool,uint128,uint128,uint256,bytes)"
+    params = encode((shape,), ((calldata.key_tuple(scene.native.key), True, 5, 4, 3, b""),))
+    data = calldata.execute([calldata.v4_swap([calldata.Step(0x06, params)])], 9)
+    with pytest.raises(Refused, match="a least price of 3 for its hop"):
+        decode(TO, 0, data, SwapStruct.MIN_HOP_PRICE)
+
+
 def acts(action: int, params: bytes) -> bytes:
     return calldata.modify_liquidities([calldata.Step(action, params)], 9)
 

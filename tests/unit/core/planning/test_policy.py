@@ -163,6 +163,13 @@ def test_only_the_plans_position_and_pool_are_touched(forger: Forger) -> None:
     forger.refuses(forger.own([calldata.settle_pair(weth, usdc)]), "are not the pair")
     forger.refuses(forger.own([encoding.close_currency(weth)]), "is not of the pair")
     forger.refuses(forger.own([calldata.sweep(weth, forger.scene.wallet)]), "is not of the pair")
+    sent = encoding.permit2_transfer_from(weth, forger.manager, 5)
+    swept = calldata.sweep(weth, forger.scene.wallet)
+    forger.refuses(forger.routed(forger.swapped(), sent, forger.opened()), "is not of the pair")
+    for act in (swept, calldata.settle(weth, OPEN_DELTA, payer_is_user=False)):
+        forger.refuses(forger.routed(forger.swapped(), forger.opened(act)), "is not of the pair")
+    for act in (calldata.settle(weth, OPEN_DELTA, payer_is_user=True), calldata.take(weth, forger.scene.wallet, 0)):
+        forger.refuses(forger.routed(calldata.v4_swap([act]), forger.opened()), "is not of the pair")
 
 
 def test_a_hook_has_to_be_allowed(forger: Forger) -> None:
@@ -196,6 +203,8 @@ def test_a_swap_has_a_minimum_and_pays_what_it_owes(forger: Forger) -> None:
     forger.refuses(forger.routed(forger.swapped(payer=False), opened), "happens to hold")
     forger.refuses(forger.routed(forger.swapped(owed=1 << 255), opened), "is not of what is owed")
     forger.refuses(forger.routed(forger.swapped(due=1), opened), "is not taking what is due")
+    odd = forger.opened(calldata.settle(forger.key.currency1, 5, payer_is_user=False))
+    forger.refuses(forger.routed(forger.swapped(), odd), "is not of what is owed")
     by_user = forger.opened(calldata.settle(forger.key.currency1, 0, payer_is_user=True))
     forger.refuses(forger.routed(forger.swapped(), by_user), "ask the router to pay")
 
@@ -223,6 +232,8 @@ def test_deadlines_are_near(forger: Forger, deadline: int) -> None:
     forger.refuses(forger.routed(forger.swapped(), forger.opened()), f"a deadline of {deadline} is not between")
     inner = forger.opened()
     forger.deadline = forger.scene.now + 60
+    forger.refuses(forger.routed(forger.swapped(), inner), f"a deadline of {deadline} is not between")
+    inner, forger.deadline = forger.opened(), deadline
     forger.refuses(forger.routed(forger.swapped(), inner), f"a deadline of {deadline} is not between")
 
 

@@ -128,6 +128,22 @@ def test_the_second_half_promises_no_less_than_was_approved(scene: Any, near: An
         positions.finish(plan.later, scene.terms(bounds=Bounds(slippage_bps=51)), lower, 1, 1)
 
 
+def test_a_swap_is_quoted_without_the_liquidity_that_will_be_gone(scene: Any, near: Any) -> None:
+    pool = replace(scene.wrapped, liquidity=Liquidity(2 * 10**15))
+    half = scene.position_in(pool, near, 10**15)
+    band = scene.ticks(-201_900, -200_940)
+    later = positions.rebalance(scene.terms(), half, band).later
+    assert later is not None
+    alone, flattered = (
+        deposit(market, band, *available(half), may_swap=True).prep
+        for market in (market_without_us(pool, half), market_without_us(pool))
+    )
+    assert alone is not None
+    assert flattered is not None
+    assert later.least_rate == Fraction(minting.least_out(alone.amount_out, scene.terms()), alone.amount_in)
+    assert later.least_rate < Fraction(minting.least_out(flattered.amount_out, scene.terms()), flattered.amount_in)
+
+
 def test_a_second_half_that_needs_no_swap_only_mints(scene: Any, near: Any) -> None:
     gone = scene.position_in(scene.wrapped, scene.ticks(-199_980, -199_020))
     later = positions.rebalance(scene.terms(), gone, near).later
