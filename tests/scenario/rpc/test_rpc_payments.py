@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+import rlp
 from eth_abi.abi import encode
 from eth_hash.auto import keccak
 
@@ -469,6 +470,42 @@ async def test_a_position_that_somebody_else_closed_is_nobody_s_predecessor(desk
     assert burn.gas == 0  # the operator's
 
 
+async def test_what_the_wallet_donates_in_the_same_transaction_is_its_own_and_no_payment_of_others(desk: Any) -> None:
+    """It collects and gives dollars to the pool at once, through a contract that lives for one transaction."""
+    stage, key = desk.stage, desk.stage.weth_pool
+    (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    stage.trade(key)
+    gift, manager = 1_000 * 10**6, stage.info.deployment.position_manager
+    router = stage.create(
+        compiled(stage, "v4-core/out/PoolDonateTest.sol/PoolDonateTest.json")
+        + encode(("address",), (stage.info.deployment.pool_manager,))
+    )
+    nonce = stage.chain.nonce(bytes.fromhex(stage.wallet[2:]))
+    helper = "0x" + keccak(rlp.encode([bytes.fromhex(stage.wallet[2:]), nonce + 2]))[12:].hex()
+    stage.send("wallet", stage.usdc, calldata.call("approve(address,uint256)", helper, gift))
+    stage.send("wallet", manager, calldata.call("approve(address,uint256)", helper, token))
+    home = calldata.take_pair(key.currency0, key.currency1, stage.wallet)
+    amounts = (gift, 0) if key.currency0 == stage.usdc else (0, gift)
+    donate = f"donate({calldata.KEY},uint256,uint256,bytes)"
+    purse = Purse(stage, key)
+    stage.send(
+        "wallet",
+        None,
+        calling(
+            (stage.usdc, calldata.call("transferFrom(address,address,uint256)", stage.wallet, helper, gift)),
+            (stage.usdc, calldata.call("approve(address,uint256)", router, gift)),
+            (manager, stage.modifying([stage.changing(DECREASE, token, 0), home])),
+            (router, calldata.call(donate, calldata.key_tuple(key), *amounts, b"")),
+        ),
+    )
+    spent = purse.spent()
+    history = await told(desk, token)
+    assert history.externals == ()
+    assert attribute(history).exact, history.computed
+    collected = history.events[-1]
+    assert (collected.paid0 + amounts[0], collected.paid1 + amounts[1]) == spent
+
+
 # -- what a residual is for
 
 
@@ -693,6 +730,25 @@ def no_feeds(_: HexId) -> Feeds:
 
 
 # -- contracts of strangers
+
+
+def calling(*calls: tuple[str, bytes]) -> bytes:
+    """Init code that makes these calls one after the other, and fails if one of them does."""
+
+    def push(value: int) -> bytes:
+        return b"\x63" + value.to_bytes(4, "big")
+
+    def code(data_at: int) -> bytes:
+        made = b""
+        for target, payload in calls:
+            size = push(len(payload))
+            made += size + push(data_at) + b"\x5f\x39"  # CODECOPY to memory
+            made += b"\x5f\x5f" + size + b"\x5f\x5f\x73" + bytes.fromhex(target[2:]) + b"\x5a\xf1"  # CALL
+            made += push(len(made) + 9) + b"\x57\x5f\x5f\xfd\x5b"  # go on, or REVERT
+            data_at += len(payload)
+        return made + b"\x00"
+
+    return code(len(code(0))) + b"".join(payload for _, payload in calls)
 
 
 def fee_taking_hook(stage: Any) -> Address:

@@ -7,14 +7,16 @@ from hypothesis import strategies as st
 
 from zuno.adapters.chain.rpc import wire
 from zuno.adapters.chain.rpc.books import Share
+from zuno.adapters.chain.rpc.doings import Doings
 from zuno.adapters.chain.rpc.ledger import ETHER, given_up, received_by_pools
 from zuno.adapters.chain.rpc.node import Log
 from zuno.adapters.chain.rpc.replay import Change, PoolBlock, Worked, resplit
+from zuno.adapters.chain.rpc.settling import expected_of
 from zuno.core.amm.fees import earned_rounding_down
 from zuno.core.amm.pool import PositionInfo
-from zuno.domain.pool import Range
+from zuno.domain.pool import PoolKey, Range
 from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Address, HexId, SqrtPriceX96, Tick
+from zuno.domain.units import Address, HexId, Pips, SqrtPriceX96, Tick
 
 POOLS, WALLET, OTHER, COIN = (Address("0x" + digit * 40) for digit in "abcd")
 CLAIM = wire.topic("Transfer(address,address,address,uint256,uint256)")
@@ -118,3 +120,10 @@ def test_fees_that_no_growth_explains_leave_the_split_unknown() -> None:
         resplit(through, 7, {index: (fee, 0) for index, fee in enumerate(paid)})
         assert through.worked[0].certain == known
         assert [-item.owed0 for item in through.worked.values()] == (list(paid) if known else [5, 0])
+
+
+def test_what_a_wallet_sent_it_donated_itself() -> None:
+    key = PoolKey(COIN, OTHER, Pips(500), 10)
+    doings = Doings([], [], {COIN: 5, OTHER: 7, POOLS: 9}, strange=False)
+    assert expected_of(doings, key, (100, 200), (0, 0), (False, False), sent=True) == ((105, 207), False)
+    assert expected_of(doings, key, (100, 200), (0, 0), (False, False), sent=False) == ((100, 200), False)
