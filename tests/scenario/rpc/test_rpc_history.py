@@ -147,12 +147,13 @@ async def test_the_swap_before_a_deposit_is_part_of_the_record(desk: Any) -> Non
     stage.swap(key, True, ETHER, role="wallet")
     stage.pass_time(900)  # long before: not this deposit's business
     purse = Purse(stage, key)
-    stage.swap(key, True, 2 * ETHER, role="wallet")
+    stage.swap(key, True, ETHER // 7, role="wallet")
     stage.trade(key)
     (token,) = stage.mint(key, -200_700, -199_980, LIQUIDITY)
     stage.trade(key)
     history = await desk.chain(await desk.node()).history(token, None)
     assert [type(event) for event in history.events] == [WalletSwap, Touch]
+    assert any("is taken to have prepared" in note for note in history.notes)
     assert history.opened == history.events[0].block
     assert_explains(history, purse)
 

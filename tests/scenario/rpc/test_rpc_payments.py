@@ -292,11 +292,38 @@ async def test_a_swap_belongs_to_the_first_deposit_after_it(desk: Any) -> None:
     assert [type(event) for event in (await told(desk, second)).events] == [Touch]
 
 
+async def test_a_swap_of_more_than_the_deposit_took_was_not_made_for_it(desk: Any) -> None:
+    """Much ether sold for other reasons a block before: none of its cost is this small position's."""
+    stage, key = desk.stage, desk.stage.weth_pool
+    stage.pass_time(1_000)
+    stage.swap(key, False, 300 * 10**6, role="wallet")
+    stage.swap(key, True, 20 * ETHER, role="wallet")
+    (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
+    history = await told(desk, token)
+    assert [type(event) for event in history.events] == [WalletSwap, Touch]
+    (swap, _) = history.events
+    assert max(swap.paid0, swap.paid1) == 300 * 10**6
+    assert any("brought more than the deposit" in note for note in history.notes)
+    assert any("is taken to have prepared" in note for note in history.notes)
+    assert attribute(history).in_token1.residual == 0
+
+
+async def test_swaps_do_not_prepare_what_somebody_else_deposits(desk: Any) -> None:
+    stage, key = desk.stage, desk.stage.weth_pool
+    stage.pass_time(1_000)
+    stage.swap(key, False, 300 * 10**6, role="wallet")
+    token = stage.next_token()
+    stage.modify([stage.minting(key, LOWER, UPPER, LIQUIDITY, stage.wallet), *stage.paying(key, "trader")], "trader")
+    history = await told(desk, token)
+    assert [type(event) for event in history.events] == [Touch]
+    assert attribute(history).in_token1.residual == 0
+
+
 @pytest.mark.parametrize(("waited", "counts"), [(899, True), (900, False)])
 async def test_how_long_before_a_deposit_a_swap_counts(desk: Any, waited: int, counts: bool) -> None:
     stage, key = desk.stage, desk.stage.weth_pool
     stage.pass_time(1_000)
-    stage.swap(key, True, ETHER // 7, role="wallet")
+    stage.swap(key, False, 300 * 10**6, role="wallet")
     swapped = stage.chain.head.number
     stage.pass_time(waited - 12)
     (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)

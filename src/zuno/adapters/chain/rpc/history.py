@@ -16,9 +16,12 @@ from zuno.adapters.chain.rpc.scan import Query
 from zuno.adapters.chain.rpc.storage import holding, place
 from zuno.core.amm.identity import pool_slots, unpack_slot0
 from zuno.domain.errors import Malformed, Unavailable, Unknown, Usage
-from zuno.domain.history import PositionHistory, PricedBlock, Standing, Touch
+from zuno.domain.history import PositionHistory, PricedBlock, Standing, Touch, WalletSwap
 from zuno.domain.pool import Block
 from zuno.domain.units import Address, HexId, Liquidity, Seconds, SqrtPriceX96
+
+SPARE_PERCENT = 5
+"""How much more than a deposit took a swap may have brought for it: the price moves in between."""
 
 
 class Histories:
@@ -161,7 +164,8 @@ class Histories:
             if deposit is not None:
                 owner = by_token[deposit.token].owner_at(deposit.log)
                 earlier = [change.log for change in found if change.delta > 0 and change.log.tx not in by_tx]
-                told.add(await self._prepared(books, deposit, ours, owner, earlier, first, seen, head))
+                taken = _taken(told.events, deposit.log.tx)
+                told.add(await self._prepared(books, deposit, ours, owner, earlier, first, seen, taken, head))
         return told
 
     async def _prepared(
@@ -173,14 +177,20 @@ class Histories:
         others: Sequence[Log],
         first: int,
         seen: set[HexId],
+        taken: tuple[int, int],
         head: Block,
     ) -> Told:
         """Swaps between the pool's two currencies that the wallet sent itself shortly before it deposited.
 
-        A swap belongs to the first deposit after it: one that another position of the wallet took in is not ours.
+        A swap belongs to the first deposit after it: one that another position of the wallet took in is not ours. Nor
+        is one that brought more than the deposit took (`taken`), the latest counted first, nor any where somebody else
+        sent the deposit: who swaps for a deposit swaps what it takes, and makes it.
         """
         told, low = Told(), max(first, await self._lineages.shortly_before(deposit.log, head))
-        share = await books.share(await self._node.receipt(deposit.log.tx), ours, owner)
+        receipt = await self._node.receipt(deposit.log.tx)
+        if receipt.sender != owner:
+            return told
+        share = await books.share(receipt, ours, owner)
         currency, span = books.token, (low, deposit.log.block_number)
         moved = await self._moved(currency, owner, *span)
         if await ledger.unlogged(self._node, self._times, span, moved, currency, owner, head) != 0:
@@ -188,13 +198,24 @@ class Histories:
                 f"which swaps prepared {deposit.log.tx}: the wallet's balance of {currency} moved otherwise from block"
                 f" {span[0]} to {span[1]} than its Transfer events say"
             )
-        for log in moved:
+        left = [most * (100 + SPARE_PERCENT) // 100 for most in taken]
+        for log in reversed(moved):
             if log.tx in seen or log.position > deposit.log.position:
                 continue
             seen.add(log.tx)
             swap = await books.prepared(await self._node.receipt(log.tx), owner, share)
-            if swap is not None and not await self._claimed(log, deposit.log, others, owner):
-                told.add(swap)
+            if swap is None or await self._claimed(log, deposit.log, others, owner):
+                continue
+            brought = _brought(swap.events)
+            if any(got > most for got, most in zip(brought, left, strict=True)):
+                told.notes.append(
+                    f"the swap {log.tx} brought more than the deposit in {deposit.log.tx} took: it is not counted as"
+                    " made for it"
+                )
+                continue
+            left = [most - got for got, most in zip(brought, left, strict=True)]
+            told.notes.append(f"the swap {log.tx} is taken to have prepared the deposit in {deposit.log.tx}")
+            told.add(swap)
         return told
 
     async def _claimed(self, swap: Log, deposit: Log, others: Sequence[Log], owner: Address) -> bool:
@@ -210,6 +231,18 @@ class Histories:
             *await self._read.scanner.all(Query(currency, (wire.TRANSFER, None, wallet)), first, last),
         ]
         return sorted(logs, key=lambda log: log.position)
+
+
+def _taken(events: Dated, tx: HexId) -> tuple[int, int]:
+    """What the deposits of a transaction took out of the wallet."""
+    touches = [event for _, event in events if isinstance(event, Touch) and event.tx == tx]
+    return max(0, sum(touch.paid0 for touch in touches)), max(0, sum(touch.paid1 for touch in touches))
+
+
+def _brought(events: Dated) -> tuple[int, int]:
+    """What swaps brought into the wallet."""
+    swaps = [event for _, event in events if isinstance(event, WalletSwap)]
+    return max(0, -sum(swap.paid0 for swap in swaps)), max(0, -sum(swap.paid1 for swap in swaps))
 
 
 def _check_whole(events: Dated, start: Standing | None, end: Standing | None) -> None:
