@@ -149,6 +149,7 @@ class Stage:
 
     def __post_init__(self) -> None:
         self.answer = Rpc(self.node).answer
+        self.known: dict[tuple[bytes, str], Any] = {}
         self.tokens: dict[Address, Token] = {token.address: token for token in (ETH, WETH, USDC)}
 
     # acts
@@ -213,11 +214,18 @@ class Stage:
 
     def ask(self, to: Address, types: str, signature: str, *values: object) -> Any:
         call = {"to": to, "data": "0x" + calldata.call(signature, *values).hex()}
-        return abi_decode(types.split(), bytes.fromhex(self.rpc("eth_call", call, "latest")[2:]))
+        return abi_decode(types.split(), bytes.fromhex(self.read("eth_call", call)[2:]))
+
+    def read(self, method: str, *params: object) -> Any:
+        """A question whose answer belongs to the head: asked once for each block."""
+        key = (self.node.chain.head.hash, json.dumps([method, params]))
+        if key not in self.known:
+            self.known[key] = self.rpc(method, *params, "latest")
+        return self.known[key]
 
     def balance(self, currency: Address, owner: Address = WALLET) -> int:
         if currency == NATIVE:
-            return int(self.rpc("eth_getBalance", owner, "latest"), 16)
+            return int(self.read("eth_getBalance", owner), 16)
         return int(self.ask(currency, "uint256", "balanceOf(address)", owner)[0])
 
     def block(self) -> Block:

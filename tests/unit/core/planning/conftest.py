@@ -64,7 +64,7 @@ def position_in(
         pool,
         band,
         Liquidity(liquidity),
-        *(Amount(amount) for amount in (*amounts, *fees)),
+        *(Amount(amounts[0]), Amount(amounts[1]), Amount(fees[0]), Amount(fees[1])),
     )
 
 

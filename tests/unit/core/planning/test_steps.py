@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -244,10 +245,10 @@ def test_the_steps_are_those_whose_cost_was_shown(scene: Any, near: Any) -> None
     plan = positions.rebalance(scene.terms(), gone, near)
     assert plan.later is not None
     shown = steps_for(CandidateKind.SHIFT, planned.prep, 0)
-    assert [*kinds(plan.steps), *kinds(plan.later.preview)] == list(shown)
+    assert [str(kind) for kind in kinds((*plan.steps, *plan.later.preview))] == [str(step) for step in shown]
     both = steps_for(CandidateKind.OPEN, None, 2, wraps=True)
     made = minting.create(scene.terms(), scene.wrapped, near, 10**18, 3 * 10**9, brings_ether=True)
-    assert kinds(made.steps) == list(both)
+    assert [str(kind) for kind in kinds(made.steps)] == [str(step) for step in both]
 
 
 def test_a_staked_position_is_warned_about(scene: Any, near: Any) -> None:
@@ -263,20 +264,22 @@ def test_there_is_no_plan_for_what_cannot_be(scene: Any, near: Any) -> None:
     held = scene.position_in(scene.native, near)
     alien = replace(held, owner=scene.address("99"))
     empty = replace(held, liquidity=Liquidity(0))
-    for make in (
-        lambda it: positions.close(terms, it),
-        lambda it: positions.collect(terms, it),
-        lambda it: positions.add(terms, it, 1, 1),
-        lambda it: positions.remove(terms, it, Fraction(1, 2)),
-        lambda it: positions.rebalance(terms, it, scene.ticks(-202_200, -199_800)),
-    ):
+    of_alien: list[Callable[[], object]] = [
+        lambda: positions.close(terms, alien),
+        lambda: positions.collect(terms, alien),
+        lambda: positions.add(terms, alien, 1, 1),
+        lambda: positions.remove(terms, alien, Fraction(1, 2)),
+        lambda: positions.rebalance(terms, alien, scene.ticks(-202_200, -199_800)),
+    ]
+    for make in of_alien:
         with pytest.raises(Refused, match="belongs to 0x99"):
-            make(alien)
-    for make in (
+            make()
+    of_empty: list[Callable[[], object]] = [
         lambda: positions.collect(terms, empty),
         lambda: positions.remove(terms, empty, Fraction(1, 2)),
         lambda: positions.add(terms, empty, 10**18, 10**9),
-    ):
+    ]
+    for make in of_empty:
         with pytest.raises(Refused, match="holds no liquidity"):
             make()
     with pytest.raises(Refused, match="already"):
