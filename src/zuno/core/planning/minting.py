@@ -46,7 +46,8 @@ def create(
     step = opening(terms, pool, band, capital0, capital1, swap_of(planned.prep, terms), terms.drift(pool))
     first = _wrap(terms, pool, step) if brings_ether else ()
     _check_holdings(terms, step, first)
-    return StepPlan((*first, *allowing(terms, step.to, step.most_out), step), terms.bounds)
+    steps = (*first, *allowing(terms, step.to, step.most_out), step)
+    return StepPlan(steps, terms.bounds, notes=planned.notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,8 @@ def rebalance(terms: Terms, position: LpPosition, band: Range, *, quotes: QuoteS
         exact=quotes,
     )
     if planned.prep is None:
-        return StepPlan((_burn_and_mint(terms, position, band),), terms.bounds, notes=_warnings(position))
+        notes = (*_warnings(position), *planned.notes)
+        return StepPlan((_burn_and_mint(terms, position, band),), terms.bounds, notes=notes)
     later = _recipe(terms, position, band, planned.prep)
     return StepPlan((_burn(terms, position),), terms.bounds, later, _warnings(position))
 

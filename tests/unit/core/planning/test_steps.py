@@ -259,6 +259,14 @@ def test_a_staked_position_is_warned_about(scene: Any, near: Any) -> None:
     assert positions.close(scene.terms(), replace(staked, subscribed=False)).notes == ()
 
 
+def test_a_pool_of_our_own_has_nobody_to_swap_with_and_the_plan_says_so(scene: Any, near: Any) -> None:
+    pool = replace(scene.wrapped, liquidity=Liquidity(10**15))
+    alone = scene.position_in(pool, near, 10**15)
+    plan = positions.rebalance(scene.terms(), alone, scene.ticks(-201_900, -200_940))
+    assert plan.later is None
+    assert plan.notes == ("the pool has no liquidity but ours to swap against",)
+
+
 def test_there_is_no_plan_for_what_cannot_be(scene: Any, near: Any) -> None:
     terms = scene.terms()
     held = scene.position_in(scene.native, near)
