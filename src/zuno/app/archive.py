@@ -294,28 +294,45 @@ def _line(entry: Entry) -> PlanLine:
     )
 
 
+def _known(value: str | None) -> str:
+    return "unknown" if value is None else value
+
+
+def _span(lower: object, upper: object) -> str:
+    return "–" if lower is None or upper is None else f"{lower} to {upper}"
+
+
 def _compared(first: PlanView, second: PlanView) -> Sequence[tuple[str, str, str]]:
     """What a person would compare, in the order of the card."""
 
     def of(plan: PlanView) -> dict[str, str]:
         chosen = plan.recommended
         facts = {
+            "kind": plan.kind,
+            "chain": plan.chain,
+            "position": plan.position_id or "–",
             "verdict": plan.verdict,
             "choice": chosen.kind,
-            "range": f"{chosen.price_lower} – {chosen.price_upper}",
-            "ticks": f"{chosen.tick_lower} to {chosen.tick_upper}",
+            "pool": chosen.pool.label,
+            "range": _span(chosen.price_lower, chosen.price_upper),
+            "ticks": _span(chosen.tick_lower, chosen.tick_upper),
+            "puts in": f"{chosen.amount0_human} {chosen.pool.currency0.symbol}, "
+            f"{chosen.amount1_human} {chosen.pool.currency1.symbol}",
+            "before": chosen.prep_action or "–",
             "confidence": f"{plan.confidence:.4f}",
             "decided by": plan.decided_by,
             "rounds": str(plan.rounds),
             "profile": plan.profile,
             "regime": plan.regime,
             "block": str(plan.block),
-            "net carry 24 h": str(chosen.carry.net24h),
-            "cost": str(chosen.carry.cost),
+            "fees 24 h": _known(chosen.carry.fees24h),
+            "LVR 24 h": _known(chosen.carry.lvr24h),
+            "net carry 24 h": _known(chosen.carry.net24h),
+            "cost": _known(chosen.carry.cost),
         }
         for one in plan.candidates:
-            facts[f"candidate {one.index}"] = f"{one.kind} {one.tick_lower} to {one.tick_upper}: {one.verdict}"
-        return facts
+            facts[f"candidate {one.index}"] = f"{one.kind} {_span(one.tick_lower, one.tick_upper)}: {one.verdict}"
+        return {**facts, "hash": plan.hash}
 
     one, two = of(first), of(second)
     return [(name, one.get(name, "–"), two.get(name, "–")) for name in dict.fromkeys((*one, *two))]

@@ -116,6 +116,7 @@ class Advice:
     ) -> PlanView:
         """Argue about a position; `candidate` is the owner's own choice among what was not vetoed."""
         position_id = asked.position_id(position)
+        _check_choice(candidate)
         risk = _profile(profile or self._profile)
         room = await self._open_room(None)
         start = FlowStart(chain=chain or self._chain, position_id=position_id, profile=risk, max_rounds=room.max_rounds)
@@ -133,6 +134,7 @@ class Advice:
     ) -> PlanView:
         """Argue about opening a position; what the flags say wins over the sentence."""
         asked_for = request_of(text, flags)
+        _check_choice(candidate)
         risk = _profile(profile or asked_for.profile or self._profile)
         room = await self._open_room(None)
         start = FlowCreateStart(
@@ -172,6 +174,11 @@ async def recalled(journal: Journal, digest: str) -> Context:
     except Unknown:
         raise Broken(f"The context {digest[:12]}… is gone from the journal; run `zuno journal verify`.") from None
     return Context.model_validate(decoded(content))
+
+
+def _check_choice(candidate: int | None) -> None:
+    if candidate is not None and candidate < 0:
+        raise Usage(f"A candidate is named by its index on the ballot, 0 or more, not {candidate}.")
 
 
 def _profile(text: str) -> RiskProfile:

@@ -38,9 +38,7 @@ async def opening(zuno: Zuno) -> DemoOpening:
 
 async def argument(zuno: Zuno, listen: Listen) -> PlanView:
     """Always by rule: the tour needs no key and no network."""
-    return await zuno.advice(offline=True).rebalance(
-        TOUR_POSITION, chain="sim", profile=TOUR_PROFILE, listen=listen
-    )
+    return await zuno.advice(offline=True).rebalance(TOUR_POSITION, chain="sim", profile=TOUR_PROFILE, listen=listen)
 
 
 async def accounts(zuno: Zuno) -> PnlView:

@@ -113,6 +113,21 @@ class VoiceView(View):
     usd: str | None
 
 
+class EarlierView(View):
+    """What an earlier round proposed, and why it did not do."""
+
+    round: int
+    index: int
+    kind: str
+    pool: str
+    tick_lower: int
+    tick_upper: int
+    price_lower: str
+    price_upper: str
+    verdict: str
+    reason: str
+
+
 class PlanView(View):
     plan_id: str
     request_id: str
@@ -128,6 +143,8 @@ class PlanView(View):
     regime: str
     recommended: RecommendedView
     candidates: tuple[CandidateView, ...]
+    earlier: tuple[EarlierView, ...]
+    """The moves of the rounds before the last, which the candidates above do not hold."""
     transcript: tuple[ThoughtView, ...]
     voices: tuple[VoiceView, ...]
     sources: tuple[SourceView, ...]
@@ -143,7 +160,7 @@ def chosen_by_owner(context: Context, ready: PlanReady, index: int) -> PlanReady
 
 
 def decided_hash(context: Context, ready: PlanReady) -> str:
-    """What was decided and from what: no ids, no wall clock, no ages, no cost.
+    """What was decided and from what: no ids, no wall clock, no ages (so no confidence, which counts them), no cost.
 
     The context counts with all its figures; of its sources their names and whether they were stale, not their times.
     """
@@ -159,7 +176,6 @@ def decided_hash(context: Context, ready: PlanReady) -> str:
             "decidedBy": ready.decision.decided_by,
             "cautions": ready.decision.cautions,
         },
-        "confidence": ready.confidence,
     }
     return hashlib.sha256(canonical(decided)).hexdigest()
 
@@ -180,6 +196,21 @@ def record_of(plan: PlanView, owner_choice: int | None) -> PlanRecord:
 
 def plan_id_of(request_id: str, digest: str) -> str:
     return "plan_" + hashlib.sha256(f"{request_id} {digest}".encode()).hexdigest()[:12]
+
+
+def _earlier_view(number: int, view: CandidateView) -> EarlierView:
+    return EarlierView(
+        round=number,
+        index=view.index,
+        kind=view.kind,
+        pool=view.pool.label,
+        tick_lower=view.tick_lower or 0,
+        tick_upper=view.tick_upper or 0,
+        price_lower=view.price_lower or "",
+        price_upper=view.price_upper or "",
+        verdict=view.verdict,
+        reason=view.reason,
+    )
 
 
 def thoughts_of(debate: Debate) -> tuple[ThoughtView, ...]:
@@ -213,6 +244,12 @@ def plan_view(request_id: str, context: Context, ready: PlanReady) -> PlanView:
         regime=scene.regime,
         recommended=_recommended(candidates[decision.index], chosen, scene.pool, context.wish),
         candidates=candidates,
+        earlier=tuple(
+            _earlier_view(number, _candidate_view(candidate, judgment, context.scenes[candidate.pool_index].pool))
+            for number, round_ in enumerate(ready.debate.rounds[:-1])
+            for candidate, judgment in zip(round_.candidates, round_.judgments, strict=True)
+            if candidate.kind.move
+        ),
         transcript=thoughts_of(ready.debate),
         voices=tuple(
             VoiceView(

@@ -145,6 +145,34 @@ async def test_a_replay_says_what_was_recorded_and_not_asked_for(house: House, p
     assert any("not asked for" in one for one in replayed.differences)
 
 
+async def test_a_plan_of_record_that_its_debate_does_not_give_is_a_difference(house: House, plan: PlanView) -> None:
+    journal, request = house.journal(), "req_00000000000000cd"
+    async for entry in journal.entries(request_id=plan.request_id):
+        payload = json.loads(canonical(dict(entry.payload)))
+        if "requestId" in payload:
+            payload["requestId"] = request
+        if entry.kind == "plan":
+            payload["hash"] = "0" * 64
+        await journal.append(
+            kind=entry.kind, author=entry.author, payload=payload, request_id=request, bundle=entry.bundle
+        )
+    replayed = await house.archive().replay(request)
+    assert not replayed.identical
+    assert any("plan of record" in one for one in replayed.differences)
+
+
+async def test_plans_that_differ_in_anything_a_person_reads_are_told_apart(house: House, plan: PlanView) -> None:
+    advice, archive = house.advice(), house.archive()
+    more, less = await advice.create("2 WETH"), await advice.create("1 WETH")
+    told = {change.what for change in (await archive.diff(more.plan_id, less.plan_id)).changes}
+    assert {"puts in", "hash"} <= told
+    told = {change.what for change in (await archive.diff(plan.plan_id, more.plan_id)).changes}
+    assert {"kind", "position"} <= told
+    assert (await archive.diff(plan.plan_id, plan.plan_id)).changes == ()
+    again = await advice.rebalance("1", chain="sim")
+    assert (await archive.diff(plan.plan_id, again.plan_id)).changes == ()
+
+
 async def test_a_failed_flow_shows_how_far_it_came(tmp_path: Path) -> None:
     def lossy(envelope: Envelope, data: bytes) -> bytes | None:
         return None if envelope.kind is Kind.PROPOSAL else data

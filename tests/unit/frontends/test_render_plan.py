@@ -14,6 +14,7 @@ sys.path.append(str(Path(__file__).parents[2] / "wire"))
 from debating import Table, observed, scout_says
 
 from zuno.adapters.model.scripted import ScriptedModel
+from zuno.domain.debate import RiskProfile
 from zuno.frontends.cli.render import render
 
 
@@ -48,3 +49,15 @@ async def test_rules_cost_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[
     shown = await card(tmp_path, capsys, None)
     assert "tokens" not in shown
     assert "deterministic" in shown
+
+
+async def test_what_earlier_rounds_rejected_is_on_the_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table(tmp_path, await observed(tmp_path))
+    plan = await table.plan(RiskProfile.CONSERVATIVE)
+    assert plan.rounds == 1
+    render(plan)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert len(plan.earlier) == 3
+    for one in plan.earlier:
+        assert f"{one.verdict}: {one.reason}" in shown
+    assert shown.count("round 0: ") == 3

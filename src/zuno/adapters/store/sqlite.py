@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +137,8 @@ class SqliteTables:
                 connection.close()
                 raise
             self._writing = connection
-            self._path.chmod(0o600)
+            with suppress(OSError):  # somebody else's file, or a folder that forbids it: the home itself is 0700
+                self._path.chmod(0o600)
         return self._writing
 
     def _connect(self, mode: str) -> sqlite3.Connection:

@@ -21,7 +21,7 @@ def doubts(context: Context) -> tuple[str, ...]:
     said: list[str] = []
     if context.seeded:
         said.append("some figures come from a seeded series, not from a market")
-    said += [f"{note.feed} is stale ({note.age_seconds} s old)" for note in context.sources if note.stale]
+    said += [f"{note.feed} is stale" for note in context.sources if note.stale]
     for scene in context.scenes:
         if _off_reference(scene):
             said.append(f"the pool's price is {float(100 * (scene.reference_gap or 0)):.2f} % off the reference")

@@ -243,7 +243,7 @@ def _(view: PlanView) -> RenderableType:
         ("pool", chosen.pool.label),
         *((("ticks", f"{chosen.tick_lower} to {chosen.tick_upper}"),) if chosen.tick_lower is not None else ()),
         ("puts in", _amounts(chosen.pool, short(chosen.amount0_human), short(chosen.amount1_human))),
-        *((("first", chosen.prep_action),) if chosen.prep_action else ()),
+        *((("before", chosen.prep_action),) if chosen.prep_action else ()),
         ("voices", _voices(view)),
     ]
     for name, value in rows:
@@ -273,6 +273,11 @@ def _(view: PlanView) -> RenderableType:
         )
     reasons = [
         f"{one.index} {one.kind}, {one.verdict}: {one.reason}" for one in view.candidates if one.verdict != "accept"
+    ]
+    reasons += [
+        f"round {one.round}: {one.kind} {short(one.price_lower)} – {short(one.price_upper)}, "
+        f"{one.verdict}: {one.reason}"
+        for one in view.earlier
     ]
     units = {one.carry.token for one in view.candidates}
     unit = units.pop() if len(units) == 1 else "the second token of its pool"
@@ -318,6 +323,8 @@ def _(view: WhyView) -> RenderableType:
         parts.append(line)
     if view.failed is not None:
         parts.append(Text(f"The flow failed: {view.failed}", style=BAD))
+    elif view.plan is None:
+        parts.append(Text("The debate did not end: nothing was decided.", style=BAD))
     if view.plan is not None:
         parts.append(_shown(view.plan))
     return Group(*parts)

@@ -241,6 +241,12 @@ async def test_a_revision_that_evades_its_critique_is_sent_back(seat: Seat, roug
     assert "no shape answers the critique" in voices[1].why
     assert ready.debate.rounds[1].judgments[2].verdict is Verdict.ACCEPT
     sound(ready, rough)
+    # Better than before and still sent back by the rules is no answer either.
+    hardly = strategist_says(shape(145), shape(150))
+    half = seat(rough, strategist=in_order([lines[0], hardly, strategist_says(shape(250))]))
+    ready = await half.debate(max_rounds=1)
+    voices = [one for one in ready.debate.spoke if one.role is Role.STRATEGIST]
+    assert "still judged revise" in voices[1].why
     stubborn = seat(rough, strategist=lambda request: lines[0] if request.round == 0 else evades)
     ready = await stubborn.debate(max_rounds=1)
     assert [one.speaker for one in ready.debate.spoke if one.role is Role.STRATEGIST] == ["model", "fallback"]

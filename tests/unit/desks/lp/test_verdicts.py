@@ -69,6 +69,16 @@ async def test_seeded_stale_and_old_facts_are_each_worth_less(seat: Seat, calm: 
             assert said.decision.verdict is PlanVerdict.APPROVE_WITH_CAUTION
 
 
+async def test_the_oldest_fact_counts(seat: Seat, calm: Context) -> None:
+    """One old feed among fresh ones is as bad as all of them being old."""
+    fresh = with_sources(calm, source="a market", age_seconds=0, limit_seconds=60, stale=False)
+    first, *others = fresh.sources
+    one_old = fresh.model_copy(update={"sources": (first.model_copy(update={"age_seconds": 60}), *others)})
+    all_old = with_sources(fresh, age_seconds=60)
+    said = [(await seat(context).debate()).confidence for context in (fresh, one_old, all_old)]
+    assert said[0] > said[1] == said[2]
+
+
 @pytest.mark.parametrize(("gap", "acts"), [("1/100", True), ("101/10000", False), ("3/10", False), (None, True)])
 async def test_nobody_acts_on_a_price_the_reference_does_not_bear_out(
     seat: Seat, calm: Context, gap: str | None, acts: bool
