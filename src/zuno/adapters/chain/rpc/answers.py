@@ -75,7 +75,7 @@ class Answers:
 
     def _logs(self, params: Sequence[Any], result: Any) -> list[dict[str, Any]]:
         asked = _Asked.read(params[0])
-        logs = [self._log(log) for log in _listed(result) if not _fields(log).get("removed")]
+        logs = [self._log(log) for log in _listed(result) if not _removed(_fields(log))]
         if not all(map(asked.covers, logs)):
             raise Malformed("an event that was not asked for")
         _of_one_chain(logs)
@@ -177,6 +177,14 @@ def _listed(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise Malformed("not a list")
     return value
+
+
+def _removed(log: Mapping[str, Any]) -> bool:
+    """Whether a reorganisation took the event back; only a plain yes leaves one out."""
+    removed = log.get("removed") or False
+    if type(removed) is not bool:
+        raise Malformed("an event that is neither removed nor not")
+    return removed
 
 
 def _quantity_alone(params: Sequence[Any], result: Any) -> str:
