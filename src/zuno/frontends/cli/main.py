@@ -112,7 +112,7 @@ def version(home: Home = None, json: Json = False) -> None:
 
 @lp.command("pools")
 def lp_pools(ctx: typer.Context, chain: ChainName = None, home: Home = None, json: Json = False) -> None:
-    """List the pools of the curated pairs, and others found by their Initialize logs."""
+    """List the pools of tokens Zuno knows: the usual fees, and others found by their Initialize logs."""
     answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).pools())
 
 
