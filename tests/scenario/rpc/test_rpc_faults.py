@@ -54,6 +54,23 @@ async def test_a_sick_node_alone_is_a_clear_error_after_so_many_attempts(
     assert "127.0.0.1" in str(raised.value)
 
 
+async def test_who_asked_in_vain_does_not_wait_as_long_again(desk: Any) -> None:
+    """A node that goes silent costs its time-outs once, not once for every question of a command."""
+    silent = True
+    node = await desk.node(lambda number, requests: desk.trouble("down") if silent else None)
+    chain = desk.chain(node, policy=QUICK)
+    for asked in (QUICK.rounds, QUICK.rounds + 1, QUICK.rounds + 2):
+        with pytest.raises(Unavailable):
+            await chain.head()
+        assert len(node.seen) == asked
+    silent = False
+    assert (await chain.head()).number == desk.stage.chain.head.number
+    silent, before = True, len(node.seen)
+    with pytest.raises(Unavailable):
+        await chain.head()
+    assert len(node.seen) == before + QUICK.rounds
+
+
 @pytest.mark.parametrize(("kind", "status", "expected"), TROUBLES)
 async def test_a_healthy_node_behind_a_sick_one_answers(
     desk: Any, kind: str, status: int, expected: type[ZunoError]

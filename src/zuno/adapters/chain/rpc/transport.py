@@ -172,6 +172,7 @@ class FailoverProvider(AsyncJSONBaseProvider):
         afterwards says that they are of this one."""
         # Per task: questions run side by side, and each wants to know who answered *it*.
         self._served_by: ContextVar[Endpoint | None] = ContextVar("served_by", default=None)
+        self._in_vain_until = 0.0
         self._answers = answers or Answers()
         self._chain_id = chain_id
         self._variable = variable
@@ -214,7 +215,8 @@ class FailoverProvider(AsyncJSONBaseProvider):
     async def ask(self, question: Question) -> Any:
         """One question, asked around until someone answers it."""
         policy, faults = self._policy, list[tuple[str, ZunoError]]()
-        for turn in range(policy.rounds):
+        # Who asked everyone in vain a moment ago does not wait so long again: one round says whether anyone is back.
+        for turn in range(1 if time.monotonic() < self._in_vain_until else policy.rounds):
             if turn:
                 pause = min(policy.longest_pause, policy.first_pause * 2 ** (turn - 1))
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))
@@ -235,10 +237,11 @@ class FailoverProvider(AsyncJSONBaseProvider):
                         self._cool(node)
                     faults.append((node.host, fault))
                 else:
-                    node.cool_until = 0.0
+                    node.cool_until = self._in_vain_until = 0.0
                     self._served_by.set(node)
                     return result
             _raise_settled(faults, question.callee, self._variable)
+        self._in_vain_until = time.monotonic() + policy.cool_down
         raise _verdict(faults, self._variable)
 
     def _cool(self, node: Endpoint) -> None:
