@@ -177,7 +177,7 @@ async def test_a_failed_flow_shows_how_far_it_came(tmp_path: Path) -> None:
     def lossy(envelope: Envelope, data: bytes) -> bytes | None:
         return None if envelope.kind is Kind.PROPOSAL else data
 
-    table = Table(tmp_path, await observed(tmp_path), change=lossy, patience=1.0)
+    table = Table(tmp_path, await observed(tmp_path), change=lossy, patience=4.0)
     with pytest.raises(Unavailable):
         await table.debate()
 
