@@ -6,9 +6,6 @@ from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 
-from zuno.domain.pool import price_of
-from zuno.domain.tokens import Token, quoted
-
 _CONTEXT = Context(prec=420, rounding=ROUND_HALF_EVEN)  # 256 bits of anything, at any price, with 255 decimals
 
 
@@ -39,10 +36,3 @@ def time_text(timestamp: int) -> str:
         return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%d %H:%M UTC")
     except (ValueError, OverflowError, OSError):
         return f"{timestamp} s (unix)"
-
-
-def whole_price(sqrt_price_x96: int, token0: Token, token1: Token) -> Fraction:
-    """Whole quote tokens for one whole base token, the way people quote the pair."""
-    price = price_of(sqrt_price_x96) * Fraction(10**token0.decimals, 10**token1.decimals)
-    base, _ = quoted(token0, token1)
-    return price if base is token0 else 1 / price

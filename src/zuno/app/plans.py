@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from pydantic import Field
 
-from zuno.app.figures import decimal_text, money_text, whole_price
+from zuno.app.figures import decimal_text, money_text
 from zuno.app.shaping import key_view
 from zuno.app.views import PoolKeyView, View
 from zuno.core.amm.ticks import sqrt_price_at_tick
@@ -15,7 +15,7 @@ from zuno.core.ballot import owner_decides
 from zuno.desks.lp.survey import to_wrap
 from zuno.desks.lp.verdicts import conclude, doubts
 from zuno.domain.debate import Candidate, Carry, Judgment, StressPoint
-from zuno.domain.pool import PoolState
+from zuno.domain.pool import PoolState, whole_price
 from zuno.domain.tokens import human
 from zuno.messages.codec import canonical
 from zuno.messages.debate import Context, Debate, PlanReady, Wish

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
-from zuno.app.figures import decimal_text, money_text, whole_price
+from zuno.app.figures import decimal_text, money_text
 from zuno.app.views import (
     ExactTermsView,
     FactView,
@@ -23,7 +23,7 @@ from zuno.core.amm.ticks import sqrt_price_at_tick
 from zuno.core.attribution import Attribution, Terms
 from zuno.domain.history import PositionHistory, Touch
 from zuno.domain.market import Fact
-from zuno.domain.pool import LpPosition, PoolKey, PoolState
+from zuno.domain.pool import LpPosition, PoolKey, PoolState, whole_price
 from zuno.domain.tokens import Token, human, quoted
 from zuno.ports.world import WorldMoved
 

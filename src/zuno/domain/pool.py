@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from zuno.domain.tokens import Token
+from zuno.domain.tokens import Token, quoted
 from zuno.domain.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
 
 DYNAMIC_FEE_FLAG = 0x800000
@@ -113,3 +113,15 @@ class LpPosition:
 def price_of(sqrt_price_x96: int) -> Fraction:
     """The exact price token1/token0 in base units behind a square-root price."""
     return Fraction(sqrt_price_x96 * sqrt_price_x96, Q192)
+
+
+def whole_token1_price(sqrt_price_x96: int, token0: Token, token1: Token) -> Fraction:
+    """Whole token1 for one whole token0."""
+    return price_of(sqrt_price_x96) * Fraction(10**token0.decimals, 10**token1.decimals)
+
+
+def whole_price(sqrt_price_x96: int, token0: Token, token1: Token) -> Fraction:
+    """Whole quote tokens for one whole base token, the way people quote the pair."""
+    price = whole_token1_price(sqrt_price_x96, token0, token1)
+    base, _ = quoted(token0, token1)
+    return price if base is token0 else 1 / price

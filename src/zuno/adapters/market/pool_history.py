@@ -10,7 +10,7 @@ from zuno.adapters.market.legs import turned_round
 from zuno.domain.errors import Malformed, Refused, Unavailable
 from zuno.domain.history import PricedBlock
 from zuno.domain.market import HOUR, Fact, Pair, PriceSeries
-from zuno.domain.pool import PoolState, price_of
+from zuno.domain.pool import PoolState, whole_token1_price
 from zuno.domain.units import HexId, Seconds, SqrtPriceX96
 from zuno.ports.chain import Chain
 
@@ -103,5 +103,5 @@ def _closes(path: tuple[PricedBlock, ...], ended: list[int]) -> tuple[dict[int, 
 
 def _whole_price(sqrt_price: SqrtPriceX96, pool: PoolState, inverse: bool) -> Fraction:
     """Whole token1 for one whole token0, or the other way round."""
-    price = price_of(sqrt_price) * Fraction(10) ** (pool.token0.decimals - pool.token1.decimals)
+    price = whole_token1_price(sqrt_price, pool.token0, pool.token1)
     return 1 / price if inverse else price

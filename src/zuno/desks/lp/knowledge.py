@@ -13,10 +13,9 @@ from zuno.core.profiles import LIMITS
 from zuno.core.provenance.check import NO_FACT, Facts, check
 from zuno.core.provenance.figures import Claim, Figure, Unit
 from zuno.core.provenance.words import HOLDING
-from zuno.core.returns import percentile, rolling_vol_bps
-from zuno.desks.lp.scenes import NANO
+from zuno.core.returns import NANO, percentile, rolling_vol_bps
 from zuno.domain.debate import Candidate, CandidateKind, Judgment, Stress
-from zuno.domain.pool import PoolState, price_of
+from zuno.domain.pool import PoolState, whole_price
 from zuno.domain.tokens import quoted
 from zuno.messages.debate import Context, Round, SceneFacts
 
@@ -37,19 +36,12 @@ _KIND_WORDS = {
 """What a candidate is called by what it does."""
 
 
-def whole_price(sqrt_price_x96: int, pool: PoolState) -> Fraction:
-    """Whole quote tokens for one whole base token."""
-    price = price_of(sqrt_price_x96) * Fraction(10**pool.token0.decimals, 10**pool.token1.decimals)
-    base, _ = quoted(pool.token0, pool.token1)
-    return price if base is pool.token0 else 1 / price
-
-
 def edges(candidate: Candidate, pool: PoolState) -> tuple[Fraction, Fraction] | None:
     """The prices of a candidate's range, lower first, the way people quote the pair."""
     if candidate.range is None:
         return None
     ticks = (candidate.range.lower, candidate.range.upper)
-    low, high = sorted(whole_price(sqrt_price_at_tick(tick), pool) for tick in ticks)
+    low, high = sorted(whole_price(sqrt_price_at_tick(tick), pool.token0, pool.token1) for tick in ticks)
     return low, high
 
 
@@ -75,7 +67,8 @@ def _figures_of_scene(scene: SceneFacts, names: tuple[str, str]) -> Iterator[Fig
     _, quote = quoted(pool.token0, pool.token1)
     name0, name1 = names
     priced_in, source = name0 if quote is pool.token0 else name1, f"block {pool.block.number}"
-    yield Figure("price", whole_price(pool.sqrt_price_x96, pool), Unit.PRICE, source, symbol=priced_in)
+    price = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
+    yield Figure("price", price, Unit.PRICE, source, symbol=priced_in)
     yield Figure("tick", pool.tick, Unit.TICK, source)
     yield Figure("spacing", pool.key.tick_spacing, Unit.TICK, source)
     yield Figure("fee", pool.lp_fee, Unit.PIPS, source)

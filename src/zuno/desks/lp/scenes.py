@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 
 from zuno.core.candidates import Scene, create_ballot, create_venue, rebalance_ballot, rebalance_venue
 from zuno.core.fee_yield import FeeWindow
 from zuno.core.ranges import Move, Venue
-from zuno.core.returns import variance_24h
+from zuno.core.returns import NANO, variance_24h
 from zuno.core.stress import BLOCK_HOURS, draw_paths
 from zuno.desks.lp.survey import kept_side, to_wrap
 from zuno.domain.debate import Candidate
 from zuno.domain.errors import Refused
 from zuno.messages.debate import Context, SceneFacts, Wish
 
-NANO = 10**9
 HOUR_SECONDS = 3600
 
 
@@ -76,8 +74,3 @@ def moves_of(candidates: Sequence[Candidate]) -> tuple[Move, ...]:
 def tried_in(rounds: Sequence[Sequence[Candidate]]) -> frozenset[tuple[int, int, int]]:
     """Every move that was on a ballot before."""
     return frozenset(move.key for candidates in rounds for move in moves_of(candidates))
-
-
-def money(value: Fraction | None, decimals: int) -> Fraction | None:
-    """Base units as whole tokens, where known."""
-    return None if value is None else value / 10**decimals
