@@ -11,7 +11,7 @@ import pytest
 # Test folders are no packages; the code these tests share is found from here.
 sys.path.append(str(Path(__file__).parents[2] / "wire"))
 
-from debating import Table, observed, scout_says
+from debating import Table, observed, scout_says, surveyed
 
 from zuno.adapters.model.scripted import ScriptedModel
 from zuno.domain.debate import RiskProfile
@@ -61,3 +61,21 @@ async def test_what_earlier_rounds_rejected_is_on_the_card(tmp_path: Path, capsy
     for one in plan.earlier:
         assert f"{one.verdict}: {one.reason}" in shown
     assert shown.count("round 0: ") == 3
+
+
+async def test_opening_nothing_is_called_so_and_names_the_pools_it_turned_down(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Too little ether to pay for its own gas: several pools were argued about, none is entered."""
+    plan = await Table(tmp_path, await surveyed(tmp_path, ("ETH", "0.05"))).plan(RiskProfile.CONSERVATIVE)
+    assert plan.recommended.tick_lower is None
+    render(plan)
+    shown = capsys.readouterr().out
+    assert ": open nothing" in shown
+    assert "puts in" not in shown
+    turned_down = {one.pool for one in plan.earlier}
+    assert len(turned_down) > 1
+    said = [one.text for one in plan.transcript if one.role == "strategist" and one.round == 0]
+    for pool in turned_down:
+        assert f"in {pool}, " in " ".join(shown.split())
+        assert any(f" in {pool}, " in text for text in said)

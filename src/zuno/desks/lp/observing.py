@@ -13,7 +13,7 @@ from zuno.core.regime import RegimeReading, classify
 from zuno.core.returns import nano_returns, rolling_vol_bps
 from zuno.core.stress import BLOCK_HOURS
 from zuno.core.volatility import hourly_returns
-from zuno.desks.lp.survey import survey
+from zuno.desks.lp.survey import pool_label, survey
 from zuno.domain.errors import Malformed, Refused, Unavailable, Unknown
 from zuno.domain.market import Fact, GasQuote, Pair
 from zuno.domain.pool import Block, LpPosition, PoolState
@@ -162,9 +162,8 @@ async def observe_pool(
     capital: tuple[int, int] = (0, 0),
 ) -> SceneFacts:
     """One pool's facts, each with its source, none invented."""
-    now, label = sources.now, f"{pool.token0.symbol}/{pool.token1.symbol}"
-    if position is None:  # a survey has several pools of one pair
-        label = f"{label} {pool.key.fee / 10_000:.2f} %"
+    # A survey has several pools of one pair.
+    now, label = sources.now, f"{pool.token0.symbol}/{pool.token1.symbol}" if position else pool_label(pool)
     base, quote = quoted(pool.token0, pool.token1)
     pair, turned = Pair(market_name(base), market_name(quote)), base is pool.token1
     returns = await _returns(feeds, pair, turned, now, label, sources)

@@ -24,6 +24,7 @@ from zuno.desks.lp.opinions import (
 )
 from zuno.desks.lp.scenes import ballot_of, scenes_of, tried_in, venues_of
 from zuno.desks.lp.speaking import think_aloud, with_voice
+from zuno.desks.lp.survey import pool_label
 from zuno.domain.debate import Candidate, Exposure, Judgment, Verdict
 from zuno.domain.errors import Broken
 from zuno.messages.debate import Context, ContextObserved, Critique, Debate, Proposal, Revision, Role, Round
@@ -139,6 +140,8 @@ def _line(context: Context, candidate: Candidate) -> str:
     pool = context.scenes[candidate.pool_index].pool
     between = edges(candidate, pool)
     where = f"{float(between[0]):,.2f} to {float(between[1]):,.2f}" if between else "nowhere"
+    if len(context.scenes) > 1:
+        where = f"{where} in {pool_label(pool)}"
     if candidate.stress is None:
         return f"Candidate {candidate.index}, {candidate.kind}: {where}; no history to stress it with."
     buffers = f"buffer {candidate.stress.x1.median_hours} h at 1× and {candidate.stress.x2.median_hours} h at 2×"

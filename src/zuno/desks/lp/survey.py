@@ -61,6 +61,11 @@ def means(name: str, token: Token) -> bool:
     return token.verified and (token.symbol.upper() == wanted or (wanted == "ETH" and token.symbol == "WETH"))
 
 
+def pool_label(pool: PoolState) -> str:
+    """Pair and fee: what tells the pools of a survey apart."""
+    return f"{pool.token0.symbol}/{pool.token1.symbol} {pool.key.fee / 10_000:.2f} %"
+
+
 def kept_side(wish: Wish, pool: PoolState) -> int | None:
     """Which of the pool's tokens the owner named first: the one that `long-token` keeps."""
     sides = _sides([line.token for line in wish.capital], (pool.token0, pool.token1))

@@ -11,7 +11,7 @@ from rich.text import Text
 from zuno.app.archive import PlanDiffView, PlanListView, ReplayView, WhyView
 from zuno.app.demo import DemoOpening
 from zuno.app.figures import time_text
-from zuno.app.plans import CandidateView, PlanView
+from zuno.app.plans import CandidateView, PlanView, RecommendedView
 from zuno.app.shaping import fee_text
 from zuno.app.views import (
     FactView,
@@ -228,7 +228,8 @@ def _(view: JournalTailView) -> RenderableType:
 def _(view: PlanView) -> RenderableType:
     chosen = view.recommended
     style = {"approve": GOOD, "reject": BAD}.get(view.verdict, "yellow")
-    what = f"{chosen.kind} {_edges(chosen)}".strip()
+    opens_nothing = view.kind == "create" and chosen.tick_lower is None
+    what = "open nothing" if opens_nothing else f"{chosen.kind} {_edges(chosen)}".strip()
     head = Text(f"{view.verdict.replace('_', ' ')}: {what}", style=f"bold {style}")
     facts = grid()
     rows = [
@@ -240,10 +241,10 @@ def _(view: PlanView) -> RenderableType:
         ),
         ("confidence", f"{view.confidence:.2f}"),
         *(("caution", caution) for caution in view.cautions),
-        ("pool", chosen.pool.label),
+        *(() if opens_nothing else (("pool", chosen.pool.label),)),
         *((("ticks", f"{chosen.tick_lower} to {chosen.tick_upper}"),) if chosen.tick_lower is not None else ()),
-        ("puts in", _amounts(chosen.pool, short(chosen.amount0_human), short(chosen.amount1_human))),
-        *((("before", chosen.prep_action),) if chosen.prep_action else ()),
+        *(((_verb(chosen), _puts_in(chosen)),) if chosen.tick_lower is not None else ()),
+        *((("before", chosen.prep_action.removesuffix(" first")),) if chosen.prep_action else ()),
         ("voices", _voices(view)),
     ]
     for name, value in rows:
@@ -275,8 +276,8 @@ def _(view: PlanView) -> RenderableType:
         f"{one.index} {one.kind}, {one.verdict}: {one.reason}" for one in view.candidates if one.verdict != "accept"
     ]
     reasons += [
-        f"round {one.round}: {one.kind} {short(one.price_lower)} – {short(one.price_upper)}, "
-        f"{one.verdict}: {one.reason}"
+        f"round {one.round}: {one.kind} {short(one.price_lower)} – {short(one.price_upper)}"
+        f"{f' in {one.pool}' if view.kind == 'create' else ''}, {one.verdict}: {one.reason}"
         for one in view.earlier
     ]
     units = {one.carry.token for one in view.candidates}
@@ -349,6 +350,14 @@ def _(view: ReplayView) -> RenderableType:
     return Group(
         told, Text(f"decided by {view.code_then}, replayed by {view.code_now}", style=QUIET), *noted(view.differences)
     )
+
+
+def _verb(chosen: CandidateView) -> str:
+    return "holds" if chosen.kind == "hold" else "puts in"
+
+
+def _puts_in(chosen: RecommendedView) -> str:
+    return _amounts(chosen.pool, short(chosen.amount0_human), short(chosen.amount1_human))
 
 
 def _where(view: PlanView, one: CandidateView) -> str:
