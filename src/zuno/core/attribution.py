@@ -19,8 +19,9 @@ from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor
 
+from zuno.core.amm.integers import Q96
 from zuno.core.amm.ticks import sqrt_price_at_tick
-from zuno.core.carry import Q96, rebalancing_gain_token1
+from zuno.core.carry import rebalancing_gain_token1
 from zuno.domain.errors import Broken
 from zuno.domain.history import PositionHistory, Standing, Touch, WalletSwap
 from zuno.domain.pool import Range, price_of

@@ -10,12 +10,11 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Final
 
+from zuno.core.amm.integers import Q96
 from zuno.domain.debate import CandidateKind, Carry, Cost, GasStep, PrepSwap
 from zuno.domain.market import GasQuote
 from zuno.domain.pool import PoolState
 from zuno.domain.units import Wei
-
-Q96 = 1 << 96
 
 MEASURED_GAS: Final[Mapping[GasStep, int]] = MappingProxyType(
     {

@@ -79,7 +79,8 @@ class Swapped(NamedTuple):
 def growth_of_swaps(swaps: Sequence[Swapped], pool: PoolState) -> tuple[int, int, int]:
     """What the swaps after the first added to the fee growth of token0 and token1, and how many of them were uneven.
 
-    A swap that stays in one stretch of liquidity is exact but for rounding. One that ends in other liquidity than the
+    A swap that stays in one stretch of liquidity is exact but for rounding (and a pip where the protocol's share cannot
+    be told). One that ends in other liquidity than the
     swap before it is uneven: it crossed a tick, or liquidity came or went in between, and where its fees fell is not
     in its event. They are then shared by the mean of both, as they would be half and half. Donations leave no swap.
     """
@@ -97,14 +98,20 @@ def growth_of_swaps(swaps: Sequence[Swapped], pool: PoolState) -> tuple[int, int
 
 
 def _protocol_pips(pool: PoolState, fee: int, zero_for_one: bool) -> int:
-    """The protocol's share of a swap's fee: what the pool's own does not explain, for it may have been another then."""
+    """The protocol's share of a swap's fee: what the pool's own does not explain, for it may have been another then.
+
+    Rounding can give two shares, a pip apart, the same fee: then today's if it is one of them, else the larger, so
+    that a provider is never promised what the protocol took.
+    """
+    today = protocol_fee_of_direction(pool.protocol_fee, zero_for_one)
     if pool.key.dynamic_fee:
-        return min(fee, protocol_fee_of_direction(pool.protocol_fee, zero_for_one))
+        return min(fee, today)
     lp_fee = int(pool.key.fee)
     if lp_fee >= PIPS or fee <= lp_fee:
         return 0
-    least = (fee - lp_fee) * PIPS // (PIPS - lp_fee)
-    return next((pips for pips in (least, least + 1) if swap_fee(pips, lp_fee) == fee), least)
+    near = (fee - lp_fee) * PIPS // (PIPS - lp_fee)
+    fitting = [pips for pips in (near - 1, near, near + 1) if swap_fee(pips, lp_fee) == fee]
+    return today if today in fitting else max(fitting, default=near)
 
 
 LEAST_COVERED: Final = Fraction(3, 4)

@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
+from zuno.core.amm.integers import Q96
 from zuno.domain.chains import ChainInfo
 from zuno.domain.errors import Refused, Usage
 from zuno.domain.pool import PoolState
@@ -15,7 +16,6 @@ from zuno.domain.tokens import Token, base_units, plain_text
 from zuno.messages.debate import Capital, Wish
 
 MOST_POOLS: Final = 5
-Q96: Final = 1 << 96
 MOST_UNITS: Final = (1 << 128) - 1
 """The most a pool can hold of a token."""
 

@@ -114,8 +114,7 @@ class Books:
         told.events.append(_charged(entry, receipt, settled.gas_paid, share))
         others = (share.of(settled.others[0]), share.of(settled.others[1]))
         if any(others):
-            swap = entry[1]
-            assert isinstance(swap, WalletSwap)
+            _, swap = entry
             told.externals.append(External(swap.block, receipt.tx, swap.sqrt_price_before_x96, *others))
         return told
 
@@ -138,7 +137,7 @@ class Books:
 
     async def _swap(
         self, receipt: Receipt, logs: Sequence[Log], swapped: Two, share: Share, left: Two
-    ) -> tuple[tuple[int, int], Event]:
+    ) -> tuple[tuple[int, int], WalletSwap]:
         price = (await self._workings.block(self._pool_id, receipt.block_number)).price_before(logs[0].index)
         at = await self._times.block(receipt.block_number, self._head)
         part = (share.of(swapped[0]), share.of(swapped[1]))
