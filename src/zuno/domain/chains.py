@@ -53,8 +53,8 @@ class ChainInfo:
     tokens: tuple[Token, ...]
     data_fee: DataFee = DataFee.NONE
     testnet: bool = False
-    confirmations: int = 2
-    """Blocks on top before a receipt counts as final."""
+    confirmations: int = 3
+    """Blocks from the one that holds a transaction, itself counted, before its receipt is final; 0 counts as 1."""
     rpc_variable: str = ""
 
     @property

@@ -30,6 +30,48 @@ class StepKind(StrEnum):
     COLLECT = "collect"
 
 
+class StepState(StrEnum):
+    """How far a transaction has come. A reorganisation takes `mined` back to `sent`; nothing takes `final` back."""
+
+    PLANNED = "planned"
+    SIGNED = "signed"
+    SENT = "sent"
+    MINED = "mined"
+    FINAL = "final"
+    REVERTED = "reverted"
+    SUPERSEDED = "superseded"
+
+    @property
+    def over(self) -> bool:
+        return self in (StepState.FINAL, StepState.REVERTED, StepState.SUPERSEDED)
+
+
+class PlanState(StrEnum):
+    """How far a plan has come. `expired` and `rejected` are possible only before the first signature is stored."""
+
+    DRAFTED = "drafted"
+    SIMULATED = "simulated"
+    APPROVED = "approved"
+    APPLYING = "applying"
+    PARTIAL = "partial"
+    """The first half is final and the second is not: the tokens rest in the wallet."""
+    CONFIRMED = "confirmed"
+    FAILED = "failed"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+    @property
+    def over(self) -> bool:
+        return self in (
+            PlanState.CONFIRMED,
+            PlanState.FAILED,
+            PlanState.REJECTED,
+            PlanState.EXPIRED,
+            PlanState.CANCELLED,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """How far the world may have moved between a plan and its execution."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -83,6 +84,17 @@ class PoolState:
     def price(self) -> Fraction:
         """Base units of token1 for one base unit of token0, exactly."""
         return price_of(self.sqrt_price_x96)
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """A pool with its liquidity around the price: what a swap walks through."""
+
+    pool: PoolState
+    known: Range
+    """Ticks outside were not looked at: what a swap finds there is not known."""
+    net: Mapping[int, int]
+    """By initialised tick in `known`, the liquidity that enters where the price crosses it upwards."""
 
 
 @dataclass(frozen=True, slots=True)
