@@ -143,7 +143,14 @@ class Settings(BaseSettings):
     arbitrum_sepolia_rpc_url: Urls = Field((), description="RPC URLs of Arbitrum Sepolia")
     unichain_sepolia_rpc_url: Urls = Field((), description="RPC URLs of Unichain Sepolia")
     rpc_timeout_seconds: float = Field(15.0, gt=0, le=120, description="how long one RPC request may take")
-    agent_wallet_address: OptionalAddress = Field(None, description="the wallet whose positions are watched")
+    agent_wallet_address: OptionalAddress = Field(
+        None,
+        description="the wallet that acts and whose positions are watched; without it: the only one `zuno wallet show` "
+        "lists",
+    )
+    passphrase_file: Path | None = Field(
+        None, description="a file (0600) whose first line is the passphrase of the wallets, for services"
+    )
     contracts_dir: Path | None = Field(
         None, description="the node_modules with the contract packages, where `make devnet` did not put them"
     )

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.saved import SimFile
-from zuno.adapters.chain.world import DEFAULT_SEED, DEVNET
+from zuno.adapters.chain.world import DEFAULT_SEED, DEVNET, SIM
 from zuno.app.journal import JournalAudit
 from zuno.app.lp import LpDesk
 from zuno.app.playground import Devnet, Playground, SimPlayground
 from zuno.domain.chains import CHAINS, ChainInfo, chain_named
-from zuno.domain.errors import Unavailable, Usage
+from zuno.domain.errors import Refused, Unavailable, Usage
 from zuno.domain.market import Pair
 from zuno.domain.units import Address, HexId
 from zuno.ports.chain import Chain
@@ -27,6 +27,7 @@ from zuno.settings import Settings, read_settings
 if TYPE_CHECKING:
     from zuno.adapters.chain.devnet.running import DevnetProcess
     from zuno.adapters.keys.ed25519 import KeyFile
+    from zuno.adapters.keys.wallets import WalletFolder
     from zuno.adapters.market.coingecko import CoinGecko
     from zuno.agents.ask import Minds
     from zuno.agents.breaker import Breakers
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from zuno.messages.debate import Context, FlowCreateStart, FlowStart
     from zuno.ports.journal import Journal
     from zuno.ports.model import Attempt, Seats
+    from zuno.ports.spending import Signer
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 OBSERVING_SECONDS = 300.0
@@ -88,6 +90,7 @@ class House:
         self._settings = settings
         self._sealed = sealed
         self._chains: dict[str, Chain] = {}
+        self._own_signer: Signer | None = None
         self._sim = SimChain(SimFile(settings.home))
         self._service: CoinGecko | None = None
         self._book: ChainedJournal | None = None
@@ -324,8 +327,7 @@ class House:
         urls = tuple(url.get_secret_value() for url in self._settings.rpc_urls(info.name))
         if not urls:
             raise Unavailable(f"No RPC URL for {info.title}; set {info.rpc_url_variable}.")
-        wallet = self._settings.agent_wallet_address
-        return self._rpc(info, urls, None if wallet is None else Address(wallet))
+        return self._rpc(info, urls, self._own_wallet())
 
     def _rpc(self, info: ChainInfo, urls: tuple[str, ...], wallet: Address | None) -> Chain:
         from zuno.adapters.chain.rpc.chain import RpcChain
@@ -333,6 +335,41 @@ class House:
 
         policy = Policy(timeout=self._settings.rpc_timeout_seconds)
         return RpcChain(info, urls, self._settings.home / "chains" / info.name, wallet, policy)
+
+    def _signer(self, chain: str) -> Signer:
+        """Who acts on a chain: the built-in wallet of a local world, else the wallet set or the only one kept."""
+        local = {one.name: one for one in (SIM, DEVNET)}.get(chain.strip().lower())
+        if local is not None:
+            from zuno.adapters.chain.dev_signer import DevSigner
+
+            return DevSigner(local.id)
+        if self._own_signer is None:  # one for all chains, so that its passphrase is asked for once
+            self._own_signer = self._wallet_folder().signer(self._acting_wallet())
+        return self._own_signer
+
+    def _acting_wallet(self) -> Address:
+        address = self._own_wallet()
+        if address is not None:
+            return address
+        kept = self._wallet_folder().all()
+        if not kept:
+            raise Refused("There is no wallet yet; `zuno wallet create` or `zuno wallet import` makes one.")
+        addresses = ", ".join(one.address for one in kept)
+        raise Refused(f"Which of {len(kept)} wallets acts? Set ZUNO_AGENT_WALLET_ADDRESS to one of {addresses}.")
+
+    def _own_wallet(self) -> Address | None:
+        """The wallet set, else the only one kept; None where that leaves a choice, or nothing."""
+        wanted = self._settings.agent_wallet_address
+        if wanted is not None:
+            return Address(wanted)
+        kept = self._wallet_folder().all()
+        return kept[0].address if len(kept) == 1 else None
+
+    def _wallet_folder(self) -> WalletFolder:
+        from zuno.adapters.keys.passphrases import Passphrases
+        from zuno.adapters.keys.wallets import WalletFolder
+
+        return WalletFolder(self._settings.home / "wallets", Passphrases(self._settings.passphrase_file))
 
     def _devnet_process(self) -> DevnetProcess:
         from zuno.adapters.chain.devnet.running import DevnetProcess

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from zuno.adapters.keys.placing import place
 from zuno.domain.errors import Broken, Refused, Unavailable
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class KeyFile:
             if not self.exists():
                 if self._half.exists():
                     raise Broken(f"The key {self._path} is missing; put it back from a copy.")
-                _place(self._path, _fresh())
-            _place(self._half, f"{_public_of(self._private)}\n".encode())
+                place(self._path, _fresh())
+            place(self._half, f"{_public_of(self._private)}\n".encode())
         except OSError as error:
             raise Unavailable(f"{self._path} cannot be written ({error.strerror}).") from error
 
@@ -106,24 +106,3 @@ def _fresh() -> bytes:
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     return Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-
-
-def _place(path: Path, content: bytes) -> None:
-    """Put the file there whole, or leave the one that came first."""
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600 from its first moment
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            return
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    finally:
-        os.unlink(draft)

@@ -1,0 +1,120 @@
+"""Where passphrases come from: a file that only its owner can read, or a person at a terminal; never from an argument
+or the environment, which others can read.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from zuno.domain.errors import Refused, Unavailable
+
+FEWEST = 8
+_MOST_BYTES = 4_096
+_TERMINAL = "/dev/tty"
+
+Ask = Callable[[str], "SecretStr | None"]
+"""Puts a question to the person and hides the answer; None where there is no terminal."""
+
+
+def ask_hidden(prompt: str) -> SecretStr | None:
+    from getpass import getpass
+
+    try:
+        os.close(os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY))  # getpass would read stdin instead, and show it
+    except OSError:
+        return None
+    try:
+        with _interruptible():
+            return SecretStr(getpass(prompt))
+    except EOFError:
+        raise Refused("Nothing was typed; nothing was done.") from None
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """An event loop takes the first Ctrl-C for itself and would leave the person waiting at the prompt."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Passphrases:
+    """A file is set for services and wins; otherwise the person is asked."""
+
+    def __init__(self, file: Path | None, ask: Ask = ask_hidden) -> None:
+        self._file = file
+        self._ask = ask
+
+    def of(self, what: str) -> SecretStr:
+        """The passphrase that opens `what`."""
+        if self._file is not None:
+            return _first_line(self._file)
+        return self._asked(f"Passphrase of {what}: ")
+
+    def of_stranger(self, what: str) -> SecretStr:
+        """The passphrase of something made elsewhere: the person's word first, the file where nobody can be asked."""
+        said = self._ask(f"Passphrase of {what}: ")
+        return self.of(what) if said is None else said
+
+    def new(self) -> SecretStr:
+        """A passphrase for a new wallet; typed, it is typed twice."""
+        chosen = _first_line(self._file) if self._file is not None else self._twice()
+        length = len(chosen.get_secret_value())
+        if length < FEWEST:
+            raise Refused(f"A passphrase of {length} characters is too short; use {FEWEST} or more.")
+        return chosen
+
+    def key(self) -> SecretStr:
+        """A private key as it is typed: no file takes its place."""
+        said = self._ask("Private key (64 hex digits, not shown): ")
+        if said is None:
+            raise Refused("A private key is typed at a terminal, and there is none; import a keystore file instead.")
+        return said
+
+    def _twice(self) -> SecretStr:
+        chosen, again = self._asked("New passphrase: "), self._asked("The same again: ")
+        if chosen != again:
+            raise Refused("The two passphrases differ; nothing was written.")
+        return chosen
+
+    def _asked(self, prompt: str) -> SecretStr:
+        said = self._ask(prompt)
+        if said is None:
+            raise Refused(
+                "There is no terminal to ask for the passphrase; put it in a file and set ZUNO_PASSPHRASE_FILE."
+            )
+        return said
+
+
+def _first_line(file: Path) -> SecretStr:
+    try:
+        with open(file, "rb") as opened:
+            mode, body = os.fstat(opened.fileno()).st_mode, opened.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise Unavailable(f"ZUNO_PASSPHRASE_FILE {file} cannot be read ({error.strerror}).") from error
+    if stat.S_IMODE(mode) & 0o077:
+        raise Refused(f"Others may read the passphrase in {file}; run `chmod 600` on it.")
+    line = body.split(b"\n", 1)[0].removesuffix(b"\r")
+    if len(line) > _MOST_BYTES:
+        raise Refused(f"The first line of {file} is longer than {_MOST_BYTES} bytes; that is no passphrase.")
+    if not line:
+        raise Refused(f"The first line of {file} is empty; write the passphrase there.")
+    readable: SecretStr | None = None
+    with suppress(UnicodeDecodeError):  # which carries the bytes it could not read
+        readable = SecretStr(line.decode("utf-8"))
+    if readable is None:
+        raise Refused(f"The first line of {file} is not UTF-8 text.")
+    return readable

@@ -1,0 +1,189 @@
+"""The wallets of a home, a file each: `<address>.json` is a keystore, `<address>.watch.json` an address alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from pydantic import SecretBytes, SecretStr
+
+from zuno.adapters.keys.keystore import MAX_BYTES, read_keystore, write_keystore
+from zuno.adapters.keys.passphrases import Passphrases
+from zuno.adapters.keys.placing import place
+from zuno.adapters.signing import address_of, is_key, sign
+from zuno.domain.errors import Broken, Refused, Unavailable, Usage
+from zuno.domain.units import Address
+from zuno.ports.spending import Signed, Signer, Unsigned
+from zuno.ports.wallets import Kept
+
+_FILE = re.compile(r"(0x[0-9a-f]{40})(\.watch)?\.json")
+_TYPED_KEY = re.compile(r"(0x)?[0-9a-fA-F]{64}")
+
+
+class WatchOnly:
+    """A wallet whose key somebody else holds."""
+
+    watch_only = True
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+
+    def sign(self, tx: Unsigned) -> Signed:
+        raise Refused(
+            f"{self.address} is watched only, its key is not here; sign the transaction elsewhere, or bring the key "
+            "with `zuno wallet import`."
+        )
+
+
+class KeystoreSigner:
+    """Opens its file when first asked to sign, and never shows what it found."""
+
+    watch_only = False
+
+    def __init__(self, path: Path, passphrase: Callable[[], SecretStr]) -> None:
+        self.address = Address(path.stem)
+        self._path = path
+        self._passphrase = passphrase
+        self._key: SecretBytes | None = None
+
+    def sign(self, tx: Unsigned) -> Signed:
+        if self._key is None:
+            self._key = self._unlocked()
+        return sign(self._key, tx)
+
+    def __repr__(self) -> str:
+        return f"KeystoreSigner({self.address})"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("a signer is neither copied nor kept")
+
+    def _unlocked(self) -> SecretBytes:
+        body, others_read = _read(self._path, self._missing)
+        if others_read:
+            raise Refused(f"Others may read the wallet {self._path}; run `chmod 600` on it.")
+        try:
+            keystore = read_keystore(body)
+            if keystore.address not in (None, self.address):
+                raise ValueError(f"it says {keystore.address}")
+            key = keystore.open(self._passphrase())
+        except ValueError as error:
+            raise Broken(f"The wallet {self._path} is damaged: {error}; put it back from a copy.") from None
+        if key is None:
+            raise Refused(f"That is not the passphrase of {self.address}.")
+        if address_of(key) != self.address:
+            raise Broken(f"The wallet {self._path} holds the key of another address; put it back from a copy.")
+        return key
+
+    def _missing(self) -> Broken:
+        return Broken(f"The wallet {self._path} is missing; put it back from a copy.")
+
+
+class WalletFolder:
+    """Wallets are added and never changed here."""
+
+    def __init__(self, folder: Path, passphrases: Passphrases, rounds: int | None = None) -> None:
+        """`rounds`: scrypt's n for what is written; None is what wallets use."""
+        self._folder = folder
+        self._passphrases = passphrases
+        self._rounds = rounds
+
+    def all(self) -> tuple[Kept, ...]:
+        try:
+            names = sorted(entry.name for entry in self._folder.iterdir())
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise Unavailable(f"{self._folder} cannot be read ({error.strerror}).") from error
+        kept: dict[Address, Kept] = {}
+        for name in names:  # "….json" comes before "….watch.json": a key wins
+            if found := _FILE.fullmatch(name):
+                address = Address(found[1])
+                kept.setdefault(address, Kept(address, found[2] is not None, str(self._folder / name)))
+        return tuple(kept.values())
+
+    def signer(self, address: Address) -> Signer:
+        """Whoever signs for an address: its keystore where there is one, else nobody."""
+        path = self._path(address)
+        if not path.exists():
+            return WatchOnly(address)
+        return KeystoreSigner(path, lambda: self._passphrases.of(address))
+
+    def create(self) -> Kept:
+        from eth_account import Account
+
+        passphrase = self._passphrases.new()
+        return self._keep(SecretBytes(bytes(Account.create().key)), passphrase)
+
+    def add_key(self) -> Kept:
+        typed = self._passphrases.key().get_secret_value().strip()
+        key = SecretBytes(bytes.fromhex(typed.removeprefix("0x")) if _TYPED_KEY.fullmatch(typed) else b"")
+        del typed
+        if not is_key(key.get_secret_value()):
+            raise Usage("That is not a private key; a key is 64 hex digits, and not any 64.")
+        self._must_be_new(address_of(key))
+        return self._keep(key, self._passphrases.new())
+
+    def add_keystore(self, file: str) -> Kept:
+        path = Path(file).expanduser()
+        body, others_read = _read(path, lambda: Usage(f"There is no file {path}."))
+        try:
+            keystore = read_keystore(body)
+            if keystore.address is not None:
+                self._must_be_new(keystore.address)
+            key = keystore.open(self._passphrases.of_stranger(path.name))
+        except ValueError as error:
+            raise Refused(f"{path} is not a keystore that can be imported: {error}.") from None
+        if key is None:
+            raise Refused(f"That is not the passphrase of {path}.")
+        self._must_be_new(address_of(key))
+        told = (f"others may read {path}: run `chmod 600` on it, or delete it",) if others_read else ()
+        return self._keep(key, self._passphrases.new(), told)
+
+    def watch(self, address: Address) -> Kept:
+        self._must_be_new(address)
+        path = self._folder / f"{address}.watch.json"
+        if not self._placed(path, json.dumps({"version": 1, "watch": address}).encode() + b"\n"):
+            raise Refused(f"{address} is watched already, by {path}.")
+        return Kept(address, True, str(path))
+
+    def _keep(self, key: SecretBytes, passphrase: SecretStr, notes: tuple[str, ...] = ()) -> Kept:
+        address = address_of(key)
+        path = self._path(address)
+        if not self._placed(path, write_keystore(key, passphrase, self._rounds)):
+            raise self._kept_already(address)
+        return Kept(address, False, str(path), notes)
+
+    def _placed(self, path: Path, content: bytes) -> bool:
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return place(path, content)
+        except OSError as error:
+            raise Unavailable(f"{path} cannot be written ({error.strerror}).") from error
+
+    def _must_be_new(self, address: Address) -> None:
+        """Told before anybody types a passphrase for nothing; what decides is that no file is written over."""
+        if self._path(address).exists():
+            raise self._kept_already(address)
+
+    def _kept_already(self, address: Address) -> Refused:
+        return Refused(f"{address} is kept already, in {self._path(address)}; nothing was written.")
+
+    def _path(self, address: Address) -> Path:
+        return self._folder / f"{address}.json"
+
+
+def _read(path: Path, missing: Callable[[], Exception]) -> tuple[bytes, bool]:
+    """The file, and whether others than its owner may read it too."""
+    try:
+        with open(path, "rb") as file:
+            mode, body = os.fstat(file.fileno()).st_mode, file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise missing() from None
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be read ({error.strerror}).") from error
+    return body, bool(stat.S_IMODE(mode) & 0o077)

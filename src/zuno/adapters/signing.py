@@ -1,0 +1,66 @@
+"""Where a private key meets a transaction: EIP-1559 alone, and the same bytes every time (RFC 6979, low s).
+
+Families of adapters are strangers, and two of them hold keys; this is what they share.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from pydantic import SecretBytes
+
+from zuno.adapters.recursion import tame
+from zuno.domain.errors import Refused
+from zuno.domain.units import Address, HexId
+from zuno.ports.spending import Signed, Unsigned
+
+if TYPE_CHECKING:
+    from eth_account.datastructures import SignedTransaction
+    from eth_account.signers.local import LocalAccount
+    from eth_account.types import TransactionDictType
+
+KEY_BYTES = 32
+_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+
+
+def is_key(raw: bytes) -> bool:
+    """Whether these bytes are a key of secp256k1 at all."""
+    return len(raw) == KEY_BYTES and 0 < int.from_bytes(raw, "big") < _ORDER
+
+
+def address_of(key: SecretBytes) -> Address:
+    return Address(_account(key).address.lower())
+
+
+def sign(key: SecretBytes, tx: Unsigned) -> Signed:
+    """The transaction's bytes with the key's signature; `Refused` where it is no transaction."""
+    signed: SignedTransaction | None = None
+    with suppress(Exception):  # the vendor raises half a dozen kinds, and its frames hold the key
+        signed = _account(key).sign_transaction(_fields(tx))
+    if signed is None:  # raised here, so that no trace leads into those frames
+        raise Refused(f"The transaction number {tx.nonce} to {tx.call.to} cannot be signed; its fields are not valid.")
+    return Signed(HexId("0x" + signed.hash.hex().removeprefix("0x")), bytes(signed.raw_transaction))
+
+
+def _account(key: SecretBytes) -> LocalAccount:
+    from eth_account import Account
+
+    tame()
+    account: LocalAccount = Account.from_key(key.get_secret_value())
+    return account
+
+
+def _fields(tx: Unsigned) -> TransactionDictType:
+    return {
+        "type": 2,
+        "chainId": tx.chain_id,
+        "nonce": tx.nonce,
+        "maxPriorityFeePerGas": tx.fees.tip,
+        "maxFeePerGas": tx.fees.max_fee,
+        "gas": tx.gas,
+        "to": bytes.fromhex(tx.call.to.removeprefix("0x")),
+        "value": tx.call.value,
+        "data": tx.call.data,
+        "accessList": (),
+    }
