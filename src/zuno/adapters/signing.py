@@ -5,6 +5,7 @@ Families of adapters are strangers, and two of them hold keys; this is what they
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from eth_account.types import TransactionDictType
 
 KEY_BYTES = 32
+_ADDRESS = re.compile(r"0x[0-9a-f]{40}")
 _ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 
 
@@ -36,8 +38,9 @@ def address_of(key: SecretBytes) -> Address:
 def sign(key: SecretBytes, tx: Unsigned) -> Signed:
     """The transaction's bytes with the key's signature; `Refused` where it is no transaction."""
     signed: SignedTransaction | None = None
-    with suppress(Exception):  # the vendor raises half a dozen kinds, and its frames hold the key
-        signed = _account(key).sign_transaction(_fields(tx))
+    if _possible(tx):
+        with suppress(Exception):  # the vendor raises half a dozen kinds, and its frames hold the key
+            signed = _account(key).sign_transaction(_fields(tx))
     if signed is None:  # raised here, so that no trace leads into those frames
         raise Refused(f"The transaction number {tx.nonce} to {tx.call.to} cannot be signed; its fields are not valid.")
     return Signed(HexId("0x" + signed.hash.hex().removeprefix("0x")), bytes(signed.raw_transaction))
@@ -49,6 +52,16 @@ def _account(key: SecretBytes) -> LocalAccount:
     tame()
     account: LocalAccount = Account.from_key(key.get_secret_value())
     return account
+
+
+def _possible(tx: Unsigned) -> bool:
+    """The widths of the protocol; the vendor would sign numbers that no node can read."""
+    longs, words = (tx.nonce, tx.gas), (tx.chain_id, tx.call.value, tx.fees.max_fee, tx.fees.tip)
+    return (
+        all(0 <= number < 1 << 64 for number in longs)
+        and all(0 <= number < 1 << 256 for number in words)
+        and _ADDRESS.fullmatch(tx.call.to) is not None
+    )
 
 
 def _fields(tx: Unsigned) -> TransactionDictType:
