@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from eth_hash.auto import keccak
+
 from zuno.adapters.chain.rpc.faults import NoSuchState
 from zuno.domain.errors import Malformed
 from zuno.domain.units import Address, HexId
@@ -52,6 +54,8 @@ class Answers:
             "eth_maxPriorityFeePerGas": _quantity_alone,
             "eth_getBalance": _quantity_alone,
             "eth_getTransactionCount": _number_alone,
+            "eth_estimateGas": _gas_alone,
+            "eth_sendRawTransaction": _its_hash,
             "eth_call": _data_alone,
             "eth_getCode": _data_alone,
             "eth_getBlockByNumber": _block,
@@ -94,6 +98,10 @@ class Answers:
             "logs": logs,
         }
         receipt |= {name: _quantity(fields, name) for name in _ROLLUP_FEES if fields.get(name) is not None}
+        if fields.get("status") is not None:
+            receipt["status"] = _quantity(fields, "status", 2)
+        if fields.get("blockHash") is not None:
+            receipt["blockHash"] = _like(_WORD, fields, "blockHash")
         if not _same(receipt["transactionHash"], params[0]):
             raise Malformed("the receipt of another transaction")
         for log in logs:
@@ -104,17 +112,22 @@ class Answers:
 
     def _simulated(self, params: Sequence[Any], result: Any) -> list[dict[str, Any]]:
         return [
-            {
-                "calls": [
-                    {
-                        "status": _quantity(_fields(call), "status"),
-                        "logs": [self._log(log) for log in _listed(_fields(call).get("logs") or [])],
-                    }
-                    for call in _listed(_fields(block).get("calls"))
-                ]
-            }
+            {"calls": [self._simulated_call(_fields(call)) for call in _listed(_fields(block).get("calls"))]}
             for block in _listed(result)
         ]
+
+    def _simulated_call(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        call: dict[str, Any] = {
+            "status": _quantity(fields, "status"),
+            "logs": [self._log(log) for log in _listed(fields.get("logs") or [])],
+        }
+        if fields.get("gasUsed") is not None:
+            call["gasUsed"] = _quantity(fields, "gasUsed", _MOST_GAS)
+        if fields.get("returnData") is not None:
+            call["returnData"] = _like(_DATA, fields, "returnData")
+        if fields.get("error") is not None:
+            call["error"] = dict(_fields(fields["error"]))
+        return call
 
     def _log(self, given: Any) -> dict[str, Any]:
         fields = _fields(given)
@@ -193,6 +206,18 @@ def _number_alone(params: Sequence[Any], result: Any) -> str:
     return hex(quantity(result, _MOST_BLOCKS))
 
 
+def _gas_alone(params: Sequence[Any], result: Any) -> str:
+    return hex(quantity(result, _MOST_GAS))
+
+
+def _its_hash(params: Sequence[Any], result: Any) -> str:
+    """A node that took other bytes than it was given, or says so, is not believed to have taken ours."""
+    told = _like(_WORD, {"the hash": result}, "the hash")
+    if not _same(told, "0x" + keccak(bytes.fromhex(params[0][2:])).hex()):
+        raise Malformed("the hash of another transaction")
+    return told
+
+
 def _data_alone(params: Sequence[Any], result: Any) -> str:
     return _like(_DATA, {"the returned data": result}, "the returned data")
 
@@ -217,7 +242,8 @@ def _transaction(params: Sequence[Any], result: Any) -> dict[str, Any]:
     if result is None:
         raise NoSuchState("the node does not have the transaction")
     fields = _fields(result)
-    transaction = {"hash": _like(_WORD, fields, "hash"), "value": _quantity(fields, "value")}
+    transaction: dict[str, Any] = {"hash": _like(_WORD, fields, "hash"), "value": _quantity(fields, "value")}
+    transaction["blockHash"] = None if fields.get("blockHash") is None else _like(_WORD, fields, "blockHash")
     if not _same(transaction["hash"], params[0]):
         raise Malformed("another transaction than the one asked for")
     return transaction

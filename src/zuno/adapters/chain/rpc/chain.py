@@ -7,11 +7,10 @@ the block it was read at.
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from zuno.adapters.chain.rpc import gas
 from zuno.adapters.chain.rpc.answers import Answers
@@ -21,13 +20,15 @@ from zuno.adapters.chain.rpc.faults import Behind, NoSuchState
 from zuno.adapters.chain.rpc.history import Histories
 from zuno.adapters.chain.rpc.node import Node
 from zuno.adapters.chain.rpc.readers import Readers
+from zuno.adapters.chain.rpc.steady import Steady
 from zuno.adapters.chain.rpc.storage import Place, Words, holding, place, pool_state
 from zuno.adapters.chain.rpc.swaps import swap_fees
 from zuno.adapters.chain.rpc.transport import FailoverProvider, Policy
 from zuno.adapters.chain.rpc.wire import events_of
+from zuno.adapters.chain.rpc.writer import RpcWriter
 from zuno.core.amm.identity import pool_slots, unpack_slot0
 from zuno.domain.chains import ChainInfo
-from zuno.domain.errors import Malformed, PoolNotInitialized, PoolRefusal, Unavailable, Unknown, Usage
+from zuno.domain.errors import PoolNotInitialized, Unavailable, Unknown, Usage
 from zuno.domain.history import PositionHistory, PricedBlock, SwapFees
 from zuno.domain.market import GasQuote
 from zuno.domain.pool import Block, LpPosition, PoolKey, PoolState
@@ -35,11 +36,8 @@ from zuno.domain.tokens import Token
 from zuno.domain.units import Address, Amount, HexId, Liquidity, Seconds
 from zuno.ports.chain import Holdings, Missing, Owned, PoolsFound, Snapshot
 
-T = TypeVar("T")
 _POOL_ID: Final = re.compile(r"0x[0-9a-f]{64}")
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]{40}")
-_STEADY_TRIES: Final = 3
-_PAUSE: Final = 0.2
 _UINT256: Final = 1 << 256
 
 
@@ -62,6 +60,7 @@ class RpcChain:
         shelf = Shelf(cache_dir / f"{info.id}-{info.deployment.position_manager}")
         self._read = Readers.over(self._node, info, shelf)
         self._histories = Histories(self._read)
+        self._steady = Steady(self._read)
 
     @property
     def info(self) -> ChainInfo:
@@ -116,39 +115,14 @@ class RpcChain:
     async def gas(self) -> GasQuote:
         return await self._steady(lambda head: gas.quote(self._node, self._info.data_fee, head))
 
+    def writer(self) -> RpcWriter:
+        """The same chain to write to, over the same nodes; closed with this one."""
+        return RpcWriter(self._read, self._steady, self._pool_at)
+
     async def close(self) -> None:
         await self._node.close()
 
-    # -- one block per answer
-
-    async def _steady(self, read: Callable[[Block], Awaitable[T]], *, by_events: bool = False) -> T:
-        """Read at the head; if that block vanishes meanwhile, start over at the new one rather than mix two.
-
-        State pinned by its hash cannot be of another block. Events can: `by_events` says that they make the answer,
-        rather than merely name what the state is then asked about.
-        """
-        for left in reversed(range(_STEADY_TRIES)):
-            if left < _STEADY_TRIES - 1:
-                await asyncio.sleep(_PAUSE)  # a block, or a machine behind the same address, may be a moment late
-            head = await self._node.head()
-            self._read.times.forget_after(head.number - self._info.confirmations)
-            by_number = self._node.by_number
-            try:
-                answer = await read(head)
-                if by_events or self._node.by_number > by_number:
-                    await self._node.confirm(head)
-                return answer
-            except PoolNotInitialized:
-                raise
-            except PoolRefusal as refusal:
-                raise Malformed(f"the node's numbers are of no pool that can be: {refusal}") from refusal
-            except NoSuchState as lost:
-                self._read.times.forget_after(-1)
-                if isinstance(lost, Behind):
-                    self._node.leave_alone()  # another node may be further
-                if not left:
-                    raise Unavailable(f"block {head.number} could not be read to the end: {lost}") from lost
-        raise AssertionError("unreachable")
+    # -- at one block
 
     async def _pools_at(self, head: Block) -> PoolsFound:
         found = await self._read.keys.curated(head)

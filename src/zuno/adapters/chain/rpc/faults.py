@@ -4,9 +4,12 @@ Unavailable
 ├── NoSuchState    this node lacks the block or its state: another node, or a later try, may have it
 │   └── Behind     its events end before its state does: it will have them in a moment
 ├── NoSuchMethod   this node does not speak the method
+├── Unreached      no connection: the question never got there
 └── RangeRefused   the log query is too wide: ask for less
 Malformed
 ├── CallReverted   the call ran and the contract said no, or so the node says
+│   └── Unfunded   it did not even start: the caller lacks the coin it sends
+├── NotTaken       the node heard the transaction and does not take it
 ├── Unfit          the call returned what its contract cannot have returned
 ├── BadRequest     the node could not read the question
 └── Oversized      the answer is larger than any honest one
@@ -33,12 +36,29 @@ class NoSuchMethod(Unavailable):
     """The node does not offer the method."""
 
 
+class Unreached(Unavailable):
+    """No connection was made, so nothing was asked."""
+
+
 class RangeRefused(Unavailable):
     """A log query over too many blocks or with too many results."""
 
 
 class CallReverted(Malformed):
     """The call ran and reverted."""
+
+    def __init__(self, said: str, output: bytes = b"") -> None:
+        super().__init__(said)
+        self.output = output
+        """What the contract gave back, where the node passes it on."""
+
+
+class Unfunded(CallReverted):
+    """The call sends more coin than its sender has."""
+
+
+class NotTaken(Malformed):
+    """The node gave its reason for not taking a signed transaction."""
 
 
 class Unfit(Malformed):
@@ -53,12 +73,12 @@ class Oversized(Malformed):
     """An answer beyond the size limit."""
 
 
-BLAMELESS: Final = (NoSuchState, NoSuchMethod, BadRequest, Oversized)
+BLAMELESS: Final = (NoSuchState, NoSuchMethod, BadRequest, Oversized, NotTaken)
 """What a sound node may say too: it is asked again as soon as before."""
 UNWAVERING: Final = (NoSuchMethod, BadRequest)
 """What does not change by waiting."""
 
-_MAX_SAID: Final = 160
+_MAX_SAID: Final = 240
 _REVERTED: Final = 3
 _METHOD_NOT_FOUND: Final = -32601
 _UNREADABLE: Final = (-32600, -32602, -32700)
@@ -74,7 +94,15 @@ _STATE: Final = re.compile(
     re.I,
 )
 _METHOD: Final = re.compile(r"method .*(not|un)\s?(found|supported|available|exist|allowed)", re.I)
-_REVERT: Final = re.compile(r"revert|invalid opcode|out of gas|invalid jump|stack (under|over)flow", re.I)
+_REVERT: Final = re.compile(
+    r"revert|invalid opcode|out of gas|gas required exceeds|invalid jump|stack (under|over)flow", re.I
+)
+FUNDS: Final = re.compile(
+    r"insufficient ?(funds|balance)|(not|lack of) (enough )?funds|upfront cost exceeds|would cause overdraft", re.I
+)
+_RUNS: Final = ("eth_call", "eth_estimateGas", "eth_simulateV1")
+_UNFUNDED: Final = -38014
+_OUTPUT: Final = re.compile(r"0x((?:[0-9a-fA-F]{2})*)$")
 
 
 def fault_of(method: str, error: object) -> ZunoError:
@@ -86,10 +114,14 @@ def fault_of(method: str, error: object) -> ZunoError:
     text = f"{method}: {said}"
     # Some gateways keep the reason in `data` and say only "invalid params".
     spoken = f"{said} {plain_text(str(data), _MAX_SAID)}" if isinstance(data, dict | str) else said
-    if code == _REVERTED or (method == "eth_call" and _REVERT.search(spoken)):
-        return CallReverted(text)
+    if code == _REVERTED or (method in _RUNS and _REVERT.search(spoken)):
+        return CallReverted(text, _output(data))
+    if method in _RUNS and (code == _UNFUNDED or FUNDS.search(said)):
+        return Unfunded(text)
     if _BUSY.search(said):
         return Unavailable(text)
+    if method == "eth_sendRawTransaction" and code != _METHOD_NOT_FOUND and not _METHOD.search(said):
+        return NotTaken(text)
     if method == "eth_getLogs" and _RANGE.search(spoken):
         return RangeRefused(text)
     if _STATE.search(said):
@@ -99,6 +131,13 @@ def fault_of(method: str, error: object) -> ZunoError:
     if code in _UNREADABLE:
         return BadRequest(text)
     return Unavailable(text)
+
+
+def _output(data: object) -> bytes:
+    """What the contract gave back: as it is, behind a word ("Reverted 0x…"), or one level deeper."""
+    told = data.get("data") if isinstance(data, dict) else data
+    found = _OUTPUT.search(told) if isinstance(told, str) else None
+    return b"" if found is None else bytes.fromhex(found[1])
 
 
 def takes_no_batches(error: object) -> bool:

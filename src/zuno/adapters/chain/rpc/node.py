@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
 
@@ -14,13 +14,15 @@ from eth_utils.address import to_checksum_address
 from hexbytes import HexBytes
 from web3 import AsyncWeb3
 from web3.exceptions import BlockNotFound, TransactionNotFound, Web3Exception
-from web3.types import BlockData, TxReceipt
+from web3.types import BlockData
 
 from zuno.adapters.chain.rpc.faults import Behind, CallReverted, NoSuchMethod, NoSuchState
+from zuno.adapters.chain.rpc.offering import offer
 from zuno.adapters.chain.rpc.transport import Callee, FailoverProvider, Question
 from zuno.domain.errors import Malformed, ZunoError
 from zuno.domain.pool import Block
 from zuno.domain.units import Address, HexId, Seconds, Wei
+from zuno.ports.spending import Sending
 
 T = TypeVar("T")
 Topics = Sequence[HexId | Sequence[HexId] | None]
@@ -185,6 +187,28 @@ class Node:
         wish = {"blockStateCalls": [{"calls": [call]}], "traceTransfers": True, "validation": False}
         return await self._pinned("eth_simulateV1", [wish], at, _simulated, Callee.MAY_REVERT)
 
+    # -- any question
+
+    async def ask(self, question: Question) -> Any:
+        return await self._provider.ask(question)
+
+    async def together(
+        self,
+        questions: Sequence[Question],
+        callee: Callee = Callee.CERTAIN,
+        judge: Callable[[list[Any]], Any] = lambda results: results,
+    ) -> Any:
+        """Several questions in one exchange where the node takes that, so that one machine answers them all."""
+        if self._takes_batches:
+            try:
+                return await self._provider.ask_all(questions, callee, judge)
+            except NoSuchMethod:
+                self._takes_batches = False  # one by one, then
+        return judge([await self._provider.ask(replace(question, callee=callee)) for question in questions])
+
+    async def offer(self, raw: bytes) -> Sending:
+        return await offer(self._provider, raw)
+
     # -- events
 
     async def logs(self, address: Address, topics: Topics, first: int, last: int) -> list[Log]:
@@ -222,7 +246,7 @@ class Node:
     async def receipt(self, tx: HexId) -> Receipt:
         raw = await self._told("a receipt", self._web3.eth.get_transaction_receipt(cast(Any, tx)))
         with _reading("a receipt"):
-            return _receipt(raw)
+            return receipt_of(cast(RawFields, raw))
 
     async def value(self, tx: HexId) -> Wei:
         """The native coin a transaction carried."""
@@ -336,14 +360,13 @@ def _log(entry: RawFields) -> Log:
     )
 
 
-def _receipt(raw: TxReceipt) -> Receipt:
-    fields = cast(Mapping[str, Any], raw)
-    gas = int(fields["gasUsed"]) * int(fields["effectiveGasPrice"])
+def receipt_of(fields: RawFields) -> Receipt:
+    gas = _whole(fields["gasUsed"]) * _whole(fields["effectiveGasPrice"])
     return Receipt(
         tx=_hex(fields["transactionHash"]),
         sender=_address(fields["from"]),
-        block_number=int(fields["blockNumber"]),
-        tx_index=int(fields["transactionIndex"]),
+        block_number=_whole(fields["blockNumber"]),
+        tx_index=_whole(fields["transactionIndex"]),
         cost=Wei(gas + _whole(fields.get("l1Fee") or 0) + _operator_fee(fields)),
         logs=tuple(_log(entry) for entry in fields["logs"]),
     )
@@ -352,6 +375,6 @@ def _receipt(raw: TxReceipt) -> Receipt:
 def _operator_fee(fields: Mapping[str, Any]) -> int:
     """What an OP-stack rollup's operator takes: by the million of gas since Isthmus, a hundredfold by the gas since
     Jovian, whose receipts are known by their data footprint."""
-    scaled = int(fields["gasUsed"]) * _whole(fields.get("operatorFeeScalar") or 0)
+    scaled = _whole(fields["gasUsed"]) * _whole(fields.get("operatorFeeScalar") or 0)
     since_jovian = fields.get("daFootprintGasScalar") is not None
     return (scaled * 100 if since_jovian else scaled // 10**6) + _whole(fields.get("operatorFeeConstant") or 0)

@@ -14,7 +14,7 @@ import random
 import re
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -38,6 +38,7 @@ from zuno.adapters.chain.rpc.faults import (
     Oversized,
     RangeRefused,
     Unfit,
+    Unreached,
     fault_of,
     takes_no_batches,
 )
@@ -130,6 +131,15 @@ class Question:
     at: Block | None = None
     """The block whose state is asked for, as the last parameter."""
     callee: Callee = Callee.CERTAIN
+    may_lack: bool = False
+    """Whether having nothing is an answer: `read` is then given None."""
+
+    def pinned(self, by_hash: bool) -> Any:
+        """The parameters, with the block where one is meant."""
+        if self.at is None:
+            return self.params
+        pin = {"blockHash": self.at.hash, "requireCanonical": True} if by_hash else hex(self.at.number)
+        return [*self.params, pin]
 
 
 class _HostOnly(logging.Filter):
@@ -200,7 +210,28 @@ class FailoverProvider(AsyncJSONBaseProvider):
         self, requests: list[tuple[str, Any]], read: Callable[[Any], Any] = lambda results: results
     ) -> Any:
         """Several questions in one exchange; `read` judges the results together."""
-        return await self.ask(Question(_BATCH, requests, read))
+        return await self.ask(Question(_BATCH, [Question(method, params) for method, params in requests], read))
+
+    async def ask_all(self, questions: Sequence[Question], callee: Callee, judge: Callable[[Any], Any]) -> Any:
+        """Several questions in one exchange, each with its own pin and reader; `judge` sees the results together."""
+        return await self.ask(Question(_BATCH, list(questions), judge, callee=callee))
+
+    async def ask_each(self, question: Question) -> AsyncGenerator[tuple[Endpoint, Any], None]:
+        """One question to every node in turn, once, resting ones last: results and faults, until enough was heard."""
+        now = time.monotonic()
+        for node in sorted(self.endpoints, key=lambda node: max(node.cool_until, now)):
+            try:
+                async with self._turnstile:
+                    result = await self._ask(node, question)
+            except _AnotherChain as other:
+                yield node, Malformed(f"it is chain {other.found}, expected {self._chain_id}: check {self._variable}")
+            except (Unavailable, Malformed) as fault:
+                if not _is_blameless(fault, question.callee):
+                    self._cool(node)
+                yield node, fault
+            else:
+                node.cool_until = 0.0
+                yield node, result
 
     def leave_alone(self) -> None:
         """Let others answer for a while in place of who gave this task its last answer."""
@@ -258,51 +289,57 @@ class FailoverProvider(AsyncJSONBaseProvider):
             if not node.chain_checked:
                 await self._check_chain(node)
             if question.method == _BATCH:
-                return question.read(await self._ask_many(node, question.params))
-            result = await self._ask_pinned(node, question)
-            try:
-                return question.read(result)
-            except CallReverted:
-                raise
-            except Malformed as fault:
-                raise Unfit(f"{question.method}: {fault}") from fault
+                return question.read(await self._ask_many_pinned(node, question.params))
+            return _read(question, await self._ask_pinned(node, question))
         except ZunoError as fault:
             fault.args = (node.without_keys(str(fault)), *fault.args[1:])
             raise
 
     async def _ask_pinned(self, node: Endpoint, question: Question) -> Any:
+        async def put(by_hash: bool) -> Any:
+            return await self._ask_one(node, question, by_hash)
+
+        return await self._pinned(node, put, pins=question.at is not None)
+
+    async def _ask_many_pinned(self, node: Endpoint, questions: list[Question]) -> list[Any]:
+        async def put(by_hash: bool) -> list[Any]:
+            return await self._ask_many(node, questions, by_hash)
+
+        results = await self._pinned(node, put, pins=any(question.at is not None for question in questions))
+        return [_read(question, result) for question, result in zip(questions, results, strict=True)]
+
+    async def _pinned(self, node: Endpoint, put: Callable[[bool], Awaitable[Any]], *, pins: bool) -> Any:
         """With the block as the node can read it: by its hash, or else by its number."""
-        method, params, at = question.method, question.params, question.at
-        if at is None:
-            return await self._ask_one(node, method, params)
+        if not pins:
+            return await put(True)
         if node.pins_by_hash:
             try:
-                result = await self._ask_one(node, method, [*params, {"blockHash": at.hash, "requireCanonical": True}])
+                result = await put(True)
             except BadRequest:
                 # It cannot read such a pin, or nothing at all just now, or the question is bad in both forms.
-                result = await self._ask_one(node, method, [*params, hex(at.number)])
+                result = await put(False)
                 node.bad_pins += 1
                 self.by_number += 1
             else:
                 node.bad_pins = 0
             return result
         self.by_number += 1
-        return await self._ask_one(node, method, [*params, hex(at.number)])
+        return await put(False)
 
     async def _check_chain(self, node: Endpoint) -> None:
-        found = quantity(await self._ask_one(node, "eth_chainId", []))
+        found = quantity(await self._ask_one(node, Question("eth_chainId", [])))
         if found != self._chain_id:
             raise _AnotherChain(found)
         node.chain_checked = True
 
-    async def _ask_one(self, node: Endpoint, method: str, params: Any) -> Any:
-        asked = next(self._ids)
-        reply = await self._post(node, {"jsonrpc": "2.0", "id": asked, "method": method, "params": params})
-        return self._answers.read(method, params, _result(method, asked, reply))
+    async def _ask_one(self, node: Endpoint, question: Question, by_hash: bool = True) -> Any:
+        asked, params = next(self._ids), question.pinned(by_hash)
+        body = {"jsonrpc": "2.0", "id": asked, "method": question.method, "params": params}
+        return self._answer(question, params, asked, await self._post(node, body))
 
-    async def _ask_many(self, node: Endpoint, requests: list[tuple[str, Any]]) -> list[Any]:
-        asked = [(next(self._ids), method, params) for method, params in requests]
-        body = [{"jsonrpc": "2.0", "id": at, "method": method, "params": params} for at, method, params in asked]
+    async def _ask_many(self, node: Endpoint, questions: list[Question], by_hash: bool) -> list[Any]:
+        asked = [(next(self._ids), question, question.pinned(by_hash)) for question in questions]
+        body = [{"jsonrpc": "2.0", "id": at, "method": each.method, "params": params} for at, each, params in asked]
         replies = await self._post(node, body)
         if isinstance(replies, dict) and replies.get("error") is not None:
             # A node that is merely busy or broken refuses a batch as it refuses anything: that is no inability.
@@ -312,7 +349,13 @@ class FailoverProvider(AsyncJSONBaseProvider):
         if not isinstance(replies, list):
             raise Malformed("a batch was answered with something else")
         by_id = {reply["id"]: reply for reply in replies if isinstance(reply, dict) and type(reply.get("id")) is int}
-        return [self._answers.read(method, params, _result(method, at, by_id.get(at))) for at, method, params in asked]
+        return [self._answer(each, params, at, by_id.get(at)) for at, each, params in asked]
+
+    def _answer(self, question: Question, params: Any, asked: int, reply: object) -> Any:
+        result = _result(question.method, asked, reply)
+        if result is None and question.may_lack:
+            return None
+        return self._answers.read(question.method, params, result)
 
     async def _post(self, node: Endpoint, body: object) -> Any:
         """One HTTP exchange within the time and size limits; anything but JSON is a fault."""
@@ -373,10 +416,12 @@ def transport_fault(error: Exception) -> ZunoError:
     match error:
         case httpx2.DecodingError():
             return Malformed("the answer cannot be decompressed")
+        case httpx2.ConnectTimeout():
+            return Unreached("no connection in time")
         case httpx2.TimeoutException():
             return Unavailable("timed out")
         case httpx2.ConnectError():
-            return Unavailable("no connection")
+            return Unreached("no connection")
         case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
             return Unavailable("the address cannot be used")
         case _:
@@ -400,6 +445,15 @@ def _decoded(status: int, raw: bytes) -> Any:
     if reply is None:
         raise Malformed("the answer is not JSON")
     return reply
+
+
+def _read(question: Question, result: Any) -> Any:
+    try:
+        return question.read(result)
+    except CallReverted:
+        raise
+    except Malformed as fault:
+        raise Unfit(f"{question.method}: {fault}") from fault
 
 
 def _result(method: str, asked: int, reply: object) -> Any:

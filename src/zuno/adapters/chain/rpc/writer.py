@@ -1,0 +1,153 @@
+"""A chain that can be written to over JSON-RPC: what a wallet may spend, what a call would do, what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+from zuno.adapters.chain.rpc import questions, reverts, wire
+from zuno.adapters.chain.rpc.faults import CallReverted, Unfunded
+from zuno.adapters.chain.rpc.readers import Readers
+from zuno.adapters.chain.rpc.rehearsing import Rehearsals
+from zuno.adapters.chain.rpc.steady import Steady
+from zuno.adapters.chain.rpc.ticks import Ticks
+from zuno.adapters.chain.rpc.tokens import CALL_GAS
+from zuno.adapters.chain.rpc.tracing import Traces
+from zuno.adapters.chain.rpc.transport import Callee, Question
+from zuno.domain.chains import ChainInfo
+from zuno.domain.errors import Refused
+from zuno.domain.execution import Allowances, Grant
+from zuno.domain.pool import Block, Depth, PoolState
+from zuno.domain.tokens import NATIVE
+from zuno.domain.units import Address, HexId, Seconds
+from zuno.ports.spending import Call, Purse, Rehearsal, Sending, Trace
+
+PoolAt = Callable[[HexId, Block], Awaitable[PoolState]]
+
+MARGIN: Final = (5, 4)
+"""Gas limit over estimate. An estimate is a limit the call did succeed under, so what refunds give back later and what
+each frame keeps back (a 64th) is in it. The quarter is for what moves before the call is mined: some initialised ticks
+more to cross, about 25,000 gas each, or a slot that has become cold. Gas that is not used is not paid for."""
+
+_ALLOWANCE: Final = wire.selector("allowance(address,address)")
+_GRANT: Final = wire.selector("allowance(address,address,address)")
+_GRANT_WORDS: Final = ["uint160", "uint48", "uint48"]
+
+
+class RpcWriter:
+    """Writer over JSON-RPC, beside the reader of the same chain and on its connection."""
+
+    def __init__(self, read: Readers, steady: Steady, pool_at: PoolAt) -> None:
+        self._info = read.info
+        self._node = read.node
+        self._steady = steady
+        self._pool_at = pool_at
+        self._rehearsals = Rehearsals(read.node, read.info.deployment.pool_manager)
+        self._traces = Traces(read.node, read.info)
+        self._ticks = Ticks(read.storage)
+        self._genesis: HexId | None = None
+
+    @property
+    def info(self) -> ChainInfo:
+        return self._info
+
+    async def genesis(self) -> HexId:
+        if self._genesis is None:
+            self._genesis = (await self._node.block(0)).hash
+        return self._genesis
+
+    async def purse(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> Purse:
+        return await self._steady(lambda head: self._purse_at(head, wallet, currencies, spenders))
+
+    async def rehearse(
+        self, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
+    ) -> Rehearsal:
+        return await self._steady(lambda head: self._rehearsals.on(head, wallet, calls, currencies, pool_id))
+
+    async def estimate(self, wallet: Address, call: Call) -> int:
+        return await self._steady(lambda head: self._estimate_at(head, wallet, call))
+
+    async def depth(self, pool_id: HexId) -> Depth:
+        return await self._steady(lambda head: self._depth_at(head, pool_id))
+
+    async def send(self, raw: bytes) -> Sending:
+        return await self._node.offer(raw)
+
+    async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> Trace:
+        return await self._steady(lambda head: self._traces.at(head, wallet, nonce, hashes), by_events=True)
+
+    # -- at one block
+
+    async def _purse_at(
+        self, head: Block, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]
+    ) -> Purse:
+        held = list(dict.fromkeys(currencies))
+        tokens = [currency for currency in held if currency != NATIVE]
+        grants = [(token, spender) for token in tokens for spender in dict.fromkeys(spenders)]
+        asked = [
+            questions.sent(wallet, head),
+            questions.sent_or_waiting(wallet),
+            *(_held(currency, wallet, head) for currency in held),
+            *(_allowed(token, wallet, self._info.deployment.permit2, head) for token in tokens),
+            *(_granted(token, wallet, spender, self._info.deployment.permit2, head) for token, spender in grants),
+        ]
+        nonce, waiting, *rest = await self._node.together(asked, Callee.STRANGE)
+        return Purse(
+            block=head,
+            holdings=dict(zip(held, rest[: len(held)], strict=True)),
+            allowances=Allowances(
+                dict(zip(tokens, rest[len(held) : len(held) + len(tokens)], strict=True)),
+                dict(zip(grants, rest[len(held) + len(tokens) :], strict=True)),
+            ),
+            nonce=nonce,
+            next_nonce=max(nonce, waiting),
+        )
+
+    async def _estimate_at(self, head: Block, wallet: Address, call: Call) -> int:
+        held = await self._node.balance(wallet, head)
+        if held < call.value:
+            raise Refused(
+                f"The wallet has {held} wei and the call sends {call.value} wei: {call.value - held} are missing."
+            )
+        try:
+            needed: int = await self._node.ask(
+                questions.spending("eth_estimateGas", wallet, call, head, questions.whole)
+            )
+        except Unfunded as fault:
+            raise Refused(
+                f"The wallet has {held} wei, which does not pay for the call: {reverts.why(fault)}."
+            ) from fault
+        except CallReverted as fault:
+            raise Refused(f"The call would revert: {reverts.why(fault)}.") from fault
+        return needed * MARGIN[0] // MARGIN[1]
+
+    async def _depth_at(self, head: Block, pool_id: HexId) -> Depth:
+        pool = await self._pool_at(pool_id, head)
+        return await self._ticks.around(pool, head)
+
+
+def _held(currency: Address, wallet: Address, at: Block) -> Question:
+    if currency == NATIVE:
+        return questions.balance(wallet, at)
+    return questions.view(currency, wire.balance_of(wallet), at, _one(currency, "balanceOf"), CALL_GAS)
+
+
+def _allowed(token: Address, wallet: Address, permit2: Address, at: Block) -> Question:
+    data = _ALLOWANCE + _words(wallet, permit2)
+    return questions.view(token, data, at, _one(token, "allowance"), CALL_GAS)
+
+
+def _granted(token: Address, wallet: Address, spender: Address, permit2: Address, at: Block) -> Question:
+    def read(data: bytes) -> Grant:
+        amount, until, _ = wire.decoded(_GRANT_WORDS, data, "Permit2's allowance")
+        return Grant(amount, Seconds(until))
+
+    return questions.view(permit2, _GRANT + _words(wallet, token, spender), at, read)
+
+
+def _one(token: Address, what: str) -> Any:
+    return wire.numbered(f"{what} of {token}")
+
+
+def _words(*addresses: Address) -> bytes:
+    return b"".join(bytes.fromhex(wire.address_word(address)[2:]) for address in addresses)
