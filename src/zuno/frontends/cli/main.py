@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ import typer
 
 from zuno.frontends.cli import answering
 from zuno.frontends.cli.answering import Opener
+from zuno.frontends.cli.grammar import ChainName, Home, Json, group, help_alone, whole_number
 
 if TYPE_CHECKING:
     from zuno.app.debate import Listen
@@ -18,69 +18,26 @@ if TYPE_CHECKING:
     from zuno.app.zuno import Zuno
 
 
-def _group(help: str) -> typer.Typer:
-    return typer.Typer(
-        help=help,
-        context_settings={"help_option_names": ["-h", "--help"]},
-        pretty_exceptions_enable=False,
-        invoke_without_command=True,
-        callback=_help_alone,
-    )
-
-
-def _help_alone(ctx: typer.Context) -> None:
-    """A group without a command shows what it can do."""
-    if ctx.invoked_subcommand is None:
-        typer.echo(ctx.get_help())
-
-
-app = _group("A desk of arguing agents for crypto capital. With no key and no network it runs on an embedded world.")
-lp = _group("Liquidity positions: pools, positions, and where their money went.")
-sim = _group("The embedded world: our own pools, a virtual clock, no EVM.")
-devnet = _group("The local chain: the real v4 contracts on 127.0.0.1.")
-journal = _group("The journal: everything that was said and decided, chained and signed.")
-recommend = _group("Let the desk argue and show what it recommends; nothing is signed or sent.")
+app = group("A desk of arguing agents for crypto capital. With no key and no network it runs on an embedded world.")
+lp = group("Liquidity positions: pools, positions, and where their money went.")
+sim = group("The embedded world: our own pools, a virtual clock, no EVM.")
+devnet = group("The local chain: the real v4 contracts on 127.0.0.1.")
+journal = group("The journal: everything that was said and decided, chained and signed.")
+recommend = group("Let the desk argue and show what it recommends; nothing is signed or sent.")
 app.add_typer(lp, name="lp")
 lp.add_typer(recommend, name="recommend")
 app.add_typer(sim, name="sim")
 app.add_typer(devnet, name="devnet")
-plan = _group("Plans: what the desk recommended, from the journal.")
+plan = group("Plans: what the desk recommended, from the journal.")
 app.add_typer(plan, name="plan")
 app.add_typer(journal, name="journal")
 
 
-def _not_blank(typed: str | None) -> str | None:
-    """An empty variable in a script must not choose the default chain."""
-    if typed is not None and not typed.strip():
-        raise typer.BadParameter("it needs a name.")
-    return typed
-
-
-def _whole_number(typed: object) -> int:
-    """Plain digits alone: `int` would also read other scripts' digits and underscores."""
-    if not re.fullmatch(r"[+-]?[0-9]{1,80}", str(typed)):
-        raise typer.BadParameter(f"{str(typed)[:40]!r} is not a whole number.")
-    return int(str(typed))
-
-
-Home = Annotated[
-    str | None, typer.Option("--home", metavar="DIR", help="Where Zuno keeps things (else $ZUNO_HOME, else ~/.zuno).")
-]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, nothing else there.")]
-ChainName = Annotated[
-    str | None,
-    typer.Option(
-        "--chain",
-        metavar="NAME",
-        callback=_not_blank,
-        help="sim, devnet, or a chain with an RPC URL (base, arbitrum, 8453 …).",
-    ),
-]
 Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="conservative, balanced or aggressive.")]
 Candidate = Annotated[
     int | None,
     typer.Option(
-        "--candidate", metavar="N", parser=_whole_number, help="Take this candidate instead, if it was not vetoed."
+        "--candidate", metavar="N", parser=whole_number, help="Take this candidate instead, if it was not vetoed."
     ),
 ]
 PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="plan_ and 12 hex digits.")]
@@ -92,7 +49,7 @@ Percent = Annotated[str, typer.Option("--percent", metavar="P", help="Change of 
 @app.callback(invoke_without_command=True)
 def _root(ctx: typer.Context, home: Home = None) -> None:
     ctx.obj = ctx.obj.at(home)
-    _help_alone(ctx)
+    help_alone(ctx)
 
 
 @app.command()
@@ -224,7 +181,7 @@ def recommend_create(
 def sim_reset(
     ctx: typer.Context,
     seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", parser=_whole_number, help="Another story for another number.")
+        int | None, typer.Option("--seed", metavar="N", parser=whole_number, help="Another story for another number.")
     ] = None,
     home: Home = None,
     json: Json = False,
@@ -243,7 +200,7 @@ def sim_move(ctx: typer.Context, percent: Percent, home: Home = None, json: Json
 def devnet_up(
     ctx: typer.Context,
     port: Annotated[
-        int, typer.Option("--port", metavar="N", parser=_whole_number, help="Port on 127.0.0.1; 0 picks a free one.")
+        int, typer.Option("--port", metavar="N", parser=whole_number, help="Port on 127.0.0.1; 0 picks a free one.")
     ] = 8545,
     background: Annotated[bool, typer.Option("--background", help="Return when the node answers.")] = False,
     home: Home = None,
@@ -316,7 +273,7 @@ def journal_verify(ctx: typer.Context, home: Home = None, json: Json = False) ->
 @journal.command("tail")
 def journal_tail(
     ctx: typer.Context,
-    count: Annotated[int, typer.Option("--count", "-n", metavar="N", parser=_whole_number, help="How many.")] = 20,
+    count: Annotated[int, typer.Option("--count", "-n", metavar="N", parser=whole_number, help="How many.")] = 20,
     home: Home = None,
     json: Json = False,
 ) -> None:
