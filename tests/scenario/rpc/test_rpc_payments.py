@@ -17,6 +17,8 @@ from zuno.adapters.market.native import NativePrice
 from zuno.adapters.market.seeded import SeededFeed
 from zuno.app.lp import LpDesk
 from zuno.core import calldata
+from zuno.core.amm.identity import pool_id
+from zuno.core.amm.ticks import tick_at_sqrt_price
 from zuno.core.attribution import attribute
 from zuno.core.calldata import Step
 from zuno.domain.errors import Broken
@@ -67,6 +69,12 @@ def wallet_paid(history: PositionHistory) -> tuple[int, int]:
 
 async def told(desk: Any, token: int) -> PositionHistory:
     return await desk.chain(await desk.node()).history(token, None)  # type: ignore[no-any-return]
+
+
+def tick_of(stage: Any, key: PoolKey) -> int:
+    """Where the tests before have left the price."""
+    wanted = bytes.fromhex(pool_id(*calldata.key_tuple(key))[2:])
+    return tick_at_sqrt_price(stage.ask(stage.info.deployment.state_view, calldata.call("getSlot0(bytes32)", wanted)))
 
 
 def collecting(stage: Any, key: PoolKey, token: int) -> tuple[str, str, bytes, int]:
@@ -346,8 +354,9 @@ async def test_a_swap_of_other_currencies_in_the_transaction_is_no_swap_of_the_p
         calldata.settle(NATIVE, calldata.OPEN_DELTA, payer_is_user=True),
         calldata.take(stage.usdc, manager, calldata.OPEN_DELTA),
     ]
+    upper = tick_of(stage, key) // key.tick_spacing * key.tick_spacing - 100
     deposit = [
-        stage.minting(key, LOWER, LOWER + 100, LIQUIDITY // 100),  # below the price: dollars alone
+        stage.minting(key, upper - 100, upper, LIQUIDITY // 100),  # below the price: dollars alone
         calldata.settle(stage.usdc, calldata.OPEN_DELTA, payer_is_user=False),
         calldata.sweep(stage.usdc, stage.wallet),
     ]

@@ -78,7 +78,7 @@ BLAMELESS: Final = (NoSuchState, NoSuchMethod, BadRequest, Oversized, NotTaken)
 UNWAVERING: Final = (NoSuchMethod, BadRequest)
 """What does not change by waiting."""
 
-_MAX_SAID: Final = 240
+_MAX_SAID: Final = 180
 _REVERTED: Final = 3
 _METHOD_NOT_FOUND: Final = -32601
 _UNREADABLE: Final = (-32600, -32602, -32700)
