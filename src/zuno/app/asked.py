@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
+from fractions import Fraction
 from typing import Final
 
 from zuno.app.figures import time_text
 from zuno.app.phrases import token_named
+from zuno.domain.alerts import is_alert_id
 from zuno.domain.errors import Usage
 from zuno.domain.tokens import plain_text
 from zuno.domain.units import Address, HexId, Seconds
@@ -26,6 +28,8 @@ _FEE = re.compile(r"(?P<number>\S+?)\s*(?P<unit>%|percent|bps?|pips?)", re.IGNOR
 _PAIR = re.compile(
     r"(?P<base>0x[0-9a-fA-F]{40}|[A-Za-z0-9.]{1,16})\s*[/-]\s*(?P<quote>0x[0-9a-fA-F]{40}|[A-Za-z0-9.]{1,16})"
 )
+_PLAN = re.compile(r"plan_[0-9a-f]{12}")
+_CAPITAL = re.compile(r"(?P<amount>\S+?)\s*(?P<token>0x[0-9a-fA-F]{40}|[A-Za-z][A-Za-z0-9.]{0,15})")
 MOST_TOKENS: Final = Decimal(10) ** 15
 """Nobody brings a quadrillion of anything: a slip of the keyboard."""
 MAX_DIGITS: Final = 60
@@ -51,6 +55,20 @@ def wallet_address(text: str) -> Address:
     if not _ADDRESS.fullmatch(text):
         raise Usage(f"{text[:80]!r} is not an address; an address is 0x and 40 hex digits.")
     return Address(text.lower())
+
+
+def alert_id(text: str) -> str:
+    if not is_alert_id(text.strip()):
+        raise Usage(f"{plain_text(text, 40)!r} is not an alert; an alert's id is alert_ and 12 hex digits.")
+    return text.strip()
+
+
+def span(text: str) -> Seconds:
+    """A length of time: `90m`, `6h`, `2d`."""
+    found = _SPAN.fullmatch(text.strip().lower())
+    if found is None:
+        raise Usage(f"{plain_text(text, 40)!r} is not a length of time; write 90m, 6h or 2d.")
+    return Seconds(int(found[1]) * _SPAN_SECONDS[found[2]])
 
 
 def moment(text: str, now: Seconds) -> Seconds:
@@ -130,3 +148,25 @@ def pair_of(text: str) -> tuple[str, str]:
     if found is None:
         raise Usage(f"{plain_text(text, 40)!r} is not a pair; write it like ETH/USDC.")
     return token_named(found["base"]), token_named(found["quote"])
+
+
+def plan_id(text: str) -> str:
+    if not _PLAN.fullmatch(text):
+        raise Usage(f"{plain_text(text, 40)!r} is not a plan; a plan's id is plan_ and 12 hex digits.")
+    return text
+
+
+def share(text: str) -> Fraction:
+    """A part of the whole in percent, above 0 and at most 100."""
+    digits = text.strip().removesuffix("%").rstrip()
+    if not _NUMBER.fullmatch(digits) or len(digits) > MAX_DIGITS or not 0 < Decimal(digits.replace(",", "")) <= 100:
+        raise Usage(f"{plain_text(text, 40)!r} is not a share; write a percentage above 0 and up to 100, such as 50.")
+    return Fraction(Decimal(digits.replace(",", ""))) / 100
+
+
+def capital(text: str) -> tuple[Decimal, str]:
+    """An amount and its token: `0.5 WETH`."""
+    found = _CAPITAL.fullmatch(text.strip())
+    if found is None:
+        raise Usage(f"{plain_text(text, 40)!r} is not an amount of a token; write it like 0.5 WETH.")
+    return amount_in(found["amount"]), token_named(found["token"])

@@ -1,0 +1,158 @@
+"""Alerts in one small JSON file: replaced whole, changed by one process at a time, never silently made anew."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, TypeVar
+
+from zuno.domain.alerts import AlertBook
+from zuno.domain.errors import Broken, Refused, Unavailable
+
+T = TypeVar("T")
+FORMAT: Final = 1
+PATIENCE: Final = 30.0
+_PAUSE: Final = 0.005
+_MOST_BYTES: Final = 64 * 1024 * 1024
+
+
+class AlertsFile:
+    """`alerts.json` in a home, with `alerts.lock` beside it. Reading needs no lock: the file is only ever replaced."""
+
+    def __init__(self, home: Path, patience: float = PATIENCE) -> None:
+        self._path = home / "alerts.json"
+        self._lock = home / "alerts.lock"
+        self._patience = patience
+
+    async def book(self) -> AlertBook:
+        return await asyncio.to_thread(self._read)
+
+    async def change(self, make: Callable[[AlertBook], tuple[AlertBook, T]]) -> T:
+        return await asyncio.to_thread(self._change, make)
+
+    def _change(self, make: Callable[[AlertBook], tuple[AlertBook, T]]) -> T:
+        with self._alone():
+            before = self._read()
+            after, answer = make(before)
+            if after != before:
+                self._write(after)
+            return answer
+
+    def _read(self) -> AlertBook:
+        try:
+            with open(self._path, "rb") as file:
+                data = file.read(_MOST_BYTES + 1)
+        except FileNotFoundError:
+            return AlertBook()
+        except OSError as error:
+            raise Unavailable(f"{self._path} cannot be read ({error.strerror}); mend its permissions.") from error
+        try:
+            return _book(data)
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise Broken(
+                f"{self._path} is damaged; move it away to start with no alerts, or restore it from a copy."
+            ) from error
+
+    def _write(self, book: AlertBook) -> None:
+        from pydantic import TypeAdapter
+
+        document = {"format": FORMAT, "book": TypeAdapter(AlertBook).dump_python(book, mode="json")}
+        partial = self._path.with_suffix(".json.partial")
+        try:
+            handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(document, file, separators=(",", ":"))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, self._path)
+            _remember_name(self._path.parent)
+        except OSError as error:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+            raise Unavailable(f"{self._path} cannot be written ({error.strerror}); make room.") from error
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        try:
+            handle = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise Unavailable(f"{self._lock} cannot be opened ({error.strerror}).") from error
+        try:
+            self._wait(handle)
+            yield
+        finally:
+            os.close(handle)  # closing is unlocking
+
+    def _wait(self, handle: int) -> None:
+        deadline = time.monotonic() + self._patience
+        while not _taken(handle):
+            if time.monotonic() > deadline:
+                raise Unavailable(
+                    f"Another process holds {self._lock} for more than {self._patience:g} s; find it and end it."
+                )
+            time.sleep(_PAUSE)
+
+
+class MonitorSeat:
+    """`monitor.lock` in a home: held for as long as a monitor lives, signed with its process number."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "monitor.lock"
+        self._handle: int | None = None
+
+    def take(self) -> None:
+        try:
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise Unavailable(f"{self._path} cannot be opened ({error.strerror}).") from error
+        if not _taken(handle):
+            who = os.pread(handle, 64, 0).decode("ascii", "replace").strip()
+            os.close(handle)
+            said = f"process {who}" if who.isdigit() else "another process"
+            raise Refused(
+                f"A monitor of this home runs already ({said}); `zuno alerts` shows what it saw, and ending it frees "
+                "the seat."
+            )
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, str(os.getpid()).encode(), 0)
+        self._handle = handle
+
+    def leave(self) -> None:
+        if self._handle is not None:
+            os.ftruncate(self._handle, 0)
+            os.close(self._handle)
+            self._handle = None
+
+
+def _taken(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _remember_name(folder: Path) -> None:
+    """Without it a power cut may forget the new name."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _book(data: bytes) -> AlertBook:
+    from pydantic import TypeAdapter
+
+    if len(data) > _MOST_BYTES:
+        raise ValueError("too large for a book of alerts")
+    document = json.loads(data)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ValueError("unknown format")
+    return TypeAdapter(AlertBook).validate_python(document["book"])

@@ -1,0 +1,168 @@
+"""Our own samples in one SQLite file: dense for a day, one in five minutes for forty, safe to delete."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from zuno.domain.errors import Broken, Unavailable
+from zuno.domain.pool import Block
+from zuno.domain.units import HexId, Liquidity, Seconds, SqrtPriceX96, Tick, Wei
+from zuno.ports.samples import GasSample, PoolSample
+
+T = TypeVar("T")
+DAY: Final = 86_400
+KEPT: Final = 40 * DAY
+BUCKET: Final = 300
+_TIDY_EVERY: Final = 3_600
+_DAMAGE: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_SCHEMA: Final = (
+    # Integers of 256 bits are text: SQLite's own have 64.
+    """CREATE TABLE IF NOT EXISTS pools (
+        chain TEXT NOT NULL, pool TEXT NOT NULL, at INTEGER NOT NULL, read_at INTEGER NOT NULL,
+        number INTEGER NOT NULL, hash TEXT NOT NULL, sqrt_price TEXT NOT NULL, tick INTEGER NOT NULL,
+        liquidity TEXT NOT NULL, growth0 TEXT NOT NULL, growth1 TEXT NOT NULL,
+        PRIMARY KEY (chain, pool, at)) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS gas (
+        chain TEXT NOT NULL, at INTEGER NOT NULL, read_at INTEGER NOT NULL, price TEXT NOT NULL,
+        PRIMARY KEY (chain, at)) WITHOUT ROWID""",
+)
+_COLUMNS: Final = "chain, pool, number, hash, at, sqrt_price, tick, liquidity, growth0, growth1"
+
+
+class SqliteSamples:
+    """`samples.db` of a home. The file is made by the first sample; reading makes nothing."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "samples.db"
+        self._connection: sqlite3.Connection | None = None
+        self._turn = threading.Lock()
+        self._tidied_at: int | None = None
+
+    async def keep(self, pools: Sequence[PoolSample], gas: Sequence[GasSample], now: Seconds) -> None:
+        def write(connection: sqlite3.Connection) -> None:
+            connection.executemany(
+                f"INSERT OR REPLACE INTO pools (read_at, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [(now, *_row(sample)) for sample in pools],
+            )
+            connection.executemany(
+                "INSERT OR REPLACE INTO gas (chain, at, read_at, price) VALUES (?, ?, ?, ?)",
+                [(sample.chain, sample.at, now, str(sample.price)) for sample in gas],
+            )
+            if self._tidied_at is None or now - self._tidied_at >= _TIDY_EVERY:
+                _tidy(connection, now)
+                self._tidied_at = now
+
+        if pools or gas:
+            await asyncio.to_thread(self._work, write, create=True)
+
+    async def pools(self, chain: str, pool_id: HexId, since: Seconds, upto: Seconds) -> tuple[PoolSample, ...]:
+        rows = await self._select(
+            f"SELECT {_COLUMNS} FROM pools WHERE chain = ? AND pool = ? AND at BETWEEN ? AND ? ORDER BY at",
+            (chain, pool_id, since, upto),
+        )
+        return tuple(map(self._sample, rows))
+
+    async def gas(self, chain: str, since: Seconds, upto: Seconds) -> tuple[GasSample, ...]:
+        rows = await self._select(
+            "SELECT MIN(at), price FROM gas WHERE chain = ? AND at BETWEEN ? AND ? GROUP BY at / ? ORDER BY at",
+            (chain, since, upto, BUCKET),
+        )
+        with self._readable():
+            return tuple(GasSample(chain, Seconds(int(at)), Wei(int(price))) for at, price in rows)
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    async def _select(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        found = await asyncio.to_thread(
+            self._work, lambda connection: connection.execute(query, values).fetchall(), create=False
+        )
+        return found or []
+
+    def _work(self, act: Callable[[sqlite3.Connection], T], *, create: bool) -> T | None:
+        """One thread at a time, one transaction; None where there is no file and none is to be made."""
+        with self._turn, self._vendor():
+            if self._connection is None:
+                if not create and not self._path.exists():
+                    return None
+                self._connection = self._open()
+            with self._connection as connection:
+                connection.execute("BEGIN IMMEDIATE" if create else "BEGIN")
+                return act(connection)
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, timeout=10, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last tick, never the file
+            for statement in _SCHEMA:
+                connection.execute(statement)
+        except BaseException:
+            connection.close()
+            raise
+        with suppress(OSError):
+            self._path.chmod(0o600)
+        return connection
+
+    def _sample(self, row: tuple[Any, ...]) -> PoolSample:
+        with self._readable():
+            chain, pool, number, name, at, sqrt_price, tick, liquidity, growth0, growth1 = row
+            return PoolSample(
+                chain,
+                HexId(pool),
+                Block(number, HexId(name), Seconds(int(at))),
+                SqrtPriceX96(int(sqrt_price)),
+                Tick(int(tick)),
+                Liquidity(int(liquidity)),
+                int(growth0),
+                int(growth1),
+            )
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as error:
+            raise Broken(f"{self._path} holds what no sample has; delete it, new ones will follow.") from error
+
+    @contextmanager
+    def _vendor(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode & 0xFF in _DAMAGE:
+                raise Broken(f"{self._path} is damaged; delete it, new samples will follow.") from error
+            raise Unavailable(f"{self._path} did not answer ({error}).") from error
+
+
+def _row(sample: PoolSample) -> tuple[object, ...]:
+    return (
+        sample.chain,
+        sample.pool_id,
+        sample.block.number,
+        sample.block.hash,
+        sample.block.timestamp,
+        str(sample.sqrt_price_x96),
+        sample.tick,
+        str(sample.liquidity),
+        str(sample.fee_growth_global0_x128),
+        str(sample.fee_growth_global1_x128),
+    )
+
+
+def _tidy(connection: sqlite3.Connection, now: int) -> None:
+    for table, pool in (("pools", "pool"), ("gas", "''")):
+        connection.execute(f"DELETE FROM {table} WHERE read_at < ?", (now - KEPT,))
+        connection.execute(
+            f"""DELETE FROM {table} WHERE read_at < :old AND (chain, {pool}, at) NOT IN (
+                SELECT chain, {pool}, MIN(at) FROM {table} GROUP BY chain, {pool}, at / :bucket)""",
+            {"old": now - DAY, "bucket": BUCKET},
+        )
