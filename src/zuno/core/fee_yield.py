@@ -35,7 +35,7 @@ class FeeWindow:
     growth1_x128: int
     seconds: int
     label: str
-    """The window and where it was read: "7 d of our own samples"."""
+    """The window and where it was read: "7 d of own samples"."""
 
     def __post_init__(self) -> None:
         if self.seconds <= 0:
@@ -52,17 +52,18 @@ def fee_window(then: GrowthSample, now: GrowthSample, label: str) -> FeeWindow:
     )
 
 
-def best_window(samples: Sequence[GrowthSample], now: GrowthSample, source: str) -> FeeWindow | None:
-    """Seven days if a sample reaches back that far, else one day, else None: no other window is made up.
+def reach_of(wanted: int) -> int:
+    """How far from the wanted moment a sample of our own may lie, in seconds: 21 h of 7 d, 3 h of 24 h."""
+    return wanted // 8
 
-    The youngest sample at least that old is taken, if it is not older than one more day. The samples are the
-    monitor's; until it writes them, the archive and the Swap logs are the sources.
-    """
-    for wanted, name in ((WEEK, "7 d"), (DAY, "24 h")):
-        fitting = [sample for sample in samples if wanted <= now.at - sample.at <= wanted + DAY]
-        if fitting:
-            return fee_window(max(fitting, key=lambda sample: sample.at), now, f"{name} of {source}")
-    return None
+
+def own_window(samples: Sequence[GrowthSample], now: GrowthSample, wanted: int, name: str) -> FeeWindow | None:
+    """The window from the sample nearest to `wanted` seconds ago; None where none is near: no other one is made up."""
+    fitting = [sample for sample in samples if abs(now.at - sample.at - wanted) <= reach_of(wanted)]
+    if not fitting:
+        return None
+    nearest = min(fitting, key=lambda sample: (abs(now.at - sample.at - wanted), sample.at))
+    return fee_window(nearest, now, f"{name} of own samples")
 
 
 class Swapped(NamedTuple):

@@ -30,10 +30,10 @@ from zuno.core.fee_yield import (
     FeeWindow,
     GrowthSample,
     Swapped,
-    best_window,
     fee_window,
     fees24h_token1,
     growth_of_swaps,
+    own_window,
     window_of_swaps,
 )
 from zuno.domain.debate import CandidateKind, Carry, Cost, GasStep, PrepSwap
@@ -113,26 +113,31 @@ def test_growth_that_wrapped_round_is_still_a_difference() -> None:
         fee_window(now, now, "nothing")
 
 
+def samples_of(*ages: int) -> list[GrowthSample]:
+    return [GrowthSample(Seconds(10**9 - age), 0, 0) for age in ages]
+
+
 @pytest.mark.parametrize(
-    ("ages", "seconds", "label"),
+    ("ages", "wanted", "seconds"),
     [
-        ([WEEK, DAY], WEEK, "7 d of samples"),
-        ([WEEK + 5, WEEK + 9, DAY], WEEK + 5, "7 d of samples"),
-        ([WEEK - 1, DAY + 3], DAY + 3, "24 h of samples"),
-        ([WEEK + DAY + 1, DAY], DAY, "24 h of samples"),
+        ((WEEK,), WEEK, WEEK),
+        ((WEEK + 9, WEEK - 5, DAY), WEEK, WEEK - 5),
+        ((WEEK + 5, WEEK - 5), WEEK, WEEK + 5),
+        ((WEEK + WEEK // 8,), WEEK, WEEK + WEEK // 8),
+        ((DAY - DAY // 8,), DAY, DAY - DAY // 8),
     ],
 )
-def test_seven_days_are_preferred_to_one(ages: list[int], seconds: int, label: str) -> None:
-    now = GrowthSample(Seconds(10**9), 0, 0)
-    window = best_window([GrowthSample(Seconds(10**9 - age), 0, 0) for age in ages], now, "samples")
-    assert window is not None
-    assert (window.seconds, window.label) == (seconds, label)
+def test_our_own_sample_nearest_to_the_wanted_moment_opens_the_window(
+    ages: tuple[int, ...], wanted: int, seconds: int
+) -> None:
+    window = own_window(samples_of(*ages), GrowthSample(Seconds(10**9), 7, 9), wanted, "some time")
+    assert window == FeeWindow(7, 9, seconds, "some time of own samples")
 
 
-@pytest.mark.parametrize("ages", [[], [DAY - 1], [3 * DAY], [WEEK - 1]])
-def test_no_other_window_is_made_up(ages: list[int]) -> None:
-    now = GrowthSample(Seconds(10**9), 0, 0)
-    assert best_window([GrowthSample(Seconds(10**9 - age), 0, 0) for age in ages], now, "samples") is None
+@pytest.mark.parametrize("ages", [(), (0,), (3 * DAY,), (WEEK + WEEK // 8 + 1,), (WEEK - WEEK // 8 - 1,)])
+def test_no_other_window_is_made_up(ages: tuple[int, ...]) -> None:
+    assert own_window(samples_of(*ages), GrowthSample(Seconds(10**9), 0, 0), WEEK, "7 d") is None
+    assert own_window(samples_of(*ages), GrowthSample(Seconds(10**9), 0, 0), DAY, "24 h") is None
 
 
 def test_lvr_is_a_quarter_of_the_variance_of_the_value_it_stands_on() -> None:

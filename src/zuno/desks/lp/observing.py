@@ -5,29 +5,35 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import TypeVar
 
 from zuno.core.carry import native_token1_in_pool
-from zuno.core.fee_yield import DAY, WEEK, FeeWindow, GrowthSample, fee_window, window_of_swaps
+from zuno.core.fee_yield import DAY, WEEK, FeeWindow, GrowthSample, fee_window, own_window, reach_of, window_of_swaps
 from zuno.core.regime import RegimeReading, classify
 from zuno.core.returns import nano_returns, rolling_vol_bps
 from zuno.core.stress import BLOCK_HOURS
 from zuno.core.volatility import hourly_returns
 from zuno.desks.lp.survey import pool_label, survey
-from zuno.domain.errors import Malformed, Refused, Unavailable, Unknown
+from zuno.domain.errors import Broken, Malformed, Refused, Unavailable, Unknown
 from zuno.domain.market import Fact, GasQuote, Pair
 from zuno.domain.pool import Block, LpPosition, PoolState
 from zuno.domain.tokens import market_name, quoted
-from zuno.domain.units import HexId, Seconds
+from zuno.domain.units import HexId, Seconds, Wei
 from zuno.messages.debate import Context, FeesObserved, FlowCreateStart, FlowStart, SceneFacts, SourceNote
 from zuno.ports.chain import Chain
 from zuno.ports.market import Feeds
+from zuno.ports.samples import Samples
 
 HISTORY_HOURS = 720
 SEED = "seed"
 T = TypeVar("T")
 
+GAS_SAMPLED = WEEK
+"""Seconds of our own gas samples that today's price is held against."""
+
 OpenFeeds = Callable[[Chain, HexId], Feeds]
+ReadFees = Callable[[PoolState, Chain, int, str, Seconds], Awaitable[tuple[FeeWindow, tuple[str, ...]]]]
 
 
 @dataclass(slots=True)
@@ -83,19 +89,24 @@ class Sources:
         return any(note.source == SEED for note in self.notes)
 
 
-async def observe(start: FlowStart | FlowCreateStart, chain: Chain, feeds_of: OpenFeeds) -> Context:
-    """The world behind a request, at one block."""
+async def observe(
+    start: FlowStart | FlowCreateStart, chain: Chain, feeds_of: OpenFeeds, samples: Samples | None = None
+) -> Context:
+    """The world behind a request, at one block; `samples` are our own, where there are any of this very world."""
     if isinstance(start, FlowStart):
-        return await observe_position(start, chain, feeds_of)
-    return await observe_wish(start, chain, feeds_of)
+        return await observe_position(start, chain, feeds_of, samples)
+    return await observe_wish(start, chain, feeds_of, samples)
 
 
-async def observe_position(start: FlowStart, chain: Chain, feeds_of: OpenFeeds) -> Context:
+async def observe_position(
+    start: FlowStart, chain: Chain, feeds_of: OpenFeeds, samples: Samples | None = None
+) -> Context:
     """The context of a rebalance. `Refused` where there is nothing to argue about."""
     position = await _position(start.position_id, chain)
     sources = Sources(position.block.timestamp)
     sources.plain("position", f"{chain.info.name} block {position.block.number}", position.block.timestamp)
-    scene = await observe_pool(position.pool, chain, feeds_of(chain, position.pool.id), sources, position)
+    feeds = feeds_of(chain, position.pool.id)
+    scene = await observe_pool(position.pool, chain, feeds, sources, position, samples=samples)
     return Context(
         flow="rebalance",
         chain=chain.info.name,
@@ -109,7 +120,9 @@ async def observe_position(start: FlowStart, chain: Chain, feeds_of: OpenFeeds) 
     )
 
 
-async def observe_wish(start: FlowCreateStart, chain: Chain, feeds_of: OpenFeeds) -> Context:
+async def observe_wish(
+    start: FlowCreateStart, chain: Chain, feeds_of: OpenFeeds, samples: Samples | None = None
+) -> Context:
     """The context of a create: the pools that fit the wish, all as they stood in the survey's one block."""
     found = await chain.pools()
     spots = survey(start.wish, found.pools, chain.info)
@@ -117,7 +130,12 @@ async def observe_wish(start: FlowCreateStart, chain: Chain, feeds_of: OpenFeeds
     sources.plain("pools", f"{chain.info.name} block {found.block.number}", found.block.timestamp, found.notes)
     seen = [
         await observe_pool(
-            spot.pool, chain, feeds_of(chain, spot.pool.id), sources, capital=(spot.capital0, spot.capital1)
+            spot.pool,
+            chain,
+            feeds_of(chain, spot.pool.id),
+            sources,
+            capital=(spot.capital0, spot.capital1),
+            samples=samples,
         )
         for spot in spots
     ]
@@ -160,6 +178,7 @@ async def observe_pool(
     sources: Sources,
     position: LpPosition | None = None,
     capital: tuple[int, int] = (0, 0),
+    samples: Samples | None = None,
 ) -> SceneFacts:
     """One pool's facts, each with its source, none invented."""
     # A survey has several pools of one pair.
@@ -169,14 +188,15 @@ async def observe_pool(
     returns = await _returns(feeds, pair, turned, now, label, sources)
     reference = await sources.ask(f"reference price {label}", feeds.prices.spot(pair, now))
     gas = await sources.ask("gas", feeds.gas.gas(now))
-    reading = _regime(returns, gas, pool, position)
+    sampled = await _gas_samples(samples, chain, now, sources)
+    reading = _regime(returns, gas, sampled, pool, position)
     return SceneFacts(
         pool=pool,
         position=position,
         capital0=capital[0],
         capital1=capital[1],
         returns_nano=nano_returns(returns),
-        fees=await _fees(pool, chain, now, label, sources),
+        fees=await _fees(pool, chain, now, label, sources, samples),
         gas=None if gas is None else gas.value,
         native_token1=await _native(pool, chain, feeds, now, sources),
         reference_gap=None if reference is None else _gap(pool, reference.value, turned),
@@ -196,14 +216,20 @@ async def _returns(
     return tuple(-value for value in values) if turned else values
 
 
-async def _fees(pool: PoolState, chain: Chain, now: Seconds, label: str, sources: Sources) -> FeesObserved | None:
-    """Fee growth over seven days, else one: from the chain's past state, else from its Swap logs; else unknown."""
+async def _fees(
+    pool: PoolState, chain: Chain, now: Seconds, label: str, sources: Sources, samples: Samples | None
+) -> FeesObserved | None:
+    """Fee growth over seven days, else one: from our own samples, else from the chain's past state, else from its
+    Swap logs; else unknown."""
     feed, why = f"fee growth {label}", list[str]()
-    for read in (_archived, _swapped):
+    readers: list[ReadFees] = [_archived, _swapped]
+    if samples is not None:
+        readers.insert(0, partial(_sampled, samples))
+    for read in readers:
         for seconds, name in ((WEEK, "7 d"), (DAY, "24 h")):
             try:
                 window, notes = await read(pool, chain, seconds, name, Seconds(now - seconds))
-            except (Unavailable, Malformed) as error:
+            except (Unavailable, Malformed, Broken) as error:
                 why.append(str(error))
                 continue
             sources.plain(feed, window.label, pool.block.timestamp, notes)
@@ -215,6 +241,31 @@ async def _fees(pool: PoolState, chain: Chain, now: Seconds, label: str, sources
             )
     sources.none(feed, "; ".join(dict.fromkeys(why)))
     return None
+
+
+async def _sampled(
+    samples: Samples, pool: PoolState, chain: Chain, seconds: int, name: str, since: Seconds
+) -> tuple[FeeWindow, tuple[str, ...]]:
+    reach = reach_of(seconds)
+    kept = await samples.pools(chain.info.name, pool.id, Seconds(since - reach), Seconds(since + reach))
+    then = [GrowthSample(one.block.timestamp, one.fee_growth_global0_x128, one.fee_growth_global1_x128) for one in kept]
+    window = own_window(then, _sample(pool, pool.block), seconds, name)
+    if window is None:
+        raise Unavailable(f"no sample of our own is near {name} old")
+    return window, ()
+
+
+async def _gas_samples(samples: Samples | None, chain: Chain, now: Seconds, sources: Sources) -> tuple[Wei, ...]:
+    if samples is None:
+        return ()
+    try:
+        kept = await samples.gas(chain.info.name, Seconds(now - GAS_SAMPLED), now)
+    except (Unavailable, Broken) as error:
+        sources.none("gas samples", str(error))
+        return ()
+    if kept:
+        sources.plain("gas samples", "own samples", now, (f"{len(kept)} of the last {GAS_SAMPLED // DAY} days",))
+    return tuple(one.price for one in kept)
 
 
 async def _archived(
@@ -252,14 +303,18 @@ async def _native(pool: PoolState, chain: Chain, feeds: Feeds, now: Seconds, sou
 
 
 def _regime(
-    returns: Sequence[float], gas: Fact[GasQuote] | None, pool: PoolState, position: LpPosition | None
+    returns: Sequence[float],
+    gas: Fact[GasQuote] | None,
+    gas_samples: Sequence[Wei],
+    pool: PoolState,
+    position: LpPosition | None,
 ) -> RegimeReading:
     history = rolling_vol_bps(returns) if len(returns) >= 24 else ()
     return classify(
         vol_bps=history[-1] if history else None,
         vol_history_bps=history,
         gas_price_wei=None if gas is None else gas.value.price,
-        gas_history_wei=(),
+        gas_history_wei=gas_samples,
         returns_24h=returns[-24:],
         tick=None if position is None else pool.tick,
         position=None if position is None else position.range,
