@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from errno import EACCES, EPERM, EROFS
 from functools import cache
 from pathlib import Path
@@ -33,12 +34,13 @@ if TYPE_CHECKING:
     from zuno.agents.breaker import Breakers
     from zuno.app.archive import Archive, Recorded, Rehearsal
     from zuno.app.debate import Advice, Room
+    from zuno.app.wallets import WalletKeeper, WalletOnChain
     from zuno.desks.lp.scout import Observe
     from zuno.memory.journal import ChainedJournal
     from zuno.messages.debate import Context, FlowCreateStart, FlowStart
     from zuno.ports.journal import Journal
     from zuno.ports.model import Attempt, Seats
-    from zuno.ports.spending import Signer
+    from zuno.ports.spending import Signer, Writer
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 OBSERVING_SECONDS = 300.0
@@ -127,6 +129,23 @@ class House:
             secrets = self._settings.secrets()
             self._book = ChainedJournal(self._store(key), key, code=code_version, now=unix_millis, secrets=secrets)
         return self._book
+
+    def wallets(self) -> WalletKeeper:
+        from zuno.app.wallets import WalletKeeper
+
+        return WalletKeeper(self._wallet_folder(), self._own_wallet)
+
+    def wallet(self, chain: str | None) -> WalletOnChain:
+        from zuno.app.wallets import Contents, WalletOnChain
+
+        name = self._settings.default_chain() if chain is None else chain
+        opened, writer = self._chain(name), self._writer(name)
+
+        async def look(wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> Contents:
+            purse = await writer.purse(wallet, currencies, spenders)
+            return Contents(purse.block, purse.holdings, purse.allowances)
+
+        return WalletOnChain(opened, self._signer(name).address, look)
 
     def sim(self) -> SimPlayground:
         self._must_write()
@@ -335,6 +354,19 @@ class House:
 
         policy = Policy(timeout=self._settings.rpc_timeout_seconds)
         return RpcChain(info, urls, self._settings.home / "chains" / info.name, wallet, policy)
+
+    def _writer(self, chain: str) -> Writer:
+        """A chain as it can be written to, on the connection it is read by."""
+        opened = self._chain(chain)
+        if opened is self._sim:
+            from zuno.adapters.chain.sim.writer import SimWriter
+
+            return SimWriter(self._sim)
+        from zuno.adapters.chain.rpc.chain import RpcChain
+
+        if not isinstance(opened, RpcChain):
+            raise TypeError(f"{type(opened).__name__} has no writer")
+        return opened.writer()
 
     def _signer(self, chain: str) -> Signer:
         """Who acts on a chain: the built-in wallet of a local world, else the wallet set or the only one kept."""

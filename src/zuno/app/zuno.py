@@ -9,6 +9,7 @@ from zuno.app.debate import Advice
 from zuno.app.journal import JournalAudit
 from zuno.app.lp import LpDesk
 from zuno.app.playground import Devnet, Playground, SimPlayground
+from zuno.app.wallets import WalletKeeper, WalletOnChain
 
 
 class Zuno(Protocol):
@@ -28,6 +29,14 @@ class Zuno(Protocol):
 
     def archive(self) -> Archive:
         """What the journal remembers of the desk's debates."""
+        ...
+
+    def wallets(self) -> WalletKeeper:
+        """The wallets of this home."""
+        ...
+
+    def wallet(self, chain: str | None) -> WalletOnChain:
+        """The wallet that acts on a chain, or on the default chain. `Refused` where none does."""
         ...
 
     def sim(self) -> SimPlayground: ...

@@ -11,6 +11,7 @@ import typer
 from zuno.frontends.cli import answering
 from zuno.frontends.cli.answering import Opener
 from zuno.frontends.cli.grammar import ChainName, Home, Json, group, help_alone, whole_number
+from zuno.frontends.cli.wallet import wallet
 
 if TYPE_CHECKING:
     from zuno.app.debate import Listen
@@ -31,6 +32,7 @@ app.add_typer(devnet, name="devnet")
 plan = group("Plans: what the desk recommended, from the journal.")
 app.add_typer(plan, name="plan")
 app.add_typer(journal, name="journal")
+app.add_typer(wallet, name="wallet")
 
 
 Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="conservative, balanced or aggressive.")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 from functools import singledispatch
 
@@ -31,6 +32,7 @@ from zuno.app.views import (
     TokenView,
     View,
 )
+from zuno.app.wallets import AllowancesView, AllowanceView, BalancesView, WalletsView, WalletView
 from zuno.frontends.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, noted, short, thousands
 
 _JOINED = {"range": " – ", "state": ", ", "holds": ", ", "fees": ", "}
@@ -222,6 +224,56 @@ def _(view: JournalTailView) -> RenderableType:
     for one in view.entries:
         table.add_row(str(one.seq), time_text(one.at // 1_000), one.kind, one.request_id or "", one.role, one.hash[:12])
     return table
+
+
+@_shown.register
+def _(view: WalletView) -> RenderableType:
+    facts = grid()
+    facts.add_row("address", view.checksummed)
+    facts.add_row("key", "elsewhere: watched only" if view.watch_only else "here, under its passphrase")
+    facts.add_row("file", view.file or "none")
+    if not view.watch_only:
+        facts.add_row("", "Keep a copy of the file and its passphrase: without both, nobody can move what it holds.")
+    return Group(heading("Wallet kept"), facts, *noted(view.notes))
+
+
+@_shown.register
+def _(view: WalletsView) -> RenderableType:
+    if not view.wallets:
+        return Text(view.note)
+    table = Rows("wallet", "key", "acts", "file", spare=("file",))
+    for one in view.wallets:
+        key = Text("elsewhere", style=QUIET) if one.watch_only else Text("here")
+        table.add_row(one.checksummed, key, Text("yes", style=GOOD) if one.acts else "", one.file or "")
+    return Group(table, Text(view.note, style=QUIET), *noted([note for one in view.wallets for note in one.notes]))
+
+
+@_shown.register
+def _(view: BalancesView) -> RenderableType:
+    table = Rows("token", "amount")
+    for one in view.balances:
+        style = QUIET if one.amount == "0" else ""
+        table.add_row(_called(one.token), one.amount_human, style=style)
+    title = heading(_at(f"Balances of {view.wallet}", view.chain, view.block, "\n"))
+    return Group(title, table, *noted(view.notes), *_unvouched(one.token for one in view.balances))
+
+
+@_shown.register
+def _(view: AllowancesView) -> RenderableType:
+    title = heading(_at(f"Allowances of {view.wallet}", view.chain, view.block, "\n"))
+    if not view.allowances:
+        return Group(title, Text("Nobody may move its tokens."), *noted(view.notes))
+    table = Rows("token", "who may move it", "amount", "until")
+    for one in view.allowances:
+        amount = Text(one.amount_human, style=BAD if one.unlimited and not one.expired else "")
+        table.add_row(_called(one.token), one.spender_name, amount, _until(one))
+    return Group(title, table, *noted(view.notes), *_unvouched(one.token for one in view.allowances))
+
+
+def _until(one: AllowanceView) -> Text:
+    if one.expires is None:
+        return Text("revoked")
+    return Text(f"{time_text(one.expires)}{', past' if one.expired else ''}", style=QUIET if one.expired else "")
 
 
 @_shown.register
@@ -421,8 +473,8 @@ def _(view: DemoOpening) -> RenderableType:
     )
 
 
-def _at(what: str, chain: str, block: int) -> str:
-    return f"{what} on {chain} at block {block}"
+def _at(what: str, chain: str, block: int, between: str = " ") -> str:
+    return f"{what}{between}on {chain} at block {block}"
 
 
 def _range(view: PositionView, between: str = "\n") -> str:
@@ -451,8 +503,12 @@ def _called(token: TokenView) -> str:
 
 
 def _strangers(*pools: PoolKeyView) -> list[Text]:
+    return _unvouched(token for pool in pools for token in (pool.currency0, pool.currency1))
+
+
+def _unvouched(shown: Iterable[TokenView]) -> list[Text]:
     """A line for each token that only its own contract vouches for."""
-    tokens = {token.address: token for pool in pools for token in (pool.currency0, pool.currency1)}
+    tokens = {token.address: token for token in shown}
     return [
         Text(f"{_called(token)} is {token.address}: the name is its own word, and no price is asked for it", style=BAD)
         for token in tokens.values()
