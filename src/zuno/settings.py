@@ -95,6 +95,10 @@ def _model_prices(raw: object) -> object:
     return prices
 
 
+def _addresses(raw: object) -> object:
+    return tuple(map(_address, filter(None, map(str.strip, raw.split(","))))) if isinstance(raw, str) else raw
+
+
 def _chain(text: str) -> str:
     name = text.strip().lower()
     if name in _LOCAL_CHAINS:
@@ -113,6 +117,7 @@ ModelKeys = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_model_key
 ModelPrices = Annotated[dict[str, tuple[Decimal, Decimal]], NoDecode, BeforeValidator(_model_prices)]
 Dollars = Annotated[Decimal, Field(ge=0, allow_inf_nan=False)]
 OptionalAddress = Annotated[str, AfterValidator(_address)] | None
+Hooks = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_addresses)]
 PeerId = Annotated[str, AfterValidator(_peer_id)] | None
 
 
@@ -189,6 +194,20 @@ class Settings(BaseSettings):
     deterministic: bool = Field(False, description="true: never ask a model")
     max_debate_rounds: int = Field(2, ge=0, le=10, description="revisions allowed in a debate")
     risk_profile: Literal["conservative", "balanced", "aggressive"] = Field("balanced", description="default profile")
+    slippage_bps: int = Field(50, ge=1, le=1_000, description="how far a price may move between plan and mint, in bps")
+    tick_drift: int = Field(
+        50, ge=0, le=10_000, description="ticks a pool may move between a decision and its execution"
+    )
+    approval_seconds: int = Field(
+        900, ge=30, le=86_400, description="how long an approval and its calldata are good for"
+    )
+    spend_usd_per_plan: Dollars = Field(Decimal(25_000), description="dollars one plan may take from the wallet")
+    spend_usd_per_day: Dollars = Field(Decimal(100_000), description="dollars 24 hours of plans may take")
+    allowed_hooks: Hooks = Field(
+        (),
+        description="hooks somebody has looked at, by address, separated by commas; pools with others are only shown",
+    )
+    receipt_seconds: float = Field(300.0, gt=0, le=86_400, description="how long `plan apply` waits for a receipt")
     monitor_interval_ms: int = Field(60_000, ge=5_000, description="period of the monitor")
     telegram_bot_token: SecretStr | None = Field(None, description="bot token for alerts")
     telegram_chat_id: str | None = Field(None, description="chat that receives alerts")

@@ -138,6 +138,16 @@ class Archive:
         recorded, context = await self._planned(plan_id)
         return _view(recorded, context)
 
+    async def decided(self, plan_id: str) -> tuple[PlanView, Context, PlanReady]:
+        """A plan with the context and the decision it stands on, as its owner took it."""
+        recorded, context = await self._planned(plan_id)
+        view = _view(recorded, context)
+        if recorded.plan is not None and recorded.plan.hash != view.hash:
+            raise Broken(f"{plan_id} is on record with another hash than its debate gives; run `zuno journal verify`.")
+        if recorded.ready is None:
+            raise Unknown(f"{plan_id} names no finished plan; `zuno plan list` shows them.")
+        return view, context, _as_chosen(recorded, context, recorded.ready)
+
     async def why(self, reference: str) -> WhyView:
         journal = await self._open_journal()
         recorded = await self._recorded(journal, await self._request_of(journal, reference))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from zuno.core.calldata import SENDER
@@ -32,7 +32,7 @@ from zuno.core.planning.policy import ITSELF
 from zuno.domain.chains import Deployment
 from zuno.domain.pool import PoolKey
 from zuno.domain.tokens import NATIVE, Token, human
-from zuno.domain.units import Address
+from zuno.domain.units import Address, Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,8 @@ class Names:
     deployment: Deployment
     wallet: Address
     tokens: Mapping[Address, Token]
+    moment: Callable[[Seconds], str] = str
+    """How a time is told."""
 
     def who(self, address: Address) -> str:
         at = self.deployment
@@ -78,10 +80,12 @@ def words(said: Decoded, names: Names, key: PoolKey) -> tuple[str, ...]:
         case Approve(spender, amount):
             lines.append(f"allow {names.who(spender)} to take up to {names.amount(said.to, amount)} of yours")
         case Permit(token, spender, amount, expiration):
-            lines.append(f"let {names.who(spender)} take up to {names.amount(token, amount)} until time {expiration}")
+            lines.append(
+                f"let {names.who(spender)} take up to {names.amount(token, amount)} until {names.moment(expiration)}"
+            )
         case ModifyLiquidities(actions, deadline):
             lines += _lines(actions, names, key, wallet, at.position_manager)
-            lines.append(f"not after time {deadline}")
+            lines.append(f"not after {names.moment(deadline)}")
         case Execute(commands, deadline):
             for command in commands:
                 match command:
@@ -92,8 +96,8 @@ def words(said: Decoded, names: Names, key: PoolKey) -> tuple[str, ...]:
                         lines.append(f"send {names.amount(token, amount)} from {names.who(wallet)} to {to}")
                     case ModifyLiquidities(actions, inner):
                         lines += _lines(actions, names, key, at.universal_router, at.position_manager)
-                        lines.append(f"the mint not after time {inner}")
-            lines.append(f"not after time {deadline}")
+                        lines.append(f"the mint not after {names.moment(inner)}")
+            lines.append(f"not after {names.moment(deadline)}")
     return tuple(lines)
 
 

@@ -1,0 +1,376 @@
+"""What a person is shown of a plan that is tried, approved or carried out: every call in words, every bound, every
+number that will be signed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from zuno.app.figures import decimal_text, time_text
+from zuno.app.shaping import called, key_view
+from zuno.app.views import PoolKeyView, View
+from zuno.core.planning.decoding import decode
+from zuno.core.planning.words import Names, words
+from zuno.core.unsigned import safe_batch, unsigned
+from zuno.domain.chains import ETH
+from zuno.domain.execution import Flow, PlanState, Step
+from zuno.domain.market import GasQuote
+from zuno.domain.pool import PoolKey, PoolState, whole_price
+from zuno.domain.tokens import NATIVE, Token, human
+from zuno.domain.units import Address, Millis
+from zuno.execution.after import gas_of
+from zuno.execution.book import Book, StepBook
+from zuno.execution.drafting import Drafted, all_steps
+from zuno.execution.gate import Offered
+from zuno.execution.hands import Hands
+from zuno.messages.execution import Action, Approval, Draft, Instruction, PlanOutcome
+from zuno.messages.unsigned import SafeBatch, UnsignedTransaction
+
+IMPACT_DIGITS = 4
+
+
+class FlowView(View):
+    """An amount of one currency, both ways of writing it."""
+
+    currency: str
+    symbol: str
+    amount: str
+    amount_human: str
+
+
+class BoundsView(View):
+    slippage_bps: int
+    tick_drift: int
+    tick_low: int
+    tick_high: int
+    expires: int
+    expires_text: str
+    permit2_seconds: int
+    max_fee_gwei: str
+    most_gas_eth: str
+    """The most that all steps together may cost in gas."""
+    most_out: tuple[FlowView, ...]
+    """The most of each currency that leaves the wallet in any one step."""
+
+
+class CallView(View):
+    """One transaction before it is signed."""
+
+    index: int
+    kind: str
+    later: bool
+    """True: as it would be if nothing moved; it is built again from what the steps before it really paid."""
+    to: str
+    value: str
+    data: str
+    words: tuple[str, ...]
+    most_out: tuple[FlowView, ...]
+    least_in: tuple[FlowView, ...]
+    gas_used: int | None
+    error: str | None
+
+
+class SimulationView(View):
+    """A plan on top of one block."""
+
+    plan_id: str
+    action: str
+    chain: str
+    wallet: str
+    position_id: str | None
+    pool: PoolKeyView
+    block: int
+    ok: bool
+    error: str | None
+    how: str
+    """`simulated`: every step was run; `computed`: the first was tried, the changes are our own arithmetic."""
+    changes: tuple[FlowView, ...]
+    gas_used: int
+    gas_cost_eth: str
+    price_before: str
+    price_after: str | None
+    price_impact_bps: str | None
+    steps: tuple[CallView, ...]
+    bounds: BoundsView
+    notes: tuple[str, ...]
+
+
+class ApprovalView(SimulationView):
+    """What is signed when the owner says yes."""
+
+    plan_hash: str
+    draft_hash: str
+    approval_hash: str
+    chain_id: int
+    genesis: str
+    who: str
+
+
+class StepView(View):
+    index: int
+    kind: str
+    part: str
+    state: str
+    tx_hash: str | None
+    nonce: int | None
+    block: int | None
+    gas_used: int | None
+    gas_cost_eth: str | None
+    attempts: int
+    why: str
+    words: tuple[str, ...]
+
+
+class ExecutionView(View):
+    """How far a plan has come."""
+
+    plan_id: str
+    state: str
+    action: str
+    chain: str
+    wallet: str
+    position_id: str | None
+    new_position_id: str | None
+    why: str
+    steps: tuple[StepView, ...]
+    gas_cost_eth: str
+    expires: int | None
+    expires_text: str | None
+    problems: tuple[str, ...]
+    outcome: dict[str, Any] | None
+    """The attribution of the position that was closed or touched, as `lp pnl --json` has it."""
+    outcome_note: str
+    next: str
+    """What can be done now."""
+
+
+class UnsignedView(View):
+    """For a wallet whose key is elsewhere: what to sign there, one by one or as one batch of a Safe."""
+
+    plan_id: str
+    state: str
+    chain: str
+    wallet: str
+    transactions: tuple[UnsignedTransaction, ...]
+    safe: SafeBatch
+    notes: tuple[str, ...]
+
+
+# -- shaping
+
+
+def simulation_view(hands: Hands, drafted: Drafted, gas: GasQuote) -> SimulationView:
+    return SimulationView(**_tried(hands, drafted, gas))
+
+
+def approval_view(hands: Hands, drafted: Drafted, gas: GasQuote, approval: Approval, hash: str) -> ApprovalView:
+    return ApprovalView(
+        **_tried(hands, drafted, gas),
+        plan_hash=approval.plan_hash,
+        draft_hash=approval.draft,
+        approval_hash=hash,
+        chain_id=approval.chain_id,
+        genesis=approval.genesis,
+        who=approval.who,
+    )
+
+
+def _tried(hands: Hands, drafted: Drafted, gas: GasQuote) -> dict[str, Any]:
+    draft, rehearsal = drafted.draft, drafted.rehearsal
+    pool, tokens = draft.pool, tokens_of(draft.pool)
+    steps, used = all_steps(draft), [call.gas_used for call in rehearsal.calls]
+    after = drafted.sqrt_price_after_x96
+    before = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
+    then = None if after is None else whole_price(after, pool.token0, pool.token1)
+    return {
+        "plan_id": draft.plan_id,
+        "action": draft.instruction.action,
+        "chain": draft.instruction.chain,
+        "wallet": draft.wallet,
+        "position_id": _id(draft.instruction.position_id),
+        "pool": key_view(pool.key, pool.token0, pool.token1),
+        "block": rehearsal.block.number,
+        "ok": drafted.error is None,
+        "error": drafted.error,
+        "how": drafted.how,
+        "changes": tuple(
+            flow_view(Flow(currency, amount), tokens) for currency, amount in drafted.changes.items() if amount
+        ),
+        "gas_used": sum(used),
+        "gas_cost_eth": human(sum(used) * gas.price, 18),
+        "price_before": decimal_text(before, 10),
+        "price_after": None if then is None else decimal_text(then, 10),
+        "price_impact_bps": None if then is None else decimal_text(abs(then / before - 1) * 10_000, IMPACT_DIGITS),
+        "steps": tuple(_call_view(hands, draft, index, step, drafted, tokens) for index, step in enumerate(steps)),
+        "bounds": bounds_view(draft, tokens),
+        "notes": draft.notes,
+    }
+
+
+def bounds_view(draft: Draft, tokens: Mapping[Address, Token]) -> BoundsView:
+    bounds, told = draft.bounds, draft.instruction
+    return BoundsView(
+        slippage_bps=bounds.slippage_bps,
+        tick_drift=bounds.tick_drift,
+        tick_low=told.tick - bounds.tick_drift,
+        tick_high=told.tick + bounds.tick_drift,
+        expires=draft.expires,
+        expires_text=time_text(draft.expires),
+        permit2_seconds=bounds.permit2_seconds,
+        max_fee_gwei=decimal_text(Fraction(draft.gas.max_fee, 10**9), 9),
+        most_gas_eth=human(draft.gas.max_fee * sum(draft.gas.units), 18),
+        most_out=tuple(flow_view(flow, tokens) for flow in (*draft.caps, *draft.proceeds)),
+    )
+
+
+def _call_view(
+    hands: Hands, draft: Draft, index: int, step: Step, drafted: Drafted, tokens: Mapping[Address, Token]
+) -> CallView:
+    tried = drafted.rehearsal.calls
+    return CallView(
+        index=index,
+        kind=step.kind,
+        later=index >= len(draft.steps),
+        to=step.to,
+        value=str(step.value),
+        data="0x" + step.data.hex(),
+        words=in_words(hands, step, draft.pool.key, tokens),
+        most_out=tuple(flow_view(flow, tokens) for flow in step.most_out),
+        least_in=tuple(flow_view(flow, tokens) for flow in step.least_in),
+        gas_used=tried[index].gas_used if index < len(tried) else None,
+        error=tried[index].error if index < len(tried) else None,
+    )
+
+
+def in_words(hands: Hands, step: Step, key: PoolKey, tokens: Mapping[Address, Token]) -> tuple[str, ...]:
+    """A call from its bytes alone; times as people read them."""
+    said = decode(step.to, step.value, step.data, hands.info.deployment.swap_struct)
+    return words(said, Names(hands.info.deployment, hands.wallet, tokens, time_text), key)
+
+
+def tokens_of(pool: PoolState) -> dict[Address, Token]:
+    return {NATIVE: ETH, pool.key.currency0: pool.token0, pool.key.currency1: pool.token1}
+
+
+def flow_view(flow: Flow, tokens: Mapping[Address, Token]) -> FlowView:
+    token = tokens[flow.currency]
+    return FlowView(
+        currency=flow.currency,
+        symbol=called(token),
+        amount=str(flow.amount),
+        amount_human=human(flow.amount, token.decimals),
+    )
+
+
+def execution_view(hands: Hands, book: Book, told: Instruction, *, late: bool = False) -> ExecutionView:
+    draft, over = book.draft, book.over
+    state = PlanState.EXPIRED if late else book.state
+    outcome = book.outcome
+    return ExecutionView(
+        plan_id=book.plan_id,
+        state=state,
+        action=told.action,
+        chain=told.chain,
+        wallet=hands.wallet if draft is None else draft.wallet,
+        position_id=_id(told.position_id),
+        new_position_id=None if over is None else _id(over.new_position_id),
+        why="" if over is None else over.why,
+        steps=tuple(_step_view(hands, index, step, draft) for index, step in enumerate(book.steps)),
+        gas_cost_eth=human(gas_of(book), 18),
+        expires=None if draft is None else draft.expires,
+        expires_text=None if draft is None else time_text(draft.expires),
+        problems=() if over is None else over.problems,
+        outcome=None if outcome is None else outcome.attribution,
+        outcome_note="" if outcome is None else _outcome_note(outcome),
+        next=_next(book.plan_id, state, told.action, bool(book.steps) and book.signed_anything),
+    )
+
+
+def _outcome_note(outcome: PlanOutcome) -> str:
+    return outcome.why and f"the result of position {outcome.position_id} could not be attributed: {outcome.why}"
+
+
+def _step_view(hands: Hands, index: int, step: StepBook, draft: Draft | None) -> StepView:
+    mined = step.mined
+    newest = step.signed[-1] if step.signed else None
+    tokens = {} if draft is None else tokens_of(draft.pool)
+    return StepView(
+        index=index,
+        kind=step.step.kind,
+        part=step.part,
+        state=step.state,
+        tx_hash=mined.hash if mined else newest.hash if newest else None,
+        nonce=newest.nonce if newest else None,
+        block=mined.block.number if mined else None,
+        gas_used=mined.gas_used if mined else None,
+        gas_cost_eth=human(mined.cost, 18) if mined else None,
+        attempts=len(step.signed),
+        why=step.why,
+        words=() if draft is None else in_words(hands, step.step, draft.pool.key, tokens),
+    )
+
+
+def _next(plan_id: str, state: PlanState, action: Action, begun: bool) -> str:
+    match state:
+        case _ if action is Action.HOLD:
+            return "nothing to do"
+        case PlanState.DRAFTED | PlanState.SIMULATED:
+            return f"`zuno plan simulate {plan_id}`, then `zuno plan approve {plan_id}`"
+        case PlanState.EXPIRED:
+            return f"the approval has run out: `zuno plan approve {plan_id}` again"
+        case PlanState.APPROVED:
+            return f"`zuno plan apply {plan_id}`"
+        case PlanState.APPLYING | PlanState.PARTIAL if begun:
+            return f"`zuno plan apply {plan_id}` goes on, `zuno plan cancel {plan_id}` calls it off"
+        case _:
+            return ""
+
+
+def unsigned_view(hands: Hands, draft: Draft, offered: Offered, created: Millis) -> UnsignedView:
+    """Steps that somebody else signs. A Safe runs all of them in one go; a plain wallet stops after the first half."""
+    steps, plan = all_steps(draft), draft.plan_id
+    transactions = tuple(
+        unsigned(
+            chain_id=draft.chain_id,
+            wallet=Address(draft.wallet),
+            nonce=offered.nonce + index,
+            call=step,
+            gas=units,
+            max_fee=offered.fees.max_fee,
+            tip=offered.fees.tip,
+        )
+        for index, (step, units) in enumerate(zip(steps[: len(draft.steps)], draft.gas.units, strict=False))
+    )
+    notes = [f"good until {time_text(draft.expires)}: then the calldata's own deadline refuses it"]
+    if draft.later is not None:
+        notes.append(
+            "a plain wallet signs the first half here and opens a new position with what it pays; "
+            "a Safe runs the whole batch at once"
+        )
+    return UnsignedView(
+        plan_id=plan,
+        state=PlanState.APPROVED,
+        chain=draft.instruction.chain,
+        wallet=draft.wallet,
+        transactions=transactions,
+        safe=safe_batch(
+            chain_id=draft.chain_id,
+            wallet=Address(draft.wallet),
+            calls=steps,
+            created_at=created,
+            name=f"Zuno {plan}",
+            description=_described(draft, steps),
+        ),
+        notes=tuple(notes),
+    )
+
+
+def _described(draft: Draft, steps: Sequence[Step]) -> str:
+    kinds = ", ".join(step.kind.replace("_", " ") for step in steps)
+    about = "" if draft.instruction.position_id is None else f" of position {draft.instruction.position_id}"
+    return f"{draft.instruction.action}{about} on {draft.instruction.chain}: {kinds}"
+
+
+def _id(number: int | None) -> str | None:
+    return None if number is None else str(number)

@@ -1,0 +1,250 @@
+"""A plan's book: what the journal says happened to it, added up. Nothing is known of a plan that is not in here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pydantic import ValidationError
+
+from zuno.domain.errors import Broken, Unknown
+from zuno.domain.execution import PlanState, Step, StepState
+from zuno.messages.codec import Digest, canonical, decoded, digest
+from zuno.messages.execution import (
+    EVENTS,
+    Draft,
+    PlanApplying,
+    PlanApproved,
+    PlanFinishing,
+    PlanInstructed,
+    PlanOutcome,
+    PlanOver,
+    PlanRevoking,
+    PlanSimulated,
+    Said,
+    StepMined,
+    StepOver,
+    StepSent,
+    StepSigned,
+    StepUnmined,
+)
+from zuno.ports.journal import Author, Entry, Journal
+
+_BY_KIND = {event.kind: event for event in EVENTS}
+AUTHOR = Author("gate")
+
+
+class Part(StrEnum):
+    """Which part of a plan a step belongs to."""
+
+    FIRST = "first"
+    """Approved byte for byte."""
+    LATER = "later"
+    """Built from what the first part paid, and held to what was approved."""
+    REVOKING = "revoking"
+    """Takes back what was allowed, after a plan that did not go through."""
+
+
+@dataclass(slots=True)
+class StepBook:
+    """One step's life."""
+
+    step: Step
+    part: Part
+    state: StepState = StepState.PLANNED
+    signed: list[StepSigned] = field(default_factory=list)
+    """Every set of bytes that carries the step's present nonce: any one of them may be mined, and only one can."""
+    mined: StepMined | None = None
+    why: str = ""
+
+    @property
+    def nonce(self) -> int:
+        return self.signed[-1].nonce
+
+    @property
+    def newest(self) -> StepSigned:
+        return self.signed[-1]
+
+    @property
+    def in_flight(self) -> bool:
+        """Bytes exist that a node may have, and their end is not known."""
+        return self.state in (StepState.SIGNED, StepState.SENT, StepState.MINED)
+
+    @property
+    def cancelled(self) -> bool:
+        """What was mined is the transaction that takes the nonce and does nothing."""
+        return self.mined is not None and self._bytes_of(self.mined.hash).cancels
+
+    def _bytes_of(self, tx: str) -> StepSigned:
+        for one in self.signed:
+            if one.hash == tx:
+                return one
+        raise Broken(f"The journal tells of a transaction {tx} that was never signed; run `zuno journal verify`.")
+
+
+@dataclass(slots=True)
+class Book:
+    """What is known of one plan."""
+
+    plan_id: str
+    instructed: PlanInstructed | None = None
+    simulated: PlanSimulated | None = None
+    approved: PlanApproved | None = None
+    draft: Draft | None = None
+    applying: PlanApplying | None = None
+    finishing: PlanFinishing | None = None
+    steps: list[StepBook] = field(default_factory=list)
+    over: PlanOver | None = None
+    outcome: PlanOutcome | None = None
+
+    @property
+    def state(self) -> PlanState:
+        if self.over is not None:
+            return self.over.state
+        if self.halfway:
+            return PlanState.PARTIAL
+        if self.applying is not None:
+            return PlanState.APPLYING
+        if self.approved is not None:
+            return PlanState.APPROVED
+        return PlanState.DRAFTED if self.simulated is None else PlanState.SIMULATED
+
+    @property
+    def halfway(self) -> bool:
+        """The first half is final and the plan has another."""
+        if self.draft is None or self.draft.later is None or self.applying is None:
+            return False
+        first = self.steps[: len(self.draft.steps)]
+        return all(step.state is StepState.FINAL for step in first)
+
+    @property
+    def signed_anything(self) -> bool:
+        return any(step.signed for step in self.steps)
+
+    @property
+    def in_flight(self) -> Iterator[tuple[int, StepBook]]:
+        return ((index, step) for index, step in enumerate(self.steps) if step.in_flight)
+
+    def fold(self, event: Said, draft: Draft | None = None) -> None:
+        """Take one more entry in; `Broken` for one that cannot follow what is there."""
+        match event:
+            case PlanInstructed():
+                self.instructed = event
+            case PlanSimulated():
+                self.simulated = event
+            case PlanApproved():
+                if self.signed_anything or draft is None:
+                    raise self._impossible(event)
+                self.approved, self.draft, self.applying = event, draft, None
+                self.steps = [StepBook(record.step(), Part.FIRST) for record in draft.steps]
+            case PlanApplying():
+                self.applying = event
+            case PlanFinishing():
+                self.finishing = event
+                # What was cooked before and never signed is cooked anew.
+                self.steps = [one for one in self.steps if one.part is not Part.LATER or one.signed]
+                self.steps += [StepBook(record.step(), Part.LATER) for record in event.steps]
+            case PlanRevoking():
+                self.steps += [StepBook(record.step(), Part.REVOKING) for record in event.steps]
+            case StepSigned():
+                self._sign(event)
+            case StepSent():
+                step = self._step(event.step, event)
+                if event.hash != step.newest.hash:
+                    raise self._impossible(event)
+                if step.state is StepState.SIGNED:
+                    step.state = StepState.SENT
+            case StepMined():
+                step = self._step(event.step, event)
+                step.state, step.mined = StepState.MINED, event
+                _ = step.cancelled  # knows the hash, or says that the books are cut
+            case StepUnmined():
+                step = self._step(event.step, event)
+                step.state, step.mined = StepState.SENT, None
+            case StepOver():
+                step = self._step(event.step, event)
+                step.state, step.why = event.state, event.why
+            case PlanOver():
+                self.over = event
+            case PlanOutcome():
+                self.outcome = event
+            case _:
+                raise self._impossible(event)
+
+    def _sign(self, event: StepSigned) -> None:
+        step = self._step(event.step, event)
+        if step.state in (StepState.FINAL, StepState.REVERTED):
+            raise self._impossible(event)
+        if step.signed and step.nonce != event.nonce:
+            if step.state is not StepState.SUPERSEDED:
+                raise self._impossible(event)  # two live nonces for one step would be two chances to do it
+            step.signed, step.mined = [], None
+        step.signed.append(event)
+        if step.state in (StepState.PLANNED, StepState.SUPERSEDED):
+            step.state = StepState.SIGNED
+
+    def _step(self, index: int, event: Said) -> StepBook:
+        if not 0 <= index < len(self.steps):
+            raise self._impossible(event)
+        return self.steps[index]
+
+    def _impossible(self, event: Said) -> Broken:
+        return Broken(
+            f"The journal says {event.kind} of {self.plan_id} where that cannot be; run `zuno journal verify`."
+        )
+
+
+async def open_book(journal: Journal, plan_id: str) -> Book:
+    """The plan as the journal has it. A row that was typed in, changed or taken out is `Broken`, not a fact."""
+    book, first = Book(plan_id), None
+    async for entry in journal.entries(request_id=plan_id):
+        first = entry.seq if first is None else first
+        event = _event(entry)
+        if event is not None:
+            book.fold(event, await _draft(journal, entry) if isinstance(event, PlanApproved) else None)
+    if first is not None:
+        await journal.vouch(first, None)
+    return book
+
+
+async def say(journal: Journal, book: Book, event: Said, draft: Draft | None = None) -> None:
+    """Write it down, then believe it: the book never knows more than the disk."""
+    bundle: Digest | None = None if draft is None else await journal.put_bundle(canonical(draft))
+    await journal.append(kind=event.kind, author=AUTHOR, payload=event, request_id=book.plan_id, bundle=bundle)
+    book.fold(event, draft)
+
+
+async def unfinished(journal: Journal) -> tuple[str, ...]:
+    """The plans that began to be applied and did not end, oldest first."""
+    begun = dict.fromkeys([str(one.payload["planId"]) async for one in journal.entries(kind=PlanApplying.kind)])
+    async for entry in journal.entries(kind=PlanOver.kind):
+        begun.pop(str(entry.payload["planId"]), None)
+    return tuple(begun)
+
+
+def _event(entry: Entry) -> Said | None:
+    shape = _BY_KIND.get(entry.kind)
+    if shape is None:
+        return None
+    try:
+        event = shape.model_validate(dict(entry.payload))
+    except ValidationError as error:
+        raise Broken(f"Entry {entry.seq} ({entry.kind}) cannot be read; was it written by another version?") from error
+    if event.plan_id != entry.request_id:
+        raise Broken(f"Entry {entry.seq} is filed under {entry.request_id} and speaks of {event.plan_id}.")
+    return event
+
+
+async def _draft(journal: Journal, entry: Entry) -> Draft:
+    if entry.bundle is None:
+        raise Broken(f"Entry {entry.seq} is an approval of nothing; run `zuno journal verify`.")
+    try:
+        content = await journal.bundle(entry.bundle)
+    except Unknown:
+        raise Broken(f"What entry {entry.seq} approved is gone from the journal; run `zuno journal verify`.") from None
+    return Draft.model_validate(decoded(content))
+
+
+def draft_digest(draft: Draft) -> Digest:
+    return digest(canonical(draft))

@@ -1,0 +1,52 @@
+"""How the owner says yes at a terminal: everything is shown, then the word itself has to be typed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from zuno.domain.errors import Usage
+
+if TYPE_CHECKING:
+    from zuno.app.carried import ApprovalView
+    from zuno.app.execution import Consent
+
+
+def of(*, json: bool, yes: bool) -> Consent:
+    """Consent by `--yes`, or by a person at this terminal."""
+    from zuno.app.execution import Consent
+
+    if yes:
+        return Consent(lambda view: True, lambda view: True, scripted=True)
+    return Consent(_typed("approve", json), _typed("apply", json))
+
+
+def progress(json: bool) -> Callable[[str], None]:
+    """What happens while a chain is waited for; a script gets the end alone."""
+
+    def tell(line: str) -> None:
+        if not json:
+            sys.stderr.write(f"  {line}\n")
+            sys.stderr.flush()
+
+    return tell
+
+
+def _typed(word: str, json: bool) -> Callable[[ApprovalView], bool]:
+    def ask(view: ApprovalView) -> bool:
+        if json or not sys.stdin.isatty() or not sys.stderr.isatty():
+            raise Usage(
+                f"To {word} a plan the word has to be typed at a terminal; scripts say --yes, on sim, devnet and test "
+                f"networks only."
+            )
+        from zuno.frontends.cli.plan_screens import echo
+        from zuno.frontends.cli.render import render
+
+        if word == "approve":
+            render(view)
+        sys.stderr.write(f"{echo(view)}\nType {word} to {word} {view.plan_id}: ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() == word
+
+    return ask
