@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
+from eth_hash.auto import keccak
+
 from zuno.adapters.chain.rpc import questions, reverts, wire
 from zuno.adapters.chain.rpc.faults import CallReverted, Unfunded
 from zuno.adapters.chain.rpc.readers import Readers
@@ -15,7 +17,7 @@ from zuno.adapters.chain.rpc.tokens import CALL_GAS
 from zuno.adapters.chain.rpc.tracing import Traces
 from zuno.adapters.chain.rpc.transport import Callee, Question
 from zuno.domain.chains import ChainInfo
-from zuno.domain.errors import Refused
+from zuno.domain.errors import Malformed, Refused, Unavailable
 from zuno.domain.execution import Allowances, Grant
 from zuno.domain.pool import Block, Depth, PoolState
 from zuno.domain.tokens import NATIVE
@@ -71,10 +73,19 @@ class RpcWriter:
         return await self._steady(lambda head: self._depth_at(head, pool_id))
 
     async def send(self, raw: bytes) -> Sending:
-        return await self._node.offer(raw)
+        said = await self._node.offer(raw)
+        if said is Sending.NONCE_SPENT and await self._is_mined(HexId("0x" + keccak(raw).hex())):
+            return Sending.KNOWN  # most nodes say only that the number is spent, by whichever transaction
+        return said
 
     async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> Trace:
         return await self._steady(lambda head: self._traces.at(head, wallet, nonce, hashes), by_events=True)
+
+    async def _is_mined(self, tx: HexId) -> bool:
+        try:
+            return await self._node.ask(questions.receipt(tx)) is not None
+        except (Unavailable, Malformed):
+            return False  # not known: `trace` will tell
 
     # -- at one block
 
