@@ -18,16 +18,28 @@ from zuno.adapters.chain.devnet.story import _WORLDS_KEPT, _forget_old
 NOT_SHAPING = (
     "zuno.adapters.chain.devnet.fingerprint",
     "zuno.adapters.chain.devnet.refusals",
+    "zuno.adapters.chain.sim.books",
+    "zuno.adapters.chain.sim.contracts",
     "zuno.adapters.chain.sim.engine",
+    "zuno.adapters.chain.sim.gas",
     "zuno.adapters.chain.sim.ledger",
+    "zuno.adapters.chain.sim.permissions",
+    "zuno.adapters.chain.sim.transactions",
     "zuno.adapters.recursion",
+    "zuno.core.carry",
     "zuno.core.fee_yield",
+    "zuno.core.planning.calls",
+    "zuno.core.planning.decoding",
     "zuno.domain.chains",
+    "zuno.domain.debate",
     "zuno.domain.errors",
+    "zuno.domain.execution",
     "zuno.domain.history",
+    "zuno.domain.market",
     "zuno.domain.pool",
     "zuno.domain.tokens",
     "zuno.domain.units",
+    "zuno.ports.spending",
 )
 
 

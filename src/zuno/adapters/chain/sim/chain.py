@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple
 from decimal import Decimal
 from fractions import Fraction
 
-from zuno.adapters.chain.sim.engine import BASE_FEE, PRIORITY_FEE, Nft, SimWorld
+from zuno.adapters.chain.sim.engine import BASE_FEE, PRIORITY_FEE, SimWorld
 from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.telling import tell
+from zuno.adapters.chain.sim.transactions import read
 from zuno.adapters.chain.world import SIM, WALLET, moved_reference
 from zuno.core.amm import identity
 from zuno.core.fee_yield import growth_of_swaps
 from zuno.domain.chains import ChainInfo, curated_keys
-from zuno.domain.errors import PoolNotInitialized, Unavailable, Unknown, Usage
+from zuno.domain.errors import PoolNotInitialized, Unavailable, Unknown
 from zuno.domain.history import PositionHistory, PricedBlock, SwapFees
 from zuno.domain.market import HOUR, GasQuote
 from zuno.domain.pool import Block, PoolState
 from zuno.domain.units import Address, HexId, Seconds
 from zuno.ports.chain import Holdings, Missing, Owned, PoolsFound, Snapshot
+from zuno.ports.spending import Sending
 from zuno.ports.world import PoolMove, WorldMoved
 
 
@@ -45,10 +49,10 @@ class SimChain:
         return PoolsFound(world.head, tuple(sorted(states, key=lambda pool: pool.key.order)))
 
     async def pool(self, pool_id: HexId) -> PoolState:
-        return self._now.state(self._index(pool_id))
+        return self._now.state(self.index(pool_id))
 
     async def pool_at(self, pool_id: HexId, moment: Seconds) -> PoolState:
-        index = self._index(pool_id)
+        index = self.index(pool_id)
         if moment < self._now.prices[index][0].block.timestamp:
             raise Unavailable(f"pool {pool_id} has no price as early as {moment}")
         return self._now.past(moment).state(index)
@@ -72,30 +76,10 @@ class SimChain:
         return Snapshot(world.head, tuple(found), tuple(missing))
 
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
-        world, nft = self._now, self._nft(position_id)
-        touches = [touch for touch in world.touches if touch.position_id == position_id]
-        opened, start = touches[0].block, None
-        if since is not None and since > world.head.timestamp:
-            raise Usage(f"The window would open at {since}, after the chain's own time {world.head.timestamp}.")
-        if since is not None and since >= opened.timestamp:
-            then = world.past(since)
-            opened, start = then.head, then.standing(nft)
-        spec = world.specs[nft.pool]
-        return PositionHistory(
-            key=spec.key,
-            token0=spec.token0,
-            token1=spec.token1,
-            opened=opened,
-            closed=world.head,
-            start=start,
-            end=world.standing(nft),
-            events=tuple(touch for touch in touches if start is None or touch.block.number > opened.number),
-            path=_hourly(world.prices[nft.pool], opened),
-            native_side=SIM.native_side(spec.key),
-        )
+        return tell(self._now, position_id, since)
 
     async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
-        index, world = self._index(pool_id), self._now
+        index, world = self.index(pool_id), self._now
         hourly: dict[int, PricedBlock] = {}
         for price in world.prices[index]:
             if price.block.timestamp >= since and price.block.number in world.traded[index]:
@@ -103,7 +87,7 @@ class SimChain:
         return tuple(hourly.values())
 
     async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
-        index, world = self._index(pool_id), self._now
+        index, world = self.index(pool_id), self._now
         found = [(block, swap) for block, swap in world.swaps[index] if block.timestamp >= since]
         if not found:
             raise Unavailable(f"pool {pool_id} had no swap since {since}")
@@ -128,14 +112,12 @@ class SimChain:
         return Fraction(self._now.reference, 10**6)
 
     async def move(self, percent: Decimal) -> WorldMoved:
-        with self._file.alone():
-            world = self._file.load()
+        with self._changing() as world:
             before = [world.state(index) for index in range(len(world.pools))]
             reference_before = world.reference
             move = world.next_move(moved_reference(reference_before, percent))
             world.apply(move)
             self._file.save(world)
-        self._world = world
         return WorldMoved(
             world.head,
             Fraction(reference_before, 10**6),
@@ -157,29 +139,42 @@ class SimChain:
             self._file.save(self._world)
         return self._world.head
 
+    def latest(self) -> SimWorld:
+        """The world as its file has it now: whoever is about to spend looks at the present, not at the opening."""
+        if self._world is None or not self._file.ends_on(self._world):
+            self._world = self._file.load()
+        return self._world
+
+    def take(self, raw: bytes) -> Sending:
+        """Mine signed bytes, or say why not; once this answers, they are on disk."""
+        tx = read(raw, SIM.id)
+        with self._changing() as world:
+            said = world.admit(tx)
+            if said is Sending.ACCEPTED:
+                world.transact(tx, world.next_time)
+                self._file.save(world)
+        return said
+
+    @contextmanager
+    def _changing(self) -> Iterator[SimWorld]:
+        """The latest world, nobody else's for as long; where the change fails, what was changed is forgotten."""
+        with self._file.alone():
+            try:
+                yield self.latest()
+            except BaseException:
+                self._world = None
+                raise
+
     @property
     def _now(self) -> SimWorld:
         if self._world is None:
             self._world = self._file.load()
         return self._world
 
-    def _index(self, pool_id: HexId) -> int:
+    def index(self, pool_id: HexId) -> int:
         for index, spec in enumerate(self._now.specs):
             if spec.id == pool_id.lower():
                 return index
         if any(HexId(identity.pool_id(*astuple(key))) == pool_id.lower() for key in curated_keys(SIM)):
             raise PoolNotInitialized(f"pool {pool_id} on sim has no price yet")
         raise Unknown(f"No pool {pool_id} on sim; `zuno lp pools --chain sim` lists them.")
-
-    def _nft(self, position_id: int) -> Nft:
-        nft = self._now.nfts.get(position_id)
-        if nft is None:
-            raise Unknown(f"No position {position_id} on sim; `zuno lp positions --chain sim` lists them.")
-        return nft
-
-
-def _hourly(prices: Sequence[PricedBlock], opened: Block) -> tuple[PricedBlock, ...]:
-    """The price at the opening, then the last of every hour: as coarse as a live chain's history."""
-    first = next(price for price in prices if price.block.number == opened.number)
-    closes = {price.block.timestamp // HOUR: price for price in prices if price.block.number > opened.number}
-    return (first, *closes.values())

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from zuno.adapters.chain.sim.ledger import VAULT, Ledger
+from zuno.adapters.chain.sim.books import Books, Change, Dealing, Doing, Nft, Trade
+from zuno.adapters.chain.sim.contracts import Attempt, attempt
+from zuno.adapters.chain.sim.gas import BLOCK_GAS, data_floor
+from zuno.adapters.chain.sim.ledger import Ledger
+from zuno.adapters.chain.sim.permissions import Permissions
+from zuno.adapters.chain.sim.transactions import Transaction, read
 from zuno.adapters.chain.world import (
     DEPLOYMENT,
     GENESIS_TIME,
     LIQUIDITY_ROUTER,
     OTHERS,
     SETUP_BLOCKS,
+    SIM,
     START_PRICE,
+    WALLET,
     MintStep,
     PoolSpec,
     SwapStep,
@@ -22,27 +30,24 @@ from zuno.adapters.chain.world import (
 from zuno.core.amm.fees import protocol_fee_of_direction, swap_fee
 from zuno.core.amm.pool import LiquidityChange, Pool, PositionInfo
 from zuno.core.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
+from zuno.core.carry import MEASURED_GAS
 from zuno.core.fee_yield import Swapped
-from zuno.domain.history import PricedBlock, Standing, Touch
+from zuno.domain.debate import GasStep
+from zuno.domain.errors import Broken, Refused
+from zuno.domain.history import PricedBlock, Standing
 from zuno.domain.pool import Block, LpPosition, PoolState, Range
 from zuno.domain.tokens import NATIVE
 from zuno.domain.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
+from zuno.ports.spending import Call, Mined, Sending
 
 BASE_FEE: Wei = Wei(10**9)
 PRIORITY_FEE: Wei = Wei(10**9)
 """What the devnet settles at: the floor of its base fee, and one gwei on top."""
-MINT_GAS = 419_478  # measured on the real contracts
+MINT_GAS = MEASURED_GAS[GasStep.MINT]
 BLOCK_SECONDS = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Nft:
-    """A position's deed."""
-
-    id: int
-    owner: Address
-    pool: int
-    range: Range
+_LEAST_TIP = 1
+_SENT_BEFORE = {WALLET: 6, OTHERS: 12}
+"""Transactions in which the devnet's story funds both and allows what has to be allowed, before it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +58,39 @@ class Move:
     timestamp: Seconds
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A transaction that was taken, as bytes that can be played again."""
+
+    raw: bytes
+    sender: Address
+    """Recovered from the bytes when they were taken."""
+    timestamp: Seconds
+
+
+Event = Move | Sent
+
+
 class SimWorld:
     """The world of a seed after some moves. Playing the same events again gives the same bytes."""
 
     def __init__(self, seed: int) -> None:
         script = write_script(seed)
         self.seed = seed
-        self.moves: list[Move] = []
-        """The pushes since the story's end: with the seed, all it takes to play this world again."""
+        self.events: list[Event] = []
+        """What happened since the story's end: with the seed, all it takes to play this world again."""
         self.specs: tuple[PoolSpec, ...] = script.pools
-        self.pools = [
+        pools = [
             Pool.initialize(spec.key.fee, spec.key.tick_spacing, spec.sqrt_price(START_PRICE)) for spec in self.specs
         ]
-        self.ledger = Ledger()
-        self.nfts: dict[int, Nft] = {}
-        self.touches: list[Touch] = []
+        self.books = Books(pools, Ledger(), Permissions(), {})
+        self.deeds: dict[int, Nft] = {}
+        """Every position there ever was, the burnt ones too."""
+        self.dealings: list[Dealing] = []
+        """The transactions that touched positions, and those that came in and swapped."""
+        self.mined: dict[HexId, tuple[Address, Mined]] = {}
+        """Transactions that came in, by hash, with their sender."""
+        self.nonces: Counter[Address] = Counter(_SENT_BEFORE)
         self.prices: list[list[PricedBlock]] = [[] for _ in self.pools]
         self.traded: list[set[int]] = [set() for _ in self.pools]
         """Numbers of the blocks in which somebody swapped, by pool."""
@@ -75,16 +98,18 @@ class SimWorld:
         """Every swap, by pool; its block is known by number and time, not yet by hash."""
         self.closes: list[tuple[Seconds, int]] = [(GENESIS_TIME, START_PRICE)]
         """Reference prices in micro-USDC, one for every block that had one."""
-        self.head = Block(SETUP_BLOCKS - 1, HexId("0x" + sha256(f"zuno sim {seed}".encode()).hexdigest()), GENESIS_TIME)
+        self.genesis = HexId("0x" + sha256(f"zuno sim {seed}".encode()).hexdigest())
+        self.head = Block(SETUP_BLOCKS - 1, self.genesis, GENESIS_TIME)
         for salt, mint in enumerate(script.opening):
             change = self.pools[mint.pool].modify_liquidity(
                 LIQUIDITY_ROUTER, mint.lower, mint.upper, mint.liquidity, salt
             )
             self.ledger.settle(OTHERS, self.specs[mint.pool].key, change.amount0, change.amount1)
+        self.nonces[OTHERS] += len(script.opening)
         self._seal(Seconds(GENESIS_TIME + SETUP_BLOCKS))
 
     @classmethod
-    def play(cls, seed: int, moves: Iterable[Move] = (), until: Seconds | None = None) -> SimWorld:
+    def play(cls, seed: int, events: Iterable[Event] = (), until: Seconds | None = None) -> SimWorld:
         """The world as it stood after the last block not later than `until` (None: now)."""
         world = cls(seed)
         for hour in write_script(seed).hours:
@@ -93,35 +118,137 @@ class SimWorld:
             world._begin(hour.timestamp)
             for step in hour.steps:
                 world._play_step(step)
+            # The story's devnet makes one transaction of an hour's swaps.
+            world.nonces[OTHERS] += any(isinstance(step, SwapStep) for step in hour.steps)
             world.closes.append((hour.timestamp, hour.reference))
             world._seal(hour.timestamp)
-        for move in moves:
-            if until is not None and move.timestamp > until:
+        for event in events:
+            if until is not None and event.timestamp > until:
                 break
-            world.apply(move)
+            world.replay(event)
         return world
 
     def past(self, moment: Seconds) -> SimWorld:
         """This world as it stood at a moment, whatever has become of its file since."""
-        return SimWorld.play(self.seed, self.moves, until=moment)
+        return SimWorld.play(self.seed, self.events, until=moment)
+
+    @property
+    def pools(self) -> list[Pool]:
+        return self.books.pools
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.books.ledger
+
+    @property
+    def nfts(self) -> dict[int, Nft]:
+        return self.books.nfts
 
     @property
     def reference(self) -> int:
         return self.closes[-1][1]
 
+    @property
+    def next_time(self) -> Seconds:
+        return Seconds(self.head.timestamp + BLOCK_SECONDS)
+
     def next_move(self, reference: int) -> Move:
-        return Move(reference, Seconds(self.head.timestamp + BLOCK_SECONDS))
+        return Move(reference, self.next_time)
+
+    def replay(self, event: Event) -> None:
+        if isinstance(event, Move):
+            self.apply(event)
+            return
+        tx = read(event.raw, SIM.id, event.sender)
+        if self.admit(tx) is not Sending.ACCEPTED:
+            raise Broken(f"transaction {tx.hash} of the simulated world is not one it would take")
+        self.transact(tx, event.timestamp)
 
     def apply(self, move: Move) -> None:
         """Swap every pool to the new reference, in one block."""
-        self.moves.append(move)
+        self.events.append(move)
         self._begin(move.timestamp)
         for index, (spec, pool) in enumerate(zip(self.specs, self.pools, strict=True)):
             target = spec.sqrt_price(move.reference)
             if target != pool.slot0.sqrt_price_x96:
                 self._swap(index, target < pool.slot0.sqrt_price_x96, 1 << 120, target)
+                self.nonces[OTHERS] += 1
         self.closes.append((move.timestamp, move.reference))
         self._seal(move.timestamp)
+
+    # -- transactions
+
+    def admit(self, tx: Transaction) -> Sending:
+        """What is said to bytes before anything is done with them; `Refused` in a node's own words."""
+        if tx.hash in self.mined:
+            return Sending.KNOWN
+        if tx.gas > BLOCK_GAS:
+            raise Refused(f"exceeds block gas limit: gas {tx.gas}, limit {BLOCK_GAS}")
+        if tx.gas < data_floor(tx.call.data):
+            raise Refused(f"intrinsic gas too low: gas {tx.gas}, minimum needed {data_floor(tx.call.data)}")
+        if tx.tip > tx.max_fee:
+            raise Refused(f"max priority fee per gas higher than max fee per gas: tip {tx.tip}, max fee {tx.max_fee}")
+        if tx.max_fee < BASE_FEE or tx.tip < _LEAST_TIP:
+            return Sending.UNDERPRICED
+        awaited = self.nonces[tx.sender]
+        if tx.nonce < awaited:
+            return Sending.NONCE_SPENT
+        if tx.nonce > awaited:
+            raise Refused(f"nonce too high: next nonce {awaited}, tx nonce {tx.nonce}; on sim nothing waits")
+        have = self.ledger.of(tx.sender, NATIVE)
+        if have < tx.cost:
+            raise Refused(f"insufficient funds for gas * price + value: have {have} want {tx.cost}")
+        return Sending.ACCEPTED
+
+    def attempt(self, sender: Address, calls: Sequence[Call], gas: int | None = None) -> list[Attempt]:
+        """How these calls would go in the next block, each on top of the one before, up to the first that reverts."""
+        tried, books = list[Attempt](), self.books
+        for call in calls:
+            tried.append(attempt(books, self.specs, sender, call, self.next_time, gas))
+            books = tried[-1].books
+            if tried[-1].error is not None:
+                break
+        return tried
+
+    def transact(self, tx: Transaction, timestamp: Seconds) -> None:
+        """Mine an admitted transaction, in a block of its own."""
+        self.events.append(Sent(tx.raw, tx.sender, timestamp))
+        self._begin(timestamp)
+        done = attempt(self.books, self.specs, tx.sender, tx.call, timestamp, tx.gas)
+        before, self.books = self.ledger, done.books
+        moved = self.ledger.changes_since(before)
+        tip = Wei(min(tx.tip, tx.max_fee - BASE_FEE))
+        gas_paid = self._pay_gas(tx.sender, done.gas_used, tip)
+        self.nonces[tx.sender] += 1
+        self.deeds |= {token_id: self._deed(done, token_id) for token_id, _ in done.minted}
+        for doing in done.doings:
+            if isinstance(doing, Trade):
+                self._note_swap(doing.pool, doing.zero_for_one, doing.owed0, doing.owed1, doing.liquidity_after)
+        self.closes.append((timestamp, self.reference))
+        self._seal(timestamp, transacted=True)
+        cost = Wei(done.gas_used * (BASE_FEE + tip))
+        theirs = tuple(token_id for token_id, owner in done.minted if owner == tx.sender)
+        self.mined[tx.hash] = tx.sender, Mined(tx.hash, self.head, done.error is None, done.gas_used, cost, theirs)
+        if done.doings or done.burnt:
+            minted = tuple(token_id for token_id, _ in done.minted)
+            self.dealings.append(
+                Dealing(self.head, tx.hash, tx.sender, cost, gas_paid, done.doings, moved, minted, done.burnt)
+            )
+
+    def _deed(self, done: Attempt, token_id: int) -> Nft:
+        """Of a position that may have been burnt in the transaction that minted it."""
+        kept = done.books.nfts.get(token_id)
+        return kept or next(
+            doing.nft for doing in done.doings if isinstance(doing, Change) and doing.nft.id == token_id
+        )
+
+    def _pay_gas(self, sender: Address, units: int, tip: Wei) -> Wei:
+        """Take the gas; what the sender's coin was seen to fall by."""
+        before = self.ledger.of(sender, NATIVE)
+        self.ledger.pay_gas(sender, units, BASE_FEE, tip)
+        return Wei(before - self.ledger.of(sender, NATIVE))
+
+    # -- reading
 
     def state(self, index: int) -> PoolState:
         spec, pool = self.specs[index], self.pools[index]
@@ -177,14 +304,12 @@ class SimWorld:
         return self.pools[nft.pool].position(DEPLOYMENT.position_manager, nft.range.lower, nft.range.upper, nft.id)
 
     def _full_burn(self, nft: Nft) -> LiquidityChange:
-        """What burning would pay, learned by burning on a copy."""
-        return (
-            self.pools[nft.pool]
-            .copy()
-            .modify_liquidity(
-                DEPLOYMENT.position_manager, nft.range.lower, nft.range.upper, -self._info(nft).liquidity, nft.id
-            )
-        )
+        """What burning would pay, learned by burning on a copy; an empty position is burnt without asking the pool."""
+        held = self._info(nft).liquidity
+        if not held:
+            return LiquidityChange(0, 0, 0, 0)
+        pool = self.pools[nft.pool].copy()
+        return pool.modify_liquidity(DEPLOYMENT.position_manager, nft.range.lower, nft.range.upper, -held, nft.id)
 
     def _proceeds(self, nft: Nft) -> tuple[int, int]:
         """What the owner's balances would gain by burning, and the vault's lose: both are copies here."""
@@ -208,48 +333,44 @@ class SimWorld:
         pool = self.pools[index]
         result = pool.swap(zero_for_one, -amount_in, limit)
         self.ledger.settle(OTHERS, self.specs[index].key, result.amount0, result.amount1)
+        self._note_swap(index, zero_for_one, -result.amount0, -result.amount1, pool.liquidity)
+
+    def _note_swap(self, index: int, zero_for_one: bool, paid0: int, paid1: int, liquidity: int) -> None:
+        slot0 = self.pools[index].slot0
+        fee = swap_fee(protocol_fee_of_direction(slot0.protocol_fee, zero_for_one), slot0.lp_fee)
         self.traded[index].add(self.head.number)
-        protocol_fee = protocol_fee_of_direction(pool.slot0.protocol_fee, zero_for_one)
-        fee = swap_fee(protocol_fee, pool.slot0.lp_fee)
-        self.swaps[index].append((self.head, Swapped(-result.amount0, -result.amount1, pool.liquidity, fee)))
+        self.swaps[index].append((self.head, Swapped(paid0, paid1, liquidity, fee)))
 
     def _mint(self, step: MintStep) -> None:
-        pool, key, token_id = self.pools[step.pool], self.specs[step.pool].key, len(self.nfts) + 1
-        nft = Nft(token_id, step.owner, step.pool, Range(Tick(step.lower), Tick(step.upper)))
-        change = pool.modify_liquidity(DEPLOYMENT.position_manager, step.lower, step.upper, step.liquidity, token_id)
-        self.nfts[token_id] = nft
-        vault, coin = self.ledger.of_pair(VAULT, key), self.ledger.of(step.owner, NATIVE)
+        pool, key = self.pools[step.pool], self.specs[step.pool].key
+        nft = Nft(self.books.next_id, step.owner, step.pool, Range(Tick(step.lower), Tick(step.upper)))
+        change = pool.modify_liquidity(DEPLOYMENT.position_manager, step.lower, step.upper, step.liquidity, nft.id)
+        self.books.next_id += 1
+        self.nfts[nft.id] = self.deeds[nft.id] = nft
+        before = self.ledger.copy()
         self.ledger.settle(step.owner, key, change.amount0, change.amount1)
-        self.ledger.pay_gas(step.owner, MINT_GAS, BASE_FEE, PRIORITY_FEE)
-        filled, coin_left = self.ledger.of_pair(VAULT, key), self.ledger.of(step.owner, NATIVE)
-        paid0, paid1 = filled[0] - vault[0], filled[1] - vault[1]
-        inside0, inside1 = pool.fee_growth_inside(step.lower, step.upper)
-        self.touches.append(
-            Touch(
-                position_id=token_id,
-                range=nft.range,
-                block=self.head,
-                tx=HexId("0x" + sha256(f"{self.head.hash} {token_id}".encode()).hexdigest()),
-                sqrt_price_x96=SqrtPriceX96(pool.slot0.sqrt_price_x96),
-                liquidity_delta=step.liquidity,
-                liquidity_after=Liquidity(step.liquidity),
-                paid0=paid0,
-                paid1=paid1,
-                fee_growth_inside0_x128=inside0,
-                fee_growth_inside1_x128=inside1,
-                gas=Wei(MINT_GAS * (BASE_FEE + PRIORITY_FEE)),
-                gas_paid=Wei(coin - coin_left - (paid0 if key.currency0 == NATIVE else 0)),
-            )
+        moved = self.ledger.changes_since(before)
+        gas_paid = self._pay_gas(step.owner, MINT_GAS, PRIORITY_FEE)
+        self.nonces[step.owner] += 1
+        doing: Doing = Change(
+            nft, step.liquidity, self._info(nft), pool.slot0.sqrt_price_x96, -change.amount0, -change.amount1
         )
+        tx = HexId("0x" + sha256(f"{self.head.hash} {nft.id}".encode()).hexdigest())
+        cost = Wei(MINT_GAS * (BASE_FEE + PRIORITY_FEE))
+        self.dealings.append(Dealing(self.head, tx, step.owner, cost, gas_paid, (doing,), moved, (nft.id,), ()))
 
-    def _seal(self, timestamp: Seconds) -> None:
-        """Close the block: its hash binds the one before and every pool's state."""
+    def _seal(self, timestamp: Seconds, *, transacted: bool = False) -> None:
+        """Close the block: its hash binds the one before and every pool's state; once there was a transaction, whatever
+        else one can change as well."""
         number = max(self.head.number, SETUP_BLOCKS)
         digest = sha256(self.head.hash.encode())
         for pool in self.pools:
             slot0 = pool.slot0
             growth = (pool.fee_growth_global0_x128, pool.fee_growth_global1_x128)
             digest.update(repr((number, timestamp, tuple(slot0), pool.liquidity, growth)).encode())
+        if transacted or self.mined:
+            # Until somebody transacts, seed and moves decide everything that is not a pool.
+            digest.update((self.books.sealed() + repr(sorted(self.nonces.items()))).encode())
         self.head = Block(number, HexId("0x" + digest.hexdigest()), timestamp)
         for pool, prices in zip(self.pools, self.prices, strict=True):
             prices.append(PricedBlock(self.head, SqrtPriceX96(pool.slot0.sqrt_price_x96)))

@@ -30,7 +30,7 @@ _FUNDS: Final = {
 
 
 class Ledger:
-    """Balances by holder and currency. Money is moved or, as a base fee, burnt; it is never made."""
+    """Balances by holder and currency. Money is moved, wrapped or, as a base fee, burnt; it is never made."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[Address, Address], int] = dict(_FUNDS)
@@ -49,8 +49,26 @@ class Ledger:
     def settle(self, party: Address, key: PoolKey, amount0: int, amount1: int) -> None:
         """Pay what a pool says: amounts above zero go to the party, below zero to the vault."""
         for currency, amount in ((key.currency0, amount0), (key.currency1, amount1)):
-            self._take(VAULT if amount > 0 else party, currency, abs(amount))
-            self._put(party if amount > 0 else VAULT, currency, abs(amount))
+            payer, payee = (VAULT, party) if amount > 0 else (party, VAULT)
+            self.pay(payer, payee, currency, abs(amount))
+
+    def pay(self, payer: Address, payee: Address, currency: Address, amount: int) -> None:
+        self._take(payer, currency, amount)
+        self._put(payee, currency, amount)
+
+    def wrap(self, holder: Address, amount: int) -> None:
+        """Ether goes to its wrapper, which gives as many of its own tokens for it."""
+        self.pay(holder, WETH.address, NATIVE, amount)
+        self._put(holder, WETH.address, amount)
+
+    def changes_since(self, before: Ledger) -> dict[tuple[Address, Address], int]:
+        """By holder and currency, what balances have gained."""
+        moved = ((entry, self.of(*entry) - before.of(*entry)) for entry in {**before._held, **self._held})
+        return {entry: change for entry, change in moved if change}
+
+    def entries(self) -> tuple[tuple[tuple[Address, Address], int], ...]:
+        """Every balance that is not zero, in one order whatever happened."""
+        return tuple(sorted((entry, held) for entry, held in self._held.items() if held))
 
     def pay_gas(self, sender: Address, units: int, base_fee: Wei, tip: Wei) -> None:
         """The base fee is burnt, the tip is the proposer's."""

@@ -1,4 +1,4 @@
-"""The simulated chain on disk: a seed and the moves since, small enough to read by eye and safe to lose half-way."""
+"""The simulated chain on disk: a seed and what happened since, small enough to read by eye, safe to lose half-way."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zuno.adapters.chain.sim.engine import Move, SimWorld
+from zuno.adapters.chain.sim.engine import Event, Move, Sent, SimWorld
 from zuno.adapters.chain.world import DEFAULT_SEED
-from zuno.domain.errors import Broken, Unavailable
-from zuno.domain.units import Seconds
+from zuno.domain.errors import Broken, Refused, Unavailable
+from zuno.domain.units import Address, Seconds
 
-FORMAT = 1
+FORMAT = 2
+_MOVES_ALONE = 1
+"""The format of worlds in which nobody could transact yet."""
 _REPAIR = "run `zuno sim reset` to start a new one."
 
 
@@ -25,7 +27,7 @@ class Saved:
     """What is needed to play a world again, and the hash it must end on."""
 
     seed: int
-    moves: tuple[Move, ...]
+    events: tuple[Event, ...]
     head_hash: str
 
 
@@ -41,16 +43,27 @@ class SimFile:
         saved = self._read()
         if saved is None:
             return SimWorld.play(DEFAULT_SEED)
-        world = SimWorld.play(saved.seed, saved.moves)
+        other = f"The simulated world in {self._path} was made by another version of Zuno; {_REPAIR}"
+        try:
+            world = SimWorld.play(saved.seed, saved.events)
+        except (Refused, Broken) as error:  # bytes that were taken once and would not be taken now
+            raise Broken(other) from error
         if world.head.hash != saved.head_hash:
-            raise Broken(f"The simulated world in {self._path} was made by another version of Zuno; {_REPAIR}")
+            raise Broken(other)
         return world
+
+    def ends_on(self, world: SimWorld) -> bool:
+        """Whether that world is the one on disk, without playing it."""
+        saved = self._read()
+        if saved is None:
+            return world.seed == DEFAULT_SEED and not world.events
+        return saved.head_hash == world.head.hash
 
     def save(self, world: SimWorld) -> None:
         document = {
             "format": FORMAT,
             "seed": world.seed,
-            "moves": [{"reference": str(move.reference), "timestamp": move.timestamp} for move in world.moves],
+            "events": [_written(event) for event in world.events],
             "head": world.head.hash,
         }
         partial = self._path.with_suffix(".json.partial")
@@ -85,14 +98,29 @@ class SimFile:
             raise Broken(f"{self._path} cannot be read ({error}); {_REPAIR}") from error
         try:
             return _saved(json.loads(text))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise Broken(f"{self._path} is damaged; {_REPAIR}") from error
 
 
+def _written(event: Event) -> dict[str, Any]:
+    if isinstance(event, Move):
+        return {"reference": str(event.reference), "timestamp": event.timestamp}
+    return {"transaction": "0x" + event.raw.hex(), "from": event.sender, "timestamp": event.timestamp}
+
+
 def _saved(document: dict[str, Any]) -> Saved:
-    if document["format"] != FORMAT:
+    if document["format"] not in (_MOVES_ALONE, FORMAT):
         raise ValueError("unknown format")
-    moves = tuple(Move(int(move["reference"]), Seconds(int(move["timestamp"]))) for move in document["moves"])
-    if any(move.reference <= 0 for move in moves):
+    listed = document["moves" if document["format"] == _MOVES_ALONE else "events"]
+    return Saved(int(document["seed"]), tuple(map(_event, listed)), str(document["head"]))
+
+
+def _event(entry: dict[str, Any]) -> Event:
+    at = Seconds(int(entry["timestamp"]))
+    if "transaction" in entry:
+        raw = bytes.fromhex(entry["transaction"].removeprefix("0x"))
+        return Sent(raw, Address(str(entry["from"])), at)
+    move = Move(int(entry["reference"]), at)
+    if move.reference <= 0:
         raise ValueError("a price is positive")
-    return Saved(int(document["seed"]), moves, str(document["head"]))
+    return move

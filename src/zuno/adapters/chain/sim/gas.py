@@ -1,0 +1,79 @@
+"""What a call costs on the simulated chain: what the same call was measured to use on the real contracts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from zuno.core.carry import MEASURED_GAS
+from zuno.core.planning import calls
+from zuno.domain.debate import GasStep
+
+BLOCK_GAS: Final = 60_000_000
+"""As much as the devnet puts in a block."""
+_TRANSFER: Final = 21_000
+_FLOOR_PER_TOKEN: Final = 10
+_TOKENS_PER_NONZERO: Final = 4
+
+# Measured on the devnet like the table of `core.carry`, which knows the steps of a candidate alone.
+INCREASE_GAS: Final = 162_037
+DECREASE_GAS: Final = 154_621
+SWAP_GAS: Final = 161_000
+PERMITTED_TRANSFER_GAS: Final = 61_000
+BARE_CALL_GAS: Final = 46_000
+"""A call that does nothing to any position."""
+
+
+def needed(call: calls.Call) -> int:
+    """Units a call takes when it goes through; combinations that no plan makes are the sum of their parts."""
+    match call:
+        case calls.Wrap():
+            return MEASURED_GAS[GasStep.WRAP]
+        case calls.Approve():
+            return MEASURED_GAS[GasStep.APPROVE_PERMIT2]
+        case calls.Permit():
+            return MEASURED_GAS[GasStep.PERMIT2_APPROVE]
+        case calls.ModifyLiquidities():
+            return max(BARE_CALL_GAS, _modifying(call))
+        case calls.Execute(commands):
+            if any(isinstance(one, calls.RouterSwap) for one in commands) and any(
+                isinstance(one, calls.ModifyLiquidities) for one in commands
+            ):
+                return MEASURED_GAS[GasStep.SWAP_AND_MINT]
+            return max(BARE_CALL_GAS, sum(map(_commanded, commands)))
+
+
+def data_floor(data: bytes) -> int:
+    """Calldata is never cheaper than this, whatever the execution costs (EIP-7623); a node takes no lower limit."""
+    zeros = data.count(0)
+    return _TRANSFER + _FLOOR_PER_TOKEN * (zeros + _TOKENS_PER_NONZERO * (len(data) - zeros))
+
+
+def wasted(floor: int, need: int) -> int:
+    """What a revert costs. Where in the call it happens is not followed: half of the way is a guess, and is called one
+    here alone; it never exceeds what the call would have taken."""
+    return floor + (need - floor) // 2
+
+
+def _modifying(call: calls.ModifyLiquidities) -> int:
+    kinds = [type(action) for action in call.actions]
+    if kinds.count(calls.Burn) == kinds.count(calls.Mint) == 1:
+        return MEASURED_GAS[GasStep.BURN_AND_MINT]
+    return sum(_BY_ACTION.get(kind, 0) for kind in kinds)
+
+
+def _commanded(command: calls.Command) -> int:
+    match command:
+        case calls.RouterSwap():
+            return SWAP_GAS
+        case calls.TransferFrom():
+            return PERMITTED_TRANSFER_GAS
+        case calls.ModifyLiquidities():
+            return _modifying(command)
+
+
+_BY_ACTION: Final[dict[type[calls.Action], int]] = {
+    calls.Mint: MEASURED_GAS[GasStep.MINT],
+    calls.Burn: MEASURED_GAS[GasStep.BURN],
+    calls.Increase: INCREASE_GAS,
+    calls.Decrease: DECREASE_GAS,
+}

@@ -1,0 +1,63 @@
+"""Who lets whom move tokens on the simulated chain: the tokens' own allowances, and Permit2's, which end."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from zuno.adapters.chain.world import DEPLOYMENT, OTHERS, USDC, WALLET, WETH
+from zuno.domain.execution import Grant
+from zuno.domain.units import Address, Seconds
+
+MAX_UINT256: Final = (1 << 256) - 1
+MAX_UINT160: Final = (1 << 160) - 1
+FOREVER: Final = Seconds((1 << 48) - 1)
+
+Trust = tuple[Address, Address, Address]
+"""Owner, token, spender."""
+_SPENDERS: Final = {
+    WALLET: (DEPLOYMENT.position_manager,),
+    OTHERS: (DEPLOYMENT.position_manager, DEPLOYMENT.universal_router),
+}
+"""Whom the devnet's story lets move everything, for good, before it begins."""
+
+
+class Permissions:
+    """What was allowed and is not used up. An allowance of everything is never used up."""
+
+    def __init__(self) -> None:
+        self.allowed: dict[Trust, int] = {}
+        self.granted: dict[Trust, Grant] = {}
+        for owner, spenders in _SPENDERS.items():
+            for token in (WETH.address, USDC.address):
+                self.allowed[owner, token, DEPLOYMENT.permit2] = MAX_UINT256
+                for spender in spenders:
+                    self.granted[owner, token, spender] = Grant(MAX_UINT160, FOREVER)
+
+    def copy(self) -> Permissions:
+        twin = Permissions()
+        twin.allowed, twin.granted = dict(self.allowed), dict(self.granted)
+        return twin
+
+    def allowance(self, owner: Address, token: Address, spender: Address) -> int:
+        return self.allowed.get((owner, token, spender), 0)
+
+    def approve(self, owner: Address, token: Address, spender: Address, amount: int) -> None:
+        self.allowed[owner, token, spender] = amount
+
+    def grant(self, owner: Address, token: Address, spender: Address) -> Grant:
+        return self.granted.get((owner, token, spender), Grant())
+
+    def permit(self, owner: Address, token: Address, spender: Address, grant: Grant) -> None:
+        self.granted[owner, token, spender] = grant
+
+    def use_grant(self, owner: Address, token: Address, spender: Address, amount: int) -> None:
+        """Permit2's side of a transfer that it has found allowed."""
+        grant = self.grant(owner, token, spender)
+        if grant.amount != MAX_UINT160:
+            self.granted[owner, token, spender] = Grant(grant.amount - amount, grant.until)
+
+    def use_allowance(self, owner: Address, token: Address, spender: Address, amount: int) -> None:
+        """The token's side."""
+        allowed = self.allowance(owner, token, spender)
+        if allowed != MAX_UINT256:
+            self.allowed[owner, token, spender] = allowed - amount

@@ -1,0 +1,95 @@
+"""The simulated chain as one that can be written to: every transaction is mined at once, in a block of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zuno.adapters.chain.sim.chain import SimChain
+from zuno.adapters.chain.world import DEPLOYMENT, SIM
+from zuno.core.amm.ticks import MAX_TICK, MIN_TICK
+from zuno.domain.chains import ChainInfo
+from zuno.domain.errors import Refused
+from zuno.domain.execution import Allowances
+from zuno.domain.pool import Depth, Range
+from zuno.domain.tokens import NATIVE
+from zuno.domain.units import Address, HexId, Tick
+from zuno.ports.spending import Call, Purse, Rehearsal, Rehearsed, Rehearsing, Sending, Trace
+
+
+class SimWriter:
+    """Shares its world with the chain that is read: once something is sent, both see what came of it."""
+
+    def __init__(self, chain: SimChain) -> None:
+        self._chain = chain
+
+    @property
+    def info(self) -> ChainInfo:
+        return SIM
+
+    async def genesis(self) -> HexId:
+        """Of the seed, which is all that tells two simulated chains apart."""
+        return self._chain.latest().genesis
+
+    async def purse(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> Purse:
+        world, owner = self._chain.latest(), _lower(wallet)
+        permissions, tokens = world.books.permissions, [one for one in map(_lower, currencies) if one != NATIVE]
+        allowances = Allowances(
+            {token: permissions.allowance(owner, token, DEPLOYMENT.permit2) for token in tokens},
+            {
+                (token, spender): permissions.grant(owner, token, spender)
+                for token in tokens
+                for spender in map(_lower, spenders)
+            },
+        )
+        holdings = {currency: world.ledger.of(owner, currency) for currency in map(_lower, currencies)}
+        nonce = world.nonces[owner]
+        return Purse(world.head, holdings, allowances, nonce, nonce)
+
+    async def rehearse(
+        self, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
+    ) -> Rehearsal:
+        world, owner = self._chain.latest(), _lower(wallet)
+        index = self._chain.index(pool_id)
+        tried = world.attempt(owner, [_plain(call) for call in calls])
+        after = tried[-1].books if tried else world.books
+        return Rehearsal(
+            world.head,
+            Rehearsing.SIMULATED,
+            tuple(Rehearsed(one.gas_used, one.error) for one in tried),
+            {one: after.ledger.of(owner, one) - world.ledger.of(owner, one) for one in map(_lower, currencies)},
+            after.pools[index].slot0.sqrt_price_x96,
+        )
+
+    async def estimate(self, wallet: Address, call: Call) -> int:
+        (tried,) = self._chain.latest().attempt(_lower(wallet), [_plain(call)])
+        if tried.error is not None:
+            raise Refused(f"The call to {call.to} would revert: {tried.error}.")
+        return tried.gas_needed
+
+    async def depth(self, pool_id: HexId) -> Depth:
+        world = self._chain.latest()
+        index = self._chain.index(pool_id)
+        ticks = world.pools[index].ticks
+        net = {tick: ticks[tick].liquidity_net for tick in sorted(ticks)}
+        return Depth(world.state(index), Range(Tick(MIN_TICK), Tick(MAX_TICK)), net)
+
+    async def send(self, raw: bytes) -> Sending:
+        return self._chain.take(raw)
+
+    async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> Trace:
+        world, owner = self._chain.latest(), _lower(wallet)
+        found = [world.mined[tx] for tx in map(_lower_id, hashes) if tx in world.mined]
+        mined = next((one for sender, one in found if sender == owner), None)
+        return Trace(world.head, mined, (), world.nonces[owner], world.nonces[owner])
+
+
+def _plain(call: Call) -> Call:
+    return Call(_lower(call.to), call.value, call.data)
+
+
+def _lower(address: Address) -> Address:
+    return Address(address.lower())
+
+
+def _lower_id(tx: HexId) -> HexId:
+    return HexId(tx.lower())
