@@ -114,9 +114,9 @@ class WalletFolder:
         return KeystoreSigner(path, lambda: self._passphrases.of(address))
 
     def create(self) -> Kept:
+        passphrase = self._passphrases.new()
         from eth_account import Account
 
-        passphrase = self._passphrases.new()
         return self._keep(SecretBytes(bytes(Account.create().key)), passphrase)
 
     def add_key(self) -> Kept:
