@@ -56,9 +56,10 @@ def looked(book: AlertBook, look: Look, now: Seconds, limits: Limits = LIMITS) -
 
     def settle(subject: Subject, judged: tuple[Alert | None, tuple[Event, ...]]) -> None:
         alert, events = judged
-        on.pop(subject, None)
         if alert is not None:
             on[subject] = alert
+        else:
+            on.pop(subject, None)
         happened.extend(events)
 
     whole = Subject(look.chain)

@@ -1,12 +1,14 @@
 """Notices by the Telegram Bot API: one `sendMessage` each, nothing read but whether it arrived.
 
-The token is part of every address, and transport errors quote addresses: none of them is kept, logged or told.
+The token is part of every address, and both transport errors and the HTTP client's log quote addresses: no error is
+kept or told, and lines with the token are taken out of that log.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from html import escape
 from typing import Any, Final
@@ -19,6 +21,7 @@ from zuno.domain.tokens import plain_text
 from zuno.ports.notifier import Delivery, Later, Never, Notice, Sent
 
 TIMEOUT: Final = 10.0
+_CLIENT_LOG: Final = logging.getLogger("httpx2")
 _TOKEN: Final = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{1,128}")
 _CHAT: Final = re.compile(r"-?[0-9]{1,20}|@[A-Za-z0-9_]{1,64}")
 _LONGEST_REASON: Final = 1_000
@@ -34,6 +37,17 @@ _MARKS: Final = {Severity.CRITICAL: "\N{LARGE RED CIRCLE}", Severity.WARNING: "\
 _CALM: Final = "\N{LARGE GREEN CIRCLE}"
 
 
+class _Without(logging.Filter):
+    """Lets no line pass that holds the secret."""
+
+    def __init__(self, secret: str) -> None:
+        super().__init__()
+        self._secret = secret
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return self._secret not in record.getMessage()
+
+
 class TelegramNotifier:
     """Sends to one chat. `timeout` bounds an attempt as a whole."""
 
@@ -46,6 +60,7 @@ class TelegramNotifier:
         if url.scheme == "http" and url.host not in {"127.0.0.1", "::1", "localhost"}:
             raise Usage("ZUNO_TELEGRAM_API_BASE_URL must be https: the bot's token travels in the address.")
         self._url = f"{base_url.rstrip('/')}/bot{token.strip()}/sendMessage"
+        self._hush = _Without(token.strip())
         self._chat = chat_id.strip()
         self._timeout = timeout
         self._client: httpx2.AsyncClient | None = None
@@ -74,9 +89,11 @@ class TelegramNotifier:
         if self._client is not None:
             await self._client.aclose()
             self._client = None
+            _CLIENT_LOG.removeFilter(self._hush)
 
     def _http(self) -> httpx2.AsyncClient:
         if self._client is None:
+            _CLIENT_LOG.addFilter(self._hush)
             # Redirects are not followed: the body is for this server alone.
             self._client = httpx2.AsyncClient(timeout=self._timeout, follow_redirects=False)
         return self._client
