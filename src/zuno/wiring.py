@@ -30,16 +30,20 @@ if TYPE_CHECKING:
     from zuno.adapters.keys.ed25519 import KeyFile
     from zuno.adapters.keys.wallets import WalletFolder
     from zuno.adapters.market.coingecko import CoinGecko
+    from zuno.adapters.store.samples import SqliteSamples
     from zuno.agents.ask import Minds
     from zuno.agents.breaker import Breakers
+    from zuno.app.alerts import AlertDesk
     from zuno.app.archive import Archive, Recorded, Rehearsal
     from zuno.app.debate import Advice, Room
+    from zuno.app.monitor import Monitor, Watch
     from zuno.app.wallets import WalletKeeper, WalletOnChain
     from zuno.desks.lp.scout import Observe
     from zuno.memory.journal import ChainedJournal
     from zuno.messages.debate import Context, FlowCreateStart, FlowStart
     from zuno.ports.journal import Journal
     from zuno.ports.model import Attempt, Seats
+    from zuno.ports.notifier import Notifier
     from zuno.ports.spending import Signer, Writer
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
@@ -67,6 +71,11 @@ def _make_home(home: Path) -> str | None:
 
 def _unusable(home: Path, why: str) -> Unavailable:
     return Unavailable(f"{home} cannot be used as Zuno's home ({why}); choose another --home.")
+
+
+def _complain(line: str) -> None:
+    sys.stderr.write(f"zuno: {line}\n")
+    sys.stderr.flush()
 
 
 @cache
@@ -99,6 +108,8 @@ class House:
         self._started = False
         self._offline = False
         self._breakers: Breakers | None = None
+        self._own_samples: SqliteSamples | None = None
+        self._devnet_url = ""
 
     def lp(self, chain: str | None) -> LpDesk:
         opened = self._chain(self._settings.default_chain() if chain is None else chain)
@@ -147,6 +158,161 @@ class House:
 
         return WalletOnChain(opened, self._signer(name).address, look)
 
+    def alerts(self) -> AlertDesk:
+        from zuno.adapters.clock.system import SystemClock
+        from zuno.adapters.store.alerts_file import AlertsFile
+        from zuno.app.alerts import AlertDesk
+
+        return AlertDesk(AlertsFile(self._settings.home), self._opened_journal, SystemClock())
+
+    def monitor(self, *, announce: bool = False) -> Monitor:
+        from zuno.adapters.clock.system import SystemClock
+        from zuno.adapters.store.alerts_file import AlertsFile, MonitorSeat
+        from zuno.app.alerts import Courier
+        from zuno.app.monitor import Monitor
+
+        self._must_write()
+        store = AlertsFile(self._settings.home)
+        return Monitor(
+            watches=self._watches,
+            chain_of=self._watched_chain,
+            store=store,
+            samples=self._samples(),
+            seat=MonitorSeat(self._settings.home),
+            journal=self._opened_journal,
+            courier=Courier(store, self._notifier(announce), _complain),
+            clock=SystemClock(),
+            period=self._settings.monitor_interval_ms / 1000,
+            tell=_complain,
+        )
+
+    def _notifier(self, announce: bool) -> Notifier | None:
+        settings = self._settings
+        token, chat = settings.telegram_bot_token, settings.telegram_chat_id
+        if (token is None) != (chat is None):
+            missing = "ZUNO_TELEGRAM_BOT_TOKEN" if token is None else "ZUNO_TELEGRAM_CHAT_ID"
+            raise Usage(f"Telegram needs both a bot and a chat: {missing} is not set.")
+        if token is not None and chat is not None:
+            from zuno.adapters.notifier.telegram import TelegramNotifier
+
+            return TelegramNotifier(token.get_secret_value(), chat, settings.telegram_api_base_url)
+        if not announce:
+            return None
+        from zuno.adapters.notifier.console import ConsoleNotifier
+
+        return ConsoleNotifier(_complain)
+
+    def _watches(self) -> tuple[Watch, ...]:
+        """Every wallet worth watching now: the devnet comes and goes, and wallets may be added while it runs."""
+        from zuno.app.monitor import Watch
+
+        settings = self._settings
+        default, wallet = settings.default_chain(), settings.agent_wallet_address
+        live = [chain.name for chain in CHAINS if settings.rpc_urls(chain.name)]
+        kept = [one.address for one in self._wallet_folder().all()]
+        owners = dict.fromkeys([*([] if wallet is None else [Address(wallet)]), *kept])
+        watches = [Watch(name, owner) for name in live for owner in owners]
+        if default == "sim" and (settings.chain_id == "sim" or not watches):
+            watches.append(Watch("sim", local=True))
+        if default == "devnet" or self._devnet_runs():
+            watches.append(Watch("devnet", local=True))
+        return tuple(watches)
+
+    def _devnet_runs(self) -> bool:
+        try:
+            self._devnet_process().url()
+        except Unavailable:
+            return False
+        return True
+
+    def _watched_chain(self, name: str) -> Chain:
+        """A chain as it is now: another process may have moved the simulation or started the devnet anew."""
+        if name == "sim":
+            return SimChain(SimFile(self._settings.home))
+        if name == "devnet" and (url := self._devnet_process().url()) != self._devnet_url:
+            self._chains.pop(name, None)
+            self._devnet_url = url
+        return self._chain(name)
+
+    def _samples(self) -> SqliteSamples:
+        from zuno.adapters.store.samples import SqliteSamples
+
+        self._own_samples = self._own_samples or SqliteSamples(self._settings.home)
+        return self._own_samples
+
+    def execution(self) -> Execution:
+        from zuno.app.execution import Execution
+
+        chain = self._settings.default_chain()
+        return Execution(self._opened_journal, self.archive(), self._hands, self.lp, chain, os.urandom)
+
+    async def _hands(self, chain: str) -> Hands:
+        """All that may spend on a chain, behind the gate."""
+        import asyncio
+        from time import perf_counter
+
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.store.turns import Turns
+        from zuno.execution.hands import Hands
+
+        journal, key, opened = await self._opened_journal(), self._key(), self._chain(chain)
+        key.ensure()
+        return Hands(
+            chain=opened,
+            writer=self._writer(chain),
+            signer=self._signer(chain),
+            feeds_of=lambda pool_id: self._feeds(opened, pool_id),
+            journal=journal,
+            key=key,
+            turn=Turns(self._settings.home).alone,
+            sleep=asyncio.sleep,
+            stopwatch=perf_counter,
+            now=unix_millis,
+            limits=self._limits(),
+            pace=self._pace(opened.info),
+        )
+
+    def _limits(self) -> Limits:
+        from zuno.domain.execution import Bounds
+        from zuno.execution.hands import Limits
+
+        settings = self._settings
+        lasting = settings.approval_seconds
+        return Limits(
+            bounds=Bounds(settings.slippage_bps, settings.tick_drift, lasting, max(lasting, Bounds().permit2_seconds)),
+            usd_per_plan=settings.spend_usd_per_plan,
+            usd_per_day=settings.spend_usd_per_day,
+            hooks=frozenset(map(Address, settings.allowed_hooks)),
+        )
+
+    def _pace(self, info: ChainInfo) -> Pace:
+        from zuno.execution.hands import Pace
+
+        usual = Pace(patience=self._settings.receipt_seconds)
+        return replace(usual, look=LOCAL_LOOK) if info in (SIM, DEVNET) else usual
+
+    def wallets(self) -> WalletKeeper:
+        from zuno.app.wallets import WalletKeeper
+
+        return WalletKeeper(self._wallet_folder(), self._own_wallet)
+
+    def wallet(self, chain: str | None) -> WalletOnChain:
+        from zuno.app.wallets import Contents, WalletOnChain
+
+        name = self._settings.default_chain() if chain is None else chain
+        opened, writer = self._chain(name), self._writer(name)
+
+        async def look(wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> Contents:
+            purse = await writer.purse(wallet, currencies, spenders)
+            return Contents(purse.block, purse.holdings, purse.allowances)
+
+        return WalletOnChain(opened, self._signer(name).address, look)
+
+    def chairs(self) -> Chairs:
+        from zuno.app.chairs import Chairs
+
+        return Chairs(self._seats())
+
     def sim(self) -> SimPlayground:
         self._must_write()
         return SimPlayground("sim", self._sim, DEFAULT_SEED)
@@ -167,6 +333,9 @@ class House:
         if self._service is not None:
             await self._service.close()
             self._service = None
+        if self._own_samples is not None:
+            await self._own_samples.close()
+            self._own_samples = None
         if self._book is not None:
             await self._book.close()
             self._book = None
@@ -250,7 +419,10 @@ class House:
     async def _observe(self, start: FlowStart | FlowCreateStart) -> Context:
         from zuno.desks.lp.observing import observe
 
-        return await observe(start, self._chain(start.chain), self._feeds)
+        chain = self._chain(start.chain)
+        # A local world keeps its whole past and may be made anew: samples of the world before would lie about it.
+        samples = None if chain is self._sim or chain.info is DEVNET else self._samples()
+        return await observe(start, chain, self._feeds, samples)
 
     def _minds(self, journal: Journal, request_id: str) -> Minds:
         return self._minds_of(journal, request_id, self._seats(), limited=True)

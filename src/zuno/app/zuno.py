@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from zuno.app.alerts import AlertDesk
 from zuno.app.archive import Archive
 from zuno.app.debate import Advice
 from zuno.app.journal import JournalAudit
 from zuno.app.lp import LpDesk
+from zuno.app.monitor import Monitor
 from zuno.app.playground import Devnet, Playground, SimPlayground
 from zuno.app.wallets import WalletKeeper, WalletOnChain
 
@@ -37,6 +39,14 @@ class Zuno(Protocol):
 
     def wallet(self, chain: str | None) -> WalletOnChain:
         """The wallet that acts on a chain, or on the default chain. `Refused` where none does."""
+        ...
+
+    def alerts(self) -> AlertDesk:
+        """What the monitor raised, and the owner's answers to it."""
+        ...
+
+    def monitor(self, *, announce: bool = False) -> Monitor:
+        """The watch over every configured wallet; `announce`: alerts that no service carries are told on stderr."""
         ...
 
     def sim(self) -> SimPlayground: ...

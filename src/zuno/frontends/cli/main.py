@@ -11,6 +11,7 @@ import typer
 from zuno.frontends.cli import answering
 from zuno.frontends.cli.answering import Opener
 from zuno.frontends.cli.grammar import ChainName, Home, Json, group, help_alone, whole_number
+from zuno.frontends.cli.monitor import alerts, monitor
 from zuno.frontends.cli.wallet import wallet
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ app.add_typer(devnet, name="devnet")
 plan = group("Plans: what the desk recommended, from the journal.")
 app.add_typer(plan, name="plan")
 app.add_typer(journal, name="journal")
+app.add_typer(monitor, name="monitor")
+app.add_typer(alerts, name="alerts")
 app.add_typer(wallet, name="wallet")
 
 

@@ -9,9 +9,11 @@ from functools import singledispatch
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from zuno.app.alerts import AlertsView, AnsweredView
 from zuno.app.archive import PlanDiffView, PlanListView, ReplayView, WhyView
 from zuno.app.demo import DemoOpening
 from zuno.app.figures import time_text
+from zuno.app.monitor import StoppedView, TickView
 from zuno.app.plans import CandidateView, PlanView, RecommendedView
 from zuno.app.shaping import fee_text
 from zuno.app.views import (
@@ -33,6 +35,7 @@ from zuno.app.views import (
     View,
 )
 from zuno.app.wallets import AllowancesView, AllowanceView, BalancesView, WalletsView, WalletView
+from zuno.frontends.cli.alert_screens import shown_alerts, shown_answer, shown_tick
 from zuno.frontends.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, noted, short, thousands
 
 _JOINED = {"range": " – ", "state": ", ", "holds": ", ", "fees": ", "}
@@ -46,6 +49,12 @@ def render(view: View) -> None:
 @singledispatch
 def _shown(view: View) -> RenderableType:
     raise TypeError(f"no screen for {type(view).__name__}")
+
+
+_shown.register(AlertsView, shown_alerts)
+_shown.register(AnsweredView, shown_answer)
+_shown.register(TickView, shown_tick)
+_shown.register(StoppedView, lambda view: Text(view.said))
 
 
 @_shown.register
