@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from zuno.agents.breaker import Breakers
     from zuno.app.alerts import AlertDesk
     from zuno.app.archive import Archive, Recorded, Rehearsal
+    from zuno.app.chairs import Chairs
     from zuno.app.debate import Advice, Room
     from zuno.app.monitor import Monitor, Watch
     from zuno.app.wallets import WalletKeeper, WalletOnChain
@@ -239,6 +240,11 @@ class House:
 
         self._own_samples = self._own_samples or SqliteSamples(self._settings.home)
         return self._own_samples
+
+    def chairs(self) -> Chairs:
+        from zuno.app.chairs import Chairs
+
+        return Chairs(self._seats())
 
     def sim(self) -> SimPlayground:
         self._must_write()

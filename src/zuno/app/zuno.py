@@ -6,6 +6,7 @@ from typing import Protocol
 
 from zuno.app.alerts import AlertDesk
 from zuno.app.archive import Archive
+from zuno.app.chairs import Chairs
 from zuno.app.debate import Advice
 from zuno.app.journal import JournalAudit
 from zuno.app.lp import LpDesk
@@ -47,6 +48,10 @@ class Zuno(Protocol):
 
     def monitor(self, *, announce: bool = False) -> Monitor:
         """The watch over every configured wallet; `announce`: alerts that no service carries are told on stderr."""
+        ...
+
+    def chairs(self) -> Chairs:
+        """Who sits at the desk."""
         ...
 
     def sim(self) -> SimPlayground: ...

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.frontends.cli import answering
+from zuno.frontends.cli.agents import agents
 from zuno.frontends.cli.answering import Opener
 from zuno.frontends.cli.grammar import ChainName, Home, Json, group, help_alone, whole_number
 from zuno.frontends.cli.monitor import alerts, monitor
+from zuno.frontends.cli.parse import parse
 from zuno.frontends.cli.wallet import wallet
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ app.add_typer(devnet, name="devnet")
 plan = group("Plans: what the desk recommended, from the journal.")
 app.add_typer(plan, name="plan")
 app.add_typer(journal, name="journal")
+app.command("parse")(parse)
+app.command("agents")(agents)
 app.add_typer(monitor, name="monitor")
 app.add_typer(alerts, name="alerts")
 app.add_typer(wallet, name="wallet")

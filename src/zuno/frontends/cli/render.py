@@ -11,10 +11,12 @@ from rich.text import Text
 
 from zuno.app.alerts import AlertsView, AnsweredView
 from zuno.app.archive import PlanDiffView, PlanListView, ReplayView, WhyView
+from zuno.app.chairs import ChairsView
 from zuno.app.demo import DemoOpening
 from zuno.app.figures import time_text
 from zuno.app.monitor import StoppedView, TickView
 from zuno.app.plans import CandidateView, PlanView, RecommendedView
+from zuno.app.reading.telling import ParseView
 from zuno.app.shaping import fee_text
 from zuno.app.views import (
     FactView,
@@ -37,6 +39,7 @@ from zuno.app.views import (
 from zuno.app.wallets import AllowancesView, AllowanceView, BalancesView, WalletsView, WalletView
 from zuno.frontends.cli.alert_screens import shown_alerts, shown_answer, shown_tick
 from zuno.frontends.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, noted, short, thousands
+from zuno.frontends.cli.shell_screens import shown_chairs, shown_reading
 
 _JOINED = {"range": " – ", "state": ", ", "holds": ", ", "fees": ", "}
 
@@ -50,6 +53,9 @@ def render(view: View) -> None:
 def _shown(view: View) -> RenderableType:
     raise TypeError(f"no screen for {type(view).__name__}")
 
+
+_shown.register(ParseView, shown_reading)
+_shown.register(ChairsView, shown_chairs)
 
 _shown.register(AlertsView, shown_alerts)
 _shown.register(AnsweredView, shown_answer)

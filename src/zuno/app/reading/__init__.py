@@ -1,0 +1,1 @@
+"""What a person types to the shell, read by rules: which intent, with which slots, how surely and why."""
