@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -121,6 +122,13 @@ class WatchedChain:
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"the monitor has no business with {name}")
+
+
+async def until(happened: Callable[[], object]) -> None:
+    """Wait for something that another task does."""
+    async with asyncio.timeout(20):
+        while not happened():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
 
 
 def chains_of(chains: Sequence[WatchedChain]) -> Any:
