@@ -200,6 +200,10 @@ class Stage:
                 assert chain.balance(_bytes(holder)) + gas == world.ledger.of(holder, NATIVE), holder
         for holder in (WALLET, OTHERS):
             assert chain.nonce(_bytes(holder)) == world.nonces[holder]
+
+    def compare_deeds(self) -> None:
+        """What is slow to ask for, once a test is over."""
+        world = self.world
         for token in CURRENCIES[1:]:
             allowed = self.ask(token, "uint256", "allowance(address,address)", WALLET, PERMIT2)[0]
             assert allowed == world.books.permissions.allowance(WALLET, token, PERMIT2)
@@ -260,7 +264,10 @@ def node(world_cache: Path, node_modules: Path) -> Node:
 def stage(node: Node, tmp_path: Path) -> Any:
     before = node.snapshot()
     chain = SimChain(SimFile(tmp_path))
-    yield Stage(node, Pusher(chain.latest().reference), chain)
+    both = Stage(node, Pusher(chain.latest().reference), chain)
+    yield both
+    both.compare()
+    both.compare_deeds()
     assert node.revert(before)
 
 
@@ -284,6 +291,7 @@ def needs_no_swap(position: LpPosition, least: int = 12) -> Range:
 
 async def test_both_start_equal(stage: Stage) -> None:
     stage.compare()
+    stage.compare_deeds()
 
 
 @pytest.mark.parametrize(
