@@ -49,6 +49,14 @@ class Unlisted(SimChain):
         raise Unavailable("the logs are not kept")
 
 
+class Backwards(SimChain):
+    """A chain whose tokens are named in another order."""
+
+    @property
+    def info(self) -> ChainInfo:
+        return replace(SIM, tokens=SIM.tokens[::-1])
+
+
 class Bare(SimChain):
     """A chain of which ether alone is known."""
 
@@ -72,6 +80,11 @@ async def test_balances_are_of_one_block_with_ether_first(chain: SimChain) -> No
         ("WETH", "1000001", "0.000000000001000001"),
         ("USDC", "1000002", "1.000002"),
     ]
+
+
+async def test_ether_is_first_wherever_the_chain_names_it(tmp_path: Path) -> None:
+    view = await WalletOnChain(Backwards(SimFile(tmp_path)), WALLET, Wallet().look).balance()
+    assert [one.token.symbol for one in view.balances] == ["ETH", "USDC", "WETH"]
 
 
 async def test_tokens_of_held_positions_are_read_too(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import rlp as vendor
 from eth_account import Account
 from eth_hash.auto import keccak
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from zuno.core.addresses import checksummed, mistyped
@@ -50,6 +50,13 @@ def test_addresses_carry_their_checksum() -> None:
 
 
 @given(nested)
+@example(b"\x7f")
+@example(b"\x80")
+@example(b"\x00")
+@example(bytes(55))
+@example(bytes(56))
+@example([bytes(54)])
+@example([bytes(55)])
 def test_rlp_is_what_the_library_writes(item: object) -> None:
     assert rlp(item) == vendor.encode(item)  # type: ignore[arg-type]
 

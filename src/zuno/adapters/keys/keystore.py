@@ -114,7 +114,7 @@ def read_keystore(body: bytes) -> Keystore:
     if not isinstance(raw, Mapping):
         raise ValueError("it is not a JSON object")
     raw = {str(name).lower(): value for name, value in raw.items()}  # old ones say "Crypto"
-    if raw.get("version") != VERSION or isinstance(raw["version"], bool):
+    if raw.get("version") != VERSION:
         raise ValueError(f"its version is {str(raw.get('version'))[:20]}, and only version {VERSION} is read")
     try:
         document = _Document.model_validate(raw)

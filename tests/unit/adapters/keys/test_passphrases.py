@@ -102,6 +102,7 @@ def test_a_short_one_is_refused_for_a_new_wallet_alone(tmp_path: Path, word: str
     with pytest.raises(Refused, match=f"of {len(word)} characters is too short; use {FEWEST}"):
         Passphrases(None, Person(word, word)).new()
     assert Passphrases(None, Person(word)).of("0x12").get_secret_value() == word
+    assert Passphrases(None, Person("8 signs!", "8 signs!")).new().get_secret_value() == "8 signs!"
     if word:
         with pytest.raises(Refused, match="too short"):
             Passphrases(written(tmp_path, word.encode()), nobody).new()

@@ -99,6 +99,30 @@ def test_the_same_wallet_twice_is_refused_and_the_first_stays(tmp_path: Path) ->
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
+def test_nobody_types_a_new_passphrase_for_what_is_kept_already(tmp_path: Path) -> None:
+    kept(tmp_path)
+    for add in (
+        lambda: folder(tmp_path, KEY).add_key(),
+        lambda: folder(tmp_path).add_keystore(foreign(tmp_path)),
+        lambda: folder(tmp_path, "its old word").add_keystore(foreign(tmp_path, address=None)),
+    ):
+        with pytest.raises(Refused, match="is kept already"):
+            add()
+
+
+def test_somebody_else_keeps_it_while_the_passphrase_is_typed(tmp_path: Path) -> None:
+    answers = [KEY, WORD, WORD]
+
+    def ask(prompt: str) -> SecretStr:
+        if prompt.startswith("The same"):
+            kept(tmp_path)
+        return SecretStr(answers.pop(0))
+
+    slow = WalletFolder(tmp_path / "wallets", Passphrases(None, ask), rounds=2)
+    with pytest.raises(Refused, match="is kept already"):
+        slow.add_key()
+
+
 def test_many_who_add_it_at_once_write_one(tmp_path: Path) -> None:
     def add(number: int) -> bool:
         word = f"correct horse {number}"
