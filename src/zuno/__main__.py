@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import sys
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from zuno.app.reading.intents import Reading
+    from zuno.app.views import View
     from zuno.app.zuno import Zuno
 
 
@@ -22,10 +26,59 @@ def main() -> None:
     try:
         from zuno.frontends.cli.main import run
 
-        code = run(sys.argv[1:], _open)
+        code = run(sys.argv[1:], _open, shell=_shell if _somebody_there() else None)
     except KeyboardInterrupt:  # before the command line was even read
         code = 130
     sys.exit(code)
+
+
+def _at_a_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _somebody_there() -> bool:
+    """A person at a terminal, or lines in a pipe or a file; otherwise `zuno` alone shows its help."""
+    if _at_a_terminal():
+        return True
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        return False
+    return sys.stdin is not None and (stat.S_ISFIFO(mode) or stat.S_ISREG(mode))
+
+
+def _shell(home: str | None) -> int:
+    """The two front ends do not know each other: here one is handed to the other."""
+    from zuno.frontends.cli.lookup import CommandTree
+    from zuno.frontends.cli.main import run
+    from zuno.frontends.shell.door import Door
+
+    def opened(elsewhere: str | None) -> Zuno:
+        return _open(home if elsewhere is None else elsewhere)
+
+    def running(words: Sequence[str], shown: Callable[[View], None]) -> int:
+        return run(words, opened, shown=shown)
+
+    door = Door(running, CommandTree(), opened(None).place(), lambda text: _interpreted(opened(None), text))
+    if _at_a_terminal():
+        from zuno.frontends.shell.screen import converse
+
+        return converse(door)
+    from zuno.frontends.shell.piped import recite
+
+    return recite(door, sys.stdin)
+
+
+def _interpreted(zuno: Zuno, text: str) -> Reading | None:
+    import asyncio
+
+    async def asked() -> Reading | None:
+        try:
+            return await zuno.interpreter().read(text)
+        finally:
+            await zuno.close()
+
+    return asyncio.run(asked())
 
 
 def _mend_streams() -> None:

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from zuno.app.archive import Archive, Recorded, Rehearsal
     from zuno.app.chairs import Chairs
     from zuno.app.debate import Advice, Room
+    from zuno.app.interpreting import Interpreter
     from zuno.app.monitor import Monitor, Watch
+    from zuno.app.place import Place
     from zuno.app.wallets import WalletKeeper, WalletOnChain
     from zuno.desks.lp.scout import Observe
     from zuno.memory.journal import ChainedJournal
@@ -241,6 +243,31 @@ class House:
         self._own_samples = self._own_samples or SqliteSamples(self._settings.home)
         return self._own_samples
 
+    def place(self) -> Place:
+        from zuno.app.place import Place
+
+        chain = self._settings.default_chain()
+        try:
+            wallet: str | None = self._signer(chain).address
+        except Refused:
+            wallet = None
+        return Place(self._settings.home, chain, wallet)
+
+    def interpreter(self) -> Interpreter:
+        from dataclasses import replace
+
+        from zuno.agents.prompts import Prompts
+        from zuno.app.debate import new_request_id
+        from zuno.app.interpreting import ROLE, Interpreter
+
+        async def minds() -> Minds | None:
+            if not self._seats().seat(ROLE, 0).models:
+                return None
+            journal = await self._opened_journal()
+            return replace(self._minds(journal, new_request_id(os.urandom(16))), prompts=Prompts("zuno.app"))
+
+        return Interpreter(minds)
+
     def chairs(self) -> Chairs:
         from zuno.app.chairs import Chairs
 
@@ -410,7 +437,9 @@ class House:
         prices = {name: Price(*usd) for name, usd in settings.model_prices.items()}
         hosts = {host: key.get_secret_value() for host, key in settings.model_keys.items()}
         keys = Keys(settings.vendor_keys(), hosts)
-        return open_seats(settings.model_table(), keys, prices, settings.deterministic)
+        table = settings.model_table()
+        table["reader"] = table["scout"]  # who puts a market into words can read a line
+        return open_seats(table, keys, prices, settings.deterministic)
 
     def _store(self, key: KeyFile) -> JournalStore:
         url = self._settings.database_url

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -33,6 +34,8 @@ _CAPITAL = re.compile(r"(?P<amount>\S+?)\s*(?P<token>0x[0-9a-fA-F]{40}|[A-Za-z][
 MOST_TOKENS: Final = Decimal(10) ** 15
 """Nobody brings a quadrillion of anything: a slip of the keyboard."""
 MAX_DIGITS: Final = 60
+NEAR_EDGE: Final = Decimal(15)
+"""Percent of a range's width: nearer to an edge than that, the monitor warns."""
 MOST_FEE: Final = 100_000
 """Pips. A tenth of every trade is no fee tier but a misread percentage."""
 PIPS_IN: Final = {"%": Decimal(10_000), "percent": Decimal(10_000), "bp": Decimal(100), "bps": Decimal(100)}
@@ -107,6 +110,19 @@ def percent(text: str) -> Decimal:
     if value != round(value, 6):
         raise Usage("A move has at most six decimals.")
     return Decimal(f"{value.normalize() + 0:f}")
+
+
+def state(text: str | None) -> Callable[[bool, str], bool]:
+    """Which positions are meant, told by whether they are in range and by the percent of their width to the edge."""
+    states: dict[str | None, Callable[[bool, str], bool]] = {
+        None: lambda in_range, edge: True,
+        "in-range": lambda in_range, edge: in_range,
+        "out-of-range": lambda in_range, edge: not in_range,
+        "risky": lambda in_range, edge: not in_range or Decimal(edge) < NEAR_EDGE,
+    }
+    if text not in states:
+        raise Usage(f"{str(text)[:40]!r} is no state of a position; choose in-range, out-of-range or risky.")
+    return states[text]
 
 
 def amount_in(text: str) -> Decimal:

@@ -71,8 +71,19 @@ class LpDesk:
             raise Unknown(f"No pool {said} on {name}; `zuno lp pools --chain {name}` lists them.") from error
         return shaping.pool_view(state, name)
 
-    async def positions(self, ids: Sequence[str] = (), wallet: str | None = None) -> PositionsView:
-        """The positions named, or all that the wallet holds."""
+    async def positions(
+        self, ids: Sequence[str] = (), wallet: str | None = None, only: str | None = None
+    ) -> PositionsView:
+        """The positions named, or all that the wallet holds; or of these only those in one state."""
+        keep = asked.state(only)
+        whole = await self._positions(ids, wallet)
+        kept = tuple(one for one in whole.positions if keep(one.in_range, one.edge_distance_percent))
+        if only is None or len(kept) == len(whole.positions):
+            return whole
+        note = f"{len(kept)} of {len(whole.positions)} positions are {only}"
+        return whole.model_copy(update={"positions": kept, "note": "; ".join(filter(None, (whole.note, note)))})
+
+    async def _positions(self, ids: Sequence[str], wallet: str | None) -> PositionsView:
         if ids and wallet is not None:
             raise Usage("Give --id or --wallet, not both: an id is read whoever holds it.")
         owned: Owned | None = None

@@ -8,9 +8,11 @@ from zuno.app.alerts import AlertDesk
 from zuno.app.archive import Archive
 from zuno.app.chairs import Chairs
 from zuno.app.debate import Advice
+from zuno.app.interpreting import Interpreter
 from zuno.app.journal import JournalAudit
 from zuno.app.lp import LpDesk
 from zuno.app.monitor import Monitor
+from zuno.app.place import Place
 from zuno.app.playground import Devnet, Playground, SimPlayground
 from zuno.app.wallets import WalletKeeper, WalletOnChain
 
@@ -48,6 +50,14 @@ class Zuno(Protocol):
 
     def monitor(self, *, announce: bool = False) -> Monitor:
         """The watch over every configured wallet; `announce`: alerts that no service carries are told on stderr."""
+        ...
+
+    def place(self) -> Place:
+        """Where this is: the home, the default chain, and the wallet that acts there."""
+        ...
+
+    def interpreter(self) -> Interpreter:
+        """A model's help with a line that the rules could not read."""
         ...
 
     def chairs(self) -> Chairs:

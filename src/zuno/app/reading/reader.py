@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
 from zuno.app.phrases import LONG, RISK
-from zuno.app.reading.intents import DANGEROUS, Intent, Reading, Slots, shape_of
+from zuno.app.reading.intents import DANGEROUS, GUESSABLE, Intent, Reading, Slots, shape_of
 from zuno.app.reading.rules import Match, best_match, second_wishes
 from zuno.app.reading.tokens import MAX_TEXT, Token, tokens_of
 from zuno.app.reading.words import DANGEROUS_VERBS, LEADS, ORDINALS, SHARES, TRAILS
@@ -80,6 +80,24 @@ def answered(reading: Reading, text: str) -> Reading | None:
         known = reading.slots.said() | slots.said()
         whole = replace(reading, slots=Slots(**known), why=(*reading.why, *_slot_reasons(reading.intent, slots)))
     return whole if not whole.ask and whole.missing != reading.missing else None
+
+
+def under(intent: Intent, text: str, said: Mapping[str, str]) -> Reading | None:
+    """The line under an intent that somebody else found, with the words they copied; None where these do not fit."""
+    if intent not in GUESSABLE:
+        return None
+    if intent is Intent.CREATE:
+        wish = _wished(text, list(_marked(tokens_of(text))), SURE, ())
+        return None if wish.ask else replace(wish, source="model")
+    slots: dict[str, str] = {}
+    for name, words in said.items():
+        found = _slots(intent, list(_marked(tokens_of(words))))
+        value = None if found is None else found.said().get(name)
+        if value is None:
+            return None
+        slots[name] = value
+    why = tuple(f"{name}: {value}" for name, value in slots.items())
+    return Reading(text, intent, Slots(**slots), SURE, ("a model read it so", *why), source="model")
 
 
 def _asked(text: str, ask: str, suggestion: Intent | None = None, seen: Sequence[Token] = ()) -> Reading:

@@ -44,20 +44,24 @@ class Session:
 
     opener: Opener
     home: str | None = None
+    shown: Callable[[View], None] | None = None
+    """Told what stood on the screen, as long as it is this home's."""
+    shell: Callable[[str | None], int] | None = None
+    """What `zuno` alone opens, where there is somebody to talk to."""
 
     def at(self, home: str | None) -> Session:
-        return self if home is None else replace(self, home=home)
+        return self if home is None else replace(self, home=home, shown=None)
 
 
 def answer(session: Session, json: bool, question: Callable[[Zuno], Awaitable[View]]) -> None:
     """Ask and print; a deliberate error becomes its sentence and its exit code."""
-    _print(_asked(session, json, question), json)
+    _print(session, _asked(session, json, question), json)
 
 
 def verdict(session: Session, json: bool, question: Callable[[Zuno], Awaitable[VerdictView]]) -> None:
     """Ask and print; an answer that is no is exit code 5, and it is printed all the same."""
     view = _asked(session, json, question)
-    _print(view, json)
+    _print(session, view, json)
     if not view.ok:
         raise Failed(BROKEN)
 
@@ -71,7 +75,7 @@ def listen_and_answer(session: Session, json: bool, question: Callable[[Zuno, Li
 
     with Transcript() as transcript:
         view = _asked(session, json, lambda zuno: question(zuno, transcript.hear))
-    _print(view, json)
+    _print(session, view, json)
 
 
 def demo(session: Session, json: bool) -> None:
@@ -89,6 +93,14 @@ def demo(session: Session, json: bool) -> None:
         listen_and_answer(here, json, demo.argument)
         answer(here, json, demo.accounts)
         sys.stdout.write("SIMULATED world of a fixed seed: nothing above is market data.\n")
+
+
+def converse(session: Session, shell: Callable[[str | None], int]) -> int:
+    """Open the shell; a home or a setting that cannot be used is told like any other error."""
+    try:
+        return shell(session.home)
+    except ZunoError as error:
+        return _told(error, json=False)
 
 
 def tell_mistake(message: str, *, json: bool) -> int:
@@ -110,11 +122,15 @@ def _asked(session: Session, json: bool, question: Callable[[Zuno], Awaitable[Sh
     try:
         return asyncio.run(conversation())
     except ZunoError as error:
-        kind, code = next((kind, code) for branch, kind, code in _KINDS if isinstance(error, branch))
-        _tell(kind, str(error), json)
-        raise Failed(code) from error
+        raise Failed(_told(error, json)) from error
     except Exception as error:
         raise _bug(error, json) from error
+
+
+def _told(error: ZunoError, json: bool) -> int:
+    kind, code = next((kind, code) for branch, kind, code in _KINDS if isinstance(error, branch))
+    _tell(kind, str(error), json)
+    return code
 
 
 def _bug(error: Exception, json: bool) -> Failed:
@@ -152,7 +168,7 @@ def complain(line: str) -> None:
         sys.stderr.flush()
 
 
-def _print(view: View, json: bool) -> None:
+def _print(session: Session, view: View, json: bool) -> None:
     """Write the answer out, or say in a sentence that it could not be written."""
     try:
         if json:
@@ -163,6 +179,8 @@ def _print(view: View, json: bool) -> None:
 
             render(view)
         sys.stdout.flush()
+        if session.shown is not None:
+            session.shown(view)
     except BrokenPipeError:
         raise Failed(hush()) from None
     except OSError as error:

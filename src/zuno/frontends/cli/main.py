@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -58,6 +58,8 @@ Percent = Annotated[str, typer.Option("--percent", metavar="P", help="Change of 
 @app.callback(invoke_without_command=True)
 def _root(ctx: typer.Context, home: Home = None) -> None:
     ctx.obj = ctx.obj.at(home)
+    if ctx.invoked_subcommand is None and ctx.obj.shell is not None:
+        raise typer.Exit(answering.converse(ctx.obj, ctx.obj.shell))
     help_alone(ctx)
 
 
@@ -101,11 +103,15 @@ def lp_positions(
     chain: ChainName = None,
     ids: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="Only this id; may be repeated.")] = None,
     wallet: Annotated[str | None, typer.Option("--wallet", metavar="ADDRESS", help="Whose positions.")] = None,
+    only: Annotated[
+        str | None,
+        typer.Option("--only", metavar="STATE", help="in-range, out-of-range, or risky: out or near an edge."),
+    ] = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """List a wallet's positions with exact amounts and uncollected fees."""
-    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).positions(ids or (), wallet))
+    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).positions(ids or (), wallet, only))
 
 
 @lp.command("inspect")
@@ -290,10 +296,19 @@ def journal_tail(
     answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.audit().tail(count))
 
 
-def run(arguments: Sequence[str], opener: Opener) -> int:
-    """Run one command and return its exit code; what went wrong is one sentence, never a traceback."""
+def run(
+    arguments: Sequence[str],
+    opener: Opener,
+    *,
+    shown: Callable[[View], None] | None = None,
+    shell: Callable[[str | None], int] | None = None,
+) -> int:
+    """Run one command and return its exit code; what went wrong is one sentence, never a traceback.
+
+    `shown` is told what was printed; `shell` is opened where no command is given.
+    """
     try:
-        code = _run(arguments, opener)
+        code = _run(arguments, answering.Session(opener, shown=shown, shell=shell))
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -306,8 +321,7 @@ def run(arguments: Sequence[str], opener: Opener) -> int:
         return answering.unwritten(error)
 
 
-def _run(arguments: Sequence[str], opener: Opener) -> int:
-    session = answering.Session(opener)
+def _run(arguments: Sequence[str], session: answering.Session) -> int:
     try:
         code = app(list(arguments), prog_name="zuno", obj=session, standalone_mode=False)
         return code if isinstance(code, int) else 0
