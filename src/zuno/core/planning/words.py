@@ -54,7 +54,12 @@ class Names:
             at.permit2: "Permit2",
         }
         name = known.get(address) or (self.token(address) if address in self.tokens else None)
-        return f"{name} ({address})" if name else address
+        return name or address
+
+    def callee(self, address: Address) -> str:
+        """Whoever a transaction is sent to is named with its address: that is what is signed."""
+        name = self.who(address)
+        return name if name == address else f"{name} ({address})"
 
     def token(self, currency: Address) -> str:
         """A symbol that nobody vouches for is marked, because anyone may have chosen it."""
@@ -72,7 +77,7 @@ class Names:
 
 def words(said: Decoded, names: Names, key: PoolKey) -> tuple[str, ...]:
     """One line for the call and one for each thing it does. `key` is the pool of positions named by number only."""
-    lines = [f"call {names.who(said.to)}" + (f" with {names.amount(NATIVE, said.value)}" if said.value else "")]
+    lines = [f"call {names.callee(said.to)}" + (f" with {names.amount(NATIVE, said.value)}" if said.value else "")]
     at, wallet = names.deployment, names.wallet
     match said.call:
         case Wrap():
