@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 NODE   := contracts/node_modules/.package-lock.json
 
-.PHONY: demo test lint types layers unit bench devnet constraints clean
+.PHONY: demo test lint types layers unit bench crash devnet constraints clean
 
 demo: $(VENV)/.base  ## install, then show the embedded world
 	$(BIN)/zuno demo
@@ -26,6 +26,9 @@ unit: $(VENV)/.dev $(NODE)
 
 bench: $(VENV)/.dev $(NODE)  ## ratios against yardsticks measured in the same run; fails when a bar is missed
 	$(BIN)/python -m benchmarks
+
+crash: $(VENV)/.dev $(NODE)  ## kill -9 at every persisted step of two rebalances on the real contracts, and recover
+	$(BIN)/python tests/crash/matrix.py
 
 devnet: $(VENV)/.devnet $(NODE)  ## what `zuno devnet up` needs: py-evm and the official contract packages
 

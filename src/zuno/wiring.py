@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from errno import EACCES, EPERM, EROFS
 from functools import cache
 from pathlib import Path
@@ -37,11 +38,13 @@ if TYPE_CHECKING:
     from zuno.app.archive import Archive, Recorded, Rehearsal
     from zuno.app.chairs import Chairs
     from zuno.app.debate import Advice, Room
+    from zuno.app.execution import Execution
     from zuno.app.interpreting import Interpreter
     from zuno.app.monitor import Monitor, Watch
     from zuno.app.place import Place
     from zuno.app.wallets import WalletKeeper, WalletOnChain
     from zuno.desks.lp.scout import Observe
+    from zuno.execution.hands import Hands, Limits, Pace
     from zuno.memory.journal import ChainedJournal
     from zuno.messages.debate import Context, FlowCreateStart, FlowStart
     from zuno.ports.journal import Journal
@@ -51,6 +54,8 @@ if TYPE_CHECKING:
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 OBSERVING_SECONDS = 300.0
+LOCAL_LOOK = 0.2
+"""Seconds between two looks for a receipt on a chain that mines at once."""
 
 
 def open_zuno(home: str | None) -> House:
@@ -144,23 +149,6 @@ class House:
             self._book = ChainedJournal(self._store(key), key, code=code_version, now=unix_millis, secrets=secrets)
         return self._book
 
-    def wallets(self) -> WalletKeeper:
-        from zuno.app.wallets import WalletKeeper
-
-        return WalletKeeper(self._wallet_folder(), self._own_wallet)
-
-    def wallet(self, chain: str | None) -> WalletOnChain:
-        from zuno.app.wallets import Contents, WalletOnChain
-
-        name = self._settings.default_chain() if chain is None else chain
-        opened, writer = self._chain(name), self._writer(name)
-
-        async def look(wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> Contents:
-            purse = await writer.purse(wallet, currencies, spenders)
-            return Contents(purse.block, purse.holdings, purse.allowances)
-
-        return WalletOnChain(opened, self._signer(name).address, look)
-
     def alerts(self) -> AlertDesk:
         from zuno.adapters.clock.system import SystemClock
         from zuno.adapters.store.alerts_file import AlertsFile
@@ -242,6 +230,99 @@ class House:
 
         self._own_samples = self._own_samples or SqliteSamples(self._settings.home)
         return self._own_samples
+
+    def execution(self) -> Execution:
+        from zuno.app.execution import Execution
+
+        chain = self._settings.default_chain()
+        return Execution(self._opened_journal, self.archive(), self._hands, self.lp, chain, os.urandom)
+
+    async def _hands(self, chain: str) -> Hands:
+        """All that may spend on a chain, behind the gate."""
+        import asyncio
+        from time import perf_counter
+
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.store.turns import Turns
+        from zuno.execution.hands import Hands
+
+        journal, key, opened = await self._opened_journal(), self._key(), self._chain(chain)
+        key.ensure()
+        return Hands(
+            chain=opened,
+            writer=self._writer(chain),
+            signer=self._signer(chain),
+            feeds_of=lambda pool_id: self._feeds(opened, pool_id),
+            journal=journal,
+            key=key,
+            turn=Turns(self._settings.home).alone,
+            sleep=asyncio.sleep,
+            stopwatch=perf_counter,
+            now=unix_millis,
+            limits=self._limits(),
+            pace=self._pace(opened.info),
+        )
+
+    def _limits(self) -> Limits:
+        from zuno.domain.execution import Bounds
+        from zuno.execution.hands import Limits
+
+        settings = self._settings
+        lasting = settings.approval_seconds
+        return Limits(
+            bounds=Bounds(settings.slippage_bps, settings.tick_drift, lasting, max(lasting, Bounds().permit2_seconds)),
+            usd_per_plan=settings.spend_usd_per_plan,
+            usd_per_day=settings.spend_usd_per_day,
+            hooks=frozenset(map(Address, settings.allowed_hooks)),
+        )
+
+    def _pace(self, info: ChainInfo) -> Pace:
+        from zuno.execution.hands import Pace
+
+        usual = Pace(patience=self._settings.receipt_seconds)
+        return replace(usual, look=LOCAL_LOOK) if info in (SIM, DEVNET) else usual
+
+    def wallets(self) -> WalletKeeper:
+        from zuno.app.wallets import WalletKeeper
+
+        return WalletKeeper(self._wallet_folder(), self._own_wallet)
+
+    def wallet(self, chain: str | None) -> WalletOnChain:
+        from zuno.app.wallets import Contents, WalletOnChain
+
+        name = self._settings.default_chain() if chain is None else chain
+        opened, writer = self._chain(name), self._writer(name)
+
+        async def look(wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> Contents:
+            purse = await writer.purse(wallet, currencies, spenders)
+            return Contents(purse.block, purse.holdings, purse.allowances)
+
+        return WalletOnChain(opened, self._signer(name).address, look)
+
+    def place(self) -> Place:
+        from zuno.app.place import Place
+
+        chain = self._settings.default_chain()
+        try:
+            wallet: str | None = self._signer(chain).address
+        except Refused:
+            wallet = None
+        return Place(self._settings.home, chain, wallet)
+
+    def interpreter(self) -> Interpreter:
+        from dataclasses import replace
+
+        from zuno.agents.prompts import Prompts
+        from zuno.app.debate import new_request_id
+        from zuno.app.interpreting import ROLE, Interpreter
+
+        async def minds() -> Minds | None:
+            if not self._seats().seat(ROLE, 0).models:
+                return None
+            journal = await self._opened_journal()
+            return replace(self._minds(journal, new_request_id(os.urandom(16))), prompts=Prompts("zuno.app"))
+
+        return Interpreter(minds)
 
     def place(self) -> Place:
         from zuno.app.place import Place

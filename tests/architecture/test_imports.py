@@ -38,6 +38,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "core": PLAIN | {"eth_abi", "eth_hash", "numpy"},
     "agents": INSIDE | {"pydantic", "pydantic_core"},
     "memory": INSIDE | {"pydantic"},
+    "execution": INSIDE | {"pydantic"},
     "desks": INSIDE | {"pydantic"},
     "app": INSIDE | {"pydantic"},
     "frontends": INSIDE | {"prompt_toolkit", "rich", "typer"},

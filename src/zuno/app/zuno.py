@@ -8,6 +8,7 @@ from zuno.app.alerts import AlertDesk
 from zuno.app.archive import Archive
 from zuno.app.chairs import Chairs
 from zuno.app.debate import Advice
+from zuno.app.execution import Execution
 from zuno.app.interpreting import Interpreter
 from zuno.app.journal import JournalAudit
 from zuno.app.lp import LpDesk
@@ -36,12 +37,8 @@ class Zuno(Protocol):
         """What the journal remembers of the desk's debates."""
         ...
 
-    def wallets(self) -> WalletKeeper:
-        """The wallets of this home."""
-        ...
-
-    def wallet(self, chain: str | None) -> WalletOnChain:
-        """The wallet that acts on a chain, or on the default chain. `Refused` where none does."""
+    def execution(self) -> Execution:
+        """Plans carried out: tried, approved, applied."""
         ...
 
     def alerts(self) -> AlertDesk:
@@ -50,6 +47,22 @@ class Zuno(Protocol):
 
     def monitor(self, *, announce: bool = False) -> Monitor:
         """The watch over every configured wallet; `announce`: alerts that no service carries are told on stderr."""
+        ...
+
+    def wallets(self) -> WalletKeeper:
+        """The wallets of this home."""
+        ...
+
+    def wallet(self, chain: str | None) -> WalletOnChain:
+        """The wallet that acts on a chain, or on the default chain. `Refused` where none does."""
+        ...
+
+    def place(self) -> Place:
+        """Where this is: the home, the default chain, and the wallet that acts there."""
+        ...
+
+    def interpreter(self) -> Interpreter:
+        """A model's help with a line that the rules could not read."""
         ...
 
     def place(self) -> Place:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zuno.frontends.cli import answering
+from zuno.frontends.cli import answering, carrying
 from zuno.frontends.cli.agents import agents
 from zuno.frontends.cli.answering import Opener
 from zuno.frontends.cli.grammar import ChainName, Home, Json, group, help_alone, whole_number
@@ -32,14 +32,15 @@ app.add_typer(lp, name="lp")
 lp.add_typer(recommend, name="recommend")
 app.add_typer(sim, name="sim")
 app.add_typer(devnet, name="devnet")
-plan = group("Plans: what the desk recommended, from the journal.")
+plan = group("Plans: what the desk recommended; try, approve and apply them.")
 app.add_typer(plan, name="plan")
+carrying.register(plan, lp)
 app.add_typer(journal, name="journal")
 app.command("parse")(parse)
 app.command("agents")(agents)
+app.add_typer(wallet, name="wallet")
 app.add_typer(monitor, name="monitor")
 app.add_typer(alerts, name="alerts")
-app.add_typer(wallet, name="wallet")
 
 
 Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="conservative, balanced or aggressive.")]

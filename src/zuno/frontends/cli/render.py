@@ -11,6 +11,7 @@ from rich.text import Text
 
 from zuno.app.alerts import AlertsView, AnsweredView
 from zuno.app.archive import PlanDiffView, PlanListView, ReplayView, WhyView
+from zuno.app.carried import ExecutionView, SimulationView, UnsignedView
 from zuno.app.chairs import ChairsView
 from zuno.app.demo import DemoOpening
 from zuno.app.figures import time_text
@@ -39,6 +40,7 @@ from zuno.app.views import (
 from zuno.app.wallets import AllowancesView, AllowanceView, BalancesView, WalletsView, WalletView
 from zuno.frontends.cli.alert_screens import shown_alerts, shown_answer, shown_tick
 from zuno.frontends.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, noted, short, thousands
+from zuno.frontends.cli.plan_screens import shown_execution, shown_simulation, shown_unsigned
 from zuno.frontends.cli.shell_screens import shown_chairs, shown_reading
 
 _JOINED = {"range": " – ", "state": ", ", "holds": ", ", "fees": ", "}
@@ -553,3 +555,18 @@ def _fact(fact: FactView) -> Text:
     if fact.stale:
         text.append("  STALE", style=BAD)
     return text
+
+
+@_shown.register
+def _(view: SimulationView) -> RenderableType:
+    return shown_simulation(view)
+
+
+@_shown.register
+def _(view: ExecutionView) -> RenderableType:
+    return shown_execution(view)
+
+
+@_shown.register
+def _(view: UnsignedView) -> RenderableType:
+    return shown_unsigned(view)
