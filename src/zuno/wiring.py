@@ -310,33 +310,6 @@ class House:
         return Place(self._settings.home, chain, wallet)
 
     def interpreter(self) -> Interpreter:
-        from dataclasses import replace
-
-        from zuno.agents.prompts import Prompts
-        from zuno.app.debate import new_request_id
-        from zuno.app.interpreting import ROLE, Interpreter
-
-        async def minds() -> Minds | None:
-            if not self._seats().seat(ROLE, 0).models:
-                return None
-            journal = await self._opened_journal()
-            return replace(self._minds(journal, new_request_id(os.urandom(16))), prompts=Prompts("zuno.app"))
-
-        return Interpreter(minds)
-
-    def place(self) -> Place:
-        from zuno.app.place import Place
-
-        chain = self._settings.default_chain()
-        try:
-            wallet: str | None = self._signer(chain).address
-        except Refused:
-            wallet = None
-        return Place(self._settings.home, chain, wallet)
-
-    def interpreter(self) -> Interpreter:
-        from dataclasses import replace
-
         from zuno.agents.prompts import Prompts
         from zuno.app.debate import new_request_id
         from zuno.app.interpreting import ROLE, Interpreter

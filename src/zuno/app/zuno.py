@@ -65,14 +65,6 @@ class Zuno(Protocol):
         """A model's help with a line that the rules could not read."""
         ...
 
-    def place(self) -> Place:
-        """Where this is: the home, the default chain, and the wallet that acts there."""
-        ...
-
-    def interpreter(self) -> Interpreter:
-        """A model's help with a line that the rules could not read."""
-        ...
-
     def chairs(self) -> Chairs:
         """Who sits at the desk."""
         ...
