@@ -27,7 +27,10 @@ from zuno.ports.world import PoolMove, WorldMoved
 
 
 class SimChain:
-    """Our own pools, played anew from the saved events by each process; answers are of the world at opening."""
+    """Our own pools, played anew from the saved events by each process.
+
+    Answers are of the world at opening, or as it was when somebody here was last about to change it.
+    """
 
     def __init__(self, file: SimFile) -> None:
         self._file = file

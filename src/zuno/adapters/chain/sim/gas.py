@@ -17,10 +17,10 @@ _TOKENS_PER_NONZERO: Final = 4
 # Measured on the devnet like the table of `core.carry`, which knows the steps of a candidate alone.
 INCREASE_GAS: Final = 162_037
 DECREASE_GAS: Final = 154_621
-SWAP_GAS: Final = 161_000
-PERMITTED_TRANSFER_GAS: Final = 61_000
-BARE_CALL_GAS: Final = 46_000
-"""A call that does nothing to any position."""
+SWAP_GAS: Final = 99_048
+PERMITTED_TRANSFER_GAS: Final = 68_697
+BARE_CALL_GAS: Final = 46_525
+"""A call that does nothing to any position: a sweep."""
 
 
 def needed(call: calls.Call) -> int:
