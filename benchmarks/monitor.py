@@ -1,0 +1,104 @@
+"""How much a look of the monitor asks of a node, on a wallet of a thousand positions: `python benchmarks/monitor.py`.
+
+Prints one JSON line per figure and ends with 1 when a bar is missed. A look is everything: finding out what the wallet
+holds, reading it at one block, the gas price, the samples, the alerts written to disk. The first look at a wallet
+searches the chain's events for its positions; what it takes is told beside the figure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from time import perf_counter, time
+
+from chain import MOST_REQUESTS, PATIENT, POSITIONS, World, build
+from figure import report
+
+from zuno.adapters.chain.devnet.node import Node as Devnet
+from zuno.adapters.chain.devnet.server import serve
+from zuno.adapters.chain.rpc import RpcChain
+from zuno.adapters.clock.fixed import FixedClock
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.store.alerts_file import AlertsFile, MonitorSeat
+from zuno.adapters.store.memory import MemoryStore
+from zuno.adapters.store.samples import SqliteSamples
+from zuno.app.alerts import Courier
+from zuno.app.monitor import Monitor, Watch
+from zuno.domain.units import Millis, Seconds
+from zuno.memory.journal import ChainedJournal
+
+LOOKS = 5
+PERIOD = 60.0
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(line + "\n")
+
+
+async def measure(world: World, url: str, home: Path) -> bool:
+    chain = RpcChain(world.info, [url], home / "chains", world.wallet, PATIENT)
+    clock, store, samples = FixedClock(Seconds(int(time()))), AlertsFile(home), SqliteSamples(home)
+    journal = ChainedJournal(
+        MemoryStore(), KeyFile(home / "node.key"), code=lambda: "bench", now=lambda: Millis(0), secrets=()
+    )
+
+    async def opened() -> ChainedJournal:
+        return journal
+
+    monitor = Monitor(
+        watches=lambda: [Watch(world.info.name, world.wallet, local=True)],
+        chain_of=lambda name: chain,
+        store=store,
+        samples=samples,
+        seat=MonitorSeat(home),
+        journal=opened,
+        courier=Courier(store, None, _tell),
+        clock=clock,
+        period=PERIOD,
+        tell=_tell,
+    )
+    requests, seconds = list[int](), list[float]()
+    for _ in range(LOOKS + 1):
+        before, began = chain.requests, perf_counter()
+        tick = await monitor.tick()
+        seconds.append(perf_counter() - began)
+        requests.append(chain.requests - before)
+        if tick.chains[0].positions != POSITIONS or tick.chains[0].failure or tick.chains[0].notes:
+            raise ValueError(f"meant to look at {POSITIONS} positions: {tick.chains[0]}")
+        world.chain.apply_block([], world.chain.head.timestamp + 12)
+        clock.advance(Seconds(int(PERIOD)))
+    await chain.close()
+    await samples.close()
+    one_by_one = "one request per read, 5 a position"
+    good = report(
+        "monitor.look.requests",
+        max(requests[1:]),
+        "HTTP requests",
+        5 * POSITIONS,
+        one_by_one,
+        MOST_REQUESTS / (5 * POSITIONS),
+        first=requests[0],
+        positions=POSITIONS,
+    )
+    return good & report(
+        "monitor.look.time",
+        median(seconds[1:]),
+        "s",
+        PERIOD,
+        f"the period; the median of {LOOKS} looks",
+        1 / 10,
+        first=round(seconds[0], 3),
+    )
+
+
+def main() -> int:
+    world = build()
+    with serve(Devnet(world.chain)) as url, tempfile.TemporaryDirectory() as home:
+        return 0 if asyncio.run(measure(world, url, Path(home))) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
