@@ -276,7 +276,7 @@ async def test_no_key_of_an_address_is_in_what_is_said(desk: Any, stage: Any) ->
     assert "s3cr3t" not in str(raised.value)
 
 
-def lagging(stage: Any, methods: Sequence[str]) -> Any:
+def lagging(methods: Sequence[str]) -> Any:
     """A machine whose filing is behind its state: it does not have the newest transactions yet."""
 
     def bend(asked: dict[str, Any], reply: Any) -> Any:
@@ -286,7 +286,7 @@ def lagging(stage: Any, methods: Sequence[str]) -> Any:
 
 
 async def test_a_node_that_has_not_filed_its_blocks_does_not_make_a_transaction_foreign(desk: Any, stage: Any) -> None:
-    late = await desk.bent(lagging(stage, ["eth_getTransactionReceipt", "eth_getTransactionByHash"]))
+    late = await desk.bent(lagging(["eth_getTransactionReceipt", "eth_getTransactionByHash"]))
     tx = paying(stage)
     stage.node.submit(tx.raw)
     trace = await traced(desk.chain(late, await desk.node()).writer(), stage, tx)
@@ -295,7 +295,7 @@ async def test_a_node_that_has_not_filed_its_blocks_does_not_make_a_transaction_
 
 
 async def test_a_transaction_in_a_block_without_a_receipt_is_not_said_to_wait(desk: Any, stage: Any) -> None:
-    late = await desk.bent(lagging(stage, ["eth_getTransactionReceipt"]))
+    late = await desk.bent(lagging(["eth_getTransactionReceipt"]))
     tx = paying(stage)
     stage.node.submit(tx.raw)
     with pytest.raises(Unavailable):
@@ -364,6 +364,55 @@ async def test_a_machine_behind_the_head_is_passed_over(desk: Any, stage: Any) -
     assert trace.mined is not None
 
 
+async def test_a_machine_behind_the_head_calls_nothing_foreign(desk: Any, stage: Any) -> None:
+    tx = paying(stage)
+    stage.node.submit(tx.raw)
+
+    def late(asked: dict[str, Any], reply: Any) -> Any:
+        if asked["method"] == "eth_blockNumber":
+            return {**reply, "result": hex(stage.chain.head.number - 1)}
+        return lagging(["eth_getTransactionReceipt", "eth_getTransactionByHash"])(asked, reply)
+
+    with pytest.raises(Unavailable, match="was asked for"):
+        await traced(desk.chain(await desk.bent(late)).writer(), stage, tx)
+
+
+async def test_a_reorganisation_between_two_answers_starts_the_look_over(desk: Any, stage: Any) -> None:
+    """The count would be of the old chain and the receipt of the new one: together, a foreign transaction."""
+    tx = paying(stage)
+    stage.node.submit(tx.raw)
+    stage.node.set_automine(False)
+    asked_before = list[str]()
+
+    def shaking(number: int, requests: list[dict[str, Any]]) -> None:
+        methods = [request["method"] for request in requests]
+        if "eth_getTransactionReceipt" in methods and "eth_getTransactionReceipt" not in asked_before:
+            stage.node.reorg(1)
+        asked_before.extend(methods)
+
+    trace = await traced(desk.chain(await desk.node(shaking)).writer(), stage, tx)
+    assert (trace.mined, trace.waiting, trace.nonce) == (None, (hash_of(tx),), tx.nonce)
+
+
+async def test_a_block_that_comes_between_two_answers_starts_the_look_over(desk: Any, stage: Any) -> None:
+    stage.node.set_automine(False)
+    tx = paying(stage)
+    stage.node.submit(tx.raw)
+    asked_before = list[str]()
+
+    def mining(number: int, requests: list[dict[str, Any]]) -> None:
+        methods = [request["method"] for request in requests]
+        if "eth_getTransactionReceipt" in methods and "eth_getTransactionReceipt" not in asked_before:
+            stage.node.mine()
+        asked_before.extend(methods)
+
+    node = await desk.node(mining)
+    chain = desk.chain(node)
+    trace = await traced(chain.writer(), stage, tx)
+    assert trace.mined is not None
+    assert trace.mined.block == trace.head == await chain.head()
+
+
 async def test_nodes_without_batches_and_without_pins_by_hash_will_do(desk: Any, stage: Any) -> None:
     honest = Rpc(stage.node).answer
 
@@ -423,11 +472,18 @@ async def test_a_pending_count_below_the_state_is_not_believed(desk: Any, stage:
 # -- rehearsals and estimates
 
 
-async def test_a_node_that_cannot_simulate_tries_the_first_call(desk: Any, stage: Any) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": -32601, "message": "the method eth_simulateV1 does not exist/is not available"},
+        {"code": -32600, "message": "Unsupported method: eth_simulateV1"},
+    ],
+    ids=["geth", "a gateway"],
+)
+async def test_a_node_that_cannot_simulate_tries_the_first_call(desk: Any, stage: Any, error: dict[str, Any]) -> None:
     def without(asked: dict[str, Any], reply: Any) -> Any:
         if asked["method"] != "eth_simulateV1":
             return reply
-        error = {"code": -32601, "message": "the method eth_simulateV1 does not exist/is not available"}
         return {"jsonrpc": "2.0", "id": asked["id"], "error": error}
 
     writer = desk.chain(await desk.bent(without)).writer()
@@ -471,6 +527,7 @@ def _init(code: bytes) -> bytes:
 async def test_a_simulation_of_something_else_is_malformed(desk: Any, stage: Any) -> None:
     for spoil in (
         lambda calls: calls.pop(),
+        lambda calls: calls.append(calls[0]),
         lambda calls: calls[0].update(returnData="0x"),
         lambda calls: calls[0].update(status="0x0"),
         lambda calls: calls[-1].pop("returnData"),
