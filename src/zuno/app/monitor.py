@@ -21,6 +21,7 @@ from zuno.core.alerts import LIMITS, Limits
 from zuno.domain.alerts import AlertBook, Condition, Event, Subject
 from zuno.domain.errors import Broken, Unavailable, Usage, ZunoError
 from zuno.domain.pool import Block, LpPosition
+from zuno.domain.tokens import plain_text
 from zuno.domain.units import Address, Seconds
 from zuno.ports.alerts import AlertStore, Seat
 from zuno.ports.chain import Chain, Holdings
@@ -33,6 +34,7 @@ PATIENCE: Final = 300.0
 STALE: Final = 900
 """A live chain's newest block older than this is no news: it raises and clears nothing."""
 LONGEST_BACKOFF: Final = 900.0
+_LONGEST_CLAUSE: Final = 300
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -279,7 +281,7 @@ class Monitor:
             book = await self._store.book()
             if book.last_number > book.journaled:  # a journal that nothing is written in is not even made
                 await write_down(self._store, await self._journal())
-        except (Unavailable, Broken) as error:
+        except ZunoError as error:
             return (f"the journal was not written: {_clause(error)}",)
         return ()
 
@@ -316,7 +318,8 @@ class Monitor:
 
 
 def _clause(error: ZunoError) -> str:
-    return str(error).rstrip(".")
+    """An error inside a sentence; part of it may be a node's own words."""
+    return plain_text(str(error), _LONGEST_CLAUSE).rstrip(".")
 
 
 def _pool_samples(seen: _Seen) -> list[PoolSample]:
