@@ -11,6 +11,7 @@ import json
 import shutil
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,14 @@ import pytest
 pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
 from eth_account import Account
+from eth_utils.address import to_checksum_address
 
 from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.adapters.chain.devnet.story import WALLET_ROLE
 from zuno.adapters.chain.rpc.chain import RpcChain
 from zuno.adapters.chain.rpc.transport import Policy
-from zuno.adapters.chain.world import DEVNET, WALLET
+from zuno.adapters.chain.world import DEVNET, USDC, WALLET, WETH
+from zuno.core import calldata
 from zuno.core.planning import positions
 from zuno.domain.errors import Refused, Unavailable
 from zuno.domain.execution import PlanState, StepState
@@ -35,6 +38,7 @@ from zuno.execution.book import Book, open_book, say
 from zuno.execution.drafting import look
 from zuno.execution.gate import Gate
 from zuno.execution.hands import Hands, Pace
+from zuno.frontends.cli.main import run
 from zuno.messages.execution import Action, Instruction, PlanInstructed
 from zuno.ports.spending import Call, Sending
 from zuno.wiring import House, open_zuno
@@ -77,9 +81,6 @@ class Node:
 
     def drop(self, tx: str) -> None:
         assert self.ask("zuno_dropTransaction", tx)
-
-    def push_tick(self) -> None:
-        """Somebody trades through the pools, far."""
 
 
 class Script:
@@ -488,3 +489,214 @@ async def test_a_revert_ends_the_plan_and_nothing_moved(desk: Desk, plan_id: str
     assert (await desk.position()).liquidity == held.liquidity
     with pytest.raises(Refused, match="failed already"):
         await desk.gate(Script(node)).apply(plan_id, yes, silently)
+
+
+# -- two halves
+
+
+def moved(devnet_home: Path, percent: str) -> None:
+    """Somebody trades every pool to another price."""
+    with ThreadPoolExecutor(1) as thread:
+        code = thread.submit(
+            run, ("devnet", "move", "--percent", percent, "--home", str(devnet_home)), open_zuno
+        ).result()
+    assert code == 0
+
+
+async def halves(desk: Desk, plan_id: str, meanwhile: Line) -> tuple[Instruction, tuple[int, ...]]:
+    """Apply a two-step rebalance; `meanwhile` happens when the first half is final and the second is not begun."""
+    told, before = await desk.two_steps(), await desk.owned()
+    await desk.approved(told, plan_id)
+
+    class Between:
+        """Everything of the writer; the first look at the wallet after the burn is when something happens."""
+
+        def __init__(self, writer: Any) -> None:
+            self._writer = writer
+            self.burned = False
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._writer, name)
+
+        async def purse(self, *asked: Any) -> Any:
+            book = await open_book(desk.hands.journal, plan_id)
+            if book.state is PlanState.PARTIAL and not self.burned:
+                self.burned = True
+                meanwhile()
+            return await self._writer.purse(*asked)
+
+    writer: Any = Between(desk.hands.writer)
+    await desk.gate(Script(desk.node), writer=writer).apply(plan_id, yes, silently)
+    return told, before
+
+
+async def test_a_rebalance_with_a_swap_is_two_halves_and_one_position(desk: Desk, plan_id: str) -> None:
+    held = await desk.hands.writer.purse(WALLET, (USDC.address, WETH.address), ())
+    told, before = await halves(desk, plan_id, lambda: None)
+    book = await concluded(desk, plan_id, before, told)
+    assert [step.step.kind.value for step in book.steps] == [
+        "burn",
+        "permit2_approve",
+        "permit2_approve",
+        "swap_and_mint",
+    ]
+    after = await desk.hands.writer.purse(WALLET, (USDC.address, WETH.address), (DEVNET.deployment.universal_router,))
+    assert all(after.holdings[each] >= held.holdings[each] for each in held.holdings), "only the proceeds were spent"
+    for token in (USDC.address, WETH.address):
+        grant = after.allowances.grant(token, DEVNET.deployment.universal_router)
+        assert grant.amount == 0, "what was allowed was used up to the last unit"
+
+
+async def test_a_price_that_leaves_the_bounds_between_the_halves_leaves_the_tokens_in_the_wallet(
+    desk: Desk, plan_id: str, devnet_home: Path
+) -> None:
+    held = await desk.hands.writer.purse(WALLET, (USDC.address, WETH.address), ())
+    position = await desk.position()
+    with pytest.raises(Refused, match=r"from the approved -?\d+; the bound is 50") as refused:
+        await halves(desk, plan_id, lambda: moved(devnet_home, "-2"))
+    assert "rest in the wallet" in str(refused.value)
+    assert "zuno lp recommend create" in str(refused.value)
+    book = await open_book(desk.hands.journal, plan_id)
+    assert book.state is PlanState.PARTIAL
+    assert book.over is None
+    after = await desk.hands.writer.purse(WALLET, (USDC.address, WETH.address), ())
+    assert after.holdings[USDC.address] == held.holdings[USDC.address] + position.amount1 + position.fees1
+    assert after.holdings[WETH.address] == held.holdings[WETH.address] + position.amount0 + position.fees0
+    # The price comes back while the approval lasts: the second half is done after all, once.
+    moved(devnet_home, "2.040816")
+    before = (*await desk.owned(), EDGE)
+    await desk.gate(Script(desk.node)).apply(plan_id, yes, silently)
+    await concluded(desk, plan_id, before, await instruction(desk, plan_id))
+
+
+async def instruction(desk: Desk, plan_id: str) -> Instruction:
+    book = await open_book(desk.hands.journal, plan_id)
+    assert book.instructed is not None
+    return book.instructed.instruction
+
+
+async def test_after_the_approval_s_end_the_second_half_is_not_signed_any_more(desk: Desk, plan_id: str) -> None:
+    with pytest.raises(Refused, match=r"expired at \d+, \d+ s ago") as refused:
+        await halves(desk, plan_id, lambda: desk.node.pass_time(1000))
+    assert "is partial" in str(refused.value)
+    book = await desk.gate(Script(desk.node)).cancel(plan_id, silently)
+    assert book.state is PlanState.CANCELLED
+    assert book.over is not None
+    assert book.over.why == "called off after its first half"
+    assert EDGE not in await desk.owned()
+
+
+async def test_tokens_that_left_the_wallet_between_the_halves_are_not_missed(desk: Desk, plan_id: str) -> None:
+    """Half of what the burn paid is spent elsewhere: the new position is smaller, and nothing else is touched."""
+    position = await desk.position()
+    gone = (position.amount0 + position.fees0) // 2
+
+    def spend() -> None:
+        call = calldata.call("transfer(address,uint256)", "0x" + "22" * 20, gone)
+        signed = Account.sign_transaction(
+            {
+                "chainId": DEVNET.id,
+                "nonce": int(desk.node.ask("eth_getTransactionCount", WALLET, "latest"), 16),
+                "to": to_checksum_address(WETH.address),
+                "value": 0,
+                "data": call,
+                "gas": 100_000,
+                "maxFeePerGas": 10**11,
+                "maxPriorityFeePerGas": 10**9,
+            },
+            dev_key(WALLET_ROLE).to_bytes(),
+        )
+        desk.node.ask("eth_sendRawTransaction", signed.raw_transaction.to_0x_hex())
+
+    held = await desk.hands.writer.purse(WALLET, (WETH.address,), ())
+    await halves(desk, plan_id, spend)
+    book = await open_book(desk.hands.journal, plan_id)
+    assert book.over is not None
+    assert book.over.state is PlanState.CONFIRMED
+    assert "something else was spent meanwhile" in book.over.problems[0], (
+        "and the owner is told that it does not add up"
+    )
+    after = await desk.hands.writer.purse(WALLET, (WETH.address,), ())
+    assert after.holdings[WETH.address] >= held.holdings[WETH.address], "the wallet's own tokens were not drawn on"
+
+
+# -- plans that need allowances
+
+
+async def test_what_was_allowed_is_taken_back_when_the_plan_fails(desk: Desk, plan_id: str) -> None:
+    """The mint of a create runs out of gas after its approvals went through."""
+
+    class Stingy:
+        def __init__(self, writer: Any) -> None:
+            self._writer = writer
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._writer, name)
+
+        async def estimate(self, wallet: Any, call: Call) -> int:
+            units: int = await self._writer.estimate(wallet, call)
+            return 160_000 if units > 200_000 else units
+
+    told = await creation(desk)
+    await desk.approved(told, plan_id)
+    before, router = await desk.owned(), DEVNET.deployment.universal_router
+    writer: Any = Stingy(desk.hands.writer)
+    with pytest.raises(Refused, match="ended as failed: swap and mint: it reverted"):
+        await desk.gate(Script(desk.node), writer=writer).apply(plan_id, yes, silently)
+    book = await open_book(desk.hands.journal, plan_id)
+    assert book.state is PlanState.FAILED
+    assert [step.part.value for step in book.steps if step.state is StepState.FINAL][-1] == "revoking"
+    purse = await desk.hands.writer.purse(WALLET, (USDC.address, WETH.address), (router,))
+    assert all(purse.allowances.grant(token, router).amount == 0 for token in (USDC.address, WETH.address))
+    assert purse.allowances.to_permit2[WETH.address] > 0, "the owner's own standing allowance was not touched"
+    assert await desk.owned() == before
+
+
+async def creation(desk: Desk) -> Instruction:
+    """Two WETH into a range around the price: a part is swapped."""
+    pool = (await desk.position()).pool
+    middle = pool.tick // pool.key.tick_spacing * pool.key.tick_spacing
+    return Instruction(
+        action=Action.CREATE,
+        chain="devnet",
+        pool_id=pool.id,
+        tick=pool.tick,
+        range=Range(Tick(middle - 500), Tick(middle + 500)),
+        capital0=2 * 10**18,
+    )
+
+
+async def test_a_create_swaps_and_mints_and_says_which_position_is_new(desk: Desk, plan_id: str) -> None:
+    told, before = await creation(desk), await desk.owned()
+    await desk.approved(told, plan_id)
+    await desk.gate(Script(desk.node)).apply(plan_id, yes, silently)
+    book = await open_book(desk.hands.journal, plan_id)
+    assert book.state is PlanState.CONFIRMED
+    assert book.over is not None
+    assert set(await desk.owned()) - set(before) == {book.over.new_position_id}
+    assert book.over.problems == ()
+    assert (await desk.position(book.over.new_position_id or 0)).range == told.range
+
+
+# -- another plan of the same wallet
+
+
+async def test_one_plan_at_a_time_per_wallet(desk: Desk, plan_id: str) -> None:
+    """A plan whose transaction still waits holds the wallet's next number."""
+    told, before, node = await desk.one_step(), await desk.owned(), desk.node
+    await desk.approved(told, plan_id)
+    other = await desk.approved(await creation(desk), next(_ids))
+    node.automine(False)
+    with pytest.raises(Unavailable):
+        await desk.gate(Script(node, *[lambda: None] * 10), pace=Pace(look=1, patience=3)).apply(plan_id, yes, silently)
+    with pytest.raises(Refused, match=f"{plan_id} still has a transaction on its way"):
+        await desk.gate(Script(node)).apply(other, yes, silently)
+    node.automine(True)
+    node.mine()
+    node.mine()
+    node.mine()
+    await desk.gate(Script(node)).apply(other, yes, silently)
+    settled = await open_book(desk.hands.journal, plan_id)
+    assert settled.steps[0].state is StepState.FINAL, "held against the chain before the other one began"
+    await desk.gate(Script(node)).apply(plan_id, yes, silently)
+    assert set(before) - set(await desk.owned()) == {EDGE}
