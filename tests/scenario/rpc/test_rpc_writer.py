@@ -254,23 +254,37 @@ async def test_a_node_that_says_another_hash_is_not_believed(desk: Any, stage: A
         await desk.chain(await desk.bent(lying)).writer().send(paying(stage).raw)
 
 
+async def saying(desk: Any, message: str) -> Any:
+    """A node with these words for every transaction."""
+
+    def plan(number: int, requests: list[dict[str, Any]]) -> Any:
+        if requests[0]["method"] != "eth_sendRawTransaction":
+            return None
+        return desk.reply(requests[0], error={"code": -32000, "message": message})
+
+    return await desk.node(plan)
+
+
 async def test_a_refusal_does_not_make_a_node_rest(desk: Any, stage: Any) -> None:
-    first, second = await desk.node(), await desk.node()
-    writer = desk.chain(first, second).writer()
-    await writer.genesis()
-    assert await writer.send(paying(stage, nonce=0).raw) is Sending.NONCE_SPENT
+    picky, second = await saying(desk, "transaction underpriced"), await desk.node()
+    writer = desk.chain(picky, second).writer()
+    assert await writer.send(paying(stage).raw) is Sending.ACCEPTED
     before = len(second.seen)
     await writer.purse(stage.wallet, [NATIVE], [])
     assert len(second.seen) == before
 
 
-async def test_no_key_of_an_address_is_in_what_is_said(desk: Any, stage: Any) -> None:
-    def quoting(asked: dict[str, Any], reply: Any) -> Any:
-        if asked["method"] != "eth_sendRawTransaction":
-            return reply
-        return {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32000, "message": "invalid sender s3cr3t-key"}}
+async def test_a_node_that_rests_is_offered_the_bytes_last(desk: Any, stage: Any) -> None:
+    patient = Policy(timeout=2, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=60)
+    broken = await desk.node(when("eth_getBlockByNumber", desk.trouble("status", 500)))
+    writer = desk.chain(broken, await desk.node(), policy=patient).writer()
+    await writer.genesis()
+    assert await writer.send(paying(stage).raw) is Sending.ACCEPTED
+    assert "eth_sendRawTransaction" not in broken.methods
 
-    node = await desk.bent(quoting)
+
+async def test_no_key_of_an_address_is_in_what_is_said(desk: Any, stage: Any) -> None:
+    node = await saying(desk, "invalid sender s3cr3t-key")
     with pytest.raises(Refused) as raised:
         await desk.chain(node.url + "/s3cr3t-key").writer().send(paying(stage).raw)
     assert "s3cr3t" not in str(raised.value)
