@@ -33,7 +33,7 @@ class _Part(BaseModel):
 
 class _Scrypt(_Part):
     n: int = Field(ge=2)
-    r: int = Field(ge=1)
+    r: int = Field(ge=1, le=64)
     p: int = Field(ge=1, le=16)
     dklen: int = Field(ge=32, le=64)
     salt: _Hex

@@ -55,7 +55,7 @@ class Passphrases:
     """A file is set for services and wins; otherwise the person is asked."""
 
     def __init__(self, file: Path | None, ask: Ask = ask_hidden) -> None:
-        self._file = file
+        self._file = None if file is None else file.expanduser()
         self._ask = ask
 
     def of(self, what: str) -> SecretStr:

@@ -84,6 +84,12 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         Passphrases(tmp_path, nobody).of("0x12")
 
 
+def test_a_file_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, b"correct horse\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Passphrases(Path("~/passphrase"), nobody).of("0x12").get_secret_value() == "correct horse"
+
+
 def test_a_person_is_asked_once_to_open_and_twice_to_choose() -> None:
     person = Person("first word", "second word", "second word")
     source = Passphrases(None, person)
