@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from zuno.app.reading.intents import Reading
     from zuno.app.views import View
     from zuno.app.zuno import Zuno
+    from zuno.frontends.shell.door import Door
 
 
 def _open(home: str | None) -> Zuno:
@@ -48,7 +49,17 @@ def _somebody_there() -> bool:
 
 
 def _shell(home: str | None) -> int:
-    """The two front ends do not know each other: here one is handed to the other."""
+    if _at_a_terminal():
+        from zuno.frontends.shell.screen import converse
+
+        return converse(door_of(home))
+    from zuno.frontends.shell.piped import recite
+
+    return recite(door_of(home), sys.stdin)
+
+
+def door_of(home: str | None) -> Door:
+    """The command line, handed to the shell: the two front ends do not know each other."""
     from zuno.frontends.cli.lookup import CommandTree
     from zuno.frontends.cli.main import run
     from zuno.frontends.shell.door import Door
@@ -59,14 +70,7 @@ def _shell(home: str | None) -> int:
     def running(words: Sequence[str], shown: Callable[[View], None]) -> int:
         return run(words, opened, shown=shown)
 
-    door = Door(running, CommandTree(), opened(None).place(), lambda text: _interpreted(opened(None), text))
-    if _at_a_terminal():
-        from zuno.frontends.shell.screen import converse
-
-        return converse(door)
-    from zuno.frontends.shell.piped import recite
-
-    return recite(door, sys.stdin)
+    return Door(running, CommandTree(), opened(None).place(), lambda text: _interpreted(opened(None), text))
 
 
 def _interpreted(zuno: Zuno, text: str) -> Reading | None:

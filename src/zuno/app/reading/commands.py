@@ -51,7 +51,7 @@ def template_of(reading: Reading) -> Words:
     for need in takes.needs:
         name = "plan" if need == "reference" else need
         if getattr(slots, name) is None and not (need == "reference" and slots.request):
-            slots = replace(slots, **{name: need.upper()})
+            slots = replace(slots, **{name: name.upper()})
     whole = replace(reading, slots=replace(slots, refers=None))
     return (*_WORDS[reading.intent](whole.slots), *_options(whole))
 
