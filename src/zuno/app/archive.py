@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from zuno.app import plans
@@ -11,6 +11,7 @@ from zuno.app.debate import Room, recalled
 from zuno.app.plans import PlanRecord, PlanView, SourceView, ThoughtView, plan_view
 from zuno.app.views import VerdictView, View
 from zuno.domain.errors import Broken, Refused, Unknown, Usage, ZunoError
+from zuno.domain.execution import PlanState
 from zuno.messages.debate import (
     Arguing,
     Context,
@@ -22,6 +23,7 @@ from zuno.messages.debate import (
     PlanReady,
 )
 from zuno.messages.envelope import Envelope
+from zuno.messages.execution import PlanApplying, PlanApproved, PlanInstructed, PlanOver, PlanSimulated
 from zuno.ports.journal import Entry, Journal
 from zuno.ports.model import Attempt
 
@@ -37,9 +39,12 @@ class PlanLine(View):
     kind: str
     chain: str
     position_id: str | None
-    verdict: str
+    verdict: str | None
+    """None where the owner asked for it without a debate."""
     choice: str
     decided_by: str
+    state: str
+    """How far it has come, as the journal has it; `zuno plan status` also looks at the chain."""
 
 
 class PlanListView(View):
@@ -131,8 +136,13 @@ class Archive:
     async def plans(self) -> PlanListView:
         """The newest first."""
         journal = await self._open_journal()
-        entries = await journal.latest(MOST, kind=plans.PLAN_KIND)
-        return PlanListView(plans=tuple(_line(entry) for entry in entries))
+        made = [one for kind in (plans.PLAN_KIND, PlanInstructed.kind) for one in await journal.latest(MOST, kind=kind)]
+        states: dict[str, str] = {}
+        for kind, state in _STATES:
+            for entry in await journal.latest(MOST, kind=kind):
+                states[str(entry.payload["planId"])] = state or str(entry.payload["state"])
+        newest = sorted(made, key=lambda entry: entry.seq, reverse=True)[:MOST]
+        return PlanListView(plans=tuple(_line(entry, states) for entry in newest))
 
     async def plan(self, plan_id: str) -> PlanView:
         recorded, context = await self._planned(plan_id)
@@ -229,6 +239,8 @@ class Archive:
         async for entry in journal.entries(kind=plans.PLAN_KIND):
             if entry.payload["planId"] == text and entry.request_id is not None:
                 return entry.request_id
+        if await journal.latest(1, request_id=text, kind=PlanInstructed.kind):
+            raise Refused(f"{text} was made without a debate; `zuno plan status {text}` and `simulate` show it.")
         raise Unknown(f"No plan {text} in this journal; `zuno plan list` shows them.")
 
     async def _recorded(self, journal: Journal, request_id: str) -> Recorded:
@@ -289,7 +301,19 @@ def _argued(recorded: Recorded) -> Debate | None:
     return said[-1] if said else None
 
 
-def _line(entry: Entry) -> PlanLine:
+_STATES = (
+    (PlanSimulated.kind, PlanState.SIMULATED.value),
+    (PlanApproved.kind, PlanState.APPROVED.value),
+    (PlanApplying.kind, PlanState.APPLYING.value),
+    (PlanOver.kind, None),
+)
+"""What an entry of a kind says about its plan, the later in a plan's life the further down."""
+
+
+def _line(entry: Entry, states: Mapping[str, str]) -> PlanLine:
+    state = states.get(str(entry.payload["planId"]), PlanState.DRAFTED.value)
+    if entry.kind == PlanInstructed.kind:
+        return _instructed_line(entry, state)
     record = PlanRecord.model_validate(dict(entry.payload))
     return PlanLine(
         plan_id=record.plan_id,
@@ -301,6 +325,24 @@ def _line(entry: Entry) -> PlanLine:
         verdict=record.verdict,
         choice=record.choice,
         decided_by=record.decided_by,
+        state=state,
+    )
+
+
+def _instructed_line(entry: Entry, state: str) -> PlanLine:
+    told = PlanInstructed.model_validate(dict(entry.payload))
+    position = told.instruction.position_id
+    return PlanLine(
+        plan_id=told.plan_id,
+        request_id="",
+        at=entry.at,
+        kind=told.instruction.action,
+        chain=told.instruction.chain,
+        position_id=None if position is None else str(position),
+        verdict=None,
+        choice=told.instruction.action,
+        decided_by="owner",
+        state=state,
     )
 
 

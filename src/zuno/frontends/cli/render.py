@@ -373,13 +373,21 @@ def _(view: PlanListView) -> RenderableType:
         "verdict",
         "choice",
         "decided by",
+        "state",
         "request",
         spare=("request", "decided by", "when", "choice"),
     )
     for one in view.plans:
         what = f"{one.kind} {one.position_id or ''} on {one.chain}".replace("  ", " ")
         table.add_row(
-            one.plan_id, time_text(one.at // 1000), what, one.verdict, one.choice, one.decided_by, one.request_id
+            one.plan_id,
+            time_text(one.at // 1000),
+            what,
+            one.verdict or "–",
+            one.choice,
+            one.decided_by,
+            "–" if one.choice == "hold" else one.state,
+            one.request_id,
         )
     return table
 
