@@ -15,6 +15,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1] / "wire"))
 
 from bot_api import CHAT, FAULTS, TOKEN, Bot, bot_api, refused
+from model_server import http
 
 from zuno.adapters.notifier.console import ConsoleNotifier
 from zuno.adapters.notifier.memory import MemoryNotifier
@@ -125,6 +126,12 @@ async def test_what_may_pass_is_for_later(bot: Bot, telegram: TelegramNotifier, 
     assert TOKEN not in outcome.reason
     bot.mood = None
     assert await telegram.send(NOTICE) == Sent()
+
+
+async def test_a_message_is_not_carried_elsewhere(bot: Bot, telegram: TelegramNotifier) -> None:
+    bot.mood = http(307, b"", extra=f"location: {bot.url}/elsewhere\r\n")
+    assert isinstance(await telegram.send(NOTICE), Later)
+    assert [heard.path for heard in bot.heard] == [f"/bot{TOKEN}/sendMessage"]
 
 
 async def test_a_service_that_is_not_there_is_for_later() -> None:

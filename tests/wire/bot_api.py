@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -23,7 +24,17 @@ def refused(code: int, description: str = "Bad Request: can't parse entities", *
     return http(code, {"ok": False, "error_code": code, "description": description, **told})
 
 
+async def drip(writer: asyncio.StreamWriter) -> None:
+    """A byte now and then, for ever: no single wait is long."""
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n")
+    while True:
+        writer.write(b" ")
+        await writer.drain()
+        await asyncio.sleep(0.05)
+
+
 FAULTS: dict[str, Answer] = {
+    "drip": drip,
     "429": refused(429, "Too Many Requests: retry after 7", retry_after=7),
     "500": http(500, b"<html>oops</html>", "text/html"),
     "502": http(502, b""),

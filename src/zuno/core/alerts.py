@@ -61,8 +61,7 @@ def judge_chain(
     previous: Alert | None, chain: str, failures: int, reason: str, now: Seconds, limits: Limits = LIMITS
 ) -> Judged:
     """A chain after a look at it: `failures` in a row, none if it was read."""
-    failing = failures >= limits.failures or (failures > 0 and previous is not None)
-    condition = Condition.UNREACHABLE if failing else None
+    condition = Condition.UNREACHABLE if failures >= limits.failures else None
     said = f"{failures} looks in a row failed: {reason}" if failures else "the chain answers again"
     return _step(previous, Subject(chain), condition, said, now, limits)
 

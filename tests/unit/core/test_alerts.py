@@ -189,6 +189,22 @@ def test_a_snooze_is_silent_until_its_time_whatever_happens_and_then_tells_at_on
     assert same.see(OUT, HOUR) == [H.REMINDED]
 
 
+def test_what_was_snoozed_near_the_edge_and_left_meanwhile_is_told_as_worse() -> None:
+    watched = Watched()
+    for tick in (OUT, NEAR, OUT, NEAR):  # the last easing is not told
+        watched.see(tick)
+    watched.snooze(HOUR)
+    assert watched.see(OUT, HOUR) == [H.WORSENED]
+
+
+def test_an_end_during_a_snooze_is_written_down_and_not_told() -> None:
+    watched = Watched()
+    watched.see(OUT)
+    watched.snooze(HOUR)
+    assert watched.see(OUT, liquidity=0) == []
+    assert watched.events[-1].happening is H.ENDED
+
+
 def test_a_recovery_during_a_snooze_is_written_down_and_not_told() -> None:
     watched = Watched()
     watched.see(OUT)
