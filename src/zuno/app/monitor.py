@@ -209,6 +209,8 @@ class Monitor:
             name, tuple(seen.wallets), "; ".join(seen.failures), None if seen.block is None else seen.block.timestamp
         )
         happened = await self._store.change(lambda book: looked(book, look, now, self._limits))
+        if happened:
+            self._courier.wake()  # what this chain has to say does not wait for a slower one
         try:
             await self._samples.keep(_pool_samples(seen), [] if seen.gas is None else [seen.gas], now)
         except (Unavailable, Broken) as error:

@@ -350,6 +350,30 @@ async def test_ticks_never_overlap_and_a_slow_one_delays_the_next(tmp_path: Path
     assert (await running).ticks == len(heard) == chain.reads
 
 
+async def test_what_one_chain_has_to_say_does_not_wait_for_another(tmp_path: Path) -> None:
+    slow, quick = WatchedChain("base", hold=asyncio.Event()), WatchedChain("arbitrum", [position(OUT)])
+    house = House(tmp_path, [slow, quick])
+    stop, heard = asyncio.Event(), list[TickView]()
+    running = asyncio.create_task(house.monitor.run(heard.append, stop))
+    await until(lambda: house.notifier.sent)
+    assert heard == []
+    slow.hold.set()
+    stop.set()
+    await running
+
+
+async def test_an_end_that_no_look_tells_is_delivered_too(tmp_path: Path) -> None:
+    house = House(tmp_path, [WatchedChain(held=[position(OUT)])], period=0.005)
+    stop = asyncio.Event()
+    running = asyncio.create_task(house.monitor.run(lambda tick: None, stop))
+    await until(lambda: house.notifier.sent)
+    house.watches = [Watch("base", OTHER)]
+    await until(lambda: len(house.notifier.sent) == 2)
+    stop.set()
+    await running
+    assert house.notifier.sent[1].title == "Alert ended"
+
+
 async def test_a_look_under_way_is_stored_before_the_end(tmp_path: Path) -> None:
     chain = WatchedChain(held=[position(OUT)], hold=asyncio.Event())
     house = House(tmp_path, [chain])
