@@ -34,7 +34,8 @@ from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.chain.world import DEFAULT_SEED, DEPLOYMENT, OTHERS, SIM, USDC, WALLET, WETH, pool_specs
 from zuno.core import calldata
 from zuno.core.amm.identity import decode_position_info
-from zuno.core.amm.ticks import floor_to_spacing
+from zuno.core.amm.liquidity import amounts_for_liquidity
+from zuno.core.amm.ticks import floor_to_spacing, sqrt_price_at_tick
 from zuno.core.attribution import attribute
 from zuno.core.inventory import available, deposit, market_without_us
 from zuno.core.planning import encoding, minting, positions
@@ -268,10 +269,12 @@ def stage(node: Node, tmp_path: Path) -> Any:
     before = node.snapshot()
     chain = SimChain(SimFile(tmp_path))
     both = Stage(node, Pusher(chain.latest().reference), chain)
-    yield both
-    both.compare()
-    both.compare_deeds()
-    assert node.revert(before)
+    try:
+        yield both
+        both.compare()
+        both.compare_deeds()
+    finally:
+        assert node.revert(before)
 
 
 def around(pool: PoolState, below: int, above: int) -> Range:
@@ -451,6 +454,32 @@ async def test_bounds_and_deadlines(stage: Stage) -> None:
     await stage.refuses(stage.acting(nowhere), "PoolNotInitialized")
     await stage.refuses(stage.acting(mint(stage, WETH_POOL, liquidity=0)), "CannotUpdateEmptyPosition")
     assert (await stage.tell(stage.acting(burn, *closing(PAIR)))).success
+
+
+async def test_fees_widen_no_bound(stage: Stage) -> None:
+    """What is added is bounded by its principal, even where fees pay for all of it; what is taken is, too."""
+    held = stage.position(EDGE)
+    edges = sqrt_price_at_tick(held.range.lower), sqrt_price_at_tick(held.range.upper)
+    liquidity = held.liquidity // 100
+    need0, need1 = amounts_for_liquidity(held.pool.sqrt_price_x96, *edges, liquidity, round_up=True)
+    get0, get1 = amounts_for_liquidity(held.pool.sqrt_price_x96, *edges, liquidity, round_up=False)
+    assert 0 < need0 < held.fees0
+    assert 0 < need1 < held.fees1
+    for act, error in (
+        (encoding.increase(EDGE, liquidity, need0 - 1, need1), "MaximumAmountExceeded"),
+        (encoding.increase(EDGE, liquidity, need0, need1 - 1), "MaximumAmountExceeded"),
+        (encoding.decrease(EDGE, liquidity, get0 + 1, get1), "MinimumAmountInsufficient"),
+        (encoding.decrease(EDGE, liquidity, get0, get1 + 1), "MinimumAmountInsufficient"),
+    ):
+        await stage.refuses(stage.acting(act, *closing(PAIR)), error)
+    assert (await stage.tell(stage.acting(encoding.decrease(EDGE, liquidity, get0, get1), *closing(PAIR)))).success
+    await stage.push("0.5")
+    await stage.push("-0.5")
+    held = stage.position(EDGE)
+    need0, need1 = amounts_for_liquidity(held.pool.sqrt_price_x96, *edges, liquidity, round_up=True)
+    assert held.fees0 > 0 < held.fees1
+    more = encoding.increase(EDGE, liquidity, need0, need1)
+    assert (await stage.tell(stage.acting(more, *closing(PAIR)))).success
 
 
 async def test_a_plan_that_comes_too_late_or_finds_another_price(stage: Stage) -> None:

@@ -89,10 +89,7 @@ def attempt(
             need = max(floor, needed(decoded.call))
         run = _Run(books.copy(), specs, now)
         run.call(sender, call, decoded)
-    except Reverted as revert:
-        spent = wasted(floor, need)
-        return Attempt(books, spent if gas is None else min(spent, gas), need, str(revert))
-    except PoolRefusal as refusal:
+    except (Reverted, PoolRefusal) as refusal:
         spent = wasted(floor, need)
         return Attempt(books, spent if gas is None else min(spent, gas), need, _word_for(refusal))
     if gas is not None and gas < need:
@@ -100,7 +97,9 @@ def attempt(
     return Attempt(run.books, need, need, None, tuple(run.doings), tuple(run.minted), tuple(run.burnt))
 
 
-def _word_for(refusal: PoolRefusal) -> str:
+def _word_for(refusal: Reverted | PoolRefusal) -> str:
+    if isinstance(refusal, Reverted):
+        return str(refusal)
     return "panic 0x11 (arithmetic overflow)" if isinstance(refusal, Panic) else type(refusal).__name__
 
 
