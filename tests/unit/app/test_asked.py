@@ -83,3 +83,25 @@ def test_a_moment_that_has_not_come_is_refused_with_advice(text: str) -> None:
 def test_an_absurd_clock_does_not_stop_the_advice() -> None:
     with pytest.raises(Usage, match="count back"):
         asked.moment("2026-01-01", Seconds(-(2**70)))
+
+
+@pytest.mark.parametrize(
+    ("text", "in_range", "edge", "meant"),
+    [
+        (None, False, "-3.2", True),
+        ("in-range", True, "9.1", True),
+        ("in-range", False, "-1", False),
+        ("out-of-range", False, "-1", True),
+        ("out-of-range", True, "0.1", False),
+        ("risky", True, "14.9", True),
+        ("risky", True, "15.0", False),
+        ("risky", False, "-40", True),
+    ],
+)
+def test_a_state_says_which_positions_are_meant(text: str | None, in_range: bool, edge: str, meant: bool) -> None:
+    assert asked.state(text)(in_range, edge) is meant
+
+
+def test_a_state_nobody_knows_is_named() -> None:
+    with pytest.raises(Usage, match="risky"):
+        asked.state("soggy")

@@ -48,7 +48,7 @@ def understood(text: str) -> tuple[Intent, dict[str, str]]:
     return reading.intent, slots
 
 
-@pytest.mark.parametrize(("name", "least"), [("corpus", 320), ("heldout", 80)])
+@pytest.mark.parametrize(("name", "least"), [("corpus", 320), ("heldout", 80), ("heldout2", 50)])
 def test_every_phrasing_is_read_as_written(name: str, least: int, capsys: pytest.CaptureFixture[str]) -> None:
     expected = list(phrases(name))
     assert len({phrase.text for phrase in expected}) == len(expected) >= least

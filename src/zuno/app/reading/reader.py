@@ -25,9 +25,20 @@ _LISTS: Final = frozenset(
     "POSITIONS POOLS PLANS ALERTS BALANCE ALLOWANCE PEERS AGENTS HISTORY JOURNAL OPTIONS PNL".split()
 )
 _VERBS: Final = frozenset(intent.name for intent in DANGEROUS_VERBS.values())
-_PLAN_VERBS: Final = frozenset({Intent.APPROVE, Intent.APPLY, Intent.CANCEL})
+_POSITION_OBJECTS: Final = frozenset("PRON POSITION NUMBER ORDINAL CHAIN".split())
 _PLAN_OBJECTS: Final = frozenset("PRON PLAN PLANID ORDINAL".split())
-_POSITION_OBJECTS: Final = frozenset("PRON POSITION NUMBER ORDINAL CHAIN FEES LIQUIDITY AMOUNT PERCENT ALL".split())
+_OBJECTS: Final = MappingProxyType(
+    {
+        Intent.APPROVE: _PLAN_OBJECTS,
+        Intent.APPLY: _PLAN_OBJECTS,
+        Intent.CANCEL: _PLAN_OBJECTS,
+        Intent.COLLECT: _POSITION_OBJECTS | {"FEES"},
+        Intent.CLOSE: _POSITION_OBJECTS,
+        Intent.ADD: _POSITION_OBJECTS | {"LIQUIDITY", "AMOUNT"},
+        Intent.REMOVE: _POSITION_OBJECTS | {"LIQUIDITY", "PERCENT"},
+    }
+)
+"""What may stand in an order, by what it orders."""
 _POINTED_AT: Final = frozenset({"plan", "position", "alert"})
 _ASIDES: Final = frozenset({"JOINT", "FILL", "DULL"})
 _SLOTS_OF: Final = MappingProxyType(
@@ -46,7 +57,9 @@ _PARTICULARS: Final = frozenset(
     """NUMBER POSITION PRON ORDINAL PLANID PLAN REQUESTID ALERTID ALERTS AMOUNT PERCENT SPAN CHAIN PAIR FEE TOKEN FILL
     AND JOINT ALL LONG RISK""".split()
 )
-_WISH_NOISE: Final = frozenset("where should would recommend suggest what how new some something which best i".split())
+_WISH_NOISE: Final = frozenset(
+    "play where should would recommend suggest what how new some something which best i".split()
+)
 
 
 def read(text: str) -> Reading:
@@ -149,9 +162,10 @@ def _no_order(tokens: Sequence[Token], at: int, intent: Intent) -> str:
         return "One thing at a time: say the first of these alone."
     if not _leads(tokens[:at]):
         return f"I am not sure that this is an order. To {verb}, begin with `{verb}`."
-    objects = _PLAN_OBJECTS if intent in _PLAN_VERBS else _POSITION_OBJECTS
     for place, token in enumerate(tokens[at + 1 :], at + 1):
-        if token.concept in objects or token.value in TRAILS or token.concept == "JOINT" or token.value in SHARES:
+        if token.concept in _OBJECTS[intent] or token.value in TRAILS or token.concept == "JOINT":
+            continue
+        if token.value in SHARES and intent is Intent.REMOVE:
             continue
         if token.concept == "AND" and place + 1 < len(tokens) and tokens[place + 1].concept == "AMOUNT":
             continue
@@ -226,7 +240,8 @@ def _two_wishes(match: Match, tokens: Sequence[Token]) -> str:
     others = list(second_wishes(match, tokens))
     lists = {token.concept for token in tokens if token.concept in _LISTS}
     joined = any(token.concept in {"AND", "JOINT"} for token in tokens)
-    if others or (joined and len(lists) > 1):
+    more = len(lists) > 1 or (lists and match.rule.intent is Intent.SWITCH)
+    if others or (joined and more):
         said = others[0].text if others else "and"
         return f"That is more than one wish ({plain_text(said, 40)!r}); say one at a time."
     return ""
@@ -337,7 +352,7 @@ def _fee(tokens: Sequence[Token]) -> str | None:
 def _refers(tokens: Sequence[Token]) -> str | None:
     if ordinal := _value(tokens, "ORDINAL"):
         return ordinal
-    pointing = any(token.concept == "PRON" for token in tokens)
+    pointing = any(token.concept == "PRON" or token.value == "try it" for token in tokens)
     definite = any(token.definite and _POINTED_AT.intersection(token.value.split()) for token in tokens)
     return "last" if pointing or definite else None
 

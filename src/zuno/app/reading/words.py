@@ -41,7 +41,7 @@ COND: already if when whenever unless until later tomorrow tonight after before
 CREATE: create open mint deploy invest deposit provide supply opening creating put
 DEBATE: debate argue discuss
 DEMO: demo tour
-DIFF: diff compare difference differences changed
+DIFF: diff differ differs compare difference differences changed
 DONE: confirmed applied done approved finished pending executed through
 DOWN: down stop
 DROP: drop crash dump lower sink
@@ -75,7 +75,7 @@ POSITION: position nft
 POSITIONS: positions lps nfts
 PRICE: price
 PRON: it this that these those
-RAISE: raise pump lift
+RAISE: raise pump lift bump
 REBALANCE: rebalance rebalancing recenter
 RECOMMEND: recommend recommendation recommendations suggest suggestion advise advice propose
 REFRESH: refresh reload rescan
@@ -83,7 +83,9 @@ REPLAY: replay
 RESET: reset
 RANGE: range ranges
 RISKY: risky risk danger endangered edge
+ROLE: critic arbiter strategist scout
 RUN: run running start launch bring alive
+SAY: say said says think thinks
 SIGN: sign send transfer swap buy sell bridge
 SIMULATE: simulate simulation rehearse dry-run
 SHOW: show list display see view print give tell get lemme pull look zoom
@@ -91,6 +93,7 @@ SNOOZE: snooze mute silence
 STATUS: status progress
 SWITCH: switch
 TAIL: tail
+TAKE: take
 UP: up
 UPDATE: update
 USE: use change
@@ -103,7 +106,21 @@ MAKE: build generate
 """
 
 _PHRASES: Final = """
+ALERTS: anything wrong
 BALANCE: in wallet
+BALANCE: what tokens
+FILL: without sending
+GOTO: move over to
+GOTO: move to
+HOLDINGS: i hold
+HOLDINGS: we hold
+OPTIONS: what else did you consider
+OPTIONS: what else did you look at
+RECOMMEND: best move
+RECOMMEND: better range
+SIMULATE: try it
+STATUS: where are we
+VERIFY: not tampered
 COND: what if
 DIFF: what changed
 DONE: went through
@@ -170,16 +187,16 @@ WHY: how was decided
 """
 
 FILLERS: Final = frozenset(
-    """please pls plz thanks thank you me i we us my our your his their its the a an of for on in at to from with by
-    do does did was were be been am has had can could would should will shall may might want wanna need like
-    i'd i'll i'm we'd let let's lets just now right ok okay yes yeah yep sure hey hi hello zuno so well great good fine
-    cool perfect alright still yet any anything something some somebody there here what what's whats which who who's
-    where how one ones id number numbers go going doing ahead into onto out inside outside within as also kindly more
-    time chain network token tokens desk shell latest currently today both them they look work way
-    everyone doing active existing current outstanding considered consider other known know holding own
-    else behind critic style time line lines lp than more left conservatively seen full say said using being
-    but or far along come day hour week half quarter everything first second third fourth
-    fifth last previous newest seems whole really quickly quick under between much many""".split()
+    """a active ahead along alright also am an any anything as at be been behind being between both but by can chain
+    come consider considered cool cost costs could current currently day desk did do does doing else everyone
+    everything existing fall far fell fifth fine first for fourth from full gas go going good got gotta great
+    had half has hello here hey hi his holding hour how i i'd i'll i'm id ids in inside into its just kindly
+    know known last latest left let let's lets like line lines look lp many may me might more much my need
+    network newest now number numbers of ok okay on one ones onto or other our out outside outstanding own
+    perfect play please pls plz previous quarter quick quickly really right said say second seems seen shall
+    shell should so some somebody something spending still style sure than thank thanks the their them there
+    they third time to today token tokens under us using wanna want was way we we'd week well were what what's
+    whats where which who who's whole will with within work would yeah yep yes yet yo you your zuno""".split()
 )
 """Words that change nothing where nothing dangerous is said."""
 
@@ -206,7 +223,7 @@ LEADS: Final = tuple(
     tuple(phrase.split())
     for phrase in (
         "please|pls|plz|kindly|ok|okay|yes|yeah|yep|sure|alright|fine|great|good|cool|perfect|thanks|hey|hi|hello|zuno|"
-        "so|well|just|now|then|lp|plan|can you|could you|would you|will you|go ahead|go ahead and|let's|lets|let us|"
+        "so|well|just|now|then|lp|plan|can you|could you|go ahead|go ahead and|let's|lets|let us|"
         "i want to|i want you to|i need to|i need you to|i'd like to|i'd like you to|i would like to|we want to|"
         "we need to|i wanna|then please"
     ).split("|")

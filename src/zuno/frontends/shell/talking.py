@@ -12,6 +12,7 @@ from rich.text import Text
 from zuno.app.conversation import Ask, Conversation, Help, Leave, Run, Switched, Turn
 from zuno.app.reading.intents import DANGEROUS
 from zuno.app.reading.secrecy import looks_secret
+from zuno.domain.errors import ZunoError
 from zuno.frontends.shell.door import Door
 
 USAGE: Final = 2
@@ -81,7 +82,10 @@ class Talk:
         """What a model makes of a line that the rules could not read; nothing that signs, and no line with a secret."""
         if asked.reading is None or asked.reading.suggestion in DANGEROUS or looks_secret(text):
             return None
-        reading = self._door.interpret(text)
+        try:
+            reading = self._door.interpret(text)
+        except ZunoError:  # the rules' own question is still an answer
+            return None
         return None if reading is None else self.conversation.act_on(reading)
 
     def _verbatim(self, text: str) -> list[str] | None:
