@@ -242,10 +242,10 @@ async def test_a_list_that_is_not_whole_ends_nothing(tmp_path: Path) -> None:
     chain = WatchedChain(held=[position(OUT, id=1), position(id=2)])
     house = House(tmp_path, [chain])
     await house.monitor.tick()
-    chain.held, chain.complete, chain.note = [position(id=2)], False, "found 1 of 2 positions"
+    chain.held, chain.complete, chain.note = [position(20, id=2)], False, "found 1 of 2 positions"
     tick = await house.later()
-    assert happenings(tick) == []
-    assert tick.chains[0].notes == ("found 1 of 2 positions",)
+    assert [(event.happening, event.position) for event in tick.events] == [("raised", "2")]
+    assert (tick.chains[0].notes, tick.chains[0].failure) == (("found 1 of 2 positions",), "")
 
 
 async def test_two_wallets_on_one_chain_and_one_that_leaves_the_list(tmp_path: Path) -> None:
