@@ -135,6 +135,31 @@ def example() -> Pool:
     return pool
 
 
+@pytest.mark.parametrize("zero_for_one", [True, False])
+def test_a_swap_may_end_on_the_lower_end_of_what_is_known_and_not_on_the_upper(zero_for_one: bool) -> None:
+    """The lower tick was looked at; what lies on the upper one is not known, and it would be met there."""
+    pool, known = Pool.initialize(0, SPACING, sqrt_price_at_tick(5)), Range(Tick(-WORD), Tick(1_000))
+    pool.modify_liquidity(OWNER, -5_000, 5_000, 1 << 96, 1)  # one unit in moves the price by one, upwards
+    edge = sqrt_price_at_tick(known.lower if zero_for_one else known.upper)
+    moved = pool.copy().swap(zero_for_one, -(10**35), edge)
+    amount = -(moved.amount0 if zero_for_one else moved.amount1)
+    whole = exact_quotes(pool)(zero_for_one, amount)
+    assert (whole.sqrt_price_after_x96, whole.amount_in) == (edge, amount)
+    quote = quotes(depth_of(pool, known))
+    if zero_for_one:
+        assert quote(zero_for_one, amount) == whole
+    else:
+        with pytest.raises(Unavailable):
+            quote(zero_for_one, amount)
+
+
+def test_where_the_pool_stands_decides_what_ours_is_not_where_it_stood() -> None:
+    pool = example()
+    position = position_of(pool, -100, 100, 10**20)
+    before = replace(position, pool=replace(position.pool, tick=Tick(500)))
+    assert quotes(depth_of(pool), before)(True, 10**18) == quotes(depth_of(pool), position)(True, 10**18)
+
+
 def test_our_own_liquidity_flatters_the_price() -> None:
     pool = example()
     position = position_of(pool, -100, 100, 10**20)
