@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -247,11 +247,6 @@ def _with_position(reading: Reading, seen: Seen) -> Reading:
     """A position keeps the chain it was shown on, unless the line names another."""
     chain = reading.slots.chain or seen.chain
     return _with(reading, position=seen.id, **({"chain": chain} if chain else {}))
-
-
-def completions(conversation: Conversation, commands: Sequence[str], chains: Sequence[str]) -> Iterator[str]:
-    """What a line may go on with."""
-    yield from dict.fromkeys((*commands, *PHRASES, *conversation.ids, *chains))
 
 
 PHRASES: Final = (

@@ -80,7 +80,10 @@ class Interpreter:
         minds = await self._minds()
         if minds is None:
             return None
-        spoken = await ask(_question(text), minds)
+        try:
+            spoken = await ask(_question(text), minds)
+        finally:
+            await minds.seats.close()
         return None if spoken.model is None else _reading(text, spoken.value)
 
 

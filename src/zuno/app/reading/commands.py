@@ -156,6 +156,6 @@ _WORDS: Final[Mapping[Intent, Callable[[Slots], Words]]] = MappingProxyType(
         Intent.DEVNET_MOVE: lambda slots: ("devnet", "move", "--percent", str(slots.percent)),
         Intent.DEMO: _said("demo"),
         Intent.VERSION: _said("version"),
-        Intent.PARSE: _said("parse"),
+        Intent.PARSE: lambda slots: ("parse", str(slots.wish)),
     }
 )

@@ -110,7 +110,7 @@ class Slots:
     all: str | None = None
     refers: str | None = None
     wish: str | None = None
-    """What to open, as a sentence."""
+    """A sentence that is handed on: what to open, or what to parse."""
 
     def said(self) -> dict[str, str]:
         """Those that are filled, by name."""

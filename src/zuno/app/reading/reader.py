@@ -66,6 +66,9 @@ def read(text: str) -> Reading:
     """What a line means, by rule."""
     if len(text) > MAX_TEXT:
         return _asked(text, f"That is longer than {MAX_TEXT} characters; say it shorter.")
+    first, _, rest = text.strip().partition(" ")
+    if first.lower() == "parse" and rest.strip():
+        return Reading(text, Intent.PARSE, Slots(wish=rest.strip()), 1.0, ("'parse' asks how the rest is read",))
     tokens = list(_marked(tokens_of(text)))
     if not tokens:
         return _asked(text, "Say what you want; `help` lists what can be said.")
