@@ -9,8 +9,11 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Final, TypeVar
+
+from pydantic import TypeAdapter
 
 from zuno.domain.alerts import AlertBook
 from zuno.domain.errors import Broken, Refused, Unavailable
@@ -60,9 +63,7 @@ class AlertsFile:
             ) from error
 
     def _write(self, book: AlertBook) -> None:
-        from pydantic import TypeAdapter
-
-        document = {"format": FORMAT, "book": TypeAdapter(AlertBook).dump_python(book, mode="json")}
+        document = {"format": FORMAT, "book": _form().dump_python(book, mode="json")}
         partial = self._path.with_suffix(".json.partial")
         try:
             handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -147,12 +148,15 @@ def _remember_name(folder: Path) -> None:
         os.close(handle)
 
 
-def _book(data: bytes) -> AlertBook:
-    from pydantic import TypeAdapter
+@cache
+def _form() -> TypeAdapter[AlertBook]:
+    return TypeAdapter(AlertBook)
 
+
+def _book(data: bytes) -> AlertBook:
     if len(data) > _MOST_BYTES:
         raise ValueError("too large for a book of alerts")
     document = json.loads(data)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError("unknown format")
-    return TypeAdapter(AlertBook).validate_python(document["book"])
+    return _form().validate_python(document["book"])
