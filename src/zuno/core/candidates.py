@@ -17,6 +17,7 @@ from zuno.core.inventory import (
     others_liquidity,
     worth_token1,
 )
+from zuno.core.planning.sizing import as_planned
 from zuno.core.profiles import LIMITS
 from zuno.core.ranges import Move, Venue, create_base_width, rebalance_base_width
 from zuno.core.stress import StressPaths, barriers, stress
@@ -142,7 +143,7 @@ def _held(scene: Scene, position: LpPosition) -> Candidate:
 def _moved(scene: Scene, move: Move, index: int, net24h_old: Fraction | None) -> Candidate:
     # Two tokens brought to a new position are both meant to go in; one alone has to become two first.
     may_swap = scene.position is not None or 0 in scene.have
-    put_in = deposit(
+    fitted = deposit(
         market_without_us(scene.pool, scene.position),
         move.range,
         *scene.have,
@@ -150,6 +151,8 @@ def _moved(scene: Scene, move: Move, index: int, net24h_old: Fraction | None) ->
         slippage_bps=scene.slippage_bps,
         exact=scene.exact_quotes,
     )
+    # What is promised here is what the plan's own transactions will do.
+    put_in = as_planned(fitted, scene.position, move.range, scene.have, scene.slippage_bps)
     tested = _stress(scene, move.range)
     return Candidate(
         index=index,

@@ -11,11 +11,11 @@ from zuno.core import calldata
 from zuno.core.inventory import QuoteSwap, deposit, market_without_us
 from zuno.core.planning.approvals import allowed, allowing, wrapping
 from zuno.core.planning.encoding import permit2_transfer_from, position_manager_call
-from zuno.core.planning.sizing import sized
+from zuno.core.planning.sizing import least_of, sized
 from zuno.core.planning.terms import Terms, flows
 from zuno.domain.debate import PrepSwap
 from zuno.domain.errors import Refused
-from zuno.domain.execution import BPS, Step, StepKind, StepPlan, TickWithin
+from zuno.domain.execution import Step, StepKind, StepPlan, TickWithin
 from zuno.domain.pool import PoolState, Range
 from zuno.domain.tokens import NATIVE
 
@@ -64,7 +64,7 @@ def swap_of(prep: PrepSwap | None, terms: Terms) -> Swap | None:
 
 def least_out(amount_out: int, terms: Terms) -> int:
     """What a swap must pay, of what it was quoted; never nothing, which would be no bound at all."""
-    return max(1, amount_out * (BPS - terms.bounds.slippage_bps) // BPS)
+    return least_of(amount_out, terms.bounds.slippage_bps)
 
 
 def opening(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from zuno.core.amm.integers import MAX_UINT128
 from zuno.core.amm.liquidity import amounts_for_liquidity, liquidity_for_amount0, liquidity_for_amount1
 from zuno.core.amm.ticks import cached_sqrt_price_at_tick
 from zuno.core.inventory import fit, price_bounds
+from zuno.domain.debate import Deposit
 from zuno.domain.errors import Refused, SafeCastOverflow
+from zuno.domain.execution import BPS
 from zuno.domain.pool import LpPosition, Range
 
 # A burn rounds down and a mint rounds up: between two prices where the tokens suffice, up to two units may be missing.
@@ -115,3 +117,33 @@ def _corners(bounds: tuple[int, int], prices: tuple[int, ...]) -> Iterator[int]:
     low, high = bounds
     yield from (low, high)
     yield from (price for price in prices if low < price < high)
+
+
+def as_planned(planned: Deposit, position: LpPosition | None, band: Range, have: tuple[int, int], bps: int) -> Deposit:
+    """A deposit with the liquidity its transactions will really mint: out of its own proceeds at every price in the
+    bounds, and after a swap with the least that may pay. None that would survive is a deposit of nothing."""
+    prep = planned.prep
+    try:
+        if prep is not None:
+            least = least_of(prep.amount_out, bps)
+            spent = (prep.amount_in, -least) if prep.zero_for_one else (-least, prep.amount_in)
+            price, size = (
+                prep.sqrt_price_after_x96,
+                sized(prep.sqrt_price_after_x96, band, have[0] - spent[0], have[1] - spent[1], bps),
+            )
+        elif position is not None:
+            price, size = position.pool.sqrt_price_x96, sized_from_burn(position, band, bps)
+        else:
+            return planned
+    except Refused:
+        return replace(planned, liquidity=0, amount0=0, amount1=0, left0=have[0], left1=have[1], prep=None)
+    cost0, cost1 = amounts_for_liquidity(price, *edges(band), size.liquidity, round_up=True)
+    whole0, whole1 = planned.amount0 + planned.left0, planned.amount1 + planned.left1
+    return replace(
+        planned, liquidity=size.liquidity, amount0=cost0, amount1=cost1, left0=whole0 - cost0, left1=whole1 - cost1
+    )
+
+
+def least_of(amount_out: int, slippage_bps: int) -> int:
+    """What a swap must pay, of what it was quoted; never nothing, which would be no bound at all."""
+    return max(1, amount_out * (BPS - slippage_bps) // BPS)
