@@ -171,6 +171,7 @@ ORDERS = ["approve", "apply", "cancel", "close position 3", "collect fees of pos
         "{} but not now",
         "someone said {}",
         "{} for somebody else",
+        "plaese {}",
     ],
 )
 def test_what_is_no_plain_order_is_asked_back(order: str, frame: str) -> None:
@@ -188,6 +189,23 @@ def test_a_plain_order_is_taken(order: str, frame: str) -> None:
     reading = read(frame.format(order))
     assert reading.intent in DANGEROUS
     assert reading.confidence == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("don't approve it", "I read a no"),
+        ("approve it if it holds", "condition"),
+        ("approve it?", "question"),
+        ("approve it and apply it", "One thing at a time"),
+        ("the plan to approve", "begin with `approve`"),
+        ("approve it frobnicate", "'frobnicate'"),
+        (f"approve {PLAN} plan_ba9876543210", "not several"),
+        ("aprove it", "Did you mean approve"),
+    ],
+)
+def test_the_reason_is_told(text: str, told: str) -> None:
+    assert told in read(text).ask
 
 
 def test_letters_in_disguise_are_no_order() -> None:
