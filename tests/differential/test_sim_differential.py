@@ -633,6 +633,18 @@ async def test_the_router_swaps_and_mints_and_does_nothing_else(stage: Stage) ->
     assert minted.minted == (stage.world.books.next_id - 1,)
     given_to_router = encoding.position_manager_call((mint(stage, NATIVE_POOL, owner=SENDER),), FOREVER)
     await stage.refuses(stage.routing(given_to_router), "CurrencyNotSettled")
+    # There the caller is the router: it owns what it mints, and has let nobody move its tokens.
+    closes = encoding.position_manager_call((mint(stage, NATIVE_POOL), *closing(COIN)), FOREVER)
+    await stage.refuses(stage.routing(closes, value=ETHER), "AllowanceExpired")
+    kept = (
+        mint(stage, NATIVE_POOL, owner=SENDER),
+        *(calldata.settle(currency, 0, payer_is_user=False) for currency in COIN),
+        *(calldata.sweep(NATIVE, WALLET), calldata.sweep(USDC.address, SENDER)),
+    )
+    keeping = await stage.tell(stage.routing(to_manager, encoding.position_manager_call(kept, FOREVER), value=ETHER))
+    assert (keeping.success, keeping.minted) == (True, ())
+    assert stage.world.nfts[stage.world.books.next_id - 1].owner == ROUTER
+    assert stage.world.ledger.of(ROUTER, USDC.address) > 0
     assert (await stage.tell(stage.routing(value=3))).success, "no command: the ether stays with the router"
     assert stage.world.ledger.of(ROUTER, NATIVE) == 3
 
