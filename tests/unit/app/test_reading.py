@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from zuno.app.reading.commands import command_of, template_of
 from zuno.app.reading.intents import DANGEROUS, GUESSABLE, SHAPES, Intent, Slots
-from zuno.app.reading.reader import SURE, answered, read
+from zuno.app.reading.reader import SURE, answered, read, under
 from zuno.app.reading.spelling import nearest, slips
 from zuno.app.reading.telling import parse_view
 from zuno.app.reading.words import DANGEROUS_VERBS, KNOWN, MENDABLE, WORDS
@@ -303,6 +303,23 @@ def test_an_answer_fills_what_was_missing() -> None:
     assert answered(asked, "show balances") is None, "a command of its own"
     assert answered(asked, "no") is None
     assert answered(asked, "yes") is None
+
+
+@pytest.mark.parametrize(
+    "line", ["don't approve {}", "why {}", "{}?", "{} if it holds", "frobnicate {}", "apply {}", "not {}"]
+)
+def test_only_the_particular_itself_is_an_answer(line: str) -> None:
+    assert answered(read("approve"), PLAN) is not None
+    assert answered(read("approve"), line.format(PLAN)) is None
+
+
+def test_another_readers_intent_is_held_to_the_same_rules() -> None:
+    assert under(Intent.APPROVE, f"approve {PLAN}", {"plan": PLAN}) is None
+    assert under(Intent.INSPECT, "numero 7", {"position": "numero"}) is None
+    assert under(Intent.INSPECT, "numero 7", {"chain": "7"}) is None
+    reading = under(Intent.INSPECT, "numero 7", {"position": "7"})
+    assert reading is not None
+    assert reading.slots.said() == {"position": "7"}
 
 
 def test_an_amount_completes_a_wish() -> None:
