@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from zuno.core.carry import native_token1_in_pool
 from zuno.core.fee_yield import DAY, WEEK, FeeWindow, GrowthSample, fee_window, own_window, reach_of, window_of_swaps
+from zuno.core.reference import reference_gap
 from zuno.core.regime import RegimeReading, classify
 from zuno.core.returns import nano_returns, rolling_vol_bps
 from zuno.core.stress import BLOCK_HOURS
@@ -199,7 +200,7 @@ async def observe_pool(
         fees=await _fees(pool, chain, now, label, sources, samples),
         gas=None if gas is None else gas.value,
         native_token1=await _native(pool, chain, feeds, now, sources),
-        reference_gap=None if reference is None else _gap(pool, reference.value, turned),
+        reference_gap=None if reference is None else reference_gap(pool, reference.value),
         regime=reading.regime,
         regime_why=reading.why,
         regime_notes=reading.notes,
@@ -319,9 +320,3 @@ def _regime(
         tick=None if position is None else pool.tick,
         position=None if position is None else position.range,
     )
-
-
-def _gap(pool: PoolState, reference: Fraction, turned: bool) -> Fraction:
-    price = pool.price * Fraction(10**pool.token0.decimals, 10**pool.token1.decimals)
-    here = 1 / price if turned else price
-    return abs(here / reference - 1)

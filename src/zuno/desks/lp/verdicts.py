@@ -9,11 +9,9 @@ from fractions import Fraction
 from zuno.core.ballot import floor_margin, next_step, overall
 from zuno.core.confidence import confidence, disagreement
 from zuno.core.profiles import LIMITS
+from zuno.core.reference import REFERENCE_LIMIT
 from zuno.domain.debate import CandidateKind, Decision, NextStep, PlanVerdict
 from zuno.messages.debate import Context, Debate, PlanReady, SceneFacts
-
-REFERENCE_LIMIT = Fraction(1, 100)
-"""A pool price further than this from the reference is nobody's ground to act on."""
 
 
 def doubts(context: Context) -> tuple[str, ...]:
