@@ -571,6 +571,17 @@ async def test_ether_that_is_not_there_is_named_with_both_numbers(writer: RpcWri
     assert "insufficient funds" in str(tried.calls[1].error)
 
 
+async def test_a_node_that_finds_nothing_too_dear_is_not_asked_for_ever(desk: Any, stage: Any) -> None:
+    def poor(asked: dict[str, Any], reply: Any) -> Any:
+        if asked["method"] != "eth_simulateV1":
+            return reply
+        return {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -38014, "message": "insufficient funds"}}
+
+    writer = desk.chain(await desk.bent(poor)).writer()
+    with pytest.raises(Malformed):
+        await writer.rehearse(stage.wallet, [swap(stage, stage.weth_pool)], [], id_of(stage.weth_pool))
+
+
 async def test_an_estimate_holds_a_quarter_more_than_the_node_says(writer: RpcWriter, stage: Any) -> None:
     call = swap(stage, stage.weth_pool)
     request = {"from": stage.wallet, "to": call.to, "data": "0x" + call.data.hex()}

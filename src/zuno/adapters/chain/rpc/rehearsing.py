@@ -60,8 +60,9 @@ class Rehearsals:
         try:
             seen = await self._simulated(head, wallet, calls, currencies, pool_id)
         except Unfunded as fault:
-            *before, _ = calls
-            seen = await self._until_it_fails(head, wallet, before, currencies, pool_id)
+            if not calls:
+                raise  # nothing was to be paid for
+            seen = await self._until_it_fails(head, wallet, calls[:-1], currencies, pool_id)
             if seen.failed is not None:
                 return seen
             return _Seen((*seen.calls, Rehearsed(0, reverts.why(fault))), seen.changes, seen.sqrt_price_x96)
