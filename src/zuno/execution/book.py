@@ -74,13 +74,41 @@ class StepBook:
     @property
     def cancelled(self) -> bool:
         """What was mined is the transaction that takes the nonce and does nothing."""
-        return self.mined is not None and self._bytes_of(self.mined.hash).cancels
+        tx = None if self.mined is None else self.mined.hash
+        return any(one.cancels for one in self.signed if one.hash == tx)
 
-    def _bytes_of(self, tx: str) -> StepSigned:
-        for one in self.signed:
-            if one.hash == tx:
-                return one
-        raise Broken(f"The journal tells of a transaction {tx} that was never signed; run `zuno journal verify`.")
+    @property
+    def failed(self) -> bool:
+        """It is over, its number is used up, and it was not done."""
+        return self.state is StepState.REVERTED or (self.state is StepState.SUPERSEDED and self.cancelled)
+
+    @property
+    def spent(self) -> bool:
+        """One of its own transactions is in the chain."""
+        return self.state is StepState.FINAL or self.failed
+
+    def may_follow(self, event: StepSigned | StepSent | StepMined | StepUnmined | StepOver) -> bool:
+        """Whether this can be the next thing that happened to the step."""
+        match event:
+            case StepSigned() if self.in_flight:
+                # Two live numbers for one step would be two chances to do it.
+                return self.state is not StepState.MINED and event.nonce == self.nonce
+            case StepSigned(cancels=cancels):
+                again = self.state is StepState.SUPERSEDED and not self.cancelled
+                return not cancels and (again or self.state is StepState.PLANNED)
+            case StepSent(hash=tx):
+                return self.state is StepState.SIGNED and tx == self.newest.hash
+            case StepMined(hash=tx):
+                return self.in_flight and tx in [one.hash for one in self.signed]
+            case StepUnmined():
+                return self.state is StepState.MINED
+            case StepOver(state=StepState.SUPERSEDED):
+                return self.in_flight and (self.mined is None or self.cancelled)
+            case StepOver(state=state):
+                success = state is StepState.FINAL
+                return (
+                    self.mined is not None and self.in_flight and not self.cancelled and (self.mined.success is success)
+                )
 
 
 @dataclass(slots=True)
@@ -128,71 +156,97 @@ class Book:
 
     def fold(self, event: Said, draft: Draft | None = None) -> None:
         """Take one more entry in; `Broken` for one that cannot follow what is there."""
+        self.check(event, draft)
         match event:
             case PlanInstructed():
                 self.instructed = event
             case PlanSimulated():
                 self.simulated = event
-            case PlanApproved():
-                if self.signed_anything or draft is None:
-                    raise self._impossible(event)
+            case PlanApproved() if draft is not None:
                 self.approved, self.draft, self.applying = event, draft, None
                 self.steps = [StepBook(record.step(), Part.FIRST) for record in draft.steps]
             case PlanApplying():
                 self.applying = event
             case PlanFinishing():
                 self.finishing = event
-                # What was cooked before and never signed is cooked anew.
-                self.steps = [one for one in self.steps if one.part is not Part.LATER or one.signed]
+                # What was cooked before and can never be mined is cooked anew; left in, it would be done twice.
+                self.steps = [one for one in self.steps if one.part is not Part.LATER or one.spent]
                 self.steps += [StepBook(record.step(), Part.LATER) for record in event.steps]
             case PlanRevoking():
                 self.steps += [StepBook(record.step(), Part.REVOKING) for record in event.steps]
             case StepSigned():
                 self._sign(event)
             case StepSent():
-                step = self._step(event.step, event)
-                if event.hash != step.newest.hash:
-                    raise self._impossible(event)
-                if step.state is StepState.SIGNED:
-                    step.state = StepState.SENT
+                self.steps[event.step].state = StepState.SENT
             case StepMined():
-                step = self._step(event.step, event)
+                step = self.steps[event.step]
                 step.state, step.mined = StepState.MINED, event
-                _ = step.cancelled  # knows the hash, or says that the books are cut
             case StepUnmined():
-                step = self._step(event.step, event)
+                step = self.steps[event.step]
                 step.state, step.mined = StepState.SENT, None
             case StepOver():
-                step = self._step(event.step, event)
+                step = self.steps[event.step]
                 step.state, step.why = event.state, event.why
             case PlanOver():
                 self.over = event
             case PlanOutcome():
                 self.outcome = event
+
+    def check(self, event: Said, draft: Draft | None = None) -> None:
+        """`Broken` where the entry cannot be the next one."""
+        if not self._may_follow(event) or (isinstance(event, PlanApproved) and draft is None):
+            raise Broken(
+                f"The journal says {event.kind} of {self.plan_id} where that cannot be; run `zuno journal verify`."
+            )
+
+    def _may_follow(self, event: Said) -> bool:
+        """What can come next. Simulations and outcomes are told by whoever asks, at any time; all else takes turns."""
+        match event:
+            case PlanSimulated():
+                return True
+            case PlanOutcome():
+                return self.over is not None
+            case _ if self.over is not None:
+                return False
+            case PlanInstructed():
+                return self.instructed is None and self.approved is None
+            case PlanApproved():
+                return not self.signed_anything
+            case PlanApplying():
+                return self.approved is not None and self.applying is None
+            case PlanFinishing():
+                return self.halfway and not any(one.in_flight for one in self.steps)
+            case PlanRevoking():
+                return self.signed_anything and not any(one.part is Part.REVOKING for one in self.steps)
+            case PlanOver():
+                return self._may_end(event.state)
+            case StepSigned() | StepSent() | StepMined() | StepUnmined() | StepOver():
+                known = self.applying is not None and 0 <= event.step < len(self.steps)
+                return known and self.steps[event.step].may_follow(event)
             case _:
-                raise self._impossible(event)
+                return False
+
+    def _may_end(self, state: PlanState) -> bool:
+        match state:
+            case PlanState.REJECTED | PlanState.EXPIRED:
+                return not self.signed_anything
+            case PlanState.CANCELLED:
+                return True
+            case PlanState.PARTIAL:
+                return self.halfway
+            case PlanState.CONFIRMED:
+                first = [one for one in self.steps if one.part is Part.FIRST]
+                return self.applying is not None and all(one.state is StepState.FINAL for one in first)
+            case _:
+                return self.signed_anything
 
     def _sign(self, event: StepSigned) -> None:
-        step = self._step(event.step, event)
-        if step.state in (StepState.FINAL, StepState.REVERTED):
-            raise self._impossible(event)
-        if step.signed and step.nonce != event.nonce:
-            if step.state is not StepState.SUPERSEDED:
-                raise self._impossible(event)  # two live nonces for one step would be two chances to do it
-            step.signed, step.mined = [], None
+        step = self.steps[event.step]
+        if step.state is StepState.SUPERSEDED:
+            step.signed, step.mined, step.why = [], None, ""
         step.signed.append(event)
         if step.state in (StepState.PLANNED, StepState.SUPERSEDED):
             step.state = StepState.SIGNED
-
-    def _step(self, index: int, event: Said) -> StepBook:
-        if not 0 <= index < len(self.steps):
-            raise self._impossible(event)
-        return self.steps[index]
-
-    def _impossible(self, event: Said) -> Broken:
-        return Broken(
-            f"The journal says {event.kind} of {self.plan_id} where that cannot be; run `zuno journal verify`."
-        )
 
 
 async def open_book(journal: Journal, plan_id: str) -> Book:
@@ -209,7 +263,8 @@ async def open_book(journal: Journal, plan_id: str) -> Book:
 
 
 async def say(journal: Journal, book: Book, event: Said, draft: Draft | None = None) -> None:
-    """Write it down, then believe it: the book never knows more than the disk."""
+    """Write it down, then believe it: the book never knows more than the disk, and the disk nothing that cannot be."""
+    book.check(event, draft)
     bundle: Digest | None = None if draft is None else await journal.put_bundle(canonical(draft))
     await journal.append(kind=event.kind, author=AUTHOR, payload=event, request_id=book.plan_id, bundle=bundle)
     book.fold(event, draft)

@@ -10,7 +10,7 @@ from zuno.core.planning.approvals import revoking
 from zuno.core.planning.calls import Approve, Execute, Mint, Permit, RouterSwap, SwapIn
 from zuno.core.planning.decoding import decode
 from zuno.core.planning.positions import finish
-from zuno.domain.errors import Refused, Unavailable, Unknown
+from zuno.domain.errors import Refused, Unknown
 from zuno.domain.execution import Allowances, Flow, Owns, PlanState, Step, StepKind, StepState
 from zuno.domain.tokens import NATIVE
 from zuno.domain.units import Address, HexId, Seconds, Wei
@@ -166,16 +166,18 @@ class Gate:
                     PlanOver(plan_id=plan_id, state=PlanState.CANCELLED, why="called off before anything was signed"),
                 )
                 return book
+            await checks.check_chain(self._hands, draft)
             courier = self._courier(book, draft, tell)
             for index, step in list(book.in_flight):
+                if step.part is Part.REVOKING:
+                    continue  # taking back goes on below
                 if step.state is not StepState.MINED and not await courier.settle(index, send=False):
                     await courier.cancel(index)
-                await courier.carry(index, self._never)
+                await courier.carry(index, None)
             if self._complete(book, draft):
                 await self._conclude(book, draft)
                 return book
-            why = "called off after its first half" if book.halfway else "called off"
-            await self._give_up(book, draft, PlanState.CANCELLED, why, tell)
+            await self._call_off(book, draft, tell)
             return book
 
     async def reconcile(self, tell: Tell, *, but: str | None = None, send: bool = True) -> None:
@@ -225,16 +227,24 @@ class Gate:
         async def prepare(index: int) -> Ready:
             return await self._prepare(book, draft, index)
 
+        if _called_off(book):
+            await self._call_off(book, draft, tell)
+            raise Refused(f"{book.plan_id} was called off before; what it had allowed is taken back now.")
         for index, step in enumerate(book.steps):
-            if step.part is Part.FIRST and not _went_well(await courier.carry(index, prepare)):
-                await self._fail(book, draft, step, tell)
+            if step.part is Part.FIRST:
+                try:
+                    done = await courier.carry(index, prepare)
+                except Refused as refusal:
+                    raise self._begun(book, refusal) from refusal
+                if not _went_well(done):
+                    await self._fail(book, draft, step, tell)
         if draft.later is not None:
             await self._second_half(book, draft, courier, prepare, tell)
         await self._conclude(book, draft)
 
     async def _second_half(self, book: Book, draft: Draft, courier: Courier, prepare: Prepare, tell: Tell) -> None:
-        """Built from what the first half really paid, and once more wherever nothing of it is signed yet."""
-        if not any(step.in_flight for step in _later(book)) and not _minted_later(book):
+        """Built from what the first half really paid, and once more wherever nothing of it is under way or over."""
+        if not any(step.in_flight or step.failed for step in _later(book)) and not _minted_later(book):
             paid, steps, sight = await self._cooked(book, draft)
             await say(
                 self._hands.journal,
@@ -383,6 +393,10 @@ class Gate:
         await self._give_up(book, draft, ending, why, tell)
         raise Refused(f"{book.plan_id} ended as {ending}: {why}." + (_where_tokens_are(draft) if book.halfway else ""))
 
+    async def _call_off(self, book: Book, draft: Draft, tell: Tell) -> None:
+        why = "called off after its first half" if book.halfway else "called off"
+        await self._give_up(book, draft, PlanState.CANCELLED, why, tell)
+
     async def _give_up(self, book: Book, draft: Draft, ending: PlanState, why: str, tell: Tell) -> None:
         """Take back what was allowed and not used up, then close the book."""
         found = await self._take_back(book, draft, tell)
@@ -405,9 +419,12 @@ class Gate:
         for index, step in enumerate(book.steps):
             if step.part is Part.REVOKING:
                 try:
-                    await courier.carry(index, prepare)
-                except (Refused, Unavailable) as error:
-                    left.append(f"an allowance could not be taken back: {error}")
+                    done = await courier.carry(index, prepare)
+                except Refused as refusal:
+                    left.append(f"an allowance could not be taken back: {refusal}")
+                    continue
+                if not _went_well(done):
+                    left.append(f"an allowance could not be taken back: {done.why}")
         return tuple(left)
 
     async def _leftover(self, book: Book, draft: Draft) -> tuple[Step, ...]:
@@ -428,14 +445,25 @@ class Gate:
         """Between the halves: nothing is lost, and the owner is told where it is."""
         return Refused(f"{refusal} {book.plan_id} is partial.{_where_tokens_are(draft)}")
 
+    def _begun(self, book: Book, refusal: Refused) -> Refused:
+        """Somewhere in the first half: what is done stays done, and what it allowed stays allowed."""
+        if not book.signed_anything:
+            return refusal
+        return Refused(
+            f"{refusal} {book.plan_id} has begun: apply it again while its approval lasts, or "
+            f"`zuno plan cancel {book.plan_id}`, which also takes back what was allowed."
+        )
+
     # -- small things
 
     async def _book(self, plan_id: str) -> Book:
         return await open_book(self._hands.journal, plan_id)
 
     async def _ours(self, draft: Draft) -> bool:
+        """Of this wallet on this very chain: bytes signed for a world that is gone would be good in the next one."""
         same = (draft.chain_id, draft.wallet) == (self._hands.info.id, self._hands.wallet)
-        return same and draft.instruction.chain == self._hands.info.name
+        named = same and draft.instruction.chain == self._hands.info.name
+        return named and draft.genesis == await self._hands.writer.genesis()
 
     def _complete(self, book: Book, draft: Draft) -> bool:
         """Nothing that was approved is left to do."""
@@ -446,9 +474,6 @@ class Gate:
     def _courier(self, book: Book, draft: Draft, tell: Tell, *, anyhow: bool = False) -> Courier:
         most = Wei(1 << 255) if anyhow else draft.gas.max_fee
         return Courier(self._hands, book, Seconds(draft.expires), most, tell)
-
-    async def _never(self, index: int) -> Ready:
-        raise Refused("A plan that is called off signs nothing new.")
 
     def _tried(self, draft: Draft, rehearsal: Rehearsal) -> Drafted:
         return Drafted(draft, rehearsal, self._hands.info.deployment.swap_struct)
@@ -464,6 +489,12 @@ def _silently(line: str) -> None:
 
 def _went_well(step: StepBook) -> bool:
     return step.state is StepState.FINAL
+
+
+def _called_off(book: Book) -> bool:
+    """Allowances are being taken back although no step failed: its owner said so, and the process died over it."""
+    asked = [step for step in book.steps if step.part is not Part.REVOKING]
+    return len(asked) < len(book.steps) and not any(step.failed for step in asked)
 
 
 def _check_not_over(book: Book) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 from zuno.domain.errors import Refused, Unavailable
 from zuno.domain.execution import Flow, Step, StepState
 from zuno.domain.units import HexId, Seconds, Wei
-from zuno.execution.book import Book, StepBook, say
+from zuno.execution.book import Book, Part, StepBook, say
 from zuno.execution.drafting import call_of, first_fees
 from zuno.execution.hands import Hands
 from zuno.messages.execution import Said, StepMined, StepOver, StepSent, StepSigned, StepUnmined
@@ -46,8 +46,11 @@ class Courier:
         self._most_fee = most_fee
         self._tell = tell
 
-    async def carry(self, index: int, prepare: Prepare) -> StepBook:
-        """Until the step is over; `Unavailable` where the chain keeps it waiting too long, and it stays in flight."""
+    async def carry(self, index: int, prepare: Prepare | None) -> StepBook:
+        """Until the step is over; `Unavailable` where the chain keeps it waiting too long, and it stays in flight.
+
+        Without `prepare` nothing new is signed: a step whose number somebody else took is over, too.
+        """
         begun = bid = self._hands.stopwatch()
         while True:
             step = self._book.steps[index]
@@ -57,11 +60,12 @@ class Courier:
                 case StepState.SUPERSEDED if step.cancelled:
                     return step
                 case StepState.PLANNED | StepState.SUPERSEDED:
+                    if prepare is None:
+                        return step
                     await self._sign(index, await prepare(index))
-                    bid = self._hands.stopwatch()
-                case StepState.SIGNED:
                     await self._send(index)
-                case StepState.SENT | StepState.MINED:
+                    bid = self._hands.stopwatch()
+                case StepState.SIGNED | StepState.SENT | StepState.MINED:
                     if await self.settle(index):
                         continue
                     now = self._hands.stopwatch()
@@ -89,10 +93,14 @@ class Courier:
             why = f"a transaction from elsewhere took the wallet's number {step.nonce}"
             await self._over(index, StepState.SUPERSEDED, why)
             return True
-        if not trace.waiting and trace.nonce <= step.nonce and send:
+        if not send or trace.nonce > step.nonce:
+            return False
+        if self._late(step, trace) and not step.newest.cancels:
+            await self.cancel(index)  # never to be done any more; its number must be freed
+        elif step.newest.hash not in trace.waiting:
             await self._send(index)  # never arrived, or evicted: the same bytes again
-        if send and trace.head.timestamp > self._deadline(step) and not step.newest.cancels:
-            await self.cancel(index)  # it can only revert by now; its number must be freed
+        elif step.state is StepState.SIGNED:
+            await self._sent(index)  # whoever sent it did not live to say so
         return False
 
     async def cancel(self, index: int) -> None:
@@ -131,13 +139,15 @@ class Courier:
         step = self._book.steps[index]
         newest = step.newest
         said = await self._hands.writer.send(bytes.fromhex(newest.raw[2:]))
-        if said is Sending.UNDERPRICED:
-            if step.state is StepState.SIGNED and not newest.cancels:
-                await self._outbid(index)
-            return
-        if step.state is StepState.SIGNED:
-            await self._say(StepSent(plan_id=self._book.plan_id, step=index, hash=newest.hash))
-            self._tell(f"{self._name(index)}: sent {newest.hash}")
+        if said is Sending.UNDERPRICED and step.state is StepState.SIGNED and not newest.cancels:
+            await self._outbid(index)
+        elif step.state is StepState.SIGNED:
+            await self._sent(index)
+
+    async def _sent(self, index: int) -> None:
+        newest = self._book.steps[index].newest
+        await self._say(StepSent(plan_id=self._book.plan_id, step=index, hash=newest.hash))
+        self._tell(f"{self._name(index)}: sent {newest.hash}")
 
     async def _outbid(self, index: int) -> None:
         """The same bytes at a higher fee, inside the approved bound."""
@@ -199,8 +209,10 @@ class Courier:
     async def _say(self, event: Said) -> None:
         await say(self._hands.journal, self._book, event)
 
-    def _deadline(self, step: StepBook) -> Seconds:
-        return self._expires if step.step.deadline is None else step.step.deadline
+    def _late(self, step: StepBook, trace: Trace) -> bool:
+        """Past its own deadline, or the approval's; taking an allowance back is never too late."""
+        deadline = self._expires if step.step.deadline is None else step.step.deadline
+        return step.part is not Part.REVOKING and trace.head.timestamp > deadline
 
     def _name(self, index: int) -> str:
         return f"step {index + 1} of {len(self._book.steps)} ({name_of(self._book.steps[index].step)})"
