@@ -234,6 +234,26 @@ async def test_a_file_that_was_tampered_with_is_broken(
     SimFile(tmp_path).load()
 
 
+async def test_after_a_transaction_every_block_binds_the_balances(
+    chain: SimChain, writer: SimWriter, sign: Sign, tmp_path: Path
+) -> None:
+    await writer.send(sign(HELLO, FIRST))
+    honest, other = SimFile(tmp_path).load(), SimFile(tmp_path).load()
+    other.ledger.pay(OTHERS, WALLET, NATIVE, 1)
+    move = honest.next_move(honest.reference)
+    for world in (honest, other):
+        world.apply(move)
+    assert honest.pools == other.pools
+    assert honest.head.hash != other.head.hash
+    assert honest.head.number == other.head.number
+
+
+async def test_the_reference_is_as_young_as_the_head(chain: SimChain, writer: SimWriter, sign: Sign) -> None:
+    before = await chain.reference()
+    await writer.send(sign(HELLO, FIRST))
+    assert chain.reference_closes()[-1] == ((await chain.head()).timestamp, before)
+
+
 async def test_what_cannot_be_saved_was_not_sent(
     chain: SimChain, writer: SimWriter, sign: Sign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

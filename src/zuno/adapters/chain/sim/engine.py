@@ -33,7 +33,7 @@ from zuno.core.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
 from zuno.core.carry import MEASURED_GAS
 from zuno.core.fee_yield import Swapped
 from zuno.domain.debate import GasStep
-from zuno.domain.errors import Broken, Refused
+from zuno.domain.errors import Refused
 from zuno.domain.history import PricedBlock, Standing
 from zuno.domain.pool import Block, LpPosition, PoolState, Range
 from zuno.domain.tokens import NATIVE
@@ -156,13 +156,11 @@ class SimWorld:
         return Move(reference, self.next_time)
 
     def replay(self, event: Event) -> None:
+        """Do again what was done; that it ends on the same hash is for the file to check."""
         if isinstance(event, Move):
             self.apply(event)
-            return
-        tx = read(event.raw, SIM.id, event.sender)
-        if self.admit(tx) is not Sending.ACCEPTED:
-            raise Broken(f"transaction {tx.hash} of the simulated world is not one it would take")
-        self.transact(tx, event.timestamp)
+        else:
+            self.transact(read(event.raw, SIM.id, event.sender), event.timestamp)
 
     def apply(self, move: Move) -> None:
         """Swap every pool to the new reference, in one block."""
