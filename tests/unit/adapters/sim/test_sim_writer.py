@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -423,6 +424,35 @@ async def test_a_deposit_in_between_has_taken_the_closed_one(
     second = chain.latest().books.next_id - 1
     assert len((await chain.history(second, None)).events) == 1
     assert len((await chain.history(second - 1, None)).events) == 3
+
+
+async def test_what_is_done_with_an_emptied_one_later_is_another_story(
+    chain: SimChain, writer: SimWriter, sign: Sign, acting: Act
+) -> None:
+    held = chain.latest().position(chain.latest().nfts[EDGE]).liquidity
+    await done(writer, sign, acting(encoding.decrease(EDGE, held, 0, 0), *closing(PAIR)))
+    await done(writer, sign, acting(minted(chain.latest(), 0), *closing(PAIR)))
+    new = chain.latest().books.next_id - 1
+    before = await chain.history(new, None)
+    await done(writer, sign, acting(encoding.increase(EDGE, 10**12, AMPLE, AMPLE), *closing(PAIR)))
+    after = await chain.history(new, None)
+    assert after.events == before.events
+    assert [event.position_id for event in after.events if isinstance(event, Touch)] == [EDGE, EDGE, new]
+    assert attribute(after).exact
+    assert attribute(await chain.history(EDGE, None)).exact
+
+
+async def test_what_the_pools_got_beyond_their_arithmetic_is_a_residual(
+    chain: SimChain, writer: SimWriter, sign: Sign, acting: Act
+) -> None:
+    await done(writer, sign, acting(calldata.burn_position(EDGE, 0, 0), minted(chain.latest(), 0), *closing(PAIR)))
+    world = chain.latest()
+    honest = world.dealings[-1]
+    key = (DEPLOYMENT.pool_manager, PAIR[1])
+    world.dealings[-1] = replace(honest, moved={**honest.moved, key: honest.moved[key] + 1})
+    told = await chain.history(world.books.next_id - 1, None)
+    assert attribute(told).in_token1.residual == -1
+    assert [(one.amount0, one.amount1) for one in told.externals] == [(0, 1)], "and the wallet did not pay it"
 
 
 async def test_another_pools_closing_is_not_a_past(chain: SimChain, writer: SimWriter, sign: Sign, acting: Act) -> None:
