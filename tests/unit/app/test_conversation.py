@@ -183,11 +183,14 @@ def test_the_last_two_plans_shown_are_compared(screens: dict[str, object]) -> No
     talk = Conversation()
     first = plan(screens)
     talk.noticed(first)
+    talk.noticed(first)
+    assert "both ids" in question(talk.hear("diff")), "one plan shown twice is one plan"
     talk.noticed(first.model_copy(update={"plan_id": OTHER}))
     assert words(talk.hear("diff")) == f"plan diff {first.plan_id} {OTHER}"
     assert words(talk.hear("what changed")) == f"plan diff {first.plan_id} {OTHER}"
     talk.noticed(first)
     assert words(talk.hear("approve it")) == f"plan approve {first.plan_id}", "shown again, it is the last again"
+    assert words(talk.hear("diff")) == f"plan diff {OTHER} {first.plan_id}"
 
 
 def test_a_list_of_plans_is_counted_through(screens: dict[str, object]) -> None:

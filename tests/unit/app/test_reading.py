@@ -274,6 +274,11 @@ def test_amounts_are_words_of_their_own() -> None:
     )
 
 
+def test_what_points_at_the_screen_is_no_command_yet() -> None:
+    assert command_of(read("approve it")) == command_of(read("inspect the first")) == ()
+    assert template_of(read("approve it")) == ("plan", "approve", "PLAN")
+
+
 def test_nothing_ever_means_yes() -> None:
     for phrase in [*phrases("corpus"), *phrases("heldout")]:
         reading = read(phrase.text)
