@@ -181,3 +181,37 @@ def test_a_second_start_waits_for_the_first(apart: Any) -> None:
         runs = list(both.map(lambda _: apart("devnet", "up", "--background", "--port", "0", "--json"), range(2)))
     assert [run.code for run in runs] == [0, 0]
     assert len({run.document["pid"] for run in runs}) == 1
+
+
+def test_a_plan_is_carried_out_on_the_real_contracts(devnet: Any) -> None:
+    """From a recommendation to a position whose range is the one asked for; and once only."""
+    plan = devnet("lp", "recommend", "rebalance", "1", "--chain", "devnet", "--json").document
+    plan_id, wanted = plan["planId"], plan["recommended"]
+    assert wanted["kind"] in ("widen", "tighten", "shift"), "the edge position must move"
+    tried = devnet("plan", "simulate", plan_id, "--json")
+    assert tried.code == 0, tried.err
+    assert tried.document["ok"] is True
+    approved = devnet("plan", "approve", plan_id, "--yes", "--json")
+    assert approved.code == 0, approved.err
+    applied = devnet("plan", "apply", plan_id, "--yes", "--json")
+    assert applied.code == 0, applied.err
+    done = applied.document
+    assert done["state"] == "confirmed"
+    assert all(step["state"] == "final" and step["gasUsed"] > 21_000 for step in done["steps"])
+    shown = devnet("lp", "inspect", done["newPositionId"], "--chain", "devnet", "--json").document
+    assert (shown["tickLower"], shown["tickUpper"]) == (wanted["tickLower"], wanted["tickUpper"])
+    assert abs(int(shown["amount0"]) / int(wanted["amount0"]) - 1) < 0.01, "as much as the card promised"
+    assert done["outcome"]["exact"] is True
+    again = devnet("plan", "apply", plan_id, "--yes", "--json")
+    assert again.code == 3
+    assert devnet("journal", "verify").code == 0
+
+
+def test_a_move_between_approve_and_apply_is_refused_with_the_bound(devnet: Any) -> None:
+    plan_id = devnet("lp", "recommend", "rebalance", "1", "--chain", "devnet", "--json").document["planId"]
+    assert devnet("plan", "approve", plan_id, "--yes", "--json").code == 0
+    assert devnet("devnet", "move", "--percent", "-6").code == 0
+    refused = devnet("plan", "apply", plan_id, "--yes", "--json")
+    assert refused.code == 3
+    assert "the bound is 50 (tick drift)" in refused.document["error"]["message"]
+    assert devnet("lp", "inspect", "1", "--chain", "devnet").code == 0

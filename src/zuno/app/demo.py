@@ -1,11 +1,15 @@
-"""The tour: the embedded world, a position that drifts to its edge, a debate about it, and where its money went."""
+"""The tour: the embedded world, a position that drifts to its edge, a debate about it, where its money went, and the
+plan carried out."""
 
 from __future__ import annotations
 
+from zuno.app.carried import ExecutionView
 from zuno.app.debate import Listen
+from zuno.app.execution import Consent
 from zuno.app.plans import PlanView
 from zuno.app.views import MoveView, PnlView, PoolsView, PositionsView, View
 from zuno.app.zuno import Zuno
+from zuno.domain.errors import Broken
 
 TOUR_MOVE = "-0.6"
 TOUR_POSITION = "1"
@@ -20,12 +24,20 @@ class DemoOpening(View):
     after: PositionsView
 
 
+class CarriedOut(View):
+    """The plan, applied; play money needs nobody's word."""
+
+    execution: ExecutionView
+    after: PositionsView
+
+
 class DemoView(View):
     """The whole tour in one document."""
 
     opening: DemoOpening
     plan: PlanView
     pnl: PnlView
+    carried: CarriedOut
 
 
 async def opening(zuno: Zuno) -> DemoOpening:
@@ -45,7 +57,21 @@ async def accounts(zuno: Zuno) -> PnlView:
     return await zuno.lp("sim").pnl(TOUR_POSITION, None)
 
 
+async def carried_out(zuno: Zuno) -> CarriedOut:
+    """Approve and apply the newest plan of this home."""
+    newest = (await zuno.archive().plans()).plans[0].plan_id
+    yes = Consent(lambda view: True, lambda view: True, scripted=True, who="the tour")
+    await zuno.execution().approve(newest, yes)
+    done = await zuno.execution().apply(newest, yes, lambda line: None)
+    if not isinstance(done, ExecutionView):
+        raise Broken("the tour's own wallet is only watched")
+    return CarriedOut(execution=done, after=await zuno.lp("sim").positions())
+
+
 async def tour(zuno: Zuno) -> DemoView:
     return DemoView(
-        opening=await opening(zuno), plan=await argument(zuno, lambda thought: None), pnl=await accounts(zuno)
+        opening=await opening(zuno),
+        plan=await argument(zuno, lambda thought: None),
+        pnl=await accounts(zuno),
+        carried=await carried_out(zuno),
     )

@@ -92,6 +92,7 @@ def demo(session: Session, json: bool) -> None:
         answer(here, json, demo.opening)
         listen_and_answer(here, json, demo.argument)
         answer(here, json, demo.accounts)
+        answer(here, json, demo.carried_out)
         sys.stdout.write("SIMULATED world of a fixed seed: nothing above is market data.\n")
 
 

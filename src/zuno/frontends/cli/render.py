@@ -13,7 +13,7 @@ from zuno.app.alerts import AlertsView, AnsweredView
 from zuno.app.archive import PlanDiffView, PlanListView, ReplayView, WhyView
 from zuno.app.carried import ExecutionView, SimulationView, UnsignedView
 from zuno.app.chairs import ChairsView
-from zuno.app.demo import DemoOpening
+from zuno.app.demo import CarriedOut, DemoOpening
 from zuno.app.figures import time_text
 from zuno.app.monitor import StoppedView, TickView
 from zuno.app.plans import CandidateView, PlanView, RecommendedView
@@ -485,6 +485,11 @@ def _sources(view: PlanView) -> list[Text]:
         about = f"{one.source}, {one.age_seconds} s old" if one.source else "none"
         lines.append(Text(f"{one.feed}: {about}{' STALE' if one.stale else ''}{note}", style=QUIET))
     return lines
+
+
+@_shown.register
+def _(view: CarriedOut) -> RenderableType:
+    return Group(heading("The plan, approved and applied"), _shown(view.execution), Text(), _shown(view.after))
 
 
 @_shown.register
