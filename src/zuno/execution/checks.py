@@ -227,14 +227,15 @@ async def _spent_today(hands: Hands, plan_id: str) -> Decimal:
 
 
 async def _usd(hands: Hands, pool: PoolState, flow: Flow) -> Fraction | None:
-    token, other = (pool.token0, pool.token1) if flow.currency == pool.key.currency0 else (pool.token1, pool.token0)
+    first = flow.currency == pool.key.currency0
+    token, other = (pool.token0, pool.token1) if first else (pool.token1, pool.token0)
     if flow.currency == NATIVE:
         token = next(one for one in hands.info.tokens if one.native)
     whole = Fraction(flow.amount, 10**token.decimals)
     if _stable(token):
         return whole
     if _stable(other) and flow.currency in (pool.key.currency0, pool.key.currency1):
-        price = pool.price if token is pool.token0 else 1 / pool.price
+        price = pool.price if first else 1 / pool.price
         return flow.amount * price / Fraction(10**other.decimals)
     if market_name(token) != "ETH":
         return None

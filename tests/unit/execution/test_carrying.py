@@ -1,0 +1,455 @@
+"""Steps on their way, plans given up, and processes that die over either: one number, one end, nothing left allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from zuno.domain.errors import Refused, Unavailable
+from zuno.domain.execution import PlanState, StepState
+from zuno.domain.units import HexId
+from zuno.execution.book import Book, Part
+from zuno.execution.hands import Pace
+from zuno.messages.execution import Action
+from zuno.ports.spending import Sending
+
+
+class Full:
+    """A disk that is full when an entry of this kind is to be written, after so many of them."""
+
+    def __init__(self, journal: Any, kind: str, after: int = 0) -> None:
+        self._journal = journal
+        self._kind = kind
+        self._left = after
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._journal, name)
+
+    async def append(self, *, kind: str, **entry: Any) -> Any:
+        if kind == self._kind:
+            self._left -= 1
+            if self._left < 0:
+                raise Unavailable("the disk is full")
+        return await self._journal.append(kind=kind, **entry)
+
+
+def dying(bench: Any, kind: str, after: int = 0) -> dict[str, Any]:
+    return {"journal": Full(bench.journal, kind, after)}
+
+
+async def allowed(bench: Any) -> dict[str, int]:
+    """What the router may take through Permit2 of the pair's tokens."""
+    key, router = (await bench.position()).pool.key, bench.info.deployment.universal_router
+    purse = await bench.pond.purse(bench.wallet, (key.currency0, key.currency1), (router,))
+    return {token: grant.amount for (token, _), grant in purse.allowances.grants.items()}
+
+
+async def begun(bench: Any) -> str:
+    """A create whose permit is final, and whose swap and mint is not signed yet."""
+    plan_id: str = await bench.approved(await bench.creation())
+    with pytest.raises(Unavailable, match="disk is full"):
+        await bench.apply(plan_id, **dying(bench, "step_signed", 1))
+    book = await bench.book(plan_id)
+    assert [step.state for step in book.steps] == [StepState.FINAL, StepState.PLANNED]
+    assert any((await allowed(bench)).values())
+    return plan_id
+
+
+async def closing(bench: Any) -> str:
+    plan_id: str = await bench.approved(await bench.told(Action.CLOSE))
+    return plan_id
+
+
+def numbers(book: Book) -> list[int]:
+    return [one.nonce for step in book.steps for one in step.signed]
+
+
+# -- a step on its way
+
+
+async def test_a_step_is_stored_then_sent_then_looked_for(bench: Any) -> None:
+    plan_id = await closing(bench)
+    book = await bench.apply(plan_id)
+    assert book.state is PlanState.CONFIRMED
+    kinds = [entry.kind async for entry in bench.journal.entries(request_id=plan_id)]
+    assert kinds[2:] == ["plan_applying", "step_signed", "step_sent", "step_mined", "step_over", "plan_over"]
+    assert bench.pond.taken == [bytes.fromhex(book.steps[0].newest.raw[2:])]
+
+
+async def test_bytes_that_were_never_stored_are_never_sent(bench: Any) -> None:
+    plan_id = await closing(bench)
+    for kind in ("plan_applying", "step_signed"):
+        with pytest.raises(Unavailable, match="disk is full"):
+            await bench.apply(plan_id, **dying(bench, kind))
+        assert bench.pond.taken == []
+    assert (await bench.apply(plan_id)).state is PlanState.CONFIRMED
+    assert len(bench.pond.taken) == 1
+
+
+async def test_bytes_that_were_stored_and_sent_by_a_process_that_died_are_found_waiting(bench: Any) -> None:
+    plan_id = await closing(bench)
+    bench.pond.holding = True
+    with pytest.raises(Unavailable, match="disk is full"):
+        await bench.apply(plan_id, **dying(bench, "step_sent"))
+    bench.asleep = [bench.pond.mine]
+    book = await bench.apply(plan_id)
+    assert book.state is PlanState.CONFIRMED
+    assert len(bench.pond.taken) == 1, "the node has them already"
+    assert len(book.steps[0].signed) == 1
+
+
+async def test_bytes_whose_time_has_passed_are_not_sent_after_all(bench: Any) -> None:
+    """Signed, stored, never sent; whoever goes on later must not do what nobody approves of any more."""
+    plan_id = await closing(bench)
+    bench.pond.answers = [Unavailable("no answer")]
+    with pytest.raises(Unavailable):
+        await bench.apply(plan_id)
+    bench.pond.taken.clear()
+    bench.pond.later = 10_000
+    with pytest.raises(Refused, match=f"{plan_id} ended as"):
+        await bench.apply(plan_id)
+    book = await bench.book(plan_id)
+    assert book.steps[0].cancelled
+    assert bench.pond.taken == [bytes.fromhex(book.steps[0].newest.raw[2:])], "only the empty transaction was sent"
+    assert bench.edge in await bench.owned()
+
+
+async def test_the_newest_bytes_are_the_ones_that_are_given_again(bench: Any) -> None:
+    """A higher bid was stored and its process died: the old bytes wait, the new ones are not known anywhere."""
+    plan_id = await closing(bench)
+    bench.pond.holding = True
+    bench.asleep = [lambda: bench.wait(31)]
+    patient = Pace(look=1, speed_up=30, patience=60)
+    old = bench.pond.send
+
+    async def first_only(raw: bytes) -> Sending:
+        if bench.pond.taken:
+            raise Unavailable("no answer")
+        said: Sending = await old(raw)
+        return said
+
+    bench.pond.send = first_only
+    with pytest.raises(Unavailable, match="no answer"):
+        await bench.apply(plan_id, pace=patient)
+    del bench.pond.send
+    bench.asleep = [bench.pond.mine]
+    book = await bench.apply(plan_id)
+    first, second = book.steps[0].signed
+    assert first.nonce == second.nonce
+    assert second.max_fee > first.max_fee
+    assert book.steps[0].mined is not None
+    assert book.steps[0].mined.hash == second.hash
+
+
+async def test_a_node_that_finds_the_fee_too_low_is_bid_more_up_to_the_bound(bench: Any) -> None:
+    plan_id = await closing(bench)
+    bench.pond.answers = [Sending.UNDERPRICED]
+    book = await bench.apply(plan_id)
+    assert len(book.steps[0].signed) == 2
+    other: str = await bench.approved(await bench.told(Action.CLOSE, bench.inside))
+    bench.pond.answers = [Sending.UNDERPRICED] * 99
+    with pytest.raises(Refused, match=r"No node takes .* wei for a unit of gas, and the bound is \d+ wei"):
+        await bench.apply(other)
+    stuck = await bench.book(other)
+    assert stuck.draft is not None
+    assert max(one.max_fee for one in stuck.steps[0].signed) <= stuck.draft.gas.max_fee
+    assert set(numbers(stuck)) == {stuck.steps[0].nonce}
+
+
+async def test_a_node_s_refusal_leaves_the_step_signed_and_says_how_to_go_on(bench: Any) -> None:
+    plan_id = await closing(bench)
+    bench.pond.answers = [Refused("insufficient funds for gas")]
+    with pytest.raises(Refused, match="insufficient funds for gas") as refused:
+        await bench.apply(plan_id)
+    assert f"zuno plan cancel {plan_id}" in str(refused.value)
+    assert (await bench.book(plan_id)).steps[0].state is StepState.SIGNED
+    book = await bench.apply(plan_id)
+    assert book.state is PlanState.CONFIRMED
+    assert len(book.steps[0].signed) == 1
+
+
+async def test_a_number_that_somebody_took_is_given_up_for_the_next(bench: Any) -> None:
+    plan_id = await closing(bench)
+    bench.pond.holding = True
+    taken: list[int] = []
+
+    async def overtaken() -> None:
+        taken.append((await bench.book(plan_id)).steps[0].nonce)
+        await bench.spend_number(taken[0])
+        bench.pond.holding = False
+
+    bench.asleep = [overtaken]
+    book = await bench.apply(plan_id)
+    assert book.state is PlanState.CONFIRMED
+    assert numbers(book) == [taken[0] + 1]
+
+
+# -- calling off
+
+
+async def test_a_plan_is_called_off_before_anything_is_signed(bench: Any) -> None:
+    plan_id = await closing(bench)
+    assert (await bench.cancel(plan_id)).state is PlanState.CANCELLED
+    with pytest.raises(Refused, match="cancelled already"):
+        await bench.apply(plan_id)
+    with pytest.raises(Refused, match="cancelled already"):
+        await bench.cancel(plan_id)
+    assert bench.pond.taken == []
+
+
+async def test_calling_off_what_no_node_has_ever_seen_takes_its_number_all_the_same(bench: Any) -> None:
+    plan_id = await closing(bench)
+    bench.pond.answers = [Unavailable("no answer")]
+    with pytest.raises(Unavailable):
+        await bench.apply(plan_id)
+    book = await bench.cancel(plan_id)
+    assert book.state is PlanState.CANCELLED
+    assert book.steps[0].cancelled
+    assert bench.edge in await bench.owned()
+
+
+async def test_an_empty_transaction_that_pays_too_little_is_waited_for_and_bid_more(bench: Any) -> None:
+    """Whoever holds the number at the node pays more: the gate neither spins nor gives up at once."""
+    plan_id = await closing(bench)
+    bench.pond.answers = [Unavailable("no answer")]
+    with pytest.raises(Unavailable):
+        await bench.apply(plan_id)
+    bench.pond.answers = [Sending.UNDERPRICED] * 3
+    book = await bench.cancel(plan_id)
+    assert book.state is PlanState.CANCELLED
+    assert bench.clock > 0, "it slept between two tries"
+    other: str = await bench.approved(await bench.told(Action.CLOSE, bench.inside))
+    bench.pond.answers = [Unavailable("no answer")]
+    with pytest.raises(Unavailable):
+        await bench.apply(other)
+    bench.pond.answers = [Sending.UNDERPRICED] * 999
+    with pytest.raises(Unavailable, match="is not final after 20 s"):
+        await bench.cancel(other)
+
+
+async def test_a_number_that_somebody_took_while_we_called_off_is_called_off_too(bench: Any) -> None:
+    plan_id = await closing(bench)
+    bench.pond.answers = [Unavailable("no answer")]
+    with pytest.raises(Unavailable):
+        await bench.apply(plan_id)
+    nonce = (await bench.book(plan_id)).steps[0].nonce
+    bench.pond.holding = True
+    bench.asleep = [lambda: bench.spend_number(nonce)]
+    book = await bench.cancel(plan_id)
+    assert book.state is PlanState.CANCELLED
+    assert bench.edge in await bench.owned()
+    assert set(numbers(book)) == {nonce}, "nothing new was signed"
+
+
+async def test_what_was_allowed_is_taken_back_when_a_plan_is_called_off(bench: Any) -> None:
+    plan_id = await begun(bench)
+    book = await bench.cancel(plan_id)
+    assert book.state is PlanState.CANCELLED
+    assert book.over is not None
+    assert book.over.problems == ()
+    assert not any((await allowed(bench)).values())
+
+
+async def test_a_plan_that_was_being_called_off_is_not_applied_after_a_crash(bench: Any) -> None:
+    plan_id = await begun(bench)
+    with pytest.raises(Unavailable, match="disk is full"):
+        await bench.cancel(plan_id, **dying(bench, "step_signed"))
+    assert any(step.part is Part.REVOKING for step in (await bench.book(plan_id)).steps)
+    with pytest.raises(Refused, match="was called off before"):
+        await bench.apply(plan_id)
+    book = await bench.book(plan_id)
+    assert book.state is PlanState.CANCELLED
+    assert not any((await allowed(bench)).values())
+    assert book.steps[1].state is StepState.PLANNED, "the mint was never signed"
+
+
+async def test_calling_off_again_does_not_call_off_the_taking_back(bench: Any) -> None:
+    plan_id = await begun(bench)
+    bench.pond.holding = True
+    with pytest.raises(Unavailable, match="is not final after"):
+        await bench.cancel(plan_id)
+    assert (await bench.book(plan_id)).over is None, "it is not over while its last transaction is on its way"
+    bench.asleep = [bench.pond.mine]
+    book = await bench.cancel(plan_id)
+    assert book.state is PlanState.CANCELLED
+    assert not any(one.cancels for step in book.steps for one in step.signed)
+    assert not any((await allowed(bench)).values())
+
+
+async def test_taking_back_is_never_too_late(bench: Any) -> None:
+    """A plan is given up because its time is over: the empty transaction of a deadline is not for the taking back."""
+    plan_id = await begun(bench)
+    bench.pond.holding, bench.pond.later = True, 10_000
+    bench.asleep = [lambda: None, lambda: None, bench.pond.mine]
+    book = await bench.cancel(plan_id)
+    revoked = [step for step in book.steps if step.part is Part.REVOKING]
+    assert [step.state for step in revoked] == [StepState.FINAL]
+    assert not any(one.cancels for step in book.steps for one in step.signed)
+    assert not any((await allowed(bench)).values())
+
+
+async def test_a_pause_of_the_node_while_taking_back_is_no_end(bench: Any) -> None:
+    plan_id = await begun(bench)
+    bench.pond.answers = [Unavailable("no answer")]
+    with pytest.raises(Unavailable, match="no answer"):
+        await bench.cancel(plan_id)
+    assert (await bench.book(plan_id)).over is None
+    with pytest.raises(Refused, match="was called off before"):
+        await bench.apply(plan_id)
+    assert not any((await allowed(bench)).values())
+    assert (await bench.book(plan_id)).state is PlanState.CANCELLED
+
+
+async def test_what_cannot_be_taken_back_is_said(bench: Any) -> None:
+    class Poor:
+        """Nobody can say what the taking back would need."""
+
+        def __init__(self, writer: Any) -> None:
+            self._writer = writer
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._writer, name)
+
+        async def estimate(self, *asked: Any) -> int:
+            raise Refused("it would revert: Frozen()")
+
+    plan_id = await begun(bench)
+    book = await bench.cancel(plan_id, writer=Poor(bench.pond))
+    assert book.state is PlanState.CANCELLED
+    assert book.over is not None
+    assert book.over.problems == ("an allowance could not be taken back: it would revert: Frozen()",)
+
+
+async def test_a_refusal_between_two_steps_says_what_stands_and_how_to_go_on(bench: Any) -> None:
+    plan_id = await begun(bench)
+    for _ in range(80):  # sixteen minutes
+        nonce = (await bench.pond.purse(bench.wallet, (), ())).nonce
+        await bench.spend_number(nonce)
+    with pytest.raises(Refused, match=r"expired at \d+, \d+ s ago") as refused:
+        await bench.apply(plan_id)
+    assert f"`zuno plan cancel {plan_id}`, which also takes back what was allowed" in str(refused.value)
+    assert (await bench.cancel(plan_id)).state is PlanState.CANCELLED
+    assert not any((await allowed(bench)).values())
+
+
+# -- other plans, other worlds
+
+
+async def test_a_plan_of_another_world_is_left_alone(bench: Any, tmp_path: Any) -> None:
+    """The same wallet, id and name, another first block: bytes signed for the one would be good in the other."""
+    plan_id = await closing(bench)
+    bench.pond.answers = [Unavailable("no answer")]
+    with pytest.raises(Unavailable):
+        await bench.apply(plan_id)
+    bench.pond.taken.clear()
+
+    class Elsewhere:
+        def __init__(self, writer: Any) -> None:
+            self._writer = writer
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._writer, name)
+
+        async def genesis(self) -> HexId:
+            return HexId("0x" + "11" * 32)
+
+    there = Elsewhere(bench.pond)
+    for act in (bench.apply, bench.cancel):
+        with pytest.raises(Refused, match="a chain that began with"):
+            await act(plan_id, writer=there)
+    book, _ = await bench.gate(writer=there).status(plan_id)
+    await bench.gate(writer=there).reconcile(bench.heard.append)
+    assert bench.pond.taken == []
+    assert book.steps[0].state is StepState.SIGNED
+    assert (await bench.apply(plan_id)).state is PlanState.CONFIRMED
+
+
+async def test_another_wallet_s_plan_is_neither_sent_nor_called_off(bench: Any) -> None:
+    plan_id = await closing(bench)
+    bench.pond.answers = [Unavailable("no answer")]
+    with pytest.raises(Unavailable):
+        await bench.apply(plan_id)
+    bench.pond.taken.clear()
+
+    class Other:
+        watch_only = False
+        address = bench.others
+
+        def sign(self, tx: object) -> object:
+            raise AssertionError("nothing is to be signed")
+
+    for act in (bench.apply, bench.cancel):
+        with pytest.raises(Refused, match=f"for the wallet {bench.wallet}, the wallet here is {bench.others}"):
+            await act(plan_id, signer=Other())
+    await bench.gate(signer=Other()).reconcile(bench.heard.append)
+    assert bench.pond.taken == []
+
+
+async def test_only_looking_sends_nothing(bench: Any) -> None:
+    plan_id = await closing(bench)
+    bench.pond.answers = [Unavailable("no answer")]
+    with pytest.raises(Unavailable):
+        await bench.apply(plan_id)
+    bench.pond.taken.clear()
+    book, late = await bench.gate().status(plan_id)
+    assert (book.state, late) == (PlanState.APPLYING, False)
+    assert bench.pond.taken == []
+
+
+async def test_looking_while_another_process_applies_reads_the_book_alone(bench: Any) -> None:
+    plan_id = await closing(bench)
+
+    def busy(name: str) -> Any:
+        raise Refused("This wallet is being used by process 1; wait until it is done.")
+
+    book, _ = await bench.gate(turn=busy).status(plan_id)
+    assert book.state is PlanState.APPROVED
+    for act in (bench.apply, bench.cancel):
+        with pytest.raises(Refused, match="is being used by process 1"):
+            await act(plan_id, turn=busy)
+
+
+# -- the second half
+
+
+async def test_a_second_half_whose_number_was_lost_is_done_once(bench: Any) -> None:
+    """Somebody takes the number of the mint, the price leaves the bounds, comes back, and the plan goes on."""
+    plan_id: str = await bench.approved(await bench.two_steps())
+    before = await bench.owned()
+
+    class Turning:
+        """Everything of the node; the mint's number is taken, and then the node does not answer for a while."""
+
+        def __init__(self, pond: Any) -> None:
+            self._pond = pond
+            self.lost = False
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._pond, name)
+
+        async def send(self, raw: bytes) -> Sending:
+            book = await bench.book(plan_id)
+            index, step = next(iter(book.in_flight))
+            if step.part is Part.LATER and index == len(book.steps) - 1 and not self.lost:
+                self.lost = True
+                await bench.spend_number(step.nonce)
+                return Sending.NONCE_SPENT
+            said: Sending = await self._pond.send(raw)
+            return said
+
+        async def estimate(self, *asked: Any) -> int:
+            if self.lost:
+                raise Refused("the price is somewhere else")
+            units: int = await self._pond.estimate(*asked)
+            return units
+
+    with pytest.raises(Refused, match="the price is somewhere else"):
+        await bench.apply(plan_id, writer=Turning(bench.pond))
+    assert (await bench.book(plan_id)).state is PlanState.PARTIAL
+    book = await bench.apply(plan_id)
+    assert book.state is PlanState.CONFIRMED
+    assert len(await bench.owned() - before) == 1
+    assert book.over is not None
+    (problem,) = book.over.problems
+    assert "something else was spent meanwhile" in problem, "the stranger's own fee"
