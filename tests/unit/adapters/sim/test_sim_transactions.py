@@ -105,3 +105,25 @@ def test_the_other_signature_of_the_same_words_is_refused() -> None:
     twin = raw[:-67] + bytes([0x80 if parity == 1 else 1]) + raw[-66:-32] + (ORDER - s).to_bytes(32, "big")
     with pytest.raises(Refused, match="v, r, s"):
         read(twin, SIM.id)
+
+
+def test_what_could_be_written_shorter_is_refused() -> None:
+    """One transaction, one spelling: otherwise the same words would have several hashes."""
+    tail = bytes([0x01, 0x02, 0x80, 0x94]) + b"\x12" * 20 + bytes([0x80, 0x80, 0xC0, 0x01, 0x01, 0x01])
+    chain = bytes([0x82]) + SIM.id.to_bytes(2, "big")
+
+    def whole(nonce: bytes) -> bytes:
+        body = chain + nonce + tail
+        return b"\x02" + bytes([0xC0 + len(body)]) + body
+
+    assert read(whole(b"\x05"), SIM.id, WALLET).nonce == 5
+    for spelling, word in (
+        (b"\x81\x05", "a byte is not"),
+        (b"\x00", "a number is not"),
+        (b"\x82\x00\x05", "a number is not"),
+        (b"\xb8\x01\x05", "a length is not"),
+        (b"\xb9\x00\x01\x05", "a length is not"),
+        (b"\xc1\x05", "a list where a value"),
+    ):
+        with pytest.raises(Refused, match=word):
+            read(whole(spelling), SIM.id, WALLET)

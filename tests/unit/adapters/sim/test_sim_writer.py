@@ -249,6 +249,18 @@ async def test_after_a_transaction_every_block_binds_the_balances(
     assert honest.head.number == other.head.number
 
 
+def test_nothing_a_transaction_can_change_is_left_out_of_the_hash() -> None:
+    honest = SimWorld.play(DEFAULT_SEED).books
+    others = [honest.copy() for _ in range(5)]
+    del others[0].nfts[EDGE]
+    others[1].next_id += 1
+    others[2].permissions.approve(WALLET, USDC.address, PERMIT2, 5)
+    others[3].permissions.permit(WALLET, USDC.address, MANAGER, Grant(5, Seconds(5)))
+    others[4].ledger.pay(WALLET, OTHERS, NATIVE, 1)
+    assert honest.copy().sealed() == honest.sealed()
+    assert len({books.sealed() for books in (honest, *others)}) == 6
+
+
 async def test_the_reference_is_as_young_as_the_head(chain: SimChain, writer: SimWriter, sign: Sign) -> None:
     before = await chain.reference()
     await writer.send(sign(HELLO, FIRST))
@@ -267,8 +279,8 @@ async def test_what_cannot_be_saved_was_not_sent(
         broken.setattr(os, "replace", full)
         with pytest.raises(Unavailable, match="No space left"):
             await writer.send(raw)
-    assert await writer.purse(WALLET, CURRENCIES, ()) == before
     assert await chain.head() == before.block
+    assert await writer.purse(WALLET, CURRENCIES, ()) == before
     assert await writer.send(raw) is Sending.ACCEPTED
 
 
@@ -424,6 +436,16 @@ async def test_a_deposit_in_between_has_taken_the_closed_one(
     second = chain.latest().books.next_id - 1
     assert len((await chain.history(second, None)).events) == 1
     assert len((await chain.history(second - 1, None)).events) == 3
+
+
+async def test_one_that_was_only_made_smaller_is_nobodys_past(
+    chain: SimChain, writer: SimWriter, sign: Sign, acting: Act
+) -> None:
+    held = chain.latest().position(chain.latest().nfts[EDGE]).liquidity
+    await done(writer, sign, acting(encoding.decrease(EDGE, held - 1, 0, 0), *closing(PAIR)))
+    await done(writer, sign, acting(minted(chain.latest(), 0), *closing(PAIR)))
+    told = await chain.history(chain.latest().books.next_id - 1, None)
+    assert (len(told.events), told.notes) == (1, ())
 
 
 async def test_what_is_done_with_an_emptied_one_later_is_another_story(
