@@ -1,0 +1,314 @@
+"""Every way the gate says no: each names the bound and the number that broke it, and a unit less would pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from zuno.domain.errors import Refused, Unavailable
+from zuno.domain.execution import (
+    Allowances,
+    Allows,
+    Bounds,
+    Flow,
+    Grant,
+    Holds,
+    Need,
+    Owns,
+    Permits,
+    Step,
+    StepKind,
+    TickWithin,
+)
+from zuno.domain.market import Fact, Pair
+from zuno.domain.pool import LpPosition
+from zuno.domain.tokens import NATIVE
+from zuno.domain.units import Address, HexId, Liquidity, Millis, Seconds, Tick
+from zuno.execution import checks
+from zuno.execution.book import Book, say
+from zuno.execution.drafting import Sight, look
+from zuno.execution.hands import Limits
+from zuno.messages.execution import Action, PlanApplying
+from zuno.ports.market import Feeds
+
+USDC = 10**6
+ETHER = 10**18
+
+
+@pytest.fixture
+async def sight(bench: Any) -> Sight:
+    position = await bench.position()
+    return await look(bench.hands, HexId(position.pool.id), position.id)
+
+
+def step_of(*needs: Need, kind: StepKind = StepKind.MINT, value: int = 0) -> Step:
+    return Step(kind, Address("0x" + "11" * 20), value, b"", None, needs)
+
+
+def holding(sight: Sight, amounts: dict[Address, int]) -> Sight:
+    return replace(sight, purse=replace(sight.purse, holdings=amounts))
+
+
+def allowing(sight: Sight, allowances: Allowances) -> Sight:
+    return replace(sight, purse=replace(sight.purse, allowances=allowances))
+
+
+# -- needs
+
+
+def test_a_wallet_that_holds_a_unit_too_little(sight: Sight) -> None:
+    usdc = sight.pool.key.currency1
+    step = step_of(Holds(usdc, 5 * USDC))
+    checks.check_needs(step, holding(sight, {usdc: 5 * USDC}))
+    with pytest.raises(Refused, match=r"The wallet holds 4\.999999 USDC, the step may take 5 USDC\."):
+        checks.check_needs(step, holding(sight, {usdc: 5 * USDC - 1}))
+    with pytest.raises(Refused, match=r"The wallet holds 0 ETH, the step may take 2 ETH\."):
+        checks.check_needs(step_of(Holds(NATIVE, 2 * ETHER)), holding(sight, {}))
+
+
+def test_what_a_step_before_wraps_need_not_be_there_yet(sight: Sight) -> None:
+    weth, usdc = sight.pool.key.currency0, sight.pool.key.currency1
+    wrap = replace(step_of(kind=StepKind.WRAP), least_in=(Flow(weth, ETHER),))
+    poor = holding(sight, {})
+    checks.check_needs(step_of(Holds(weth, ETHER)), poor, after=(wrap,))
+    with pytest.raises(Refused, match="holds 0 WETH"):
+        checks.check_needs(step_of(Holds(weth, ETHER)), poor)
+    with pytest.raises(Refused, match="holds 0 WETH"):
+        checks.check_needs(step_of(Holds(weth, ETHER)), poor, after=(replace(wrap, kind=StepKind.MINT),))
+    with pytest.raises(Refused, match="holds 0 USDC"):
+        checks.check_needs(step_of(Holds(usdc, 1)), poor, after=(wrap,))
+
+
+def test_permit2_may_take_a_unit_too_little(sight: Sight) -> None:
+    usdc = sight.pool.key.currency1
+    step = step_of(Allows(usdc, 7 * USDC))
+    checks.check_needs(step, allowing(sight, Allowances({usdc: 7 * USDC})))
+    with pytest.raises(Refused, match=r"Permit2 may take 6\.999999 USDC, the step needs 7 USDC\."):
+        checks.check_needs(step, allowing(sight, Allowances({usdc: 7 * USDC - 1})))
+    checks.check_needs(step, allowing(sight, Allowances()), after=(step_of(),))
+
+
+def test_a_spender_may_take_too_little_or_not_for_long_enough(sight: Sight) -> None:
+    usdc, router = sight.pool.key.currency1, Address("0x" + "22" * 20)
+    step = step_of(Permits(usdc, router, 7 * USDC, Seconds(1000)))
+
+    def granted(amount: int, until: int) -> Sight:
+        return allowing(sight, Allowances({}, {(usdc, router): Grant(amount, Seconds(until))}))
+
+    checks.check_needs(step, granted(7 * USDC, 1000))
+    with pytest.raises(Refused, match=f"{router} may take 6.999999 USDC through Permit2, the step needs 7 USDC"):
+        checks.check_needs(step, granted(7 * USDC - 1, 1000))
+    with pytest.raises(Refused, match=f"The permit for {router} ends at 999, the step may run until 1000"):
+        checks.check_needs(step, granted(7 * USDC, 999))
+    checks.check_needs(step, granted(0, 0), after=(step_of(),))
+
+
+def test_a_position_that_is_gone_sold_or_changed(sight: Sight) -> None:
+    position = sight.position
+    assert isinstance(position, LpPosition)
+    step = step_of(Owns(position.id, position.liquidity))
+    checks.check_needs(step, sight)
+    checks.check_needs(step, sight, after=(step_of(),))
+    with pytest.raises(Refused, match=f"Position {position.id} is not there any more"):
+        checks.check_needs(step, replace(sight, position=None))
+    with pytest.raises(Refused, match=f"Position {position.id + 1} is not there any more"):
+        checks.check_needs(step_of(Owns(position.id + 1, position.liquidity)), sight)
+    sold = replace(position, owner=Address("0x" + "33" * 20))
+    with pytest.raises(Refused, match=f"Position {position.id} belongs to 0x3333"):
+        checks.check_needs(step, replace(sight, position=sold))
+    for liquidity in (position.liquidity - 1, position.liquidity + 1):
+        changed = replace(position, liquidity=Liquidity(liquidity))
+        with pytest.raises(Refused, match=f"holds liquidity {liquidity}, the approval is for {position.liquidity}"):
+            checks.check_needs(step, replace(sight, position=changed))
+
+
+@pytest.mark.parametrize(("off", "away"), [(-51, 1), (51, 1), (-60, 10), (60, 10)])
+def test_a_price_outside_its_bounds(sight: Sight, off: int, away: int) -> None:
+    tick = sight.pool.tick
+    step = step_of(TickWithin(sight.pool.id, tick - 50, tick + 50))
+    for near in (-50, 0, 50):
+        checks.check_needs(step, replace(sight, pool=replace(sight.pool, tick=Tick(tick + near))))
+    there = replace(sight, pool=replace(sight.pool, tick=Tick(tick + off)))
+    said = rf"at tick {tick + off}, {away} outside the approved {tick - 50} to {tick + 50} \(tick drift 50\)"
+    with pytest.raises(Refused, match=said):
+        checks.check_needs(step, there)
+
+
+# -- the world
+
+
+async def test_drift_is_measured_from_the_decision(bench: Any, sight: Sight) -> None:
+    told = await bench.told(Action.CLOSE)
+    bounds = Bounds(tick_drift=10)
+    for off in (-10, 10):
+        checks.check_drift(told, replace(sight.pool, tick=Tick(told.tick + off)), bounds)
+    for off in (-11, 11):
+        moved = replace(sight.pool, tick=Tick(told.tick + off))
+        said = rf"at tick {told.tick + off}, 11 ticks from the {told.tick} .* the bound is 10 \(tick drift\)"
+        with pytest.raises(Refused, match=said):
+            checks.check_drift(told, moved, bounds)
+
+
+class Said:
+    """A price somebody says."""
+
+    source = "a stranger"
+
+    def __init__(self, price: Fraction) -> None:
+        self._price = price
+
+    async def history(self, pair: Pair, hours: int, now: Seconds) -> Any:
+        raise Unavailable("no history")
+
+    async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
+        return Fact(self._price, self.source, now, now, Seconds(60))
+
+
+async def test_a_pool_that_disagrees_with_the_world(bench: Any, sight: Sight) -> None:
+    whole = sight.pool.price * 10 ** (18 - 6)
+
+    def hearing(price: Fraction) -> Any:
+        feeds = bench.hands.feeds_of(sight.pool.id)
+        return replace(bench.hands, feeds_of=lambda pool: Feeds(Said(price), feeds.gas, feeds.native))
+
+    limit = checks.REFERENCE_LIMIT
+    assert await checks.check_reference(hearing(whole), sight.pool) == "a stranger"
+    for off in (1 + 2 * limit, 1 - 2 * limit):
+        bound = f"{float(100 * limit):.2f}"
+        with pytest.raises(Refused, match=rf"\d+\.\d\d % off the reference \(a stranger\); the bound is {bound} %"):
+            await checks.check_reference(hearing(whole / off), sight.pool)
+
+
+# -- gas
+
+
+def test_gas_is_held_to_its_bounds_and_to_the_wallet(sight: Sight) -> None:
+    step = step_of(value=ETHER)
+    rich = holding(sight, {NATIVE: ETHER + 100 * 10})
+    checks.check_gas(rich, step, 100, 10, 100, 10)
+    with pytest.raises(Refused, match="up to 101 gas; the bound is 100"):
+        checks.check_gas(rich, step, 101, 10, 100, 10)
+    with pytest.raises(Refused, match="costs up to 11 wei; the bound is 10 wei"):
+        checks.check_gas(rich, step, 100, 11, 100, 10)
+    poor = holding(sight, {NATIVE: ETHER + 100 * 10 - 1})
+    with pytest.raises(
+        Refused, match=r"holds 1\.000000000000000999 ETH; gas and value may take 1\.000000000000001 ETH"
+    ):
+        checks.check_gas(poor, step, 100, 10, 100, 10)
+
+
+# -- what may be spent
+
+
+async def spend(bench: Any, told: Any, **limits: Any) -> Decimal | None:
+    """Of a draft as apply has it: read from the journal."""
+    plan_id = await bench.approved(told)
+    draft = (await bench.book(plan_id)).draft
+    return await checks.check_spend(replace(bench.hands, limits=Limits(**limits)), draft)
+
+
+async def test_what_leaves_the_wallet_is_counted_in_dollars(bench: Any) -> None:
+    """Half an ether and some dollars beside it, the ether bare, wrapped or to be wrapped: all about the same."""
+    price = (await bench.position()).pool.price * 10**12
+    for told in (
+        await bench.told(Action.ADD, bench.inside, capital0=ETHER // 2, capital1=10**12),
+        await bench.creation(bench.inside, capital0=ETHER // 2, capital1=10**12),
+        await bench.creation(bench.edge, capital0=ETHER // 2, capital1=10**12),
+        await bench.creation(bench.edge, capital0=ETHER // 2, capital1=10**12, brings_ether=True),
+    ):
+        draft = (await bench.drafted(told)).draft
+        last = {flow.currency: flow.amount for flow in draft.steps[-1].most_out}
+        usdc = draft.pool.key.currency1
+        dollars = Fraction(last.pop(usdc), USDC)
+        (ether,) = last.values()
+        expected = float(dollars + Fraction(ether, ETHER) * price)
+        spent = await spend(bench, told, usd_per_plan=Decimal(10**9), usd_per_day=Decimal(10**9))
+        assert spent is not None
+        assert float(spent) == pytest.approx(expected, rel=0.02)
+
+
+async def test_what_a_position_pays_back_first_does_not_count(bench: Any) -> None:
+    for told in (await bench.two_steps(), await bench.told(Action.CLOSE), await bench.told(Action.COLLECT)):
+        assert await spend(bench, told, usd_per_plan=Decimal(0), usd_per_day=Decimal(0)) == 0
+
+
+async def test_a_plan_that_takes_more_than_its_cap(bench: Any) -> None:
+    told = await bench.creation()
+    spent = await spend(bench, told)
+    assert spent is not None
+    assert await spend(bench, told, usd_per_plan=spent) == spent
+    with pytest.raises(Refused, match=r"may take \$[\d,.]+ from the wallet; the cap for one plan is \$10\.00 \(ZUNO_"):
+        await spend(bench, told, usd_per_plan=Decimal(10))
+
+
+async def test_a_day_that_takes_more_than_its_cap(bench: Any) -> None:
+    told = await bench.creation()
+    spent = await spend(bench, told)
+    assert spent is not None
+    first = await bench.approved(told)
+    await bench.apply(first)
+    total = (await bench.book(first)).applying.spend_usd
+    assert total is not None
+    assert total > 0
+    enough = Decimal(10**9)
+    now = await spend(bench, told, usd_per_plan=enough, usd_per_day=enough)
+    assert now is not None
+    assert await spend(bench, told, usd_per_plan=enough, usd_per_day=total + now) == now
+    with pytest.raises(Refused, match=r"on top of \$[\d,.]+ in the last 24 hours; the cap for a day is \$[\d,.]+"):
+        await spend(bench, told, usd_per_plan=enough, usd_per_day=total + now - Decimal("0.01"))
+    # Its own intent counts once, and a day later nothing of it does.
+    again = await checks.check_spend(bench.hands, (await bench.book(first)).draft)
+    assert again == total
+    late = replace(bench.hands, now=lambda: Millis(1_700_000_000_000 + 2 * checks.DAY_MILLIS))
+    assert await checks._spent_today(late, "plan_" + "9" * 12) == 0
+    assert await checks._spent_today(bench.hands, "plan_" + "9" * 12) == total
+
+
+async def test_an_intent_told_twice_counts_once(bench: Any) -> None:
+    told = await bench.creation()
+    plan_id = await bench.approved(told)
+    draft = (await bench.book(plan_id)).draft
+    intent = PlanApplying(plan_id=plan_id, block=draft.block, spend_usd=Decimal(5))
+    book = Book(plan_id, approved=(await bench.book(plan_id)).approved, draft=draft)
+    await say(bench.journal, book, intent)
+    book.applying = None
+    await say(bench.journal, book, intent)
+    assert await checks._spent_today(bench.hands, "plan_" + "9" * 12) == 5
+
+
+async def test_what_nobody_can_price_is_refused_where_money_is_real(bench: Any) -> None:
+    plan_id = await bench.approved(await bench.creation())
+    draft = (await bench.book(plan_id)).draft
+    strange = replace(draft.pool.token0, symbol="GEM", verified=False)
+    plain = replace(draft.pool.token1, symbol="ROCK", verified=False)
+    odd = draft.model_copy(update={"pool": replace(draft.pool, token0=strange, token1=plain)})
+    assert await checks.check_spend(bench.hands, odd) is None
+
+    class Real:
+        def __init__(self, chain: Any) -> None:
+            self._chain = chain
+            self.info = replace(chain.info, testnet=False)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._chain, name)
+
+    real: Any = Real(bench.chain)
+    with pytest.raises(Refused, match=r"Nobody can say what [\d.]+ GEM is worth in dollars"):
+        await checks.check_spend(replace(bench.hands, chain=real), odd)
+
+
+async def test_an_unverified_dollar_is_no_dollar(bench: Any) -> None:
+    """A token that calls itself USDC could set its own price."""
+    plan_id = await bench.approved(await bench.creation())
+    draft = (await bench.book(plan_id)).draft
+    false = replace(draft.pool.token1, verified=False)
+    odd = draft.model_copy(update={"pool": replace(draft.pool, token1=false)})
+    honest = await checks.check_spend(bench.hands, draft)
+    priced = await checks.check_spend(bench.hands, odd)
+    assert honest is not None
+    assert priced is not None
+    assert float(priced) == pytest.approx(float(honest), rel=0.02), "by the market's price of ether, not the pool's"
