@@ -116,6 +116,7 @@ class House:
         self._started = False
         self._offline = False
         self._breakers: Breakers | None = None
+        self._open_seats: Seats | None = None
         self._own_samples: SqliteSamples | None = None
         self._devnet_url = ""
 
@@ -347,6 +348,9 @@ class House:
         if self._service is not None:
             await self._service.close()
             self._service = None
+        if self._open_seats is not None:
+            await self._open_seats.close()
+            self._open_seats = None
         if self._own_samples is not None:
             await self._own_samples.close()
             self._own_samples = None
@@ -484,6 +488,11 @@ class House:
             from zuno.ports.model import Seating
 
             return SeatingTable(Seating((), "the tour asks no model"))
+        if self._open_seats is None:  # one for all debates of this process: models keep connections
+            self._open_seats = self._seated()
+        return self._open_seats
+
+    def _seated(self) -> Seats:
         from zuno.adapters.model.opening import Keys, open_seats
         from zuno.adapters.model.vendors import Price
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
+import select
 import shutil
 import sqlite3
 import subprocess
@@ -384,3 +387,66 @@ def test_a_home_without_room_signs_nothing(zuno: Any, home: Path) -> None:
     done = zuno("plan", "apply", plan_id, "--yes", "--json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["state"] == "confirmed"
+
+
+# -- at a terminal
+
+
+def at_terminal(home: Path, *words: str, typed: bytes) -> tuple[int, str]:
+    """One command at a terminal of its own; `typed` is given when it asks."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ.update({"TERM": "dumb", "COLUMNS": "120", "ZUNO_HOME": str(home)})
+        os.execv(sys.executable, [sys.executable, "-m", "zuno", *words])
+    said, asked = b"", False
+    try:
+        while True:
+            ready, _, _ = select.select([terminal], [], [], 60)
+            assert ready, f"nothing more was said: {said.decode(errors='replace')}"
+            try:
+                part = os.read(terminal, 65_536)
+            except OSError:
+                break
+            if not part:
+                break
+            said += part
+            if not asked and b": " in said.rsplit(b"\n", 1)[-1] and b"Type a" in said:
+                asked = True
+                os.write(terminal, typed)
+    finally:
+        _, status = os.waitpid(pid, 0)
+        os.close(terminal)
+    return os.waitstatus_to_exitcode(status), said.decode(errors="replace")
+
+
+def test_the_word_is_typed_at_a_terminal_after_everything_was_shown(zuno: Any, home: Path) -> None:
+    plan_id = planned(zuno)["planId"]
+    code, said = at_terminal(home, "plan", "approve", plan_id, typed=b"yes\n")
+    assert code == 3
+    assert "the word was not given" in said
+    assert state(zuno, plan_id) == "drafted"
+    code, said = at_terminal(home, "plan", "approve", plan_id, typed=b"approve\n")
+    assert code == 0, said
+    for shown in (
+        "PositionManager",
+        "your wallet",
+        "hash that is signed",
+        "tick drift",
+        "slippage",
+        "at most",
+        plan_id,
+    ):
+        assert shown in said or shown in said.replace("\r\n", " "), shown
+    assert state(zuno, plan_id) == "approved"
+    code, said = at_terminal(home, "plan", "apply", plan_id, typed=b"apply\n")
+    assert code == 0, said
+    assert "Bounds: ticks" in said
+    assert "mined in block" in said
+    assert state(zuno, plan_id) == "confirmed"
+
+
+def test_ctrl_c_at_the_question_leaves_everything_as_it_was(zuno: Any, home: Path) -> None:
+    plan_id = planned(zuno)["planId"]
+    code, _ = at_terminal(home, "plan", "approve", plan_id, typed=b"\x03")
+    assert code == 130
+    assert state(zuno, plan_id) == "drafted"

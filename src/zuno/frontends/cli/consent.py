@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from zuno.domain.errors import Usage
@@ -47,6 +48,23 @@ def _typed(word: str, json: bool) -> Callable[[ApprovalView], bool]:
             render(view)
         sys.stderr.write(f"{echo(view)}\nType {word} to {word} {view.plan_id}: ")
         sys.stderr.flush()
-        return sys.stdin.readline().strip().lower() == word
+        with _interruptible():
+            return sys.stdin.readline().strip().lower() == word
 
     return ask
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """An event loop takes the first Ctrl-C for itself and would leave the person at the prompt."""
+    import signal
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
