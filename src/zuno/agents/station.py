@@ -67,7 +67,7 @@ class Station:
 
     async def run(self) -> None:
         while True:
-            await self.answer(await self._transport.receive(self._peer.role))
+            await self.answer((await self._transport.receive(self._peer.role)).data)
 
     async def answer(self, data: bytes) -> None:
         """Answer a message. What cannot be read, was not signed or is too old is dropped: nobody waits for it."""

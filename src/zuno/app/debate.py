@@ -82,7 +82,8 @@ class Room:
 
     async def _ending(self, listen: Listen) -> PlanReady:
         while True:
-            heard = opened(await self.transport.receive(Role.CLI), self.key, Role.CLI, self.now())
+            parcel = await self.transport.receive(Role.CLI)
+            heard = opened(parcel.data, self.key, Role.CLI, self.now())
             if heard.request_id != self.request_id:
                 continue
             match heard.payload:

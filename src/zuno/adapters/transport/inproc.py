@@ -5,20 +5,40 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 
+from zuno.domain.errors import Refused, Unavailable
 from zuno.messages.debate import Role
+from zuno.ports.transport import Parcel
+
+LIMIT = 16 * 1024 * 1024
+_END = None
 
 
 class InProcess:
     """Nothing is lost and nothing is reordered; the messages are bytes all the same."""
 
     def __init__(self) -> None:
-        self._inboxes: defaultdict[Role, asyncio.Queue[bytes]] = defaultdict(asyncio.Queue)
+        self._inboxes: defaultdict[Role, asyncio.Queue[bytes | None]] = defaultdict(asyncio.Queue)
+        self._closed = False
+
+    @property
+    def limit(self) -> int:
+        return LIMIT
 
     async def send(self, to: Role, data: bytes) -> None:
+        if len(data) > LIMIT:
+            raise Refused(f"A message of {len(data)} bytes is over the limit of {LIMIT}.")
+        if self._closed:
+            raise Unavailable("This transport is closed.")
         self._inboxes[to].put_nowait(data)
 
-    async def receive(self, role: Role) -> bytes:
-        return await self._inboxes[role].get()
+    async def receive(self, role: Role) -> Parcel:
+        data = None if self._closed else await self._inboxes[role].get()
+        if data is _END:
+            self._inboxes[role].put_nowait(_END)  # whoever else waits here is told as well
+            raise Unavailable("This transport is closed.")
+        return Parcel(data)
 
     async def close(self) -> None:
-        self._inboxes.clear()
+        self._closed = True
+        for inbox in self._inboxes.values():
+            inbox.put_nowait(_END)
