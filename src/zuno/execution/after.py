@@ -10,9 +10,8 @@ from zuno.core.planning.decoding import decode
 from zuno.domain.execution import Step, StepState
 from zuno.domain.pool import LpPosition
 from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Address
 from zuno.execution.book import Book, StepBook
-from zuno.execution.drafting import currencies
+from zuno.execution.drafting import currencies, least_change
 from zuno.execution.hands import Hands
 from zuno.messages.execution import Draft
 from zuno.ports.spending import Purse
@@ -102,7 +101,7 @@ def _not_home(book: Book, done: list[StepBook], purse: Purse) -> list[str]:
     for flow in first.newest.holdings:
         spent = gas_of(book) if flow.currency == NATIVE else 0
         change = purse.holdings.get(flow.currency, 0) - flow.amount + spent
-        least = sum(_net(step.step, flow.currency) for step in done)
+        least = least_change([step.step for step in done], flow.currency)
         if change < least:
             said.append(
                 f"the wallet's {flow.currency} changed by {change}, the steps allow {least} at worst: something is "
@@ -114,12 +113,6 @@ def _not_home(book: Book, done: list[StepBook], purse: Purse) -> list[str]:
 def gas_of(book: Book) -> int:
     """What the plan's transactions cost in gas, cancelled and reverted ones included."""
     return sum(step.mined.cost for step in book.steps if step.mined is not None)
-
-
-def _net(step: Step, currency: Address) -> int:
-    gained = sum(flow.amount for flow in step.least_in if flow.currency == currency)
-    lost = sum(flow.amount for flow in step.most_out if flow.currency == currency)
-    return gained - lost
 
 
 async def _position(hands: Hands, token_id: int) -> LpPosition | None:

@@ -65,6 +65,19 @@ class Drafted:
             if call.error is not None:
                 steps = all_steps(self.draft)
                 return f"step {index + 1} ({steps[index].kind.replace('_', ' ')}) would revert: {call.error}"
+        return self._short
+
+    @property
+    def _short(self) -> str | None:
+        """A token that delivers less than it was sent, as some charge for a transfer, breaks what the steps promise."""
+        tried = all_steps(self.draft)[: len(self.rehearsal.calls)]
+        for currency, change in self.rehearsal.changes.items():
+            least = least_change(tried, currency)
+            if change < least:
+                return (
+                    f"the wallet's {currency} would change by {change}, the bound is {least}: "
+                    f"does the token charge for transfers?"
+                )
         return None
 
 
@@ -244,6 +257,12 @@ async def _position(hands: Hands, position_id: int) -> LpPosition:
     if missing.unread:
         raise Unavailable(f"Position {position_id} could not be read: {missing.reason}; try again.")
     raise Unknown(f"Position {position_id} is gone ({missing.reason}).")
+
+
+def least_change(steps: Sequence[Step], currency: Address) -> int:
+    """What these steps do to the wallet's holding of one currency at worst, gas apart."""
+    gained = sum(flow.amount for step in steps for flow in step.least_in if flow.currency == currency)
+    return gained - sum(flow.amount for step in steps for flow in step.most_out if flow.currency == currency)
 
 
 def call_of(step: Step) -> Call:
