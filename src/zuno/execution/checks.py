@@ -11,12 +11,12 @@ from zuno.core.planning.policy import guarding, verify
 from zuno.core.reference import REFERENCE_LIMIT, reference_gap
 from zuno.domain.errors import Malformed, Refused, Unavailable
 from zuno.domain.execution import Allows, Bounds, Flow, Holds, Need, Owns, Permits, Step, StepKind, TickWithin
-from zuno.domain.market import Pair
+from zuno.domain.market import GasQuote, Pair
 from zuno.domain.pool import PoolState
 from zuno.domain.tokens import NATIVE, STABLES, Token, human, market_name, quoted
 from zuno.domain.units import Address, Seconds
 from zuno.execution.book import Book, draft_digest
-from zuno.execution.drafting import Sight
+from zuno.execution.drafting import GAS_MARGIN, Sight
 from zuno.execution.hands import Hands, percent
 from zuno.messages.codec import canonical, digest
 from zuno.messages.execution import Approval, Draft, Instruction, PlanApplying, PlanApproved
@@ -175,6 +175,18 @@ def check_gas(sight: Sight, step: Step, units: int, max_fee: int, bound_units: i
     need, have = units * max_fee + step.value, sight.purse.holdings.get(NATIVE, 0)
     if have < need:
         raise Refused(f"The wallet holds {human(have, 18)} ETH; gas and value may take {human(need, 18)} ETH.")
+
+
+def check_whole_gas(sight: Sight, draft: Draft, gas: GasQuote) -> None:
+    """Ether for all of the plan at today's price of gas, before its first step: stopping half-way costs gas, too."""
+    units = sum(draft.gas.units) // GAS_MARGIN
+    value = sum(record.value for record in draft.steps)
+    need, have = units * (gas.base_fee + gas.priority_fee) + value, sight.purse.holdings.get(NATIVE, 0)
+    if have < need:
+        raise Refused(
+            f"The wallet holds {human(have, 18)} ETH; gas and value of the whole plan take about {human(need, 18)} "
+            f"ETH. Send some ether to {sight.wallet} first."
+        )
 
 
 # -- how much may be spent

@@ -370,6 +370,7 @@ class Gate:
         tried = self._tried(draft, rehearsal)
         if tried.error is not None:
             raise Refused(f"{tried.error[0].upper()}{tried.error[1:]}.")
+        checks.check_whole_gas(sight, draft, await self._hands.chain.gas())
         return tried
 
     # -- endings

@@ -58,6 +58,7 @@ class Pond:
     later: int = 0
     """Seconds by which the head's time is ahead of the simulated one: sim's time passes with transactions alone."""
     settled: int | None = None
+    """Transactions that count as final, where that is fewer than are mined."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.writer, name)
@@ -87,7 +88,8 @@ class Pond:
         seen = await self.writer.trace(wallet, nonce, hashes)
         head = replace(seen.head, timestamp=Seconds(seen.head.timestamp + self.later))
         here = tuple(tx for tx, _ in self.waiting if tx in hashes)
-        return replace(seen, head=head, waiting=here)
+        settled = seen.settled_nonce if self.settled is None else self.settled
+        return replace(seen, head=head, waiting=here, settled_nonce=settled)
 
 
 def _hash(raw: bytes) -> bytes:

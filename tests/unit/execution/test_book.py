@@ -359,7 +359,7 @@ def live(step: StepBook) -> set[int]:
     return {one.nonce for one in step.signed} if step.in_flight else set()
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_order_of_entries_does_a_step_twice_or_opens_what_is_closed(pen: Pen, data: st.DataObject) -> None:
     book = pen.book(pen.approved(), pen.applying())

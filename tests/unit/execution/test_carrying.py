@@ -185,6 +185,78 @@ async def test_a_number_that_somebody_took_is_given_up_for_the_next(bench: Any) 
     assert numbers(book) == [taken[0] + 1]
 
 
+async def test_a_stranger_s_transaction_that_is_not_final_takes_nothing_yet(bench: Any) -> None:
+    """It may be reorganised away, and ours be mined after all: a second number would be a second chance."""
+    plan_id = await closing(bench)
+    bench.pond.holding = True
+    states: list[StepState] = []
+
+    async def overtaken() -> None:
+        nonce = (await bench.book(plan_id)).steps[0].nonce
+        await bench.spend_number(nonce)
+        bench.pond.settled = nonce
+
+    async def still() -> None:
+        states.append((await bench.book(plan_id)).steps[0].state)
+
+    async def settled() -> None:
+        await still()
+        bench.pond.settled, bench.pond.holding = None, False
+
+    bench.asleep = [overtaken, still, settled]
+    given = len(bench.pond.taken) + 1
+    book = await bench.apply(plan_id)
+    assert states == [StepState.SENT] * 2
+    assert len(bench.pond.taken) == given + 1, "bytes without a number are not given again"
+    assert book.state is PlanState.CONFIRMED
+
+
+async def test_another_plan_waits_for_the_one_that_is_on_its_way(bench: Any) -> None:
+    plan_id = await closing(bench)
+    other: str = await bench.approved(await bench.told(Action.COLLECT, bench.inside))
+    bench.pond.holding = True
+    with pytest.raises(Unavailable, match="is not final"):
+        await bench.apply(plan_id)
+    with pytest.raises(Refused, match=f"`zuno plan apply {plan_id}` or `zuno plan cancel {plan_id}` first"):
+        await bench.apply(other)
+    await bench.pond.mine()
+    bench.pond.holding = False
+    assert (await bench.apply(other)).state is PlanState.CONFIRMED
+    assert (await bench.book(plan_id)).steps[0].state is StepState.FINAL
+
+
+async def test_the_word_has_to_be_given(bench: Any) -> None:
+    plan_id = await closing(bench)
+    with pytest.raises(Refused, match="the word was not given"):
+        await bench.gate().apply(plan_id, lambda drafted, approval: False, bench.heard.append)
+    assert (await bench.book(plan_id)).state is PlanState.APPROVED
+    assert bench.pond.taken == []
+
+
+async def test_an_approval_that_comes_too_late_is_not_signed(bench: Any) -> None:
+    drafted = await bench.drafted(await bench.told(Action.CLOSE))
+    for _ in range(80):  # sixteen minutes
+        await bench.spend_number((await bench.pond.purse(bench.wallet, (), ())).nonce)
+    gate = bench.gate()
+    with pytest.raises(Refused, match=r"expired at \d+, \d+ s ago"):
+        await gate.approve(drafted.draft, gate.approval(drafted.draft, "test"))
+    assert (await bench.book(drafted.draft.plan_id)).approved is None
+
+
+async def test_a_speed_up_pays_a_tenth_more_of_both_at_least_and_keeps_what_was_held(bench: Any) -> None:
+    plan_id = await closing(bench)
+    bench.pond.holding = True
+    bench.asleep = [lambda: bench.wait(31), bench.pond.mine]
+    book = await bench.apply(plan_id, pace=Pace(look=1, speed_up=30, patience=60))
+    first, second = book.steps[0].signed
+    assert 10 * second.max_fee >= 11 * first.max_fee
+    assert 10 * second.tip >= 11 * first.tip
+    assert second.holdings == first.holdings != ()
+    assert second.gas == first.gas
+    assert book.over is not None
+    assert book.over.problems == ()
+
+
 # -- calling off
 
 

@@ -26,7 +26,7 @@ from zuno.domain.execution import (
 )
 from zuno.domain.market import Fact, Pair
 from zuno.domain.pool import LpPosition
-from zuno.domain.tokens import NATIVE
+from zuno.domain.tokens import NATIVE, human
 from zuno.domain.units import Address, HexId, Liquidity, Millis, Seconds, Tick
 from zuno.execution import checks
 from zuno.execution.book import Book, say
@@ -199,6 +199,18 @@ def test_gas_is_held_to_its_bounds_and_to_the_wallet(sight: Sight) -> None:
         Refused, match=r"holds 1\.000000000000000999 ETH; gas and value may take 1\.000000000000001 ETH"
     ):
         checks.check_gas(poor, step, 100, 10, 100, 10)
+
+
+async def test_ether_for_the_first_step_alone_is_not_enough(bench: Any, sight: Sight) -> None:
+    draft = (await bench.drafted(await bench.creation(capital1=10**9, brings_ether=True))).draft
+    gas = await bench.chain.gas()
+    units, value = sum(draft.gas.units) // 2, sum(step.value for step in draft.steps)
+    assert value > 0
+    assert len(draft.gas.units) > 1
+    need = units * (gas.base_fee + gas.priority_fee) + value
+    checks.check_whole_gas(holding(sight, {NATIVE: need}), draft, gas)
+    with pytest.raises(Refused, match=rf"take about {human(need, 18)} ETH. Send some ether to {bench.wallet}"):
+        checks.check_whole_gas(holding(sight, {NATIVE: need - 1}), draft, gas)
 
 
 # -- what may be spent
