@@ -20,7 +20,7 @@ from zuno.core.alert_book import (
     written_down,
 )
 from zuno.domain.alerts import Alert, AlertBook, Condition, Event, Happening
-from zuno.domain.errors import Unavailable, Unknown, Usage
+from zuno.domain.errors import Unknown, Usage, ZunoError
 from zuno.domain.units import Seconds
 from zuno.ports.alerts import AlertStore
 from zuno.ports.clock import Clock
@@ -188,8 +188,12 @@ class Courier:
             self._news.clear()
             try:
                 wait = await self.deliver()
-            except Unavailable as error:  # the book, not the service
-                wait = self._backed_off(str(error))
+            except ZunoError as error:  # the book, not the service
+                wait = self._backed_off(str(error).rstrip("."))
+            except (
+                Exception
+            ) as bug:  # one who dies unseen leaves every later alert untold; no trace: it may quote a key
+                wait = self._backed_off(f"Zuno has a bug ({type(bug).__name__})")
             if wait is None:
                 await _first(stop.wait(), self._news.wait())
             else:

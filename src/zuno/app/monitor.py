@@ -32,7 +32,7 @@ from zuno.ports.samples import GasSample, PoolSample, Samples
 PATIENCE: Final = 300.0
 """Seconds one chain may take; what a search has found by then is kept, and it goes on from there."""
 STALE: Final = 900
-"""A live chain's newest block older than this is no news: it raises and clears nothing."""
+"""A live chain's newest block older than this, or as far ahead of us, is no news: it raises and clears nothing."""
 LONGEST_BACKOFF: Final = 900.0
 _LONGEST_CLAUSE: Final = 300
 _LOG: Final = logging.getLogger(__name__)
@@ -242,10 +242,13 @@ class Monitor:
             seen.notes.append(f"no gas price: {_clause(error)}")
 
     def _must_be_news(self, holdings: Holdings, before: Seconds | None) -> None:
-        """A node that stands still, or stands behind what we saw already, tells nothing."""
+        """A node that stands still, stands behind what we saw already, or is ahead of its time tells nothing."""
         at = holdings.snapshot.block.timestamp
-        if self._clock.now() - at > STALE:
+        age = self._clock.now() - at
+        if age > STALE:
             raise Unavailable(f"its newest block is of {time_text(at)}, more than {STALE // 60} min ago")
+        if age < -STALE:  # kept as the newest one seen, it would make every honest block after it an old one
+            raise Unavailable(f"its newest block is of {time_text(at)}, more than {STALE // 60} min from now")
         if before is not None and at < before:
             raise Unavailable(f"its newest block is of {time_text(at)}, older than one seen before")
 

@@ -23,7 +23,7 @@ from zuno.core.alert_book import Look, WalletLook, looked, pending
 from zuno.domain.errors import Unavailable
 from zuno.domain.units import Seconds
 from zuno.ports.alerts import AlertStore
-from zuno.ports.notifier import Delivery, Later, Never, Sent
+from zuno.ports.notifier import Delivery, Later, Never, Notice, Sent
 
 
 async def raise_alerts(store: AlertStore, *ids: int, at: int = NOW) -> None:
@@ -190,3 +190,44 @@ async def test_a_book_that_cannot_be_reached_does_not_end_it(tmp_path: Path) -> 
     assert not running.done()
     stop.set()
     await asyncio.wait_for(running, 5)
+
+
+class Faulty(MemoryNotifier):
+    """A mistake of ours, once."""
+
+    async def send(self, notice: Notice) -> Delivery:
+        if not self.tries:
+            self.tries += 1
+            raise KeyError("https://api.example/bot123:secret")
+        return await super().send(notice)
+
+
+async def test_a_mistake_of_ours_is_told_without_its_words_and_does_not_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zuno.app.alerts.FIRST_WAIT", 0.0)
+    store, notifier, stop, told = AlertsInMemory(), Faulty(), asyncio.Event(), list[str]()
+    await raise_alerts(store, 1)
+    running = asyncio.create_task(Courier(store, notifier, told.append).run(stop))
+    await until(lambda: notifier.sent or running.done())
+    stop.set()
+    await asyncio.wait_for(running, 5)
+    assert told == ["Zuno has a bug (KeyError); it is tried again."]
+
+
+async def test_a_damaged_book_is_told_and_read_again_once_it_is_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zuno.app.alerts.FIRST_WAIT", 0.0)
+    file = tmp_path / "alerts.json"
+    file.write_text("{")
+    store, notifier, stop, told = AlertsFile(tmp_path), MemoryNotifier(), asyncio.Event(), list[str]()
+    courier = Courier(store, notifier, told.append)
+    running = asyncio.create_task(courier.run(stop))
+    await until(lambda: told or running.done())
+    file.unlink()
+    await raise_alerts(store, 1)
+    courier.wake()
+    await until(lambda: notifier.sent or running.done())
+    stop.set()
+    await asyncio.wait_for(running, 5)
+    assert len(told) == 1
+    assert "is damaged" in told[0]

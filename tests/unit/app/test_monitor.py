@@ -211,6 +211,21 @@ async def test_a_block_older_than_one_seen_before_tells_nothing(tmp_path: Path) 
     assert "older than one seen before" in tick.chains[0].failure
 
 
+async def test_a_block_ahead_of_its_time_tells_nothing_and_does_not_make_later_ones_old(tmp_path: Path) -> None:
+    chain = WatchedChain(held=[position(OUT)], block=block_at(NOW + 901))
+    house = House(tmp_path, [chain])
+    tick = await house.monitor.tick()
+    assert happenings(tick) == []
+    assert "more than 15 min from now" in tick.chains[0].failure
+    chain.block = block_at(NOW)
+    assert happenings(await house.monitor.tick()) == ["raised"]
+
+
+async def test_a_clock_that_is_a_little_behind_the_chain_is_no_trouble(tmp_path: Path) -> None:
+    house = House(tmp_path, [WatchedChain(held=[position(OUT)], block=block_at(NOW + 900))])
+    assert happenings(await house.monitor.tick()) == ["raised"]
+
+
 async def test_a_local_world_has_a_clock_of_its_own(tmp_path: Path) -> None:
     chain = WatchedChain(held=[position(OUT)], block=block_at(1_000))
     house = House(tmp_path, [chain], [Watch("base", local=True)])
