@@ -84,7 +84,7 @@ class Station:
         try:
             says = list(await self._peer.handle(heard, think))
         except ZunoError as error:
-            says = [Say(Role.CLI, FlowFailed(at=self._peer.role, error=_kind(error), reason=str(error)))]
+            says = [Say(Role.CLI, FlowFailed(at=self._peer.role, error=error_kind(error), reason=str(error)))]
         for say in says:
             await self._say(heard, say)
 
@@ -120,7 +120,7 @@ def opened(data: bytes, key: NodeKey, me: Role, now: int) -> Envelope:
     return envelope
 
 
-def _kind(error: ZunoError) -> str:
+def error_kind(error: ZunoError) -> str:
     match error:
         case Usage():
             return "usage"
