@@ -100,12 +100,3 @@ def test_whatever_the_weather_a_debate_ends_with_one_plan_at_most(keys: Any, pee
         assert debate.over, f"seed {seed} never ended"
         assert len(debate.plans) <= 1, f"seed {seed} gave {len(debate.plans)} plans"
         assert world.sent < MOST_MESSAGES, f"seed {seed} sent {world.sent} messages"
-        print(
-            seed,
-            weather_of(seed),
-            len(debate.plans),
-            debate.failures[:1],
-            debate.given_up,
-            world.sent,
-            world.now - START,
-        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -131,7 +132,7 @@ def test_what_is_not_acknowledged_is_sent_again_ever_more_slowly_and_then_given_
         assert out == [first], "the same bytes"
         moments.append(now)
     assert only(dead).tries == Rules().tries == len(moments)
-    pauses = [later - earlier for earlier, later in zip(moments, moments[1:], strict=False)]
+    pauses = [later - earlier for earlier, later in pairwise(moments)]
     assert pauses[0] < 350
     assert max(pauses) <= 5_000 * 1.25
     assert pauses[-1] > 3_000
@@ -172,7 +173,7 @@ def test_a_right_key_in_a_wrong_role_is_nobody(office: Offices) -> None:
 def test_a_role_says_only_what_is_its_to_say(office: Offices) -> None:
     strategist, critic, cli = office(Role.STRATEGIST), office(Role.CRITIC), office(Role.CLI)
     assert "may not say flow_start" in rejected(office(Role.SCOUT), critic.says(Role.SCOUT, START))
-    observed = ContextObserved(debate=Debate(context="ab" * 32))
+    observed = ContextObserved(debate=Debate(context="ab" * 32, flow="rebalance"))
     assert "may not say context_observed to cli" in rejected(cli, strategist.says(Role.CLI, observed))
 
 
@@ -295,7 +296,7 @@ def test_no_bytes_break_it(office: Offices, data: bytes, packed: bool, sort: byt
 def observed(scout: Office) -> Envelope:
     name = digest(CONTEXT)
     scout.bundles[name] = CONTEXT
-    return scout.says(Role.STRATEGIST, ContextObserved(debate=Debate(context=name)))
+    return scout.says(Role.STRATEGIST, ContextObserved(debate=Debate(context=name, flow="rebalance")))
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["letter first", "context first"])
