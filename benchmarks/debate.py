@@ -68,7 +68,7 @@ class BenchHouse(House):
 
     def __init__(self, settings: Settings, model: ScriptedModel | None = None) -> None:
         super().__init__(settings)
-        self._sim = PreparedChain(SimFile(settings.home))
+        self._chains.sim = PreparedChain(SimFile(settings.home))
         self._model = model
 
     def _seats(self) -> Seats:

@@ -189,7 +189,7 @@ def test_a_watched_wallet_is_told_as_such(zuno: Zuno, home: Path) -> None:
     assert mode(Path(watched["file"])) == 0o600
     assert zuno("wallet", "import", "--watch", WATCHED.lower()).code == 3
     assert "elsewhere" in zuno("wallet", "show").out
-    signer = open_zuno(str(home))._signer("base")
+    signer = open_zuno(str(home))._signers.of("base")
     assert (signer.address, signer.watch_only) == (WATCHED.lower(), True)
 
 
@@ -222,24 +222,24 @@ def test_two_words_that_differ_and_ctrl_c_write_nothing(home: Path) -> None:
 def test_which_wallet_acts(home: Path, zuno: Zuno, passphrase: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZUNO_BASE_RPC_URL", "http://127.0.0.1:9")
     with pytest.raises(Refused, match="There is no wallet yet"):
-        open_zuno(str(home))._signer("base")
+        open_zuno(str(home))._signers.of("base")
     for local in ("sim", "devnet", " SIM "):
-        assert open_zuno(str(home))._signer(local).address == WALLET
+        assert open_zuno(str(home))._signers.of(local).address == WALLET
     zuno("wallet", "import", "--watch", WATCHED)
     one = open_zuno(str(home))
     assert one._signer("base").address == WATCHED.lower()
     assert one._signer("base") is one._signer("mainnet"), "a passphrase is asked for once"
     made = WalletFolder(home / "wallets", Passphrases(Path(passphrase)), rounds=2).create().address
     with pytest.raises(Refused, match=f"Which of 2 wallets acts.*{made}"):
-        open_zuno(str(home))._signer("base")
+        open_zuno(str(home))._signers.of("base")
     monkeypatch.setenv("ZUNO_AGENT_WALLET_ADDRESS", made.upper().replace("X", "x"))
     monkeypatch.setenv("ZUNO_PASSPHRASE_FILE", passphrase)
-    acting = open_zuno(str(home))._signer("base")
+    acting = open_zuno(str(home))._signers.of("base")
     assert not acting.watch_only
     assert Account.recover_transaction(acting.sign(TX).raw).lower() == made == acting.address
     stranger = "0x" + "cd" * 20
     monkeypatch.setenv("ZUNO_AGENT_WALLET_ADDRESS", stranger)
-    assert open_zuno(str(home))._signer("base").watch_only
+    assert open_zuno(str(home))._signers.of("base").watch_only
     shown = zuno("wallet", "show", "--json", ZUNO_AGENT_WALLET_ADDRESS=stranger).document
     assert (shown["acting"], len(shown["wallets"])) == (stranger, 3)
 
@@ -253,7 +253,7 @@ async def test_the_wallet_that_acts_is_the_one_that_is_watched(
         if add is not None:
             zuno("wallet", "import", "--watch", add)
         house = open_zuno(str(home))
-        seen.append(await house._chain("base").wallet())
+        seen.append(await house._chains.named("base").wallet())
         await house.close()
     assert seen == [None, WATCHED.lower(), None], "two leave a choice"
 

@@ -1,0 +1,166 @@
+"""The chains of one process, opened when first asked for: to read, to write to, to price."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zuno.adapters.chain.sim.chain import SimChain
+from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.world import DEFAULT_SEED, DEVNET, SIM
+from zuno.domain.chains import CHAINS, ChainInfo, chain_named
+from zuno.domain.errors import Unavailable, Usage
+from zuno.domain.market import Pair
+from zuno.domain.units import Address, HexId
+from zuno.ports.chain import Chain
+from zuno.ports.market import Feeds, PriceFeed
+from zuno.settings import Settings
+from zuno.wiring.version import PACKAGE
+
+if TYPE_CHECKING:
+    from zuno.adapters.chain.devnet.running import DevnetProcess
+    from zuno.adapters.market.coingecko import CoinGecko
+    from zuno.ports.spending import Writer
+
+LOCAL = (SIM, DEVNET)
+_CHECKOUT = PACKAGE.parents[1]
+
+
+def unusable(home: Path, why: str) -> Unavailable:
+    return Unavailable(f"{home} cannot be used as Zuno's home ({why}); choose another --home.")
+
+
+class Chains:
+    """Every chain by its name. Each is one connection, shared by whoever reads and whoever writes."""
+
+    def __init__(self, settings: Settings, sealed: str | None, own_wallet: Callable[[], Address | None]) -> None:
+        """`sealed`: why nothing can be written in the home, if so."""
+        self.sim = SimChain(SimFile(settings.home))
+        self._settings = settings
+        self._sealed = sealed
+        self._own_wallet = own_wallet
+        self._opened: dict[str, Chain] = {}
+        self._left: list[Chain] = []
+        """Of a devnet that is no more."""
+        self._devnet_url = ""
+        self._service: CoinGecko | None = None
+
+    def must_write(self) -> None:
+        if self._sealed is not None:
+            raise unusable(self._settings.home, self._sealed)
+
+    def named(self, name: str) -> Chain:
+        wanted = name.strip().lower()
+        if wanted not in self._opened:
+            self._opened[wanted] = self._open(wanted)
+        return self._opened[wanted]
+
+    def watched(self, name: str) -> Chain:
+        """A chain as it is now: another process may have moved the simulation or started the devnet anew."""
+        if name == "sim":
+            return SimChain(SimFile(self._settings.home))
+        if name == "devnet" and (url := self.devnet().url()) != self._devnet_url:
+            if gone := self._opened.pop(name, None):
+                self._left.append(gone)
+            self._devnet_url = url
+        return self.named(name)
+
+    def writer(self, name: str) -> Writer:
+        """A chain as it can be written to, on the connection it is read by."""
+        opened = self.named(name)
+        if opened is self.sim:
+            from zuno.adapters.chain.sim.writer import SimWriter
+
+            return SimWriter(self.sim)
+        from zuno.adapters.chain.rpc.chain import RpcChain
+
+        if not isinstance(opened, RpcChain):
+            raise TypeError(f"{type(opened).__name__} has no writer")
+        return opened.writer()
+
+    def devnet(self) -> DevnetProcess:
+        from zuno.adapters.chain.devnet.running import DevnetProcess
+
+        self.must_write()
+        packages = self._settings.contracts_dir or _CHECKOUT / "contracts" / "node_modules"
+        return DevnetProcess(
+            self._settings.home, packages, DEFAULT_SEED, tell=lambda line: print(line, file=sys.stderr, flush=True)
+        )
+
+    def devnet_runs(self) -> bool:
+        try:
+            self.devnet().url()
+        except Unavailable:
+            return False
+        return True
+
+    def feeds(self, chain: Chain, pool_id: HexId) -> Feeds:
+        from zuno.adapters.market.gas import ChainGas
+        from zuno.adapters.market.native import NativePrice
+
+        prices = self._prices(chain, pool_id)
+        return Feeds(prices, ChainGas(chain), NativePrice(prices))
+
+    async def close(self) -> None:
+        for chain in (*self._opened.values(), *self._left):
+            await chain.close()
+        self._opened.clear()
+        self._left.clear()
+        if self._service is not None:
+            await self._service.close()
+            self._service = None
+
+    def _open(self, name: str) -> Chain:
+        if name == "sim":
+            if self._sealed is not None:
+                sys.stderr.write(
+                    f"zuno: nothing can be written in {self._settings.home} ({self._sealed}); sim is only read.\n"
+                )
+            return self.sim
+        self.must_write()
+        if name == "devnet":
+            from zuno.adapters.chain.world import WALLET
+
+            return self._rpc(DEVNET, (self.devnet().url(),), WALLET)
+        info = chain_named(name)
+        if info is None:
+            known = ", ".join(("sim", "devnet", *(chain.name for chain in CHAINS)))
+            raise Usage(f"No chain is called {name[:40]!r}; Zuno knows {known}.")
+        urls = tuple(url.get_secret_value() for url in self._settings.rpc_urls(info.name))
+        if not urls:
+            raise Unavailable(f"No RPC URL for {info.title}; set {info.rpc_url_variable}.")
+        return self._rpc(info, urls, self._own_wallet())
+
+    def _rpc(self, info: ChainInfo, urls: tuple[str, ...], wallet: Address | None) -> Chain:
+        from zuno.adapters.chain.rpc.chain import RpcChain
+        from zuno.adapters.chain.rpc.transport import Policy
+
+        policy = Policy(timeout=self._settings.rpc_timeout_seconds)
+        return RpcChain(info, urls, self._settings.home / "chains" / info.name, wallet, policy)
+
+    def _prices(self, chain: Chain, pool_id: HexId) -> PriceFeed:
+        """Price service, then the pool's own swaps; local worlds have no service, and the simulation only its seed."""
+        from zuno.adapters.market.fallback import FirstThatAnswers
+        from zuno.adapters.market.pool_history import PoolHistory
+        from zuno.adapters.market.seeded import SeededFeed
+
+        if chain is self.sim:
+            return SeededFeed(Pair("ETH", "USDC"), self.sim.reference_closes)
+        own = PoolHistory(chain, pool_id)
+        if chain.info is DEVNET:
+            from zuno.adapters.chain.devnet.world import DevnetWorld
+            from zuno.adapters.market.reference import WithReference
+
+            return WithReference(own, Pair("ETH", "USDC"), DevnetWorld(self.devnet()).reference, "devnet reference")
+        return FirstThatAnswers((self._price_service(), own))
+
+    def _price_service(self) -> CoinGecko:
+        """One for the whole process: its answers and its rate limit are shared."""
+        from zuno.adapters.market.coingecko import CoinGecko
+
+        if self._service is None:
+            key = self._settings.coingecko_api_key
+            self._service = CoinGecko(self._settings.coingecko_url, api_key=key.get_secret_value() if key else None)
+        return self._service

@@ -1,0 +1,88 @@
+"""The models that sit at the desk, and what asking them needs: budgets, breakers, prompts, a record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zuno.settings import Settings
+
+if TYPE_CHECKING:
+    from zuno.agents.ask import Minds
+    from zuno.agents.breaker import Breakers
+    from zuno.ports.journal import Journal
+    from zuno.ports.model import Attempt, Seats
+
+
+class Models:
+    """One table of seats and one set of breakers for all debates of a process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.offline = False
+        """True: nobody is asked, whatever keys there are."""
+        self._settings = settings
+        self._seats: Seats | None = None
+        self._breakers: Breakers | None = None
+
+    def seats(self) -> Seats:
+        if self.offline:
+            from zuno.adapters.model.seating import SeatingTable
+            from zuno.ports.model import Seating
+
+            return SeatingTable(Seating((), "the tour asks no model"))
+        if self._seats is None:  # one for all debates of this process: models keep connections
+            self._seats = self._seated()
+        return self._seats
+
+    def minds(self, journal: Journal, request_id: str, seats: Seats, *, limited: bool = True) -> Minds:
+        """What asking needs; a replay spends nothing, and its refusals by budget or breaker are recorded ones."""
+        from time import perf_counter
+
+        from zuno.adapters.clock.system import SystemClock
+        from zuno.adapters.model.daybook import DayBookFile, DayBookInMemory
+        from zuno.agents.ask import Minds
+        from zuno.agents.breaker import Breakers
+        from zuno.agents.budget import Limits, RunBudget
+        from zuno.agents.prompts import Prompts
+        from zuno.domain.spend import Ceiling
+        from zuno.ports.journal import Author
+
+        settings, clock = self._settings, SystemClock()
+        limits = Limits(
+            Ceiling(settings.budget_tokens_per_run, settings.budget_usd_per_run),
+            Ceiling(settings.budget_tokens_per_day, settings.budget_usd_per_day),
+        )
+
+        async def record(attempt: Attempt) -> None:
+            await journal.append(
+                kind="model_attempt", author=Author(attempt.role), payload=attempt, request_id=request_id
+            )
+
+        self._breakers = self._breakers or Breakers()  # a model that is down stays so in the next debate
+        days = DayBookFile(settings.home / "spend.json") if limited else DayBookInMemory()
+        return Minds(
+            seats=seats,
+            prompts=Prompts("zuno.desks.lp"),
+            budget=RunBudget(limits if limited else Limits(), days, clock),
+            breakers=self._breakers if limited else Breakers(threshold=None),
+            record=record,
+            clock=clock,
+            stopwatch=perf_counter,
+            timeout=settings.model_timeout_seconds,
+        )
+
+    async def close(self) -> None:
+        if self._seats is not None:
+            await self._seats.close()
+            self._seats = None
+
+    def _seated(self) -> Seats:
+        from zuno.adapters.model.opening import Keys, open_seats
+        from zuno.adapters.model.vendors import Price
+
+        settings = self._settings
+        prices = {name: Price(*usd) for name, usd in settings.model_prices.items()}
+        hosts = {host: key.get_secret_value() for host, key in settings.model_keys.items()}
+        keys = Keys(settings.vendor_keys(), hosts)
+        table = settings.model_table()
+        table["reader"] = table["scout"]  # who puts a market into words can read a line
+        return open_seats(table, keys, prices, settings.deterministic)

@@ -1,0 +1,22 @@
+"""Which Zuno this is: what the journal writes beside every entry."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+@cache
+def code_version() -> str:
+    """The installed version and the first digits of what its files hash to: an edited checkout is another version."""
+    from hashlib import sha256
+    from importlib.metadata import version
+
+    whole = sha256()
+    for path in sorted(PACKAGE.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            whole.update(f"{path.relative_to(PACKAGE).as_posix()}\n{path.stat().st_size}\n".encode())
+            whole.update(path.read_bytes())
+    return f"{version('zuno')}+{whole.hexdigest()[:12]}"

@@ -1,0 +1,91 @@
+"""The monitor's plugs: what it watches, where it keeps what it saw, and who tells the owner."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from zuno.domain.chains import CHAINS
+from zuno.domain.errors import Usage
+from zuno.domain.units import Address
+from zuno.settings import Settings
+
+if TYPE_CHECKING:
+    from zuno.app.alerts import AlertDesk
+    from zuno.app.monitor import Monitor, Watch
+    from zuno.ports.journal import Journal
+    from zuno.ports.notifier import Notifier
+    from zuno.ports.samples import Samples
+    from zuno.wiring.chains import Chains
+    from zuno.wiring.signers import Signers
+
+OpenJournal = Callable[[], Awaitable["Journal"]]
+
+
+def alert_desk(settings: Settings, journal: OpenJournal) -> AlertDesk:
+    from zuno.adapters.clock.system import SystemClock
+    from zuno.adapters.store.alerts_file import AlertsFile
+    from zuno.app.alerts import AlertDesk
+
+    return AlertDesk(AlertsFile(settings.home), journal, SystemClock())
+
+
+def monitor_of(
+    settings: Settings, chains: Chains, signers: Signers, samples: Samples, journal: OpenJournal, *, announce: bool
+) -> Monitor:
+    from zuno.adapters.clock.system import SystemClock
+    from zuno.adapters.store.alerts_file import AlertsFile, MonitorSeat
+    from zuno.app.alerts import Courier
+    from zuno.app.monitor import Monitor
+
+    store = AlertsFile(settings.home)
+    return Monitor(
+        watches=lambda: _watches(settings, chains, signers),
+        chain_of=chains.watched,
+        store=store,
+        samples=samples,
+        seat=MonitorSeat(settings.home),
+        journal=journal,
+        courier=Courier(store, _notifier(settings, announce), _complain),
+        clock=SystemClock(),
+        period=settings.monitor_interval_ms / 1000,
+        tell=_complain,
+    )
+
+
+def _notifier(settings: Settings, announce: bool) -> Notifier | None:
+    token, chat = settings.telegram_bot_token, settings.telegram_chat_id
+    if (token is None) != (chat is None):
+        missing = "ZUNO_TELEGRAM_BOT_TOKEN" if token is None else "ZUNO_TELEGRAM_CHAT_ID"
+        raise Usage(f"Telegram needs both a bot and a chat: {missing} is not set.")
+    if token is not None and chat is not None:
+        from zuno.adapters.notifier.telegram import TelegramNotifier
+
+        return TelegramNotifier(token.get_secret_value(), chat, settings.telegram_api_base_url)
+    if not announce:
+        return None
+    from zuno.adapters.notifier.console import ConsoleNotifier
+
+    return ConsoleNotifier(_complain)
+
+
+def _watches(settings: Settings, chains: Chains, signers: Signers) -> tuple[Watch, ...]:
+    """Every wallet worth watching now: the devnet comes and goes, and wallets may be added while it runs."""
+    from zuno.app.monitor import Watch
+
+    default, wallet = settings.default_chain(), settings.agent_wallet_address
+    live = [chain.name for chain in CHAINS if settings.rpc_urls(chain.name)]
+    kept = [one.address for one in signers.folder().all()]
+    owners = dict.fromkeys([*([] if wallet is None else [Address(wallet)]), *kept])
+    watches = [Watch(name, owner) for name in live for owner in owners]
+    if default == "sim" and (settings.chain_id == "sim" or not watches):
+        watches.append(Watch("sim", local=True))
+    if default == "devnet" or chains.devnet_runs():
+        watches.append(Watch("devnet", local=True))
+    return tuple(watches)
+
+
+def _complain(line: str) -> None:
+    sys.stderr.write(f"zuno: {line}\n")
+    sys.stderr.flush()
