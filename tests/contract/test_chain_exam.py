@@ -7,7 +7,7 @@ name it in CASES; nothing else changes.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ from zuno.core.attribution import attribute
 from zuno.desks.lp.observing import observe
 from zuno.domain.chains import curated_keys
 from zuno.domain.debate import RiskProfile
-from zuno.domain.errors import PoolNotInitialized, Unavailable, Unknown, Usage
+from zuno.domain.errors import PoolNotInitialized, Refused, Unavailable, Unknown, Usage
 from zuno.domain.history import Touch
 from zuno.domain.market import Pair
 from zuno.domain.tokens import NATIVE
@@ -218,6 +218,32 @@ async def test_a_snapshot_keeps_order_and_names_what_is_missing(chain_case: Chai
     for position in snapshot.positions:
         assert position.pool == await chain_case.chain.pool(position.pool.id)
         assert position.liquidity > 0
+
+
+async def test_a_block_that_somebody_names_is_read_as_it_was(chain_case: ChainCase) -> None:
+    chain, held = chain_case.chain, chain_case.held
+    now = await chain.positions(held)
+    seen = await chain.witness(now.block, chain_case.pools, held)
+    assert seen.positions == {position.id: position for position in now.positions}
+    assert seen.pools == {pool_id: await chain.pool(pool_id) for pool_id in chain_case.pools}
+    then = (await chain.pool_at(chain_case.pools[0], Seconds(chain_case.minted + 1))).block
+    past = await chain.witness(then, chain_case.pools, (*held, chain_case.unknown_id))
+    assert past.block == then
+    assert set(past.positions) == set(held), "what never was is left out"
+    assert past.pools[chain_case.pools[0]] == await chain.pool_at(chain_case.pools[0], then.timestamp)
+    assert all(past.positions[token].fees0 <= seen.positions[token].fees0 for token in held)
+
+
+async def test_a_block_of_another_chain_is_no_witness(chain_case: ChainCase) -> None:
+    chain, head = chain_case.chain, await chain_case.chain.head()
+    for lie in (
+        replace(head, hash=HexId("0x" + "ab" * 32)),
+        replace(head, number=head.number + 5),
+        replace(head, number=head.number - 1),
+        replace(head, timestamp=Seconds(head.timestamp - 1)),
+    ):
+        with pytest.raises(Refused, match="has no block"):
+            await chain.witness(lie, chain_case.pools, chain_case.held)
 
 
 async def test_nothing_asked_nothing_missing(chain_case: ChainCase) -> None:

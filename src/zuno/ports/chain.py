@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -64,6 +64,15 @@ class Holdings:
     snapshot: Snapshot
 
 
+@dataclass(frozen=True, slots=True)
+class Witnessed:
+    """Pools and positions of one block that somebody else named."""
+
+    block: Block
+    pools: Mapping[HexId, PoolState]
+    positions: Mapping[int, LpPosition]
+
+
 class Chain(Protocol):
     """Promises, for every adapter:
 
@@ -108,6 +117,14 @@ class Chain(Protocol):
 
     async def positions(self, ids: Sequence[int]) -> Snapshot:
         """These positions, all at one block, in the order asked; duplicates are read once."""
+        ...
+
+    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> Witnessed:
+        """These pools and positions as they were at this very block; what did not exist then is left out.
+
+        `Refused` where the chain has no such block: then whoever speaks of it saw another chain, or none.
+        `Unavailable` where its state is not kept any more.
+        """
         ...
 
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from zuno.adapters.chain.rpc import gas
 from zuno.adapters.chain.rpc.answers import Answers
 from zuno.adapters.chain.rpc.cache import Shelf
-from zuno.adapters.chain.rpc.deeds import Deed
+from zuno.adapters.chain.rpc.deeds import Deed, DeedsRead
 from zuno.adapters.chain.rpc.faults import Behind, NoSuchState
 from zuno.adapters.chain.rpc.history import Histories
 from zuno.adapters.chain.rpc.node import Node
@@ -28,13 +29,13 @@ from zuno.adapters.chain.rpc.wire import events_of
 from zuno.adapters.chain.rpc.writer import RpcWriter
 from zuno.core.amm.identity import pool_slots, unpack_slot0
 from zuno.domain.chains import ChainInfo
-from zuno.domain.errors import PoolNotInitialized, Unavailable, Unknown, Usage
+from zuno.domain.errors import PoolNotInitialized, Refused, Unavailable, Unknown, Usage
 from zuno.domain.history import PositionHistory, PricedBlock, SwapFees
 from zuno.domain.market import GasQuote
 from zuno.domain.pool import Block, LpPosition, PoolKey, PoolState
 from zuno.domain.tokens import Token
 from zuno.domain.units import Address, Amount, HexId, Liquidity, Seconds
-from zuno.ports.chain import Holdings, Missing, Owned, PoolsFound, Snapshot
+from zuno.ports.chain import Holdings, Missing, Owned, PoolsFound, Snapshot, Witnessed
 
 _POOL_ID: Final = re.compile(r"0x[0-9a-f]{64}")
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]{40}")
@@ -100,6 +101,9 @@ class RpcChain:
 
     async def positions(self, ids: Sequence[int]) -> Snapshot:
         return await self._steady(lambda head: self._positions_at(ids, head))
+
+    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> Witnessed:
+        return await self._steady(lambda head: self._witnessed(block, pool_ids, position_ids, head))
 
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
         return await self._steady(lambda head: self._histories.of(position_id, since, head), by_events=True)
@@ -171,6 +175,30 @@ class RpcChain:
     async def _positions_at(self, ids: Sequence[int], head: Block) -> Snapshot:
         wanted = list(dict.fromkeys(ids))
         read = await self._read.deeds.read([token for token in wanted if 0 < token < _UINT256], head)
+        return await self._snapshot(wanted, read, head)
+
+    async def _witnessed(
+        self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int], head: Block
+    ) -> Witnessed:
+        """A block that somebody else named, if this chain has it."""
+        if block.number > head.number or await self._node.block(block.number) != block:
+            raise Refused(f"{self._info.name} has no block {block.number} with hash {block.hash[:12]}…")
+        try:
+            deeds = await self._read.deeds.read_anew(position_ids, block)
+            snapshot = await self._snapshot(list(dict.fromkeys(position_ids)), deeds, block)
+            pools = {position.pool.id: position.pool for position in snapshot.positions}
+            for pool_id in pool_ids:
+                if pool_id not in pools:
+                    with suppress(Unknown, PoolNotInitialized):
+                        pools[pool_id] = await self._pool_at(pool_id, block)
+        except NoSuchState as missing:
+            raise Unavailable(f"the state of block {block.number} is not kept any more: {missing}") from missing
+        unread = next((one.reason for one in snapshot.missing if one.unread), None)
+        if unread is not None:
+            raise Unavailable(f"the state of block {block.number} could not be read: {unread}")
+        return Witnessed(block, pools, {position.id: position for position in snapshot.positions})
+
+    async def _snapshot(self, wanted: Sequence[int], read: DeedsRead, head: Block) -> Snapshot:
         places = {token: self._place(token, deed) for token, deed in read.deeds.items()}
         words, fault = await self._read.storage.some_words(
             (slot for at in places.values() for slot in at.slots()), head

@@ -16,12 +16,12 @@ from zuno.adapters.chain.world import SIM, WALLET, moved_reference
 from zuno.core.amm import identity
 from zuno.core.fee_yield import growth_of_swaps
 from zuno.domain.chains import ChainInfo, curated_keys
-from zuno.domain.errors import PoolNotInitialized, Unavailable, Unknown
+from zuno.domain.errors import PoolNotInitialized, Refused, Unavailable, Unknown
 from zuno.domain.history import PositionHistory, PricedBlock, SwapFees
 from zuno.domain.market import HOUR, GasQuote
 from zuno.domain.pool import Block, PoolState
 from zuno.domain.units import Address, HexId, Seconds
-from zuno.ports.chain import Holdings, Missing, Owned, PoolsFound, Snapshot
+from zuno.ports.chain import Holdings, Missing, Owned, PoolsFound, Snapshot, Witnessed
 from zuno.ports.spending import Sending
 from zuno.ports.world import PoolMove, WorldMoved
 
@@ -77,6 +77,18 @@ class SimChain:
             else:
                 found.append(world.position(nft))
         return Snapshot(world.head, tuple(found), tuple(missing))
+
+    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> Witnessed:
+        then = self._now if block == self._now.head else self._now.past(block.timestamp)
+        if then.head != block:
+            raise Refused(f"sim has no block {block.number} with hash {block.hash[:12]}…")
+        states = {then.state(index).id: then.state(index) for index in range(len(then.pools))}
+        nfts = (then.nfts.get(position_id) for position_id in position_ids)
+        return Witnessed(
+            block,
+            {pool_id: states[pool_id] for pool_id in pool_ids if pool_id in states},
+            {nft.id: then.position(nft) for nft in nfts if nft is not None},
+        )
 
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
         return tell(self._now, position_id, since)

@@ -1,0 +1,75 @@
+"""The owner's own look at a plan that peers elsewhere sent: nothing of it is taken on their word.
+
+A lying Scout is held against the chain, a lying Strategist, Critic or Arbiter against the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from zuno.core.ballot import arbiter_decides, critic_decides, next_step, no_milder, overall
+from zuno.desks.lp.proposals import check_debate
+from zuno.desks.lp.verdicts import conclude, doubts
+from zuno.domain.debate import DecidedBy, Decision, NextStep
+from zuno.domain.errors import Malformed
+from zuno.domain.pool import LpPosition, PoolState
+from zuno.domain.units import HexId
+from zuno.messages.debate import Context, FlowCreateStart, FlowStart, PlanReady
+
+
+def check_ready(context: Context, ready: PlanReady, start: FlowStart | FlowCreateStart) -> None:
+    """`Malformed`, with what is wrong, unless the plan answers what was asked and follows from its context by the
+    rules."""
+    check_asked(context, start)
+    check_debate(context, ready.debate.rounds)
+    last = ready.debate.rounds[-1]
+    if not last.judged:
+        raise Malformed("the last round was never judged")
+    ruled = _ruled(context, ready)
+    said = ready.decision
+    if (said.index, said.decided_by) != (ruled.index, ruled.decided_by):
+        raise Malformed(f"candidate {said.index} was chosen, by the rules it is {ruled.index}")
+    if conclude(context, ready.debate, no_milder(ruled, said.verdict)) != ready:
+        raise Malformed("the decision, its cautions or its confidence do not follow from the debate")
+
+
+def check_asked(context: Context, start: FlowStart | FlowCreateStart) -> None:
+    """The context is about what the owner asked for."""
+    asked = (start.chain, start.profile, start.max_rounds)
+    if (context.chain, context.profile, context.max_rounds) != asked:
+        raise Malformed("the context is for another chain, profile or number of rounds than was asked for")
+    if isinstance(start, FlowStart):
+        position = context.scenes[0].position
+        if context.flow != "rebalance" or len(context.scenes) != 1 or position is None:
+            raise Malformed("the context is not of one position")
+        if position.id != start.position_id:
+            raise Malformed(f"the context is about position {position.id}, asked was about {start.position_id}")
+    elif context.flow != "create" or context.wish != start.wish:
+        raise Malformed("the context is about another wish than was asked for")
+
+
+def check_seen(
+    context: Context, pools: Mapping[HexId, PoolState], positions: Mapping[int, LpPosition], chain_id: int
+) -> None:
+    """What the Scout says it saw against what was read at that very block."""
+    if context.chain_id != chain_id:
+        raise Malformed(f"the context is of chain id {context.chain_id}, not {chain_id}")
+    for scene in context.scenes:
+        if pools.get(scene.pool.id) != scene.pool:
+            raise Malformed(f"pool {scene.pool.id} was not so at block {context.block.number}")
+        if scene.position is not None and positions.get(scene.position.id) != scene.position:
+            raise Malformed(f"position {scene.position.id} was not so at block {context.block.number}")
+
+
+def _ruled(context: Context, ready: PlanReady) -> Decision:
+    """Who had to decide by the rules, and what."""
+    rounds, last, said = ready.debate.rounds, ready.debate.rounds[-1], ready.decision
+    after = next_step(overall(last.candidates, last.judgments), len(rounds) - 1, context.max_rounds)
+    caution = doubts(context)
+    match after, said.decided_by:
+        case NextStep.DECIDE, DecidedBy.CRITIC:
+            return critic_decides(last.candidates, last.judgments, context.profile, doubts=caution)
+        case NextStep.DEADLOCK, DecidedBy.ARBITER:
+            return arbiter_decides(last.candidates, last.judgments, context.profile, doubts=caution, chosen=said.index)
+        case _:
+            raise Malformed(f"the {said.decided_by} ended a debate that was to {after} next")

@@ -1,0 +1,147 @@
+"""What a peer elsewhere can lie about, and that the owner's own look finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from debating import Table
+
+from zuno.desks.lp.rechecking import check_ready, check_seen
+from zuno.desks.lp.verdicts import conclude
+from zuno.domain.debate import DecidedBy, Judgment, PlanVerdict, RiskProfile, Verdict
+from zuno.domain.errors import Malformed, Refused
+from zuno.domain.units import Liquidity
+from zuno.messages.debate import Context, Debate, FlowStart, PlanReady
+
+Seat = Callable[..., Table]
+
+
+def asked(context: Context, **changes: Any) -> FlowStart:
+    position = context.scenes[0].position
+    assert position is not None
+    start = FlowStart(
+        chain=context.chain, position_id=position.id, profile=context.profile, max_rounds=context.max_rounds
+    )
+    return start.model_copy(update=changes)
+
+
+@pytest.mark.parametrize("world", ["calm", "rough", "wild", "drifted"])
+@pytest.mark.parametrize("rounds", [0, 2])
+async def test_an_honest_plan_passes(seat: Seat, worlds: dict[str, Context], world: str, rounds: int) -> None:
+    for profile in RiskProfile:
+        context = worlds[world].model_copy(update={"profile": profile, "max_rounds": rounds})
+        ready = await seat(context).debate(profile, rounds)
+        check_ready(context, ready, asked(context))
+
+
+async def honest(seat: Seat, context: Context) -> PlanReady:
+    return await seat(context).debate(context.profile, context.max_rounds)
+
+
+def with_last(ready: PlanReady, **changes: Any) -> Debate:
+    last = ready.debate.rounds[-1].model_copy(update=changes)
+    return ready.debate.model_copy(update={"rounds": (*ready.debate.rounds[:-1], last)})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"chain": "base"}, {"position_id": 2}, {"profile": RiskProfile.AGGRESSIVE}, {"max_rounds": 5}],
+    ids=lambda change: next(iter(change)),
+)
+async def test_an_answer_to_another_question(seat: Seat, calm: Context, changes: dict[str, Any]) -> None:
+    ready = await honest(seat, calm)
+    with pytest.raises(Malformed):
+        check_ready(calm, ready, asked(calm, **changes))
+
+
+async def test_a_strategist_s_figures_that_do_not_recompute(seat: Seat, calm: Context) -> None:
+    ready = await honest(seat, calm)
+    last = ready.debate.rounds[-1]
+    better = replace(last.candidates[2], deposit=replace(last.candidates[2].deposit, liquidity=10**20))
+    forged = with_last(ready, candidates=(*last.candidates[:2], better, *last.candidates[3:]))
+    with pytest.raises(Malformed, match="figures of round 0"):
+        check_ready(calm, ready.model_copy(update={"debate": forged}), asked(calm))
+
+
+async def test_a_critic_milder_than_the_rules(seat: Seat, calm: Context) -> None:
+    """Every verdict an accept, and the vetoed candidate chosen."""
+    ready = await honest(seat, calm)
+    last = ready.debate.rounds[-1]
+    vetoed = next(one.index for one in last.judgments if one.verdict is Verdict.VETO)
+    mild = tuple(Judgment(one.index, Verdict.ACCEPT, "fine") for one in last.judgments)
+    for changes in ({"judgments": mild}, {"judgments": mild, "mechanical": mild}):
+        debate = with_last(ready, **changes)
+        decision = replace(ready.decision, index=vetoed, verdict=PlanVerdict.APPROVE)
+        with pytest.raises(Malformed, match=r"verdicts of round|looser than the rules"):
+            check_ready(calm, ready.model_copy(update={"debate": debate, "decision": decision}), asked(calm))
+
+
+async def test_a_choice_the_rules_would_not_make(seat: Seat, calm: Context) -> None:
+    ready = await honest(seat, calm)
+    for index in range(len(ready.debate.rounds[-1].candidates)):
+        if index != ready.decision.index:
+            other = conclude(calm, ready.debate, replace(ready.decision, index=index))
+            with pytest.raises((Malformed, Refused)):
+                check_ready(calm, other, asked(calm))
+
+
+async def test_a_milder_word_than_the_data_allows(seat: Seat, calm: Context) -> None:
+    """Seeded figures cap the verdict; whoever says plain approve lies."""
+    ready = await honest(seat, calm)
+    assert ready.decision.verdict is PlanVerdict.APPROVE_WITH_CAUTION
+    milder = replace(ready.decision, verdict=PlanVerdict.APPROVE, cautions=())
+    with pytest.raises(Malformed, match="approve is milder than the rules"):
+        check_ready(calm, ready.model_copy(update={"decision": milder}), asked(calm))
+    surer = ready.model_copy(update={"confidence": 0.99})
+    with pytest.raises(Malformed, match="do not follow from the debate"):
+        check_ready(calm, surer, asked(calm))
+
+
+async def test_an_arbiter_who_was_never_asked(seat: Seat, calm: Context) -> None:
+    ready = await honest(seat, calm)
+    usurped = replace(ready.decision, decided_by=DecidedBy.ARBITER)
+    with pytest.raises(Malformed, match="arbiter ended a debate that was to decide"):
+        check_ready(calm, ready.model_copy(update={"decision": usurped}), asked(calm))
+
+
+async def test_an_arbiter_who_takes_what_was_vetoed(seat: Seat, wild: Context) -> None:
+    context = wild.model_copy(update={"max_rounds": 0})
+    ready = await honest(seat, context)
+    assert ready.decision.decided_by is DecidedBy.ARBITER
+    for candidate in ready.debate.rounds[-1].candidates:
+        if candidate.kind.move:
+            taken = replace(ready.decision, index=candidate.index, verdict=PlanVerdict.APPROVE)
+            with pytest.raises((Malformed, Refused)):
+                check_ready(context, ready.model_copy(update={"decision": taken}), asked(context))
+
+
+async def test_a_debate_cut_short_or_judged_by_nobody(seat: Seat, rough: Context) -> None:
+    ready = await honest(seat, rough)
+    assert len(ready.debate.rounds) > 1
+    cut = ready.debate.model_copy(update={"rounds": ready.debate.rounds[:1]})
+    with pytest.raises(Malformed):
+        check_ready(rough, ready.model_copy(update={"debate": cut}), asked(rough))
+    bare = ready.debate.rounds[-1].model_copy(update={"judgments": (), "mechanical": ()})
+    unjudged = ready.debate.model_copy(update={"rounds": (*ready.debate.rounds[:-1], bare)})
+    with pytest.raises(Malformed, match="never judged"):
+        check_ready(rough, ready.model_copy(update={"debate": unjudged}), asked(rough))
+
+
+async def test_a_scout_is_held_against_the_chain(calm: Context) -> None:
+    (scene,) = calm.scenes
+    assert scene.position is not None
+    pools, positions = {scene.pool.id: scene.pool}, {scene.position.id: scene.position}
+    check_seen(calm, pools, positions, calm.chain_id)
+    with pytest.raises(Malformed, match="chain id"):
+        check_seen(calm, pools, positions, 1)
+    with pytest.raises(Malformed, match=r"pool .* was not so"):
+        check_seen(calm, {}, positions, calm.chain_id)
+    fuller = replace(scene.position, liquidity=Liquidity(scene.position.liquidity + 1))
+    with pytest.raises(Malformed, match="position 1 was not so"):
+        check_seen(calm, pools, {fuller.id: fuller}, calm.chain_id)
+    moved = replace(scene.pool, tick=scene.pool.tick + 1)  # type: ignore[arg-type]
+    with pytest.raises(Malformed, match="was not so"):
+        check_seen(calm, {moved.id: moved}, positions, calm.chain_id)
