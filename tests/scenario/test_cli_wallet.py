@@ -227,8 +227,8 @@ def test_which_wallet_acts(home: Path, zuno: Zuno, passphrase: str, monkeypatch:
         assert open_zuno(str(home))._signers.of(local).address == WALLET
     zuno("wallet", "import", "--watch", WATCHED)
     one = open_zuno(str(home))
-    assert one._signer("base").address == WATCHED.lower()
-    assert one._signer("base") is one._signer("mainnet"), "a passphrase is asked for once"
+    assert one._signers.of("base").address == WATCHED.lower()
+    assert one._signers.of("base") is one._signers.of("mainnet"), "a passphrase is asked for once"
     made = WalletFolder(home / "wallets", Passphrases(Path(passphrase)), rounds=2).create().address
     with pytest.raises(Refused, match=f"Which of 2 wallets acts.*{made}"):
         open_zuno(str(home))._signers.of("base")
