@@ -444,7 +444,8 @@ class Gate:
 
     def _resting(self, book: Book, draft: Draft, refusal: Refused) -> Refused:
         """Between the halves: nothing is lost, and the owner is told where it is."""
-        return Refused(f"{refusal} {book.plan_id} is partial.{_where_tokens_are(draft)}")
+        go_on = f"Apply it again while its approval lasts, or `zuno plan cancel {book.plan_id}` ends it."
+        return Refused(f"{refusal} {book.plan_id} is partial. {go_on}{_where_tokens_are(draft)}")
 
     def _begun(self, book: Book, refusal: Refused) -> Refused:
         """Somewhere in the first half: what is done stays done, and what it allowed stays allowed."""
@@ -545,7 +546,4 @@ def _granted(book: Book, hands: Hands) -> tuple[set[Address], set[tuple[Address,
 
 def _where_tokens_are(draft: Draft) -> str:
     names = (draft.pool.token0.symbol, draft.pool.token1.symbol)
-    return (
-        f" Its {' and '.join(names)} rest in the wallet; apply again while the approval lasts, or open a new position "
-        f"with them: `zuno lp recommend create --chain {draft.instruction.chain} --pair {'/'.join(names)} …`"
-    )
+    return f" Its {' and '.join(names)} rest in the wallet; to open a new position with them: `zuno lp recommend create --chain {draft.instruction.chain} --pair {'/'.join(names)} …`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -209,6 +210,29 @@ async def test_a_stranger_s_transaction_that_is_not_final_takes_nothing_yet(benc
     assert states == [StepState.SENT] * 2
     assert len(bench.pond.taken) == given + 1, "bytes without a number are not given again"
     assert book.state is PlanState.CONFIRMED
+
+
+async def test_a_receipt_is_not_the_end_before_it_is_deep_enough(bench: Any) -> None:
+    class Deep:
+        """The same chain, where a receipt is final two blocks later."""
+
+        info = replace(bench.info, confirmations=3)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(bench.chain, name)
+
+    plan_id = await closing(bench)
+    states: list[StepState] = []
+
+    async def another_block() -> None:
+        states.append((await bench.book(plan_id)).steps[0].state)
+        await bench.spend_number((await bench.pond.purse(bench.wallet, (), ())).nonce)
+
+    bench.asleep = [another_block, another_block]
+    book = await bench.apply(plan_id, chain=Deep())
+    assert states == [StepState.MINED] * 2
+    assert book.state is PlanState.CONFIRMED
+    assert len(bench.pond.taken) == 1
 
 
 async def test_another_plan_waits_for_the_one_that_is_on_its_way(bench: Any) -> None:

@@ -156,6 +156,8 @@ async def test_a_second_half_that_fails_leaves_the_plan_partial_and_nothing_allo
     with pytest.raises(Refused, match=f"{plan_id} ended as partial: swap and mint: it reverted") as refused:
         await bench.apply(plan_id, writer=Stingy(bench.pond))
     assert "rest in the wallet" in str(refused.value)
+    assert "zuno lp recommend create" in str(refused.value)
+    assert "pply it again" not in str(refused.value), "it is over"
     book = await bench.book(plan_id)
     assert book.state is PlanState.PARTIAL
     assert book.over is not None
@@ -187,6 +189,24 @@ async def test_a_process_that_dies_over_a_failed_second_half_does_not_try_it_aga
     assert (book.state, await bench.owned()) == (PlanState.PARTIAL, before)
     assert len([step for step in book.steps if step.part is Part.LATER]) == sent, "it was not cooked again"
     await nothing_allowed(bench, book)
+
+
+async def test_a_refusal_between_the_halves_says_how_to_go_on(bench: Any) -> None:
+    class Elsewhere:
+        """The price is not what it was."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(bench.pond, name)
+
+        async def estimate(self, *asked: Any) -> int:
+            raise Refused("The pool is somewhere else.")
+
+    plan_id = await halfway(bench)
+    with pytest.raises(Refused, match=r"The pool is somewhere else\. plan_\w+ is partial\.") as refused:
+        await bench.apply(plan_id, writer=Elsewhere())
+    for words in ("Apply it again while its approval lasts", f"`zuno plan cancel {plan_id}`", "rest in the wallet"):
+        assert words in str(refused.value)
+    assert (await bench.apply(plan_id)).state is PlanState.CONFIRMED
 
 
 async def test_a_plan_that_is_called_off_between_its_halves(bench: Any) -> None:
