@@ -546,4 +546,7 @@ def _granted(book: Book, hands: Hands) -> tuple[set[Address], set[tuple[Address,
 
 def _where_tokens_are(draft: Draft) -> str:
     names = (draft.pool.token0.symbol, draft.pool.token1.symbol)
-    return f" Its {' and '.join(names)} rest in the wallet; to open a new position with them: `zuno lp recommend create --chain {draft.instruction.chain} --pair {'/'.join(names)} …`"
+    return (
+        f" Its {' and '.join(names)} rest in the wallet; to open a new position with them: "
+        f"`zuno lp recommend create --chain {draft.instruction.chain} --pair {'/'.join(names)} …`"
+    )

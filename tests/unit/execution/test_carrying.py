@@ -429,6 +429,79 @@ async def test_a_refusal_between_two_steps_says_what_stands_and_how_to_go_on(ben
     assert not any((await allowed(bench)).values())
 
 
+# -- the last look, between two steps of a plan that is under way
+
+
+class Instead:
+    """Something of ours with one answer of its own."""
+
+    def __init__(self, honest: Any, **answers: Any) -> None:
+        self._honest = honest
+        self.__dict__.update(answers)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._honest, name)
+
+
+async def test_a_price_that_left_the_bounds_before_the_next_step(bench: Any) -> None:
+    plan_id = await begun(bench)
+
+    async def pool(pool_id: HexId) -> Any:
+        honest = await bench.chain.pool(pool_id)
+        return replace(honest, tick=honest.tick + 51)
+
+    with pytest.raises(Refused, match=r"1 outside the approved -?\d+ to -?\d+ \(tick drift 50\)"):
+        await bench.apply(plan_id, chain=Instead(bench.chain, pool=pool))
+    assert (await bench.apply(plan_id)).state is PlanState.CONFIRMED
+
+
+async def test_a_price_the_world_does_not_share_before_the_next_step(bench: Any) -> None:
+    plan_id = await begun(bench)
+    honest = bench.hands.feeds_of
+
+    async def spot(pair: Any, now: Any) -> Any:
+        fact = await honest("").prices.spot(pair, now)
+        return replace(fact, value=fact.value * 2)
+
+    def feeds(pool_id: HexId) -> Any:
+        return replace(honest(pool_id), prices=Instead(honest(pool_id).prices, spot=spot))
+
+    with pytest.raises(Refused, match=r"\d+\.\d\d % off the reference \(seed\); the bound is"):
+        await bench.apply(plan_id, feeds_of=feeds)
+    assert (await bench.book(plan_id)).steps[1].state is StepState.PLANNED
+
+
+async def test_a_step_that_would_burn_more_gas_than_was_approved(bench: Any) -> None:
+    plan_id = await begun(bench)
+
+    async def estimate(*asked: Any) -> int:
+        return 10**8
+
+    with pytest.raises(Refused, match=r"would use up to 100000000 gas; the bound is \d+"):
+        await bench.apply(plan_id, writer=Instead(bench.pond, estimate=estimate))
+
+    async def gas() -> Any:
+        honest = await bench.chain.gas()
+        return replace(honest, base_fee=honest.base_fee * 10)
+
+    with pytest.raises(Refused, match=r"costs up to \d+ wei; the bound is \d+ wei"):
+        await bench.apply(plan_id, chain=Instead(bench.chain, gas=gas))
+
+
+async def test_the_bytes_themselves_are_read_once_more(bench: Any) -> None:
+    """A book that was tampered with in memory: the bytes pay somebody else."""
+    plan_id = await begun(bench)
+    book = await bench.book(plan_id)
+    gate = bench.gate()
+    assert (await gate._prepare(book, book.draft, 1)).nonce
+    step = book.steps[1].step
+    wallet, other = bytes.fromhex(bench.wallet[2:]), bytes.fromhex(bench.others[2:])
+    assert wallet in step.data
+    book.steps[1].step = replace(step, data=step.data.replace(wallet, other))
+    with pytest.raises(Refused, match=bench.others):
+        await gate._prepare(book, book.draft, 1)
+
+
 # -- other plans, other worlds
 
 
