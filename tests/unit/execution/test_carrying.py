@@ -324,6 +324,21 @@ async def test_an_empty_transaction_that_pays_too_little_is_waited_for_and_bid_m
         await bench.cancel(other)
 
 
+async def test_calling_off_that_is_sped_up_is_still_calling_off(bench: Any) -> None:
+    plan_id = await closing(bench)
+    bench.pond.holding = True
+    with pytest.raises(Unavailable, match="is not final"):
+        await bench.apply(plan_id)
+    bench.asleep = [lambda: bench.wait(31), bench.pond.mine]
+    book = await bench.cancel(plan_id, pace=Pace(look=1, speed_up=30, patience=60))
+    first, second, third = book.steps[0].signed
+    assert (first.cancels, second.cancels, third.cancels) == (False, True, True)
+    assert book.steps[0].mined is not None
+    assert book.steps[0].mined.hash == third.hash
+    assert book.state is PlanState.CANCELLED
+    assert bench.edge in await bench.owned()
+
+
 async def test_a_number_that_somebody_took_while_we_called_off_is_called_off_too(bench: Any) -> None:
     plan_id = await closing(bench)
     bench.pond.answers = [Unavailable("no answer")]
@@ -453,6 +468,21 @@ async def test_a_price_that_left_the_bounds_before_the_next_step(bench: Any) -> 
     with pytest.raises(Refused, match=r"1 outside the approved -?\d+ to -?\d+ \(tick drift 50\)"):
         await bench.apply(plan_id, chain=Instead(bench.chain, pool=pool))
     assert (await bench.apply(plan_id)).state is PlanState.CONFIRMED
+
+
+async def test_a_price_that_moved_after_the_approval_leaves_no_trace(bench: Any) -> None:
+    """Nothing is signed and not even the intent is on record: the day's cap is not touched."""
+    plan_id: str = await bench.approved(await bench.creation())
+
+    async def pool(pool_id: HexId) -> Any:
+        honest = await bench.chain.pool(pool_id)
+        return replace(honest, tick=honest.tick + 51)
+
+    with pytest.raises(Refused, match=r"51 ticks from the -?\d+ .* the bound is 50 \(tick drift\)"):
+        await bench.apply(plan_id, chain=Instead(bench.chain, pool=pool))
+    book = await bench.book(plan_id)
+    assert (book.state, book.applying) == (PlanState.APPROVED, None)
+    assert bench.pond.taken == []
 
 
 async def test_a_price_the_world_does_not_share_before_the_next_step(bench: Any) -> None:
