@@ -217,6 +217,7 @@ class Settings(BaseSettings):
     axl_strategist_peer_id: PeerId = Field(None, description="AXL peer id of the Strategist")
     axl_critic_peer_id: PeerId = Field(None, description="AXL peer id of the Critic")
     axl_arbiter_peer_id: PeerId = Field(None, description="AXL peer id of the Arbiter")
+    axl_node: Path | None = Field(None, description="the AXL node's program, for a mesh that starts its own nodes")
     axl_cli_api_url: Url = Field(_axl(9002), description="AXL node of the CLI")
     axl_scout_api_url: Url = Field(_axl(9012), description="AXL node of the Scout")
     axl_strategist_api_url: Url = Field(_axl(9022), description="AXL node of the Strategist")

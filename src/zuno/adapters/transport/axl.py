@@ -1,0 +1,248 @@
+"""Peers behind AXL nodes: one HTTP API on this side, an overlay that knows keys in between.
+
+The node keeps 100 messages in memory, drops the oldest and forgets all of them in a restart. It stalls two minutes for
+a peer that is gone, so every exchange here has a bound of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from zuno.adapters.transport.inbox import CLOSED, Inbox
+from zuno.core.overlay import overlay_address
+from zuno.domain.errors import Malformed, Refused, Unavailable, Usage
+from zuno.messages.debate import Role
+from zuno.ports.transport import Parcel
+
+if TYPE_CHECKING:
+    import httpx2
+
+NODE_LIMIT: Final = 16 * 1024 * 1024
+PATIENCE: Final = 5.0
+SHORTEST_PAUSE: Final = 0.02
+LONGEST_PAUSE: Final = 0.25
+_MARK: Final = b"\x01"
+"""Before every message: no JSON starts with it, and a node keeps some JSON for itself."""
+_PEER_ID: Final = re.compile(r"[0-9a-f]{64}")
+_LONGEST_ANSWER: Final = 4 * 1024 * 1024
+_OK, _EMPTY = 200, 204
+
+
+def _listed(value: object) -> object:
+    """Go writes an empty list as null."""
+    return [] if value is None else value
+
+
+class Link(BaseModel):
+    """One direct neighbour of a node."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    public_key: str
+    up: bool
+    uri: str = ""
+    inbound: bool = False
+
+
+class Topology(BaseModel):
+    """What a node says of itself. Peers behind a neighbour do not appear and links that are gone may: no liveness."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    our_public_key: str
+    our_ipv6: str = ""
+    peers: Annotated[tuple[Link, ...], BeforeValidator(_listed)] = ()
+
+
+class AxlTransport:
+    """One role's endpoint, at its own node. `peers` are the others' ids; `patience` bounds an exchange as a whole."""
+
+    def __init__(self, me: Role, api_url: str, peers: Mapping[Role, str], *, patience: float = PATIENCE) -> None:
+        self._me = me
+        self._url = api_url.rstrip("/")
+        self._ids = {role: _readable(role, peer_id) for role, peer_id in peers.items() if role is not me}
+        self._roles = {overlay_address(bytes.fromhex(peer_id)): role for role, peer_id in self._ids.items()}
+        if len(self._roles) < len(self._ids):
+            raise Usage("Two roles have the same AXL peer id; every role needs a node of its own.")
+        self._patience = patience
+        self._inbox = Inbox()
+        self._client: httpx2.AsyncClient | None = None
+        self._fetching: asyncio.Task[None] | None = None
+        self._under_way: set[asyncio.Timeout] = set()
+        self._stir = asyncio.Event()
+        self.dropped = 0
+        """Messages that were none of a known peer's, or not written by such a transport."""
+
+    @property
+    def limit(self) -> int:
+        return NODE_LIMIT - len(_MARK)
+
+    async def send(self, to: Role, data: bytes) -> None:
+        if len(data) > self.limit:
+            raise Refused(f"A message of {len(data)} bytes is over the limit of {self.limit}.")
+        if self._inbox.closed:
+            raise Unavailable(CLOSED)
+        peer_id = self._ids.get(to)
+        if peer_id is None:
+            raise Unavailable(f"No AXL peer id is known of the {to}; set ZUNO_AXL_{to.upper()}_PEER_ID.")
+        status, _, headers = await self._exchange(
+            "POST", "/send", {"X-Destination-Peer-Id": peer_id}, _MARK + data, most=_LONGEST_ANSWER
+        )
+        _judge(status, to)
+        self._stir.set()
+        sent = headers.get("X-Sent-Bytes")
+        if sent is not None and sent != str(len(data) + len(_MARK)):
+            raise Unavailable(f"The AXL node sent {sent} of {len(data) + len(_MARK)} bytes to the {to}.")
+
+    async def receive(self, role: Role) -> Parcel:
+        if role is not self._me:
+            raise Refused(f"This endpoint is the {self._me}'s: nothing arrives here for the {role}.")
+        if self._fetching is None and not self._inbox.closed:
+            # A task of its own: a node forgets what it has handed out, so a receiver that gives up must not lose it.
+            self._fetching = asyncio.create_task(self._fetch())
+            self._fetching.add_done_callback(self._fetched)
+        return await self._inbox.take()
+
+    async def topology(self) -> Topology:
+        """The node's own word on itself and its neighbours."""
+        status, body, _ = await self._exchange("GET", "/topology", {}, b"", most=_LONGEST_ANSWER)
+        try:
+            if status == _OK:
+                return Topology.model_validate_json(body)
+        except ValidationError:
+            pass
+        raise Malformed(f"What answers at {self._url} is no AXL node (HTTP {status} for its topology).")
+
+    async def close(self) -> None:
+        self._inbox.close()
+        for bound in self._under_way:
+            bound.reschedule(asyncio.get_running_loop().time())
+        if self._fetching is not None:
+            self._fetching.cancel()
+            await asyncio.wait([self._fetching])
+        if self._client is not None:
+            client, self._client = self._client, None
+            await client.aclose()
+
+    async def _fetch(self) -> None:
+        """Drains the node until it has nothing, then asks less and less often; quick again after traffic either way."""
+        pause = SHORTEST_PAUSE
+        while True:
+            await self._inbox.room()
+            try:
+                found = await self._fetch_one()
+            except (Unavailable, Malformed):
+                found = False
+                pause = LONGEST_PAUSE
+            if found:
+                pause = SHORTEST_PAUSE
+                continue
+            pause = SHORTEST_PAUSE if await self._stirred(pause) else min(2 * pause, LONGEST_PAUSE)
+
+    async def _stirred(self, pause: float) -> bool:
+        """Whether something was sent in this pause, which is then over: an answer is not far."""
+        try:
+            async with asyncio.timeout(pause):
+                await self._stir.wait()
+        except TimeoutError:
+            return False
+        self._stir.clear()
+        return True
+
+    def _fetched(self, task: asyncio.Task[None]) -> None:
+        """Fetching ends by closing; ended otherwise, it is a bug that whoever receives has to see."""
+        bug = None if task.cancelled() else task.exception()
+        if isinstance(bug, Exception):
+            self._inbox.close(bug)
+
+    async def _fetch_one(self) -> bool:
+        status, body, headers = await self._exchange("GET", "/recv", {}, b"", most=NODE_LIMIT)
+        if status == _EMPTY:
+            return False
+        if status != _OK:
+            raise Malformed(f"What answers at {self._url} is no AXL node (HTTP {status} for its inbox).")
+        sender = self._sender(headers.get("X-From-Peer-Id", ""))
+        if sender is None or not body.startswith(_MARK):
+            self.dropped += 1
+        else:
+            self._inbox.put(Parcel(body[len(_MARK) :], sender))
+        return True
+
+    def _sender(self, padded_id: str) -> Role | None:
+        if not _PEER_ID.fullmatch(padded_id.lower()):
+            return None
+        return self._roles.get(overlay_address(bytes.fromhex(padded_id)))
+
+    async def _exchange(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes, *, most: int
+    ) -> tuple[int, bytes, Mapping[str, str]]:
+        import httpx2
+
+        bound = asyncio.timeout(self._patience)
+        self._under_way.add(bound)
+        try:
+            async with (
+                bound,
+                self._http().stream(method, self._url + path, headers=headers, content=body) as response,
+            ):
+                return response.status_code, await _whole(response, most), response.headers
+        except (TimeoutError, httpx2.HTTPError) as error:
+            raise Unavailable(self._trouble(isinstance(error, TimeoutError | httpx2.TimeoutException))) from None
+        finally:
+            self._under_way.discard(bound)
+
+    def _trouble(self, late: bool) -> str:
+        if self._inbox.closed:
+            return CLOSED
+        if late:
+            return f"The AXL node at {self._url} did not answer within {self._patience:g} s; what was sent may arrive."
+        return f"No AXL node answers at {self._url}; start it, or correct its URL."
+
+    def _http(self) -> httpx2.AsyncClient:
+        import httpx2
+
+        if self._inbox.closed:
+            raise Unavailable(CLOSED)
+        if self._client is None:
+            # No proxy and no redirect: a node is a neighbour, and the message is for it alone.
+            self._client = httpx2.AsyncClient(
+                timeout=self._patience,
+                headers={"Accept-Encoding": "identity"},
+                follow_redirects=False,
+                trust_env=False,
+            )
+        return self._client
+
+
+def _readable(role: Role, peer_id: str) -> str:
+    if not _PEER_ID.fullmatch(peer_id.lower()):
+        raise Usage(f"The AXL peer id of the {role} is not 64 hex digits; correct ZUNO_AXL_{role.upper()}_PEER_ID.")
+    return peer_id.lower()
+
+
+def _judge(status: int, to: Role) -> None:
+    match status:
+        case 200:
+            return
+        case 400:
+            raise Refused(f"The AXL node does not take the {to}'s peer id (HTTP 400); correct it.")
+        case 502:
+            raise Unavailable(f"The AXL node does not reach the {to} (HTTP 502).")
+        case 500:
+            raise Unavailable(f"The AXL node broke off on the way to the {to} (HTTP 500); part may have arrived.")
+        case _:
+            raise Malformed(f"What answers in place of an AXL node says HTTP {status} to a message; correct its URL.")
+
+
+async def _whole(response: httpx2.Response, most: int) -> bytes:
+    body = bytearray()
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > most:
+            raise Malformed(f"An AXL node answered with more than {most} bytes.")
+    return bytes(body)

@@ -1,0 +1,69 @@
+"""What has arrived over a network and was not taken yet: bounded, and closed for everyone at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final
+
+from zuno.domain.errors import Unavailable
+from zuno.ports.transport import Parcel
+
+MOST: Final = 256
+MOST_BYTES: Final = 64 * 1024 * 1024
+CLOSED: Final = "This transport is closed."
+
+
+class Inbox:
+    """First in, first out. Full, it takes nothing more: whoever carries the parcels waits, and so does the sender."""
+
+    def __init__(self, most: int = MOST, most_bytes: int = MOST_BYTES) -> None:
+        self._most = most
+        self._most_bytes = most_bytes
+        self._parcels: deque[Parcel] = deque()
+        self._bytes = 0
+        self._end: Exception | None = None
+        self._changed = asyncio.Event()
+
+    @property
+    def closed(self) -> bool:
+        return self._end is not None
+
+    def put(self, parcel: Parcel) -> None:
+        """One parcel more, whatever its size: the bounds are asked for by `room`, before it is fetched."""
+        self._parcels.append(parcel)
+        self._bytes += len(parcel.data)
+        self._wake()
+
+    async def room(self) -> None:
+        """Until there is some."""
+        while self._end is None and (len(self._parcels) >= self._most or self._bytes >= self._most_bytes):
+            await self._change()
+        self._unless_closed()
+
+    async def take(self) -> Parcel:
+        while self._end is None and not self._parcels:
+            await self._change()
+        self._unless_closed()
+        parcel = self._parcels.popleft()
+        self._bytes -= len(parcel.data)
+        self._wake()
+        return parcel
+
+    def close(self, why: Exception | None = None) -> None:
+        """Ends every wait, now and later; `why` is for a carrier that has failed."""
+        self._end = self._end or why or Unavailable(CLOSED)
+        self._parcels.clear()
+        self._wake()
+
+    def _unless_closed(self) -> None:
+        if self._end is not None:
+            raise self._end
+
+    def _wake(self) -> None:
+        """Everyone who waits looks again; whoever comes later waits for the next change."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _change(self) -> None:
+        await self._changed.wait()

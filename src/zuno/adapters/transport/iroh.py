@@ -1,0 +1,334 @@
+"""Peers that reach each other over QUIC with nothing in between: no server, no relay, no discovery.
+
+An endpoint's id is its ed25519 key, proved in the handshake, so the sender of a message is known for certain. Where
+peers are is said by an address book. Beside the address it is bound to, the library opens a socket on `[::]` and a port
+of its own choice; what arrives there has to prove its key like everything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+import socket
+from collections import defaultdict
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from zuno.adapters.transport.crossing import hasten
+from zuno.adapters.transport.inbox import CLOSED, Inbox
+from zuno.domain.errors import Refused, Unavailable, Usage
+from zuno.messages.debate import Role
+from zuno.ports.transport import Parcel
+
+if TYPE_CHECKING:
+    from iroh import BiStream, Connection, Endpoint, Incoming
+
+INSTALL: Final = "pip install 'zuno[mesh]'"
+LIMIT: Final = 16 * 1024 * 1024
+PATIENCE: Final = 5.0
+SILENCE: Final = 1.0
+"""Seconds without a single datagram from the other side, while it owes us some: it is gone."""
+LOOPBACK: Final = "127.0.0.1:0"
+_ALPN: Final = b"zuno/mesh/1"
+_SECRET_BYTES: Final = 32
+_PREFIX_BYTES: Final = 4
+_TAKEN: Final = b"\x06"
+_READ_PATIENCE: Final = 30.0
+_CLOSE_PATIENCE: Final = 0.5
+_MOST_CONNECTIONS: Final = 4
+_MOST_AT_THE_DOOR: Final = 32
+_STRANGER, _REPLACED, _LEAVING = 1, 2, 0
+_ENDPOINT_ID: Final = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class IrohPeer:
+    """A line of the address book."""
+
+    endpoint_id: str
+    """64 hex digits: the peer's ed25519 public key."""
+    address: str | None = None
+    """`host:port`; without it the peer is answered over the connection it makes itself."""
+
+
+class IrohTransport:
+    """One role's endpoint. `secret` is the role's 32-byte ed25519 key, `bind` the address it listens at.
+
+    A message is a stream of its own: its length in four bytes, the message, and one byte back once it is taken.
+    A stream that breaks off looks like one that ended; the length tells them apart.
+    """
+
+    def __init__(
+        self,
+        me: Role,
+        secret: bytes,
+        peers: Mapping[Role, IrohPeer],
+        *,
+        bind: str = LOOPBACK,
+        patience: float = PATIENCE,
+        silence: float = SILENCE,
+    ) -> None:
+        if len(secret) != _SECRET_BYTES:
+            raise Usage(f"The key of the {me} has {len(secret)} bytes where {_SECRET_BYTES} are needed.")
+        self._me = me
+        self._secret = secret
+        self._book = {role: _readable(role, peer) for role, peer in peers.items() if role is not me}
+        self._roles = {bytes.fromhex(peer.endpoint_id): role for role, peer in self._book.items()}
+        if len(self._roles) < len(self._book):
+            raise Usage("Two roles have the same endpoint id; every role needs a key of its own.")
+        self._bind = bind
+        self._patience = patience
+        self._silence = silence
+        self._inbox = Inbox()
+        self._endpoint: Endpoint | None = None
+        self._opening = asyncio.Lock()
+        self._dialling: defaultdict[Role, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._connections: defaultdict[Role, list[Connection]] = defaultdict(list)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._at_the_door = 0
+        self.dropped = 0
+        """Strangers that were shown out, and messages that broke off or were no messages."""
+
+    @property
+    def limit(self) -> int:
+        return LIMIT
+
+    @property
+    def address(self) -> str | None:
+        """Where it listens, once it does: the port is known only then if it was left open."""
+        if self._endpoint is None:
+            return None
+        host = self._bind.rpartition(":")[0]
+        return next(one for one in self._endpoint.bound_sockets() if one.rpartition(":")[0] == host)
+
+    async def open(self) -> None:
+        """Listens from here on; sending and receiving do so by themselves."""
+        iroh = _library()
+        async with self._opening:
+            self._unless_closed()
+            if self._endpoint is not None:
+                return
+            options = iroh.EndpointOptions(
+                preset=iroh.preset_minimal(),
+                bind_addr=self._bind,
+                secret_key=self._secret,
+                alpns=[_ALPN],
+                relay_mode=iroh.RelayMode.disabled(),
+            )
+            try:
+                self._endpoint = await iroh.Endpoint.bind(options)
+            except iroh.IrohError:
+                raise Unavailable(
+                    f"The {self._me} cannot listen at {self._bind}; free that port, or give an address of this machine."
+                ) from None
+            self._run(self._accept(self._endpoint))
+
+    async def send(self, to: Role, data: bytes) -> None:
+        if len(data) > LIMIT:
+            raise Refused(f"A message of {len(data)} bytes is over the limit of {LIMIT}.")
+        self._unless_closed()
+        if to not in self._book:
+            raise Unavailable(f"No endpoint is known of the {to}; add it to the address book.")
+        await self.open()
+        iroh = _library()
+        try:
+            async with asyncio.timeout(self._patience):
+                connection = await self._connection(to)
+                await self._hand_over(to, connection, data)
+        except TimeoutError:
+            raise Unavailable(
+                f"The {to} did not answer within {self._patience:g} s; the message may have arrived."
+            ) from None
+        except iroh.IrohError:
+            raise Unavailable(CLOSED if self._inbox.closed else f"The connection to the {to} broke off.") from None
+
+    async def receive(self, role: Role) -> Parcel:
+        if role is not self._me:
+            raise Refused(f"This endpoint is the {self._me}'s: nothing arrives here for the {role}.")
+        await self.open()
+        return await self._inbox.take()
+
+    async def close(self) -> None:
+        self._inbox.close()
+        async with self._opening:  # one that is just being bound has to be closed as well
+            endpoint, self._endpoint = self._endpoint, None
+        if endpoint is None:
+            return
+        for connection in (one for several in self._connections.values() for one in several):
+            connection.close(_LEAVING, b"leaving")
+        self._connections.clear()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        try:
+            async with asyncio.timeout(_CLOSE_PATIENCE):  # the library waits 3 s for peers that never answered
+                await endpoint.close()
+        except TimeoutError:
+            pass
+
+    # -- connections: either side makes them, both use them
+
+    async def _connection(self, to: Role) -> Connection:
+        """The newest that lives, or a new one."""
+        async with self._dialling[to]:
+            alive = [one for one in self._connections[to] if one.close_reason() is None]
+            self._connections[to] = alive
+            return alive[-1] if alive else await self._dial(to)
+
+    async def _dial(self, to: Role) -> Connection:
+        peer, endpoint = self._book[to], self._endpoint
+        if endpoint is None:
+            raise Unavailable(CLOSED)
+        if peer.address is None:
+            raise Unavailable(f"The {to} has not called yet, and the address book does not say where it is.")
+        iroh = _library()
+        there = iroh.EndpointAddr(
+            iroh.EndpointId.from_bytes(bytes.fromhex(peer.endpoint_id)), None, await _resolved(to, peer.address)
+        )
+        connection = await endpoint.connect(there, _ALPN)
+        self._keep(to, connection)
+        return connection
+
+    async def _accept(self, endpoint: Endpoint) -> None:
+        while (incoming := await endpoint.accept_next()) is not None:
+            if self._at_the_door < _MOST_AT_THE_DOOR:
+                self._at_the_door += 1
+                self._run(self._admit(incoming))
+            else:
+                await incoming.refuse()
+
+    async def _admit(self, incoming: Incoming) -> None:
+        """The handshake proves the key; whoever is not in the book is shown out before a byte is read."""
+        iroh = _library()
+        try:
+            async with asyncio.timeout(self._patience):
+                connection = await (await incoming.accept()).connect()
+        except (iroh.IrohError, TimeoutError):
+            return
+        finally:
+            self._at_the_door -= 1
+        role = self._roles.get(connection.remote_id().to_bytes())
+        if role is None:
+            self.dropped += 1
+            connection.close(_STRANGER, b"not in the address book")
+        else:
+            self._keep(role, connection)
+
+    def _keep(self, role: Role, connection: Connection) -> None:
+        kept = self._connections[role]
+        kept.append(connection)
+        if len(kept) > _MOST_CONNECTIONS:
+            kept.pop(0).close(_REPLACED, b"replaced")
+        self._run(self._listen(role, connection))
+
+    def _forget(self, role: Role, connection: Connection) -> None:
+        """So that the next message does not go the same way."""
+        if connection in self._connections[role]:
+            self._connections[role].remove(connection)
+        connection.close(_REPLACED, b"silent")
+
+    # -- messages
+
+    async def _hand_over(self, to: Role, connection: Connection, data: bytes) -> None:
+        """Ends early when the other side falls silent: one that was killed does not say so."""
+        task = asyncio.ensure_future(_written(connection, data))
+        heard = connection.stats().udp_rx_datagrams
+        try:
+            while not (await asyncio.wait([task], timeout=self._silence))[0]:
+                before, heard = heard, connection.stats().udp_rx_datagrams
+                if heard == before:
+                    self._forget(to, connection)
+                    raise Unavailable(f"The {to} has fallen silent; the message may have arrived.")
+            if task.result() != _TAKEN:
+                raise Unavailable(f"The {to} did not take the message.")
+        finally:
+            task.cancel()
+
+    async def _listen(self, role: Role, connection: Connection) -> None:
+        iroh = _library()
+        try:
+            while True:
+                await self._inbox.room()
+                await self._take(role, await connection.accept_bi())
+        except iroh.IrohError:  # the connection is over
+            return
+        except Unavailable:  # and so is this transport
+            return
+
+    async def _take(self, role: Role, stream: BiStream) -> None:
+        iroh = _library()
+        try:
+            async with asyncio.timeout(_READ_PATIENCE):
+                frame = await stream.recv().read_to_end(_PREFIX_BYTES + LIMIT)
+        except (iroh.IrohError, TimeoutError):
+            self.dropped += 1
+            return
+        if len(frame) != _PREFIX_BYTES + int.from_bytes(frame[:_PREFIX_BYTES], "big"):
+            self.dropped += 1
+            return
+        self._inbox.put(Parcel(frame[_PREFIX_BYTES:], role))
+        back = stream.send()
+        try:
+            await back.write_all(_TAKEN)
+            await back.finish()
+        except iroh.IrohError:  # the sender has given up waiting; it has arrived all the same
+            pass
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ran)
+
+    def _ran(self, task: asyncio.Task[None]) -> None:
+        """Work that ended in a bug ends the transport: whoever receives has to see it."""
+        self._tasks.discard(task)
+        bug = None if task.cancelled() else task.exception()
+        if isinstance(bug, Exception):
+            self._inbox.close(bug)
+
+    def _unless_closed(self) -> None:
+        if self._inbox.closed:
+            raise Unavailable(CLOSED)
+
+
+async def _written(connection: Connection, data: bytes) -> bytes:
+    stream = await connection.open_bi()
+    there = stream.send()
+    await there.write_all(len(data).to_bytes(_PREFIX_BYTES, "big") + data)
+    await there.finish()
+    return await stream.recv().read_to_end(len(_TAKEN))
+
+
+async def _resolved(role: Role, address: str) -> list[str]:
+    """The library takes numbers alone."""
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, int(port), type=socket.SOCK_DGRAM)
+    except OSError:
+        raise Unavailable(f"The address {address} of the {role} cannot be resolved; correct it.") from None
+    hosts = dict.fromkeys(ipaddress.ip_address(where[0]) for *_, where in found)
+    return [f"[{one}]:{port}" if one.version == 6 else f"{one}:{port}" for one in hosts]
+
+
+def _readable(role: Role, peer: IrohPeer) -> IrohPeer:
+    if not _ENDPOINT_ID.fullmatch(peer.endpoint_id.lower()):
+        raise Usage(f"The endpoint id of the {role} is not 64 hex digits; correct the address book.")
+    if peer.address is not None:
+        host, _, port = peer.address.rpartition(":")
+        if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
+            raise Usage(f"The address of the {role}, {peer.address}, is not host:port; correct the address book.")
+    return IrohPeer(peer.endpoint_id.lower(), peer.address)
+
+
+def _library() -> Any:
+    try:
+        import iroh
+        import iroh.iroh_ffi as crossing
+    except ImportError:
+        raise Unavailable(f"This transport needs the iroh library; install it with {INSTALL}.") from None
+    hasten(getattr(crossing, "_UniffiRustBufferBuilder", None))
+    return iroh

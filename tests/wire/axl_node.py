@@ -1,0 +1,194 @@
+"""AXL nodes on loopback with the manners of the real ones, as they were measured.
+
+At most once and no more: an inbox of 100 that forgets its oldest, senders known by a key rebuilt from an address, sends
+that overtake each other, two minutes of silence for a peer that is gone, and JSON the node keeps for itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from ipaddress import IPv6Address
+from typing import Any
+
+INBOX = 100
+LARGEST = 16 * 1024 * 1024
+STALL = 127.0
+_REASONS = {200: "OK", 204: "No Content", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
+_REASONS |= {500: "Internal Server Error", 502: "Bad Gateway"}
+
+
+def address_of(key_hex: str) -> str:
+    """Written as a row of bits, so that it shares nothing with the code under test."""
+    bits = "".join("10"[int(bit)] for bit in f"{int(key_hex, 16):0256b}")
+    ones = len(bits) - len(bits.lstrip("1"))
+    kept = (bits[ones + 1 :] + "0" * 112)[:112]
+    return f"02{ones:02x}" + f"{int(kept, 2):028x}"
+
+
+def rebuilt(address: str) -> str:
+    """The key a node makes of an address: what is known of it, then `f`."""
+    ones, kept = int(address[2:4], 16), f"{int(address[4:], 16):0112b}"
+    bits = ("1" * ones + "0" + kept).ljust(256, "0")[:256]
+    return f"{int(''.join('10'[int(bit)] for bit in bits), 2):064x}"
+
+
+@dataclass
+class Overlay:
+    """The nodes that can reach each other."""
+
+    stall: float = STALL
+    jitter: float = 0.0
+    """Up to so many seconds on the way, drawn for each message: what is sent at once arrives in any order."""
+    chance: random.Random = field(default_factory=lambda: random.Random(20))
+    nodes: dict[str, AxlNode] = field(default_factory=dict)
+
+
+@dataclass
+class Request:
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+Answer = tuple[int, dict[str, str], bytes]
+
+
+@dataclass
+class AxlNode:
+    """One node: its key, and an HTTP API without any authentication."""
+
+    overlay: Overlay
+    key: str
+    """64 hex digits; only the address it derives matters to the overlay."""
+    tcp_port: int = 7000
+    routing: bool = True
+    """Whether JSON for MCP and A2A is kept from the inbox."""
+    fault: Callable[[Request], Answer | None] = lambda request: None
+    """Answers in the node's place where it has one."""
+    inbox: deque[tuple[str, bytes]] = field(default_factory=lambda: deque(maxlen=INBOX))
+    heard: list[Request] = field(default_factory=list)
+    connections: int = 0
+    _port: int = 0
+    _server: asyncio.Server | None = None
+    _serving: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def address(self) -> str:
+        return address_of(self.key)
+
+    async def start(self) -> None:
+        """With nothing in the inbox: a node remembers nothing."""
+        self.inbox.clear()
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, limit=1 << 20)
+        self._port = self._server.sockets[0].getsockname()[1]
+        self.overlay.nodes[self.address] = self
+
+    async def stop(self) -> None:
+        self.overlay.nodes.pop(self.address, None)
+        if self._server is not None:
+            self._server.close()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        self.connections += 1
+        try:
+            while True:
+                request = await _read(reader)
+                self.heard.append(request)
+                status, headers, body = self.fault(request) or await self._answer(request)
+                lines = [f"HTTP/1.1 {status} {_REASONS.get(status, 'X')}"]
+                lines += [f"{name}: {value}" for name, value in headers.items()]
+                lines += [] if status == 204 else [f"Content-Length: {len(body)}"]
+                writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            self._serving.discard(task)
+            writer.close()
+            with suppress(ConnectionError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+    async def _answer(self, request: Request) -> Answer:
+        match request.path:
+            case "/send":
+                return await self._send(request)
+            case "/recv":
+                if not self.inbox:
+                    return 204, {}, b""
+                sender, data = self.inbox.popleft()
+                return 200, {"Content-Type": "application/octet-stream", "X-From-Peer-Id": sender}, data
+            case "/topology":
+                ipv6 = str(IPv6Address(bytes.fromhex(self.address)))
+                told = {"our_ipv6": ipv6, "our_public_key": self.key, "peers": None, "tree": None}
+                return 200, {"Content-Type": "application/json"}, json.dumps(told).encode()
+        return 404, {}, b"404 page not found\n"
+
+    async def _send(self, request: Request) -> Answer:
+        if request.method != "POST":
+            return 405, {}, b"Method not allowed\n"
+        to = request.headers.get("x-destination-peer-id", "")
+        if not re.fullmatch(r"[0-9a-fA-F]{64}", to):
+            return 400, {}, b"Invalid destination peer ID\n"
+        if self.overlay.jitter:
+            await asyncio.sleep(self.overlay.chance.uniform(0, self.overlay.jitter))
+        peer = self.overlay.nodes.get(address_of(to))
+        if peer is None:
+            await asyncio.sleep(self.overlay.stall)
+            return 502, {}, b"Failed to reach peer: operation timed out\n"
+        if peer.tcp_port != self.tcp_port:
+            return 502, {}, b"Failed to reach peer: connection was refused\n"
+        peer._arrived(rebuilt(self.address), request.body)
+        return 200, {"Content-Type": "application/octet-stream", "X-Sent-Bytes": str(len(request.body))}, b""
+
+    def _arrived(self, sender: str, data: bytes) -> None:
+        """What is too large or routed elsewhere is gone, and the sender has been told that all is well."""
+        if len(data) <= LARGEST and not (self.routing and _routed(data)):
+            self.inbox.append((sender, data))
+
+
+def _routed(data: bytes) -> bool:
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and bool({"service", "a2a"} & document.keys())
+
+
+async def _read(reader: asyncio.StreamReader) -> Request:
+    head = await reader.readuntil(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").strip().split("\r\n")
+    method, path, _ = first.split(" ")
+    headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+    return Request(method, path, headers, await reader.readexactly(int(headers.get("content-length", 0))))
+
+
+@asynccontextmanager
+async def axl_nodes(keys: list[str], stall: float = STALL, jitter: float = 0.0) -> AsyncIterator[list[AxlNode]]:
+    """Nodes that reach each other, one for each key."""
+    overlay = Overlay(stall, jitter)
+    nodes = [AxlNode(overlay, key) for key in keys]
+    try:
+        for node in nodes:
+            await node.start()
+        yield nodes
+    finally:
+        for node in nodes:
+            await node.stop()
