@@ -265,6 +265,34 @@ def test_a_reading_means_words_of_the_command_line(text: str, words: str) -> Non
     assert " ".join(command_of(read(text))) == words
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "drop the price by {}% on devnet",
+        "snooze alert_0123456789ab for {} h",
+        "snooze alert_0123456789ab for {}h",
+        "pnl of 1 since {}d",
+        "journal {}",
+        "inspect position {}",
+        "create a position with {} ETH",
+        "add {} ETH to position 1",
+        "remove {}% of position 1",
+        "close position {}",
+    ],
+)
+@pytest.mark.parametrize("number", ["0,5", "1,5", "12,50", "1.000,5", "1.2.3"])
+def test_a_number_is_read_whole_or_not_at_all(line: str, number: str) -> None:
+    """In pieces `1,5 h` would be five hours."""
+    reading = read(line.format(number))
+    assert reading.intent is Intent.UNCLEAR, reading
+    assert reading.ask == f"{number!r} is no number; write plain digits such as 0.5 or 1500."
+
+
+def test_a_comma_among_digits_is_left_for_the_command_line_to_refuse() -> None:
+    assert read("remove 0,050% of position 1").slots.percent == "0,050"
+    assert read("drop the price by 1,000% on devnet").slots.percent == "-1,000"
+
+
 def test_amounts_are_words_of_their_own() -> None:
     words = command_of(read("add 0.1 ETH and 200 USDC to position 3"))
     assert words == ("lp", "add", "3", "--amount", "0.1 ETH", "--amount", "200 USDC")

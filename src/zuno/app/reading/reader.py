@@ -155,6 +155,8 @@ def _no_order(tokens: Sequence[Token], at: int, intent: Intent) -> str:
     """Why this is no plain order; empty where it is."""
     verb = tokens[at].text
     concepts = {token.concept for token in tokens}
+    if refusal := _no_number(tokens):
+        return refusal
     if "NEG" in concepts:
         return f"Nothing is done: I read a no. To {verb}, say `{verb}` and what."
     if "COND" in concepts:
@@ -226,10 +228,17 @@ def _stray(intent: Intent, match: Match, tokens: Sequence[Token]) -> Token | Non
 def _puzzled(tokens: Sequence[Token]) -> str:
     if any(token.concept == "SIGN" for token in tokens):
         return "Nothing is signed or sent by that word: plans are approved, then applied; `help` says how."
+    if refusal := _no_number(tokens):
+        return refusal
     unknown = next((token for token in tokens if token.concept in {"UNKNOWN", "ODD"}), None)
     if unknown is None:
         return "I am not sure what you want; `help` lists what can be said."
     return f"I do not know {plain_text(unknown.text, 40)!r} here; `help` lists what can be said."
+
+
+def _no_number(tokens: Sequence[Token]) -> str:
+    broken = next((token for token in tokens if token.concept == "BADNUMBER"), None)
+    return "" if broken is None else f"{broken.text[:40]!r} is no number; write plain digits such as 0.5 or 1500."
 
 
 def _two_wishes(match: Match, tokens: Sequence[Token]) -> str:
@@ -237,6 +246,8 @@ def _two_wishes(match: Match, tokens: Sequence[Token]) -> str:
         return _puzzled(tokens)
     if broken := next((token for token in tokens if token.concept == "BADID"), None):
         return f"{plain_text(broken.text, 40)!r} is no id; ids are plan_ or alert_ and 12 hex digits, req_ and 16."
+    if refusal := _no_number(tokens):
+        return refusal
     for token in tokens:
         if token.concept in {"NEG", "COND", "RANGE"} and token.concept not in match.rule.absorbs:
             return f"{plain_text(token.text, 40)!r} makes me unsure; say plainly what to show or do."

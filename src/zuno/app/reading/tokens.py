@@ -39,6 +39,7 @@ _PIECE = re.compile(
     r"|(?P<span>[0-9]{1,6}\s?(?:minutes?|mins?|hours?|hrs?|days?|weeks?|m|h|d|w)\b)"
     rf"|(?P<amount>(?:{_NUMBER})\s?(?P<unit>[a-z][a-z0-9.]{{0,15}})\b)"
     r"|(?P<number>#?[0-9]+(?![0-9]*[.,][0-9]))(?![0-9a-z_])"
+    r"|(?P<broken>[0-9]+(?:[.,][0-9]+)+)"
     r"|(?P<pair>[a-z][a-z0-9.]{0,15}\s?/\s?[a-z][a-z0-9.]{0,15})"
     r"|(?P<word>[a-z]+(?:[-'&][a-z]+)*)"
     r"|(?P<mark>[?])"
@@ -107,12 +108,14 @@ def _pieces(text: str) -> Iterator[Token]:
                 yield Token({"plan": "PLANID", "request": "REQUESTID", "alert": "ALERTID"}[kind], said, said)
             case "badid":
                 yield Token("BADID", said)
+            case "broken":  # "1,5": in pieces, what is behind the comma would be read for the whole
+                yield Token("BADNUMBER", said)
             case _:
                 yield Token("ODD", said)
 
 
 def _percent(said: str) -> str:
-    return re.sub(r"\s?(?:%|percent|pct)$", "", said).replace(",", "").removeprefix("+")
+    return re.sub(r"\s?(?:%|percent|pct)$", "", said).removeprefix("+")
 
 
 def _amount(said: str, unit: str) -> Iterator[Token]:
