@@ -485,6 +485,17 @@ async def test_a_price_that_moved_after_the_approval_leaves_no_trace(bench: Any)
     assert bench.pond.taken == []
 
 
+async def test_an_approval_that_ran_out_leaves_no_trace(bench: Any) -> None:
+    plan_id = await closing(bench)
+    for _ in range(80):  # sixteen minutes
+        await bench.spend_number((await bench.pond.purse(bench.wallet, (), ())).nonce)
+    _, late = await bench.gate().status(plan_id)
+    assert late
+    with pytest.raises(Refused, match=r"expired at \d+, \d+ s ago by the chain's own time; approve the plan again"):
+        await bench.apply(plan_id)
+    assert (await bench.book(plan_id)).applying is None
+
+
 async def test_a_price_the_world_does_not_share_before_the_next_step(bench: Any) -> None:
     plan_id = await begun(bench)
     honest = bench.hands.feeds_of
