@@ -31,11 +31,15 @@ def ask_hidden(prompt: str) -> SecretStr | None:
         os.close(os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY))  # getpass would read stdin instead, and show it
     except OSError:
         return None
+    typed: SecretStr | None = None
     try:
-        with _interruptible():
-            return SecretStr(getpass(prompt))
+        with _interruptible(), suppress(UnicodeDecodeError):  # which carries what was typed
+            typed = SecretStr(getpass(prompt))
     except EOFError:
         raise Refused("Nothing was typed; nothing was done.") from None
+    if typed is None:
+        raise Refused("What was typed is not text in the terminal's own encoding; nothing was done.")
+    return typed
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from zuno.adapters.keys.passphrases import FEWEST, Passphrases
+from zuno.adapters.keys import passphrases
+from zuno.adapters.keys.passphrases import FEWEST, Passphrases, ask_hidden
 from zuno.domain.errors import Refused, Unavailable
 
 
@@ -128,3 +129,14 @@ def test_without_a_terminal_it_says_what_to_set(tmp_path: Path) -> None:
             ask()
     with pytest.raises(Refused, match="typed at a terminal"):
         Passphrases(written(tmp_path, b"correct horse\n"), nobody).key()
+
+
+def test_keys_that_are_no_text_are_refused_and_appear_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    def typed(prompt: str) -> str:
+        return b"se\xffcret".decode()
+
+    monkeypatch.setattr("getpass.getpass", typed)
+    monkeypatch.setattr(passphrases, "_TERMINAL", "/dev/null")
+    with pytest.raises(Refused, match="not text") as caught:
+        ask_hidden("Passphrase: ")
+    assert caught.value.__context__ is None, "what could not be read is not in the trace either"
