@@ -29,7 +29,7 @@ INSTALL: Final = "pip install 'zuno[mesh]'"
 LIMIT: Final = 16 * 1024 * 1024
 PATIENCE: Final = 5.0
 SILENCE: Final = 1.0
-"""Seconds without a single datagram from the other side, while it owes us some: it is gone."""
+"""Seconds after a message without a single datagram from the other side, which acknowledges at once: it is gone."""
 LOOPBACK: Final = "127.0.0.1:0"
 _ALPN: Final = b"zuno/mesh/1"
 _SECRET_BYTES: Final = 32
@@ -233,16 +233,18 @@ class IrohTransport:
     # -- messages
 
     async def _hand_over(self, to: Role, connection: Connection, data: bytes) -> None:
-        """Ends early when the other side falls silent: one that was killed does not say so."""
-        task = asyncio.ensure_future(_written(connection, data))
+        """Ends early when nothing at all comes back: a peer that was killed does not say so.
+
+        One that is busy is another matter. Its library answers for it, and it has our whole patience.
+        """
         heard = connection.stats().udp_rx_datagrams
+        task = asyncio.ensure_future(_written(connection, data))
         try:
-            while not (await asyncio.wait([task], timeout=self._silence))[0]:
-                before, heard = heard, connection.stats().udp_rx_datagrams
-                if heard == before:
-                    self._forget(to, connection)
-                    raise Unavailable(f"The {to} has fallen silent; the message may have arrived.")
-            if task.result() != _TAKEN:
+            await asyncio.wait([task], timeout=self._silence)
+            if not task.done() and connection.stats().udp_rx_datagrams == heard:
+                self._forget(to, connection)
+                raise Unavailable(f"The {to} has fallen silent; the message may have arrived.")
+            if await task != _TAKEN:
                 raise Unavailable(f"The {to} did not take the message.")
         finally:
             task.cancel()

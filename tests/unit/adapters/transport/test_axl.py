@@ -1,0 +1,347 @@
+"""AXL's manners, on nodes that have them: what a node says in our words, what it hands out, and what it loses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+
+import httpx2
+import pytest
+
+sys.path.append(str(Path(__file__).parents[3] / "wire"))
+
+from axl_node import INBOX, LARGEST, AxlNode, axl_nodes, rebuilt
+from model_server import cut, endless, hang_up, never, serving
+
+from zuno.adapters.transport.axl import AxlTransport
+from zuno.domain.errors import Malformed, Refused, Unavailable, Usage
+from zuno.messages.debate import Role
+
+CLI, SCOUT = Role.CLI, Role.SCOUT
+KEYS = ["0a" + "31" * 31, "c7" + "52" * 31, "0a" + "31" * 12 + "99" * 19]
+"""The last one differs from the first behind the 14th byte: within what an address holds."""
+TABLE = {CLI: KEYS[0], SCOUT: KEYS[1]}
+BOUND = 8.0
+
+
+@pytest.fixture
+async def nodes() -> AsyncIterator[list[AxlNode]]:
+    async with axl_nodes(KEYS, stall=30) as three:
+        yield three
+
+
+@pytest.fixture
+async def cli(nodes: list[AxlNode]) -> AsyncIterator[AxlTransport]:
+    transport = AxlTransport(CLI, nodes[0].url, TABLE, patience=2)
+    yield transport
+    await transport.close()
+
+
+@pytest.fixture
+async def scout(nodes: list[AxlNode]) -> AsyncIterator[AxlTransport]:
+    transport = AxlTransport(SCOUT, nodes[1].url + "/", TABLE, patience=2)
+    yield transport
+    await transport.close()
+
+
+async def got(transport: AxlTransport, role: Role) -> bytes:
+    return (await asyncio.wait_for(transport.receive(role), BOUND)).data
+
+
+# -- what a node says to a message
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "words"),
+    [
+        (400, Refused, "scout.*HTTP 400"),
+        (405, Malformed, "HTTP 405"),
+        (404, Malformed, "HTTP 404"),
+        (307, Malformed, "HTTP 307"),
+        (204, Malformed, "HTTP 204"),
+        (502, Unavailable, "scout.*HTTP 502"),
+        (500, Unavailable, "scout.*HTTP 500"),
+    ],
+)
+async def test_every_status_has_its_error(
+    nodes: list[AxlNode], cli: AxlTransport, status: int, error: type[Exception], words: str
+) -> None:
+    nodes[0].fault = lambda request: (status, {"Location": f"{nodes[1].url}/send"}, b"")
+    with pytest.raises(error, match=words):
+        await cli.send(SCOUT, b"x")
+    assert nodes[1].heard == []  # a redirect is not followed
+    nodes[0].fault = lambda request: None
+    await cli.send(SCOUT, b"x")
+
+
+async def test_a_peer_that_is_gone_costs_our_own_patience_and_not_the_nodes(nodes: list[AxlNode]) -> None:
+    await nodes[1].stop()
+    cli = AxlTransport(CLI, nodes[0].url, TABLE, patience=0.2)
+    with pytest.raises(Unavailable, match=r"within 0\.2 s; what was sent may arrive"):
+        await asyncio.wait_for(cli.send(SCOUT, b"x"), BOUND)
+    await cli.close()
+
+
+async def test_another_port_inside_the_overlay_is_unavailable_at_once(nodes: list[AxlNode], cli: AxlTransport) -> None:
+    nodes[1].tcp_port = 7001
+    with pytest.raises(Unavailable, match="HTTP 502"):
+        await cli.send(SCOUT, b"x")
+
+
+async def test_a_node_that_sent_less_than_it_was_given(nodes: list[AxlNode], cli: AxlTransport) -> None:
+    nodes[0].fault = lambda request: (200, {"X-Sent-Bytes": "3"}, b"")
+    with pytest.raises(Unavailable, match="3 of 11 bytes"):
+        await cli.send(SCOUT, b"0123456789")
+    nodes[0].fault = lambda request: (200, {}, b"")
+    await cli.send(SCOUT, b"0123456789")
+
+
+async def test_no_node_at_all_is_unavailable() -> None:
+    cli = AxlTransport(CLI, "http://127.0.0.1:9", TABLE)
+    with pytest.raises(Unavailable, match=r"No AXL node answers at http://127\.0\.0\.1:9; start it"):
+        await cli.send(SCOUT, b"x")
+    with pytest.raises(Unavailable, match="No AXL node"):
+        await cli.topology()
+    await cli.close()
+
+
+@pytest.mark.parametrize("answer", [never, cut, hang_up, endless])
+async def test_something_else_at_the_nodes_address_is_bounded(answer: object) -> None:
+    async with serving(lambda heard: answer) as server:  # type: ignore[arg-type, return-value]
+        cli = AxlTransport(CLI, server.origin, TABLE, patience=0.5)
+        with pytest.raises((Unavailable, Malformed)):
+            await asyncio.wait_for(cli.topology(), BOUND)
+        await cli.close()
+
+
+# -- what it hands out
+
+
+async def test_a_sender_is_known_by_the_address_of_its_padded_id(
+    nodes: list[AxlNode], cli: AxlTransport, scout: AxlTransport
+) -> None:
+    await cli.send(SCOUT, b"x")
+    ((padded, body),) = nodes[1].inbox
+    assert padded != KEYS[0]
+    assert padded.endswith("f" * 30)
+    assert body[1:] == b"x"
+    parcel = await asyncio.wait_for(scout.receive(SCOUT), BOUND)
+    assert (parcel.data, parcel.sender) == (b"x", CLI)
+
+
+@pytest.mark.parametrize("sender", ["", "f" * 64, "zz" * 32, "0a31", KEYS[1], rebuilt("0200" + "31" * 14)])
+async def test_whoever_is_none_of_the_table_is_dropped_and_counted(
+    nodes: list[AxlNode], cli: AxlTransport, scout: AxlTransport, sender: str
+) -> None:
+    nodes[1].inbox.append((sender, b"\x01strange"))
+    await cli.send(SCOUT, b"known")
+    assert await got(scout, SCOUT) == b"known"
+    assert scout.dropped == 1
+
+
+async def test_a_key_that_is_nearly_the_same_is_a_stranger(
+    nodes: list[AxlNode], cli: AxlTransport, scout: AxlTransport
+) -> None:
+    stranger = AxlTransport(CLI, nodes[2].url, TABLE)
+    await stranger.send(SCOUT, b"I am the CLI")
+    await cli.send(SCOUT, b"known")
+    assert await got(scout, SCOUT) == b"known"
+    assert scout.dropped == 1
+    await stranger.close()
+
+
+async def test_what_no_such_transport_wrote_is_dropped(
+    nodes: list[AxlNode], cli: AxlTransport, scout: AxlTransport
+) -> None:
+    for body in (b"", b'{"hello": 1}', b"\x00"):
+        nodes[1].inbox.append((rebuilt(nodes[0].address), body))
+    await cli.send(SCOUT, b"known")
+    assert await got(scout, SCOUT) == b"known"
+    assert scout.dropped == 3
+
+
+async def test_an_inbox_that_answers_nonsense_is_asked_again(
+    nodes: list[AxlNode], cli: AxlTransport, scout: AxlTransport
+) -> None:
+    faults = [(500, {}, b"oops"), (405, {}, b""), (200, {"X-From-Peer-Id": KEYS[0]}, b"\x01" + bytes(LARGEST))]
+    nodes[1].fault = lambda request: faults.pop() if faults and request.path == "/recv" else None
+    await cli.send(SCOUT, b"at last")
+    assert await got(scout, SCOUT) == b"at last"
+    assert faults == []
+
+
+async def test_receiving_outlives_the_nodes_restart(
+    nodes: list[AxlNode], cli: AxlTransport, scout: AxlTransport
+) -> None:
+    waiting = asyncio.create_task(scout.receive(SCOUT))
+    await asyncio.sleep(0.05)
+    await nodes[1].stop()
+    await asyncio.sleep(0.05)
+    await nodes[1].start()
+    await cli.send(SCOUT, b"again")
+    assert (await asyncio.wait_for(waiting, BOUND)).data == b"again"
+
+
+async def test_the_inbox_is_drained_without_a_pause_and_left_alone_when_empty(
+    nodes: list[AxlNode], scout: AxlTransport
+) -> None:
+    nodes[1].inbox.extend((rebuilt(nodes[0].address), b"\x01%d" % number) for number in range(INBOX))
+    assert [await got(scout, SCOUT) for _ in range(INBOX)] == [b"%d" % number for number in range(INBOX)]
+    drained = len(nodes[1].heard)
+    assert drained <= INBOX + 2  # not one empty answer between two messages
+    await asyncio.sleep(0.6)
+    assert 1 <= len(nodes[1].heard) - drained <= 8  # 20, 40, 80, 160, 250 ms …
+
+
+async def test_connections_are_used_again(nodes: list[AxlNode], cli: AxlTransport, scout: AxlTransport) -> None:
+    for number in range(10):
+        await cli.send(SCOUT, b"%d" % number)
+    for _ in range(10):
+        await got(scout, SCOUT)
+    assert (nodes[0].connections, nodes[1].connections) == (1, 1)
+
+
+async def test_a_full_inbox_leaves_the_rest_with_the_node(nodes: list[AxlNode], scout: AxlTransport) -> None:
+    """Nobody takes: three parcels that are larger than the bound together with the first are not fetched."""
+    nodes[1].inbox.extend((rebuilt(nodes[0].address), b"\x01" + bytes(15 * 1024 * 1024)) for _ in range(8))
+    first = await got(scout, SCOUT)
+    assert len(first) == 15 * 1024 * 1024
+    for _ in range(100):
+        if len(nodes[1].inbox) <= 2:
+            break
+        await asyncio.sleep(0.05)
+    await asyncio.sleep(0.1)
+    assert len(nodes[1].inbox) == 2  # one was taken, five wait here: 75 MiB, and no more are asked for
+    for _ in range(7):
+        await got(scout, SCOUT)
+
+
+async def test_a_bug_while_fetching_is_seen_by_whoever_receives(
+    cli: AxlTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken() -> bool:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(cli, "_fetch_one", broken)
+    with pytest.raises(ZeroDivisionError):
+        await asyncio.wait_for(cli.receive(CLI), BOUND)
+
+
+# -- status
+
+
+async def test_the_topology_with_its_null_lists(nodes: list[AxlNode], cli: AxlTransport) -> None:
+    known = await cli.topology()
+    assert (known.our_public_key, known.peers) == (KEYS[0], ())
+    assert known.our_ipv6.startswith("204:")
+
+
+async def test_the_topology_with_neighbours(nodes: list[AxlNode], cli: AxlTransport) -> None:
+    link = {"uri": "tls://127.0.0.1:1", "up": True, "inbound": False, "public_key": KEYS[1], "port": 1, "coords": None}
+    told = {"our_ipv6": "200::", "our_public_key": KEYS[0], "peers": [link], "tree": [], "new": 1}
+    nodes[0].fault = lambda request: (200, {}, json.dumps(told).encode())
+    (neighbour,) = (await cli.topology()).peers
+    assert (neighbour.public_key, neighbour.up, neighbour.uri) == (KEYS[1], True, "tls://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"peers": null}', b'{"our_public_key": 1}'])
+async def test_a_topology_that_is_none(nodes: list[AxlNode], cli: AxlTransport, body: bytes) -> None:
+    nodes[0].fault = lambda request: (200, {}, body)
+    with pytest.raises(Malformed, match="no AXL node"):
+        await cli.topology()
+
+
+# -- tables that cannot work
+
+
+@pytest.mark.parametrize("peer_id", ["", "0a", "zz" * 32, "0a" * 33])
+def test_a_peer_id_that_is_none_is_refused_by_its_setting(peer_id: str) -> None:
+    with pytest.raises(Usage, match="ZUNO_AXL_SCOUT_PEER_ID"):
+        AxlTransport(CLI, "http://127.0.0.1:9002", {SCOUT: peer_id})
+
+
+def test_two_roles_behind_one_node_cannot_be_told_apart() -> None:
+    padded = KEYS[1][:40] + "f" * 24
+    with pytest.raises(Usage, match="same AXL peer id"):
+        AxlTransport(CLI, "http://127.0.0.1:9002", {SCOUT: KEYS[1], Role.CRITIC: padded})
+
+
+async def test_ids_are_read_in_either_case(nodes: list[AxlNode], scout: AxlTransport) -> None:
+    cli = AxlTransport(CLI, nodes[0].url, {SCOUT: KEYS[1].upper()})
+    await cli.send(SCOUT, b"x")
+    assert await got(scout, SCOUT) == b"x"
+    await cli.close()
+
+
+# -- that the nodes have the manners they stand for
+
+
+@pytest.fixture
+async def raw() -> AsyncIterator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient(trust_env=False, timeout=0.3) as client:
+        yield client
+
+
+async def posted(client: httpx2.AsyncClient, node: AxlNode, to: str, data: bytes) -> httpx2.Response:
+    return await client.post(f"{node.url}/send", headers={"X-Destination-Peer-Id": to}, content=data)
+
+
+async def test_the_node_keeps_a_hundred_and_forgets_the_oldest(nodes: list[AxlNode], raw: httpx2.AsyncClient) -> None:
+    for number in range(INBOX + 5):
+        assert (await posted(raw, nodes[0], KEYS[1], b"%d" % number)).status_code == 200
+    bodies = [(await raw.get(f"{nodes[1].url}/recv")).content for _ in range(INBOX)]
+    assert bodies == [b"%d" % number for number in range(5, INBOX + 5)]
+    assert (await raw.get(f"{nodes[1].url}/recv")).status_code == 204
+
+
+async def test_the_node_takes_a_padded_id_and_refuses_what_is_none(
+    nodes: list[AxlNode], raw: httpx2.AsyncClient
+) -> None:
+    assert (await posted(raw, nodes[1], rebuilt(nodes[0].address), b"reply")).headers["X-Sent-Bytes"] == "5"
+    assert nodes[0].inbox[0][1] == b"reply"
+    assert (await posted(raw, nodes[0], "0a", b"")).status_code == 400
+    assert (await raw.post(f"{nodes[0].url}/send", content=b"")).status_code == 400
+    assert (await raw.get(f"{nodes[0].url}/send")).status_code == 405
+
+
+async def test_the_node_stalls_for_a_peer_that_is_gone(nodes: list[AxlNode], raw: httpx2.AsyncClient) -> None:
+    with pytest.raises(httpx2.ReadTimeout):
+        await posted(raw, nodes[0], "77" * 32, b"x")
+    nodes[0].overlay.stall = 0.01
+    assert (await posted(raw, nodes[0], "77" * 32, b"x")).status_code == 502
+
+
+async def test_the_node_says_yes_to_what_the_other_side_throws_away(
+    nodes: list[AxlNode], raw: httpx2.AsyncClient
+) -> None:
+    for lost in (b'{"service": "x"}', b'{"a2a": 1, "b": 2}'):
+        assert (await posted(raw, nodes[0], KEYS[1], lost)).status_code == 200
+    with suppress(httpx2.TimeoutException):
+        await raw.post(
+            f"{nodes[0].url}/send",
+            headers={"X-Destination-Peer-Id": KEYS[1]},
+            content=bytes(LARGEST + 1),
+            timeout=BOUND,
+        )
+    assert not nodes[1].inbox
+    for kept in (b'{"nested": {"service": 1}}', b'["a2a"]'):
+        await posted(raw, nodes[0], KEYS[1], kept)
+    assert len(nodes[1].inbox) == 2
+
+
+async def test_the_node_forgets_in_a_restart_and_mixes_what_is_sent_at_once(raw: httpx2.AsyncClient) -> None:
+    async with axl_nodes(KEYS[:2], jitter=0.05) as (one, other):
+        sent = [b"%d" % number for number in range(20)]
+        async with httpx2.AsyncClient(trust_env=False, timeout=BOUND) as client:
+            await asyncio.gather(*(posted(client, one, KEYS[1], data) for data in sent))
+        arrived = [body for _, body in other.inbox]
+        assert arrived != sent
+        assert sorted(arrived) == sorted(sent)
+        url = other.url
+        await other.stop()
+        await other.start()
+        assert (other.url, len(other.inbox)) == (url, 0)
