@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -108,14 +108,20 @@ def shown_unsigned(view: UnsignedView) -> RenderableType:
     parts: list[RenderableType] = [heading(f"{view.plan_id} for {view.wallet}, whose key is elsewhere")]
     for index, one in enumerate(view.transactions):
         facts = grid()
-        for name, value in one.model_dump(by_alias=True).items():
+        for name, value in one.model_dump(by_alias=True, exclude=_TOO_LONG).items():
             facts.add_row(name, str(value))
         parts += [Text(f"transaction {index + 1}", style="bold"), facts]
-    parts += [
-        heading("For a Safe: save as a file and load it in the Transaction Builder"),
-        Text(view.safe.model_dump_json(by_alias=True), overflow="fold"),
-    ]
     return Group(*parts, *noted(view.notes))
+
+
+_TOO_LONG = {"data", "serialized"}
+
+
+def unbroken(view: UnsignedView) -> Iterator[tuple[str, str]]:
+    """What is copied from the screen, under its heading: a line break inside would spoil it."""
+    for index, one in enumerate(view.transactions):
+        yield f"Transaction {index + 1} with its data, for another signer", one.model_dump_json(by_alias=True)
+    yield "For a Safe: save as a file and load it in the Transaction Builder", view.safe.model_dump_json(by_alias=True)
 
 
 def _call(call: CallView) -> RenderableType:

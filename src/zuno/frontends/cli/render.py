@@ -40,7 +40,7 @@ from zuno.app.views import (
 from zuno.app.wallets import AllowancesView, AllowanceView, BalancesView, WalletsView, WalletView
 from zuno.frontends.cli.alert_screens import shown_alerts, shown_answer, shown_tick
 from zuno.frontends.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, noted, short, thousands
-from zuno.frontends.cli.plan_screens import shown_execution, shown_simulation, shown_unsigned
+from zuno.frontends.cli.plan_screens import shown_execution, shown_simulation, shown_unsigned, unbroken
 from zuno.frontends.cli.shell_screens import shown_chairs, shown_reading
 
 _JOINED = {"range": " – ", "state": ", ", "holds": ", ", "fees": ", "}
@@ -48,7 +48,12 @@ _JOINED = {"range": " – ", "state": ", ", "holds": ", ", "fees": ", "}
 
 def render(view: View) -> None:
     """Print a read model."""
-    console().print(_shown(view))
+    screen = console()
+    screen.print(_shown(view))
+    if isinstance(view, UnsignedView):
+        for title, line in unbroken(view):
+            screen.print(heading(title))
+            screen.print(Text(line), soft_wrap=True)
 
 
 @singledispatch
