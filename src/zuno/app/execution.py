@@ -133,8 +133,11 @@ class Execution:
     async def cancel(self, plan_id: str, tell: Tell) -> ExecutionView:
         told = await self._told(plan_id)
         hands = await self._hands_of(told.instruction.chain)
-        book = await Gate(hands).cancel(plan_id, tell)
-        return execution_view(hands, book, told.instruction)
+        try:
+            await Gate(hands).cancel(plan_id, tell)
+        finally:
+            await self._note_outcome(hands, plan_id)
+        return execution_view(hands, await open_book(hands.journal, plan_id), told.instruction)
 
     async def status(self, plan_id: str) -> ExecutionView:
         told = await self._told(plan_id, holding=True)
@@ -217,8 +220,8 @@ class Execution:
         draft = book.draft
         if book.over is None or book.outcome is not None or draft is None or draft.position is None:
             return
-        if book.over.state not in (PlanState.CONFIRMED, PlanState.PARTIAL):
-            return
+        if book.over.state is not PlanState.CONFIRMED and not book.halfway:
+            return  # nothing became of the position
         attribution: dict[str, Any] | None = None
         why = ""
         try:
