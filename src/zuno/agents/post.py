@@ -48,8 +48,8 @@ class Rules:
 
     first_retry_ms: int = 250
     slowest_retry_ms: int = 5_000
-    tries: int = 12
-    """About 40 s in all; then it is a dead letter."""
+    tries: int = 16
+    """About a minute in all; then it is a dead letter."""
     largest: int = 16 * 1024 * 1024
     """Bytes of one message, packed or unpacked."""
     remembered: int = 20_000
