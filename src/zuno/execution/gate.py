@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -345,6 +345,11 @@ class Gate:
         purse = await self._hands.writer.purse(self._hands.wallet, (NATIVE,), ())
         return Offered(purse.next_nonce, first_fees(await self._hands.chain.gas()))
 
+    async def _try(self, draft: Draft, steps: Sequence[Step]) -> Drafted:
+        calls, pair = [call_of(step) for step in steps], currencies(draft.pool.key)
+        rehearsal = await self._hands.writer.rehearse(self._hands.wallet, calls, pair, HexId(draft.pool.id))
+        return self._tried(draft, rehearsal)
+
     async def _untried(self, draft: Draft) -> Drafted:
         """A plan that is under way: its first steps are done, so the whole cannot be tried any more."""
         head = await self._hands.chain.head()
@@ -364,10 +369,10 @@ class Gate:
         for index, step in enumerate(steps):
             checks.check_needs(step, sight, after=steps[:index])
             checks.check_policy(self._hands, step, sight, draft, draft.caps)
-        rehearsal = await self._hands.writer.rehearse(
-            self._hands.wallet, [call_of(step) for step in steps], currencies(draft.pool.key), HexId(draft.pool.id)
-        )
-        tried = self._tried(draft, rehearsal)
+        tried = await self._try(draft, all_steps(draft))
+        if tried.error is not None and draft.later is not None:
+            # The second half is built anew from what the first pays: what was approved of it need not go through as is.
+            tried = await self._try(draft, steps)
         if tried.error is not None:
             raise Refused(f"{tried.error[0].upper()}{tried.error[1:]}.")
         checks.check_whole_gas(sight, draft, await self._hands.chain.gas())
