@@ -161,10 +161,11 @@ class Resident:
     async def ping(self, to: Role, nonce: str) -> None:
         await self._out(self._post.ping(to, nonce, self._now()))
 
-    async def resume(self) -> int:
+    async def resume(self, remembered: Callable[[], None] = lambda: None) -> int:
         """After a start: remember what was heard, answer what was not answered, send what may not have arrived.
 
-        Returns how many letters were left unanswered.
+        Nothing may be taken in before `remembered` is called, or an old letter would pass for a new one; answering
+        may take long. Returns how many letters were left unanswered.
         """
         heard: dict[str, Envelope] = {}
         said: dict[str, list[Envelope]] = {}
@@ -177,6 +178,7 @@ class Resident:
             else:
                 heard[envelope.id] = envelope
                 self._post.remember(envelope)
+        remembered()
         now, left = self._now(), 0
         for envelope in heard.values():
             if envelope.expires < now:
@@ -328,13 +330,8 @@ async def patrol(resident: Resident, sleep: Callable[[float], Awaitable[None]], 
 
 
 async def attend(resident: Resident, receive: Callable[[], Awaitable[Parcel]]) -> None:
-    """Take what arrives, for ever; a long answer does not keep others waiting."""
-    running: set[asyncio.Task[None]] = set()
-    try:
+    """Take what arrives, for ever; a long answer does not keep others waiting. What cannot be borne, a journal that
+    cannot be written for one, ends it all: what was not acknowledged comes again after the next start."""
+    async with asyncio.TaskGroup() as answering:
         while True:
-            task = asyncio.ensure_future(resident.take(await receive()))
-            running.add(task)
-            task.add_done_callback(running.discard)
-    finally:
-        for task in running:
-            task.cancel()
+            answering.create_task(resident.take(await receive()))

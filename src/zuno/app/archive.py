@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from zuno.app import plans
 from zuno.app.debate import Room, recalled
+from zuno.app.mesh_room import DISBELIEVED
 from zuno.app.plans import PlanRecord, PlanView, SourceView, ThoughtView, plan_view
 from zuno.app.views import VerdictView, View
 from zuno.domain.errors import Broken, Refused, Unknown, Usage, ZunoError
@@ -252,6 +253,7 @@ class Archive:
         failed: FlowFailed | None = None
         attempts: list[Attempt] = []
         plan: PlanRecord | None = None
+        disbelieved = {str(one.payload["messageId"]) for one in entries if one.kind == DISBELIEVED}
         ended = next((entry.seq for entry in entries if entry.kind in _LAST), None)
         await journal.vouch(entries[0].seq, ended)
         for entry in entries:
@@ -260,6 +262,8 @@ class Archive:
             elif entry.kind == plans.PLAN_KIND:
                 plan = PlanRecord.model_validate(dict(entry.payload))
             envelope = _envelope(entry)
+            if envelope is not None and envelope.id in disbelieved:
+                continue  # it came from a peer elsewhere, and it was a lie
             match envelope.payload if envelope else None:
                 case FlowStart() | FlowCreateStart() as asked:
                     start = asked

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
+from zuno.app.mesh import MeshView
 from zuno.app.views import View
 from zuno.messages.debate import Role
 from zuno.ports.model import Seats
@@ -17,13 +20,16 @@ class ChairView(View):
 class ChairsView(View):
     chairs: tuple[ChairView, ...]
     where: str
+    mesh: MeshView | None
+    """The peers, where a mesh is set up; which models speak for those elsewhere only they know."""
 
 
 class Chairs:
-    """Looks at the seats; no model is asked."""
+    """Looks at the seats and at the mesh; no model is asked."""
 
-    def __init__(self, seats: Seats) -> None:
+    def __init__(self, seats: Seats, mesh: Callable[[], Awaitable[MeshView | None]]) -> None:
         self._seats = seats
+        self._mesh = mesh
 
     async def status(self) -> ChairsView:
         roles = (Role.SCOUT, Role.STRATEGIST, Role.CRITIC, Role.ARBITER)
@@ -33,4 +39,7 @@ class Chairs:
             names = tuple(model.name for model in seating.models)
             chairs.append(ChairView(role=role.value, models=names, why=seating.why))
         await self._seats.close()
-        return ChairsView(chairs=tuple(chairs), where="in this process")
+        mesh = await self._mesh()
+        there = mesh is not None and all(peer.answers for peer in mesh.peers)
+        where = f"on the mesh over {mesh.transport}" if mesh is not None and there else "in this process"
+        return ChairsView(chairs=tuple(chairs), where=where, mesh=mesh)

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from zuno.agents.peer import Say
 from zuno.agents.station import Mouth, Now, Station, keep, opened
@@ -22,8 +23,8 @@ from zuno.ports.signing import NodeKey
 from zuno.ports.transport import Transport
 
 Listen = Callable[[Thought], None]
-OpenRoom = Callable[[int | None], Awaitable["Room"]]
-"""A room for one debate; None leaves the number of rounds to the settings."""
+OpenRoom = Callable[[], Awaitable["Venue"]]
+"""Somewhere to hold one debate: in this process or on a mesh."""
 OpenJournal = Callable[[], Awaitable[Journal]]
 _ERRORS: dict[str, type[ZunoError]] = {
     "usage": Usage,
@@ -35,6 +36,23 @@ _ERRORS: dict[str, type[ZunoError]] = {
 
 def _deaf(thought: Thought) -> None:
     """Nobody listens: the transcript is in the plan all the same."""
+
+
+class Venue(Protocol):
+    """Where one debate is held."""
+
+    @property
+    def journal(self) -> Journal: ...
+
+    @property
+    def request_id(self) -> str: ...
+
+    @property
+    def max_rounds(self) -> int: ...
+
+    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> PlanReady:
+        """The plan, or the error that ended the flow."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +109,8 @@ class Room:
                     listen(thought)
                 case PlanReady() as plan:
                     return plan
-                case FlowFailed(error=kind, reason=reason):
-                    raise _ERRORS[kind](reason)
+                case FlowFailed() as failed:
+                    raise error_of(failed)
                 case _:
                     raise Broken(f"{heard.from_} sent {heard.kind} to the owner")
 
@@ -119,7 +137,7 @@ class Advice:
         position_id = asked.position_id(position)
         _check_choice(candidate)
         risk = _profile(profile or self._profile)
-        room = await self._open_room(None)
+        room = await self._open_room()
         start = FlowStart(chain=chain or self._chain, position_id=position_id, profile=risk, max_rounds=room.max_rounds)
         return await self._plan(room, start, candidate, listen)
 
@@ -137,7 +155,7 @@ class Advice:
         asked_for = request_of(text, flags)
         _check_choice(candidate)
         risk = _profile(profile or asked_for.profile or self._profile)
-        room = await self._open_room(None)
+        room = await self._open_room()
         start = FlowCreateStart(
             chain=chain or asked_for.chain or self._chain,
             wish=asked_for.wish,
@@ -149,23 +167,27 @@ class Advice:
         return await self._plan(room, start, candidate, listen)
 
     async def _plan(
-        self, room: Room, start: FlowStart | FlowCreateStart, candidate: int | None, listen: Listen
+        self, room: Venue, start: FlowStart | FlowCreateStart, candidate: int | None, listen: Listen
     ) -> PlanView:
-        ready = await room.debate(start, listen)
-        context = await recalled(room.journal, ready.debate.context)
-        if candidate is not None:
-            try:
-                ready = plans.chosen_by_owner(context, ready, candidate)
-            except Refused as error:
-                raise Refused(f"{error} `zuno why {room.request_id}` shows the last ballot.") from None
-        plan = plans.plan_view(room.request_id, context, ready)
-        await room.journal.append(
-            kind=plans.PLAN_KIND,
-            author=Author(Role.CLI.value),
-            payload=plans.record_of(plan, candidate),
-            request_id=room.request_id,
-        )
-        return plan
+        return await planned(room, await room.debate(start, listen), candidate)
+
+
+async def planned(room: Venue, ready: PlanReady, candidate: int | None) -> PlanView:
+    """The plan of a finished debate, on record."""
+    context = await recalled(room.journal, ready.debate.context)
+    if candidate is not None:
+        try:
+            ready = plans.chosen_by_owner(context, ready, candidate)
+        except Refused as error:
+            raise Refused(f"{error} `zuno why {room.request_id}` shows the last ballot.") from None
+    plan = plans.plan_view(room.request_id, context, ready)
+    await room.journal.append(
+        kind=plans.PLAN_KIND,
+        author=Author(Role.CLI.value),
+        payload=plans.record_of(plan, candidate),
+        request_id=room.request_id,
+    )
+    return plan
 
 
 async def recalled(journal: Journal, digest: str) -> Context:
@@ -175,6 +197,11 @@ async def recalled(journal: Journal, digest: str) -> Context:
     except Unknown:
         raise Broken(f"The context {digest[:12]}… is gone from the journal; run `zuno journal verify`.") from None
     return Context.model_validate(decoded(content))
+
+
+def error_of(failed: FlowFailed) -> ZunoError:
+    """What a failed flow is to whoever asked."""
+    return _ERRORS[failed.error](failed.reason)
 
 
 def _check_choice(candidate: int | None) -> None:

@@ -11,8 +11,11 @@ from zuno.app.debate import Advice
 from zuno.app.execution import Execution
 from zuno.app.interpreting import Interpreter
 from zuno.app.journal import JournalAudit
+from zuno.app.keeping import MeshHost
 from zuno.app.lp import LpDesk
+from zuno.app.mesh import MeshKeeper
 from zuno.app.monitor import Monitor
+from zuno.app.peering import PeerLife
 from zuno.app.place import Place
 from zuno.app.playground import Devnet, Playground, SimPlayground
 from zuno.app.wallets import WalletKeeper, WalletOnChain
@@ -29,8 +32,21 @@ class Zuno(Protocol):
         """The journal of this home."""
         ...
 
-    def advice(self, *, offline: bool = False) -> Advice:
-        """The desk itself; `offline` keeps models out whatever keys there are."""
+    def advice(self, *, offline: bool = False, transport: str | None = None) -> Advice:
+        """The desk itself; `offline` keeps models out whatever keys there are. `transport`: inproc, iroh or axl; None
+        is the mesh if it answers, else this process."""
+        ...
+
+    def mesh(self) -> MeshKeeper:
+        """The mesh of this home: set up, looked at, joined."""
+        ...
+
+    def mesh_host(self) -> MeshHost:
+        """Whoever keeps the peers of this home running."""
+        ...
+
+    async def peer(self, role: str, transport: str | None, *, until_orphaned: bool = False) -> PeerLife:
+        """One agent in this process; `until_orphaned`: it ends when whoever started it is gone."""
         ...
 
     def archive(self) -> Archive:

@@ -20,6 +20,7 @@ from zuno.domain.units import Address
 from zuno.ports.journal import JournalStore
 from zuno.settings import Settings, read_settings
 from zuno.wiring.chains import LOCAL, Chains, unusable
+from zuno.wiring.mesh import Meshes, tell
 from zuno.wiring.minds import Models
 from zuno.wiring.signers import Signers
 from zuno.wiring.version import code_version
@@ -31,10 +32,14 @@ if TYPE_CHECKING:
     from zuno.app.alerts import AlertDesk
     from zuno.app.archive import Archive, Recorded, Rehearsal
     from zuno.app.chairs import Chairs
-    from zuno.app.debate import Advice, Room
+    from zuno.app.debate import Advice, Room, Venue
     from zuno.app.execution import Execution
     from zuno.app.interpreting import Interpreter
+    from zuno.app.keeping import MeshHost
+    from zuno.app.mesh import MeshKeeper
+    from zuno.app.mesh_room import MeshRoom, OwnerPlace
     from zuno.app.monitor import Monitor
+    from zuno.app.peering import PeerLife
     from zuno.app.place import Place
     from zuno.app.wallets import WalletKeeper, WalletOnChain
     from zuno.desks.lp.scout import Observe
@@ -80,6 +85,7 @@ class House:
         self._book: ChainedJournal | None = None
         self._started = False
         self._own_samples: SqliteSamples | None = None
+        self._meshes = Meshes(settings, self._opened_journal, self._mesh_room)
 
     def lp(self, chain: str | None) -> LpDesk:
         opened = self._chains.named(self._settings.default_chain() if chain is None else chain)
@@ -88,11 +94,32 @@ class House:
     def audit(self) -> JournalAudit:
         return JournalAudit(self.journal())
 
-    def advice(self, *, offline: bool = False) -> Advice:
+    def advice(self, *, offline: bool = False, transport: str | None = None) -> Advice:
         from zuno.app.debate import Advice
 
         self._models.offline = offline
-        return Advice(self._room, self._opened_journal, self._settings.default_chain(), self._settings.risk_profile)
+        way = "inproc" if offline else transport
+
+        async def venue() -> Venue:
+            return await self._venue(way)
+
+        return Advice(venue, self._opened_journal, self._settings.default_chain(), self._settings.risk_profile)
+
+    def mesh(self) -> MeshKeeper:
+        self._chains.must_write()
+        return self._meshes.keeper()
+
+    def mesh_host(self) -> MeshHost:
+        self._chains.must_write()
+        return self._meshes.host()
+
+    async def peer(self, role: str, transport: str | None, *, until_orphaned: bool = False) -> PeerLife:
+        from zuno.app.mesh import role_named
+
+        way = self.mesh().way(transport)
+        return await self._meshes.peer(
+            role_named(role), way, self._models, self._observe_anew, until_orphaned=until_orphaned
+        )
 
     def archive(self) -> Archive:
         from zuno.app.archive import Archive
@@ -173,7 +200,7 @@ class House:
     def chairs(self) -> Chairs:
         from zuno.app.chairs import Chairs
 
-        return Chairs(self._seats())
+        return Chairs(self._seats(), self._meshes.keeper().glance)
 
     def sim(self) -> SimPlayground:
         self._chains.must_write()
@@ -189,6 +216,7 @@ class House:
         return Playground("devnet", DevnetWorld(self._chains.devnet()))
 
     async def close(self) -> None:
+        await self._meshes.close()
         await self._chains.close()
         await self._models.close()
         if self._own_samples is not None:
@@ -227,13 +255,38 @@ class House:
         self._own_samples = self._own_samples or SqliteSamples(self._settings.home)
         return self._own_samples
 
-    async def _room(self, max_rounds: int | None) -> Room:
-        """A table in this process for a debate of today."""
+    async def _venue(self, transport: str | None) -> Venue:
+        """Where a debate of today is held: on the mesh if it is there, else at a table in this process."""
         from zuno.app.debate import new_request_id
 
-        journal, request_id = await self._opened_journal(), new_request_id(os.urandom(16))
-        rounds = self._settings.max_debate_rounds if max_rounds is None else max_rounds
+        request_id = new_request_id(os.urandom(16))
+        place = await self._meshes.keeper().place_for(transport, code_version, tell)
+        if place is not None:
+            return await self._mesh_room(place, request_id)
+        journal = await self._opened_journal()
+        rounds = self._settings.max_debate_rounds
         return self._table(journal, request_id, rounds, self._observe, self._minds(journal, request_id))
+
+    async def _mesh_room(self, place: OwnerPlace, request_id: str) -> MeshRoom:
+        from time import perf_counter
+
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.app.mesh_room import MeshRoom
+        from zuno.messages.debate import Role
+
+        rounds = self._settings.max_debate_rounds
+        return MeshRoom(
+            place=place,
+            journal=await self._opened_journal(),
+            key=self._meshes.key(Role.CLI),
+            now=unix_millis,
+            stopwatch=perf_counter,
+            chain_of=self._chains.named,
+            request_id=request_id,
+            max_rounds=rounds,
+            patience=self._patience(rounds),
+            tell=tell,
+        )
 
     async def _rehearse(self, recorded: Recorded, context: Context) -> Rehearsal:
         """A table where a recorded debate is held again: its context, its replies, and a journal that is forgotten."""
@@ -291,12 +344,23 @@ class House:
         return OBSERVING_SECONDS + chairs * asked_at_most * self._settings.model_timeout_seconds
 
     async def _observe(self, start: FlowStart | FlowCreateStart) -> Context:
+        return await self._observed(start, self._chains)
+
+    async def _observe_anew(self, start: FlowStart | FlowCreateStart) -> Context:
+        """For a process that lives on: the simulation may have been moved, or the devnet started again, since."""
+        chains = Chains(self._settings, None, self._signers.own_wallet)
+        try:
+            return await self._observed(start, chains)
+        finally:
+            await chains.close()
+
+    async def _observed(self, start: FlowStart | FlowCreateStart, chains: Chains) -> Context:
         from zuno.desks.lp.observing import observe
 
-        chain = self._chains.named(start.chain)
+        chain = chains.named(start.chain)
         # A local world keeps its whole past and may be made anew: samples of the world before would lie about it.
-        samples = None if chain is self._chains.sim or chain.info is DEVNET else self._samples()
-        return await observe(start, chain, self._chains.feeds, samples)
+        samples = None if chain is chains.sim or chain.info is DEVNET else self._samples()
+        return await observe(start, chain, chains.feeds, samples)
 
     def _minds(self, journal: Journal, request_id: str) -> Minds:
         return self._models.minds(journal, request_id, self._seats())

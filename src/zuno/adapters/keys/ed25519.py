@@ -74,6 +74,10 @@ class KeyFile:
             return False
         return True
 
+    def secret(self) -> bytes:
+        """The private half itself, for a transport that proves the same key in its own handshake; wiring alone asks."""
+        return self._private.private_bytes_raw()
+
     @cached_property
     def _private(self) -> Ed25519PrivateKey:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

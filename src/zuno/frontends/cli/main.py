@@ -12,6 +12,7 @@ from zuno.frontends.cli import answering, carrying
 from zuno.frontends.cli.agents import agents
 from zuno.frontends.cli.answering import Opener
 from zuno.frontends.cli.grammar import ChainName, Home, Json, group, help_alone, whole_number
+from zuno.frontends.cli.mesh import Transport, mesh, peer
 from zuno.frontends.cli.monitor import alerts, monitor
 from zuno.frontends.cli.parse import parse
 from zuno.frontends.cli.wallet import wallet
@@ -41,6 +42,8 @@ app.command("agents")(agents)
 app.add_typer(wallet, name="wallet")
 app.add_typer(monitor, name="monitor")
 app.add_typer(alerts, name="alerts")
+app.add_typer(mesh, name="mesh")
+app.command("peer")(peer)
 
 
 Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="conservative, balanced or aggressive.")]
@@ -145,6 +148,7 @@ def recommend_rebalance(
     profile: Profile = None,
     chain: ChainName = None,
     candidate: Candidate = None,
+    transport: Transport = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
@@ -152,7 +156,7 @@ def recommend_rebalance(
     answering.listen_and_answer(
         ctx.obj.at(home),
         json,
-        lambda zuno, listen: zuno.advice().rebalance(
+        lambda zuno, listen: zuno.advice(transport=transport).rebalance(
             position, chain=chain, profile=profile, candidate=candidate, listen=listen
         ),
     )
@@ -179,6 +183,7 @@ def recommend_create(
     profile: Profile = None,
     chain: ChainName = None,
     candidate: Candidate = None,
+    transport: Transport = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
@@ -188,7 +193,9 @@ def recommend_create(
         from zuno.app.wishes import Flags
 
         flags = Flags(token=token, amount=amount, with_=with_, pair=pair, fee=fee, exposure=exposure)
-        return zuno.advice().create(wish, flags, chain=chain, profile=profile, candidate=candidate, listen=listen)
+        return zuno.advice(transport=transport).create(
+            wish, flags, chain=chain, profile=profile, candidate=candidate, listen=listen
+        )
 
     answering.listen_and_answer(ctx.obj.at(home), json, asked)
 

@@ -15,7 +15,10 @@ from zuno.app.carried import ExecutionView, SimulationView, UnsignedView
 from zuno.app.chairs import ChairsView
 from zuno.app.demo import CarriedOut, DemoOpening
 from zuno.app.figures import time_text
+from zuno.app.keeping import UpEndView
+from zuno.app.mesh import DownView, MeshTableView, MeshView, PingView
 from zuno.app.monitor import StoppedView, TickView
+from zuno.app.peering import PeerEndView
 from zuno.app.plans import CandidateView, PlanView, RecommendedView
 from zuno.app.reading.telling import ParseView
 from zuno.app.shaping import fee_text
@@ -40,6 +43,7 @@ from zuno.app.views import (
 from zuno.app.wallets import AllowancesView, AllowanceView, BalancesView, WalletsView, WalletView
 from zuno.frontends.cli.alert_screens import shown_alerts, shown_answer, shown_tick
 from zuno.frontends.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, noted, short, thousands
+from zuno.frontends.cli.mesh_screens import shown_mesh, shown_ping, shown_table
 from zuno.frontends.cli.plan_screens import shown_execution, shown_simulation, shown_unsigned, unbroken
 from zuno.frontends.cli.shell_screens import shown_chairs, shown_reading
 
@@ -68,6 +72,12 @@ _shown.register(AlertsView, shown_alerts)
 _shown.register(AnsweredView, shown_answer)
 _shown.register(TickView, shown_tick)
 _shown.register(StoppedView, lambda view: Text(view.said))
+_shown.register(MeshTableView, shown_table)
+_shown.register(MeshView, shown_mesh)
+_shown.register(PingView, shown_ping)
+_shown.register(DownView, lambda view: Text(view.said))
+_shown.register(UpEndView, lambda view: Text(view.said))
+_shown.register(PeerEndView, lambda view: Text(view.text))
 
 
 @_shown.register
@@ -294,7 +304,7 @@ def _(view: AllowancesView) -> RenderableType:
 
 def _until(one: AllowanceView) -> Text:
     if one.expires is None:
-        return Text("revoked")
+        return Text("you revoke it")
     return Text(f"{time_text(one.expires)}{', past' if one.expired else ''}", style=QUIET if one.expired else "")
 
 

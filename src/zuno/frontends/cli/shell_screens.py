@@ -10,6 +10,7 @@ from rich.text import Text
 from zuno.app.chairs import ChairsView
 from zuno.app.reading.telling import ParseView
 from zuno.frontends.cli.layout import BAD, QUIET, Rows, grid, heading
+from zuno.frontends.cli.mesh_screens import shown_mesh
 
 
 def shown_reading(view: ParseView) -> RenderableType:
@@ -35,4 +36,5 @@ def shown_chairs(view: ChairsView) -> RenderableType:
     table = Rows("agent", "speaks by")
     for chair in view.chairs:
         table.add_row(chair.role, ", then ".join(chair.models) or Text(f"rule: {chair.why}", style=QUIET))
-    return Group(heading(f"The desk, {view.where}"), table)
+    mesh = [] if view.mesh is None else [Text(), shown_mesh(view.mesh)]
+    return Group(heading(f"The desk, {view.where}"), table, *mesh)

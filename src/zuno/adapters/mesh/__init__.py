@@ -1,0 +1,1 @@
+"""What a mesh leaves on this machine: files and processes."""

@@ -1,0 +1,200 @@
+"""`$ZUNO_HOME/mesh`: the table of roles, a folder for each with its keys, its journal and its last report."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, ValidationError
+
+from zuno.adapters.mesh.chairs import LockedChair
+from zuno.domain.errors import Broken, Unavailable, Usage
+from zuno.domain.units import Millis
+from zuno.messages.debate import Role
+from zuno.messages.record import Hex64
+from zuno.messages.wire import Wire
+from zuno.ports.mesh import Kept, Line, Report, Table
+
+UP: Final = "up"
+AXL_TCP_PORT: Final = 7000
+"""Equal on all nodes that talk; it lives inside the overlay, so it clashes with nothing."""
+_LONGEST_TABLE: Final = 64 * 1024
+_PIN_SECONDS: Final = 60.0
+_ADDRESS: Final = r"^\S+:[0-9]{1,5}$"
+
+
+class _LineFile(Wire):
+    key: Hex64
+    iroh_address: Annotated[str, Field(pattern=_ADDRESS, max_length=300)]
+    axl_peer_id: Hex64
+    axl_api_url: Annotated[str, Field(pattern=r"^https?://\S+$", max_length=300)]
+    axl_listens: Annotated[str, Field(pattern=r"^(tls|tcp|quic)://\S+$", max_length=300)]
+
+
+class _TableFile(Wire):
+    version: Literal[1] = 1
+    roles: dict[Role, _LineFile]
+
+
+class _ReportFile(Wire):
+    pid: int
+    since: int
+    at: int
+    code: str
+    transport: str
+    heard: int
+    said: int
+    again: int
+    dead: int
+    rejected: dict[str, int]
+    round_trips: dict[str, float]
+
+
+class _KeptFile(Wire):
+    transport: str
+    restarts: dict[str, int]
+
+
+class MeshFiles:
+    """The folder of one home."""
+
+    def __init__(self, home: Path) -> None:
+        self.root = home / "mesh"
+        self._table = self.root / "mesh.json"
+
+    def of(self, role: Role) -> Path:
+        return self.root / role.value
+
+    def table(self) -> Table | None:
+        try:
+            text = self._table.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Unavailable(f"{self._table} cannot be read ({error.strerror}).") from error
+        try:
+            return _read(text)
+        except ValueError:
+            raise Broken(f"{self._table} is damaged; put it back from a copy, or from another machine's.") from None
+
+    def keep_table(self, table: Table) -> None:
+        lines = {
+            role: _LineFile(**{name: getattr(line, name) for name in Line.__slots__}) for role, line in table.items()
+        }
+        self._write(self._table, _TableFile(roles=lines).model_dump_json(by_alias=True, indent=1).encode() + b"\n")
+
+    def table_of(self, path: str) -> Table:
+        try:
+            with open(path, "rb") as file:
+                return _read(file.read(_LONGEST_TABLE))
+        except OSError as error:
+            raise Usage(f"{path} cannot be read ({error.strerror}).") from error
+        except ValueError:
+            raise Usage(f"{path} is no table of a mesh; copy the mesh/mesh.json of the other machine's home.") from None
+
+    def node_config(self, role: Role) -> Path:
+        return self.of(role) / "axl.json"
+
+    def keep_node(self, role: Role, table: Table) -> None:
+        """Each node links to the roles before it in the table, so that every pair has one link and none is doubled."""
+        own, before = table[role], list(table)[: list(table).index(role)]
+        listens = urlsplit(own.axl_listens)
+        config = {
+            "PrivateKeyPath": str((self.of(role) / "axl.key").absolute()),
+            "Peers": [table[other].axl_listens for other in before],
+            "Listen": [f"{listens.scheme}://{_bound(listens.hostname or '')}:{listens.port}"],
+            "api_port": urlsplit(own.axl_api_url).port or 9002,
+            "tcp_port": AXL_TCP_PORT,
+            "bridge_addr": "127.0.0.1",
+        }
+        self._write(self.node_config(role), json.dumps(config, indent=1).encode() + b"\n")
+
+    def free_port(self, host: str) -> int:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.bind((_bound(host), 0))
+            return int(probe.getsockname()[1])
+
+    def chair(self, name: str) -> LockedChair:
+        if name == UP:
+            return LockedChair(
+                self.root / "up.lock",
+                "The mesh of this home is kept running by process {} already; `zuno mesh status` shows it and "
+                "`zuno mesh down` ends it.",
+            )
+        return LockedChair(
+            self.root / name / "peer.lock", f"The {name} of this home runs already, as process {{}}; end it first."
+        )
+
+    def report(self, role: Role) -> Report | None:
+        with suppress(OSError, ValueError):
+            found = _ReportFile.model_validate_json((self.of(role) / "report.json").read_bytes())
+            kept = found.model_dump(by_alias=False)
+            return Report(**{**kept, "since": Millis(found.since), "at": Millis(found.at)})
+        return None
+
+    def keep_report(self, role: Role, report: Report) -> None:
+        kept = _ReportFile(**{name: _plain(getattr(report, name)) for name in Report.__slots__})
+        self._write(self.of(role) / "report.json", kept.model_dump_json(by_alias=True).encode())
+
+    def pin(self, role: Role, nonce: str, code: str) -> None:
+        board = self.root / "pongs"
+        self._write(board / f"{role.value}-{nonce}", code.encode())
+        for old in board.iterdir():
+            with suppress(OSError):
+                if old.stat().st_mtime < time.time() - _PIN_SECONDS:
+                    old.unlink()
+
+    def pinned(self, role: Role, nonce: str) -> str | None:
+        with suppress(OSError, ValueError):
+            return (self.root / "pongs" / f"{role.value}-{nonce}").read_text(encoding="utf-8")
+        return None
+
+    def keep_kept(self, kept: Kept) -> None:
+        file = _KeptFile(transport=kept.transport, restarts=dict(kept.restarts))
+        self._write(self.root / "kept.json", file.model_dump_json(by_alias=True).encode())
+
+    def kept(self) -> Kept | None:
+        if self.chair(UP).holder() is None:
+            return None
+        with suppress(OSError, ValueError):
+            found = _KeptFile.model_validate_json((self.root / "kept.json").read_bytes())
+            return Kept(found.transport, found.restarts)
+        return None
+
+    def _write(self, path: Path, content: bytes) -> None:
+        """Whole or not at all."""
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(content)
+            os.replace(draft, path)
+        except OSError as error:
+            raise Unavailable(f"{path} cannot be written ({error.strerror}).") from error
+
+
+def _read(text: bytes) -> Table:
+    try:
+        found = _TableFile.model_validate_json(text)
+    except ValidationError:
+        raise ValueError from None
+    if set(found.roles) != set(Role):
+        raise ValueError
+    return {role: Line(**found.roles[role].model_dump(by_alias=False)) for role in Role}
+
+
+def _bound(host: str) -> str:
+    """Where to listen to be reached under that name: on loopback alone, or at every address of this machine."""
+    return host if host.startswith("127.") else "0.0.0.0"
+
+
+def _plain(value: object) -> object:
+    return dict(value) if isinstance(value, Mapping) else value

@@ -1,0 +1,92 @@
+"""Peers and AXL nodes as processes: each with its words in a log of its own; a peer ends when its parent is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from zuno.adapters.mesh.folder import MeshFiles
+from zuno.domain.errors import Unavailable, Usage
+from zuno.messages.debate import Role
+
+_LOOK: Final = 0.05
+_LARGEST_LOG: Final = 4 * 1024 * 1024
+
+
+class Processes:
+    """`program` is what a peer runs; `axl_node` the node's binary, if one is set."""
+
+    def __init__(
+        self,
+        home: Path,
+        files: MeshFiles,
+        axl_node: Path | None,
+        program: Sequence[str] = (sys.executable, "-m", "zuno"),
+    ) -> None:
+        self._home = home
+        self._files = files
+        self._axl_node = axl_node
+        self._program = program
+
+    def peer(self, role: Role, transport: str) -> LoggedChild:
+        words = ["peer", role.value, "--transport", transport, "--until-orphaned", "--home", str(self._home)]
+        return _started([*self._program, *words], self._files.of(role) / "peer.log")
+
+    @property
+    def has_nodes(self) -> bool:
+        return self._axl_node is not None
+
+    def node(self, role: Role) -> LoggedChild:
+        if self._axl_node is None:
+            raise Usage("No AXL node binary is set; set ZUNO_AXL_NODE to it, or start the nodes yourself.")
+        config = self._files.node_config(role)
+        return _started([str(self._axl_node), "-config", str(config)], self._files.of(role) / "axl.log")
+
+
+class LoggedChild:
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._process = process
+        self._log = log
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def ended(self) -> int:
+        while (code := self._process.poll()) is None:  # noqa: ASYNC110  # a thread that waits could not be given up
+            await asyncio.sleep(_LOOK)
+        return code
+
+    def signal(self, *, hard: bool = False) -> None:
+        if self._process.poll() is None:  # not reaped yet, so the number is still its own
+            with suppress(ProcessLookupError):
+                self._process.send_signal(signal.SIGKILL if hard else signal.SIGTERM)
+
+    def last_words(self) -> str:
+        with suppress(OSError):
+            lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
+            if lines:
+                return lines[-1].removeprefix("zuno: ")[:300]
+        return f"its log {self._log} is empty"
+
+
+def _started(command: Sequence[str], log: Path) -> LoggedChild:
+    try:
+        log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            if log.stat().st_size > _LARGEST_LOG:
+                log.replace(log.with_suffix(".log.before"))
+        with open(log, "ab") as words:
+            # A session of its own: Ctrl-C at the terminal is for the parent, who ends its children itself.
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=words, stderr=subprocess.STDOUT, start_new_session=True
+            )
+    except OSError as error:
+        raise Unavailable(f"{command[0]} could not be started ({error.strerror}).") from error
+    return LoggedChild(process, log)

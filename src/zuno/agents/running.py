@@ -1,0 +1,153 @@
+"""A resident on a real transport: a queue for each neighbour, so that a silent one keeps nobody else waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from zuno.agents.post import Outgoing
+from zuno.agents.resident import Resident, attend, patrol
+from zuno.domain.errors import Unavailable, ZunoError
+from zuno.messages.debate import Role
+from zuno.ports.transport import Transport
+
+MOST_WAITING: Final = 256
+PING_AGAIN: Final = 0.4
+AGENTS: Final = (Role.SCOUT, Role.STRATEGIST, Role.CRITIC, Role.ARBITER)
+
+
+class Outbox:
+    """Hands out what is to be sent. What does not fit is lost, as it may be on any way; what matters comes again."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._queues: dict[Role, asyncio.Queue[bytes]] = {}
+        self._carrying: list[asyncio.Task[None]] = []
+
+    async def send(self, one: Outgoing) -> None:
+        queue = self._queues.get(one.to)
+        if queue is None:
+            queue = self._queues[one.to] = asyncio.Queue(MOST_WAITING)
+            self._carrying.append(asyncio.create_task(self._carry(one.to, queue)))
+        try:
+            queue.put_nowait(one.data)
+        except asyncio.QueueFull:
+            raise Unavailable(f"{MOST_WAITING} messages wait for the {one.to} already.") from None
+
+    async def close(self, patience: float) -> None:
+        """Let what waits go out, for so long."""
+        waiting = [asyncio.ensure_future(queue.join()) for queue in self._queues.values()]
+        if waiting:
+            await asyncio.wait(waiting, timeout=patience)
+        for task in (*waiting, *self._carrying):
+            task.cancel()
+        await asyncio.gather(*waiting, *self._carrying, return_exceptions=True)
+
+    async def _carry(self, to: Role, queue: asyncio.Queue[bytes]) -> None:
+        while True:
+            data = await queue.get()
+            try:
+                await self._transport.send(to, data)
+            except ZunoError:  # nobody is there; the post sends it again
+                pass
+            finally:
+                queue.task_done()
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    """A peer's answer, and how long it took."""
+
+    code: str
+    milliseconds: float
+
+
+class Running:
+    """A resident that attends to its transport until it is closed."""
+
+    def __init__(
+        self,
+        role: Role,
+        transport: Transport,
+        resident_of: Callable[[Callable[[Outgoing], Awaitable[None]]], Resident],
+        *,
+        stopwatch: Callable[[], float],
+        nonce: Callable[[], str],
+    ) -> None:
+        self._role = role
+        self._transport = transport
+        self._outbox = Outbox(transport)
+        self.resident = resident_of(self._outbox.send)
+        self._stopwatch = stopwatch
+        self._nonce = nonce
+        self._work: list[asyncio.Task[None]] = []
+        self.awaited: set[str] = set()
+        """Pings whose answers somebody waits for here."""
+
+    def start(self) -> None:
+        async def receive() -> None:
+            await attend(self.resident, lambda: self._transport.receive(self._role))
+
+        self._work = [asyncio.create_task(receive()), asyncio.create_task(patrol(self.resident, asyncio.sleep))]
+
+    @property
+    def attends(self) -> bool:
+        return bool(self._work)
+
+    async def failed(self) -> BaseException:
+        """Waits for what ends the attendance; it never ends by itself."""
+        done, _ = await asyncio.wait(self._work, return_when=asyncio.FIRST_COMPLETED)
+        return _cause(next(iter(done)))
+
+    @property
+    def trouble(self) -> BaseException | None:
+        """What ended the attendance, if anything has."""
+        return next((_cause(task) for task in self._work if task.done()), None)
+
+    async def ping(
+        self,
+        roles: tuple[Role, ...],
+        patience: float,
+        elsewhere: Callable[[Role, str], str | None] = lambda role, nonce: None,
+    ) -> dict[Role, Pong]:
+        """Who answers within `patience` seconds. `elsewhere` knows answers that another process took in."""
+        found: dict[Role, Pong] = {}
+        asking = [asyncio.create_task(self._ask(role, found, elsewhere)) for role in roles]
+        if asking:
+            await asyncio.wait(asking, timeout=patience)
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+        return found
+
+    async def _ask(self, role: Role, found: dict[Role, Pong], elsewhere: Callable[[Role, str], str | None]) -> None:
+        """Asks anew until it is answered; a ping may get lost like anything else."""
+        while role not in found:
+            nonce, began = self._nonce(), self._stopwatch()
+            self.awaited.add(nonce)
+            try:
+                await self.resident.ping(role, nonce)
+                while role not in found and self._stopwatch() - began < PING_AGAIN:
+                    await asyncio.sleep(0.01)
+                    code = self.resident.answered.pop((role, nonce), None) or elsewhere(role, nonce)
+                    if code is not None:
+                        found[role] = Pong(code, (self._stopwatch() - began) * 1000)
+            finally:
+                self.awaited.discard(nonce)
+
+    async def close(self, patience: float = 1.0) -> None:
+        await self._outbox.close(patience)
+        for task in self._work:
+            task.cancel()
+        await asyncio.gather(*self._work, return_exceptions=True)
+        await self._transport.close()
+
+
+def _cause(task: asyncio.Task[None]) -> BaseException:
+    """The first thing that went wrong in it."""
+    error: BaseException | None = asyncio.CancelledError() if task.cancelled() else task.exception()
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error or RuntimeError("a task that never ends has ended")

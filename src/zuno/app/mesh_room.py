@@ -1,0 +1,261 @@
+"""The owner at a debate held elsewhere: say what is wanted, hear how it ends, and believe none of it unchecked.
+
+Several command lines of one home share one endpoint, so an answer may arrive at another of them. What is heard is
+written down before it is acknowledged, so each finds its own in the journal they share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import ValidationError
+
+from zuno.agents.peer import Say
+from zuno.agents.running import AGENTS, Pong, Running
+from zuno.agents.station import Mouth, keep
+from zuno.app.debate import Listen, error_of, recalled
+from zuno.desks.lp.rechecking import check_ready, check_seen
+from zuno.domain.errors import Broken, Malformed, Refused, Unavailable, ZunoError
+from zuno.messages.debate import AgentThought, Context, FlowCreateStart, FlowFailed, FlowStart, Kind, PlanReady, Role
+from zuno.messages.envelope import Envelope
+from zuno.messages.wire import Wire
+from zuno.ports.chain import Chain
+from zuno.ports.journal import Author, Journal
+from zuno.ports.mesh import MeshFolder
+from zuno.ports.signing import NodeKey
+
+DISBELIEVED: Final = "mesh_disbelieved"
+"""The journal's kind of an entry that says which message was not believed, and why."""
+LOOK: Final = 0.25
+REPEAT: Final = 15.0
+"""Seconds without an end after which the start is said again: whoever has answered it sends the answer again."""
+BEAT: Final = 5.0
+SILENCE: Final = 60.0
+"""Seconds a peer may leave its pings unanswered before the owner stops waiting for it."""
+_ENDS: Final = frozenset({Kind.PLAN_READY.value, Kind.FLOW_FAILED.value})
+_STARTS: Final = frozenset({Kind.FLOW_START.value, Kind.FLOW_CREATE_START.value})
+
+
+class DisbelievedNote(Wire):
+    """A message whose author lied, or passed on a lie."""
+
+    message_id: str
+    peer: Role
+    why: str
+
+
+class Ear:
+    """What the owner's resident hears: thoughts for whoever listens, and a nudge for whoever waits."""
+
+    def __init__(self) -> None:
+        self.listeners: dict[str, Listen] = {}
+        self._nudge = asyncio.Event()
+
+    async def hear(self, envelope: Envelope) -> None:
+        if isinstance(envelope.payload, AgentThought):
+            listener = self.listeners.get(envelope.request_id)
+            if listener is not None:
+                listener(envelope.payload.thought)
+        else:
+            self._nudge.set()
+
+    async def wait(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._nudge.wait(), seconds)
+        self._nudge.clear()
+
+
+class OwnerPlace:
+    """The owner's endpoint on a mesh, for one command."""
+
+    def __init__(self, running: Running, ear: Ear, folder: MeshFolder, transport: str) -> None:
+        self.running = running
+        self.ear = ear
+        self.transport = transport
+        self._folder = folder
+        self._sharing: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def start(self) -> None:
+        self.running.start()
+        self._sharing = asyncio.create_task(self._share())
+
+    async def ping(self, patience: float) -> dict[Role, Pong]:
+        return await self.running.ping(AGENTS, patience, self._folder.pinned)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._sharing is not None:
+            self._sharing.cancel()
+        await self.running.close()
+
+    async def _share(self) -> None:
+        """Answers to pings of another command line of this home."""
+        answered = self.running.resident.answered
+        while True:
+            await asyncio.sleep(0.05)
+            for (role, nonce), code in list(answered.items()):
+                if nonce not in self.running.awaited:
+                    del answered[role, nonce]
+                    with suppress(ZunoError):
+                        self._folder.pin(role, nonce, code)
+
+
+@dataclass(frozen=True, slots=True)
+class MeshRoom:
+    """Where one debate is held by peers elsewhere."""
+
+    place: OwnerPlace
+    journal: Journal
+    key: NodeKey
+    now: Callable[[], int]
+    stopwatch: Callable[[], float]
+    chain_of: Callable[[str], Chain]
+    request_id: str
+    max_rounds: int
+    patience: float
+    """Seconds after which a debate without an end has failed."""
+    tell: Callable[[str], None]
+
+    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> PlanReady:
+        opening = await self.place.running.resident.say(self.request_id, Say(Role.SCOUT, start), None)
+        self.tell(
+            f"{self.request_id} is argued over {self.place.transport}; `zuno mesh join {self.request_id}` rejoins."
+        )
+        return await self._followed(opening, start, listen)
+
+    async def rejoin(self, listen: Listen) -> PlanReady:
+        """Go on with a debate that this home began: its start is said again, and whoever answered answers again."""
+        opening = await self._opening()
+        start = opening.payload
+        if not isinstance(start, FlowStart | FlowCreateStart):
+            raise Broken(f"{self.request_id} does not begin with a start; run `zuno journal verify`.")
+        if await self._end() is None:
+            if opening.key != self.key.public:
+                raise Refused(f"{self.request_id} was not argued on this mesh; ask the desk again.")
+            if opening.expires < self.now():
+                raise Refused(
+                    f"{self.request_id} began more than {(opening.expires - opening.ts) // 60_000} minutes ago and "
+                    "nobody answers it any more; ask the desk again."
+                )
+            await self.place.running.resident.repeat(opening)
+        return await self._followed(opening, start, listen)
+
+    async def _followed(self, opening: Envelope, start: FlowStart | FlowCreateStart, listen: Listen) -> PlanReady:
+        self.place.ear.listeners[self.request_id] = listen
+        watch = asyncio.ensure_future(self._silent())
+        try:
+            end = await self._awaited(opening, watch)
+        finally:
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
+            self.place.ear.listeners.pop(self.request_id, None)
+            self.place.running.resident.post.forget(self.request_id)
+        match end.payload:
+            case PlanReady() as ready:
+                await self._check(opening, end, ready, start)
+                return ready
+            case FlowFailed() as failed:
+                raise error_of(failed)
+            case _:
+                raise Broken(f"{end.from_} ended {self.request_id} with {end.kind}")
+
+    async def _awaited(self, opening: Envelope, watch: asyncio.Future[str]) -> Envelope:
+        began = repeated = self.stopwatch()
+        while (end := await self._end()) is None:
+            if trouble := self.place.running.trouble:
+                raise trouble
+            if watch.done():
+                raise await self._given_up(opening, watch.result())
+            if self.stopwatch() - began > self.patience:
+                raise await self._given_up(opening, f"The debate did not end within {self.patience:g} s")
+            if self.stopwatch() - repeated > REPEAT:
+                repeated = self.stopwatch()
+                await self.place.running.resident.repeat(opening)
+            await self.place.ear.wait(LOOK)
+        return end
+
+    async def _silent(self) -> str:
+        """Ends with a sentence about whoever has not answered for too long."""
+        last = dict.fromkeys(AGENTS, self.stopwatch())
+        while True:
+            await asyncio.sleep(BEAT)
+            answered = await self.place.ping(BEAT)
+            last.update(dict.fromkeys(answered, self.stopwatch()))
+            gone = [role.value for role, at in last.items() if self.stopwatch() - at > SILENCE]
+            if gone:
+                return f"The {' and the '.join(gone)} did not answer for {SILENCE:g} s"
+
+    async def _given_up(self, opening: Envelope, why: str) -> Unavailable:
+        """A silence goes on the record like any other end."""
+        reason = f"{why}; `zuno mesh status` shows who is there, `zuno mesh join {self.request_id}` goes on with it."
+        await self._record(opening, FlowFailed(at=Role.CLI, error="unavailable", reason=reason))
+        return Unavailable(reason)
+
+    async def _opening(self) -> Envelope:
+        async for entry in self.journal.entries(request_id=self.request_id):
+            if entry.kind in _STARTS:
+                return Envelope.model_validate(dict(entry.payload))
+        raise Refused(f"No request {self.request_id} began in this journal; `zuno plan list` shows what was asked.")
+
+    async def _end(self) -> Envelope | None:
+        """The first end that a peer told, whichever command line of this home heard it."""
+        async for entry in self.journal.entries(request_id=self.request_id):
+            if entry.kind in _ENDS and entry.author.role != Role.CLI.value:
+                return Envelope.model_validate(dict(entry.payload))
+        return None
+
+    # -- believing
+
+    async def _check(
+        self, opening: Envelope, end: Envelope, ready: PlanReady, start: FlowStart | FlowCreateStart
+    ) -> None:
+        """Nothing is shown that does not follow from the rules, and from what the chain says to us."""
+        try:
+            context = await recalled(self.journal, ready.debate.context)
+            check_ready(context, ready, start)
+        except (Malformed, ValidationError) as error:
+            why = "its context cannot be read" if isinstance(error, ValidationError) else str(error)
+            raise await self._disbelieved(opening, end, end.from_, why) from None
+        lie = await self._unseen(context)
+        if lie is not None:
+            raise await self._disbelieved(opening, end, Role.SCOUT, lie)
+
+    async def _unseen(self, context: Context) -> str | None:
+        """What the Scout says it saw and the chain does not show. A chain that does not answer settles nothing."""
+        chain = self.chain_of(context.chain)
+        pools = [scene.pool.id for scene in context.scenes]
+        positions = [scene.position.id for scene in context.scenes if scene.position is not None]
+        try:
+            seen = await chain.witness(context.block, pools, positions)
+        except Refused as error:  # there is no such block
+            return str(error)
+        try:
+            check_seen(context, seen.pools, seen.positions, chain.info.id)
+        except Malformed as error:
+            return str(error)
+        return None
+
+    async def _disbelieved(self, opening: Envelope, end: Envelope, peer: Role, why: str) -> Broken:
+        note = DisbelievedNote(message_id=end.id, peer=peer, why=why[:500])
+        await self.journal.append(
+            kind=DISBELIEVED, author=Author(Role.CLI.value), payload=note, request_id=self.request_id
+        )
+        reason = f"The {peer}'s word does not hold: {why.rstrip('.')}; nothing of it is shown."
+        await self._record(opening, FlowFailed(at=Role.CLI, error="broken", reason=reason))
+        return Broken(reason)
+
+    async def _record(self, opening: Envelope, failed: FlowFailed) -> None:
+        mouth = Mouth(Role.CLI, self.key, self.now)
+        mouth.counts[self.request_id] = opening.seq + 1
+        await keep(self.journal, mouth.envelope(self.request_id, Say(Role.CLI, failed), opening.id))
+
+
+OpenPlace = Callable[[str], Awaitable[OwnerPlace]]
+"""The owner's endpoint over a transport, started."""

@@ -1,0 +1,106 @@
+"""How a mesh looks on a screen."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from zuno.app.figures import time_text
+from zuno.app.keeping import MeshEventView
+from zuno.app.mesh import MeshTableView, MeshView, PeerView, PingView
+from zuno.frontends.cli.layout import BAD, GOOD, QUIET, Rows, console, heading
+
+
+def shown_table(view: MeshTableView) -> RenderableType:
+    table = Rows("role", "key", "kept", "iroh", "AXL", spare=("AXL",))
+    for line in view.roles:
+        where = "here" if line.here else Text("elsewhere", style=QUIET)
+        table.add_row(line.role, f"{line.key[:16]}…", where, line.iroh_address, line.axl_api_url)
+    shared = Text(f"The table is {view.folder}/mesh.json; nothing in it is secret.", style=QUIET)
+    return Group(heading(view.said), table, shared)
+
+
+def shown_mesh(view: MeshView) -> RenderableType:
+    table = Rows(
+        *(
+            "peer",
+            "state",
+            "process",
+            "since",
+            "restarts",
+            "round trip",
+            "heard",
+            "said",
+            "rejected",
+            "dead",
+            "version",
+        ),
+        spare=("version", "since", "restarts"),
+    )
+    for peer in view.peers:
+        table.add_row(
+            peer.role,
+            _state(peer),
+            _known(peer.pid) if peer.here else "elsewhere",
+            "" if peer.since is None else time_text(peer.since // 1000),
+            str(peer.restarts),
+            "" if peer.round_trip_ms is None else f"{peer.round_trip_ms:.1f} ms",
+            _known(peer.heard),
+            _known(peer.said),
+            Text(_known(peer.rejected), style=BAD if peer.rejected else ""),
+            Text(_known(peer.dead), style=BAD if peer.dead else ""),
+            peer.version or "",
+        )
+    kept = "kept running by nobody here" if view.kept_by is None else f"kept running by process {view.kept_by}"
+    reasons = [
+        Text(f"{peer.role} rejected {times}×: {why}", style=QUIET)
+        for peer in view.peers
+        for why, times in peer.reasons.items()
+    ]
+    return Group(heading(f"The mesh over {view.transport}, {kept}"), table, *reasons)
+
+
+def shown_ping(view: PingView) -> RenderableType:
+    table = Rows("peer", "round trip")
+    for role, trip in view.answered.items():
+        table.add_row(role, f"{trip:.1f} ms")
+    return Group(heading(f"All four answer over {view.transport}"), table)
+
+
+class Board:
+    """A live table at a terminal, plain lines elsewhere."""
+
+    def __init__(self, *, live: bool) -> None:
+        self._console = console()
+        self._live = Live(console=self._console, auto_refresh=False) if live and self._console.is_terminal else None
+
+    def __enter__(self) -> Board:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def say(self, event: MeshEventView) -> None:
+        self._console.print(Text(f"{time_text(event.at // 1000)}  {event.text}"), soft_wrap=True)
+
+    def show(self, view: MeshView) -> None:
+        if self._live is not None:
+            self._live.update(shown_mesh(view), refresh=True)
+
+
+def _state(peer: PeerView) -> Text:
+    if peer.answers is not None:
+        return Text("answers", style=GOOD) if peer.answers else Text("silent", style=BAD)
+    return Text("there", style=GOOD) if peer.since is not None else Text("not there", style=BAD)
+
+
+def _known(number: int | None) -> str:
+    return "" if number is None else str(number)

@@ -1,0 +1,283 @@
+"""The mesh's plugs: keys, folders and transports for the owner's endpoint and for each agent's process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from random import Random
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from zuno.domain.errors import Refused, Unavailable
+from zuno.messages.debate import Role
+from zuno.settings import Settings
+from zuno.wiring.version import code_version
+
+if TYPE_CHECKING:
+    from zuno.adapters.keys.ed25519 import KeyFile
+    from zuno.adapters.mesh.folder import MeshFiles
+    from zuno.agents.peer import Peer
+    from zuno.agents.post import Outgoing
+    from zuno.agents.resident import Resident
+    from zuno.agents.running import Running
+    from zuno.app.keeping import MeshHost
+    from zuno.app.mesh import MeshKeeper
+    from zuno.app.mesh_room import MeshRoom, OwnerPlace
+    from zuno.app.peering import PeerLife
+    from zuno.desks.lp.scout import Observe
+    from zuno.memory.journal import ChainedJournal
+    from zuno.messages.envelope import Envelope
+    from zuno.ports.journal import Journal
+    from zuno.ports.mesh import Table
+    from zuno.ports.transport import Transport
+    from zuno.wiring.minds import Models
+
+OpenJournal = Callable[[], Awaitable["Journal"]]
+OpenRoom = Callable[["OwnerPlace", str], Awaitable["MeshRoom"]]
+_END_SECONDS = 15.0
+
+
+class Meshes:
+    """What one process needs of its home's mesh."""
+
+    def __init__(self, settings: Settings, journal: OpenJournal, room: OpenRoom) -> None:
+        self._settings = settings
+        self._journal = journal
+        self._room = room
+        self._places: list[OwnerPlace] = []
+        self._books: list[ChainedJournal] = []
+
+    def keeper(self) -> MeshKeeper:
+        from zuno.app.mesh import MeshKeeper
+
+        files = self._files()
+        return MeshKeeper(
+            files,
+            str(files.root),
+            self.key,
+            lambda role: self._key_file(role, "axl.key"),
+            self._axl,
+            default_transport,
+            self._place,
+            self._rejoined,
+            _end_process,
+        )
+
+    def host(self) -> MeshHost:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.mesh.processes import Processes
+        from zuno.app.keeping import MeshHost
+
+        files = self._files()
+        nursery = Processes(self._settings.home, files, self._settings.axl_node)
+        return MeshHost(self.keeper(), files, nursery, unix_millis, perf_counter)
+
+    async def peer(
+        self,
+        role: Role,
+        way: str,
+        models: Models,
+        observe: Observe,
+        *,
+        until_orphaned: bool,
+    ) -> PeerLife:
+        """One agent in this process, with a journal of its own."""
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.store.sqlite import open_sqlite
+        from zuno.app.peering import PeerLife, PeerOfEach
+        from zuno.memory.journal import ChainedJournal
+
+        files, key = self._files(), self._own_key(role)
+        journal = ChainedJournal(
+            open_sqlite(files.of(role)), key, code=code_version, now=unix_millis, secrets=self._settings.secrets()
+        )
+        self._books.append(journal)
+        for note in await journal.start():
+            tell(note)
+        peer = PeerOfEach(
+            role, lambda request_id: _agent(role, request_id, journal, models, observe), tell, perf_counter
+        )
+        running = await self._running(role, way, peer, journal, None)
+        parent = os.getppid()
+        return PeerLife(
+            role=role,
+            transport=way,
+            running=running,
+            folder=files,
+            chair=files.chair(role.value),
+            code=code_version(),
+            now=unix_millis,
+            orphaned=lambda: until_orphaned and os.getppid() != parent,
+            tell=tell,
+        )
+
+    def key(self, role: Role) -> KeyFile:
+        return self._key_file(role, "peer.key")
+
+    async def close(self) -> None:
+        for place in self._places:
+            await place.close()
+        for book in self._books:
+            await book.close()
+
+    async def _rejoined(self, request_id: str) -> MeshRoom:
+        return await self._room(await self._place(self.keeper().way(None)), request_id)
+
+    async def _place(self, way: str) -> OwnerPlace:
+        from zuno.app.mesh_room import Ear, OwnerPlace
+
+        ear = Ear()
+        running = await self._running(Role.CLI, way, None, await self._journal(), ear.hear)
+        place = OwnerPlace(running, ear, self._files(), way)
+        self._places.append(place)
+        place.start()
+        return place
+
+    async def _running(
+        self,
+        role: Role,
+        way: str,
+        peer: Peer | None,
+        journal: Journal,
+        listen: Callable[[Envelope], Awaitable[None]] | None,
+    ) -> Running:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.agents.resident import Resident
+        from zuno.agents.running import Running
+
+        table, key = self.keeper().table(), self._own_key(role)
+        keys = {one: line.key for one, line in table.items()}
+
+        def resident(send: Callable[[Outgoing], Awaitable[None]]) -> Resident:
+            return Resident(
+                role,
+                peer,
+                journal,
+                key,
+                keys,
+                send,
+                unix_millis,
+                chance=Random(),
+                code=code_version(),
+                listen=listen,
+            )
+
+        transport = await self._transport(role, way, table)
+        return Running(role, transport, resident, stopwatch=perf_counter, nonce=lambda: os.urandom(8).hex())
+
+    async def _transport(self, role: Role, way: str, table: Table) -> Transport:
+        if way == "axl":
+            from zuno.adapters.transport.axl import AxlTransport
+
+            ids = {one: self._axl(one)[0] or line.axl_peer_id for one, line in table.items()}
+            url = self._axl(role)[1] if self._is_set(f"axl_{role.value}_api_url") else table[role].axl_api_url
+            return AxlTransport(role, url, ids)
+        from zuno.adapters.transport.iroh import IrohPeer, IrohTransport
+
+        book = {one: IrohPeer(line.key, line.iroh_address) for one, line in table.items()}
+        host, _, port = table[role].iroh_address.rpartition(":")
+        bind = host if host.startswith("127.") else "0.0.0.0"
+        secret = self.key(role).secret()
+        transport = IrohTransport(role, secret, book, bind=f"{bind}:{port}")
+        try:
+            await transport.open()
+        except Unavailable:
+            if role is not Role.CLI:
+                raise
+            await transport.close()
+            transport = IrohTransport(role, secret, book, bind=f"{bind}:0")  # another command line sits there
+            await transport.open()
+        return transport
+
+    def _own_key(self, role: Role) -> KeyFile:
+        key, line = self.key(role), self.keeper().table()[role]
+        if not key.exists() or key.public != line.key:
+            raise Refused(f"The {role} of this mesh lives elsewhere: the table has another key than this home.")
+        return key
+
+    def _axl(self, role: Role) -> tuple[str | None, str]:
+        """What is set for a role's AXL node."""
+        return (
+            getattr(self._settings, f"axl_{role.value}_peer_id"),
+            getattr(self._settings, f"axl_{role.value}_api_url"),
+        )
+
+    def _is_set(self, field: str) -> bool:
+        return field in self._settings.model_fields_set
+
+    def _files(self) -> MeshFiles:
+        from zuno.adapters.mesh.folder import MeshFiles
+
+        return MeshFiles(self._settings.home)
+
+    def _key_file(self, role: Role, name: str) -> KeyFile:
+        from zuno.adapters.keys.ed25519 import KeyFile
+
+        return KeyFile(self._files().of(role) / name)
+
+
+def _agent(role: Role, request_id: str, journal: Journal, models: Models, observe: Observe) -> Peer:
+    from zuno.app.debate import recalled
+    from zuno.desks.lp.arbiter import Arbiter
+    from zuno.desks.lp.critic import Critic
+    from zuno.desks.lp.scout import Scout
+    from zuno.desks.lp.strategist import Strategist
+    from zuno.messages.debate import Context
+
+    minds = models.minds(journal, request_id, models.seats())
+
+    async def recall(digest: str) -> Context:
+        return await recalled(journal, digest)
+
+    match role:
+        case Role.SCOUT:
+            return Scout(observe, journal.put_bundle, minds)
+        case Role.STRATEGIST:
+            return Strategist(recall, minds)
+        case Role.CRITIC:
+            return Critic(recall, minds)
+        case Role.ARBITER:
+            return Arbiter(recall, minds)
+        case _:
+            raise Refused("The owner speaks by commands; only the four agents run as peers.")
+
+
+def default_transport() -> str:
+    from importlib.util import find_spec
+
+    return "axl" if find_spec("iroh") is None else "iroh"
+
+
+async def _end_process(pid: int) -> bool:
+    """Ask a process to end, and whether it did: what it started it ends itself, so it is given time."""
+    try:
+        os.kill(pid, signal.SIGTERM)
+        waited = 0.0
+        while waited < _END_SECONDS:
+            await asyncio.sleep(0.05)
+            waited += 0.05
+            os.kill(pid, 0)
+            if _is_zombie(pid):
+                return True
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        raise Unavailable(f"Process {pid} is somebody else's and cannot be ended from here.") from None
+    return False
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
+    except OSError:
+        return False
+
+
+def tell(line: str) -> None:
+    """A line for whoever watches, or for the log."""
+    sys.stderr.write(f"zuno: {line}\n")
+    sys.stderr.flush()
