@@ -49,6 +49,10 @@ def test_a_recommendation_becomes_a_position(zuno: Any) -> None:
     assert tried["how"] == "simulated"
     assert state(zuno, plan_id) == "simulated"
     assert float(tried["priceImpactBps"]) > 0
+    assert (tried["rangeLow"], tried["rangeHigh"]) == (wanted["priceLower"], wanted["priceUpper"])
+    assert tried["priceUnit"] == "USDC per WETH"
+    low, high = (float(tried["bounds"][name]) for name in ("priceLow", "priceHigh"))
+    assert high / low == pytest.approx(1.0001**100, rel=1e-6)
     said = approved(zuno, plan_id)
     assert said["state"] == "approved"
     assert state(zuno, plan_id) == "approved"
@@ -396,7 +400,7 @@ def at_terminal(home: Path, *words: str, typed: bytes) -> tuple[int, str]:
     """One command at a terminal of its own; `typed` is given when it asks."""
     pid, terminal = pty.fork()
     if pid == 0:
-        os.environ.update({"TERM": "dumb", "COLUMNS": "120", "ZUNO_HOME": str(home)})
+        os.environ.update({"TERM": "dumb", "COLUMNS": "80", "ZUNO_HOME": str(home)})
         os.execv(sys.executable, [sys.executable, "-m", "zuno", *words])
     said, asked = b"", False
     try:
@@ -437,11 +441,14 @@ def test_the_word_is_typed_at_a_terminal_after_everything_was_shown(zuno: Any, h
         plan_id,
     ):
         assert shown in said
+    assert re.search(r"hash that is signed\s+[0-9a-f]{64}\s", said), "not broken in two"
+    assert len(re.findall(r"– [\d,.]+ USDC per WETH", said)) == 3, "the range, and the band twice, in prices"
     assert state(zuno, plan_id) == "approved"
     code, said = at_terminal(home, "plan", "apply", plan_id, typed=b"apply\n")
     assert code == 0, said
     assert "Bounds: ticks" in said
     assert "mined in block" in said
+    assert re.search(r"tx hash +0x[0-9a-f]{64}\s", said), "not broken in two"
     assert state(zuno, plan_id) == "confirmed"
 
 
@@ -450,3 +457,11 @@ def test_ctrl_c_at_the_question_leaves_everything_as_it_was(zuno: Any, home: Pat
     code, _ = at_terminal(home, "plan", "approve", plan_id, typed=b"\x03")
     assert code == 130
     assert state(zuno, plan_id) == "drafted"
+
+
+def test_a_plan_that_only_brings_home_says_that_nothing_leaves(zuno: Any, home: Path) -> None:
+    plan_id = zuno("lp", "collect", EDGE, "--json").document["planId"]
+    assert zuno("plan", "simulate", plan_id, "--json").document["rangeLow"] is None
+    code, said = at_terminal(home, "plan", "approve", plan_id, typed=b"\n")
+    assert code == 3
+    assert "nothing leaves the wallet, gas at most" in said

@@ -8,15 +8,17 @@ from fractions import Fraction
 from typing import Any
 
 from zuno.app.figures import decimal_text, time_text
-from zuno.app.shaping import called, key_view
+from zuno.app.shaping import PRICE_DIGITS, called, key_view, price_unit
 from zuno.app.views import PoolKeyView, View
+from zuno.core.amm.ticks import MAX_TICK, MIN_TICK, sqrt_price_at_tick
+from zuno.core.planning.calls import Execute, Mint, ModifyLiquidities
 from zuno.core.planning.decoding import decode
 from zuno.core.planning.words import Names, words
 from zuno.core.unsigned import safe_batch, unsigned
 from zuno.domain.chains import ETH
 from zuno.domain.execution import Flow, PlanState, Step
 from zuno.domain.market import GasQuote
-from zuno.domain.pool import PoolKey, PoolState, whole_price
+from zuno.domain.pool import PoolKey, PoolState, Range, whole_price
 from zuno.domain.tokens import NATIVE, Token, human
 from zuno.domain.units import Address, Millis
 from zuno.execution.after import gas_of
@@ -44,6 +46,8 @@ class BoundsView(View):
     tick_drift: int
     tick_low: int
     tick_high: int
+    price_low: str
+    price_high: str
     expires: int
     expires_text: str
     permit2_seconds: int
@@ -91,6 +95,10 @@ class SimulationView(View):
     price_before: str
     price_after: str | None
     price_impact_bps: str | None
+    price_unit: str
+    range_low: str | None
+    """The range that the calldata opens, in prices; None where it opens none."""
+    range_high: str | None
     steps: tuple[CallView, ...]
     bounds: BoundsView
     notes: tuple[str, ...]
@@ -183,6 +191,8 @@ def _tried(hands: Hands, drafted: Drafted, gas: GasQuote) -> dict[str, Any]:
     after = drafted.sqrt_price_after_x96
     before = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
     then = None if after is None else whole_price(after, pool.token0, pool.token1)
+    span = next(filter(None, (_opened(hands, step) for step in steps)), None)
+    edges = None if span is None else _prices(pool, span.lower, span.upper)
     return {
         "plan_id": draft.plan_id,
         "action": draft.instruction.action,
@@ -202,6 +212,9 @@ def _tried(hands: Hands, drafted: Drafted, gas: GasQuote) -> dict[str, Any]:
         "price_before": decimal_text(before, 10),
         "price_after": None if then is None else decimal_text(then, 10),
         "price_impact_bps": None if then is None else decimal_text(abs(then / before - 1) * 10_000, IMPACT_DIGITS),
+        "price_unit": price_unit(pool.token0, pool.token1),
+        "range_low": None if edges is None else edges[0],
+        "range_high": None if edges is None else edges[1],
         "steps": tuple(_call_view(hands, draft, index, step, drafted, tokens) for index, step in enumerate(steps)),
         "bounds": bounds_view(draft, tokens),
         "notes": draft.notes,
@@ -210,11 +223,14 @@ def _tried(hands: Hands, drafted: Drafted, gas: GasQuote) -> dict[str, Any]:
 
 def bounds_view(draft: Draft, tokens: Mapping[Address, Token]) -> BoundsView:
     bounds, told = draft.bounds, draft.instruction
+    low, high = _prices(draft.pool, told.tick - bounds.tick_drift, told.tick + bounds.tick_drift)
     return BoundsView(
         slippage_bps=bounds.slippage_bps,
         tick_drift=bounds.tick_drift,
         tick_low=told.tick - bounds.tick_drift,
         tick_high=told.tick + bounds.tick_drift,
+        price_low=low,
+        price_high=high,
         expires=draft.expires,
         expires_text=time_text(draft.expires),
         permit2_seconds=bounds.permit2_seconds,
@@ -222,6 +238,24 @@ def bounds_view(draft: Draft, tokens: Mapping[Address, Token]) -> BoundsView:
         most_gas_eth=human(draft.gas.max_fee * sum(draft.gas.units), 18),
         most_out=tuple(flow_view(flow, tokens) for flow in (*draft.caps, *draft.proceeds)),
     )
+
+
+def _opened(hands: Hands, step: Step) -> Range | None:
+    """The range that a step's bytes open."""
+    call = decode(step.to, step.value, step.data, hands.info.deployment.swap_struct).call
+    for part in call.commands if isinstance(call, Execute) else (call,):
+        if isinstance(part, ModifyLiquidities):
+            for action in part.actions:
+                if isinstance(action, Mint):
+                    return action.range
+    return None
+
+
+def _prices(pool: PoolState, *ticks: int) -> list[str]:
+    """Prices at ticks, the lowest first: where the price is told the other way round, the upper tick is the lower."""
+    within = [max(MIN_TICK, min(MAX_TICK, tick)) for tick in ticks]
+    prices = sorted(whole_price(sqrt_price_at_tick(tick), pool.token0, pool.token1) for tick in within)
+    return [decimal_text(price, PRICE_DIGITS) for price in prices]
 
 
 def _call_view(

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from zuno.app.carried import ApprovalView, BoundsView, CallView, ExecutionView, FlowView, SimulationView, UnsignedView
+from zuno.app.carried import ApprovalView, CallView, ExecutionView, FlowView, SimulationView, UnsignedView
 from zuno.domain.tokens import plain_text
 from zuno.frontends.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading, noted, short, thousands
 
@@ -20,13 +20,14 @@ def echo(view: ApprovalView) -> str:
     """What is about to happen in two lines: id, amounts, bounds."""
     moved = ", ".join(f"{_signed(flow)}" for flow in view.changes) or "see the steps above"
     bounds = view.bounds
-    out = ", ".join(f"{short(flow.amount_human)} {flow.symbol}" for flow in bounds.most_out) or "nothing"
+    out = ", ".join(map(_amount, bounds.most_out))
+    leaves = f"at most {out} leave the wallet in a step" if out else "nothing leaves the wallet"
     about = f" position {view.position_id}" if view.position_id else ""
     return (
-        f"{view.plan_id}: {view.action}{about} on {view.chain}; expected: {moved}; at most {out} leave the wallet in a "
-        f"step, gas at most {short(bounds.most_gas_eth)} ETH.\n"
-        f"Bounds: ticks {bounds.tick_low} to {bounds.tick_high}, slippage {bounds.slippage_bps} bps, until "
-        f"{bounds.expires_text}. Hash {view.approval_hash}"
+        f"{view.plan_id}: {view.action}{about} on {view.chain}; expected: {moved}; {leaves}, "
+        f"gas at most {short(bounds.most_gas_eth)} ETH.\n"
+        f"Bounds: ticks {bounds.tick_low} to {bounds.tick_high} ({_price_band(view)}), "
+        f"slippage {bounds.slippage_bps} bps, until {bounds.expires_text}. Hash {view.approval_hash}"
     )
 
 
@@ -44,20 +45,22 @@ def shown_simulation(view: SimulationView) -> RenderableType:
     facts.add_row("changes", ", ".join(map(_signed, view.changes)) or "nothing")
     facts.add_row("found by", _FOUND[view.how])
     facts.add_row("gas", f"{thousands(str(view.gas_used))} units, about {short(view.gas_cost_eth)} ETH")
+    if view.range_low is not None and view.range_high is not None:
+        facts.add_row("range", f"{short(view.range_low)} – {short(view.range_high)} {view.price_unit}")
     if view.price_after is not None:
         facts.add_row(
             "price", f"{short(view.price_before)} → {short(view.price_after)} (moved {view.price_impact_bps} bps)"
         )
-    parts += [facts, *_bounds(view.bounds)]
+    parts += [facts, *_bounds(view)]
     if isinstance(view, ApprovalView):
         signed = grid()
         signed.add_row("plan", view.plan_hash)
-        signed.add_row("calldata and bounds", view.draft_hash)
-        signed.add_row("chain", f"{view.chain_id}, genesis {view.genesis}")
+        signed.add_row("what it does", view.draft_hash)
+        signed.add_row("chain id", str(view.chain_id))
+        signed.add_row("genesis", view.genesis)
         signed.add_row("wallet", view.wallet)
         signed.add_row("who", view.who)
-        signed.add_row("hash that is signed", view.approval_hash)
-        parts += [heading("What is signed"), signed]
+        parts += [heading("What is signed"), signed, Text("hash that is signed"), Text(f"  {view.approval_hash}")]
     return Group(*parts, *noted(view.notes))
 
 
@@ -76,7 +79,7 @@ def shown_execution(view: ExecutionView) -> RenderableType:
     if view.why:
         parts.append(Text(view.why))
     if view.steps:
-        table = Rows("step", "does", "state", "transaction", "block", "gas used", "note", spare=("note", "block"))
+        table = Rows("step", "does", "state", "tx hash", "block", "gas used", "note", spare=("note", "block"))
         for step in view.steps:
             table.add_row(
                 str(step.index + 1),
@@ -132,14 +135,19 @@ def _call(call: CallView) -> RenderableType:
     return Group(head, Padding(Group(*lines), (0, 0, 0, 3)))
 
 
-def _bounds(bounds: BoundsView) -> Iterable[RenderableType]:
-    facts = grid()
+def _bounds(view: SimulationView) -> Iterable[RenderableType]:
+    bounds, facts = view.bounds, grid()
     facts.add_row("tick", f"{bounds.tick_low} to {bounds.tick_high} (drift {bounds.tick_drift})")
+    facts.add_row("price", _price_band(view))
     facts.add_row("slippage", f"{bounds.slippage_bps} bps")
     facts.add_row("leaves the wallet", ", ".join(f"at most {_amount(flow)}" for flow in bounds.most_out) or "nothing")
     facts.add_row("gas", f"at most {short(bounds.most_gas_eth)} ETH, {short(bounds.max_fee_gwei)} gwei a unit")
     facts.add_row("until", bounds.expires_text)
     return heading("Bounds"), facts
+
+
+def _price_band(view: SimulationView) -> str:
+    return f"{short(view.bounds.price_low)} – {short(view.bounds.price_high)} {view.price_unit}"
 
 
 def _amount(flow: FlowView) -> str:
