@@ -51,7 +51,7 @@ def test_allowances() -> None:
         f"Allowances of {OWN.lower()}",
         "on sim at block 7",
         "token          who may move it  amount       until",
-        "USDC           Permit2          unlimited    revoked",
+        "USDC           Permit2          unlimited    you revoke it",
         "USDC           UniversalRouter  1250.000001  2027-01-15 07:59 UTC, past",
         "[red]USDC[/]?  PositionManager  3            2027-01-15 08:01 UTC",
         "note: something is left out",
