@@ -48,6 +48,7 @@ _PIECE = re.compile(
     r"|(?P<odd>\w+|\S)"
 )
 _SPANS = {"mi": "m", "m": "m", "h": "h", "d": "d", "w": "w"}
+_BEFORE_ONE = frozenset({"a", "an", "last", "past"})
 _ONE_SPAN = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
 _SAME = str.maketrans({"’": "'", "‘": "'", "−": "-", "–": "-", "“": '"', "”": '"'})
 
@@ -174,7 +175,7 @@ def _with_chains(tokens: list[Token]) -> list[Token]:
     while at < len(tokens):
         token, behind = tokens[at], tokens[at + 1] if at + 1 < len(tokens) else None
         before = out[-1].value if out else ""
-        if token.value in {"a", "an"} and behind is not None and behind.value in _ONE_SPAN:
+        if token.value in _BEFORE_ONE and behind is not None and behind.value in _ONE_SPAN:
             out.append(Token("SPAN", f"{token.text} {behind.text}", _ONE_SPAN[behind.value]))
             at += 2
             continue
