@@ -23,7 +23,8 @@ class Transport(Protocol):
     - Bytes from one role's endpoint to another's, whole, unchanged and at most once each time they are sent.
     - Nothing else: they may be lost, late, or overtake each other, and nobody is told.
     - `send` ends within seconds. `Unavailable` when the other side cannot be reached or did not take them in time: they
-      may have arrived all the same. `Refused` for more than `limit` bytes, before anything is sent.
+      may have arrived all the same. `Refused` for more than `limit` bytes, before anything is sent. `Malformed` where
+      what answers is no such transport at all.
     - `receive` waits. What comes from an endpoint that is none of the table's is dropped and counted, never returned.
     - Closing ends every wait with `Unavailable`; closing twice is harmless.
     """

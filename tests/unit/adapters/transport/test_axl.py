@@ -190,11 +190,25 @@ async def test_the_inbox_is_drained_without_a_pause_and_left_alone_when_empty(
     nodes: list[AxlNode], scout: AxlTransport
 ) -> None:
     nodes[1].inbox.extend((rebuilt(nodes[0].address), b"\x01%d" % number) for number in range(INBOX))
-    assert [await got(scout, SCOUT) for _ in range(INBOX)] == [b"%d" % number for number in range(INBOX)]
+    async with asyncio.timeout(BOUND):  # a pause behind each would take three times as long
+        assert [await got(scout, SCOUT) for _ in range(INBOX)] == [b"%d" % number for number in range(INBOX)]
     drained = len(nodes[1].heard)
     assert drained <= INBOX + 2  # not one empty answer between two messages
     await asyncio.sleep(0.6)
     assert 1 <= len(nodes[1].heard) - drained <= 8  # 20, 40, 80, 160, 250 ms …
+
+
+async def test_whoever_sends_looks_for_the_answer_at_once(
+    nodes: list[AxlNode], cli: AxlTransport, scout: AxlTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for pause in ("SHORTEST_PAUSE", "LONGEST_PAUSE"):
+        monkeypatch.setattr(f"zuno.adapters.transport.axl.{pause}", 60.0)
+    waiting = asyncio.create_task(cli.receive(CLI))
+    while not nodes[0].heard:  # noqa: ASYNC110 - the first look finds nothing, and the pause begins
+        await asyncio.sleep(0.01)
+    nodes[0].inbox.append((rebuilt(nodes[1].address), b"\x01an answer"))
+    await cli.send(SCOUT, b"a question")
+    assert (await asyncio.wait_for(waiting, BOUND)).data == b"an answer"
 
 
 async def test_connections_are_used_again(nodes: list[AxlNode], cli: AxlTransport, scout: AxlTransport) -> None:

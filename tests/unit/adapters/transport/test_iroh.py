@@ -212,6 +212,27 @@ async def answer_to(connection: Any, frame: bytes) -> bytes:
     return bytes(await asyncio.wait_for(stream.recv().read_to_end(16), BOUND))
 
 
+async def test_a_message_that_was_heard_and_not_taken_is_unavailable(making: Making) -> None:
+    """A stream that ends without a word is what a peer leaves behind that closes in the middle."""
+    other = await raw_endpoint(SCOUT)
+
+    async def hears() -> None:
+        connection = await (await (await other.accept_next()).accept()).connect()
+        stream = await connection.accept_bi()
+        assert await stream.recv().read_to_end(64) == b"\x00\x00\x00\x04four"
+        await stream.send().finish()
+        await connection.closed()
+
+    hearing = asyncio.create_task(hears())
+    address = next(one for one in other.bound_sockets() if one.startswith("127."))
+    cli = making(CLI, {SCOUT: IrohPeer(id_of(SCOUT), address)})
+    with pytest.raises(Unavailable, match="scout did not take the message"):
+        await cli.send(SCOUT, b"four")
+    await cli.close()
+    await asyncio.wait_for(hearing, BOUND)
+    await other.close()
+
+
 async def test_a_full_inbox_takes_nothing_more_and_the_sender_is_told(
     making: Making, cli: IrohTransport, scout: IrohTransport
 ) -> None:
