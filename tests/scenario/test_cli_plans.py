@@ -47,6 +47,7 @@ def test_a_recommendation_becomes_a_position(zuno: Any) -> None:
     tried = zuno("plan", "simulate", plan_id, "--json").document
     assert tried["ok"] is True
     assert tried["how"] == "simulated"
+    assert zuno("plan", "status", plan_id, "--json").document["next"] == f"`zuno plan approve {plan_id}`"
     assert state(zuno, plan_id) == "simulated"
     assert float(tried["priceImpactBps"]) > 0
     assert (tried["rangeLow"], tried["rangeHigh"]) == (wanted["priceLower"], wanted["priceUpper"])
@@ -254,7 +255,7 @@ def test_more_than_the_wallet_has_is_refused(zuno: Any) -> None:
         (("lp", "add", EDGE, "--amount", "0 WETH"), "0"),
         (("lp", "add", EDGE, "--amount", "-1 WETH"), "above zero"),
         (("lp", "add", EDGE, "--amount", "1 WETH", "--amount", "2 WETH"), "twice"),
-        (("lp", "add", EDGE, "--amount", "0.0000001 USDC"), "decimals"),
+        (("lp", "add", EDGE, "--amount", "0.0000001 USDC"), "decimals; 0.0000001 has more"),
         (("lp", "remove", EDGE, "--percent", "0"), "share"),
         (("lp", "remove", EDGE, "--percent", "101"), "share"),
         (("lp", "remove", EDGE, "--percent", "half"), "share"),

@@ -349,8 +349,10 @@ def _next(plan_id: str, state: PlanState, action: Action, begun: bool) -> str:
     match state:
         case _ if action is Action.HOLD:
             return "nothing to do"
-        case PlanState.DRAFTED | PlanState.SIMULATED:
+        case PlanState.DRAFTED:
             return f"`zuno plan simulate {plan_id}`, then `zuno plan approve {plan_id}`"
+        case PlanState.SIMULATED:
+            return f"`zuno plan approve {plan_id}`"
         case PlanState.EXPIRED:
             return f"the approval has run out: `zuno plan approve {plan_id}` again"
         case PlanState.APPROVED:

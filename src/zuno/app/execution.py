@@ -313,7 +313,7 @@ async def _brought(hands: Hands, position: LpPosition, amounts: Sequence[str]) -
         try:
             named[side] = base_units(f"{amount:f}", tokens[side].decimals)
         except ValueError:
-            raise Usage(f"{tokens[side].symbol} has {tokens[side].decimals} decimals; {amount} has more.") from None
+            raise Usage(f"{tokens[side].symbol} has {tokens[side].decimals} decimals; {amount:f} has more.") from None
     purse = await hands.writer.purse(hands.wallet, [token.address for token in tokens], ())
     both = [named.get(side, purse.holdings.get(token.address, 0)) for side, token in enumerate(tokens)]
     return both[0], both[1]
