@@ -217,7 +217,11 @@ class RealNode:
     async def stop(self) -> None:
         if self._process is not None:
             self._process.terminate()
-            await asyncio.wait_for(self._process.wait(), 10)
+            try:
+                await asyncio.wait_for(self._process.wait(), 5)
+            except TimeoutError:
+                self._process.kill()
+                await self._process.wait()
             self._process = None
 
 

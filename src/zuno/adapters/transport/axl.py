@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NODE_LIMIT: Final = 16 * 1024 * 1024
 PATIENCE: Final = 5.0
-SHORTEST_PAUSE: Final = 0.02
+SHORTEST_PAUSE: Final = 0.005
 LONGEST_PAUSE: Final = 0.25
 _MARK: Final = b"\x01"
 """Before every message: no JSON starts with it, and a node keeps some JSON for itself."""
