@@ -23,7 +23,7 @@ from zuno.domain.tokens import NATIVE, Token, human
 from zuno.domain.units import Address, Millis
 from zuno.execution.after import gas_of
 from zuno.execution.book import Book, StepBook
-from zuno.execution.drafting import Drafted, all_steps
+from zuno.execution.drafting import Drafted, all_steps, data_fee
 from zuno.execution.gate import Offered
 from zuno.execution.hands import Hands
 from zuno.messages.execution import Action, Approval, Draft, Instruction, PlanOutcome
@@ -208,7 +208,7 @@ def _tried(hands: Hands, drafted: Drafted, gas: GasQuote) -> dict[str, Any]:
             flow_view(Flow(currency, amount), tokens) for currency, amount in drafted.changes.items() if amount
         ),
         "gas_used": sum(used),
-        "gas_cost_eth": human(sum(used) * gas.price, 18),
+        "gas_cost_eth": human(sum(used) * gas.price + data_fee(steps, gas), 18),
         "price_before": decimal_text(before, 10),
         "price_after": None if then is None else decimal_text(then, 10),
         "price_impact_bps": None if then is None else decimal_text(abs(then / before - 1) * 10_000, IMPACT_DIGITS),
@@ -235,7 +235,7 @@ def bounds_view(draft: Draft, tokens: Mapping[Address, Token]) -> BoundsView:
         expires_text=time_text(draft.expires),
         permit2_seconds=bounds.permit2_seconds,
         max_fee_gwei=decimal_text(Fraction(draft.gas.max_fee, 10**9), 9),
-        most_gas_eth=human(draft.gas.max_fee * sum(draft.gas.units), 18),
+        most_gas_eth=human(draft.gas.max_fee * sum(draft.gas.units) + draft.gas.data_fee, 18),
         most_out=tuple(flow_view(flow, tokens) for flow in (*draft.caps, *draft.proceeds)),
     )
 

@@ -16,6 +16,7 @@ from zuno.messages.execution import (
     Draft,
     PlanApplying,
     PlanApproved,
+    PlanCalledOff,
     PlanFinishing,
     PlanInstructed,
     PlanOutcome,
@@ -121,6 +122,7 @@ class Book:
     approved: PlanApproved | None = None
     draft: Draft | None = None
     applying: PlanApplying | None = None
+    called_off: PlanCalledOff | None = None
     finishing: PlanFinishing | None = None
     steps: list[StepBook] = field(default_factory=list)
     over: PlanOver | None = None
@@ -167,6 +169,8 @@ class Book:
                 self.steps = [StepBook(record.step(), Part.FIRST) for record in draft.steps]
             case PlanApplying():
                 self.applying = event
+            case PlanCalledOff():
+                self.called_off = event
             case PlanFinishing():
                 self.finishing = event
                 # What was cooked before and can never be mined is cooked anew; left in, it would be done twice.
@@ -214,8 +218,10 @@ class Book:
                 return not self.signed_anything
             case PlanApplying():
                 return self.approved is not None and self.applying is None
+            case PlanCalledOff():
+                return self.signed_anything and self.called_off is None
             case PlanFinishing():
-                return self.halfway and not any(one.in_flight for one in self.steps)
+                return self.called_off is None and self.halfway and not any(one.in_flight for one in self.steps)
             case PlanRevoking():
                 return self.signed_anything and not any(one.part is Part.REVOKING for one in self.steps)
             case PlanOver():

@@ -16,7 +16,7 @@ from zuno.domain.pool import PoolState
 from zuno.domain.tokens import NATIVE, STABLES, Token, human, market_name, quoted
 from zuno.domain.units import Address, Seconds
 from zuno.execution.book import Book, draft_digest
-from zuno.execution.drafting import GAS_MARGIN, Sight
+from zuno.execution.drafting import GAS_MARGIN, Sight, all_steps, data_fee
 from zuno.execution.hands import Hands, percent
 from zuno.messages.codec import canonical, digest
 from zuno.messages.execution import Approval, Draft, Instruction, PlanApplying, PlanApproved
@@ -61,9 +61,13 @@ def _signed(approved: PlanApproved, key: NodeKey) -> bool:
     return key.verify(key.public, signing_bytes(approved.approval), bytes.fromhex(approved.signature))
 
 
+class Expired(Refused):
+    """The approval has run out."""
+
+
 def check_in_time(draft: Draft, now: Seconds) -> None:
     if now > draft.expires:
-        raise Refused(
+        raise Expired(
             f"The approval of {draft.plan_id} expired at {draft.expires}, {now - draft.expires} s ago by the chain's "
             f"own time; approve the plan again."
         )
@@ -166,13 +170,16 @@ def check_policy(hands: Hands, step: Step, sight: Sight, draft: Draft, caps: tup
     verify(step, guarding(terms, draft.pool.key, allowed, position, hands.limits.hooks))
 
 
-def check_gas(sight: Sight, step: Step, units: int, max_fee: int, bound_units: int, bound_fee: int) -> None:
-    """Gas against its bounds, and against the ether that is there to pay for it."""
+def check_gas(
+    sight: Sight, step: Step, units: int, max_fee: int, bound_units: int, bound_fee: int, data_fee: int = 0
+) -> None:
+    """Gas against its bounds, and against the ether that is there to pay for it; `data_fee` is a rollup's for posting
+    the step."""
     if units > bound_units:
         raise Refused(f"The step would use up to {units} gas; the bound is {bound_units}.")
     if max_fee > bound_fee:
         raise Refused(f"A unit of gas costs up to {max_fee} wei; the bound is {bound_fee} wei.")
-    need, have = units * max_fee + step.value, sight.purse.holdings.get(NATIVE, 0)
+    need, have = units * max_fee + data_fee + step.value, sight.purse.holdings.get(NATIVE, 0)
     if have < need:
         raise Refused(f"The wallet holds {human(have, 18)} ETH; gas and value may take {human(need, 18)} ETH.")
 
@@ -181,7 +188,12 @@ def check_whole_gas(sight: Sight, draft: Draft, gas: GasQuote) -> None:
     """Ether for all of the plan at today's price of gas, before its first step: stopping half-way costs gas, too."""
     units = sum(draft.gas.units) // GAS_MARGIN
     value = sum(record.value for record in draft.steps)
-    need, have = units * (gas.base_fee + gas.priority_fee) + value, sight.purse.holdings.get(NATIVE, 0)
+    posting = data_fee(all_steps(draft), gas)
+    if posting > draft.gas.data_fee:
+        raise Refused(
+            f"Posting the plan's data costs {human(posting, 18)} ETH; the bound is {human(draft.gas.data_fee, 18)} ETH."
+        )
+    need, have = units * gas.price + posting + value, sight.purse.holdings.get(NATIVE, 0)
     if have < need:
         raise Refused(
             f"The wallet holds {human(have, 18)} ETH; gas and value of the whole plan take about {human(need, 18)} "
@@ -227,11 +239,11 @@ async def check_spend(hands: Hands, draft: Draft) -> Decimal | None:
 
 
 async def _spent_today(hands: Hands, plan_id: str) -> Decimal:
-    """Every plan that began in the last 24 hours counts in full, however it ended."""
+    """Every plan that began in the last 24 hours counts in full, however it ended; play money is counted apart."""
     total, seen = Decimal(0), {plan_id}
     for entry in await hands.journal.latest(_MOST_A_DAY, kind=PlanApplying.kind):
         said = PlanApplying.model_validate(dict(entry.payload))
-        if entry.at < hands.now() - DAY_MILLIS or said.plan_id in seen:
+        if entry.at < hands.now() - DAY_MILLIS or said.plan_id in seen or said.play_money != hands.local:
             continue
         seen.add(said.plan_id)
         total += said.spend_usd or 0

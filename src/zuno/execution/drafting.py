@@ -30,6 +30,8 @@ from zuno.ports.spending import Call, Fees, Purse, Rehearsal, Rehearsing
 _TRIES: Final = 4
 GAS_MARGIN: Final = 2
 """What a step may use at most, over what it used when it was tried: the pool may have moved a few ticks by then."""
+ENVELOPE_BYTES: Final = 130
+"""Of a signed transaction, beside its calldata."""
 FEE_MARGIN: Final = 2
 """What a unit of gas may cost at most, over what it costs now: so far a transaction that waits may be sped up."""
 
@@ -135,6 +137,7 @@ async def write_draft(hands: Hands, plan_id: str, plan_hash: str, told: Instruct
     rehearsal = await hands.writer.rehearse(
         hands.wallet, [call_of(step) for step in steps], currencies(sight.pool.key), sight.pool.id
     )
+    gas = await hands.chain.gas()
     draft = Draft(
         plan_id=plan_id,
         plan_hash=plan_hash,
@@ -150,7 +153,9 @@ async def write_draft(hands: Hands, plan_id: str, plan_hash: str, told: Instruct
         caps=tuple(Flow(currency, amount) for currency, amount in caps.items()),
         proceeds=proceeds,
         gas=GasBound(
-            max_fee=Wei(FEE_MARGIN * first_fees(await hands.chain.gas()).max_fee), units=_units(steps, rehearsal)
+            max_fee=Wei(FEE_MARGIN * first_fees(gas).max_fee),
+            units=_units(steps, rehearsal),
+            data_fee=Wei(FEE_MARGIN * data_fee(steps, gas)),
         ),
         steps=tuple(map(StepRecord.of, plan.steps)),
         later=None if plan.later is None else RecipeRecord.of(plan.later),
@@ -273,6 +278,12 @@ def all_steps(draft: Draft) -> tuple[Step, ...]:
     """The first half as it would be signed, and the second as it would be if nothing moved."""
     later = () if draft.later is None else draft.later.preview
     return tuple(record.step() for record in (*draft.steps, *later))
+
+
+def data_fee(steps: Sequence[Step], gas: GasQuote) -> int:
+    """What a rollup adds for posting these steps, where its own estimates of gas do not hold it already."""
+    size = sum(len(step.data) + ENVELOPE_BYTES for step in steps)
+    return gas.cost(0, size, estimated_here=True)
 
 
 def first_fees(gas: GasQuote) -> Fees:

@@ -25,6 +25,7 @@ from zuno.execution.drafting import (
     all_steps,
     call_of,
     currencies,
+    data_fee,
     first_fees,
     look,
     measured_gas,
@@ -39,6 +40,7 @@ from zuno.messages.execution import (
     Instruction,
     PlanApplying,
     PlanApproved,
+    PlanCalledOff,
     PlanFinishing,
     PlanOver,
     PlanRevoking,
@@ -146,10 +148,12 @@ class Gate:
             tried = await self._untried(draft) if book.signed_anything else await self._check_fresh(draft)
             if book.approved is None or not agreed(tried, book.approved.approval):
                 raise Refused(f"{plan_id} was not applied: the word was not given.")
+            self._hands.signer.ready()  # whatever takes a person's time comes before the last look at the chain
             if book.applying is None:
                 spend = await checks.check_spend(self._hands, draft)
                 head = await self._hands.chain.head()
-                await say(self._hands.journal, book, PlanApplying(plan_id=plan_id, block=head, spend_usd=spend))
+                intent = PlanApplying(plan_id=plan_id, block=head, spend_usd=spend, play_money=self._hands.local)
+                await say(self._hands.journal, book, intent)
             await self._run(book, draft, tell)
             return book
 
@@ -167,16 +171,9 @@ class Gate:
                 )
                 return book
             await checks.check_chain(self._hands, draft)
-            courier = self._courier(book, draft, tell)
-            for index, step in list(book.in_flight):
-                if step.part is Part.REVOKING:
-                    continue  # taking back goes on below
-                if step.state is not StepState.MINED and not await courier.settle(index, send=False):
-                    await courier.cancel(index)
-                await courier.carry(index, None)
-            if self._complete(book, draft):
-                await self._conclude(book, draft)
-                return book
+            self._hands.signer.ready()
+            if book.called_off is None:
+                await say(self._hands.journal, book, PlanCalledOff(plan_id=plan_id))
             await self._call_off(book, draft, tell)
             return book
 
@@ -227,20 +224,33 @@ class Gate:
         async def prepare(index: int) -> Ready:
             return await self._prepare(book, draft, index)
 
-        if _called_off(book):
+        if book.called_off is not None:
             await self._call_off(book, draft, tell)
-            raise Refused(f"{book.plan_id} was called off before; what it had allowed is taken back now.")
+            raise Refused(f"{book.plan_id} was called off before, and is {book.state} now.")
+        try:
+            await self._both_halves(book, draft, courier, prepare, tell)
+        except checks.Expired as late:
+            if not book.signed_anything:
+                raise
+            ending = PlanState.PARTIAL if book.halfway else PlanState.FAILED
+            await self._give_up(book, draft, ending, "its approval ran out half-way", tell)
+            where = _where_tokens_are(draft) if book.halfway else ""
+            raise Refused(f"{late} {book.plan_id} ended as {ending}.{where}") from late
+        await self._conclude(book, draft)
+
+    async def _both_halves(self, book: Book, draft: Draft, courier: Courier, prepare: Prepare, tell: Tell) -> None:
         for index, step in enumerate(book.steps):
             if step.part is Part.FIRST:
                 try:
                     done = await courier.carry(index, prepare)
+                except checks.Expired:
+                    raise
                 except Refused as refusal:
                     raise self._begun(book, refusal) from refusal
                 if not _went_well(done):
                     await self._fail(book, draft, step, tell)
         if draft.later is not None:
             await self._second_half(book, draft, courier, prepare, tell)
-        await self._conclude(book, draft)
 
     async def _second_half(self, book: Book, draft: Draft, courier: Courier, prepare: Prepare, tell: Tell) -> None:
         """Built from what the first half really paid, and once more wherever nothing of it is under way or over."""
@@ -260,6 +270,8 @@ class Gate:
             if step.part is Part.LATER:
                 try:
                     done = await courier.carry(index, prepare)
+                except checks.Expired:
+                    raise
                 except Refused as refusal:
                     raise self._resting(book, draft, refusal) from refusal
                 if not _went_well(done):
@@ -280,6 +292,8 @@ class Gate:
             steps = finish(recipe, terms, sight.pool, have[0], have[1], quotes=quote)
             for step in steps:
                 self._check_later(draft, step)
+        except checks.Expired:
+            raise
         except Refused as refusal:
             raise self._resting(book, draft, refusal) from refusal
         return paid, steps, sight
@@ -318,9 +332,10 @@ class Gate:
         if step.needs and step.kind is not StepKind.COLLECT:
             await checks.check_reference(self._hands, sight.pool)
         gas = await self._hands.writer.estimate(self._hands.wallet, call_of(step))
-        fees = first_fees(await self._hands.chain.gas())
+        price = await self._hands.chain.gas()
+        fees = first_fees(price)
         most_fee = max(draft.gas.max_fee, FEE_MARGIN * fees.max_fee) if at.part is Part.REVOKING else draft.gas.max_fee
-        checks.check_gas(sight, step, gas, fees.max_fee, self._most_gas(draft, at), most_fee)
+        checks.check_gas(sight, step, gas, fees.max_fee, self._most_gas(draft, at), most_fee, data_fee([step], price))
         purse = sight.purse
         held = tuple(Flow(each, purse.holdings.get(each, 0)) for each in currencies(draft.pool.key))
         return Ready(purse.next_nonce, gas, fees, Wei(most_fee), held)
@@ -400,6 +415,17 @@ class Gate:
         raise Refused(f"{book.plan_id} ended as {ending}: {why}." + (_where_tokens_are(draft) if book.halfway else ""))
 
     async def _call_off(self, book: Book, draft: Draft, tell: Tell) -> None:
+        """Overtake what is on its way, and end the plan as whatever the chain then shows."""
+        courier = self._courier(book, draft, tell)
+        for index, step in list(book.in_flight):
+            if step.part is Part.REVOKING:
+                continue  # taking back goes on below
+            if step.state is not StepState.MINED and not await courier.settle(index, send=False):
+                await courier.cancel(index)
+            await courier.carry(index, None)
+        if self._complete(book, draft):
+            await self._conclude(book, draft)
+            return
         why = "called off after its first half" if book.halfway else "called off"
         await self._give_up(book, draft, PlanState.CANCELLED, why, tell)
 
@@ -496,12 +522,6 @@ def _silently(line: str) -> None:
 
 def _went_well(step: StepBook) -> bool:
     return step.state is StepState.FINAL
-
-
-def _called_off(book: Book) -> bool:
-    """Allowances are being taken back although no step failed: its owner said so, and the process died over it."""
-    asked = [step for step in book.steps if step.part is not Part.REVOKING]
-    return len(asked) < len(book.steps) and not any(step.failed for step in asked)
 
 
 def _check_not_over(book: Book) -> None:

@@ -109,7 +109,8 @@ class Courier:
         newest = step.newest
         fees = self._bid(newest, first_fees(await self._hands.chain.gas()))
         call = Call(self._hands.wallet, 0, b"")
-        await self._store(index, call, Ready(newest.nonce, CANCEL_GAS, fees, self._most_fee, ()), cancels=True)
+        empty = Ready(newest.nonce, CANCEL_GAS, fees, self._most_fee, newest.holdings)
+        await self._store(index, call, empty, cancels=True)
         self._tell(f"{self._name(index)}: cancelling by an empty transaction of the same number")
         await self._send(index)
 

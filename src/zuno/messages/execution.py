@@ -226,6 +226,8 @@ class GasBound(Wire):
     """For a unit of gas."""
     units: tuple[int, ...]
     """For each step the most it may use; later steps are those of the preview."""
+    data_fee: Wei = Wei(0)
+    """What a rollup may charge at most for posting all of it."""
 
 
 class Draft(Wire):
@@ -308,6 +310,14 @@ class PlanApplying(Said):
     block: Block
     spend_usd: Decimal | None = None
     """The most that may leave the wallet by it; None where it is play money nobody can price."""
+    play_money: bool = False
+    """On a test network or a local world: it counts against no cap of real money."""
+
+
+class PlanCalledOff(Said):
+    """The owner wants no more of it, whatever still arrives."""
+
+    kind = "plan_called_off"
 
 
 class PlanFinishing(Said):
@@ -409,6 +419,7 @@ Event = (
     | PlanSimulated
     | PlanApproved
     | PlanApplying
+    | PlanCalledOff
     | PlanFinishing
     | PlanRevoking
     | StepSigned
@@ -424,6 +435,7 @@ EVENTS: tuple[type[Said], ...] = (
     PlanSimulated,
     PlanApproved,
     PlanApplying,
+    PlanCalledOff,
     PlanFinishing,
     PlanRevoking,
     StepSigned,

@@ -63,6 +63,10 @@ class Signer(Protocol):
         """True: nothing here can sign, somebody else holds the key."""
         ...
 
+    def ready(self) -> None:
+        """Unlock what has to be unlocked, which may take a person's time; after it, signing takes none."""
+        ...
+
     def sign(self, tx: Unsigned) -> Signed: ...
 
 

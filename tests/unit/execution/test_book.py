@@ -21,6 +21,7 @@ from zuno.messages.execution import (
     Draft,
     PlanApplying,
     PlanApproved,
+    PlanCalledOff,
     PlanFinishing,
     PlanInstructed,
     PlanOutcome,
@@ -231,7 +232,21 @@ def test_an_approval_again_starts_over(pen: Pen) -> None:
 def test_every_kind_of_entry_is_known_to_these_tests() -> None:
     seen = {PlanInstructed, PlanApproved, PlanApplying, PlanFinishing, PlanRevoking, PlanOver, PlanOutcome}
     steps = {StepSigned, StepSent, StepMined, StepUnmined, StepOver}
-    assert seen | steps | {PlanSimulated} == set(EVENTS)
+    assert seen | steps | {PlanSimulated, PlanCalledOff} == set(EVENTS)
+
+
+def test_a_plan_is_called_off_once_something_was_signed_and_then_nothing_is_cooked(pen: Pen) -> None:
+    off = PlanCalledOff(plan_id=PLAN)
+    begun = (pen.approved(), pen.applying())
+    with pytest.raises(Broken):
+        pen.book(*begun, off)
+    book = pen.book(*begun, pen.signed(), off)
+    assert book.called_off == off
+    with pytest.raises(Broken):
+        book.fold(off)
+    halfway = pen.book(*begun, *pen.final(0, 5), off)
+    with pytest.raises(Broken):
+        halfway.fold(pen.finishing())
 
 
 # -- steps

@@ -432,16 +432,101 @@ async def test_what_cannot_be_taken_back_is_said(bench: Any) -> None:
     assert book.over.problems == ("an allowance could not be taken back: it would revert: Frozen()",)
 
 
-async def test_a_refusal_between_two_steps_says_what_stands_and_how_to_go_on(bench: Any) -> None:
+async def test_an_approval_that_runs_out_half_way_ends_the_plan_and_takes_back_what_it_allowed(bench: Any) -> None:
     plan_id = await begun(bench)
     for _ in range(80):  # sixteen minutes
         nonce = (await bench.pond.purse(bench.wallet, (), ())).nonce
         await bench.spend_number(nonce)
-    with pytest.raises(Refused, match=r"expired at \d+, \d+ s ago") as refused:
+    with pytest.raises(Refused, match=r"expired at \d+, \d+ s ago.* ended as failed"):
         await bench.apply(plan_id)
-    assert f"`zuno plan cancel {plan_id}`, which also takes back what was allowed" in str(refused.value)
-    assert (await bench.cancel(plan_id)).state is PlanState.CANCELLED
+    book = await bench.book(plan_id)
+    assert book.state is PlanState.FAILED
     assert not any((await allowed(bench)).values())
+    with pytest.raises(Refused, match="failed already"):
+        await bench.cancel(plan_id)
+
+
+# -- what takes a person's time
+
+
+async def test_a_wallet_is_unlocked_before_the_last_look_at_the_chain(bench: Any) -> None:
+    """Typing a passphrase takes minutes, in which a price can move."""
+    plan_id = await closing(bench)
+    order: list[str] = []
+
+    class Slow:
+        watch_only = False
+        address = bench.wallet
+
+        def ready(self) -> None:
+            order.append("unlocked")
+
+        def sign(self, tx: Any) -> Any:
+            order.append("signed")
+            return bench.hands.signer.sign(tx)
+
+    class Watching(Instead):
+        async def purse(self, *asked: Any) -> Any:
+            order.append("looked")
+            return await bench.hands.writer.purse(*asked)
+
+    await bench.apply(plan_id, signer=Slow(), writer=Watching(bench.hands.writer))
+    assert order.index("unlocked") < len(order) - 1 - order[::-1].index("looked")
+    at = order.index("signed")
+    assert order[at - 1] == "looked", "nothing takes time between the last look and the signature"
+
+
+async def test_a_wallet_that_cannot_be_unlocked_leaves_no_intent(bench: Any) -> None:
+    plan_id = await closing(bench)
+
+    class Locked:
+        watch_only = False
+        address = bench.wallet
+
+        def ready(self) -> None:
+            raise Refused("That is not the passphrase.")
+
+    with pytest.raises(Refused, match="passphrase"):
+        await bench.apply(plan_id, signer=Locked())
+    assert (await bench.book(plan_id)).state is PlanState.APPROVED
+
+
+# -- called off, and then the process died
+
+
+async def test_the_owner_s_no_outlives_the_process(bench: Any) -> None:
+    """Called off while the burn was on its way; the burn is mined all the same, and nobody goes on with the rest."""
+    plan_id = await bench.approved(await bench.two_steps())
+    key = (await bench.position()).pool.key
+    pair = (key.currency0, key.currency1)
+    held = (await bench.pond.purse(bench.wallet, pair, ())).holdings
+    bench.pond.holding = True
+    with pytest.raises(Unavailable):
+        await bench.apply(plan_id)
+    with pytest.raises(Unavailable):
+        await bench.cancel(plan_id)
+    bench.pond.holding = False
+    await bench.pond.mine(0)
+    with pytest.raises(Refused, match="was called off before, and is cancelled now"):
+        await bench.apply(plan_id)
+    book = await bench.book(plan_id)
+    assert book.state is PlanState.CANCELLED
+    assert [step.part.value for step in book.steps] == ["first"], "the second half was never begun"
+    after = (await bench.pond.purse(bench.wallet, pair, ())).holdings
+    assert all(after[each] > held[each] for each in pair), "what the burn paid is in the wallet"
+
+
+async def test_a_cancel_remembers_what_the_wallet_held(bench: Any) -> None:
+    """What a second half may spend is counted from before the first was signed, whichever bytes were signed last."""
+    plan_id = await bench.approved(await bench.two_steps())
+    bench.pond.holding = True
+    with pytest.raises(Unavailable):
+        await bench.apply(plan_id)
+    with pytest.raises(Unavailable):
+        await bench.cancel(plan_id)
+    step = (await bench.book(plan_id)).steps[0]
+    assert step.newest.cancels
+    assert step.newest.holdings == step.signed[0].holdings != ()
 
 
 # -- the last look, between two steps of a plan that is under way

@@ -27,10 +27,10 @@ from zuno.domain.execution import (
 from zuno.domain.market import Fact, Pair
 from zuno.domain.pool import LpPosition
 from zuno.domain.tokens import NATIVE, human
-from zuno.domain.units import Address, HexId, Liquidity, Millis, Seconds, Tick
+from zuno.domain.units import Address, HexId, Liquidity, Millis, Seconds, Tick, Wei
 from zuno.execution import checks
 from zuno.execution.book import Book, say
-from zuno.execution.drafting import Sight, look
+from zuno.execution.drafting import Sight, all_steps, data_fee, look
 from zuno.execution.hands import Limits
 from zuno.messages.execution import Action, PlanApplying
 from zuno.ports.market import Feeds
@@ -284,7 +284,7 @@ async def test_an_intent_told_twice_counts_once(bench: Any) -> None:
     told = await bench.creation()
     plan_id = await bench.approved(told)
     draft = (await bench.book(plan_id)).draft
-    intent = PlanApplying(plan_id=plan_id, block=draft.block, spend_usd=Decimal(5))
+    intent = PlanApplying(plan_id=plan_id, block=draft.block, spend_usd=Decimal(5), play_money=True)
     book = Book(plan_id, approved=(await bench.book(plan_id)).approved, draft=draft)
     await say(bench.journal, book, intent)
     book.applying = None
@@ -324,3 +324,51 @@ async def test_an_unverified_dollar_is_no_dollar(bench: Any) -> None:
     assert honest is not None
     assert priced is not None
     assert float(priced) == pytest.approx(float(honest), rel=0.02), "by the market's price of ether, not the pool's"
+
+
+# -- real money and play money, and what a rollup adds
+
+
+async def test_play_money_uses_up_no_cap_of_real_money(bench: Any) -> None:
+    plan_id = await bench.approved(await bench.told(Action.CLOSE))
+    draft = (await bench.book(plan_id)).draft
+    book = Book(plan_id, approved=(await bench.book(plan_id)).approved, draft=draft)
+    intent = PlanApplying(plan_id=plan_id, block=draft.block, spend_usd=Decimal(5), play_money=True)
+    await say(bench.journal, book, intent)
+    here, other = bench.hands, "plan_" + "9" * 12
+    assert await checks._spent_today(here, other) == 5
+    real = replace(here, chain=Elsewhere(here.chain, replace(here.info, testnet=False)))
+    assert await checks._spent_today(real, other) == 0
+
+
+class Elsewhere:
+    """A chain under another description."""
+
+    def __init__(self, chain: Any, info: Any) -> None:
+        self._chain = chain
+        self.info = info
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._chain, name)
+
+
+async def test_what_a_rollup_charges_for_posting_counts(bench: Any) -> None:
+    """A wallet that pays for gas and not for the data is refused; a fee that grew past its bound, too."""
+    plan_id = await bench.approved(await bench.told(Action.CLOSE))
+    draft = (await bench.book(plan_id)).draft
+    sight = await look(bench.hands, HexId(draft.pool.id), bench.edge)
+    plain = await bench.chain.gas()
+    posted = replace(plain, l1_fee_per_byte=Wei(10**12))
+    size = len(bytes.fromhex(draft.steps[0].data[2:])) + 130
+    assert data_fee(all_steps(draft), plain) == 0
+    assert data_fee(all_steps(draft), posted) == size * 10**12
+    assert data_fee(all_steps(draft), replace(posted, estimates_hold_data_fee=True)) == 0
+    with pytest.raises(Refused, match=r"Posting the plan.s data costs .* ETH; the bound is 0 ETH"):
+        checks.check_whole_gas(sight, draft, posted)
+    roomy = draft.model_copy(update={"gas": draft.gas.model_copy(update={"data_fee": Wei(10**18)})})
+    checks.check_whole_gas(sight, roomy, posted)
+    step = draft.steps[0].step()
+    ether = sight.purse.holdings[NATIVE]
+    checks.check_gas(sight, step, 1, 1, 10, 10, data_fee=ether - 1)
+    with pytest.raises(Refused, match="gas and value may take"):
+        checks.check_gas(sight, step, 1, 1, 10, 10, data_fee=ether)

@@ -23,6 +23,9 @@ class DevSigner:
     def __init__(self, chain_id: int) -> None:
         self._chain_id = chain_id
 
+    def ready(self) -> None:
+        """Its key is no secret: there is nothing to unlock."""
+
     def sign(self, tx: Unsigned) -> Signed:
         from zuno.adapters.chain.devnet.keys import dev_key
 

@@ -33,15 +33,21 @@ class WatchOnly:
     def __init__(self, address: Address) -> None:
         self.address = address
 
+    def ready(self) -> None:
+        raise self._refusal()
+
     def sign(self, tx: Unsigned) -> Signed:
-        raise Refused(
+        raise self._refusal()
+
+    def _refusal(self) -> Refused:
+        return Refused(
             f"{self.address} is watched only, its key is not here; sign the transaction elsewhere, or bring the key "
             "with `zuno wallet import`."
         )
 
 
 class KeystoreSigner:
-    """Opens its file when first asked to sign, and never shows what it found."""
+    """Opens its file when first asked to, and never shows what it found."""
 
     watch_only = False
 
@@ -51,10 +57,16 @@ class KeystoreSigner:
         self._passphrase = passphrase
         self._key: SecretBytes | None = None
 
+    def ready(self) -> None:
+        self._opened()
+
     def sign(self, tx: Unsigned) -> Signed:
+        return sign(self._opened(), tx)
+
+    def _opened(self) -> SecretBytes:
         if self._key is None:
             self._key = self._unlocked()
-        return sign(self._key, tx)
+        return self._key
 
     def __repr__(self) -> str:
         return f"KeystoreSigner({self.address})"
