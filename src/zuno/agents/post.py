@@ -30,6 +30,8 @@ SKEW_MS: Final = 60_000
 """How far two peers' clocks may be apart."""
 _MAGIC: Final = b"\x00ZM1"
 """Begins with a byte that no JSON begins with: no router on the way takes it for its own."""
+_DOUBTFUL: Final = 4
+"""Tries after which the other side may have lost the context it once had."""
 F = TypeVar("F", bound=Frame)
 
 
@@ -220,13 +222,9 @@ class Post:
 
     def letter(self, envelope: Envelope, now: int) -> list[Outgoing]:
         """Something that must arrive, and behind it the context it names where the other side may not have it yet."""
-        to, body, named = envelope.to, to_bytes(envelope), context_of(envelope)
-        out = [self._keep_sending(to, digest(body), _packed(_Sort.LETTER, body), envelope, now)]
-        if named is not None and named not in self._held_by[to] and (to, named) not in self._pending:
-            content = self._content(named)
-            if content is not None:
-                out.append(self._keep_sending(to, named, _packed(_Sort.BUNDLE, content), None, now))
-        return out
+        body = to_bytes(envelope)
+        letter = self._keep_sending(envelope.to, digest(body), _packed(_Sort.LETTER, body), envelope, now)
+        return [letter, *self._context(envelope, now)]
 
     def thought(self, envelope: Envelope, now: int) -> list[Outgoing]:
         """Something that may get lost; more than a few a second are."""
@@ -254,6 +252,8 @@ class Post:
             out.append(Outgoing(one.to, one.data))
             one.tries += 1
             one.next_at = now + self._pause(one.tries)
+            if one.tries == _DOUBTFUL and one.envelope is not None:
+                out += self._context(one.envelope, now, doubtful=True)
         return out, dead
 
     @property
@@ -265,6 +265,11 @@ class Post:
     def waiting(self) -> int:
         """What is not acknowledged yet."""
         return len(self._pending)
+
+    @property
+    def wanted(self) -> list[tuple[Role, Digest]]:
+        """Contexts that letters wait for, and who named them."""
+        return [(letters[0].from_, name) for name, letters in self._awaiting.items() if letters]
 
     def forget(self, request_id: str) -> None:
         """A debate is over: nothing of it is sent again."""
@@ -399,6 +404,14 @@ class Post:
             raise Malformed(f"{parcel.sender}'s endpoint speaks as {claimed}")
 
     # -- small things
+
+    def _context(self, envelope: Envelope, now: int, *, doubtful: bool = False) -> list[Outgoing]:
+        """The context a letter names, where the other side may not have it: `doubtful` of what it once said it had."""
+        to, named = envelope.to, context_of(envelope)
+        if named is None or (to, named) in self._pending or (named in self._held_by[to] and not doubtful):
+            return []
+        content = self._content(named)
+        return [] if content is None else [self._keep_sending(to, named, _packed(_Sort.BUNDLE, content), None, now)]
 
     def _keep_sending(self, to: Role, name: Digest, data: bytes, envelope: Envelope | None, now: int) -> Outgoing:
         self._pending[to, name] = _Pending(to, data, 1, now + self._pause(1), envelope)

@@ -137,6 +137,8 @@ class Resident:
         """Whatever arrives."""
         for event in self._post.take(parcel, self._now()):
             await self._do(event)
+        for sender, name in self._post.wanted:
+            await self._recall(sender, name)
 
     async def tick(self) -> None:
         """Send again what is due, and write down what is given up."""
@@ -218,6 +220,12 @@ class Resident:
                 self.answered[role, nonce] = code
             case Rejected():
                 await self._note(event)
+
+    async def _recall(self, sender: Role, name: Digest) -> None:
+        """A context that is waited for may have come to an earlier life: then it is in the journal, and whoever sent
+        it knows that it arrived."""
+        with suppress(Unknown):
+            await self._do(Received(sender, name, await self._journal.bundle(name)))
 
     async def _hear(self, envelope: Envelope) -> None:
         """Written down first: an ack is a promise that a crash will not forget it."""

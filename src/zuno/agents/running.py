@@ -123,19 +123,22 @@ class Running:
         return found
 
     async def _ask(self, role: Role, found: dict[Role, Pong], elsewhere: Callable[[Role, str], str | None]) -> None:
-        """Asks anew until it is answered; a ping may get lost like anything else."""
-        while role not in found:
-            nonce, began = self._nonce(), self._stopwatch()
-            self.awaited.add(nonce)
-            try:
-                await self.resident.ping(role, nonce)
-                while role not in found and self._stopwatch() - began < PING_AGAIN:
-                    await asyncio.sleep(0.01)
+        """Asks anew until one of the pings is answered; a ping may get lost like anything else."""
+        asked: dict[str, float] = {}
+        try:
+            while role not in found:
+                if not asked or self._stopwatch() - max(asked.values()) > PING_AGAIN:
+                    nonce = self._nonce()
+                    asked[nonce] = self._stopwatch()
+                    self.awaited.add(nonce)
+                    await self.resident.ping(role, nonce)
+                await asyncio.sleep(0.005)
+                for nonce, began in asked.items():
                     code = self.resident.answered.pop((role, nonce), None) or elsewhere(role, nonce)
                     if code is not None:
                         found[role] = Pong(code, (self._stopwatch() - began) * 1000)
-            finally:
-                self.awaited.discard(nonce)
+        finally:
+            self.awaited.difference_update(asked)
 
     async def close(self, patience: float = 1.0) -> None:
         await self._outbox.close(patience)
