@@ -215,3 +215,26 @@ def test_a_move_between_approve_and_apply_is_refused_with_the_bound(devnet: Any)
     assert refused.code == 3
     assert "the bound is 50 (tick drift)" in refused.document["error"]["message"]
     assert devnet("lp", "inspect", "1", "--chain", "devnet").code == 0
+
+
+def test_a_devnet_that_stood_still_is_woken_before_a_plan_is_made(devnet: Any, devnet_home: Path) -> None:
+    """A deadline counted from the head of a quiet quarter of an hour ago would be over already."""
+    url = json.loads((devnet_home / "devnet.json").read_text())["url"]
+    made = devnet("lp", "collect", "2", "--chain", "devnet", "--json").document["planId"]
+    rpc(url, "evm_increaseTime", "0x3e8")
+    assert devnet("plan", "approve", made, "--yes", "--json").code == 0
+    applied = devnet("plan", "apply", made, "--yes", "--json")
+    assert applied.code == 0, applied.err
+    late = devnet("lp", "collect", "1", "--chain", "devnet", "--json").document["planId"]
+    assert devnet("plan", "approve", late, "--yes", "--json").code == 0
+    rpc(url, "evm_increaseTime", "0x3e8")
+    refused = devnet("plan", "apply", late, "--yes", "--json")
+    assert refused.code == 3
+    assert "expired at" in refused.err
+
+
+def rpc(url: str, method: str, *params: object) -> Any:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.loads(answer.read())["result"]

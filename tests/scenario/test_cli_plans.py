@@ -246,6 +246,27 @@ def test_more_than_the_wallet_has_is_refused(zuno: Any) -> None:
     assert "holds" in ran.err
 
 
+def test_an_amount_that_cannot_go_in_is_said_at_once(zuno: Any) -> None:
+    ran = zuno("lp", "add", "2", "--amount", "1000000 ETH")
+    assert ran.code == 3
+    assert re.search(r"Of 1000000 ETH at most \d+\.\d+ would go in: there are \d+(\.\d+)? USDC to go with it", ran.err)
+
+
+def test_fees_are_collected_at_any_price(zuno: Any) -> None:
+    made = zuno("lp", "collect", EDGE, "--json").document["planId"]
+    zuno("sim", "move", "--percent", "-4")
+    approved(zuno, made)
+    assert zuno("plan", "apply", made, "--yes", "--json").code == 0
+
+
+def test_an_approved_plan_shows_its_second_half_as_planned(zuno: Any) -> None:
+    steps = approved(zuno, planned(zuno)["planId"])["steps"]
+    assert [(step["kind"], step["part"], step["state"]) for step in (steps[0], steps[-1])] == [
+        ("burn", "first", "planned"),
+        ("swap_and_mint", "later", "planned"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

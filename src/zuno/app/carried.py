@@ -22,7 +22,7 @@ from zuno.domain.pool import PoolKey, PoolState, Range, whole_price
 from zuno.domain.tokens import NATIVE, Token, human
 from zuno.domain.units import Address, Millis
 from zuno.execution.after import gas_of
-from zuno.execution.book import Book, StepBook
+from zuno.execution.book import Book, Part, StepBook
 from zuno.execution.drafting import Drafted, all_steps, data_fee
 from zuno.execution.gate import Offered
 from zuno.execution.hands import Hands
@@ -310,7 +310,7 @@ def execution_view(hands: Hands, book: Book, told: Instruction, *, late: bool = 
         position_id=_id(told.position_id),
         new_position_id=None if over is None else _id(over.new_position_id),
         why="" if over is None else over.why,
-        steps=tuple(_step_view(hands, index, step, draft) for index, step in enumerate(book.steps)),
+        steps=tuple(_step_view(hands, index, step, draft) for index, step in enumerate(_shown_steps(book))),
         gas_cost_eth=human(gas_of(book), 18),
         expires=None if draft is None else draft.expires,
         expires_text=None if draft is None else time_text(draft.expires),
@@ -319,6 +319,14 @@ def execution_view(hands: Hands, book: Book, told: Instruction, *, late: bool = 
         outcome_note="" if outcome is None else _outcome_note(outcome),
         next=_next(book.plan_id, state, told.action, bool(book.steps) and book.signed_anything),
     )
+
+
+def _shown_steps(book: Book) -> list[StepBook]:
+    """The steps there are, and those of a second half that is not built yet as they were approved."""
+    draft = book.draft
+    if draft is None or draft.later is None or book.finishing is not None or book.over is not None:
+        return book.steps
+    return [*book.steps, *(StepBook(record.step(), Part.LATER) for record in draft.later.preview)]
 
 
 def _outcome_note(outcome: PlanOutcome) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -21,12 +21,13 @@ from zuno.app.carried import (
     unsigned_view,
 )
 from zuno.app.lp import LpDesk
+from zuno.core.planning.sizing import sized
 from zuno.desks.lp.survey import means, to_wrap
 from zuno.domain.debate import CandidateKind, PlanVerdict
 from zuno.domain.errors import Broken, Refused, Unavailable, Unknown, Usage, ZunoError
 from zuno.domain.execution import PlanState
 from zuno.domain.pool import LpPosition
-from zuno.domain.tokens import base_units
+from zuno.domain.tokens import base_units, human
 from zuno.execution.after import gas_of
 from zuno.execution.book import Book, open_book, say
 from zuno.execution.checks import approval_hash
@@ -299,6 +300,20 @@ async def _position(hands: Hands, position_id: int) -> LpPosition:
     )
 
 
+def _check_goes_in(hands: Hands, position: LpPosition, named: Mapping[int, int], both: Sequence[int]) -> None:
+    """Whoever names an amount means it: where the other token runs out long before, that is said at once."""
+    tokens, bps = (position.pool.token0, position.pool.token1), hands.limits.bounds.slippage_bps
+    size = sized(position.pool.sqrt_price_x96, position.range, both[0], both[1], bps)
+    for side, wanted in named.items():
+        goes_in, token = (size.most0, size.most1)[side], tokens[side]
+        if goes_in * 2 < wanted and goes_in:
+            other = tokens[1 - side]
+            raise Refused(
+                f"Of {human(wanted, token.decimals)} {token.symbol} at most {human(goes_in, token.decimals)} would go "
+                f"in: there are {human(both[1 - side], other.decimals)} {other.symbol} to go with it."
+            )
+
+
 async def _brought(hands: Hands, position: LpPosition, amounts: Sequence[str]) -> tuple[int, int]:
     """What the owner named in base units; of the other token, what the wallet has of it."""
     tokens = (position.pool.token0, position.pool.token1)
@@ -316,4 +331,5 @@ async def _brought(hands: Hands, position: LpPosition, amounts: Sequence[str]) -
             raise Usage(f"{tokens[side].symbol} has {tokens[side].decimals} decimals; {amount:f} has more.") from None
     purse = await hands.writer.purse(hands.wallet, [token.address for token in tokens], ())
     both = [named.get(side, purse.holdings.get(token.address, 0)) for side, token in enumerate(tokens)]
+    _check_goes_in(hands, position, named, both)
     return both[0], both[1]

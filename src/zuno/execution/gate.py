@@ -10,7 +10,7 @@ from zuno.core.planning.approvals import revoking
 from zuno.core.planning.calls import Approve, Execute, Mint, Permit, RouterSwap, SwapIn
 from zuno.core.planning.decoding import decode
 from zuno.core.planning.positions import finish
-from zuno.domain.errors import Refused, Unknown
+from zuno.domain.errors import Malformed, Refused, Unavailable, Unknown
 from zuno.domain.execution import Allowances, Flow, Owns, PlanState, Step, StepKind, StepState
 from zuno.domain.tokens import NATIVE
 from zuno.domain.units import Address, HexId, Seconds, Wei
@@ -35,6 +35,7 @@ from zuno.execution.drafting import (
 from zuno.execution.hands import Hands
 from zuno.execution.sending import Courier, Prepare, Ready, Tell
 from zuno.messages.execution import (
+    Action,
     Approval,
     Draft,
     Instruction,
@@ -92,7 +93,8 @@ class Gate:
             raise Refused(f"{plan_id} is {book.state} already; `zuno plan apply {plan_id}` goes on with it.")
         drafted = await write_draft(self._hands, plan_id, plan_hash, told)
         checks.check_drift(told, drafted.draft.pool, drafted.draft.bounds)
-        await checks.check_reference(self._hands, drafted.draft.pool)
+        if told.action is not Action.COLLECT:
+            await checks.check_reference(self._hands, drafted.draft.pool)
         await checks.check_spend(self._hands, drafted.draft)
         if drafted.error is not None:
             raise Refused(f"{drafted.error[0].upper()}{drafted.error[1:]}.")
@@ -379,7 +381,8 @@ class Gate:
             raise Refused(f"What {draft.plan_id} is about has changed: {gone}") from gone
         checks.check_in_time(draft, sight.purse.block.timestamp)
         checks.check_drift(told, sight.pool, draft.bounds)
-        await checks.check_reference(self._hands, sight.pool)
+        if told.action is not Action.COLLECT:
+            await checks.check_reference(self._hands, sight.pool)
         steps = [record.step() for record in draft.steps]
         for index, step in enumerate(steps):
             checks.check_needs(step, sight, after=steps[:index])
@@ -404,7 +407,7 @@ class Gate:
         )
 
     async def _fail(self, book: Book, draft: Draft, step: StepBook, tell: Tell) -> None:
-        why = f"{step.step.kind.replace('_', ' ')}: {step.why}"
+        why = f"{step.step.kind.replace('_', ' ')}: {step.why}{await self._reason(step)}"
         late = step.cancelled and step.mined is not None and step.mined.block.timestamp > draft.expires
         if step.cancelled:
             why = "its deadline passed before it was mined" if late else "called off before it was mined"
@@ -428,6 +431,19 @@ class Gate:
             return
         why = "called off after its first half" if book.halfway else "called off"
         await self._give_up(book, draft, PlanState.CANCELLED, why, tell)
+
+    async def _reason(self, step: StepBook) -> str:
+        """Why a step reverted, as far as trying it on the head tells; nothing where it would go through by now."""
+        if step.state is not StepState.REVERTED:
+            return ""
+        try:
+            again = await self._hands.writer.estimate(self._hands.wallet, call_of(step.step))
+        except Refused as refusal:
+            return f" ({str(refusal).rstrip('.')})"
+        except (Unavailable, Malformed):
+            return ""
+        limit = step.newest.gas
+        return f" (it had {limit} gas, and needs {again})" if again > limit else ""
 
     async def _give_up(self, book: Book, draft: Draft, ending: PlanState, why: str, tell: Tell) -> None:
         """Take back what was allowed and not used up, then close the book."""

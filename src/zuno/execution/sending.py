@@ -11,7 +11,7 @@ from zuno.domain.errors import Refused, Unavailable
 from zuno.domain.execution import Flow, Step, StepState
 from zuno.domain.units import HexId, Seconds, Wei
 from zuno.execution.book import Book, Part, StepBook, say
-from zuno.execution.drafting import call_of, first_fees
+from zuno.execution.drafting import all_steps, call_of, first_fees
 from zuno.execution.hands import Hands
 from zuno.messages.execution import Said, StepMined, StepOver, StepSent, StepSigned, StepUnmined
 from zuno.ports.spending import Call, Fees, Mined, Sending, Trace, Unsigned
@@ -216,7 +216,9 @@ class Courier:
         return step.part is not Part.REVOKING and trace.head.timestamp > deadline
 
     def _name(self, index: int) -> str:
-        return f"step {index + 1} of {len(self._book.steps)} ({name_of(self._book.steps[index].step)})"
+        draft = self._book.draft
+        known = 0 if draft is None or self._book.finishing is not None else len(all_steps(draft))
+        return f"step {index + 1} of {max(known, len(self._book.steps))} ({name_of(self._book.steps[index].step)})"
 
     def _waiting(self, index: int) -> str:
         newest = self._book.steps[index].newest

@@ -379,6 +379,10 @@ class House:
 
         journal, key, opened = await self._opened_journal(), self._key(), self._chains.named(chain)
         key.ensure()
+        if opened.info is DEVNET:
+            from zuno.adapters.chain.devnet.world import DevnetWorld
+
+            await DevnetWorld(self._chains.devnet()).wake()
         return Hands(
             chain=opened,
             writer=self._chains.writer(chain),

@@ -13,6 +13,7 @@ from zuno.domain.tokens import plain_text
 from zuno.frontends.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading, noted, short, thousands
 
 _GOOD_STATES = frozenset({"confirmed", "approved", "final"})
+_TO = {"add": "to", "remove": "from"}
 _BAD_STATES = frozenset({"failed", "rejected", "expired", "cancelled", "reverted", "partial", "superseded"})
 
 
@@ -32,7 +33,7 @@ def echo(view: ApprovalView) -> str:
 
 
 def shown_simulation(view: SimulationView) -> RenderableType:
-    about = f" of position {view.position_id}" if view.position_id else ""
+    about = f" {_TO.get(view.action, 'of')} position {view.position_id}" if view.position_id else ""
     title = (
         f"{view.action.capitalize()}{about} on {view.chain}, {view.pool.label}: {view.plan_id} at block {view.block}"
     )
@@ -71,7 +72,7 @@ _FOUND = {
 
 
 def shown_execution(view: ExecutionView) -> RenderableType:
-    about = f" of position {view.position_id}" if view.position_id else ""
+    about = f" {_TO.get(view.action, 'of')} position {view.position_id}" if view.position_id else ""
     title = Text.assemble(
         (f"{view.plan_id}: {view.action}{about} on {view.chain}: ", "bold"), (view.state, _style(view.state))
     )
@@ -97,7 +98,7 @@ def shown_execution(view: ExecutionView) -> RenderableType:
     if view.gas_cost_eth != "0":
         facts.add_row("gas paid", f"{short(view.gas_cost_eth)} ETH")
     if view.state == "approved" and view.expires_text is not None:
-        facts.add_row("approved until", view.expires_text)
+        facts.add_row("approved until", f"{view.expires_text} by the chain's clock")
     if view.outcome is not None:
         facts.add_row("result so far", _result(view.outcome))
     if view.next:

@@ -10,6 +10,8 @@ from zuno.domain.pool import Block
 from zuno.domain.units import HexId, Seconds
 from zuno.ports.world import PoolMove, WorldMoved
 
+STALE_SECONDS = 60
+
 
 class DevnetWorld:
     """Asks the node to push its own price."""
@@ -29,6 +31,14 @@ class DevnetWorld:
                 for pool in moved["pools"]
             ),
         )
+
+    async def wake(self) -> None:
+        """A chain that mines only what it is sent stands still between transactions, and its next block is of now: a
+        deadline counted from a head of yesterday would be over before it began."""
+        url = self._process.url()
+        latest, pending = [await ask(url, "eth_getBlockByNumber", tag, False) for tag in ("latest", "pending")]
+        if int(pending["timestamp"], 16) - int(latest["timestamp"], 16) > STALE_SECONDS:
+            await ask(url, "evm_mine")
 
     async def reference(self) -> Fraction:
         return _usdc(await ask(self._process.url(), "zuno_reference"))
