@@ -614,9 +614,7 @@ async def test_tokens_that_left_the_wallet_between_the_halves_are_not_missed(des
     book = await open_book(desk.hands.journal, plan_id)
     assert book.over is not None
     assert book.over.state is PlanState.CONFIRMED
-    assert "something else was spent meanwhile" in book.over.problems[0], (
-        "the owner is told that it does not add up"
-    )
+    assert "something else was spent meanwhile" in book.over.problems[0], "the owner is told that it does not add up"
     after = await desk.hands.writer.purse(WALLET, (WETH.address,), ())
     assert after.holdings[WETH.address] >= held.holdings[WETH.address], "the wallet's own tokens were not drawn on"
 
