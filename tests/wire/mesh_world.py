@@ -19,7 +19,6 @@ from zuno.adapters.store.memory import MemoryStore
 from zuno.agents.peer import Peer, Say
 from zuno.agents.post import Outgoing, Rules
 from zuno.agents.resident import Resident
-from zuno.domain.errors import Unavailable
 from zuno.domain.units import Millis
 from zuno.memory.journal import ChainedJournal
 from zuno.messages.debate import FlowFailed, FlowStart, PlanReady, Role
@@ -169,7 +168,7 @@ class World:
         if cli is None:
             self.at(self.now + 500, partial(self._start, debate))
             return
-        start = FlowStart(chain="sim", position_id=1, profile="balanced", max_rounds=2)  # type: ignore[arg-type]
+        start = FlowStart(chain="sim", position_id=1, profile="balanced", max_rounds=2)
         try:
             await cli.say(debate.request_id, Say(Role.SCOUT, start), None)
         except Crashed:
@@ -284,7 +283,3 @@ class World:
 
     def _parted(self, one: Role, other: Role) -> bool:
         return any(begin <= self.now < end and (one in group) != (other in group) for begin, end, group in self._apart)
-
-
-def unreachable() -> Unavailable:
-    return Unavailable("nobody is there")

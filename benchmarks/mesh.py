@@ -1,0 +1,343 @@
+"""What distrust costs: signed and acknowledged hops, debates between processes, and a thousand debates in bad weather.
+
+`python benchmarks/mesh.py` prints one JSON line per figure and ends with 1 when a bar is missed. Yardsticks are the
+same bytes over the same transport and the same processes, without signatures, acks or memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import multiprocessing
+import sys
+import tempfile
+from pathlib import Path
+from random import Random
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "wire"))
+
+from debating import Table, observed
+from figure import report
+from mesh_world import Weather, World
+
+from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.store.sqlite import open_sqlite
+from zuno.adapters.transport.iroh import IrohPeer, IrohTransport
+from zuno.agents.peer import Peer, Say
+from zuno.agents.post import Heard, Outgoing, Post
+from zuno.agents.resident import Resident, attend, patrol
+from zuno.agents.station import Mouth
+from zuno.app.debate import recalled
+from zuno.desks.lp.arbiter import Arbiter
+from zuno.desks.lp.critic import Critic
+from zuno.desks.lp.scout import Scout
+from zuno.desks.lp.strategist import Strategist
+from zuno.domain.debate import RiskProfile
+from zuno.memory.journal import ChainedJournal
+from zuno.messages.codec import canonical, decoded
+from zuno.messages.debate import Context, FlowFailed, FlowStart, PlanReady, Role
+from zuno.messages.envelope import Envelope
+from zuno.ports.journal import Journal
+from zuno.ports.transport import Parcel
+
+HOPS = 60
+DEBATES = 1_000
+HOP_BAR = 3.0
+RELAY_BAR = 10.0
+START = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
+REQUEST = "req_0123456789abcdef"
+RUNS = 9
+RAW = b"\x02RAW"
+RELAYED_BYTES = 9_000
+"""What the largest hop of a debate carries: a proposal and its context, packed."""
+RING = (Role.CLI, Role.SCOUT, Role.STRATEGIST, Role.CRITIC)
+
+
+def secret_of(role: Role) -> bytes:
+    return hashlib.sha256(f"bench {role}".encode()).digest()
+
+
+def endpoint_of(role: Role) -> str:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return Ed25519PrivateKey.from_private_bytes(secret_of(role)).public_key().public_bytes_raw().hex()
+
+
+async def opened(me: Role, others: dict[Role, str | None]) -> IrohTransport:
+    book = {role: IrohPeer(endpoint_of(role), address) for role, address in others.items()}
+    transport = IrohTransport(me, secret_of(me), book)
+    await transport.open()
+    return transport
+
+
+# -- one hop
+
+
+async def hop(folder: Path) -> bool:
+    """A letter until its ack is back, against the same bytes there and a few back."""
+    keys = {role: KeyFile(folder / role.value / "node.key") for role in (Role.CLI, Role.SCOUT)}
+    for key in keys.values():
+        key.ensure()
+    table = {role: key.public for role, key in keys.items()}
+    scout_line = await opened(Role.SCOUT, {Role.CLI: None})
+    cli_line = await opened(Role.CLI, {Role.SCOUT: scout_line.address})
+    posts = {
+        role: Post(role, key, table, lambda name: None, chance=Random(1), code="bench") for role, key in keys.items()
+    }
+    now = 1_700_000_000_000
+    mouth = Mouth(Role.CLI, keys[Role.CLI], lambda: now)
+
+    async def answer_raw() -> None:
+        while True:
+            await scout_line.receive(Role.SCOUT)
+            await scout_line.send(Role.CLI, b"\x00" * 240)
+
+    async def answer() -> None:
+        while True:
+            for event in posts[Role.SCOUT].take(await scout_line.receive(Role.SCOUT), now):
+                if isinstance(event, Heard):
+                    await scout_line.send(Role.CLI, posts[Role.SCOUT].accepted(event.envelope, now).data)
+
+    raw, signed = list[float](), list[float]()
+    size = len(posts[Role.CLI].letter(mouth.envelope(REQUEST, Say(Role.SCOUT, START), None), now)[0].data)
+    posts[Role.CLI].forget(REQUEST)
+    answering = asyncio.ensure_future(answer_raw())
+    for _ in range(HOPS):
+        began = perf_counter()
+        await cli_line.send(Role.SCOUT, b"\x00" * size)
+        await cli_line.receive(Role.CLI)
+        raw.append(perf_counter() - began)
+    answering.cancel()
+    answering = asyncio.ensure_future(answer())
+    for at in range(HOPS):
+        now += 1_000  # nobody is rate-limited
+        began = perf_counter()
+        letter = mouth.envelope(f"req_{at:016x}", Say(Role.SCOUT, START), None)
+        for one in posts[Role.CLI].letter(letter, now):
+            await cli_line.send(one.to, one.data)
+        while posts[Role.CLI].waiting:
+            posts[Role.CLI].take(await cli_line.receive(Role.CLI), now)
+        signed.append(perf_counter() - began)
+    answering.cancel()
+    await cli_line.close()
+    await scout_line.close()
+    return report(
+        "mesh.hop", median(signed), "s", median(raw), "the raw round trip of the same bytes over iroh", HOP_BAR
+    )
+
+
+# -- a debate between processes
+
+
+def desk(frozen: Context, minds: Any, role: Role, journal: Journal) -> Peer:
+    """One agent of a debate about a frozen world."""
+
+    async def recall(name: str) -> Context:
+        return await recalled(journal, name)
+
+    async def observe(start: Any) -> Context:
+        return frozen.model_copy(update={"profile": start.profile, "max_rounds": start.max_rounds})
+
+    match role:
+        case Role.SCOUT:
+            return Scout(observe, journal.put_bundle, minds)
+        case Role.STRATEGIST:
+            return Strategist(recall, minds)
+        case Role.CRITIC:
+            return Critic(recall, minds)
+        case _:
+            return Arbiter(recall, minds)
+
+
+async def inhabited(role: Role, folder: Path, ports: dict[Role, int], heard: Any = None) -> tuple[Any, Resident]:
+    """A role on its port: the transport, and a resident with a journal on disk."""
+    keys = {each: KeyFile(folder.parent / "keys" / each.value / "node.key") for each in Role}
+    for key in keys.values():
+        key.ensure()
+    book = {each: IrohPeer(endpoint_of(each), f"127.0.0.1:{port}") for each, port in ports.items() if each is not role}
+    line = IrohTransport(role, secret_of(role), book, bind=f"127.0.0.1:{ports[role]}")
+    await line.open()
+    journal = ChainedJournal(open_sqlite(folder), keys[role], code=lambda: "bench", now=unix_millis)
+    peer = None
+    if role is not Role.CLI:
+        frozen = Context.model_validate(decoded((folder.parent / "context.json").read_bytes()))
+        peer = desk(frozen, Table(folder, frozen).minds(), role, journal)
+
+    async def send(one: Outgoing) -> None:
+        await line.send(one.to, one.data)
+
+    table = {each: key.public for each, key in keys.items()}
+    chance = Random(role.value)
+    resident = Resident(
+        role, peer, journal, keys[role], table, send, unix_millis, chance=chance, code="bench", listen=heard
+    )
+    return line, resident
+
+
+def agent(role: Role, folder: str, ports: dict[Role, int]) -> None:
+    """A process of one agent, which also hands on raw bytes where it is asked to."""
+
+    async def work() -> None:
+        line, resident = await inhabited(role, Path(folder), ports)
+        onward = RING[(RING.index(role) + 1) % len(RING)] if role in RING else Role.CLI
+
+        async def receive() -> Parcel:
+            while True:
+                parcel: Parcel = await line.receive(role)
+                if not parcel.data.startswith(RAW):
+                    return parcel
+                await line.send(onward, parcel.data)
+
+        await asyncio.gather(attend(resident, receive), patrol(resident, asyncio.sleep))
+
+    asyncio.run(work())
+
+
+async def between_processes(folder: Path) -> bool:
+    frozen = await observed(folder)
+    (folder / "context.json").write_bytes(canonical(frozen))
+    ports = dict(zip(Role, _free_ports(len(Role)), strict=True))
+    spawning = multiprocessing.get_context("spawn")
+    ends: asyncio.Queue[Envelope] = asyncio.Queue()
+    for role in Role:
+        (folder / role.value).mkdir()
+
+    async def heard(envelope: Envelope) -> None:
+        if isinstance(envelope.payload, PlanReady | FlowFailed):
+            ends.put_nowait(envelope)
+
+    agents = [
+        spawning.Process(target=agent, args=(role, str(folder / role.value), ports), daemon=True)
+        for role in Role
+        if role is not Role.CLI
+    ]
+    for process in agents:
+        process.start()
+    line, cli = await inhabited(Role.CLI, folder / "cli", ports, heard)
+    raw_back: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def receive() -> Parcel:
+        while True:
+            parcel: Parcel = await line.receive(Role.CLI)
+            if not parcel.data.startswith(RAW):
+                return parcel
+            raw_back.put_nowait(parcel.data)
+
+    living = [
+        asyncio.ensure_future(attend(cli, receive)),
+        asyncio.ensure_future(patrol(cli, asyncio.sleep)),
+    ]
+    try:
+        await _all_answer(cli)
+        meshed, relayed = list[float](), list[float]()
+        for at in range(RUNS + 1):
+            began = perf_counter()
+            await cli.say(f"req_{at:016x}", Say(Role.SCOUT, START), None)
+            ended = await asyncio.wait_for(ends.get(), 60)
+            meshed.append(perf_counter() - began)
+            if not isinstance(ended.payload, PlanReady):
+                raise ValueError(f"the debate failed: {ended.payload}")
+            began = perf_counter()
+            await line.send(Role.SCOUT, RAW + bytes(RELAYED_BYTES))
+            await asyncio.wait_for(raw_back.get(), 60)
+            relayed.append(perf_counter() - began)
+    finally:
+        for task in living:
+            task.cancel()
+        for process in agents:
+            process.terminate()
+            process.join()
+        await line.close()
+    alone = list[float]()
+    for at in range(RUNS + 1):
+        home = folder / f"alone-{at}"
+        home.mkdir()
+        table = Table(home, frozen)
+        table.journal = ChainedJournal(open_sqlite(home), table.key, code=lambda: "bench", now=unix_millis)
+        began = perf_counter()
+        await table.debate()
+        alone.append(perf_counter() - began)
+    one, many, four_hops = (median(times[1:]) for times in (alone, meshed, relayed))
+    return report(
+        "mesh.debate",
+        many - one,
+        "s more than in one process",
+        four_hops,
+        "a raw relay of as many bytes over the same processes, four hops",
+        RELAY_BAR,
+        mesh=many,
+        inproc=one,
+    )
+
+
+async def _all_answer(cli: Resident) -> None:
+    wanted = {role for role in Role if role is not Role.CLI}
+    for attempt in range(200):
+        nonce = f"{attempt:016x}"
+        for role in wanted:
+            await cli.ping(role, nonce)
+        await asyncio.sleep(0.2)
+        if {role for role, _ in cli.answered} >= wanted:
+            return
+    raise ValueError("not all agents answered")
+
+
+def _free_ports(count: int) -> list[int]:
+    import socket
+
+    held = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
+    for one in held:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in held]
+    for one in held:
+        one.close()
+    return ports
+
+
+# -- bad weather
+
+
+def weather(folder: Path) -> bool:
+    """A thousand debates with a tenth of everything lost and a tenth doubled."""
+    frozen = asyncio.run(observed(folder / "sim"))
+    minds = Table(folder, frozen).minds()
+    keys = {role: KeyFile(folder / "keys" / role.value / "node.key") for role in Role}
+    for key in keys.values():
+        key.ensure()
+
+    def peer(role: Role, journal: Journal) -> Peer:
+        return desk(frozen, minds, role, journal)
+
+    ended = plans = doubled = sent = 0
+    bad = Weather(loss=0.1, repeats=0.1, slowest_ms=200)
+    for seed in range(DEBATES):
+        world = World(seed, keys, peer, bad)
+        debate = world.ask(seed)
+        world.run()
+        ended += debate.over and not debate.given_up
+        plans += len(debate.plans)
+        doubled += len(debate.plans) > 1
+        sent += world.sent
+    good = report(
+        "mesh.weather.unended", DEBATES - ended, "debates", DEBATES, "all of them", 0.0, plans=plans, doubled=doubled,
+        messages=sent / DEBATES,
+    )  # fmt: skip
+    return good and not doubled
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "sim").mkdir()
+        good = asyncio.run(hop(Path(folder) / "hop"))
+        (Path(folder) / "many").mkdir()
+        good &= asyncio.run(between_processes(Path(folder) / "many"))
+        good &= weather(Path(folder))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
