@@ -140,7 +140,7 @@ class Running:
         finally:
             self.awaited.difference_update(asked)
 
-    async def close(self, patience: float = 1.0) -> None:
+    async def close(self, patience: float = 0.5) -> None:
         await self._outbox.close(patience)
         for task in self._work:
             task.cancel()

@@ -132,8 +132,9 @@ class MeshKeeper:
             return {}
         if not there:
             raise Usage("--join needs --role for each role that lives on the other machine, e.g. --role critic.")
+        roles = [role_named(text) for text in there]
         other = self._folder.table_of(path)
-        return {role: other[role] for role in map(role_named, there)}
+        return {role: other[role] for role in roles}
 
     def _line(self, role: Role, before: Line | None, host: str | None) -> Line:
         """A role of this machine, or as it stood."""

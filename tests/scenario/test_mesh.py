@@ -1,0 +1,425 @@
+"""The mesh as people run it: real processes on loopback, killed, stopped, left alone and joined again."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "wire"))
+sys.path.append(str(Path(__file__).resolve().parent))
+
+from axl_node import axl_nodes
+
+from conftest import Ran, run_zuno, shell
+from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.transport.iroh import IrohPeer, IrohTransport
+from zuno.agents.peer import Say
+from zuno.agents.post import Post
+from zuno.agents.station import Mouth
+from zuno.domain.debate import RiskProfile
+from zuno.domain.errors import Unavailable
+from zuno.messages.debate import FlowStart, Role
+from zuno.wiring import open_zuno
+
+ROLES = ("scout", "strategist", "critic", "arbiter")
+ASK = ("lp", "recommend", "rebalance", "1", "--chain", "sim", "--json")
+needs_iroh = pytest.mark.skipif(
+    importlib.util.find_spec("iroh") is None, reason="the iroh library is not installed: pip install 'zuno[mesh]'"
+)
+
+
+def until(happens: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
+    give_up = time.monotonic() + seconds
+    while time.monotonic() < give_up:
+        if found := happens():
+            return found
+        time.sleep(0.01)
+    raise AssertionError(f"{what} did not happen within {seconds:g} s")
+
+
+def kinds(folder: Path, request_id: str | None = None) -> list[str]:
+    """What a journal holds, without opening it as Zuno does."""
+    path = folder / "journal.db"
+    if not path.exists():
+        return []
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=30)) as connection:
+        try:
+            rows = connection.execute("SELECT kind, request_id FROM entries ORDER BY seq").fetchall()
+        except sqlite3.OperationalError:  # its tables are just being made
+            return []
+    return [kind for kind, request in rows if request_id in (None, request)]
+
+
+def newest_request(folder: Path) -> str | None:
+    path = folder / "journal.db"
+    if not path.exists():
+        return None
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=30)) as connection:
+        try:
+            row = connection.execute(
+                "SELECT request_id FROM entries WHERE kind = 'flow_start' ORDER BY seq DESC LIMIT 1"
+            ).fetchone()
+        except sqlite3.OperationalError:
+            return None
+    return None if row is None else str(row[0])
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False
+
+
+class Mesh:
+    """A home whose mesh `zuno mesh up` keeps running."""
+
+    def __init__(self, home: Path, transport: str, **environment: str) -> None:
+        self.home = home
+        self.transport = transport
+        self.environment = environment
+        self.lines: list[dict[str, Any]] = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "zuno", "mesh", "up", "--transport", transport, "--json"],
+            env=shell(home, environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        until(lambda: any(line.get("event") == "up" for line in self.lines), "the mesh's coming up")
+        until(lambda: self.zuno("mesh", "ping").code == 0, "all four answering")
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(json.loads(line))
+
+    def zuno(self, *arguments: str) -> Ran:
+        return run_zuno(self.home, *arguments, **self.environment)
+
+    def ask(self, *more: str) -> Ran:
+        return self.zuno(*ASK, "--transport", self.transport, *more)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "zuno", *arguments],
+            env=shell(self.home, self.environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def pid(self, role: str) -> int:
+        lock = self.home / "mesh" / role / "peer.lock"
+        return int(until(lambda: lock.read_text() if lock.exists() else "", f"the {role}'s start"))
+
+    def folder(self, role: str) -> Path:
+        return self.home / "mesh" / role
+
+    def end(self) -> None:
+        pids = [int(line["pid"]) for line in self.lines if line.get("event") == "starting"]
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(20) == 0
+        assert [pid for pid in pids if alive(pid)] == []
+
+    def close(self) -> None:
+        self._reader.join(5)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@contextmanager
+def running(home: Path, transport: str, **environment: str) -> Iterator[Mesh]:
+    mesh = Mesh(home, transport, **environment)
+    try:
+        yield mesh
+    finally:
+        if mesh.process.poll() is None:
+            mesh.end()
+        mesh.close()
+
+
+@pytest.fixture(scope="module")
+def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mesh]:
+    home = tmp_path_factory.mktemp("mesh") / "home"
+    assert run_zuno(home, "mesh", "init").code == 0
+    with running(home, "iroh") as mesh:
+        yield mesh
+
+
+@pytest.fixture(scope="module")
+def here(mesh: Mesh) -> dict[str, Any]:
+    """The plan of the same question in one process."""
+    ran = mesh.zuno(*ASK, "--transport", "inproc")
+    assert (ran.code, ran.err) == (0, "")
+    document: dict[str, Any] = ran.document
+    return document
+
+
+def same(plan: dict[str, Any], other: dict[str, Any]) -> bool:
+    apart = ("planId", "requestId")
+    return {name: plan[name] for name in plan if name not in apart} == {
+        name: other[name] for name in other if name not in apart
+    }
+
+
+@needs_iroh
+def test_the_same_plan_and_transcript_as_in_one_process(mesh: Mesh, here: dict[str, Any]) -> None:
+    ran = mesh.ask()
+    assert ran.code == 0
+    assert ran.document["hash"] == here["hash"]
+    assert ran.document["transcript"] == here["transcript"]
+    assert same(ran.document, here)
+    request = ran.document["requestId"]
+    assert ran.err == f"zuno: {request} is argued over iroh; `zuno mesh join {request}` rejoins.\n"
+    assert kinds(mesh.home, request) == ["flow_start", "plan_ready", "plan"]  # what the owner said and heard
+    assert kinds(mesh.folder("scout"), request) == ["flow_start", "context_observed"]
+    for command in (("why", request), ("replay", request), ("plan", "show", ran.document["planId"])):
+        assert mesh.zuno(*command, "--json").code == 0, command
+    assert mesh.zuno("journal", "verify").code == 0
+    assert mesh.zuno("mesh", "join", request).code == 3  # it has its plan
+
+
+@needs_iroh
+def test_without_a_word_the_mesh_is_used_because_it_answers(mesh: Mesh, here: dict[str, Any]) -> None:
+    ran = mesh.zuno(*ASK)
+    assert ran.document["hash"] == here["hash"]
+    assert "is argued over iroh" in ran.err
+
+
+@needs_iroh
+def test_status_and_agents_show_the_peers(mesh: Mesh) -> None:
+    seen = mesh.zuno("mesh", "status", "--json").document
+    assert (seen["transport"], seen["keptBy"]) == ("iroh", mesh.process.pid)
+    for role, peer in zip(ROLES, seen["peers"], strict=True):
+        assert (peer["role"], peer["answers"], peer["here"]) == (role, True, True)
+        assert peer["pid"] == mesh.pid(role)
+        assert peer["roundTripMs"] > 0
+        assert (peer["rejected"], peer["dead"]) == (0, 0)
+    assert seen["peers"][0]["heard"] >= 1
+    agents = mesh.zuno("agents", "--json").document
+    assert agents["where"] == "on the mesh over iroh"
+    assert [peer["answers"] for peer in agents["mesh"]["peers"]] == [True] * 4
+    assert "process" in mesh.zuno("mesh", "status").out
+
+
+@needs_iroh
+def test_a_second_one_says_who_runs(mesh: Mesh) -> None:
+    ran = mesh.zuno("mesh", "up")
+    assert ran.code == 3
+    assert f"process {mesh.process.pid}" in ran.err
+    ran = mesh.zuno("peer", "critic")
+    assert ran.code in (3, 4)  # its seat and its port are taken
+
+
+@needs_iroh
+def test_two_debates_at_once_do_not_mix(mesh: Mesh, here: dict[str, Any]) -> None:
+    bold = mesh.zuno(*ASK, "--transport", "inproc", "--profile", "aggressive").document
+
+    async def both() -> list[Any]:
+        first, second = open_zuno(str(mesh.home)), open_zuno(str(mesh.home))
+        try:
+            return await asyncio.gather(
+                first.advice(transport="iroh").rebalance("1", chain="sim"),
+                second.advice(transport="iroh").rebalance("1", chain="sim", profile="aggressive"),
+            )
+        finally:
+            await first.close()
+            await second.close()
+
+    one, other = asyncio.run(both())
+    assert (one.hash, other.hash) == (here["hash"], bold["hash"])
+    assert one.request_id != other.request_id
+    assert mesh.zuno("journal", "verify").code == 0
+
+
+@needs_iroh
+def test_a_critic_killed_in_mid_debate_resumes_and_the_plan_comes(mesh: Mesh, here: dict[str, Any]) -> None:
+    before, critic = newest_request(mesh.home), mesh.pid("critic")
+    asking = mesh.start(*ASK, "--transport", "iroh")
+    try:
+        until(lambda: newest_request(mesh.home) != before, "the start of the debate")
+        os.kill(critic, signal.SIGSTOP)  # it hears nothing more and answers nobody
+        request = newest_request(mesh.home)
+        until(lambda: "proposal" in kinds(mesh.folder("strategist"), request), "the proposal")
+    finally:
+        os.kill(critic, signal.SIGKILL)
+    out, err = asking.communicate(timeout=60)
+    assert asking.returncode == 0, err
+    assert json.loads(out)["hash"] == here["hash"]
+    assert kinds(mesh.folder("critic"), request).count("plan_ready") == 1
+    status = mesh.zuno("mesh", "status", "--json").document
+    assert status["peers"][2]["restarts"] == 1
+    assert any(line["event"] == "died" and line["role"] == "critic" for line in mesh.lines)
+
+
+@needs_iroh
+def test_a_debate_goes_on_without_its_owner_and_is_joined_by_its_request(mesh: Mesh, here: dict[str, Any]) -> None:
+    before, critic = newest_request(mesh.home), mesh.pid("critic")
+    asking = mesh.start(*ASK, "--transport", "iroh")
+    until(lambda: newest_request(mesh.home) != before, "the start of the debate")
+    os.kill(critic, signal.SIGSTOP)
+    try:
+        request = newest_request(mesh.home)
+        assert request is not None
+        until(lambda: "proposal" in kinds(mesh.folder("strategist"), request), "the proposal")
+        asking.kill()
+        asking.communicate(timeout=20)
+    finally:
+        os.kill(critic, signal.SIGCONT)
+    assert "plan_ready" not in kinds(mesh.home, request)
+    ran = mesh.zuno("mesh", "join", request, "--json")
+    assert ran.code == 0, ran.err
+    assert (ran.document["hash"], ran.document["requestId"]) == (here["hash"], request)
+    assert kinds(mesh.home, request) == ["flow_start", "plan_ready", "plan"]
+    assert kinds(mesh.folder("critic"), request).count("plan_ready") == 1  # nobody spoke twice
+    assert mesh.zuno("replay", request).code == 0
+
+
+@needs_iroh
+def test_one_that_is_silent_is_named(mesh: Mesh, here: dict[str, Any]) -> None:
+    arbiter = mesh.pid("arbiter")
+    os.kill(arbiter, signal.SIGSTOP)
+    try:
+        ping = mesh.zuno("mesh", "ping", "--json")
+        assert ping.code == 4
+        assert "from: arbiter;" in ping.err
+        forced = mesh.ask()
+        assert (forced.code, "from: arbiter;" in forced.err) == (4, True)
+        left_to_us = mesh.zuno(*ASK)
+        assert (left_to_us.code, left_to_us.document["hash"]) == (0, here["hash"])
+        assert left_to_us.err.startswith("zuno: This debate runs in this process, not on the mesh: No answer over iroh")
+        assert left_to_us.err.count("\n") == 1
+    finally:
+        os.kill(arbiter, signal.SIGCONT)
+    until(lambda: mesh.zuno("mesh", "ping").code == 0, "the arbiter's answer")
+
+
+@needs_iroh
+def test_a_stranger_and_a_peer_in_a_wrong_role_are_refused_and_recorded(mesh: Mesh) -> None:
+    """Whoever holds the arbiter's key is let in as the arbiter, and as nobody else."""
+    table = json.loads((mesh.home / "mesh" / "mesh.json").read_text())["roles"]
+    arbiter = KeyFile(mesh.folder("arbiter") / "peer.key")
+    stranger = KeyFile(mesh.home / "stranger.key")
+    stranger.ensure()
+    scout = IrohPeer(table["scout"]["key"], table["scout"]["irohAddress"])
+    keys = {role: table[role.value]["key"] for role in Role}
+
+    async def send(secret: bytes, data: bytes) -> None:
+        transport = IrohTransport(Role.CLI, secret, {Role.SCOUT: scout})
+        try:
+            await transport.send(Role.SCOUT, data)
+        finally:
+            await transport.close()
+
+    start = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
+    said = Mouth(Role.CLI, arbiter, unix_millis).envelope("req_00000000000000aa", Say(Role.SCOUT, start), None)
+    post = Post(Role.CLI, arbiter, keys, lambda name: None, chance=Random(1), code="x")
+    (letter,) = post.letter(said, unix_millis())
+    with pytest.raises(Unavailable):
+        asyncio.run(send(stranger.secret(), letter.data))
+    asyncio.run(send(arbiter.secret(), letter.data))
+
+    def noted() -> bool:
+        peers = mesh.zuno("mesh", "status", "--json").document["peers"]
+        return any("is not the key of cli" in why for why in peers[0]["reasons"])
+
+    until(noted, "the rejection")
+    assert "mesh_rejected" in kinds(mesh.folder("scout"))
+    assert kinds(mesh.folder("scout"), "req_00000000000000aa") == []
+
+
+@needs_iroh
+def test_keys_are_the_owners_alone_and_never_written_again(mesh: Mesh) -> None:
+    folder = mesh.home / "mesh"
+    private = sorted(folder.glob("*/*.key"))
+    assert len(private) == 10
+    for path in [*private, folder / "mesh.json"]:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    before = {path: path.read_bytes() for path in [*private, folder / "mesh.json"]}
+    assert mesh.zuno("mesh", "init").code == 0
+    assert {path: path.read_bytes() for path in before} == before
+    public = (folder / "mesh.json").read_text()
+    assert not any(line in public for path in private for line in path.read_text().splitlines()[1:-1])
+    config = json.loads((folder / "critic" / "axl.json").read_text())
+    assert set(config) == {"PrivateKeyPath", "Peers", "Listen", "api_port", "tcp_port", "bridge_addr"}
+    assert all("127.0.0.1" in peer for peer in config["Peers"])
+
+
+@needs_iroh
+def test_down_ends_it_and_leaves_none(mesh: Mesh) -> None:
+    """Last, for it ends what the others use."""
+    pids = [mesh.pid(role) for role in ROLES]
+    ran = mesh.zuno("mesh", "down")
+    assert ran.code == 0, ran.err
+    assert mesh.process.wait(20) == 0
+    until(lambda: not any(map(alive, pids)), "the end of the peers", 10)
+    ran = mesh.zuno(*ASK)
+    assert ran.code == 0
+    assert ran.err == (
+        "zuno: This debate runs in this process, not on the mesh: no peer of this home runs; `zuno mesh up` starts "
+        "them.\n"
+    )
+    assert mesh.zuno("mesh", "down").out == "No mesh of this home is kept running.\n"
+
+
+class Overlay:
+    """Five AXL nodes in a thread of this process."""
+
+    def __init__(self, keys: list[str]) -> None:
+        self._keys = keys
+        self._loop = asyncio.new_event_loop()
+        self._ready, self._done = threading.Event(), asyncio.Event()
+        self.urls: list[str] = []
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
+        self._thread.start()
+        assert self._ready.wait(10)
+
+    async def _serve(self) -> None:
+        async with axl_nodes(self._keys, stall=2.0) as nodes:
+            self.urls = [node.url for node in nodes]
+            self._ready.set()
+            await self._done.wait()
+
+    def end(self) -> None:
+        self._loop.call_soon_threadsafe(self._done.set)
+        self._thread.join(10)
+        self._loop.close()
+
+
+def test_over_axl_nodes_too(home: Path) -> None:
+    assert run_zuno(home, "mesh", "init").code == 0
+    table = json.loads((home / "mesh" / "mesh.json").read_text())["roles"]
+    overlay = Overlay([line["axlPeerId"] for line in table.values()])
+    urls = {f"ZUNO_AXL_{role.upper()}_API_URL": url for role, url in zip(table, overlay.urls, strict=True)}
+    try:
+        with running(home, "axl", **urls) as mesh:
+            assert any(line["event"] == "note" and "ZUNO_AXL_NODE" in line["text"] for line in mesh.lines)
+            ran = mesh.ask()
+            assert ran.code == 0, ran.err
+            assert same(ran.document, mesh.zuno(*ASK, "--transport", "inproc").document)
+            os.kill(mesh.process.pid, signal.SIGKILL)  # its peers notice that they are orphans
+            mesh.process.wait(10)
+            pids = [int(line["pid"]) for line in mesh.lines if line.get("event") == "starting"]
+            until(lambda: not any(map(alive, pids)), "the end of the orphans", 15)
+    finally:
+        overlay.end()

@@ -1,0 +1,116 @@
+"""The mesh's folder: written whole, read strictly, and chairs that die with their holders."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from zuno.adapters.mesh.folder import MeshFiles
+from zuno.domain.errors import Broken, Refused
+from zuno.domain.units import Millis
+from zuno.messages.debate import Role
+from zuno.ports.mesh import Kept, Line, Report
+
+TABLE = {
+    role: Line(
+        f"{number:064x}",
+        f"127.0.0.1:{4000 + number}",
+        f"{100 + number:064x}",
+        f"http://127.0.0.1:{9002 + 10 * number}",
+        f"tls://127.0.0.1:{9001 + 10 * number}",
+    )
+    for number, role in enumerate(Role)
+}
+
+
+def test_a_table_is_read_as_it_was_kept(tmp_path: Path) -> None:
+    files = MeshFiles(tmp_path)
+    assert files.table() is None
+    files.keep_table(TABLE)
+    assert files.table() == TABLE
+    assert list(files.table() or ()) == list(Role)
+    assert MeshFiles(tmp_path / "other").table_of(str(files.root / "mesh.json")) == TABLE
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"version": 2, "roles": {}}', '{"version": 1, "roles": {}}'])
+def test_a_damaged_table_stays_as_it_is(tmp_path: Path, damage: str) -> None:
+    files = MeshFiles(tmp_path)
+    files.keep_table(TABLE)
+    (files.root / "mesh.json").write_text(damage)
+    with pytest.raises(Broken, match="is damaged"):
+        files.table()
+    assert (files.root / "mesh.json").read_text() == damage
+
+
+def test_nodes_have_one_link_for_each_pair_and_no_public_peer(tmp_path: Path) -> None:
+    files = MeshFiles(tmp_path)
+    links: list[str] = []
+    for role in Role:
+        files.keep_node(role, TABLE)
+        config = json.loads(files.node_config(role).read_text())  # no comments: they would disable half of it
+        assert config["Listen"] == [TABLE[role].axl_listens]
+        assert config["PrivateKeyPath"] == str(files.of(role) / "axl.key")
+        assert (config["api_port"], config["tcp_port"]) == (int(TABLE[role].axl_api_url[-4:]), 7000)
+        links += config["Peers"]
+    assert len(links) == 10
+    assert set(links) < {line.axl_listens for line in TABLE.values()}
+
+
+def test_a_report_is_the_peers_own_word(tmp_path: Path) -> None:
+    files = MeshFiles(tmp_path)
+    report = Report(7, Millis(1), Millis(2), "v", "iroh", 3, 4, 5, 6, {"forged": 2}, {"scout": 1.5})
+    assert files.report(Role.CRITIC) is None
+    files.keep_report(Role.CRITIC, report)
+    assert files.report(Role.CRITIC) == report
+    (files.of(Role.CRITIC) / "report.json").write_text("{")
+    assert files.report(Role.CRITIC) is None
+
+
+def test_what_is_pinned_is_found_by_whom_it_is_for(tmp_path: Path) -> None:
+    files = MeshFiles(tmp_path)
+    files.pin(Role.SCOUT, "aa", "1.0")
+    assert (files.pinned(Role.SCOUT, "aa"), files.pinned(Role.SCOUT, "bb"), files.pinned(Role.CRITIC, "aa")) == (
+        "1.0",
+        None,
+        None,
+    )
+    os.utime(files.root / "pongs" / "scout-aa", (1, 1))
+    files.pin(Role.SCOUT, "bb", "1.0")
+    assert files.pinned(Role.SCOUT, "aa") is None
+
+
+def test_what_nobody_keeps_running_is_not_kept(tmp_path: Path) -> None:
+    files = MeshFiles(tmp_path)
+    files.keep_kept(Kept("axl", {"scout": 1}))
+    assert files.kept() is None
+    chair = files.chair("up")
+    chair.take()
+    assert files.kept() == Kept("axl", {"scout": 1})
+    chair.leave()
+    assert files.kept() is None
+
+
+def test_a_chair_is_left_by_whoever_dies_in_it(tmp_path: Path) -> None:
+    files = MeshFiles(tmp_path)
+    assert files.chair("scout").holder() is None
+    code = (
+        "import sys, pathlib; from zuno.adapters.mesh.folder import MeshFiles\n"
+        "MeshFiles(pathlib.Path(sys.argv[1])).chair('scout').take(); print('sits', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "sits\n"
+        assert files.chair("scout").holder() == other.pid
+        with pytest.raises(Refused, match=f"as process {other.pid}"):
+            files.chair("scout").take()
+        other.kill()
+        other.wait(10)
+    assert files.chair("scout").holder() is None
+    files.chair("scout").take()
