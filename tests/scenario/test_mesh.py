@@ -406,20 +406,33 @@ class Overlay:
         self._loop.close()
 
 
-def test_over_axl_nodes_too(home: Path) -> None:
+def test_over_axl_nodes_too_and_replayed_from_what_the_peers_models_did(home: Path) -> None:
+    """The model is one nobody reaches, so every attempt fails and is on record, in the journal of whoever asked."""
     assert run_zuno(home, "mesh", "init").code == 0
     table = json.loads((home / "mesh" / "mesh.json").read_text())["roles"]
     overlay = Overlay([line["axlPeerId"] for line in table.values()])
     urls = {f"ZUNO_AXL_{role.upper()}_API_URL": url for role, url in zip(table, overlay.urls, strict=True)}
+    urls["ZUNO_AGENT_MODEL"] = "http://127.0.0.1:9/v1#nobody"
     try:
         with running(home, "axl", **urls) as mesh:
             assert any(line["event"] == "note" and "ZUNO_AXL_NODE" in line["text"] for line in mesh.lines)
             ran = mesh.ask()
             assert ran.code == 0, ran.err
-            assert same(ran.document, mesh.zuno(*ASK, "--transport", "inproc").document)
+            here = mesh.zuno(*ASK, "--transport", "inproc").document
+            assert (ran.document["hash"], ran.document["transcript"]) == (here["hash"], here["transcript"])
+            request = ran.document["requestId"]
+            assert "model_attempt" in kinds(mesh.folder("critic"), request)
+            assert kinds(home, request) == ["flow_start", "plan_ready", "plan"]
+            replayed = mesh.zuno("replay", request, "--json")
+            assert (replayed.code, replayed.document["differences"]) == (0, [])
             os.kill(mesh.process.pid, signal.SIGKILL)  # its peers notice that they are orphans
             mesh.process.wait(10)
             pids = [int(line["pid"]) for line in mesh.lines if line.get("event") == "starting"]
             until(lambda: not any(map(alive, pids)), "the end of the orphans", 15)
+            for path in mesh.folder("critic").glob("journal.*"):
+                path.unlink()
+            refused = mesh.zuno("replay", request)
+            assert refused.code == 3
+            assert "what models said for the critic is in journals elsewhere" in refused.err
     finally:
         overlay.end()

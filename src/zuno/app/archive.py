@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zuno.app import plans
 from zuno.app.debate import Room, recalled
@@ -122,17 +122,28 @@ class Rehearsal:
 
 
 Rehearse = Callable[[Recorded, Context], Awaitable[Rehearsal]]
+Attempts = Callable[[str], Awaitable[Sequence[Attempt]]]
+"""What models were asked and said in a request, from the journals of this machine's peers."""
+
+
+async def _nobody(request_id: str) -> Sequence[Attempt]:
+    return ()
 
 
 class Archive:
     """Reads the journal. Only a replay runs anything, and it writes nothing."""
 
     def __init__(
-        self, open_journal: Callable[[], Awaitable[Journal]], rehearse: Rehearse, code: Callable[[], str]
+        self,
+        open_journal: Callable[[], Awaitable[Journal]],
+        rehearse: Rehearse,
+        code: Callable[[], str],
+        of_peers: Attempts = _nobody,
     ) -> None:
         self._open_journal = open_journal
         self._rehearse = rehearse
         self._code = code
+        self._of_peers = of_peers
 
     async def plans(self) -> PlanListView:
         """The newest first."""
@@ -202,7 +213,7 @@ class Archive:
         problems: list[str] = []
         if recorded.plan is not None and recorded.plan.hash != then:
             problems.append(f"the plan of record has hash {recorded.plan.hash[:12]}…, its debate gives {then[:12]}…")
-        rehearsal = await self._rehearse(recorded, context)
+        rehearsal = await self._rehearse(await self._with_replies(recorded, recorded.ready), context)
         now: str | None = None
         try:
             again = await rehearsal.room.debate(recorded.start, lambda thought: None)
@@ -223,6 +234,20 @@ class Archive:
             code_now=self._code(),
             differences=tuple(problems),
         )
+
+    async def _with_replies(self, recorded: Recorded, ready: PlanReady) -> Recorded:
+        """A debate of the mesh left what models said with the peers; without it there is nothing to replay."""
+        if any(entry.kind == Kind.CONTEXT_OBSERVED.value for entry in recorded.entries):
+            return recorded
+        attempts = tuple(await self._of_peers(recorded.request_id))
+        known = {(attempt.role, attempt.round) for attempt in attempts}
+        asked = [one for one in ready.debate.spoke if one.speaker != "deterministic"]
+        if gone := sorted({one.role.value for one in asked if (one.role.value, one.round) not in known}):
+            raise Refused(
+                f"{recorded.request_id} was argued on the mesh, and what models said for the {', '.join(gone)} is in "
+                "journals elsewhere; replay it where those peers are."
+            )
+        return replace(recorded, attempts=attempts)
 
     async def _planned(self, plan_id: str) -> tuple[Recorded, Context]:
         journal = await self._open_journal()

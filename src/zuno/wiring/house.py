@@ -124,7 +124,7 @@ class House:
     def archive(self) -> Archive:
         from zuno.app.archive import Archive
 
-        return Archive(self._opened_journal, self._rehearse, code_version)
+        return Archive(self._opened_journal, self._rehearse, code_version, self._meshes.attempts)
 
     def journal(self) -> ChainedJournal:
         """The one journal of this process: SQLite in the home, or Postgres where a URL is set."""

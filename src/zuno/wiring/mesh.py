@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from random import Random
 from time import perf_counter
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from zuno.messages.envelope import Envelope
     from zuno.ports.journal import Journal
     from zuno.ports.mesh import Table
+    from zuno.ports.model import Attempt
     from zuno.ports.transport import Transport
     from zuno.wiring.minds import Models
 
@@ -87,15 +88,10 @@ class Meshes:
     ) -> PeerLife:
         """One agent in this process, with a journal of its own."""
         from zuno.adapters.clock.system import unix_millis
-        from zuno.adapters.store.sqlite import open_sqlite
         from zuno.app.peering import PeerLife, PeerOfEach
-        from zuno.memory.journal import ChainedJournal
 
-        files, key = self._files(), self._own_key(role)
-        journal = ChainedJournal(
-            open_sqlite(files.of(role)), key, code=code_version, now=unix_millis, secrets=self._settings.secrets()
-        )
-        self._books.append(journal)
+        self._own_key(role)
+        files, journal = self._files(), self._book(role)
         for note in await journal.start():
             tell(note)
         peer = PeerOfEach(
@@ -115,6 +111,19 @@ class Meshes:
             tell=tell,
         )
 
+    async def attempts(self, request_id: str) -> Sequence[Attempt]:
+        """What the models of this home's peers were asked and said in a request."""
+        from zuno.agents.running import AGENTS
+        from zuno.ports.model import Attempt
+
+        found: list[Attempt] = []
+        for role in AGENTS:
+            if not (self._files().of(role) / "journal.db").exists():
+                continue
+            async for entry in self._book(role).entries(request_id=request_id, kind="model_attempt"):
+                found.append(Attempt.model_validate(dict(entry.payload)))
+        return found
+
     def key(self, role: Role) -> KeyFile:
         return self._key_file(role, "peer.key")
 
@@ -123,6 +132,17 @@ class Meshes:
             await place.close()
         for book in self._books:
             await book.close()
+
+    def _book(self, role: Role) -> ChainedJournal:
+        """A peer's own journal, signed with its own key."""
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.store.sqlite import open_sqlite
+        from zuno.memory.journal import ChainedJournal
+
+        store, secrets = open_sqlite(self._files().of(role)), self._settings.secrets()
+        book = ChainedJournal(store, self.key(role), code=code_version, now=unix_millis, secrets=secrets)
+        self._books.append(book)
+        return book
 
     async def _rejoined(self, request_id: str) -> MeshRoom:
         return await self._room(await self._place(self.keeper().way(None)), request_id)
