@@ -382,6 +382,41 @@ def test_down_ends_it_and_leaves_none(mesh: Mesh) -> None:
     assert mesh.zuno("mesh", "down").out == "No mesh of this home is kept running.\n"
 
 
+@needs_iroh
+def test_a_critic_of_another_home_under_its_own_key(tmp_path: Path) -> None:
+    """Two machines as far as anybody can tell: each has its keys, and the other's table copied by hand."""
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    for home in (ours, theirs):
+        assert run_zuno(home, "mesh", "init").code == 0
+    elsewhere = [word for role in ("cli", "scout", "strategist", "arbiter") for word in ("--role", role)]
+    here, there = str(ours / "mesh" / "mesh.json"), str(theirs / "mesh" / "mesh.json")
+    assert run_zuno(ours, "mesh", "init", "--join", there, "--role", "critic").code == 0
+    assert run_zuno(theirs, "mesh", "init", "--join", here, *elsewhere).code == 0
+    assert run_zuno(ours, "peer", "critic").code == 3  # its key is not here
+    assert run_zuno(ours, "peer", "cli").code == 2
+    critic = subprocess.Popen(
+        [sys.executable, "-m", "zuno", "peer", "critic", "--transport", "iroh"],
+        env=shell(theirs, {}),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        with running(ours, "iroh") as mesh:
+            assert any("elsewhere: critic" in line["text"] for line in mesh.lines if line["event"] == "note")
+            ran = mesh.ask()
+            assert ran.code == 0, ran.err
+            assert kinds(theirs / "mesh" / "critic", ran.document["requestId"]) == ["proposal", "plan_ready"]
+            assert not (mesh.folder("critic") / "journal.db").exists()
+            status = mesh.zuno("mesh", "status", "--json").document["peers"][2]
+            assert (status["here"], status["answers"], status["pid"]) == (False, True, None)
+    finally:
+        critic.send_signal(signal.SIGTERM)
+        _, said = critic.communicate(timeout=20)
+    assert critic.returncode == 0
+    assert "proposal of the strategist → plan_ready to the cli" in said
+
+
 class Overlay:
     """Five AXL nodes in a thread of this process."""
 

@@ -12,7 +12,7 @@ from random import Random
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from zuno.domain.errors import Refused, Unavailable
+from zuno.domain.errors import Refused, Unavailable, Usage
 from zuno.messages.debate import Role
 from zuno.settings import Settings
 from zuno.wiring.version import code_version
@@ -90,6 +90,8 @@ class Meshes:
         from zuno.adapters.clock.system import unix_millis
         from zuno.app.peering import PeerLife, PeerOfEach
 
+        if role is Role.CLI:
+            raise Usage("The owner speaks by commands; scout, strategist, critic and arbiter run as peers.")
         self._own_key(role)
         files, journal = self._files(), self._book(role)
         for note in await journal.start():
@@ -260,10 +262,7 @@ def _agent(role: Role, request_id: str, journal: Journal, models: Models, observ
             return Strategist(recall, minds)
         case Role.CRITIC:
             return Critic(recall, minds)
-        case Role.ARBITER:
-            return Arbiter(recall, minds)
-        case _:
-            raise Refused("The owner speaks by commands; only the four agents run as peers.")
+    return Arbiter(recall, minds)
 
 
 def default_transport() -> str:

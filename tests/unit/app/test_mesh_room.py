@@ -27,6 +27,7 @@ from zuno.adapters.mesh.folder import MeshFiles
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.transport.inproc import InProcess
 from zuno.agents.peer import Peer, Say, Think
+from zuno.agents.post import Rules
 from zuno.agents.resident import Resident
 from zuno.agents.running import AGENTS, Running
 from zuno.agents.station import Mouth, keep
@@ -75,9 +76,21 @@ class Side:
     journal: ChainedJournal
     journals: Mapping[Role, ChainedJournal]
     peers: Mapping[Role, Running]
+    lost: set[Role]
+    """Whatever is sent to these is gone."""
 
     async def entries(self) -> list[Entry]:
         return [entry async for entry in self.journal.entries(request_id=REQUEST)]
+
+
+class Losing(InProcess):
+    def __init__(self, lost: set[Role]) -> None:
+        super().__init__()
+        self._lost = lost
+
+    async def send(self, to: Role, data: bytes) -> None:
+        if to not in self._lost:
+            await super().send(to, data)
 
 
 @asynccontextmanager
@@ -87,6 +100,7 @@ async def a_mesh(
     twists: Mapping[Role, Twist] | None = None,
     silent: Sequence[Role] = (),
     patience: float = 20.0,
+    rules: Rules | None = None,
 ) -> AsyncIterator[Side]:
     """Four residents and an owner in this process, each with a key and a journal of its own."""
     seen = context or await observed(folder / "sim")
@@ -94,7 +108,8 @@ async def a_mesh(
     for key in keys.values():
         key.ensure()
     table = {role: key.public for role, key in keys.items()}
-    wire = InProcess()
+    lost = set(silent)
+    wire = Losing(lost)
     journals = {
         role: ChainedJournal(MemoryStore(), key, code=lambda: "test", now=unix_millis) for role, key in keys.items()
     }
@@ -116,6 +131,7 @@ async def a_mesh(
                 chance=Random(5),
                 code="test",
                 listen=listen,
+                rules=rules,
             ),
             stopwatch=time.perf_counter,
             nonce=lambda: os.urandom(8).hex(),
@@ -160,7 +176,7 @@ async def a_mesh(
         tell=lambda line: None,
     )
     try:
-        yield Side(room, journals[Role.CLI], journals, peers)
+        yield Side(room, journals[Role.CLI], journals, peers, lost)
     finally:
         for one in (place, *peers.values()):
             await one.close()
@@ -295,12 +311,18 @@ async def test_a_chain_that_does_not_answer_settles_nothing(tmp_path: Path) -> N
 
 
 async def test_silence_is_an_end_and_the_debate_can_be_joined_afterwards(tmp_path: Path) -> None:
-    async with a_mesh(tmp_path, silent=[Role.CRITIC], patience=0.6) as side:
-        with pytest.raises(Unavailable, match=r"did not end within 0.6 s; .*zuno mesh join req_00000000000000ab"):
+    soon_dead = Rules(first_retry_ms=10, tries=2)
+    async with a_mesh(tmp_path, silent=[Role.CRITIC], patience=2.0, rules=soon_dead) as side:
+        with pytest.raises(Unavailable, match=r"did not end within 2 s; .*zuno mesh join req_00000000000000ab"):
             await side.room.debate(START, deaf)
         assert await kinds(side) == ["flow_start", "flow_failed"]
+        strategist = side.peers[Role.STRATEGIST].resident
+        async with asyncio.timeout(20):
+            while strategist.standing.dead == 0:  # until its proposal is given up
+                await asyncio.sleep(0.02)
+        side.lost.clear()
         side.peers[Role.CRITIC].start()
-        ready = await replace(side.room, patience=20.0).rejoin(deaf)
+        ready = await replace(side.room, patience=10.0).rejoin(deaf)
         await planned(side.room, ready, None)
         assert await kinds(side) == ["flow_start", "flow_failed", "plan_ready", "plan"]
         said = [e async for e in side.journals[Role.STRATEGIST].entries(request_id=REQUEST) if e.kind == "proposal"]
