@@ -31,8 +31,10 @@ from zuno.ports.signing import NodeKey
 DISBELIEVED: Final = "mesh_disbelieved"
 """The journal's kind of an entry that says which message was not believed, and why."""
 LOOK: Final = 0.25
-REPEAT: Final = 15.0
-"""Seconds without an end after which the start is said again: whoever has answered it sends the answer again."""
+FIRST_REPEAT: Final = 4.0
+"""Seconds without an end after which the start is said again: whoever has answered it sends the answer again, though
+not within three seconds of the last time."""
+SLOWEST_REPEAT: Final = 30.0
 BEAT: Final = 5.0
 SILENCE: Final = 60.0
 """Seconds a peer may leave its pings unanswered before the owner stops waiting for it."""
@@ -167,7 +169,9 @@ class MeshRoom:
                 raise Broken(f"{end.from_} ended {self.request_id} with {end.kind}")
 
     async def _awaited(self, opening: Envelope, watch: asyncio.Future[str]) -> Envelope:
-        began = repeated = self.stopwatch()
+        began = self.stopwatch()
+        pause = FIRST_REPEAT
+        again = began + pause
         while (end := await self._end()) is None:
             if trouble := self.place.running.trouble:
                 raise trouble
@@ -175,8 +179,9 @@ class MeshRoom:
                 raise await self._given_up(opening, watch.result())
             if self.stopwatch() - began > self.patience:
                 raise await self._given_up(opening, f"The debate did not end within {self.patience:g} s")
-            if self.stopwatch() - repeated > REPEAT:
-                repeated = self.stopwatch()
+            if self.stopwatch() > again:
+                pause = min(2 * pause, SLOWEST_REPEAT)
+                again = self.stopwatch() + pause
                 await self.place.running.resident.repeat(opening)
             await self.place.ear.wait(LOOK)
         return end
