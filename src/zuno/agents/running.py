@@ -14,6 +14,8 @@ from zuno.messages.debate import Role
 from zuno.ports.transport import Transport
 
 MOST_WAITING: Final = 256
+CARRIERS: Final = 16
+"""Messages on their way to one neighbour at a time: those for a process that is gone do not hold up the next one's."""
 PING_AGAIN: Final = 0.4
 AGENTS: Final = (Role.SCOUT, Role.STRATEGIST, Role.CRITIC, Role.ARBITER)
 
@@ -30,7 +32,7 @@ class Outbox:
         queue = self._queues.get(one.to)
         if queue is None:
             queue = self._queues[one.to] = asyncio.Queue(MOST_WAITING)
-            self._carrying.append(asyncio.create_task(self._carry(one.to, queue)))
+            self._carrying += [asyncio.create_task(self._carry(one.to, queue)) for _ in range(CARRIERS)]
         try:
             queue.put_nowait(one.data)
         except asyncio.QueueFull:

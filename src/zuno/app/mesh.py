@@ -13,7 +13,7 @@ from zuno.app.plans import PLAN_KIND, PlanView
 from zuno.app.views import View
 from zuno.domain.errors import Malformed, Refused, Unavailable, Usage
 from zuno.messages.debate import Role
-from zuno.ports.mesh import Line, MeshFolder, Report, Table
+from zuno.ports.mesh import Line, MeshFolder, Table
 from zuno.ports.signing import NodeKey
 
 TRANSPORTS: Final = ("iroh", "axl")
@@ -219,7 +219,7 @@ class MeshKeeper:
             since=None if report is None else report.since,
             restarts=0 if kept is None else kept.restarts.get(role.value, 0),
             answers=None if answered is None else pong is not None,
-            round_trip_ms=_trip(role, pong, [self._folder.report(other) for other in AGENTS if other is not role]),
+            round_trip_ms=None if pid is None and pong is None else self._trip(role, pong),
             version=pong.code if pong else None if report is None else report.code,
             heard=None if report is None else report.heard,
             said=None if report is None else report.said,
@@ -227,6 +227,14 @@ class MeshKeeper:
             dead=None if report is None else report.dead,
             reasons={} if report is None else dict(report.rejected),
         )
+
+    def _trip(self, role: Role, pong: Pong | None) -> float | None:
+        """As we measured it, else as its neighbours did."""
+        if pong is not None:
+            return round(pong.milliseconds, 3)
+        others = [self._folder.report(other) for other in AGENTS if other is not role]
+        trips = [(one.at, one.round_trips[role]) for one in others if one is not None and role in one.round_trips]
+        return round(max(trips)[1], 3) if trips else None
 
     def table(self) -> Table:
         table = self._folder.table()
@@ -307,14 +315,6 @@ class MeshKeeper:
         if await room.journal.latest(1, request_id=request_id, kind=PLAN_KIND):
             raise Refused(f"{request_id} has its plan already; `zuno why {request_id}` shows it.")
         return await planned(room, await room.rejoin(listen), None)
-
-
-def _trip(role: Role, pong: Pong | None, others: Sequence[Report | None]) -> float | None:
-    """As we measured it, else as its neighbours did."""
-    if pong is not None:
-        return round(pong.milliseconds, 3)
-    trips = [(one.at, one.round_trips[role.value]) for one in others if one is not None and role in one.round_trips]
-    return round(max(trips)[1], 3) if trips else None
 
 
 def _port(url: str) -> int:

@@ -172,11 +172,17 @@ class IrohTransport:
     # -- connections: either side makes them, both use them
 
     async def _connection(self, to: Role) -> Connection:
-        """The newest that lives, or a new one."""
+        """The newest that lives, or a new one. One that the peer has made meanwhile is used at once, though a call to
+        where it was before may still be ringing."""
+        if alive := self._alive(to):
+            return alive[-1]
         async with self._dialling[to]:
-            alive = [one for one in self._connections[to] if one.close_reason() is None]
-            self._connections[to] = alive
+            alive = self._alive(to)
             return alive[-1] if alive else await self._dial(to)
+
+    def _alive(self, to: Role) -> list[Connection]:
+        alive = self._connections[to] = [one for one in self._connections[to] if one.close_reason() is None]
+        return alive
 
     async def _dial(self, to: Role) -> Connection:
         peer, endpoint = self._book[to], self._endpoint
