@@ -117,7 +117,12 @@ class Mesh:
         return run_zuno(self.home, *arguments, **self.environment)
 
     def ask(self, *more: str) -> Ran:
-        return self.zuno(*ASK, "--transport", self.transport, *more)
+        """A peer that is busy elsewhere on a slow machine may miss a ping: then it is asked again."""
+        for _ in range(5):
+            ran = self.zuno(*ASK, "--transport", self.transport, *more)
+            if "No answer over" not in ran.err:
+                break
+        return ran
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -202,6 +207,8 @@ def test_the_same_plan_and_transcript_as_in_one_process(mesh: Mesh, here: dict[s
 @needs_iroh
 def test_without_a_word_the_mesh_is_used_because_it_answers(mesh: Mesh, here: dict[str, Any]) -> None:
     ran = mesh.zuno(*ASK)
+    while "No answer over" in ran.err:  # a busy machine: bounded by the test's own time
+        ran = mesh.zuno(*ASK)
     assert ran.document["hash"] == here["hash"]
     assert "is argued over iroh" in ran.err
 
@@ -300,11 +307,10 @@ def test_one_that_is_silent_is_named(mesh: Mesh, here: dict[str, Any]) -> None:
     arbiter = mesh.pid("arbiter")
     os.kill(arbiter, signal.SIGSTOP)
     try:
-        ping = mesh.zuno("mesh", "ping", "--json")
-        assert ping.code == 4
-        assert "from: arbiter;" in ping.err
-        forced = mesh.ask()
-        assert (forced.code, "from: arbiter;" in forced.err) == (4, True)
+        until(lambda: "from: arbiter;" in mesh.zuno("mesh", "ping").err, "the arbiter alone being missed")
+        assert mesh.zuno("mesh", "ping", "--json").code == 4
+        forced = mesh.zuno(*ASK, "--transport", "iroh")
+        assert (forced.code, "arbiter;" in forced.err) == (4, True)
         left_to_us = mesh.zuno(*ASK)
         assert (left_to_us.code, left_to_us.document["hash"]) == (0, here["hash"])
         assert left_to_us.err.startswith("zuno: This debate runs in this process, not on the mesh: No answer over iroh")
