@@ -45,8 +45,8 @@ class Zuno(Protocol):
         """Whoever keeps the peers of this home running."""
         ...
 
-    async def peer(self, role: str, transport: str | None, *, until_orphaned: bool = False) -> PeerLife:
-        """One agent in this process; `until_orphaned`: it ends when whoever started it is gone."""
+    async def peer(self, role: str, transport: str | None, *, parent: int | None = None) -> PeerLife:
+        """One agent in this process; `parent`: it ends when that process, which started it, is gone."""
         ...
 
     def archive(self) -> Archive:

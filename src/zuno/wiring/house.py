@@ -113,13 +113,11 @@ class House:
         self._chains.must_write()
         return self._meshes.host()
 
-    async def peer(self, role: str, transport: str | None, *, until_orphaned: bool = False) -> PeerLife:
+    async def peer(self, role: str, transport: str | None, *, parent: int | None = None) -> PeerLife:
         from zuno.app.mesh import role_named
 
         way = self.mesh().way(transport)
-        return await self._meshes.peer(
-            role_named(role), way, self._models, self._observe_anew, until_orphaned=until_orphaned
-        )
+        return await self._meshes.peer(role_named(role), way, self._models, self._observe_anew, parent=parent)
 
     def archive(self) -> Archive:
         from zuno.app.archive import Archive

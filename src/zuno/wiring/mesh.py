@@ -84,7 +84,7 @@ class Meshes:
         models: Models,
         observe: Observe,
         *,
-        until_orphaned: bool,
+        parent: int | None,
     ) -> PeerLife:
         """One agent in this process, with a journal of its own."""
         from zuno.adapters.clock.system import unix_millis
@@ -100,7 +100,6 @@ class Meshes:
             role, lambda request_id: _agent(role, request_id, journal, models, observe), tell, perf_counter
         )
         running = await self._running(role, way, peer, journal, None)
-        parent = os.getppid()
         return PeerLife(
             role=role,
             transport=way,
@@ -109,7 +108,7 @@ class Meshes:
             chair=files.chair(role.value),
             code=code_version(),
             now=unix_millis,
-            orphaned=lambda: until_orphaned and os.getppid() != parent,
+            orphaned=lambda: parent is not None and os.getppid() != parent,
             tell=tell,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -35,7 +36,16 @@ class Processes:
         self._program = program
 
     def peer(self, role: Role, transport: str) -> LoggedChild:
-        words = ["peer", role.value, "--transport", transport, "--until-orphaned", "--home", str(self._home)]
+        words = [
+            "peer",
+            role.value,
+            "--transport",
+            transport,
+            "--child-of",
+            str(os.getpid()),
+            "--home",
+            str(self._home),
+        ]
         return _started([*self._program, *words], self._files.of(role) / "peer.log")
 
     @property

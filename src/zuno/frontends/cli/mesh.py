@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.frontends.cli import answering
-from zuno.frontends.cli.grammar import Home, Json, group
+from zuno.frontends.cli.grammar import Home, Json, group, whole_number
 
 if TYPE_CHECKING:
     import asyncio
@@ -90,14 +90,14 @@ def peer(
     ctx: typer.Context,
     role: Annotated[str, typer.Argument(metavar="ROLE", help="scout, strategist, critic or arbiter.")],
     transport: Way = None,
-    until_orphaned: Annotated[bool, typer.Option("--until-orphaned", hidden=True)] = False,
+    parent: Annotated[int | None, typer.Option("--child-of", parser=whole_number, hidden=True)] = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Run one agent in this process until it is asked to end (Ctrl-C, SIGTERM)."""
 
     async def lived(zuno: Zuno) -> View:
-        life = await zuno.peer(role, transport, until_orphaned=until_orphaned)
+        life = await zuno.peer(role, transport, parent=parent)
         return await life.run(_stop_by_signal())
 
     answering.answer(ctx.obj.at(home), json, lived)
