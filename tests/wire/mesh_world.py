@@ -80,6 +80,8 @@ class Node:
     journal: Mortal
     resident: Resident | None = None
     lives: int = 0
+    alarm: int | None = None
+    """When it next looks for what is due."""
 
 
 @dataclass
@@ -173,20 +175,28 @@ class World:
             await cli.say(debate.request_id, Say(Role.SCOUT, start), None)
         except Crashed:
             self._die(self.nodes[Role.CLI])
+        self._wind(self.nodes[Role.CLI])
 
     async def _give_up(self, debate: Debate) -> None:
         if not debate.over:
             debate.given_up = True
 
-    async def _tick(self, node: Node, life: int) -> None:
-        if node.resident is None or node.lives != life:
+    def _wind(self, node: Node) -> None:
+        """Set its alarm for what is due next, up to a tick late as a real one is."""
+        due = None if node.resident is None else node.resident.post.next_due
+        if due is not None and (node.alarm is None or due < node.alarm):
+            node.alarm = max(self.now, due) + self.chance.randint(1, TICK_MS)
+            self.at(node.alarm, partial(self._tick, node, node.lives, node.alarm))
+
+    async def _tick(self, node: Node, life: int, alarm: int) -> None:
+        if node.resident is None or node.lives != life or node.alarm != alarm:
             return
+        node.alarm = None
         try:
             await node.resident.tick()
         except Crashed:
             self._die(node)
-            return
-        self.at(self.now + TICK_MS, partial(self._tick, node, life))
+        self._wind(node)
 
     async def _arrive(self, to: Role, parcel: Parcel) -> None:
         node = self.nodes[to]
@@ -196,6 +206,7 @@ class World:
             await node.resident.take(parcel)
         except Crashed:
             self._die(node)
+        self._wind(node)
 
     async def _transmit(self, sender: Role, one: Outgoing) -> None:
         self.sent += 1
@@ -242,7 +253,7 @@ class World:
             rules=self.rules,
             listen=self._listen if node.role is Role.CLI else None,
         )
-        self.at(self.now + self.chance.randint(1, TICK_MS), partial(self._tick, node, node.lives))
+        node.alarm = None
 
     def _die(self, node: Node) -> None:
         """Everything but the journal is gone; somebody starts it again."""
@@ -261,6 +272,7 @@ class World:
                 await node.resident.resume()
             except Crashed:
                 self._die(node)
+            self._wind(node)
 
     async def _strike(self, node: Node) -> None:
         if node.resident is not None:
