@@ -20,12 +20,14 @@ from pydantic import ValidationError
 from zuno.agents.routes import may_say
 from zuno.domain.errors import Malformed
 from zuno.messages.codec import Digest, canonical, decoded, digest
-from zuno.messages.debate import Arguing, Kind, Role
-from zuno.messages.envelope import Envelope, from_bytes, signed_part, to_bytes
+from zuno.messages.debate import AgentThought, Arguing, Kind, Role
+from zuno.messages.envelope import Envelope, from_bytes, message_id, signed_part, to_bytes
 from zuno.messages.frames import Ack, Frame, Ping, Pong, frame_signed_part
 from zuno.ports.signing import NodeKey
 from zuno.ports.transport import Parcel
 
+LIFETIME_MS: Final = 15 * 60 * 1000
+"""How long a message is good for at most."""
 SKEW_MS: Final = 60_000
 """How far two peers' clocks may be apart."""
 _MAGIC: Final = b"\x00ZM1"
@@ -334,6 +336,12 @@ class Post:
             raise Malformed(f"a {envelope.kind} came as a {sort.name.lower()}")
         if envelope.expires + SKEW_MS < now:
             raise Malformed(f"{envelope.id} expired {now - envelope.expires} ms ago")
+        if envelope.expires - envelope.ts > LIFETIME_MS:
+            raise Malformed(f"{envelope.id} wants to be good for {envelope.expires - envelope.ts} ms")
+        if envelope.id != message_id(envelope.request_id, envelope.from_, envelope.seq):
+            raise Malformed(f"{envelope.id} is not the name of what {envelope.from_} says there")
+        if isinstance(envelope.payload, AgentThought) and envelope.payload.thought.role is not envelope.from_:
+            raise Malformed(f"{envelope.from_} thinks aloud as {envelope.payload.thought.role}")
         if envelope.ts - SKEW_MS > now:
             raise Malformed(f"{envelope.id} is from {envelope.ts - now} ms ahead")
         if not self._key.verify(envelope.key, signed_part(envelope), bytes.fromhex(envelope.sig)):

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from zuno.agents.peer import Peer, Say
+from zuno.agents.post import LIFETIME_MS
 from zuno.domain.errors import Broken, Malformed, Refused, Unavailable, Usage, ZunoError
 from zuno.messages.codec import Digest
 from zuno.messages.debate import AgentThought, Arguing, FlowFailed, Role, Thought
-from zuno.messages.envelope import Envelope, from_bytes, signed_part, to_bytes
+from zuno.messages.envelope import Envelope, from_bytes, message_id, signed_part, to_bytes
 from zuno.ports.journal import Author, Journal
 from zuno.ports.signing import NodeKey
 from zuno.ports.transport import Transport
 
-LIFETIME_MS = 15 * 60 * 1000
 Now = Callable[[], int]
 """Unix milliseconds."""
 
@@ -34,7 +33,6 @@ class Mouth:
     def envelope(self, request_id: str, say: Say, cause: str | None) -> Envelope:
         seq = self.counts[request_id]
         self.counts[request_id] = seq + 1
-        name = hashlib.sha256(f"{request_id} {self.role} {seq}".encode()).hexdigest()[:16]
         at = self.now()
         unsigned = Envelope.model_construct(
             request_id=request_id,
@@ -43,7 +41,7 @@ class Mouth:
             kind=say.payload.kind,
             payload=say.payload,
             ts=at,
-            id=f"msg_{name}",
+            id=message_id(request_id, self.role, seq),
             version=1,
             seq=seq,
             cause=cause,

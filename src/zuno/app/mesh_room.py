@@ -224,13 +224,18 @@ class MeshRoom:
         """Nothing is shown that does not follow from the rules, and from what the chain says to us."""
         try:
             context = await recalled(self.journal, ready.debate.context)
-            check_ready(context, ready, start)
-        except (Malformed, ValidationError) as error:
-            why = "its context cannot be read" if isinstance(error, ValidationError) else str(error)
-            raise await self._disbelieved(opening, end, end.from_, why) from None
-        lie = await self._unseen(context)
+        except (Malformed, ValidationError):
+            raise await self._disbelieved(opening, end, end.from_, "its context cannot be read") from None
+        lie = await self._unseen(context)  # first: only what the chain confirms is computed with
         if lie is not None:
             raise await self._disbelieved(opening, end, Role.SCOUT, lie)
+        try:
+            check_ready(context, ready, start)
+        except (Malformed, Refused) as error:
+            raise await self._disbelieved(opening, end, end.from_, str(error)) from None
+        except (ArithmeticError, ValueError, TypeError, LookupError) as error:
+            why = f"its figures cannot be computed with ({type(error).__name__})"
+            raise await self._disbelieved(opening, end, end.from_, why) from None
 
     async def _unseen(self, context: Context) -> str | None:
         """What the Scout says it saw and the chain does not show. A chain that does not answer settles nothing."""

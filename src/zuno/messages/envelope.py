@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
 from zuno.domain.errors import Malformed
+from zuno.domain.tokens import plain_text
 from zuno.messages.codec import canonical, decoded
 from zuno.messages.debate import Kind, Payload, Role
 from zuno.messages.record import Hex64
@@ -28,7 +30,7 @@ class Envelope(Wire):
     ts: Millis
     id: MessageId
     version: Literal[1] = 1
-    seq: int = Field(ge=0)
+    seq: int = Field(ge=0, lt=2**53)
     """Counts what one sender says in one debate."""
     cause: MessageId | None = None
     """The message this one answers."""
@@ -56,10 +58,18 @@ def from_bytes(data: bytes) -> Envelope:
     """`Malformed` for anything but the canonical bytes of an envelope."""
     try:
         envelope = Envelope.model_validate(decoded(data))
+        same = to_bytes(envelope) == data
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise Malformed(f"This is no envelope: {place} {first['msg']}.") from None
-    if to_bytes(envelope) != data:
+        raise Malformed(plain_text(f"This is no envelope: {place} {first['msg']}.", 300)) from None
+    except (ValueError, TypeError, ArithmeticError) as error:  # a value that was read and has no canonical bytes
+        raise Malformed(f"This envelope cannot be spelled canonically ({type(error).__name__}).") from None
+    if not same:
         raise Malformed("This envelope is not spelled canonically.")
     return envelope
+
+
+def message_id(request_id: str, sender: Role, seq: int) -> str:
+    """A message's name follows from who says it, where and when: nobody can take another's."""
+    return "msg_" + sha256(f"{request_id} {sender} {seq}".encode()).hexdigest()[:16]

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.agents.peer import Say
 from zuno.agents.post import (
+    LIFETIME_MS,
     SKEW_MS,
     Again,
     Answered,
@@ -28,11 +29,11 @@ from zuno.agents.post import (
     Rejected,
     Rules,
 )
-from zuno.agents.station import LIFETIME_MS, Mouth
+from zuno.agents.station import Mouth
 from zuno.domain.debate import RiskProfile
 from zuno.messages.codec import Digest, digest
 from zuno.messages.debate import AgentThought, ContextObserved, Debate, FlowFailed, FlowStart, Role, Thought
-from zuno.messages.envelope import Envelope, signed_part, to_bytes
+from zuno.messages.envelope import Envelope, message_id, signed_part, to_bytes
 from zuno.ports.transport import Parcel
 
 NOW = 1_700_000_000_000
@@ -193,7 +194,7 @@ def test_somebody_else_s_letter_is_not_taken(office: Offices) -> None:
         {"request_id": "req_" + "f" * 16},
         {"seq": 9},
         {"ts": NOW + 1},
-        {"expires": NOW + LIFETIME_MS + 1},
+        {"expires": NOW + LIFETIME_MS - 1},
         {"cause": "msg_" + "1" * 16},
     ],
     ids=lambda change: next(iter(change)),
@@ -201,7 +202,8 @@ def test_somebody_else_s_letter_is_not_taken(office: Offices) -> None:
 def test_a_changed_field_breaks_the_signature(office: Offices, changes: dict[str, Any]) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
     changed = cli.says(Role.SCOUT, START).model_copy(update=changes)
-    assert "is not signed by its key" in rejected(scout, changed)
+    named = message_id(changed.request_id, changed.from_, changed.seq)
+    assert "is not signed by its key" in rejected(scout, changed.model_copy(update={"id": named}))
 
 
 @pytest.mark.parametrize(("ahead", "believed"), [(SKEW_MS, True), (SKEW_MS + 1, False)])
@@ -228,6 +230,35 @@ def test_two_different_letters_of_one_name_are_a_lie(office: Offices) -> None:
     scout.post.accepted(letter, NOW)
     other = resigned(letter, cli.key, payload=START.model_copy(update={"position_id": 2}))
     assert "twice, and not the same" in rejected(scout, other)
+
+
+def test_a_letter_that_cannot_be_spelled_again_is_an_event_and_no_error(office: Offices) -> None:
+    """Read leniently, some numbers have no canonical bytes: they must not take the peer down."""
+    cli, scout = office(Role.CLI), office(Role.SCOUT)
+    body = to_bytes(cli.says(Role.SCOUT, START))
+    for lie in (body.replace(b'"seq":0', b'"seq":"' + b"9" * 100 + b'"'), body.replace(b'"seq":0', b'"seq":"0"')):
+        assert lie != body
+        event = only(scout.post.take(Parcel(b"\x00ZM1L" + zlib.compress(lie)), NOW))
+        assert isinstance(event, Rejected)
+
+
+def test_a_name_follows_from_who_speaks_where_and_when(office: Offices) -> None:
+    cli, scout = office(Role.CLI), office(Role.SCOUT)
+    stolen = resigned(cli.says(Role.SCOUT, START), cli.key, id="msg_" + "1" * 16)
+    assert "is not the name of what cli says there" in rejected(scout, stolen)
+
+
+def test_nobody_s_word_is_good_for_ever(office: Offices) -> None:
+    cli, scout = office(Role.CLI), office(Role.SCOUT)
+    letter = cli.says(Role.SCOUT, START)
+    lasting = resigned(letter, cli.key, expires=letter.ts + LIFETIME_MS + 1)
+    assert f"wants to be good for {LIFETIME_MS + 1} ms" in rejected(scout, lasting)
+
+
+def test_a_peer_thinks_aloud_as_itself(office: Offices) -> None:
+    scout, cli = office(Role.SCOUT), office(Role.CLI)
+    thought = AgentThought(thought=Thought(role=Role.CRITIC, round=0, seq=0, text="fine", speaker="deterministic"))
+    assert "thinks aloud as critic" in rejected(cli, scout.says(Role.CLI, thought), sort=b"T")
 
 
 def test_a_flood_is_shut_out_before_anything_is_computed(office: Offices) -> None:

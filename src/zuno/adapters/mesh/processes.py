@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -56,7 +56,9 @@ class Processes:
         if self._axl_node is None:
             raise Usage("No AXL node binary is set; set ZUNO_AXL_NODE to it, or start the nodes yourself.")
         config = self._files.node_config(role)
-        return _started([str(self._axl_node), "-config", str(config)], self._files.of(role) / "axl.log")
+        # Somebody else's program: it is told where it is, and none of our keys.
+        plain = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+        return _started([str(self._axl_node), "-config", str(config)], self._files.of(role) / "axl.log", plain)
 
 
 class LoggedChild:
@@ -86,7 +88,7 @@ class LoggedChild:
         return f"its log {self._log} is empty"
 
 
-def _started(command: Sequence[str], log: Path) -> LoggedChild:
+def _started(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> LoggedChild:
     try:
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
@@ -95,7 +97,12 @@ def _started(command: Sequence[str], log: Path) -> LoggedChild:
         with open(log, "ab") as words:
             # A session of its own: Ctrl-C at the terminal is for the parent, who ends its children itself.
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=words, stderr=subprocess.STDOUT, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=words,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=environment,
             )
     except OSError as error:
         raise Unavailable(f"{command[0]} could not be started ({error.strerror}).") from error

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from zuno.core.ballot import arbiter_decides, critic_decides, next_step, no_milder, overall
 from zuno.desks.lp.proposals import check_debate
+from zuno.desks.lp.survey import MOST_POOLS, capital_in
 from zuno.desks.lp.verdicts import conclude, doubts
 from zuno.domain.debate import DecidedBy, Decision, NextStep
 from zuno.domain.errors import Malformed
@@ -44,8 +45,22 @@ def check_asked(context: Context, start: FlowStart | FlowCreateStart) -> None:
             raise Malformed("the context is not of one position")
         if position.id != start.position_id:
             raise Malformed(f"the context is about position {position.id}, asked was about {start.position_id}")
-    elif context.flow != "create" or context.wish != start.wish:
+        if context.scenes[0].pool != position.pool:
+            raise Malformed(f"the context is about another pool than position {position.id} lies in")
+    else:
+        _check_wish(context, start)
+
+
+def _check_wish(context: Context, start: FlowCreateStart) -> None:
+    """Each pool is one the owner's wish allows, and holds the owner's own capital and no other."""
+    if context.flow != "create" or context.wish != start.wish:
         raise Malformed("the context is about another wish than was asked for")
+    if len(context.scenes) > MOST_POOLS:
+        raise Malformed(f"{len(context.scenes)} pools were surveyed, {MOST_POOLS} are the most")
+    for scene in context.scenes:
+        brought = (scene.capital0, scene.capital1)
+        if scene.position is not None or brought not in capital_in(start.wish, scene.pool):
+            raise Malformed(f"pool {scene.pool.id} with {brought} is not what the owner asked for")
 
 
 def check_seen(

@@ -49,6 +49,13 @@ def survey(wish: Wish, pools: Sequence[PoolState], info: ChainInfo) -> tuple[Spo
     return tuple(ordered[:MOST_POOLS])
 
 
+def capital_in(wish: Wish, pool: PoolState) -> tuple[tuple[int, int], ...]:
+    """What the wish brings to a pool in its base units; nothing where it is no pool for it."""
+    if not _open_to_all(pool) or wish.fee not in (None, pool.key.fee):
+        return ()
+    return tuple((spot.capital0, spot.capital1) for spot in _spots(wish, pool))
+
+
 def means(name: str, token: Token) -> bool:
     """Whether a name the owner typed is this token.
 

@@ -41,6 +41,7 @@ from zuno.app.views import (
     View,
 )
 from zuno.app.wallets import AllowancesView, AllowanceView, BalancesView, WalletsView, WalletView
+from zuno.domain.tokens import plain_text
 from zuno.frontends.cli.alert_screens import shown_alerts, shown_answer, shown_tick
 from zuno.frontends.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, noted, short, thousands
 from zuno.frontends.cli.mesh_screens import shown_mesh, shown_ping, shown_table
@@ -412,7 +413,7 @@ def _(view: WhyView) -> RenderableType:
     parts: list[RenderableType] = [heading(f"{view.request_id}, held by {view.code}")]
     for thought in view.transcript:
         line = Text(f"{thought.role:<11}{thought.round}  ", style=QUIET)
-        line.append(thought.text, style="")
+        line.append(plain_text(thought.text, 2_000), style="")
         parts.append(line)
     if view.failed is not None:
         parts.append(Text(f"The flow failed: {view.failed}", style=BAD))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from zuno.domain.tokens import plain_text
 from zuno.frontends.cli.layout import console
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Transcript:
         line = Text()
         line.append(f"{role:<11}", style=_COLOURS.get(role, ""))
         line.append(f"{thought.round}  ", style="dim")
-        line.append(thought.text)
+        line.append(plain_text(thought.text, 2_000))  # a peer elsewhere may have written it
         try:
             self._console.print(line)
             self._status.update(f"{_NEXT.get(role, 'the desk')} is thinking")

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from debating import Table
+from debating import Table, surveyed
 
-from zuno.desks.lp.rechecking import check_ready, check_seen
+from zuno.desks.lp.rechecking import check_asked, check_ready, check_seen
 from zuno.desks.lp.verdicts import conclude
 from zuno.domain.debate import DecidedBy, Judgment, PlanVerdict, RiskProfile, Verdict
 from zuno.domain.errors import Malformed, Refused
 from zuno.domain.units import Liquidity
-from zuno.messages.debate import Context, Debate, FlowStart, PlanReady
+from zuno.messages.debate import Context, Debate, FlowCreateStart, FlowStart, PlanReady
 
 Seat = Callable[..., Table]
 
@@ -128,6 +129,34 @@ async def test_a_debate_cut_short_or_judged_by_nobody(seat: Seat, rough: Context
     unjudged = ready.debate.model_copy(update={"rounds": (*ready.debate.rounds[:-1], bare)})
     with pytest.raises(Malformed, match="never judged"):
         check_ready(rough, ready.model_copy(update={"debate": unjudged}), asked(rough))
+
+
+async def test_a_context_about_another_pool_than_the_position_s(seat: Seat, calm: Context) -> None:
+    ready = await honest(seat, calm)
+    (scene,) = calm.scenes
+    other = replace(scene.pool, id="0x" + "ee" * 32)  # type: ignore[arg-type]
+    with pytest.raises(Malformed, match="another pool than position 1 lies in"):
+        check_ready(calm.model_copy(update={"scenes": (scene.model_copy(update={"pool": other}),)}), ready, asked(calm))
+
+
+async def test_a_scout_who_brings_more_than_the_owner(tmp_path: Path) -> None:
+    """The capital of a create is what will be spent: it is the wish's, to the last unit."""
+    context = await surveyed(tmp_path, ("USDC", "1000"))
+    assert context.wish is not None
+    start = FlowCreateStart(
+        chain=context.chain, wish=context.wish, profile=context.profile, max_rounds=context.max_rounds
+    )
+    check_asked(context, start)
+    first, *others = context.scenes
+    richer = first.model_copy(update={"capital1": first.capital1 * 1000, "capital0": first.capital0 * 1000})
+    with pytest.raises(Malformed, match="is not what the owner asked for"):
+        check_asked(context.model_copy(update={"scenes": (richer, *others)}), start)
+    picky = context.wish.model_copy(update={"fee": 100})
+    with pytest.raises(Malformed, match="is not what the owner asked for"):
+        check_asked(context.model_copy(update={"wish": picky}), start.model_copy(update={"wish": picky}))
+    many = context.model_copy(update={"scenes": context.scenes * 6})
+    with pytest.raises(Malformed, match="5 are the most"):
+        check_asked(many, start)
 
 
 async def test_a_scout_is_held_against_the_chain(calm: Context) -> None:
