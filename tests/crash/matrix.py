@@ -65,7 +65,7 @@ class Ledger:
     worth_usdc: Decimal
 
     def like(self, other: Ledger) -> bool:
-        """Every position and every token the same; ether but for gas, of which a deadline's digits change a few units."""
+        """Every position and token the same; ether but for gas, of which a deadline's digits change a few units."""
         ether = abs(int(self.holds["ETH"]) - int(other.holds["ETH"]))
         return (self.positions, self._tokens()) == (other.positions, other._tokens()) and ether <= GAS_WEI
 
