@@ -2,77 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import shutil
-import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
-from zuno.frontends.cli.main import run
-from zuno.wiring import open_zuno
+# Test folders are no packages; the code these tests share is found from here.
+sys.path.append(str(Path(__file__).parents[1] / "wire"))
 
-
-@dataclass(frozen=True)
-class Ran:
-    """One finished command."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        """Its stdout as one JSON document."""
-        return json.loads(self.out)
-
-
-Zuno = Callable[..., Ran]
-
-
-def shell(home: Path, environment: dict[str, str]) -> dict[str, str]:
-    """Only what a bare login shell has, and what the test sets."""
-    bare = {name: value for name, value in os.environ.items() if not name.startswith("ZUNO_")}
-    return {**bare, "ZUNO_HOME": str(home), **environment}
-
-
-def run_zuno(home: Path, *arguments: str, **environment: str) -> Ran:
-    """The whole command line behind its door, without the second an interpreter takes to start.
-
-    In a thread, because a command has an event loop of its own and the test may have one too.
-    """
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        patch.dict(os.environ, shell(home, environment), clear=True),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        ThreadPoolExecutor(1) as thread,
-    ):
-        code = thread.submit(run, arguments, open_zuno).result()
-    return Ran(code, out.getvalue(), err.getvalue())
-
-
-def run_process(home: Path, *arguments: str, **environment: str) -> Ran:
-    """The same by a real process: for what only a process has, its streams' encoding and company."""
-    done = subprocess.run(
-        [sys.executable, "-m", "zuno", *arguments],
-        env=shell(home, environment),
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    return Ran(done.returncode, done.stdout, done.stderr)
+from commands import Ran, Zuno, run_process, run_zuno
 
 
 @pytest.fixture

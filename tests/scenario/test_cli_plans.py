@@ -8,6 +8,7 @@ import pty
 import re
 import select
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -422,6 +423,7 @@ def at_terminal(home: Path, *words: str, typed: bytes) -> tuple[int, str]:
     """One command at a terminal of its own; `typed` is given when it asks."""
     pid, terminal = pty.fork()
     if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a test run in the background ignores it, and so would its child
         os.environ.update({"TERM": "dumb", "COLUMNS": "80", "ZUNO_HOME": str(home)})
         os.execv(sys.executable, [sys.executable, "-m", "zuno", *words])
     said, asked = b"", False

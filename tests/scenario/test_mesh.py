@@ -25,8 +25,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "wire"))
 sys.path.append(str(Path(__file__).resolve().parent))
 
 from axl_node import axl_nodes
+from commands import Ran, run_zuno, shell
 
-from conftest import Ran, run_zuno, shell
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.transport.iroh import IrohPeer, IrohTransport

@@ -46,9 +46,9 @@ def _typed(word: str, json: bool) -> Callable[[ApprovalView], bool]:
 
         if word == "approve":
             render(view)
-        sys.stderr.write(f"{echo(view)}\nType {word} to {word} {view.plan_id}: ")
-        sys.stderr.flush()
         with _interruptible():
+            sys.stderr.write(f"{echo(view)}\nType {word} to {word} {view.plan_id}: ")
+            sys.stderr.flush()
             return sys.stdin.readline().strip().lower() == word
 
     return ask
