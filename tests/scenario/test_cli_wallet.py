@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Ran, shell
 from eth_account import Account
 from pydantic import SecretBytes, SecretStr
-from tests.scenario.conftest import Ran, shell
 
 from zuno.adapters.chain.world import WALLET
 from zuno.adapters.keys.keystore import write_keystore

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.scenario.conftest import Zuno, run_zuno
+from commands import Zuno, run_zuno
 
 BOLD = ("5 ETH",)
 """Enough that gas is small beside the fees."""
