@@ -11,19 +11,18 @@ from zuno.app.figures import decimal_text, time_text
 from zuno.app.shaping import PRICE_DIGITS, called, key_view, price_unit
 from zuno.app.views import PoolKeyView, View
 from zuno.core.amm.ticks import MAX_TICK, MIN_TICK, sqrt_price_at_tick
-from zuno.core.planning.calls import Execute, Mint, ModifyLiquidities
-from zuno.core.planning.decoding import decode
+from zuno.core.planning.calls import Mint
 from zuno.core.planning.words import Names, words
 from zuno.core.unsigned import safe_batch, unsigned
 from zuno.domain.chains import ETH
 from zuno.domain.execution import Flow, PlanState, Step
 from zuno.domain.market import GasQuote
-from zuno.domain.pool import PoolKey, PoolState, Range, whole_price
+from zuno.domain.pool import PoolKey, PoolState, whole_price
 from zuno.domain.tokens import NATIVE, Token, human
 from zuno.domain.units import Address, Millis
-from zuno.execution.after import gas_of
+from zuno.execution.after import actions_of, gas_of
 from zuno.execution.book import Book, Part, StepBook
-from zuno.execution.drafting import Drafted, all_steps, data_fee
+from zuno.execution.drafting import Drafted, all_steps, data_fee, name_of, said_by
 from zuno.execution.gate import Offered
 from zuno.execution.hands import Hands
 from zuno.messages.execution import Action, Approval, Draft, Instruction, PlanOutcome
@@ -191,7 +190,8 @@ def _tried(hands: Hands, drafted: Drafted, gas: GasQuote) -> dict[str, Any]:
     after = drafted.sqrt_price_after_x96
     before = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
     then = None if after is None else whole_price(after, pool.token0, pool.token1)
-    span = next(filter(None, (_opened(hands, step) for step in steps)), None)
+    opened = (action.range for step in steps for action in actions_of(hands, step) if isinstance(action, Mint))
+    span = next(opened, None)
     edges = None if span is None else _prices(pool, span.lower, span.upper)
     return {
         "plan_id": draft.plan_id,
@@ -240,17 +240,6 @@ def bounds_view(draft: Draft, tokens: Mapping[Address, Token]) -> BoundsView:
     )
 
 
-def _opened(hands: Hands, step: Step) -> Range | None:
-    """The range that a step's bytes open."""
-    call = decode(step.to, step.value, step.data, hands.info.deployment.swap_struct).call
-    for part in call.commands if isinstance(call, Execute) else (call,):
-        if isinstance(part, ModifyLiquidities):
-            for action in part.actions:
-                if isinstance(action, Mint):
-                    return action.range
-    return None
-
-
 def _prices(pool: PoolState, *ticks: int) -> list[str]:
     """Prices at ticks, the lowest first: where the price is told the other way round, the upper tick is the lower."""
     within = [max(MIN_TICK, min(MAX_TICK, tick)) for tick in ticks]
@@ -279,8 +268,7 @@ def _call_view(
 
 def in_words(hands: Hands, step: Step, key: PoolKey, tokens: Mapping[Address, Token]) -> tuple[str, ...]:
     """A call from its bytes alone; times as people read them."""
-    said = decode(step.to, step.value, step.data, hands.info.deployment.swap_struct)
-    return words(said, Names(hands.info.deployment, hands.wallet, tokens, time_text), key)
+    return words(said_by(hands, step), Names(hands.info.deployment, hands.wallet, tokens, time_text), key)
 
 
 def tokens_of(pool: PoolState) -> dict[Address, Token]:
@@ -411,7 +399,7 @@ def unsigned_view(hands: Hands, draft: Draft, offered: Offered, created: Millis)
 
 
 def _described(draft: Draft, steps: Sequence[Step]) -> str:
-    kinds = ", ".join(step.kind.replace("_", " ") for step in steps)
+    kinds = ", ".join(map(name_of, steps))
     about = "" if draft.instruction.position_id is None else f" of position {draft.instruction.position_id}"
     return f"{draft.instruction.action}{about} on {draft.instruction.chain}: {kinds}"
 

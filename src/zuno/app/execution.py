@@ -24,7 +24,7 @@ from zuno.app.lp import LpDesk
 from zuno.core.planning.sizing import sized
 from zuno.desks.lp.survey import means, to_wrap
 from zuno.domain.debate import CandidateKind, PlanVerdict
-from zuno.domain.errors import Broken, Refused, Unavailable, Unknown, Usage, ZunoError
+from zuno.domain.errors import Broken, Refused, Usage, ZunoError
 from zuno.domain.execution import PlanState
 from zuno.domain.pool import LpPosition
 from zuno.domain.tokens import base_units, human
@@ -176,7 +176,7 @@ class Execution:
         amounts: Sequence[str] = (),
     ) -> ExecutionView:
         hands = await self._hands_of(chain or self._default_chain)
-        found = await _position(hands, asked.position_id(position))
+        found = await self._desk_of(hands.info.name).position(asked.position_id(position))
         if found.owner != hands.wallet:
             raise Refused(f"Position {found.id} belongs to {found.owner}, not to {hands.wallet}.")
         capital = await _brought(hands, found, amounts) if amounts else (0, 0)
@@ -285,18 +285,6 @@ def _nothing(context: Context) -> Instruction:
         pool_id=scene.pool.id,
         tick=scene.pool.tick,
         position_id=None if scene.position is None else scene.position.id,
-    )
-
-
-async def _position(hands: Hands, position_id: int) -> LpPosition:
-    found = await hands.chain.positions([position_id])
-    if found.positions:
-        return found.positions[0]
-    name, missing = hands.info.name, found.missing[0]
-    if missing.unread:
-        raise Unavailable(f"Position {position_id} on {name} could not be read: {missing.reason}; try again.")
-    raise Unknown(
-        f"No position {position_id} on {name} ({missing.reason}); `zuno lp positions --chain {name}` lists yours."
     )
 
 

@@ -111,7 +111,7 @@ class LpDesk:
         )
 
     async def inspect(self, text: str) -> InspectView:
-        position = await self._position(asked.position_id(text))
+        position = await self.position(asked.position_id(text))
         return InspectView(
             **dict(shaping.position_view(position)),
             pool_state=shaping.pool_view(position.pool, self._chain.info.name),
@@ -173,7 +173,8 @@ class LpDesk:
         known = ", ".join(token.symbol for token in info.tokens)
         raise Unknown(f"No token on {info.name} is called {name}; Zuno knows {known} there, others by their address.")
 
-    async def _position(self, position_id: int) -> LpPosition:
+    async def position(self, position_id: int) -> LpPosition:
+        """One position, or why it cannot be had."""
         snapshot = await self._chain.positions([position_id])
         if not snapshot.positions:
             raise self._absent(snapshot.missing[0])

@@ -75,16 +75,14 @@ def base_units(text: str, decimals: int) -> int:
 STABLES = frozenset({"USDC", "USDT", "DAI"})
 
 
+def is_stable(token: Token) -> bool:
+    """Only tokens we named ourselves count: anyone can deploy something called USDC."""
+    return token.verified and token.symbol in STABLES
+
+
 def quoted(token0: Token, token1: Token) -> tuple[Token, Token]:
-    """(base, quote) the way people say the pair: a stable currency prices the other one; otherwise token1 does.
-
-    Only tokens we named ourselves count as stable: anyone can deploy something called USDC.
-    """
-
-    def stable(token: Token) -> bool:
-        return token.verified and token.symbol in STABLES
-
-    if stable(token0) and not stable(token1):
+    """(base, quote) the way people say the pair: a stable currency prices the other one; otherwise token1 does."""
+    if is_stable(token0) and not is_stable(token1):
         return token1, token0
     return token0, token1
 

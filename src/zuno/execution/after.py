@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 from zuno.core.planning.calls import Action as ChainAction
 from zuno.core.planning.calls import Burn, Decrease, Execute, Increase, Mint, ModifyLiquidities
-from zuno.core.planning.decoding import decode
 from zuno.domain.execution import Step, StepState
 from zuno.domain.pool import LpPosition
 from zuno.domain.tokens import NATIVE
 from zuno.execution.book import Book, StepBook
-from zuno.execution.drafting import currencies, least_change
+from zuno.execution.drafting import currencies, least_change, said_by
 from zuno.execution.hands import Hands
 from zuno.messages.execution import Draft
 from zuno.ports.spending import Purse
@@ -45,8 +44,7 @@ async def problems(hands: Hands, book: Book, draft: Draft) -> tuple[int | None, 
 
 def actions_of(hands: Hands, step: Step) -> Iterator[ChainAction]:
     """What a step does to positions, read from its bytes."""
-    said = decode(step.to, step.value, step.data, hands.info.deployment.swap_struct)
-    match said.call:
+    match said_by(hands, step).call:
         case ModifyLiquidities(actions):
             yield from actions
         case Execute(commands):

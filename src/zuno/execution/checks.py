@@ -13,11 +13,11 @@ from zuno.domain.errors import Malformed, Refused, Unavailable
 from zuno.domain.execution import Allows, Bounds, Flow, Holds, Need, Owns, Permits, Step, StepKind, TickWithin
 from zuno.domain.market import GasQuote, Pair
 from zuno.domain.pool import PoolState
-from zuno.domain.tokens import NATIVE, STABLES, Token, human, market_name, quoted
+from zuno.domain.tokens import NATIVE, human, is_stable, market_name, quoted
 from zuno.domain.units import Address, Seconds
 from zuno.execution.book import Book, draft_digest
 from zuno.execution.drafting import GAS_MARGIN, Sight, all_steps, data_fee
-from zuno.execution.hands import Hands, percent
+from zuno.execution.hands import Hands
 from zuno.messages.codec import canonical, digest
 from zuno.messages.execution import Action, Approval, Draft, Instruction, PlanApplying, PlanApproved
 from zuno.ports.signing import NodeKey
@@ -87,10 +87,15 @@ async def check_chain(hands: Hands, draft: Draft) -> None:
 # -- the world
 
 
+async def check_market(hands: Hands, told: Instruction, pool: PoolState, bounds: Bounds) -> None:
+    """The pool against the decision and against the rest of the world; fees are collected at any price."""
+    if told.action is not Action.COLLECT:
+        check_drift(told, pool, bounds)
+        await check_reference(hands, pool)
+
+
 def check_drift(told: Instruction, pool: PoolState, bounds: Bounds) -> None:
-    """How far the pool has moved since the decision was made; fees are collected at any price."""
-    if told.action is Action.COLLECT:
-        return
+    """How far the pool has moved since the decision was made."""
     moved = abs(pool.tick - told.tick)
     if moved > bounds.tick_drift:
         raise Refused(
@@ -106,8 +111,8 @@ async def check_reference(hands: Hands, pool: PoolState) -> str:
     gap = reference_gap(pool, spot.value)
     if gap > REFERENCE_LIMIT:
         raise Refused(
-            f"The pool's price is {percent(gap)} off the reference ({spot.source}); the bound is "
-            f"{percent(REFERENCE_LIMIT)}. Wait until the two agree."
+            f"The pool's price is {_percent(gap)} off the reference ({spot.source}); the bound is "
+            f"{_percent(REFERENCE_LIMIT)}. Wait until the two agree."
         )
     return spot.source
 
@@ -258,9 +263,9 @@ async def _usd(hands: Hands, pool: PoolState, flow: Flow) -> Fraction | None:
     if flow.currency == NATIVE:
         token = next(one for one in hands.info.tokens if one.native)
     whole = Fraction(flow.amount, 10**token.decimals)
-    if _stable(token):
+    if is_stable(token):
         return whole
-    if _stable(other) and flow.currency in (pool.key.currency0, pool.key.currency1):
+    if is_stable(other) and flow.currency in (pool.key.currency0, pool.key.currency1):
         price = pool.price if first else 1 / pool.price
         return flow.amount * price / Fraction(10**other.decimals)
     if market_name(token) != "ETH":
@@ -272,8 +277,8 @@ async def _usd(hands: Hands, pool: PoolState, flow: Flow) -> Fraction | None:
     return whole * native.value
 
 
-def _stable(token: Token) -> bool:
-    return token.verified and token.symbol in STABLES
+def _percent(share: Fraction) -> str:
+    return f"{float(100 * share):.2f} %"
 
 
 def _told(amount: int, currency: Address, pool: PoolState) -> str:

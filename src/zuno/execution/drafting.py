@@ -10,6 +10,7 @@ from zuno.core.carry import MEASURED_GAS
 from zuno.core.depth import quotes
 from zuno.core.inventory import QuoteSwap
 from zuno.core.planning import minting, positions
+from zuno.core.planning.calls import Decoded
 from zuno.core.planning.decoding import decode
 from zuno.core.planning.effects import effects
 from zuno.core.planning.policy import guarding, verify
@@ -66,7 +67,7 @@ class Drafted:
         for index, call in enumerate(self.rehearsal.calls):
             if call.error is not None:
                 steps = all_steps(self.draft)
-                return f"step {index + 1} ({steps[index].kind.replace('_', ' ')}) would revert: {call.error}"
+                return f"step {index + 1} ({name_of(steps[index])}) would revert: {call.error}"
         return self._short
 
     @property
@@ -268,6 +269,16 @@ def least_change(steps: Sequence[Step], currency: Address) -> int:
     """What these steps do to the wallet's holding of one currency at worst, gas apart."""
     gained = sum(flow.amount for step in steps for flow in step.least_in if flow.currency == currency)
     return gained - sum(flow.amount for step in steps for flow in step.most_out if flow.currency == currency)
+
+
+def name_of(step: Step) -> str:
+    """What a step is called where people read."""
+    return step.kind.replace("_", " ")
+
+
+def said_by(hands: Hands, step: Step) -> Decoded:
+    """What a step's bytes say."""
+    return decode(step.to, step.value, step.data, hands.info.deployment.swap_struct)
 
 
 def call_of(step: Step) -> Call:

@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from zuno.core.planning.approvals import revoking
 from zuno.core.planning.calls import Approve, Execute, Mint, Permit, RouterSwap, SwapIn
-from zuno.core.planning.decoding import decode
 from zuno.core.planning.positions import finish
 from zuno.domain.errors import Malformed, Refused, Unavailable, Unknown
 from zuno.domain.execution import Allowances, Flow, Owns, PlanState, Step, StepKind, StepState
@@ -29,13 +28,14 @@ from zuno.execution.drafting import (
     first_fees,
     look,
     measured_gas,
+    name_of,
     quoting,
+    said_by,
     write_draft,
 )
 from zuno.execution.hands import Hands
 from zuno.execution.sending import Courier, Prepare, Ready, Tell
 from zuno.messages.execution import (
-    Action,
     Approval,
     Draft,
     Instruction,
@@ -92,12 +92,10 @@ class Gate:
         if book.signed_anything:
             raise Refused(f"{plan_id} is {book.state} already; `zuno plan apply {plan_id}` goes on with it.")
         drafted = await write_draft(self._hands, plan_id, plan_hash, told)
-        checks.check_drift(told, drafted.draft.pool, drafted.draft.bounds)
-        if told.action is not Action.COLLECT:
-            await checks.check_reference(self._hands, drafted.draft.pool)
+        await checks.check_market(self._hands, told, drafted.draft.pool, drafted.draft.bounds)
         await checks.check_spend(self._hands, drafted.draft)
         if drafted.error is not None:
-            raise Refused(f"{drafted.error[0].upper()}{drafted.error[1:]}.")
+            raise Refused(_sentence(drafted.error))
         return drafted
 
     def approval(self, draft: Draft, who: str) -> Approval:
@@ -191,11 +189,9 @@ class Gate:
             draft = book.draft
             if draft is None or not await self._ours(draft):
                 continue
-            courier = self._courier(book, draft, tell)
-            for index, step in list(book.in_flight):
-                while step.in_flight and await courier.settle(index, send=send):
-                    pass
-                if step.in_flight and send:
+            await self._settle(book, draft, tell, send=send)
+            for _, step in book.in_flight:
+                if send:
                     raise Refused(
                         f"{plan_id} still has a transaction on its way ({step.newest.hash}); "
                         f"`zuno plan apply {plan_id}` or `zuno plan cancel {plan_id}` first."
@@ -207,16 +203,20 @@ class Gate:
             with self._hands.turn(self._name):
                 book = await self._book(plan_id)
                 if book.draft is not None and await self._ours(book.draft):
-                    courier = self._courier(book, book.draft, _silently)
-                    for index, step in list(book.in_flight):
-                        while step.in_flight and await courier.settle(index, send=False):
-                            pass
+                    await self._settle(book, book.draft, _silently, send=False)
         except Refused:
             book = await self._book(plan_id)
         late = False
         if book.draft is not None and book.state is PlanState.APPROVED:
             late = (await self._hands.chain.head()).timestamp > book.draft.expires
         return book, late
+
+    async def _settle(self, book: Book, draft: Draft, tell: Tell, *, send: bool) -> None:
+        """Take from the chain whatever it knows by now of a plan's steps in flight."""
+        courier = self._courier(book, draft, tell)
+        for index, step in list(book.in_flight):
+            while step.in_flight and await courier.settle(index, send=send):
+                pass
 
     # -- the run itself
 
@@ -310,8 +310,8 @@ class Gate:
         for action in actions_of(self._hands, step):
             if isinstance(action, Mint) and (action.range, action.key) != (draft.later.range, draft.later.key):
                 raise Refused(f"ticks {action.range.lower} to {action.range.upper} were not approved")
-        said = decode(step.to, step.value, step.data, self._hands.info.deployment.swap_struct)
-        commands = said.call.commands if isinstance(said.call, Execute) else ()
+        call = said_by(self._hands, step).call
+        commands = call.commands if isinstance(call, Execute) else ()
         for swap in (one for command in commands if isinstance(command, RouterSwap) for one in command.actions):
             if isinstance(swap, SwapIn):
                 if swap.zero_for_one != draft.later.zero_for_one:
@@ -340,7 +340,7 @@ class Gate:
         checks.check_gas(sight, step, gas, fees.max_fee, self._most_gas(draft, at), most_fee, data_fee([step], price))
         purse = sight.purse
         held = tuple(Flow(each, purse.holdings.get(each, 0)) for each in currencies(draft.pool.key))
-        return Ready(purse.next_nonce, gas, fees, Wei(most_fee), held)
+        return Ready(purse.next_nonce, gas, fees, held)
 
     def _caps(self, book: Book, draft: Draft, part: Part) -> tuple[Flow, ...]:
         if part is Part.LATER and book.finishing is not None:
@@ -380,9 +380,7 @@ class Gate:
         except Unknown as gone:
             raise Refused(f"What {draft.plan_id} is about has changed: {gone}") from gone
         checks.check_in_time(draft, sight.purse.block.timestamp)
-        checks.check_drift(told, sight.pool, draft.bounds)
-        if told.action is not Action.COLLECT:
-            await checks.check_reference(self._hands, sight.pool)
+        await checks.check_market(self._hands, told, sight.pool, draft.bounds)
         steps = [record.step() for record in draft.steps]
         for index, step in enumerate(steps):
             checks.check_needs(step, sight, after=steps[:index])
@@ -392,7 +390,7 @@ class Gate:
             # The second half is built anew from what the first pays: what was approved of it need not go through as is.
             tried = await self._try(draft, steps)
         if tried.error is not None:
-            raise Refused(f"{tried.error[0].upper()}{tried.error[1:]}.")
+            raise Refused(_sentence(tried.error))
         checks.check_whole_gas(sight, draft, await self._hands.chain.gas())
         return tried
 
@@ -407,7 +405,7 @@ class Gate:
         )
 
     async def _fail(self, book: Book, draft: Draft, step: StepBook, tell: Tell) -> None:
-        why = f"{step.step.kind.replace('_', ' ')}: {step.why}{await self._reason(step)}"
+        why = f"{name_of(step.step)}: {step.why}{await self._reason(step)}"
         late = step.cancelled and step.mined is not None and step.mined.block.timestamp > draft.expires
         if step.cancelled:
             why = "its deadline passed before it was mined" if late else "called off before it was mined"
@@ -536,6 +534,10 @@ def _silently(line: str) -> None:
     """Nobody listens."""
 
 
+def _sentence(clause: str) -> str:
+    return f"{clause[0].upper()}{clause[1:]}."
+
+
 def _went_well(step: StepBook) -> bool:
     return step.state is StepState.FINAL
 
@@ -575,7 +577,7 @@ def _granted(book: Book, hands: Hands) -> tuple[set[Address], set[tuple[Address,
     for step in book.steps:
         if step.state is not StepState.FINAL:
             continue
-        match decode(step.step.to, step.step.value, step.step.data, hands.info.deployment.swap_struct).call:
+        match said_by(hands, step.step).call:
             case Approve(_, amount) if amount:
                 tokens.add(step.step.to)
             case Permit(token, spender, amount, _) if amount:

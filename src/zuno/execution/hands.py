@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from decimal import Decimal
-from fractions import Fraction
 
 from zuno.domain.chains import ChainInfo
 from zuno.domain.execution import Bounds
@@ -81,7 +80,3 @@ class Hands:
     def depth(self) -> int:
         """Blocks, its own counted, before a receipt is final."""
         return max(1, self.info.confirmations)
-
-
-def percent(share: Fraction) -> str:
-    return f"{float(100 * share):.2f} %"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from zuno.domain.errors import Refused, Unavailable
-from zuno.domain.execution import Flow, Step, StepState
+from zuno.domain.execution import Flow, StepState
 from zuno.domain.units import HexId, Seconds, Wei
 from zuno.execution.book import Book, Part, StepBook, say
-from zuno.execution.drafting import all_steps, call_of, first_fees
+from zuno.execution.drafting import all_steps, call_of, first_fees, name_of
 from zuno.execution.hands import Hands
 from zuno.messages.execution import Said, StepMined, StepOver, StepSent, StepSigned, StepUnmined
 from zuno.ports.spending import Call, Fees, Mined, Sending, Trace, Unsigned
@@ -27,8 +27,6 @@ class Ready:
     nonce: int
     gas: int
     fees: Fees
-    most_fee: Wei
-    """How far the step may be sped up."""
     holdings: tuple[Flow, ...]
 
 
@@ -109,7 +107,7 @@ class Courier:
         newest = step.newest
         fees = self._bid(newest, first_fees(await self._hands.chain.gas()))
         call = Call(self._hands.wallet, 0, b"")
-        empty = Ready(newest.nonce, CANCEL_GAS, fees, self._most_fee, newest.holdings)
+        empty = Ready(newest.nonce, CANCEL_GAS, fees, newest.holdings)
         await self._store(index, call, empty, cancels=True)
         self._tell(f"{self._name(index)}: cancelling by an empty transaction of the same number")
         await self._send(index)
@@ -162,7 +160,7 @@ class Courier:
                 )
             self._tell(f"{self._name(index)}: still waiting; a higher fee would pass the bound of {self._most_fee} wei")
             return
-        again = Ready(newest.nonce, newest.gas, fees, self._most_fee, newest.holdings)
+        again = Ready(newest.nonce, newest.gas, fees, newest.holdings)
         call = Call(self._hands.wallet, 0, b"") if newest.cancels else call_of(self._book.steps[index].step)
         await self._store(index, call, again, cancels=newest.cancels)
         self._tell(f"{self._name(index)}: sped up to {fees.max_fee} wei for a unit of gas")
@@ -226,7 +224,3 @@ class Courier:
             f"{self._name(index).capitalize()} is not final after {self._hands.pace.patience:g} s: {newest.hash} is "
             f"still on its way; `zuno plan apply {self._book.plan_id}` waits on, `zuno plan cancel` calls it off."
         )
-
-
-def name_of(step: Step) -> str:
-    return step.kind.replace("_", " ")

@@ -414,22 +414,6 @@ class PlanOutcome(Said):
     why: str = ""
 
 
-Event = (
-    PlanInstructed
-    | PlanSimulated
-    | PlanApproved
-    | PlanApplying
-    | PlanCalledOff
-    | PlanFinishing
-    | PlanRevoking
-    | StepSigned
-    | StepSent
-    | StepMined
-    | StepUnmined
-    | StepOver
-    | PlanOver
-    | PlanOutcome
-)
 EVENTS: tuple[type[Said], ...] = (
     PlanInstructed,
     PlanSimulated,
