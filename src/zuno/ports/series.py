@@ -1,0 +1,114 @@
+"""Where the market's past is kept: rows and documents by their own time, and by the time they could be known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from zuno.domain.trading import Row, Series
+from zuno.domain.units import Millis
+
+R = TypeVar("R", bound=Row)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Generic[R]):
+    """Rows of one series as one source gave them, in whatever order and state."""
+
+    series: Series[R]
+    rows: Sequence[R]
+    known: Millis | None = None
+    """When they reached us. None for history: each row is then known from the moment it was complete (a bar's end, a
+    print's release, an event's own time), as it would have been to somebody who watched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of the rows that were offered."""
+
+    new: int
+    same: int
+    changed: int
+    """Rows that replaced one of the same key with other numbers."""
+    bad: int
+    """Rows no market can have made: kept aside with the reason, never read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """How much of a series is here."""
+
+    series: Series[Any]
+    count: int
+    first: Millis
+    last: Millis
+    sealed: int
+    """Of these, how many rest in files of history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Something about a series that is not as it should be, and where."""
+
+    series: Series[Any]
+    kind: str
+    """gap · duplicate · conflict · bad · disagreement (a coarse bar is not what its fine bars add up to)"""
+    first: Millis
+    last: Millis
+    count: int
+    detail: str
+    mended: str | None = None
+    """What was done about it, where something was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose past this is."""
+
+    synthetic: bool
+    label: str
+    """`SYNTHETIC seed 11`, or `recorded`."""
+
+
+class SeriesStore(Protocol):
+    """Promises, to everyone who keeps or reads a market's past:
+
+    - A `write` is all or nothing, survives a kill -9 once it returned, and may be repeated: the same row again changes
+      nothing, other numbers under the same key replace it and are counted, and noted as a conflict.
+    - A row that cannot be (NaN, a negative price or volume, high below low, a bar off its bucket or not closed by the
+      time it was known) is set aside with its reason and place and never read.
+    - `read` gives each key once, oldest first: of the time asked for, both ends included, and known by `known_by`.
+      Of several prints of one day the newest released by then.
+    - Rows come back equal to what went in. Rows that were sealed into files are read like the others.
+    - Several processes may write; `Unavailable` when the store does not answer, `Broken` when it is damaged.
+    """
+
+    @property
+    def origin(self) -> Origin: ...
+
+    async def write(self, batches: Sequence[Batch[Any]]) -> Written: ...
+
+    async def read(
+        self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
+    ) -> tuple[R, ...]:
+        """Rows of [since, until]; `newest`: only so many of the last."""
+        ...
+
+    async def spans(self) -> tuple[Span, ...]:
+        """Every series that has rows, by name."""
+        ...
+
+    async def flaws(self) -> tuple[Flaw, ...]:
+        """What was set aside and what conflicted, by place."""
+        ...
+
+    async def mend(self, flaws: Sequence[Flaw]) -> None:
+        """Note what was done about flaws."""
+        ...
+
+    async def seal(self, before: Millis) -> int:
+        """Move rows of before that moment into files of history; how many went. A crash in between loses none."""
+        ...
+
+    async def close(self) -> None: ...
