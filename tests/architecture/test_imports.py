@@ -87,7 +87,7 @@ def imported(source: str) -> Iterator[str]:
 
 def doors(source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Name) and node.id in DOORS:
+        if isinstance(node, ast.Name) and node.id in DOORS and isinstance(node.ctx, ast.Load):
             yield node.id
 
 
