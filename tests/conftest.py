@@ -24,6 +24,11 @@ SHARED_DATA = CHECKOUT.parent / "shared" / "data"
 WORLD_CACHE = CHECKOUT / ".cache" / "devnet"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs the devnet's world comes first: one worker builds it while the others have something else to do."""
+    items.sort(key=lambda item: "world_cache" not in getattr(item, "fixturenames", ()))
+
+
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody's settings leak into a test."""
