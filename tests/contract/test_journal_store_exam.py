@@ -22,7 +22,7 @@ from zuno.domain.errors import Broken, Unavailable
 from zuno.domain.units import Millis
 from zuno.memory.journal import ChainedJournal
 from zuno.messages.codec import Digest, digest
-from zuno.ports.journal import Author, Damaged, JournalStore, Link, Row, Tail
+from zuno.ports.journal import About, Author, Damaged, Entry, JournalStore, Link, Row, Tail
 
 HEAD = b"{}\n"
 
@@ -284,6 +284,20 @@ async def test_a_forge_that_raises_or_declines_writes_nothing(store: JournalStor
     assert await store.tail() == before
 
 
+async def test_what_is_asked_about_is_looked_up_in_the_same_turn(store: JournalStore) -> None:
+    await fill(store, 12)
+    seen: list[Tail] = []
+
+    def look(tail: Tail) -> Link | None:
+        seen.append(tail)
+        return None
+
+    for about in (About("req_0", "kind_1"), About("req_0", "kind_9"), About("req_9", "kind_1"), None):
+        assert await store.append(look, about) is None
+    assert [tail.first and tail.first.seq for tail in seen] == [4, None, None, None]
+    assert {tail.last and tail.last.seq for tail in seen} == {12}
+
+
 async def test_a_number_that_is_taken_is_never_written_again(store: JournalStore) -> None:
     await fill(store, 3)
     with pytest.raises(Broken):
@@ -358,6 +372,50 @@ async def test_a_journal_on_it_is_whole_and_can_be_read(journal: ChainedJournal)
     assert [entry.payload["n"] async for entry in journal.entries(request_id="req_1")] == [1, 3, 5, 7]
     newest = (await journal.latest())[0]
     assert (newest.seq, newest.payload["amount"]) == (8, 10**25 + 8)
+
+
+async def once(journal: ChainedJournal, n: int, request_id: str = "req_1", kind: str = "plan") -> Entry:
+    return await journal.append_once(kind=kind, author=Author("cli"), payload={"n": n}, request_id=request_id)
+
+
+async def test_what_a_request_may_have_once_is_written_once(journal: ChainedJournal) -> None:
+    await written(journal)
+    first = await once(journal, 1)
+    assert (first.seq, first.payload["n"]) == (9, 1)
+    assert await once(journal, 2) == first
+    assert (await once(journal, 3, "req_0")).payload["n"] == 3
+    assert (await once(journal, 4, kind="other")).payload["n"] == 4
+    assert await once(journal, 5) == first
+    verdict = await journal.verify()
+    assert (verdict.ok, verdict.entries) == (True, 11)
+
+
+async def test_handles_that_write_once_at_once_all_find_the_same(
+    desk: Desk, journal: ChainedJournal, key: KeyFile
+) -> None:
+    """Each request is raced for by all of them, while others write beside it."""
+    await written(journal, 1)
+    handles = [journal, *(chained(desk.open(), key) for _ in range(3))]
+    requests = [f"req_{number}" for number in range(6)]
+
+    async def race(number: int) -> list[Entry]:
+        return [await once(handles[number], number, request) for request in requests]
+
+    *found, _ = await asyncio.gather(*(race(number) for number in range(4)), written(journal))
+    assert found[0] == found[1] == found[2] == found[3]
+    kept = [entry async for entry in journal.entries(kind="plan")]
+    assert [entry.request_id for entry in sorted(kept, key=lambda one: one.request_id or "")] == requests
+    assert (await journal.verify()).ok
+    for handle in handles[1:]:
+        await handle.close()
+
+
+async def test_a_first_one_that_was_changed_is_not_passed_on(desk: Desk, journal: ChainedJournal) -> None:
+    first = await once(journal, 1)
+    await written(journal, 1)
+    desk.change(first.seq, "body", b"{}")
+    with pytest.raises(Broken, match="journal verify"):
+        await once(journal, 1)
 
 
 Harm = Callable[[Desk, Digest], None]

@@ -14,7 +14,7 @@ from zuno.domain.units import Millis
 from zuno.memory.chain import Fault, Standing, entry_of, first_head, follows, forged, opened, standing
 from zuno.messages.codec import Digest, Json, digest, plain
 from zuno.messages.record import FIRST_PREV, EntryRecord, RecordAuthor, WriteNote
-from zuno.ports.journal import Author, Damaged, Entry, JournalStore, Link, Row, Tail
+from zuno.ports.journal import About, Author, Damaged, Entry, JournalStore, Link, Row, Tail
 from zuno.ports.signing import NodeKey
 
 RECOVERED = "journal_recovered"
@@ -86,6 +86,23 @@ class ChainedJournal:
         request_id: str | None = None,
         bundle: Digest | None = None,
     ) -> Entry:
+        return await self._written(kind, author, payload, request_id, bundle, None)
+
+    async def append_once(
+        self, *, kind: str, author: Author, payload: BaseModel | Mapping[str, object], request_id: str
+    ) -> Entry:
+        return await self._written(kind, author, payload, request_id, None, About(request_id, kind))
+
+    async def _written(
+        self,
+        kind: str,
+        author: Author,
+        payload: BaseModel | Mapping[str, object],
+        request_id: str | None,
+        bundle: Digest | None,
+        only: About | None,
+    ) -> Entry:
+        """The entry; `only`: the first of these, ours where there is none."""
         content = plain(payload)
         if not isinstance(content, dict):
             raise TypeError(f"a payload is a model or a mapping, not {type(payload).__name__}")
@@ -94,17 +111,20 @@ class ChainedJournal:
             await self.bundle(bundle)
         written: list[Entry] = []
 
-        def forge(tail: Tail) -> Link:
+        def forge(tail: Tail) -> Link | None:
             stands = self._stands(tail)
             if _aftermath(stands):
                 return self._recovery(stands)  # first what the crash left behind, then our own on the next turn
+            if tail.first is not None:
+                written.append(self._open(tail.first))
+                return None
             record = self._record(stands, kind, author, content, request_id, bundle)
             link = self._forged(record)
             written.append(entry_of(record, link.row))
             return link
 
         while not written:
-            await self._store.append(forge)
+            await self._store.append(forge, only)
         return written[0]
 
     async def put_bundle(self, content: bytes) -> Digest:

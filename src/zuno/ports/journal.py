@@ -60,6 +60,13 @@ class Journal(Protocol):
         """Write one entry; `bundle` names bytes that `put_bundle` stored before."""
         ...
 
+    async def append_once(
+        self, *, kind: str, author: Author, payload: BaseModel | Mapping[str, object], request_id: str
+    ) -> Entry:
+        """Write the one entry of its kind that a request may have. Where there is one, nothing is written and the first
+        is returned; among all processes looking and writing are one step."""
+        ...
+
     async def put_bundle(self, content: bytes) -> Digest:
         """Store bytes once under their hash; storing them again is harmless."""
         ...
@@ -106,6 +113,14 @@ class Damaged:
 
 
 @dataclass(frozen=True, slots=True)
+class About:
+    """The entries of one kind in one request."""
+
+    request_id: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tail:
     """Where the sequence ends, seen while nobody else writes."""
 
@@ -116,6 +131,8 @@ class Tail:
     """The note of a write that was begun and never finished: its process died."""
     exists: bool
     """Whether there is anything that could hold rows; a store nobody wrote to yet does not exist."""
+    first: Row | Damaged | None = None
+    """The first row of what was asked about, where something was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +153,7 @@ class JournalStore(Protocol):
 
     - `append` holds the journal alone among all processes while it reads the tail, forges and writes. The order is:
       note begun, row committed durably, head replaced durably, note cleared. A crash leaves a prefix of that order.
+      What it is asked `about` is looked up in the same turn, so that nobody writes between the look and the row.
     - A row is written whole or not at all; a number that is taken is never written again (`Broken`).
     - Rows come by number; a row that cannot be read is a `Damaged` in its place. What the store cannot read at all
       (not a database, damaged pages) is `Broken`; a store that does not answer is `Unavailable`.
@@ -146,7 +164,7 @@ class JournalStore(Protocol):
         """Lay the first head down before the first row, where neither exists; otherwise do nothing."""
         ...
 
-    async def append(self, forge: Forge) -> Row | None: ...
+    async def append(self, forge: Forge, about: About | None = None) -> Row | None: ...
 
     async def tail(self) -> Tail:
         """The tail at a moment when nobody writes."""

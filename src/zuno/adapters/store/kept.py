@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
 from zuno.adapters.store.outside import Held, Outside
 from zuno.domain.errors import Broken
 from zuno.messages.codec import Digest
-from zuno.ports.journal import Damaged, Forge, Row, Tail
+from zuno.ports.journal import About, Damaged, Forge, Row, Tail
 
 PAGE = 500
 P = ParamSpec("P")
@@ -55,8 +56,8 @@ class KeptStore:
     async def found(self, head: bytes) -> None:
         await self._call(self._found, head)
 
-    async def append(self, forge: Forge) -> Row | None:
-        return await self._call(self._append, forge)
+    async def append(self, forge: Forge, about: About | None = None) -> Row | None:
+        return await self._call(self._append, forge, about)
 
     async def tail(self) -> Tail:
         return await self._call(self._tail)
@@ -109,9 +110,12 @@ class KeptStore:
             if self._outside.head() is None and not self._tables.exists():
                 self._outside.found(head)
 
-    def _append(self, forge: Forge) -> Row | None:
+    def _append(self, forge: Forge, about: About | None) -> Row | None:
         with self._outside.alone() as held:
             tail = self._look(held)
+            if about is not None:
+                found = self._tables.page(None, None, about.request_id, about.kind, 1, False)
+                tail = replace(tail, first=next(iter(found), None))
             link = forge(tail)
             if link is None:
                 return None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from zuno.domain.errors import Broken
 from zuno.messages.codec import Digest
-from zuno.ports.journal import Damaged, Forge, Row, Tail
+from zuno.ports.journal import About, Damaged, Forge, Row, Tail
 
 
 class MemoryStore:
@@ -22,8 +23,8 @@ class MemoryStore:
         if self.head is None and not self._exists():
             self.head = head
 
-    async def append(self, forge: Forge) -> Row | None:
-        link = forge(await self.tail())
+    async def append(self, forge: Forge, about: About | None = None) -> Row | None:
+        link = forge(replace(await self.tail(), first=self._first(about)))
         if link is None:
             return None
         if self.head is None:
@@ -74,6 +75,12 @@ class MemoryStore:
 
     async def close(self) -> None:
         return None
+
+    def _first(self, about: About | None) -> Row | Damaged | None:
+        if about is None:
+            return None
+        found = (self.kept[seq] for seq in sorted(self.kept))
+        return next((row for row in found if _asked(row, about.request_id, about.kind)), None)
 
     def _exists(self) -> bool:
         return bool(self.kept or self.bundles)
