@@ -155,7 +155,8 @@ class Table:
             start = FlowStart(chain="sim", position_id=1, profile=profile, max_rounds=max_rounds)
         else:
             start = FlowCreateStart(chain="sim", wish=self.context.wish, profile=profile, max_rounds=max_rounds)
-        return await asyncio.wait_for(self.room(max_rounds).debate(start, self.thoughts.append), wait)
+        end = await asyncio.wait_for(self.room(max_rounds).debate(start, self.thoughts.append), wait)
+        return end.ready
 
     async def plan(self, profile: RiskProfile = RiskProfile.BALANCED, max_rounds: int = 2) -> PlanView:
         ready = await self.debate(profile, max_rounds)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from zuno.app import plans
 from zuno.app.debate import Room, recalled
-from zuno.app.mesh_room import DISBELIEVED
-from zuno.app.plans import PlanRecord, PlanView, SourceView, ThoughtView, plan_view
-from zuno.app.views import VerdictView, View
+from zuno.app.plans import ChoiceRefused, PlanRecord, PlanView, SourceView, ThoughtView, plan_view
+from zuno.app.views import Said, VerdictView, View, harmless
 from zuno.domain.errors import Broken, Refused, Unknown, Usage, ZunoError
 from zuno.domain.execution import PlanState
+from zuno.messages.codec import canonical, digest
 from zuno.messages.debate import (
     Arguing,
     Context,
@@ -69,7 +69,7 @@ class WhyView(View):
     transcript: tuple[ThoughtView, ...]
     sources: tuple[SourceView, ...]
     plan: PlanView | None
-    failed: str | None
+    failed: Said | None
 
 
 class Change(View):
@@ -93,7 +93,7 @@ class ReplayView(VerdictView):
     replayed_hash: str | None
     code_then: str
     code_now: str
-    differences: tuple[str, ...]
+    differences: tuple[Said, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,12 @@ class Recorded:
     request_id: str
     entries: tuple[Entry, ...]
     start: FlowStart | FlowCreateStart
+    key: str
+    """Who asked signed with it: in one process everybody does, on the mesh nobody else."""
     ready: PlanReady | None
-    failed: FlowFailed | None
+    """The end that was checked, and no other: whatever arrived beside it is not shown."""
+    failed: str | None
+    """Why there is no plan, where there is none."""
     attempts: tuple[Attempt, ...]
     plan: PlanRecord | None
 
@@ -172,7 +176,7 @@ class Archive:
 
     async def why(self, reference: str) -> WhyView:
         journal = await self._open_journal()
-        recorded = await self._recorded(journal, await self._request_of(journal, reference))
+        recorded = await self._recorded(journal, *await self._request_of(journal, reference))
         ready = recorded.ready
         context = None if ready is None else await recalled(journal, ready.debate.context)
         plan = None if ready is None or context is None else _view(recorded, context)
@@ -188,7 +192,7 @@ class Archive:
             transcript=plan.transcript if plan else plans.thoughts_of(argued) if argued else (),
             sources=plan.sources if plan else (),
             plan=plan,
-            failed=None if recorded.failed is None else recorded.failed.reason,
+            failed=recorded.failed,
         )
 
     async def diff(self, before: str, after: str) -> PlanDiffView:
@@ -204,9 +208,9 @@ class Archive:
         The record itself is checked first: a debate with a part missing is not replayed to the rest of it.
         """
         journal = await self._open_journal()
-        recorded = await self._recorded(journal, await self._request_of(journal, reference))
+        recorded = await self._recorded(journal, *await self._request_of(journal, reference))
         if recorded.ready is None:
-            reason = recorded.failed.reason if recorded.failed else "it did not end"
+            reason = recorded.failed or "it did not end"
             raise Refused(f"{recorded.request_id} decided nothing ({reason}), so there is nothing to replay.")
         context = await recalled(journal, recorded.ready.debate.context)
         then = plans.decided_hash(context, _as_chosen(recorded, context, recorded.ready))
@@ -217,7 +221,7 @@ class Archive:
         now: str | None = None
         try:
             again = await rehearsal.room.debate(recorded.start, lambda thought: None)
-            now = plans.decided_hash(context, _as_chosen(recorded, context, again))
+            now = plans.decided_hash(context, _as_chosen(recorded, context, again.ready))
         except ZunoError as error:
             problems.append(f"the replay ended in an error: {error}")
         problems += rehearsal.differences()
@@ -251,56 +255,95 @@ class Archive:
 
     async def _planned(self, plan_id: str) -> tuple[Recorded, Context]:
         journal = await self._open_journal()
-        recorded = await self._recorded(journal, await self._request_of(journal, plan_id))
+        recorded = await self._recorded(journal, *await self._request_of(journal, plan_id))
         if recorded.ready is None:
             raise Unknown(f"{plan_id} names no finished plan; `zuno plan list` shows them.")
         return recorded, await recalled(journal, recorded.ready.debate.context)
 
-    async def _request_of(self, journal: Journal, reference: str) -> str:
+    async def _request_of(self, journal: Journal, reference: str) -> tuple[str, str | None]:
+        """The request, and the plan where one was named."""
         text = reference.strip()
         if _REQUEST.fullmatch(text):
-            return text
+            return text, None
         if not _PLAN.fullmatch(text):
             raise Usage(f"{text[:80]!r} is neither a plan (plan_ and 12 hex digits) nor a request (req_ and 16).")
         async for entry in journal.entries(kind=plans.PLAN_KIND):
             if entry.payload["planId"] == text and entry.request_id is not None:
-                return entry.request_id
+                return entry.request_id, text
         if await journal.latest(1, request_id=text, kind=PlanInstructed.kind):
             raise Refused(f"{text} was made without a debate; `zuno plan status {text}` and `simulate` show it.")
         raise Unknown(f"No plan {text} in this journal; `zuno plan list` shows them.")
 
-    async def _recorded(self, journal: Journal, request_id: str) -> Recorded:
+    async def _recorded(self, journal: Journal, request_id: str, plan_id: str | None) -> Recorded:
         entries = [entry async for entry in journal.entries(request_id=request_id)]
         if not entries:
             raise Unknown(f"No request {request_id} in this journal; `zuno plan list` shows what was asked.")
-        start: FlowStart | FlowCreateStart | None = None
-        ready: PlanReady | None = None
-        failed: FlowFailed | None = None
-        attempts: list[Attempt] = []
-        plan: PlanRecord | None = None
-        disbelieved = {str(one.payload["messageId"]) for one in entries if one.kind == DISBELIEVED}
-        ended = next((entry.seq for entry in entries if entry.kind in _LAST), None)
-        await journal.vouch(entries[0].seq, ended)
-        for entry in entries:
-            if entry.kind == "model_attempt":
-                attempts.append(Attempt.model_validate(dict(entry.payload)))
-            elif entry.kind == plans.PLAN_KIND:
-                plan = PlanRecord.model_validate(dict(entry.payload))
-            envelope = _envelope(entry)
-            if envelope is not None and envelope.id in disbelieved:
-                continue  # it came from a peer elsewhere, and it was a lie
-            match envelope.payload if envelope else None:
-                case FlowStart() | FlowCreateStart() as asked:
-                    start = asked
-                case PlanReady() as decided:
-                    ready = decided
-                case FlowFailed() as failure:
-                    failed = failure
-                case _:
-                    pass
-        if start is None:
+        record = next((entry for entry in entries if _records(entry, plan_id)), None)
+        ended = record or next((entry for entry in entries if entry.kind == Kind.FLOW_FAILED.value), None)
+        await journal.vouch(entries[0].seq, None if ended is None else ended.seq)
+        said = [envelope for envelope in map(_envelope, entries) if envelope is not None]
+        opening = next((one for one in said if isinstance(one.payload, FlowStart | FlowCreateStart)), None)
+        if opening is None or not isinstance(opening.payload, FlowStart | FlowCreateStart):
             raise Broken(f"The journal holds {request_id} without its beginning; run `zuno journal verify`.")
-        return Recorded(request_id, tuple(entries), start, ready, failed, tuple(attempts), plan)
+        ready = _ready(request_id, entries, record, opening.key)
+        return Recorded(
+            request_id=request_id,
+            entries=tuple(entries),
+            start=opening.payload,
+            key=opening.key,
+            ready=ready,
+            failed=None if record is not None else _failure(request_id, said, opening.key, heard=ready is None),
+            attempts=tuple(Attempt.model_validate(dict(one.payload)) for one in entries if one.kind == "model_attempt"),
+            plan=None if record is None else PlanRecord.model_validate(dict(record.payload)),
+        )
+
+
+def _records(entry: Entry, plan_id: str | None) -> bool:
+    """Whether this is the record of that plan, or of any; the first of a request is its plan."""
+    return entry.kind == plans.PLAN_KIND and plan_id in (None, entry.payload["planId"])
+
+
+def _ready(request_id: str, entries: Sequence[Entry], record: Entry | None, own: str) -> PlanReady | None:
+    """The end that was checked: the one that the plan's record, or a refused choice, names.
+
+    Without either nothing was checked, and only what this process said itself, under its own key, is shown. A record
+    from before messages were named stands on the first end in front of it, the one that was checked then, too.
+    """
+    ends = [entry for entry in entries if entry.kind == Kind.PLAN_READY.value]
+    named = _named(entries, record)
+    if named is not None:
+        ends = [entry for entry in ends if digest(canonical(dict(entry.payload))) == named]
+    elif record is not None:
+        ends = [entry for entry in ends if entry.seq < record.seq]
+    else:
+        ends = [entry for entry in ends if entry.author.key == own]
+    envelope = _envelope(ends[0]) if ends else None
+    if envelope is not None and isinstance(envelope.payload, PlanReady):
+        return envelope.payload
+    if record is not None:
+        raise Broken(f"The plan of {request_id} stands on a message that is gone; run `zuno journal verify`.")
+    return None
+
+
+def _named(entries: Sequence[Entry], record: Entry | None) -> str | None:
+    """The checked message, by its hash."""
+    if record is not None:
+        return PlanRecord.model_validate(dict(record.payload)).message
+    refused = next((entry for entry in entries if entry.kind == plans.REFUSED_KIND), None)
+    return None if refused is None else ChoiceRefused.model_validate(dict(refused.payload)).message
+
+
+def _failure(request_id: str, said: Sequence[Envelope], own: str, *, heard: bool) -> str | None:
+    """Why no plan is on record: the first end that a peer told, or what was said here since."""
+    ends = [one for one in said if isinstance(one.payload, PlanReady | FlowFailed)]
+    first = next((one for one in ends if one.key != own), None)
+    reason: str | None = None
+    for one in ends:
+        if isinstance(one.payload, FlowFailed) and (one.key == own or one is first):
+            reason = harmless(one.payload.reason)
+    if reason is None and heard and first is not None:
+        return f"A plan came and was never checked; `zuno mesh join {request_id}` does so."
+    return reason
 
 
 def _envelope(entry: Entry) -> Envelope | None:
@@ -308,8 +351,6 @@ def _envelope(entry: Entry) -> Envelope | None:
 
 
 _KINDS = frozenset(kind.value for kind in Kind)
-_LAST = frozenset({plans.PLAN_KIND, Kind.FLOW_FAILED.value})
-"""What ends a request: everything it said stands between its first entry and one of these."""
 
 
 def _as_chosen(recorded: Recorded, context: Context, ready: PlanReady) -> PlanReady:
@@ -325,8 +366,9 @@ def _view(recorded: Recorded, context: Context) -> PlanView:
 
 
 def _argued(recorded: Recorded) -> Debate | None:
-    """The argument as far as it came."""
-    said = [one.payload.debate for one in map(_envelope, recorded.entries) if one and isinstance(one.payload, Arguing)]
+    """The argument as far as it came in this process; what peers elsewhere argued is shown once it is checked."""
+    own = [one.payload for one in map(_envelope, recorded.entries) if one is not None and one.key == recorded.key]
+    said = [payload.debate for payload in own if isinstance(payload, Arguing)]
     return said[-1] if said else None
 
 

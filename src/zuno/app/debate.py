@@ -11,11 +11,12 @@ from typing import Protocol
 from zuno.agents.peer import Say
 from zuno.agents.station import Mouth, Now, Station, keep, opened
 from zuno.app import asked, plans
-from zuno.app.plans import PlanView
+from zuno.app.plans import ChoiceRefused, PlanRecord, PlanView
+from zuno.app.views import harmless
 from zuno.app.wishes import Flags, request_of
 from zuno.domain.debate import RiskProfile
 from zuno.domain.errors import Broken, Refused, Unavailable, Unknown, Usage, ZunoError
-from zuno.messages.codec import Digest, decoded
+from zuno.messages.codec import Digest, decoded, digest
 from zuno.messages.debate import AgentThought, Context, FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role, Thought
 from zuno.messages.envelope import Envelope, to_bytes
 from zuno.ports.journal import Author, Journal
@@ -38,6 +39,15 @@ def _deaf(thought: Thought) -> None:
     """Nobody listens: the transcript is in the plan all the same."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a debate came to, and which message says so."""
+
+    ready: PlanReady
+    message: Digest
+    """Of the bytes that were signed."""
+
+
 class Venue(Protocol):
     """Where one debate is held."""
 
@@ -50,8 +60,8 @@ class Venue(Protocol):
     @property
     def max_rounds(self) -> int: ...
 
-    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> PlanReady:
-        """The plan, or the error that ended the flow."""
+    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> Ended:
+        """The plan as far as this home believes it, or the error that ended the flow."""
         ...
 
 
@@ -69,7 +79,7 @@ class Room:
     patience: float
     """Seconds after which a debate without an end has failed: a message was lost, or a peer is gone."""
 
-    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> PlanReady:
+    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> Ended:
         """The plan, or the error that ended the flow."""
         mouth = Mouth(Role.CLI, self.key, self.now)
         opening = mouth.envelope(self.request_id, Say(Role.SCOUT, start), None)
@@ -98,7 +108,7 @@ class Room:
         await keep(self.journal, mouth.envelope(self.request_id, Say(Role.CLI, failed), opening.id))
         return Unavailable(reason)
 
-    async def _ending(self, listen: Listen) -> PlanReady:
+    async def _ending(self, listen: Listen) -> Ended:
         while True:
             parcel = await self.transport.receive(Role.CLI)
             heard = opened(parcel.data, self.key, Role.CLI, self.now())
@@ -107,8 +117,8 @@ class Room:
             match heard.payload:
                 case AgentThought(thought=thought):
                     listen(thought)
-                case PlanReady() as plan:
-                    return plan
+                case PlanReady() as ready:
+                    return Ended(ready, digest(parcel.data))
                 case FlowFailed() as failed:
                     raise error_of(failed)
                 case _:
@@ -172,22 +182,38 @@ class Advice:
         return await planned(room, await room.debate(start, listen), candidate)
 
 
-async def planned(room: Venue, ready: PlanReady, candidate: int | None) -> PlanView:
-    """The plan of a finished debate, on record."""
+async def planned(room: Venue, end: Ended, candidate: int | None) -> PlanView:
+    """The plan of a finished debate, on record. A request has one: whoever comes second finds it, and it is `Broken`
+    where theirs is another."""
+    ready = end.ready
     context = await recalled(room.journal, ready.debate.context)
     if candidate is not None:
         try:
             ready = plans.chosen_by_owner(context, ready, candidate)
         except Refused as error:
+            await _choice_refused(room, end, candidate, str(error))
             raise Refused(f"{error} `zuno why {room.request_id}` shows the last ballot.") from None
     plan = plans.plan_view(room.request_id, context, ready)
-    await room.journal.append(
-        kind=plans.PLAN_KIND,
-        author=Author(Role.CLI.value),
-        payload=plans.record_of(plan, candidate),
-        request_id=room.request_id,
+    record = plans.record_of(plan, candidate, end.message)
+    entry = await room.journal.append_once(
+        kind=plans.PLAN_KIND, author=Author(Role.CLI.value), payload=record, request_id=room.request_id
     )
+    stands = PlanRecord.model_validate(dict(entry.payload))
+    if stands != record:
+        raise Broken(
+            f"A request has one plan, and {room.request_id} has {stands.plan_id} on record ({stands.choice}, decided "
+            f"by the {stands.decided_by}); this would be {plan.plan_id} ({record.choice}, decided by the "
+            f"{record.decided_by}). `zuno plan show {stands.plan_id}` shows it; ask the desk again for another."
+        )
     return plan
+
+
+async def _choice_refused(room: Venue, end: Ended, candidate: int, why: str) -> None:
+    """No plan came of it, yet the ballot can be looked at: it is on record which message was checked."""
+    note = ChoiceRefused(message=end.message, choice=candidate, why=harmless(why))
+    await room.journal.append(
+        kind=plans.REFUSED_KIND, author=Author(Role.CLI.value), payload=note, request_id=room.request_id
+    )
 
 
 async def recalled(journal: Journal, digest: str) -> Context:
@@ -200,8 +226,8 @@ async def recalled(journal: Journal, digest: str) -> Context:
 
 
 def error_of(failed: FlowFailed) -> ZunoError:
-    """What a failed flow is to whoever asked."""
-    return _ERRORS[failed.error](failed.reason)
+    """What a failed flow is to whoever asked; the reason may be a peer's own words."""
+    return _ERRORS[failed.error](harmless(failed.reason))
 
 
 def _check_choice(candidate: int | None) -> None:

@@ -17,11 +17,15 @@ from pydantic import ValidationError
 from zuno.agents.peer import Say
 from zuno.agents.running import AGENTS, Pong, Running
 from zuno.agents.station import Mouth, keep
-from zuno.app.debate import Listen, error_of, recalled
-from zuno.desks.lp.rechecking import check_ready, check_seen
+from zuno.app.debate import Ended, Listen, error_of, recalled
+from zuno.app.views import harmless
+from zuno.desks.lp.rechecking import check_age, check_ready, check_seen
 from zuno.domain.errors import Broken, Malformed, Refused, Unavailable, ZunoError
+from zuno.domain.tokens import plain_text
+from zuno.domain.units import Seconds
+from zuno.messages.codec import digest
 from zuno.messages.debate import AgentThought, Context, FlowCreateStart, FlowFailed, FlowStart, Kind, PlanReady, Role
-from zuno.messages.envelope import Envelope
+from zuno.messages.envelope import Envelope, to_bytes
 from zuno.messages.wire import Wire
 from zuno.ports.chain import Chain
 from zuno.ports.journal import Author, Journal
@@ -38,6 +42,7 @@ SLOWEST_REPEAT: Final = 30.0
 BEAT: Final = 5.0
 SILENCE: Final = 60.0
 """Seconds a peer may leave its pings unanswered before the owner stops waiting for it."""
+_MOST_WHY: Final = 500
 _ENDS: Final = frozenset({Kind.PLAN_READY.value, Kind.FLOW_FAILED.value})
 _STARTS: Final = frozenset({Kind.FLOW_START.value, Kind.FLOW_CREATE_START.value})
 
@@ -61,7 +66,8 @@ class Ear:
         if isinstance(envelope.payload, AgentThought):
             listener = self.listeners.get(envelope.request_id)
             if listener is not None:
-                listener(envelope.payload.thought)
+                thought = envelope.payload.thought
+                listener(thought.model_copy(update={"text": harmless(thought.text)}))
         else:
             self._nudge.set()
 
@@ -125,14 +131,14 @@ class MeshRoom:
     """Seconds after which a debate without an end has failed."""
     tell: Callable[[str], None]
 
-    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> PlanReady:
+    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> Ended:
         opening = await self.place.running.resident.say(self.request_id, Say(Role.SCOUT, start), None)
         self.tell(
             f"{self.request_id} is argued over {self.place.transport}; `zuno mesh join {self.request_id}` rejoins."
         )
         return await self._followed(opening, start, listen)
 
-    async def rejoin(self, listen: Listen) -> PlanReady:
+    async def rejoin(self, listen: Listen) -> Ended:
         """Go on with a debate that this home began: its start is said again, and whoever answered answers again."""
         opening = await self._opening()
         start = opening.payload
@@ -149,7 +155,7 @@ class MeshRoom:
             await self.place.running.resident.repeat(opening)
         return await self._followed(opening, start, listen)
 
-    async def _followed(self, opening: Envelope, start: FlowStart | FlowCreateStart, listen: Listen) -> PlanReady:
+    async def _followed(self, opening: Envelope, start: FlowStart | FlowCreateStart, listen: Listen) -> Ended:
         self.place.ear.listeners[self.request_id] = listen
         watch = asyncio.ensure_future(self._silent())
         try:
@@ -162,7 +168,7 @@ class MeshRoom:
         match end.payload:
             case PlanReady() as ready:
                 await self._check(opening, end, ready, start)
-                return ready
+                return Ended(ready, digest(to_bytes(end)))
             case FlowFailed() as failed:
                 raise error_of(failed)
             case _:
@@ -226,7 +232,7 @@ class MeshRoom:
             context = await recalled(self.journal, ready.debate.context)
         except (Malformed, ValidationError):
             raise await self._disbelieved(opening, end, end.from_, "its context cannot be read") from None
-        lie = await self._unseen(context)  # first: only what the chain confirms is computed with
+        lie = await self._unseen(context, opening)  # first: only what the chain confirms is computed with
         if lie is not None:
             raise await self._disbelieved(opening, end, Role.SCOUT, lie)
         try:
@@ -237,11 +243,18 @@ class MeshRoom:
             why = f"its figures cannot be computed with ({type(error).__name__})"
             raise await self._disbelieved(opening, end, end.from_, why) from None
 
-    async def _unseen(self, context: Context) -> str | None:
-        """What the Scout says it saw and the chain does not show. A chain that does not answer settles nothing."""
+    async def _unseen(self, context: Context, opening: Envelope) -> str | None:
+        """What the Scout says it saw and the chain does not show, or showed long before it was asked. A chain that does
+        not answer settles nothing."""
         chain = self.chain_of(context.chain)
+        waited = Seconds(max(0, self.now() - opening.ts) // 1000)
         pools = [scene.pool.id for scene in context.scenes]
         positions = [scene.position.id for scene in context.scenes if scene.position is not None]
+        head = await chain.head()
+        try:
+            check_age(context.block, head, waited)
+        except Malformed as error:
+            return str(error)
         try:
             seen = await chain.witness(context.block, pools, positions)
         except Refused as error:  # there is no such block
@@ -253,7 +266,8 @@ class MeshRoom:
         return None
 
     async def _disbelieved(self, opening: Envelope, end: Envelope, peer: Role, why: str) -> Broken:
-        note = DisbelievedNote(message_id=end.id, peer=peer, why=why[:500])
+        why = plain_text(why, _MOST_WHY)  # some of it may be the peer's own words
+        note = DisbelievedNote(message_id=end.id, peer=peer, why=why)
         await self.journal.append(
             kind=DISBELIEVED, author=Author(Role.CLI.value), payload=note, request_id=self.request_id
         )

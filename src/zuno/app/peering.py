@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from zuno.agents.peer import Peer, Say, Think
 from zuno.agents.running import AGENTS, Running
-from zuno.app.views import View
+from zuno.app.views import View, harmless
 from zuno.domain.errors import Broken, ZunoError
 from zuno.domain.units import Millis
 from zuno.messages.debate import Role
@@ -54,7 +54,8 @@ class PeerOfEach:
         try:
             says = await self._peer(envelope.request_id).handle(envelope, think)
         except ZunoError as error:
-            self._tell(f"{envelope.request_id}: {envelope.kind} of the {envelope.from_} ended it: {error}")
+            why = harmless(str(error))
+            self._tell(f"{envelope.request_id}: {envelope.kind} of the {envelope.from_} ended it: {why}")
             raise
         except Exception as error:
             self._tell(traceback.format_exc().rstrip())
@@ -140,7 +141,7 @@ class PeerLife:
             standing = self.running.resident.standing
             for why, times in standing.rejected.items():
                 if told[why] == 0:
-                    self.tell(f"Rejected: {why}.")
+                    self.tell(f"Rejected: {harmless(why)}.")
                 told[why] = times
             if standing.dead > told[""]:
                 self.tell(f"{standing.dead - told['']} letters were never acknowledged; the journal names them.")

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from zuno.app.figures import decimal_text, money_text
 from zuno.app.shaping import key_view
-from zuno.app.views import PoolKeyView, View
+from zuno.app.views import PoolKeyView, Said, View
 from zuno.core.amm.ticks import sqrt_price_at_tick
 from zuno.core.ballot import owner_decides
 from zuno.desks.lp.survey import to_wrap
@@ -17,17 +17,20 @@ from zuno.desks.lp.verdicts import conclude, doubts
 from zuno.domain.debate import Candidate, Carry, Judgment, StressPoint
 from zuno.domain.pool import PoolState, whole_price
 from zuno.domain.tokens import human
-from zuno.messages.codec import canonical
+from zuno.messages.codec import Digest, canonical
 from zuno.messages.debate import Context, Debate, PlanReady, Wish
+from zuno.messages.record import Hex64
 from zuno.messages.wire import Wire
 
 HOURS_DIGITS = 6
 PLAN_KIND = "plan"
 """The journal's kind of an entry that says which plan came of a request."""
+REFUSED_KIND = "choice_refused"
 
 
 class PlanRecord(Wire):
-    """What is remembered of a plan beside its debate: its name, and the owner's own choice where there was one."""
+    """What is remembered of a plan beside its debate: its name, the message it stands on, and the owner's own choice
+    where there was one. A request has one."""
 
     plan_id: str
     hash: str
@@ -38,6 +41,17 @@ class PlanRecord(Wire):
     choice: str
     decided_by: str
     owner_choice: int | None = None
+    message: Hex64 | None = None
+    """The sha256 of the `plan_ready`, as it was signed, that was checked; an id alone could be given twice by whoever
+    holds the key. None: written before this was recorded."""
+
+
+class ChoiceRefused(Wire):
+    """The owner chose what cannot be chosen: there is no plan, and the debate stands as it was checked."""
+
+    message: Hex64
+    choice: int
+    why: str
 
 
 class StressPointView(View):
@@ -76,7 +90,7 @@ class CandidateView(View):
     stress: StressView | None
     carry: CarryView
     verdict: str
-    reason: str
+    reason: Said
 
 
 class RecommendedView(CandidateView):
@@ -90,25 +104,25 @@ class RecommendedView(CandidateView):
 class ThoughtView(View):
     role: str
     round: int
-    text: str
+    text: Said
     speaker: str
 
 
 class SourceView(View):
-    feed: str
-    source: str | None
+    feed: Said
+    source: Said | None
     as_of: int | None
     age_seconds: int | None
     stale: bool | None
-    notes: tuple[str, ...]
+    notes: tuple[Said, ...]
 
 
 class VoiceView(View):
     role: str
     round: int
     speaker: str
-    why: str
-    model: str | None
+    why: Said
+    model: Said | None
     tokens: int
     usd: str | None
 
@@ -125,7 +139,7 @@ class EarlierView(View):
     price_lower: str
     price_upper: str
     verdict: str
-    reason: str
+    reason: Said
 
 
 class PlanView(View):
@@ -138,7 +152,7 @@ class PlanView(View):
     verdict: str
     confidence: float
     decided_by: str
-    cautions: tuple[str, ...]
+    cautions: tuple[Said, ...]
     rounds: int
     regime: str
     recommended: RecommendedView
@@ -180,7 +194,7 @@ def decided_hash(context: Context, ready: PlanReady) -> str:
     return hashlib.sha256(canonical(decided)).hexdigest()
 
 
-def record_of(plan: PlanView, owner_choice: int | None) -> PlanRecord:
+def record_of(plan: PlanView, owner_choice: int | None, message: Digest) -> PlanRecord:
     return PlanRecord(
         plan_id=plan.plan_id,
         hash=plan.hash,
@@ -191,6 +205,7 @@ def record_of(plan: PlanView, owner_choice: int | None) -> PlanRecord:
         choice=plan.recommended.kind,
         decided_by=plan.decided_by,
         owner_choice=owner_choice,
+        message=message,
     )
 
 

@@ -5,10 +5,24 @@ Amounts, liquidity and ids are strings because JSON numbers lose digits; each am
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+from pydantic import AfterValidator, BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 from pydantic.alias_generators import to_camel
+
+from zuno.domain.tokens import plain_text
+
+MOST_SAID: Final = 2_000
+"""Characters of one text that are shown."""
+
+
+def harmless(text: str) -> str:
+    """What a peer, a model or a feed wrote, fit for a screen; what says nothing stays so."""
+    return plain_text(text, MOST_SAID) if text else text
+
+
+Said = Annotated[str, AfterValidator(harmless)]
+"""Text that may be somebody else's: one printable line, bounded."""
 
 
 class View(BaseModel):

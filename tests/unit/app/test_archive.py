@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,12 +19,12 @@ from debating import REQUEST, Table, observed, scout_says
 from zuno.adapters.model.scripted import ScriptedModel
 from zuno.adapters.model.seating import SeatingTable
 from zuno.app.archive import Archive, Rehearsal
-from zuno.app.plans import PlanView
+from zuno.app.plans import PlanView, plan_id_of
 from zuno.domain.errors import Broken, Refused, Unavailable
-from zuno.messages.codec import canonical
+from zuno.messages.codec import canonical, digest
 from zuno.messages.debate import Kind
 from zuno.messages.envelope import Envelope
-from zuno.ports.journal import Journal
+from zuno.ports.journal import Entry, Journal
 from zuno.ports.model import Seating, Seats
 from zuno.settings import read_settings
 from zuno.wiring import House
@@ -53,6 +54,24 @@ def tamper(home: Path, *statements: str) -> None:
     with sqlite3.connect(home / "journal.db") as database:
         for statement in statements:
             assert database.execute(statement).rowcount
+
+
+async def copied(journal: Journal, entries: Sequence[Entry], request: str, **changes: Any) -> None:
+    """The same entries in another request, the record of the plan with changes (None: without that field)."""
+    for entry in entries:
+        payload = json.loads(canonical(dict(entry.payload)))
+        if "requestId" in payload:
+            payload["requestId"] = request
+        if entry.kind == "plan":
+            payload = {name: value for name, value in {**payload, **changes}.items() if value is not None}
+        await journal.append(
+            kind=entry.kind, author=entry.author, payload=payload, request_id=request, bundle=entry.bundle
+        )
+
+
+async def end_of(journal: Journal, request: str) -> str:
+    (entry,) = await journal.latest(1, request_id=request, kind="plan_ready")
+    return digest(canonical(dict(entry.payload)))
 
 
 def reopened(home: Path) -> House:
@@ -130,15 +149,9 @@ async def test_a_replay_says_what_was_recorded_and_not_asked_for(house: House, p
     attempt = next(entry for entry in entries if entry.kind == "model_attempt")
     other = json.loads(canonical(dict(attempt.payload))) | {"round": 7}
     request = "req_00000000000000ab"
-    for entry in entries:
-        payload = json.loads(canonical(dict(entry.payload)))
-        if "requestId" in payload:
-            payload["requestId"] = request
-        if entry.kind == "plan":
-            await journal.append(kind=attempt.kind, author=attempt.author, payload=other, request_id=request)
-        await journal.append(
-            kind=entry.kind, author=entry.author, payload=payload, request_id=request, bundle=entry.bundle
-        )
+    await copied(journal, entries[:-1], request)
+    await journal.append(kind=attempt.kind, author=attempt.author, payload=other, request_id=request)
+    await copied(journal, entries[-1:], request, message=await end_of(journal, request))
     replayed = await house.archive().replay(request)
     assert replayed.hash == replayed.replayed_hash
     assert not replayed.identical
@@ -147,18 +160,83 @@ async def test_a_replay_says_what_was_recorded_and_not_asked_for(house: House, p
 
 async def test_a_plan_of_record_that_its_debate_does_not_give_is_a_difference(house: House, plan: PlanView) -> None:
     journal, request = house.journal(), "req_00000000000000cd"
-    async for entry in journal.entries(request_id=plan.request_id):
-        payload = json.loads(canonical(dict(entry.payload)))
-        if "requestId" in payload:
-            payload["requestId"] = request
-        if entry.kind == "plan":
-            payload["hash"] = "0" * 64
-        await journal.append(
-            kind=entry.kind, author=entry.author, payload=payload, request_id=request, bundle=entry.bundle
-        )
+    entries = [entry async for entry in journal.entries(request_id=plan.request_id)]
+    await copied(journal, entries[:-1], request)
+    await copied(journal, entries[-1:], request, message=await end_of(journal, request), hash="0" * 64)
     replayed = await house.archive().replay(request)
     assert not replayed.identical
     assert any("plan of record" in one for one in replayed.differences)
+
+
+async def test_a_plan_of_record_names_the_message_it_stands_on(house: House, plan: PlanView) -> None:
+    """In one process too; where that message is not in the journal nothing else is shown in its place."""
+    journal, request = house.journal(), "req_00000000000000ef"
+    (record,) = await journal.latest(1, request_id=plan.request_id, kind="plan")
+    assert record.payload["message"] == await end_of(journal, plan.request_id)
+    entries = [entry async for entry in journal.entries(request_id=plan.request_id)]
+    await copied(journal, entries, request)  # a debate of another request is signed in another way
+    for ask in (house.archive().why, house.archive().replay):
+        with pytest.raises(Broken, match="stands on a message that is gone"):
+            await ask(request)
+
+
+async def test_a_record_from_before_messages_were_named_stands_on_the_end_before_it(
+    house: House, plan: PlanView
+) -> None:
+    journal, request = house.journal(), "req_00000000000000aa"
+    entries = [entry async for entry in journal.entries(request_id=plan.request_id)]
+    await copied(journal, entries, request, message=None)
+    (old,) = await journal.latest(1, request_id=request, kind="plan")
+    assert "message" not in old.payload
+    await _another_end(journal, request)
+    shown = (await house.archive().why(request)).plan
+    assert shown is not None
+    assert (shown.hash, shown.confidence, shown.transcript) == (plan.hash, plan.confidence, plan.transcript)
+    assert (await house.archive().replay(request)).identical
+
+
+async def _another_end(journal: Journal, request: str) -> None:
+    """The newest end once more, surer of itself and in other words."""
+    (entry,) = await journal.latest(1, request_id=request, kind="plan_ready")
+    payload = json.loads(canonical(dict(entry.payload)))
+    payload["payload"]["confidence"] = 1.0
+    payload["payload"]["debate"]["transcript"] = []
+    await journal.append(kind=entry.kind, author=entry.author, payload=payload, request_id=request, bundle=entry.bundle)
+
+
+async def test_of_two_plans_of_one_request_each_is_read_by_its_name(house: House, plan: PlanView) -> None:
+    """As a journal may hold them from before a request had one plan."""
+    journal, archive = house.journal(), house.archive()
+    free = next(one.index for one in plan.candidates if one.verdict != "veto" and one.index != plan.recommended.index)
+    own = await house.advice().rebalance("1", chain="sim", candidate=free)
+    digest_of_own = plan_id_of(plan.request_id, own.hash)
+    (record,) = await journal.latest(1, request_id=plan.request_id, kind="plan")
+    second = {**record.payload, "planId": digest_of_own, "hash": own.hash, "ownerChoice": free, "decidedBy": "owner"}
+    await journal.append(kind="plan", author=record.author, payload=second, request_id=plan.request_id)
+    for plan_id, hashed, by in ((plan.plan_id, plan.hash, "critic"), (digest_of_own, own.hash, "owner")):
+        view, _, ready = await archive.decided(plan_id)
+        assert (view.plan_id, view.hash, ready.decision.decided_by) == (plan_id, hashed, by)
+        assert (await archive.plan(plan_id)).plan_id == plan_id
+        shown = (await archive.why(plan_id)).plan
+        assert shown is not None
+        assert shown.plan_id == plan_id
+        assert (await archive.replay(plan_id)).hash == hashed
+    shown = (await archive.why(plan.request_id)).plan
+    assert shown is not None
+    assert shown.plan_id == plan.plan_id  # the first is the request's
+
+
+async def test_a_refused_choice_shows_its_ballot_in_process_too(house: House, plan: PlanView) -> None:
+    vetoed = next(one.index for one in plan.candidates if one.verdict == "veto")
+    with pytest.raises(Refused, match="was vetoed") as raised:
+        await house.advice().rebalance("1", chain="sim", candidate=vetoed)
+    request = str(raised.value).split("`zuno why ")[1].split("`")[0]
+    (note,) = await house.journal().latest(1, request_id=request, kind="choice_refused")
+    assert (note.payload["choice"], note.payload["message"]) == (vetoed, await end_of(house.journal(), request))
+    shown = (await house.archive().why(request)).plan
+    assert shown is not None
+    assert shown.hash == plan.hash
+    assert request not in [line.request_id for line in (await house.archive().plans()).plans]
 
 
 async def test_plans_that_differ_in_anything_a_person_reads_are_told_apart(house: House, plan: PlanView) -> None:

@@ -3,202 +3,46 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "wire"))
 
-from debating import Table, observed
+from debating import Table, observed, shaken
+from mesh_side import REQUEST, START, Side, a_mesh, archive_of, deaf, forged, kinds
 
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.mesh.folder import MeshFiles
-from zuno.adapters.store.memory import MemoryStore
-from zuno.adapters.transport.inproc import InProcess
-from zuno.agents.peer import Peer, Say, Think
+from zuno.agents.peer import Say
 from zuno.agents.post import Rules
-from zuno.agents.resident import Resident
-from zuno.agents.running import AGENTS, Running
+from zuno.agents.running import AGENTS
 from zuno.agents.station import Mouth, keep
 from zuno.app import mesh_room
-from zuno.app.archive import Archive
-from zuno.app.debate import planned, recalled
-from zuno.app.mesh_room import DISBELIEVED, Ear, MeshRoom, OwnerPlace
-from zuno.desks.lp.arbiter import Arbiter
-from zuno.desks.lp.critic import Critic
-from zuno.desks.lp.scout import Scout
-from zuno.desks.lp.strategist import Strategist
-from zuno.domain.debate import PlanVerdict, RiskProfile
+from zuno.app.debate import planned
+from zuno.app.mesh_room import DISBELIEVED
+from zuno.domain.debate import DecidedBy, Judgment, PlanVerdict, Verdict
 from zuno.domain.errors import Broken, Refused, Unavailable
-from zuno.memory.journal import ChainedJournal
+from zuno.domain.pool import Block
+from zuno.domain.units import Seconds
 from zuno.messages.codec import canonical
-from zuno.messages.debate import Context, FlowFailed, FlowStart, PlanReady, Role
+from zuno.messages.debate import FlowFailed, FlowStart, PlanReady, Role
 from zuno.messages.envelope import Envelope
-from zuno.ports.chain import Chain
-from zuno.ports.journal import Entry
-
-REQUEST = "req_00000000000000ab"
-START = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
-Twist = Callable[[Envelope, Sequence[Say]], Sequence[Say]]
-
-
-@dataclass
-class Twisted:
-    """A peer under its own right key that says something else than it should."""
-
-    honest: Peer
-    twist: Twist
-
-    @property
-    def role(self) -> Role:
-        return self.honest.role
-
-    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
-        return self.twist(envelope, await self.honest.handle(envelope, think))
-
-
-@dataclass
-class Side:
-    """The owner's room, and what is behind it."""
-
-    room: MeshRoom
-    journal: ChainedJournal
-    journals: Mapping[Role, ChainedJournal]
-    peers: Mapping[Role, Running]
-    lost: set[Role]
-    """Whatever is sent to these is gone."""
-
-    async def entries(self) -> list[Entry]:
-        return [entry async for entry in self.journal.entries(request_id=REQUEST)]
-
-
-class Losing(InProcess):
-    def __init__(self, lost: set[Role]) -> None:
-        super().__init__()
-        self._lost = lost
-
-    async def send(self, to: Role, data: bytes) -> None:
-        if to not in self._lost:
-            await super().send(to, data)
-
-
-@asynccontextmanager
-async def a_mesh(
-    folder: Path,
-    context: Context | None = None,
-    twists: Mapping[Role, Twist] | None = None,
-    silent: Sequence[Role] = (),
-    patience: float = 20.0,
-    rules: Rules | None = None,
-) -> AsyncIterator[Side]:
-    """Four residents and an owner in this process, each with a key and a journal of its own."""
-    seen = context or await observed(folder / "sim")
-    keys = {role: KeyFile(folder / role.value / "peer.key") for role in Role}
-    for key in keys.values():
-        key.ensure()
-    table = {role: key.public for role, key in keys.items()}
-    lost = set(silent)
-    wire = Losing(lost)
-    journals = {
-        role: ChainedJournal(MemoryStore(), key, code=lambda: "test", now=unix_millis) for role, key in keys.items()
-    }
-    minds = Table(folder, seen).minds()
-    ear = Ear()
-
-    def running(role: Role, peer: Peer | None, listen: Callable[[Envelope], Awaitable[None]] | None) -> Running:
-        return Running(
-            role,
-            wire,
-            lambda send: Resident(
-                role,
-                peer,
-                journals[role],
-                keys[role],
-                table,
-                send,
-                unix_millis,
-                chance=Random(5),
-                code="test",
-                listen=listen,
-                rules=rules,
-            ),
-            stopwatch=time.perf_counter,
-            nonce=lambda: os.urandom(8).hex(),
-        )
-
-    async def observe(start: object) -> Context:
-        return seen
-
-    def agent(role: Role) -> Peer:
-        async def recall(digest: str) -> Context:
-            return await recalled(journals[role], digest)
-
-        match role:
-            case Role.SCOUT:
-                return Scout(observe, journals[role].put_bundle, minds)
-            case Role.STRATEGIST:
-                return Strategist(recall, minds)
-            case Role.CRITIC:
-                return Critic(recall, minds)
-        return Arbiter(recall, minds)
-
-    twist = twists or {}
-    peers = {
-        role: running(role, Twisted(agent(role), twist[role]) if role in twist else agent(role), None)
-        for role in AGENTS
-    }
-    place = OwnerPlace(running(Role.CLI, None, ear.hear), ear, MeshFiles(folder), "inproc")
-    for role, one in peers.items():
-        if role not in silent:
-            one.start()
-    place.start()
-    room = MeshRoom(
-        place=place,
-        journal=journals[Role.CLI],
-        key=keys[Role.CLI],
-        now=unix_millis,
-        stopwatch=time.perf_counter,
-        chain_of=lambda name: _sim(folder),
-        request_id=REQUEST,
-        max_rounds=2,
-        patience=patience,
-        tell=lambda line: None,
-    )
-    try:
-        yield Side(room, journals[Role.CLI], journals, peers, lost)
-    finally:
-        for one in (place, *peers.values()):
-            await one.close()
-
-
-def _sim(folder: Path) -> Chain:
-    return SimChain(SimFile(folder / "sim"))
-
-
-def deaf(thought: object) -> None:
-    return None
-
-
-async def kinds(side: Side) -> list[str]:
-    return [entry.kind for entry in await side.entries()]
 
 
 async def test_an_honest_plan_is_believed_and_its_thoughts_are_heard(tmp_path: Path) -> None:
     heard: list[Any] = []
     async with a_mesh(tmp_path) as side:
-        ready = await side.room.debate(START, heard.append)
-        plan = await planned(side.room, ready, None)
+        end = await side.room.debate(START, heard.append)
+        plan = await planned(side.room, end, None)
         assert await kinds(side) == ["flow_start", "plan_ready", "plan"]
         assert {thought.role for thought in heard} >= {Role.SCOUT, Role.STRATEGIST, Role.CRITIC}
         table = Table(tmp_path, await observed(tmp_path / "sim"))
@@ -206,23 +50,16 @@ async def test_an_honest_plan_is_believed_and_its_thoughts_are_heard(tmp_path: P
         assert (plan.hash, plan.transcript) == (same.hash, same.transcript)
 
 
-async def refused(side: Side, peer: str, why: str) -> None:
+async def refused(side: Side, peer: str, why: str, start: FlowStart = START) -> None:
     """The lie is told with its author, on record, and never shown as a plan."""
     with pytest.raises(Broken, match=f"The {peer}'s word does not hold: .*{why}"):
-        await side.room.debate(START, deaf)
+        await side.room.debate(start, deaf)
     entries = await side.entries()
     assert [entry.kind for entry in entries] == ["flow_start", "plan_ready", DISBELIEVED, "flow_failed"]
     assert entries[2].payload["peer"] == peer
-
-    async def opened() -> ChainedJournal:
-        return side.journal
-
-    async def nowhere(*ignored: Any) -> Any:
-        raise AssertionError("nothing is replayed")
-
-    archive = Archive(opened, nowhere, lambda: "test")
+    archive = archive_of(side)
     shown = await archive.why(REQUEST)
-    assert shown.plan is None
+    assert (shown.plan, shown.transcript) == (None, ())
     assert shown.failed is not None
     assert shown.failed.startswith(f"The {peer}'s word does not hold")
     with pytest.raises(Refused, match="decided nothing"):
@@ -241,6 +78,73 @@ async def test_a_scout_that_lies_about_the_position(tmp_path: Path) -> None:
         await refused(side, "scout", "position 1 was not so at block")
 
 
+async def test_a_scout_that_lies_about_the_price(tmp_path: Path) -> None:
+    """The position's own pool lies with it, so that nothing in the context contradicts it: only the chain does."""
+    context = await observed(tmp_path / "sim")
+    scene = context.scenes[0]
+    assert scene.position is not None
+    cheaper = replace(scene.pool, tick=scene.pool.tick - 1)  # type: ignore[arg-type]
+    lied = scene.model_copy(update={"pool": cheaper, "position": replace(scene.position, pool=cheaper)})
+    async with a_mesh(tmp_path, context.model_copy(update={"scenes": (lied,)})) as side:
+        await refused(side, "scout", r"pool 0x[0-9a-f]{64} was not so at block")
+
+
+class Onward(SimChain):
+    """The same chain some blocks later, of which the owner's node knows and the Scout does not speak."""
+
+    def __init__(self, home: Path, blocks: int, seconds: int) -> None:
+        super().__init__(SimFile(home))
+        self._by = blocks, seconds
+
+    async def head(self) -> Block:
+        now = await super().head()
+        blocks, seconds = self._by
+        return replace(now, number=now.number + blocks, timestamp=Seconds(now.timestamp + seconds))
+
+
+async def test_a_scout_that_speaks_of_an_old_block(tmp_path: Path) -> None:
+    """Everything is as it was at that block, so that only its age is wrong."""
+    async with a_mesh(tmp_path) as side:
+        side.room = replace(side.room, chain_of=lambda name: Onward(tmp_path / "sim", 90, 1_080))
+        await refused(
+            side, "scout", r"is 1080 s older than the chain's newest; \d+ s after the question at most 9\d\d s"
+        )
+
+
+async def test_a_debate_that_took_its_time_is_believed_for_as_long(tmp_path: Path) -> None:
+    """What was asked an hour ago may stand on a block of an hour ago, and not on one of two."""
+    async with a_mesh(tmp_path) as side:
+        opening = await side.room.place.running.resident.say(REQUEST, Say(Role.SCOUT, START), None)
+        later = replace(side.room, now=lambda: opening.ts + 3_600_000, patience=20.0)
+        for seconds, believed in ((3_600, True), (4_500, True), (4_501, False), (7_200, False)):
+            room = replace(later, chain_of=lambda name, past=seconds: Onward(tmp_path / "sim", past // 12, past))
+            async with asyncio.timeout(20):
+                while await room._end() is None:  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+            if believed:
+                await room.rejoin(deaf)
+            else:
+                with pytest.raises(
+                    Broken, match="older than the chain's newest; 3600 s after the question at most 4500 s"
+                ):
+                    await room.rejoin(deaf)
+
+
+async def test_a_scout_that_speaks_of_a_block_to_come(tmp_path: Path) -> None:
+    async with a_mesh(tmp_path) as side:
+        side.room = replace(side.room, chain_of=lambda name: Onward(tmp_path / "sim", -10, -120))
+        await refused(side, "scout", "is from the future: 120 s after the chain's newest")
+
+
+async def test_a_node_that_is_a_little_behind_settles_nothing(tmp_path: Path) -> None:
+    async with a_mesh(tmp_path) as side:
+        behind = replace(side.room, chain_of=lambda name: Onward(tmp_path / "sim", -1, -12))
+        with pytest.raises(Unavailable, match="this home's node is 12 s behind"):
+            await behind.debate(START, deaf)
+        assert await kinds(side) == ["flow_start", "plan_ready"]
+        await side.room.rejoin(deaf)  # it has caught up
+
+
 async def test_a_scout_that_speaks_of_a_block_nobody_has(tmp_path: Path) -> None:
     context = await observed(tmp_path / "sim")
     lie = context.model_copy(update={"block": replace(context.block, number=context.block.number + 1_000_000)})
@@ -253,13 +157,6 @@ async def test_a_scout_that_looks_at_another_position_than_was_asked_for(tmp_pat
         await refused(side, "critic", "asked was about 1")
 
 
-def _forged(change: Callable[[PlanReady], PlanReady]) -> Twist:
-    def twist(envelope: Envelope, says: Sequence[Say]) -> Sequence[Say]:
-        return [Say(say.to, change(say.payload)) if isinstance(say.payload, PlanReady) else say for say in says]
-
-    return twist
-
-
 @pytest.mark.parametrize("field", ["index", "verdict"])
 async def test_a_critic_that_forges_the_decision(tmp_path: Path, field: str) -> None:
     def change(ready: PlanReady) -> PlanReady:
@@ -268,8 +165,43 @@ async def test_a_critic_that_forges_the_decision(tmp_path: Path, field: str) -> 
         assert getattr(said, field) != other
         return ready.model_copy(update={"decision": replace(said, **{field: other})})
 
-    async with a_mesh(tmp_path, twists={Role.CRITIC: _forged(change)}) as side:
+    async with a_mesh(tmp_path, twists={Role.CRITIC: forged(change)}) as side:
         await refused(side, "critic", "")
+
+
+async def test_a_critic_that_is_milder_than_the_rules(tmp_path: Path) -> None:
+    """Everything is accepted, the rules' own words are bent with it, and what they forbid is chosen."""
+
+    def change(ready: PlanReady) -> PlanReady:
+        last = ready.debate.rounds[-1]
+        vetoed = next(one.index for one in last.judgments if one.verdict is Verdict.VETO)
+        mild = tuple(Judgment(one.index, Verdict.ACCEPT, "fine") for one in last.judgments)
+        bent = last.model_copy(update={"judgments": mild, "mechanical": mild})
+        debate = ready.debate.model_copy(update={"rounds": (*ready.debate.rounds[:-1], bent)})
+        decision = replace(ready.decision, index=vetoed, verdict=PlanVerdict.APPROVE, cautions=())
+        return ready.model_copy(update={"debate": debate, "decision": decision})
+
+    async with a_mesh(tmp_path, twists={Role.CRITIC: forged(change)}) as side:
+        await refused(side, "critic", "the rules' verdicts of round 0 do not recompute")
+
+
+@pytest.mark.parametrize(("times", "why"), [("2", "by the rules it is 0"), ("6/5", "was vetoed")])
+async def test_an_arbiter_that_takes_what_was_vetoed(tmp_path: Path, times: str, why: str) -> None:
+    """Where every move was vetoed, and where one of them was."""
+    rough = shaken(await observed(tmp_path / "sim"), Fraction(times))
+
+    def change(ready: PlanReady) -> PlanReady:
+        assert ready.decision.decided_by is DecidedBy.ARBITER
+        last = ready.debate.rounds[-1]
+        vetoed = next(one.index for one in last.judgments if one.verdict is Verdict.VETO)
+        taken = replace(ready.decision, index=vetoed, verdict=PlanVerdict.APPROVE_WITH_CAUTION)
+        return ready.model_copy(update={"decision": taken})
+
+    start = START.model_copy(update={"max_rounds": 0})
+    async with a_mesh(
+        tmp_path, rough.model_copy(update={"max_rounds": 0}), twists={Role.ARBITER: forged(change)}
+    ) as side:
+        await refused(side, "arbiter", why, start)
 
 
 async def test_a_context_that_is_none(tmp_path: Path) -> None:
@@ -306,8 +238,12 @@ async def test_a_chain_that_does_not_answer_settles_nothing(tmp_path: Path) -> N
         with pytest.raises(Unavailable, match="does not answer"):
             await dumb.debate(START, deaf)
         assert DISBELIEVED not in await kinds(side)
-        ready = await side.room.rejoin(deaf)  # it is all there: once the chain answers, the plan is believed
-        assert ready.decision.index >= 0
+        unchecked = await archive_of(side, tmp_path).why(REQUEST)
+        assert (unchecked.plan, unchecked.transcript) == (None, ())
+        assert unchecked.failed == f"A plan came and was never checked; `zuno mesh join {REQUEST}` does so."
+        end = await side.room.rejoin(deaf)  # it is all there: once the chain answers, the plan is believed
+        plan = await planned(side.room, end, None)
+        assert (await archive_of(side, tmp_path).why(REQUEST)).plan == plan
 
 
 async def test_silence_is_an_end_and_the_debate_can_be_joined_afterwards(tmp_path: Path) -> None:
@@ -322,8 +258,9 @@ async def test_silence_is_an_end_and_the_debate_can_be_joined_afterwards(tmp_pat
                 await asyncio.sleep(0.02)
         side.lost.clear()
         side.peers[Role.CRITIC].start()
-        ready = await replace(side.room, patience=20.0).rejoin(deaf)
-        await planned(side.room, ready, None)
+        plan = await planned(side.room, await replace(side.room, patience=20.0).rejoin(deaf), None)
+        shown = await archive_of(side, tmp_path).why(REQUEST)
+        assert (shown.plan, shown.failed) == (plan, None)
         assert await kinds(side) == ["flow_start", "flow_failed", "plan_ready", "plan"]
         said = [e async for e in side.journals[Role.STRATEGIST].entries(request_id=REQUEST) if e.kind == "proposal"]
         assert len(said) == 1

@@ -6,16 +6,25 @@ A lying Scout is held against the chain, a lying Strategist, Critic or Arbiter a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
+from zuno.agents.post import LIFETIME_MS, SKEW_MS
 from zuno.core.ballot import arbiter_decides, critic_decides, next_step, no_milder, overall
 from zuno.desks.lp.proposals import check_debate
 from zuno.desks.lp.survey import MOST_POOLS, capital_in
 from zuno.desks.lp.verdicts import conclude, doubts
 from zuno.domain.debate import DecidedBy, Decision, NextStep
-from zuno.domain.errors import Malformed
-from zuno.domain.pool import LpPosition, PoolState
-from zuno.domain.units import HexId
+from zuno.domain.errors import Malformed, Unavailable
+from zuno.domain.pool import Block, LpPosition, PoolState
+from zuno.domain.units import HexId, Seconds
 from zuno.messages.debate import Context, FlowCreateStart, FlowStart, PlanReady
+
+OLDEST_BLOCK: Final = LIFETIME_MS // 1000
+"""Seconds of the chain's own time by which a context's block may lie before the owner's question: as long as a letter
+lives. An honest Scout looks after it was asked, at the head of a node that may lag a little; one that may go back
+further picks the price it likes."""
+NODES_APART: Final = SKEW_MS // 1000
+"""Seconds by which the Scout's node may be ahead of the owner's: as much as their clocks may differ."""
 
 
 def check_ready(context: Context, ready: PlanReady, start: FlowStart | FlowCreateStart) -> None:
@@ -61,6 +70,28 @@ def _check_wish(context: Context, start: FlowCreateStart) -> None:
         brought = (scene.capital0, scene.capital1)
         if scene.position is not None or brought not in capital_in(start.wish, scene.pool):
             raise Malformed(f"pool {scene.pool.id} with {brought} is not what the owner asked for")
+
+
+def check_age(block: Block, head: Block, waited: Seconds) -> None:
+    """`Malformed` for a block too old to argue about, or from the future. `head` is the owner's own, `waited` how long
+    ago the owner asked; ages are the chain's, for local chains keep their own time. A block that is a little ahead is
+    settled once the owner's node has it too: until then `Unavailable`."""
+    ahead = block.timestamp - head.timestamp
+    if 0 < ahead <= NODES_APART and block.number > head.number:
+        raise Unavailable(
+            f"The Scout saw block {block.number}, and this home's node is {ahead} s behind it at {head.number}; join "
+            "the debate once it has caught up."
+        )
+    if ahead > 0 or block.number > head.number:
+        raise Malformed(
+            f"block {block.number} is from the future: {ahead} s after the chain's newest, {head.number}, and nodes "
+            f"are at most {NODES_APART} s apart"
+        )
+    if -ahead > waited + OLDEST_BLOCK:
+        raise Malformed(
+            f"block {block.number} is {-ahead} s older than the chain's newest; {waited} s after the question at most "
+            f"{waited + OLDEST_BLOCK} s are believed"
+        )
 
 
 def check_seen(

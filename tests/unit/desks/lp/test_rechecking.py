@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 from debating import Table, surveyed
+from hypothesis import given
+from hypothesis import strategies as st
 
-from zuno.desks.lp.rechecking import check_asked, check_ready, check_seen
+from zuno.desks.lp.rechecking import NODES_APART, OLDEST_BLOCK, check_age, check_asked, check_ready, check_seen
 from zuno.desks.lp.verdicts import conclude
 from zuno.domain.debate import DecidedBy, Judgment, PlanVerdict, RiskProfile, Verdict
-from zuno.domain.errors import Malformed, Refused
-from zuno.domain.units import Liquidity
+from zuno.domain.errors import Malformed, Refused, Unavailable
+from zuno.domain.pool import Block
+from zuno.domain.units import HexId, Liquidity, Seconds
 from zuno.messages.debate import Context, Debate, FlowCreateStart, FlowStart, PlanReady
 
 Seat = Callable[..., Table]
@@ -174,3 +177,60 @@ async def test_a_scout_is_held_against_the_chain(calm: Context) -> None:
     moved = replace(scene.pool, tick=scene.pool.tick + 1)  # type: ignore[arg-type]
     with pytest.raises(Malformed, match="was not so"):
         check_seen(calm, {moved.id: moved}, positions, calm.chain_id)
+
+
+def block(number: int, at: int) -> Block:
+    return Block(number, HexId("0x" + "ab" * 32), Seconds(at))
+
+
+def judged(block: Block, head: Block, waited: int) -> str:
+    try:
+        check_age(block, head, Seconds(waited))
+    except Malformed:
+        return "lie"
+    except Unavailable:
+        return "later"
+    return "good"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "seconds", "waited", "said"),
+    [
+        (0, 0, 0, "good"),
+        (-75, -900, 0, "good"),
+        (-75, -901, 0, "lie"),
+        (-80, -960, 60, "good"),
+        (-80, -961, 60, "lie"),
+        (1, 12, 0, "later"),
+        (5, 60, 0, "later"),
+        (5, 61, 0, "lie"),
+        (5, 61, 9_000, "lie"),
+        (1, 0, 0, "lie"),
+        (0, 1, 0, "lie"),
+        (-1, 1, 0, "lie"),
+        (1, -1, 0, "lie"),
+    ],
+)
+def test_how_old_a_block_may_be(blocks: int, seconds: int, waited: int, said: str) -> None:
+    """A letter lives 15 minutes, clocks may be 60 s apart."""
+    assert judged(block(1_000 + blocks, 1_700_000_000 + seconds), block(1_000, 1_700_000_000), waited) == said
+
+
+@given(st.integers(0, 10_000), st.integers(-20_000, 20_000), st.integers(0, 20_000))
+def test_an_age_counts_by_the_chain_s_own_time(number: int, seconds: int, waited: int) -> None:
+    """The same ages on a chain of long ago: no wall clock is looked at."""
+    numbered = number if seconds < 0 else 10_000 + seconds
+    said = [judged(block(numbered, at + seconds), block(10_000, at), waited) for at in (30_000, 1_700_000_000)]
+    assert said[0] == said[1]
+    within = -waited - OLDEST_BLOCK <= seconds <= 0
+    assert said[0] == ("good" if within else "later" if 0 < seconds <= NODES_APART else "lie")
+
+
+def test_a_block_that_is_not_believed_is_told_with_the_bound_and_the_number() -> None:
+    head = block(1_000, 1_700_000_000)
+    with pytest.raises(Malformed, match=r"block 900 is 1200 s older than .* newest; 60 s after .* at most 960 s"):
+        check_age(block(900, head.timestamp - 1_200), head, Seconds(60))
+    with pytest.raises(Malformed, match=r"block 1010 is from the future: 120 s after .* newest, 1000, .* at most 60 s"):
+        check_age(block(1_010, head.timestamp + 120), head, Seconds(60))
+    with pytest.raises(Unavailable, match="saw block 1001, and this home's node is 12 s behind it at 1000; join"):
+        check_age(block(1_001, head.timestamp + 12), head, Seconds(60))

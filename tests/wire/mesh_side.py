@@ -1,0 +1,204 @@
+"""The owner's side of a mesh and four peers in one process, each with a key and a journal of its own; any may lie."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from debating import Table, observed
+
+from zuno.adapters.chain.sim.chain import SimChain
+from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.mesh.folder import MeshFiles
+from zuno.adapters.store.memory import MemoryStore
+from zuno.adapters.transport.inproc import InProcess
+from zuno.agents.peer import Peer, Say, Think
+from zuno.agents.post import Rules
+from zuno.agents.resident import Resident
+from zuno.agents.running import AGENTS, Running
+from zuno.app.archive import Archive, Recorded, Rehearsal
+from zuno.app.debate import recalled
+from zuno.app.mesh_room import Ear, MeshRoom, OwnerPlace
+from zuno.desks.lp.arbiter import Arbiter
+from zuno.desks.lp.critic import Critic
+from zuno.desks.lp.scout import Scout
+from zuno.desks.lp.strategist import Strategist
+from zuno.domain.debate import RiskProfile
+from zuno.memory.journal import ChainedJournal
+from zuno.messages.debate import Context, FlowStart, PlanReady, Role
+from zuno.messages.envelope import Envelope
+from zuno.ports.chain import Chain
+from zuno.ports.journal import Entry
+
+REQUEST = "req_00000000000000ab"
+START = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
+Twist = Callable[[Envelope, Sequence[Say]], Sequence[Say]]
+
+
+@dataclass
+class Twisted:
+    """A peer under its own right key that says something else than it should."""
+
+    honest: Peer
+    twist: Twist
+
+    @property
+    def role(self) -> Role:
+        return self.honest.role
+
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+        return self.twist(envelope, await self.honest.handle(envelope, think))
+
+
+@dataclass
+class Side:
+    """The owner's room, and what is behind it."""
+
+    room: MeshRoom
+    journal: ChainedJournal
+    journals: Mapping[Role, ChainedJournal]
+    peers: Mapping[Role, Running]
+    keys: Mapping[Role, KeyFile]
+    lost: set[Role]
+    """Whatever is sent to these is gone."""
+
+    async def entries(self) -> list[Entry]:
+        return [entry async for entry in self.journal.entries(request_id=REQUEST)]
+
+
+class Losing(InProcess):
+    def __init__(self, lost: set[Role]) -> None:
+        super().__init__()
+        self._lost = lost
+
+    async def send(self, to: Role, data: bytes) -> None:
+        if to not in self._lost:
+            await super().send(to, data)
+
+
+@asynccontextmanager
+async def a_mesh(
+    folder: Path,
+    context: Context | None = None,
+    twists: Mapping[Role, Twist] | None = None,
+    silent: Sequence[Role] = (),
+    patience: float = 20.0,
+    rules: Rules | None = None,
+) -> AsyncIterator[Side]:
+    """Four residents and an owner in this process, each with a key and a journal of its own."""
+    seen = context or await observed(folder / "sim")
+    keys = {role: KeyFile(folder / role.value / "peer.key") for role in Role}
+    for key in keys.values():
+        key.ensure()
+    table = {role: key.public for role, key in keys.items()}
+    lost = set(silent)
+    wire = Losing(lost)
+    journals = {
+        role: ChainedJournal(MemoryStore(), key, code=lambda: "test", now=unix_millis) for role, key in keys.items()
+    }
+    minds = Table(folder, seen).minds()
+    ear = Ear()
+
+    def running(role: Role, peer: Peer | None, listen: Callable[[Envelope], Awaitable[None]] | None) -> Running:
+        return Running(
+            role,
+            wire,
+            lambda send: Resident(
+                role,
+                peer,
+                journals[role],
+                keys[role],
+                table,
+                send,
+                unix_millis,
+                chance=Random(5),
+                code="test",
+                listen=listen,
+                rules=rules,
+            ),
+            stopwatch=time.perf_counter,
+            nonce=lambda: os.urandom(8).hex(),
+        )
+
+    async def observe(start: object) -> Context:
+        return seen
+
+    def agent(role: Role) -> Peer:
+        async def recall(digest: str) -> Context:
+            return await recalled(journals[role], digest)
+
+        match role:
+            case Role.SCOUT:
+                return Scout(observe, journals[role].put_bundle, minds)
+            case Role.STRATEGIST:
+                return Strategist(recall, minds)
+            case Role.CRITIC:
+                return Critic(recall, minds)
+        return Arbiter(recall, minds)
+
+    twist = twists or {}
+    peers = {
+        role: running(role, Twisted(agent(role), twist[role]) if role in twist else agent(role), None)
+        for role in AGENTS
+    }
+    place = OwnerPlace(running(Role.CLI, None, ear.hear), ear, MeshFiles(folder), "inproc")
+    for role, one in peers.items():
+        if role not in silent:
+            one.start()
+    place.start()
+    room = MeshRoom(
+        place=place,
+        journal=journals[Role.CLI],
+        key=keys[Role.CLI],
+        now=unix_millis,
+        stopwatch=time.perf_counter,
+        chain_of=lambda name: _sim(folder),
+        request_id=REQUEST,
+        max_rounds=2,
+        patience=patience,
+        tell=lambda line: None,
+    )
+    try:
+        yield Side(room, journals[Role.CLI], journals, peers, keys, lost)
+    finally:
+        for one in (place, *peers.values()):
+            await one.close()
+
+
+def _sim(folder: Path) -> Chain:
+    return SimChain(SimFile(folder / "sim"))
+
+
+def deaf(thought: object) -> None:
+    return None
+
+
+async def kinds(side: Side) -> list[str]:
+    return [entry.kind for entry in await side.entries()]
+
+
+def archive_of(side: Side, folder: Path | None = None) -> Archive:
+    """The owner's journal as its readers see it; a debate is held again in `folder`."""
+
+    async def opened() -> ChainedJournal:
+        return side.journal
+
+    async def rehearse(recorded: Recorded, context: Context) -> Rehearsal:
+        assert folder is not None, "nothing is replayed"
+        return Rehearsal(Table(folder, context, request=REQUEST).room(context.max_rounds), lambda: ())
+
+    return Archive(opened, rehearse, lambda: "test")
+
+
+def forged(change: Callable[[PlanReady], PlanReady]) -> Twist:
+    def twist(envelope: Envelope, says: Sequence[Say]) -> Sequence[Say]:
+        return [Say(say.to, change(say.payload)) if isinstance(say.payload, PlanReady) else say for say in says]
+
+    return twist
