@@ -1,0 +1,161 @@
+"""The frozen input of one cycle: every fact with its source and its age, what is absent and why, under one hash."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from zuno.domain.errors import Malformed
+from zuno.domain.trading import MINUTE_MS, Alive, Mode, Row, Series, Symbol, series_named
+from zuno.domain.units import Millis, Seconds
+from zuno.messages.codec import Digest, Json, canonical, decoded, digest
+from zuno.messages.rows import lowered, raised
+
+R = TypeVar("R", bound=Row)
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows of one series as they could be known, oldest first."""
+
+    series: Series[Any]
+    rows: tuple[Any, ...]
+    as_of: Millis
+    """When the newest of them was true."""
+    age: Seconds
+    limit: Seconds
+    notes: tuple[str, ...] = ()
+    """What a reader must know beside the numbers: a lower bound, a feed that stands still, gaps."""
+
+    @property
+    def stale(self) -> bool:
+        return self.age > self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Something the desk would like to know and does not."""
+
+    what: str
+    """A series by its name, or a slot."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What the desk itself brings: its last decision, its book, its memory. None of it is later than the as-of."""
+
+    name: str
+    content: Json
+    as_of: Millis
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Everything one cycle may know."""
+
+    symbol: Symbol
+    mode: Mode
+    as_of: Millis
+    origin: str
+    """Whose past it is taken from; synthetic worlds say SYNTHETIC."""
+    blocks: tuple[Block, ...]
+    absent: tuple[Absent, ...]
+    slots: tuple[Slot, ...] = ()
+
+    @property
+    def synthetic(self) -> bool:
+        return self.origin.startswith("SYNTHETIC")
+
+    def block(self, series: Series[Any]) -> Block | None:
+        return next((block for block in self.blocks if block.series == series), None)
+
+    def rows(self, series: Series[R]) -> tuple[R, ...]:
+        """The rows of a series; none where it is absent."""
+        found = self.block(series)
+        return () if found is None else found.rows
+
+    def why_absent(self, what: object) -> str | None:
+        return next((gone.why for gone in self.absent if gone.what == str(what)), None)
+
+
+def content(bundle: Bundle) -> bytes:
+    """The bundle's canonical bytes: what is stored, and what its hash is of."""
+    return canonical(
+        {
+            "version": VERSION,
+            "symbol": bundle.symbol,
+            "mode": bundle.mode,
+            "asOf": bundle.as_of,
+            "origin": bundle.origin,
+            "blocks": [
+                {
+                    "series": str(block.series),
+                    "asOf": block.as_of,
+                    "ageSeconds": block.age,
+                    "staleAfter": block.limit,
+                    "notes": block.notes,
+                    "rows": _written(block),
+                }
+                for block in bundle.blocks
+            ],
+            "absent": [{"what": gone.what, "why": gone.why} for gone in bundle.absent],
+            "slots": [
+                {"name": slot.name, "content": slot.content, "asOf": slot.as_of, "source": slot.source}
+                for slot in bundle.slots
+            ],
+        }
+    )
+
+
+def name_of(bundle: Bundle) -> Digest:
+    return digest(content(bundle))
+
+
+def read_bundle(data: bytes) -> Bundle:
+    """The bundle of these bytes. `Malformed` for anything `content` does not write."""
+    plain: Any = decoded(data)
+    try:
+        if plain["version"] != VERSION:
+            raise Malformed(f"This bundle has version {plain['version']}; this Zuno reads version {VERSION}.")
+        bundle = Bundle(
+            symbol=Symbol(plain["symbol"]),
+            mode=Mode(plain["mode"]),
+            as_of=plain["asOf"],
+            origin=plain["origin"],
+            blocks=tuple(map(_block, plain["blocks"])),
+            absent=tuple(Absent(gone["what"], gone["why"]) for gone in plain["absent"]),
+            slots=tuple(Slot(slot["name"], slot["content"], slot["asOf"], slot["source"]) for slot in plain["slots"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise Malformed(f"These bytes are no bundle of the trading desk ({type(error).__name__}).") from error
+    return bundle
+
+
+def _written(block: Block) -> list[Json]:
+    """The rows as lists; minutes in which a stream lived, which are many, as first minutes and how many followed."""
+    if block.series.row is not Alive:
+        return [lowered(row) for row in block.rows]
+    runs: list[Json] = []
+    first, count = 0, 0
+    for row in block.rows:
+        if count and row.at == first + count * MINUTE_MS:
+            count += 1
+            continue
+        runs += [[first, count]] if count else []
+        first, count = row.at, 1
+    return [*runs, [first, count]] if count else runs
+
+
+def _rows(kind: type[Any], plain: Any) -> tuple[Any, ...]:
+    if kind is not Alive:
+        return tuple(raised(kind, row) for row in plain)
+    return tuple(Alive(Millis(first + place * MINUTE_MS)) for first, count in plain for place in range(count))
+
+
+def _block(plain: Any) -> Block:
+    series = series_named(plain["series"])
+    rows = _rows(series.row, plain["rows"])
+    return Block(series, rows, plain["asOf"], plain["ageSeconds"], plain["staleAfter"], tuple(plain["notes"]))
