@@ -1,0 +1,23 @@
+"""A figure that is there, or the reason why it is not: what the desk does not know must never look like a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """There is no figure, for this reason."""
+
+    reason: str
+
+
+Known: TypeAlias = T | Missing
+
+
+def or_none(figure: Known[T]) -> T | None:
+    """The figure alone, where the reason is told elsewhere."""
+    return None if isinstance(figure, Missing) else figure
