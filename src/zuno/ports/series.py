@@ -53,13 +53,16 @@ class Flaw:
 
     series: Series[Any]
     kind: str
-    """gap · duplicate · conflict · bad · disagreement (a coarse bar is not what its fine bars add up to)"""
+    """gap · duplicate · conflict · bad · frozen (the same numbers again and again) · disagreement (a coarse bar is not
+    what its fine bars add up to)"""
     first: Millis
     last: Millis
     count: int
     detail: str
     mended: str | None = None
     """What was done about it, where something was."""
+    replaced: Any = None
+    """Of a conflict: the row that stood here before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,8 @@ class SeriesStore(Protocol):
     """Promises, to everyone who keeps or reads a market's past:
 
     - A `write` is all or nothing, survives a kill -9 once it returned, and may be repeated: the same row again changes
-      nothing, other numbers under the same key replace it and are counted, and noted as a conflict.
+      nothing, other numbers under the same key replace it and are counted, and noted as a conflict. A row given at two
+      times is known from the earlier; one that was replaced, from when its new numbers were.
     - A row that cannot be (NaN, a negative price or volume, high below low, a bar off its bucket or not closed by the
       time it was known) is set aside with its reason and place and never read.
     - `read` gives each key once, oldest first: of the time asked for, both ends included, and known by `known_by`.
@@ -104,11 +108,15 @@ class SeriesStore(Protocol):
         ...
 
     async def mend(self, flaws: Sequence[Flaw]) -> None:
-        """Note what was done about flaws."""
+        """Note what was done about flaws; those that were not noted here are passed over."""
         ...
 
     async def seal(self, before: Millis) -> int:
         """Move rows of before that moment into files of history; how many went. A crash in between loses none."""
+        ...
+
+    async def renew(self, origin: Origin) -> None:
+        """Forget everything and begin again with that origin; `Refused` where invented would replace recorded."""
         ...
 
     async def close(self) -> None: ...

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from zuno.domain.errors import Broken, Unavailable
+from zuno.adapters.sqlite_file import SqliteFile
+from zuno.domain.errors import Broken
 from zuno.domain.pool import Block
 from zuno.domain.units import HexId, Liquidity, Seconds, SqrtPriceX96, Tick, Wei
 from zuno.ports.samples import GasSample, PoolSample
 
-T = TypeVar("T")
 DAY: Final = 86_400
 KEPT: Final = 40 * DAY
 BUCKET: Final = 300
 _TIDY_EVERY: Final = 3_600
-_DAMAGE: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _SCHEMA: Final = (
     # Integers of 256 bits are text: SQLite's own have 64.
     """CREATE TABLE IF NOT EXISTS pools (
@@ -39,9 +37,7 @@ class SqliteSamples:
     """`samples.db` of a home. The file is made by the first sample; reading makes nothing."""
 
     def __init__(self, home: Path) -> None:
-        self._path = home / "samples.db"
-        self._connection: sqlite3.Connection | None = None
-        self._turn = threading.Lock()
+        self._file = SqliteFile(home / "samples.db", _prepare, "delete it, new samples will follow.")
         self._tidied_at: int | None = None
 
     async def keep(self, pools: Sequence[PoolSample], gas: Sequence[GasSample], now: Seconds) -> None:
@@ -59,7 +55,7 @@ class SqliteSamples:
                 self._tidied_at = now
 
         if pools or gas:
-            await asyncio.to_thread(self._work, write, create=True)
+            await asyncio.to_thread(self._file.write, write)
 
     async def pools(self, chain: str, pool_id: HexId, since: Seconds, upto: Seconds) -> tuple[PoolSample, ...]:
         rows = await self._select(
@@ -77,40 +73,13 @@ class SqliteSamples:
             return tuple(GasSample(chain, Seconds(int(at)), Wei(int(price))) for at, price in rows)
 
     async def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._file.close()
 
     async def _select(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         found = await asyncio.to_thread(
-            self._work, lambda connection: connection.execute(query, values).fetchall(), create=False
+            self._file.read, lambda connection: connection.execute(query, values).fetchall()
         )
         return found or []
-
-    def _work(self, act: Callable[[sqlite3.Connection], T], *, create: bool) -> T | None:
-        """One thread at a time, one transaction; None where there is no file and none is to be made."""
-        with self._turn, self._vendor():
-            if self._connection is None:
-                if not create and not self._path.exists():
-                    return None
-                self._connection = self._open()
-            with self._connection as connection:
-                connection.execute("BEGIN IMMEDIATE" if create else "BEGIN")
-                return act(connection)
-
-    def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, timeout=10, isolation_level=None, check_same_thread=False)
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last tick, never the file
-            for statement in _SCHEMA:
-                connection.execute(statement)
-        except BaseException:
-            connection.close()
-            raise
-        with suppress(OSError):
-            self._path.chmod(0o600)
-        return connection
 
     def _sample(self, row: tuple[Any, ...]) -> PoolSample:
         with self._readable():
@@ -131,16 +100,12 @@ class SqliteSamples:
         try:
             yield
         except ValueError as error:
-            raise Broken(f"{self._path} holds what no sample has; delete it, new ones will follow.") from error
+            raise Broken(f"{self._file.path} holds what no sample has; delete it, new ones will follow.") from error
 
-    @contextmanager
-    def _vendor(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode & 0xFF in _DAMAGE:
-                raise Broken(f"{self._path} is damaged; delete it, new samples will follow.") from error
-            raise Unavailable(f"{self._path} did not answer ({error}).") from error
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    for statement in _SCHEMA:
+        connection.execute(statement)
 
 
 def _row(sample: PoolSample) -> tuple[object, ...]:

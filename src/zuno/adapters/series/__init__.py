@@ -1,0 +1,1 @@
+"""Where the market's past is kept."""

@@ -1,0 +1,190 @@
+"""Files of history: rows of one month in Parquet, sorted by series and time, written once and never changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from zuno.domain.errors import Broken, Unavailable
+
+if TYPE_CHECKING:
+    import duckdb
+
+_KEYS: Final = (("series", "VARCHAR"), ("at", "BIGINT"), ("id", "VARCHAR"), ("known", "BIGINT"))
+COLUMNS: Final = {
+    "rows": (*_KEYS, *((f"v{place}", "DOUBLE") for place in range(6))),
+    "documents": (*_KEYS, ("body", "BLOB")),
+}
+_DRAFT: Final = ".partial"
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A file as it was written: enough to notice another one in its place."""
+
+    name: str
+    size: int
+    digest: str
+
+
+class History:
+    """The folder of sealed files. Which of them count is the manifest's word, not the folder's."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._vendor: duckdb.DuckDBPyConnection | None = None
+
+    def write(self, name: str, table: str, rows: Sequence[tuple[Any, ...]]) -> Sealed:
+        """A new file, there for good when this returns."""
+        draft = self._folder / f"{name}{_DRAFT}"
+        with self._writing(draft):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self._reading(name):
+                self._copy(draft, table, rows)
+            sealed = Sealed(name, draft.stat().st_size, _digest(draft))
+            _flushed(draft)
+            os.replace(draft, self._folder / name)
+            _flushed(self._folder)
+        return sealed
+
+    def read(
+        self,
+        files: Sequence[Sealed],
+        columns: Sequence[str],
+        series: str,
+        span: tuple[int, int],
+        known_by: int,
+        newest: int | None,
+    ) -> list[tuple[Any, ...]]:
+        """These columns of the rows of that time, known by then, oldest first; `newest`: only so many of the last."""
+        for file in files:
+            self._must_be_whole(file)
+        limit, order = ("", "") if newest is None else (f" LIMIT {int(newest)}", " DESC")
+        query = (
+            f"SELECT {', '.join(map(_quoted, columns))} FROM read_parquet(?) "
+            f'WHERE series = ? AND "at" BETWEEN ? AND ? AND known <= ? ORDER BY "at"{order}, id{order}{limit}'
+        )
+        paths = [str(self._folder / file.name) for file in files]
+        with self._reading(", ".join(file.name for file in files)):
+            rows = self._duck().execute(query, [paths, series, *span, known_by]).fetchall()
+        return rows if newest is None else rows[::-1]
+
+    def inspect(self, files: Sequence[Sealed]) -> None:
+        """Hold every file against what was written; `Broken` for the first that is another."""
+        for file in files:
+            self._must_be_whole(file)
+            with self._reading(file.name):
+                if _digest(self._folder / file.name) != file.digest:
+                    raise self._damaged(file.name)
+
+    def tidy(self, kept: Sequence[str]) -> None:
+        """Take away what a crash left or nobody lists any more. Only for whoever holds the store alone."""
+        if not self._folder.is_dir():
+            return
+        for path in self._folder.iterdir():
+            if path.name not in kept and path.name.removesuffix(_DRAFT).endswith(".parquet"):
+                with suppress(OSError):
+                    path.unlink()
+
+    def close(self) -> None:
+        if self._vendor is not None:
+            self._vendor.close()
+            self._vendor = None
+
+    def _copy(self, draft: Path, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        import numpy as np
+
+        columns = {}
+        for (name, kind), values in zip(COLUMNS[table], zip(*rows, strict=True), strict=True):
+            numpy_type = {"BIGINT": np.int64, "DOUBLE": np.float64}.get(kind, np.object_)
+            # A number that is not there is None with us and NULL in the file; numpy only has NaN for it.
+            columns[name] = np.array(values, dtype=numpy_type)
+        chosen = ", ".join(
+            f"CASE WHEN isnan({_quoted(name)}) THEN NULL ELSE {_quoted(name)} END AS {_quoted(name)}"
+            if kind == "DOUBLE"
+            else f"{_quoted(name)}::{kind} AS {_quoted(name)}"
+            for name, kind in COLUMNS[table]
+        )
+        duck = self._duck()
+        duck.register("columns_of_rows", columns)
+        try:
+            duck.execute(
+                f"COPY (SELECT {chosen} FROM columns_of_rows) TO '{str(draft).replace(chr(39), chr(39) * 2)}' "
+                "(FORMAT parquet, COMPRESSION zstd)"
+            )
+        finally:
+            duck.unregister("columns_of_rows")
+
+    def _duck(self) -> duckdb.DuckDBPyConnection:
+        import duckdb
+
+        if self._vendor is None:
+            quiet = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+            self._vendor = duckdb.connect(config={"threads": 1, **quiet})
+        return self._vendor
+
+    def _must_be_whole(self, file: Sealed) -> None:
+        try:
+            size = (self._folder / file.name).stat().st_size
+        except FileNotFoundError:
+            raise Gone(f"{self._folder / file.name} is gone; put it back from a copy.") from None
+        except OSError as error:
+            raise Unavailable(f"{self._folder / file.name} cannot be read ({error.strerror}).") from error
+        if size != file.size:
+            raise self._damaged(file.name)
+
+    def _damaged(self, name: str) -> Broken:
+        return Broken(f"{self._folder / name} is damaged; put it back from a copy.")
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        import duckdb
+
+        try:
+            yield
+        except duckdb.IOException as error:
+            raise Unavailable(f"{self._folder} did not answer ({_first_line(error)}).") from error
+        except duckdb.OutOfMemoryException as error:
+            raise Unavailable(f"{self._folder} needs more memory than there is ({_first_line(error)}).") from error
+        except duckdb.Error as error:
+            raise self._damaged(name) from error
+
+    @contextmanager
+    def _writing(self, draft: Path) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise Unavailable(f"{self._folder} cannot be written ({error.strerror}).") from error
+        finally:
+            with suppress(OSError):
+                draft.unlink()
+
+
+class Gone(Broken):
+    """A file that the manifest lists is not in the folder."""
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _flushed(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

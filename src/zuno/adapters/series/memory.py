@@ -1,0 +1,94 @@
+"""The market's past in this process alone: forgotten at its end, with every promise of the file but durability."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from zuno.adapters.series.weighing import (
+    Key,
+    Note,
+    Standing,
+    add,
+    judged,
+    must_not_mix,
+    newest_prints,
+    weighed,
+)
+from zuno.domain.trading import Print, Row, Series
+from zuno.domain.units import Millis
+from zuno.ports.series import Batch, Flaw, Origin, Span, Written
+
+R = TypeVar("R", bound=Row)
+
+
+class MemorySeries:
+    """A `SeriesStore` without a file."""
+
+    def __init__(self, origin: Origin) -> None:
+        self._origin = origin
+        self._rows: dict[Series[Any], dict[Key, Standing]] = {}
+        self._notes: dict[tuple[str, str, Millis, str, str], tuple[Series[Any], Note]] = {}
+        self._sealed: set[tuple[Series[Any], Key]] = set()
+
+    @property
+    def origin(self) -> Origin:
+        return self._origin
+
+    async def write(self, batches: Sequence[Batch[Any]]) -> Written:
+        done = Written(0, 0, 0, 0)
+        for batch in batches:
+            result = weighed(judged(batch), self._rows.get(batch.series, {}))
+            if result.puts:
+                self._rows.setdefault(batch.series, {}).update(result.puts)
+            self._sealed -= {(batch.series, key) for key in result.puts}
+            for note in result.notes:
+                place = (str(batch.series), note.kind, note.at, note.id, note.detail)
+                self._notes[place] = (batch.series, note)
+            done = add(done, result.written)
+        return done
+
+    async def read(
+        self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
+    ) -> tuple[R, ...]:
+        held = self._rows.get(series, {})
+        keys = sorted(key for key, (known, _) in held.items() if since <= key[0] <= until and known <= known_by)
+        rows = [held[key][1] for key in keys]
+        if series.row is Print:
+            rows = newest_prints(iter(rows))
+        return tuple(rows if newest is None else rows[max(0, len(rows) - newest) :])
+
+    async def spans(self) -> tuple[Span, ...]:
+        return tuple(self._span(series) for series in sorted(self._rows, key=str))
+
+    async def flaws(self) -> tuple[Flaw, ...]:
+        return tuple(
+            Flaw(series, note.kind, note.at, note.at, 1, note.detail, note.mended, note.replaced)
+            for _, (series, note) in sorted(self._notes.items(), key=lambda item: (item[0][0], item[0][2], *item[0]))
+        )
+
+    async def mend(self, flaws: Sequence[Flaw]) -> None:
+        for flaw in flaws:
+            for place, (series, note) in self._notes.items():
+                if (place[0], place[1], place[2], place[4]) == (str(flaw.series), flaw.kind, flaw.first, flaw.detail):
+                    self._notes[place] = (series, replace(note, mended=flaw.mended))
+
+    async def seal(self, before: Millis) -> int:
+        old = {(series, key) for series, held in self._rows.items() for key in held if key[0] < before}
+        count = len(old - self._sealed)
+        self._sealed |= old
+        return count
+
+    async def renew(self, origin: Origin) -> None:
+        must_not_mix(self._origin, origin)
+        self._origin = origin
+        self._rows, self._notes, self._sealed = {}, {}, set()
+
+    async def close(self) -> None:
+        pass
+
+    def _span(self, series: Series[Any]) -> Span:
+        keys = self._rows[series]
+        sealed = sum((series, key) in self._sealed for key in keys)
+        return Span(series, len(keys), min(keys)[0], max(keys)[0], sealed)

@@ -1,0 +1,438 @@
+"""The market's past in one SQLite file for the present, and files of Parquet for what was sealed.
+
+Every row is in exactly one place: in the file, or in one file of history unless a later row has superseded it there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from heapq import merge
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from zuno.adapters.series.history import Gone, History, Sealed
+from zuno.adapters.series.shapes import NUMBERS, shape_of
+from zuno.adapters.series.weighing import (
+    Key,
+    Note,
+    Sound,
+    Standing,
+    add,
+    judged,
+    must_not_mix,
+    newest_prints,
+    weighed,
+)
+from zuno.adapters.sqlite_file import SqliteFile
+from zuno.domain.errors import Broken
+from zuno.domain.trading import Print, Row, Series, series_named
+from zuno.domain.units import Millis
+from zuno.ports.series import Batch, Flaw, Origin, Span, Written
+
+R = TypeVar("R", bound=Row)
+T = TypeVar("T")
+VERSION: Final = "1"
+_FEW: Final = 200
+"""Keys looked up one by one; more are read as one stretch."""
+_NUMBERS: Final = ", ".join(f"v{place}" for place in range(NUMBERS))
+_OWN: Final = {"rows": _NUMBERS, "documents": "body"}
+_SCHEMA: Final = (
+    "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS series (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    f"""CREATE TABLE IF NOT EXISTS rows (
+        series INTEGER NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, known INTEGER NOT NULL,
+        {", ".join(f"v{place} REAL" for place in range(NUMBERS))},
+        PRIMARY KEY (series, at, id)) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS documents (
+        series INTEGER NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, known INTEGER NOT NULL, body BLOB NOT NULL,
+        UNIQUE (series, at, id))""",
+    """CREATE TABLE IF NOT EXISTS notes (
+        series INTEGER NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, detail TEXT NOT NULL,
+        replaced BLOB, mended TEXT, UNIQUE (series, at, kind, id, detail))""",
+    # Files of history, and how much of which series each holds.
+    """CREATE TABLE IF NOT EXISTS files (
+        name TEXT PRIMARY KEY, size INTEGER NOT NULL, digest TEXT NOT NULL) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS sealed (
+        series INTEGER NOT NULL, file TEXT NOT NULL, count INTEGER NOT NULL, first INTEGER NOT NULL,
+        last INTEGER NOT NULL, PRIMARY KEY (series, file)) WITHOUT ROWID""",
+    # Rows of those files that no longer count, because one in the table took their place.
+    """CREATE TABLE IF NOT EXISTS superseded (
+        series INTEGER NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, file TEXT NOT NULL,
+        PRIMARY KEY (series, at, id, file)) WITHOUT ROWID""",
+)
+_TABLES: Final = ("series", "rows", "documents", "notes", "files", "sealed", "superseded")
+
+
+class SqliteSeries:
+    """`series.db` of a folder and `history/` beside it. The first write makes them; reading makes nothing."""
+
+    def __init__(self, folder: Path, origin: Origin) -> None:
+        """`origin`: whose past a store that is not there yet will be; one that is there keeps its own."""
+        self._wanted = origin
+        self._file = SqliteFile(folder / "series.db", self._prepare, "put it back from a copy, or move it away.")
+        self._history = History(folder / "history")
+
+    @property
+    def origin(self) -> Origin:
+        return self._file.read(_origin) or self._wanted
+
+    async def write(self, batches: Sequence[Batch[Any]]) -> Written:
+        offered = [batch for batch in batches if batch.rows]
+        if not offered:
+            return Written(0, 0, 0, 0)
+
+        def act(connection: sqlite3.Connection) -> Written:
+            done = Written(0, 0, 0, 0)
+            for batch in offered:
+                done = add(done, self._put(connection, batch))
+            return done
+
+        return await asyncio.to_thread(self._file.write, act)
+
+    async def read(
+        self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
+    ) -> tuple[R, ...]:
+        def act(connection: sqlite3.Connection) -> tuple[R, ...]:
+            number = _number(connection, series)
+            if number is None or newest == 0:
+                return ()
+            if series.row is Print:
+                prints = newest_prints(self._rows(connection, series, number, (since, until), known_by, None))
+                return tuple(prints if newest is None else prints[-newest:])
+            return tuple(self._rows(connection, series, number, (since, until), known_by, newest))
+
+        return await asyncio.to_thread(self._read, act) or ()
+
+    async def spans(self) -> tuple[Span, ...]:
+        return await asyncio.to_thread(self._read, _spans) or ()
+
+    async def flaws(self) -> tuple[Flaw, ...]:
+        """Also holds the file's pages together and every sealed file against its hash."""
+
+        def act(connection: sqlite3.Connection) -> tuple[Flaw, ...]:
+            found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if found != "ok":
+                raise Broken(f"{self._file.path} is damaged ({found}); put it back from a copy, or move it away.")
+            self._history.inspect(_files(connection))
+            with self._readable():
+                return tuple(map(_flaw, connection.execute(_NOTED).fetchall()))
+
+        return await asyncio.to_thread(self._read, act) or ()
+
+    async def mend(self, flaws: Sequence[Flaw]) -> None:
+        def act(connection: sqlite3.Connection) -> None:
+            connection.executemany(
+                """UPDATE notes SET mended = ? WHERE series = (SELECT number FROM series WHERE name = ?)
+                AND at = ? AND kind = ? AND detail = ?""",
+                [(flaw.mended, str(flaw.series), flaw.first, flaw.kind, flaw.detail) for flaw in flaws],
+            )
+
+        if flaws and self._file.exists():
+            await asyncio.to_thread(self._file.write, act)
+
+    async def seal(self, before: Millis) -> int:
+        return await asyncio.to_thread(self._seal, before) if self._file.exists() else 0
+
+    async def renew(self, origin: Origin) -> None:
+        def act(connection: sqlite3.Connection) -> None:
+            for table in _TABLES:
+                connection.execute(f"DELETE FROM {table}")
+            _say_origin(connection, origin)
+
+        must_not_mix(self.origin, origin)
+        await asyncio.to_thread(self._file.write, act)
+        await asyncio.to_thread(self._file.write, self._tidy)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._close)
+
+    # -- opening
+
+    def _close(self) -> None:
+        self._file.close()
+        self._history.close()
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        found = connection.execute("SELECT COUNT(*) FROM sqlite_master WHERE name = 'meta'").fetchone()[0]
+        if not found:
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
+                for statement in _SCHEMA:
+                    connection.execute(statement)
+                connection.execute("INSERT OR IGNORE INTO meta VALUES ('version', ?)", (VERSION,))
+                if _origin(connection) is None:
+                    _say_origin(connection, self._wanted)
+        version = connection.execute("SELECT value FROM meta WHERE name = 'version'").fetchone()
+        if version != (VERSION,):
+            raise Broken(f"{self._file.path} was written by another version of Zuno; move it away.")
+        kept = _origin(connection)
+        if kept is not None:
+            must_not_mix(kept, self._wanted)
+
+    def _read(self, act: Callable[[sqlite3.Connection], T]) -> T | None:
+        try:
+            return self._file.read(act)
+        except Gone:
+            return self._file.read(act)  # renewed by another process between its manifest and its files
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except (ValueError, TypeError, KeyError, zlib.error) as error:
+            raise Broken(f"{self._file.path} holds what no row has; put it back from a copy.") from error
+
+    # -- rows
+
+    def _put(self, connection: sqlite3.Connection, batch: Batch[Any]) -> Written:
+        sound = judged(batch)
+        number = _numbered(connection, batch.series)
+        result = weighed(sound, self._standing(connection, batch.series, number, sound))
+        shape = shape_of(batch.series.row)
+        places = ", ".join("?" * (NUMBERS if shape.table == "rows" else 1))
+        connection.executemany(
+            f"INSERT OR REPLACE INTO {shape.table} (series, at, id, known, {_OWN[shape.table]}) "
+            f"VALUES ({number}, ?, ?, ?, {places})",
+            ((at, name, known, *shape.stored(row)) for (at, name), (known, row) in result.puts.items()),
+        )
+        self._supersede(connection, number, batch.series, result.puts)
+        _note(connection, number, batch.series, result.notes)
+        return result.written
+
+    def _standing(
+        self, connection: sqlite3.Connection, series: Series[Any], number: int, sound: Sound
+    ) -> dict[Key, Standing]:
+        keys = [key for key, _ in sound.rows]
+        if not keys:
+            return {}
+        span = (min(keys)[0], max(keys)[0])
+        shape = shape_of(series.row)
+        query = f"SELECT id, known, {_listed(shape.columns)} FROM {shape.table} WHERE series = ? AND "
+        if len(keys) <= _FEW:
+            asked = query + "at = ? AND id = ?"
+            found = [row for key in keys for row in connection.execute(asked, (number, *key))]
+        else:
+            found = connection.execute(query + "at BETWEEN ? AND ?", (number, *span)).fetchall()
+        for file, hidden in self._sealed(connection, number, span):
+            columns = ("id", "known", *shape.columns)
+            rows = self._history.read([file], columns, str(series), span, _EVER, None)
+            found += [row for row in rows if (row[2], row[0]) not in hidden]
+        with self._readable():
+            return {(Millis(row[2]), row[0]): (Millis(row[1]), shape.made(row[2:])) for row in found}
+
+    def _supersede(
+        self, connection: sqlite3.Connection, number: int, series: Series[Any], puts: dict[Key, Standing]
+    ) -> None:
+        """What was put over a sealed row hides that one."""
+        if not puts:
+            return
+        span = (min(puts)[0], max(puts)[0])
+        for file, _ in self._sealed(connection, number, span):
+            there = self._history.read([file], ("at", "id"), str(series), span, _EVER, None)
+            connection.executemany(
+                "INSERT OR IGNORE INTO superseded (series, at, id, file) VALUES (?, ?, ?, ?)",
+                [(number, at, name, file.name) for at, name in there if (at, name) in puts],
+            )
+
+    def _rows(
+        self,
+        connection: sqlite3.Connection,
+        series: Series[Any],
+        number: int,
+        span: tuple[int, int],
+        known_by: int,
+        newest: int | None,
+    ) -> Iterator[Any]:
+        """The rows of that time and known by then, oldest first, wherever they rest."""
+        shape = shape_of(series.row)
+        limit, order = ("", "") if newest is None else (f" LIMIT {int(newest)}", " DESC")
+        live = connection.execute(
+            f"SELECT {_listed(shape.columns)}, id FROM {shape.table} WHERE series = ? AND at BETWEEN ? AND ? "
+            f"AND known <= ? ORDER BY at{order}, id{order}{limit}",
+            (number, *span, known_by),
+        ).fetchall()
+        if newest is not None:
+            live.reverse()
+        stacks = [live]
+        for file, hidden in self._sealed(connection, number, span):
+            asked = None if newest is None else newest + len(hidden)
+            rows = self._history.read([file], (*shape.columns, "id"), str(series), span, known_by, asked)
+            stacks.append([row for row in rows if (row[0], row[-1]) not in hidden] if hidden else rows)
+        whole = live if len(stacks) == 1 else list(merge(*stacks, key=_place))
+        with self._readable():
+            yield from map(shape.made, (row[:-1] for row in (whole if newest is None else whole[-newest:])))
+
+    def _sealed(
+        self, connection: sqlite3.Connection, number: int, span: tuple[int, int]
+    ) -> list[tuple[Sealed, set[Key]]]:
+        """Files that hold rows of that series and time, each with the keys in it that no longer count."""
+        files = connection.execute(
+            """SELECT name, size, digest FROM files JOIN sealed ON file = name
+            WHERE series = ? AND first <= ? AND last >= ? ORDER BY first, name""",
+            (number, span[1], span[0]),
+        ).fetchall()
+        if not files:
+            return []
+        hidden: dict[str, set[Key]] = {}
+        for at, name, file in connection.execute(
+            "SELECT at, id, file FROM superseded WHERE series = ? AND at BETWEEN ? AND ?", (number, *span)
+        ):
+            hidden.setdefault(file, set()).add((at, name))
+        return [(Sealed(*file), hidden.get(file[0], set())) for file in files]
+
+    # -- sealing
+
+    def _seal(self, before: Millis) -> int:
+        """Month by month, each a transaction of its own: nobody waits long, and a crash costs the month it was at."""
+        self._file.write(self._tidy)
+        return sum(self._seal_table(table, before) for table in _OWN)
+
+    def _seal_table(self, table: str, before: Millis) -> int:
+        moved = 0
+        while count := self._file.write(lambda connection: self._seal_month(connection, table, before)):
+            moved += count
+        return moved
+
+    def _seal_month(self, connection: sqlite3.Connection, table: str, before: Millis) -> int:
+        """The oldest month that has rows to seal: first its file, for good, then its rows' place, at one stroke."""
+        numbers = connection.execute("SELECT number, name FROM series ORDER BY name").fetchall()
+        oldest = [
+            at
+            for number, _ in numbers
+            for (at,) in connection.execute(f"SELECT MIN(at) FROM {table} WHERE series = ?", (number,))
+            if at is not None and at < before
+        ]
+        if not oldest:
+            return 0
+        month, end = _month(min(oldest))
+        until = min(end, before)
+        rows: list[tuple[Any, ...]] = []
+        spans: list[tuple[int, int, int, int]] = []
+        for number, name in numbers:
+            found = connection.execute(
+                f"SELECT ?, at, id, known, {_OWN[table]} FROM {table} WHERE series = ? AND at < ? ORDER BY at, id",
+                (name, number, until),
+            ).fetchall()
+            if found:
+                rows += found
+                spans.append((number, len(found), found[0][1], found[-1][1]))
+        part = connection.execute("SELECT COUNT(*) FROM files WHERE name LIKE ?", (f"{table}-{month}-%",)).fetchone()[0]
+        file = self._history.write(f"{table}-{month}-{part + 1:04}.parquet", table, rows)
+        connection.execute("INSERT INTO files VALUES (?, ?, ?)", (file.name, file.size, file.digest))
+        connection.executemany(
+            "INSERT INTO sealed (series, file, count, first, last) VALUES (?, ?, ?, ?, ?)",
+            [(number, file.name, count, first, last) for number, count, first, last in spans],
+        )
+        connection.executemany(
+            f"DELETE FROM {table} WHERE series = ? AND at < ?", [(number, until) for number, *_ in spans]
+        )
+        return len(rows)
+
+    def _tidy(self, connection: sqlite3.Connection) -> None:
+        self._history.tidy([file.name for file in _files(connection)])
+
+
+_EVER: Final = 2**62
+_NOTED: Final = """SELECT name, kind, at, id, detail, mended, replaced FROM notes JOIN series ON number = series
+    ORDER BY name, at, kind, id, detail"""
+
+
+def _origin(connection: sqlite3.Connection) -> Origin | None:
+    said = dict(connection.execute("SELECT name, value FROM meta WHERE name IN ('synthetic', 'label')").fetchall())
+    return Origin(said["synthetic"] == "1", said["label"]) if len(said) == 2 else None
+
+
+def _say_origin(connection: sqlite3.Connection, origin: Origin) -> None:
+    said = (("synthetic", str(int(origin.synthetic))), ("label", origin.label))
+    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", said)
+
+
+def _number(connection: sqlite3.Connection, series: Series[Any]) -> int | None:
+    found = connection.execute("SELECT number FROM series WHERE name = ?", (str(series),)).fetchone()
+    return None if found is None else int(found[0])
+
+
+def _numbered(connection: sqlite3.Connection, series: Series[Any]) -> int:
+    connection.execute("INSERT OR IGNORE INTO series (name) VALUES (?)", (str(series),))
+    return int(connection.execute("SELECT number FROM series WHERE name = ?", (str(series),)).fetchone()[0])
+
+
+def _note(connection: sqlite3.Connection, number: int, series: Series[Any], notes: Sequence[Note]) -> None:
+    stored = shape_of(series.row).stored
+    # What happens again is news again, whatever was done about it the last time.
+    connection.executemany(
+        """INSERT INTO notes (series, at, kind, id, detail, replaced, mended) VALUES (?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT DO UPDATE SET replaced = excluded.replaced, mended = excluded.mended""",
+        [
+            (
+                number,
+                note.at,
+                note.kind,
+                note.id,
+                note.detail,
+                None if note.replaced is None else _packed(stored(note.replaced)),
+                note.mended,
+            )
+            for note in notes
+        ],
+    )
+
+
+def _packed(columns: Sequence[Any]) -> bytes:
+    """A row that was replaced, as one value: its document, or its numbers."""
+    return columns[0] if isinstance(columns[0], bytes) else json.dumps(columns).encode()
+
+
+def _flaw(noted: tuple[Any, ...]) -> Flaw:
+    name, kind, at, own, detail, mended, packed = noted
+    series = series_named(name)
+    replaced = None
+    if packed is not None:
+        shape = shape_of(series.row)
+        held: dict[str, Any] = {"at": at, "id": own, "body": packed}
+        if shape.table == "rows":
+            held.update((f"v{place}", number) for place, number in enumerate(json.loads(packed)))
+        replaced = shape.made([held[column] for column in shape.columns])
+    return Flaw(series, kind, Millis(at), Millis(at), 1, detail, mended, replaced)
+
+
+def _files(connection: sqlite3.Connection) -> list[Sealed]:
+    return [Sealed(*file) for file in connection.execute("SELECT name, size, digest FROM files ORDER BY name")]
+
+
+def _spans(connection: sqlite3.Connection) -> tuple[Span, ...]:
+    live = connection.execute(
+        """SELECT series, COUNT(*), MIN(at), MAX(at), 0 FROM rows GROUP BY series
+        UNION ALL SELECT series, COUNT(*), MIN(at), MAX(at), 0 FROM documents GROUP BY series
+        UNION ALL SELECT series, SUM(count), MIN(first), MAX(last), SUM(count) FROM sealed GROUP BY series"""
+    ).fetchall()
+    hidden = dict(connection.execute("SELECT series, COUNT(*) FROM superseded GROUP BY series").fetchall())
+    spans = []
+    for number, name in connection.execute("SELECT number, name FROM series ORDER BY name").fetchall():
+        parts = [part[1:] for part in live if part[0] == number]
+        if parts:
+            counts, firsts, lasts, sealed = zip(*parts, strict=True)
+            gone = hidden.get(number, 0)
+            spans.append(Span(series_named(name), sum(counts) - gone, min(firsts), max(lasts), sum(sealed) - gone))
+    return tuple(spans)
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(columns)
+
+
+def _place(row: Sequence[Any]) -> tuple[int, str]:
+    return row[0], row[-1]
+
+
+def _month(at: int) -> tuple[str, Millis]:
+    """The UTC month of a moment, and when it ends."""
+    day = datetime.fromtimestamp(at / 1000, UTC)
+    after = datetime(day.year + day.month // 12, day.month % 12 + 1, 1, tzinfo=UTC)
+    return f"{day:%Y-%m}", Millis(int(after.timestamp()) * 1000)

@@ -1,0 +1,146 @@
+"""What a batch does to the rows that stand: judged here once for every store."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from zuno.core.resampling import timeframe_of
+from zuno.core.soundness import complete_at, id_of, impossible, sound_candle
+from zuno.domain.errors import Refused
+from zuno.domain.trading import Candle
+from zuno.domain.units import Millis
+from zuno.ports.series import Batch, Origin, Written
+
+Key: TypeAlias = tuple[Millis, str]
+Standing: TypeAlias = tuple[Millis, Any]
+"""Since when a row is known, and the row."""
+GOOD_ENOUGH = "kept once"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something to be remembered about a place."""
+
+    kind: str
+    at: Millis
+    id: str
+    detail: str
+    replaced: Any = None
+    mended: str | None = None
+
+
+@dataclass(slots=True)
+class Weighed:
+    """What is to be written, and what is to be said of it."""
+
+    puts: dict[Key, Standing] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
+    new: int = 0
+    same: int = 0
+    changed: int = 0
+    bad: int = 0
+
+    @property
+    def written(self) -> Written:
+        return Written(self.new, self.same, self.changed, self.bad)
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """A batch without the rows that cannot be: what is known since when, in the order it came."""
+
+    rows: tuple[tuple[Key, Standing], ...]
+    bad: tuple[Note, ...]
+
+
+def judged(batch: Batch[Any]) -> Sound:
+    bad: list[Note] = []
+    return Sound(tuple(_candles(batch, bad) if batch.series.row is Candle else _others(batch, bad)), tuple(bad))
+
+
+def weighed(sound: Sound, standing: Mapping[Key, Standing]) -> Weighed:
+    """`standing`: the rows that are here already, at least those of the batch's keys."""
+    result = Weighed(bad=len(sound.bad), notes=list(sound.bad))
+    puts = result.puts
+    for key, (known, row) in sound.rows:
+        offered = key in puts
+        before = puts[key] if offered else standing.get(key)
+        if before is None:
+            result.new += 1
+        elif before[1] == row:
+            result.same += 1
+            if offered:
+                result.notes.append(Note("duplicate", *key, "the same row twice in one answer", mended=GOOD_ENOUGH))
+            if before[0] <= known:
+                continue
+        else:
+            result.changed += 1
+            result.notes.append(Note("conflict", *key, difference(before[1], row), before[1]))
+        puts[key] = (known, row)
+    return result
+
+
+def add(left: Written, right: Written) -> Written:
+    return Written(left.new + right.new, left.same + right.same, left.changed + right.changed, left.bad + right.bad)
+
+
+def newest_prints(rows: Iterator[Any]) -> list[Any]:
+    """Of several prints of one day the last released; the rows are known already."""
+    days: MutableMapping[Millis, Any] = {}
+    for row in rows:
+        held = days.get(row.at)
+        if held is None or row.released >= held.released:
+            days[row.at] = row
+    return [days[at] for at in sorted(days)]
+
+
+def must_not_mix(kept: Origin, wanted: Origin) -> None:
+    if kept.synthetic != wanted.synthetic:
+        raise Refused(f"What is kept here is {kept.label}; {wanted.label} rows belong into a store of their own.")
+
+
+def difference(before: Any, after: Any) -> str:
+    """Which numbers changed, for a person."""
+    names = getattr(type(after), "_fields", ())
+    changed = [f"{name} {old!r} → {new!r}" for name, old, new in zip(names, before, after, strict=False) if old != new]
+    return ", ".join(changed) or "another document"
+
+
+def _candles(batch: Batch[Any], bad: list[Note]) -> Iterator[tuple[Key, Standing]]:
+    timeframe = timeframe_of(batch.series)
+    span, shift = timeframe.millis, timeframe.floor(0)
+    known = math.inf if batch.known is None else batch.known
+    for bar in batch.rows:
+        try:
+            sound = type(bar) is Candle and sound_candle(span, shift, bar, known)
+        except TypeError:
+            sound = False
+        fault = None if sound else impossible(batch.series, bar, batch.known)
+        if fault is None:
+            yield (bar.at, ""), (bar.at + span if batch.known is None else batch.known, bar)
+        else:
+            bad.append(_aside(bar, fault))
+
+
+def _others(batch: Batch[Any], bad: list[Note]) -> Iterator[tuple[Key, Standing]]:
+    series, floor = batch.series, batch.known
+    for row in batch.rows:
+        fault = impossible(series, row, floor)
+        if fault is None:
+            complete = complete_at(series, row)
+            yield (row.at, id_of(row)), (complete if floor is None else max(floor, complete), row)
+        else:
+            bad.append(_aside(row, fault))
+
+
+def _aside(row: Any, fault: str) -> Note:
+    at = getattr(row, "at", None)
+    placed = type(at) is int and -(2**63) <= at < 2**63
+    return Note("bad", Millis(at) if placed else Millis(0), "", f"{fault}: {_spelled(row)}")  # type: ignore[arg-type]
+
+
+def _spelled(row: Any) -> str:
+    return repr(row)[:300].encode("utf-8", "backslashreplace").decode()

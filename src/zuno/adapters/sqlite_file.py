@@ -1,0 +1,93 @@
+"""One SQLite file as our stores use it: opened when first needed, one thread at a time, its errors in our words."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, TypeVar
+
+from zuno.domain.errors import Broken, Unavailable
+
+T = TypeVar("T")
+_MAY_PASS: Final = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+}
+
+
+class SqliteFile:
+    """The first write makes the file; reading makes nothing. A kill loses no commit, a power cut at most the last."""
+
+    def __init__(self, path: Path, prepare: Callable[[sqlite3.Connection], None], remedy: str) -> None:
+        """`prepare` makes the tables that are not there; `remedy`: what a person does about a damaged file."""
+        self.path = path
+        self._prepare = prepare
+        self._remedy = remedy
+        self._connection: sqlite3.Connection | None = None
+        self._turn = threading.RLock()
+
+    def exists(self) -> bool:
+        return self.path.exists() and self.path.stat().st_size > 0
+
+    def read(self, act: Callable[[sqlite3.Connection], T]) -> T | None:
+        """One thread at a time, on one state of the file; None where there is none."""
+        with self._turn, self.vendor():
+            return self._within("BEGIN", act) if self._connection is not None or self.exists() else None
+
+    def write(self, act: Callable[[sqlite3.Connection], T]) -> T:
+        """One writer at a time among all processes; everything or nothing."""
+        with self._turn, self.vendor():
+            return self._within("BEGIN IMMEDIATE", act)
+
+    def close(self) -> None:
+        with self._turn:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    @contextmanager
+    def vendor(self) -> Iterator[None]:
+        """SQLite's errors in our words: busy, full and unreachable may pass, the rest is damage."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            code = getattr(error, "sqlite_errorcode", None)
+            if code is None:
+                raise  # the module's own complaint about our call: a bug
+            if code & 0xFF in _MAY_PASS:
+                raise Unavailable(f"{self.path} did not answer ({error}).") from error
+            raise Broken(f"{self.path} is damaged ({error}); {self._remedy}") from error
+
+    def _within(self, begin: str, act: Callable[[sqlite3.Connection], T]) -> T:
+        if self._connection is None:
+            self._connection = self._opened()
+        with self._connection as connection:
+            connection.execute(begin)
+            return act(connection)
+
+    def _opened(self) -> sqlite3.Connection:
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise Unavailable(f"{self.path.parent} cannot be made ({error.strerror}).") from error
+        connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        with suppress(OSError):
+            self.path.chmod(0o600)
+        return connection

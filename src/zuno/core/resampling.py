@@ -1,0 +1,92 @@
+"""Bars out of finer bars or out of trades, by the time things happened.
+
+Prices are copied, never computed. Volumes are added as the decimals they are written in (the shortest spelling of a
+double is what its venue printed), exactly, and rounded once at the end. So a venue's own hour is met to the last bit by
+its minutes, and a day made of minutes equals one made of hours as long as its volume needs at most 15 digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Context, Decimal
+from itertools import groupby
+from typing import Any, Final
+
+from zuno.domain.trading import Candle, Series, Side, Strike, Timeframe
+from zuno.domain.units import Millis
+
+_EXACT: Final = Context(prec=800)
+"""Digits enough for the sum of any doubles."""
+
+
+def timeframe_of(series: Series[Any]) -> Timeframe:
+    """How long the bars of a series of candles are. `ValueError` for a series that has none."""
+    return Timeframe(series.name.rpartition("/")[2])
+
+
+def total(volumes: Iterable[float]) -> float:
+    """The exact sum of the decimals these doubles are written as, rounded once."""
+    add, sum_ = _EXACT.add, Decimal(0)
+    for volume in volumes:
+        sum_ = add(sum_, Decimal(repr(float(volume))))
+    return float(sum_)
+
+
+def aggregate(at: Millis, fine: Sequence[Candle]) -> Candle:
+    """The one bar these bars make, oldest first. What buyers took is known where every part says it."""
+    taken = [bar.taker_buy for bar in fine]
+    known = [one for one in taken if one is not None]
+    return Candle(
+        at,
+        fine[0].open,
+        max(bar.high for bar in fine),
+        min(bar.low for bar in fine),
+        fine[-1].close,
+        total(bar.volume for bar in fine),
+        total(known) if len(known) == len(taken) else None,
+    )
+
+
+def parts(coarse: Timeframe, fine: Timeframe) -> int:
+    """How many fine bars a coarse one has."""
+    return coarse.millis // fine.millis
+
+
+def made_of(coarse: Timeframe, at: Millis, fine: Timeframe, bars: Mapping[Millis, Candle]) -> tuple[Candle, ...]:
+    """The fine bars that are here of the coarse bar that opened then."""
+    opened = (Millis(moment) for moment in range(at, at + coarse.millis, fine.millis))
+    return tuple(bars[moment] for moment in opened if moment in bars)
+
+
+def resampled(coarse: Timeframe, fine: Timeframe, bars: Iterable[Candle]) -> tuple[Candle, ...]:
+    """The coarse bars whose every part is here; the bars come oldest first, each once."""
+    buckets = _buckets(coarse, bars)
+    return tuple(aggregate(at, group) for at, group in buckets if len(group) == parts(coarse, fine))
+
+
+def bars_of_trades(timeframe: Timeframe, trades: Iterable[Strike], closed_by: Millis) -> tuple[Candle, ...]:
+    """The bars these trades make, whatever order they came in, each counted once by its id.
+
+    A trade belongs to the bar of its own time; of one millisecond, ids tell the order (numbers by their size). Only
+    bars that had ended by `closed_by` are given, and where nothing was traded there is none.
+    """
+    once = {(trade.at, len(trade.id), trade.id): trade for trade in trades}
+    ordered = [once[key] for key in sorted(once)]
+    return tuple(_bar(at, group) for at, group in _buckets(timeframe, ordered) if at + timeframe.millis <= closed_by)
+
+
+def _bar(at: Millis, trades: Sequence[Strike]) -> Candle:
+    prices = [trade.price for trade in trades]
+    return Candle(
+        at,
+        prices[0],
+        max(prices),
+        min(prices),
+        prices[-1],
+        total(trade.quantity for trade in trades),
+        total(trade.quantity for trade in trades if trade.side is Side.LONG),
+    )
+
+
+def _buckets(timeframe: Timeframe, rows: Iterable[Any]) -> Iterator[tuple[Millis, list[Any]]]:
+    return ((at, list(group)) for at, group in groupby(rows, key=lambda row: timeframe.floor(row.at)))

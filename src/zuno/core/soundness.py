@@ -1,0 +1,284 @@
+"""What is wrong with a series: rows no market can have made, holes, feeds that froze, bars that do not add up."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from zuno.core.resampling import timeframe_of
+from zuno.domain.trading import (
+    MINUTE_MS,
+    Alive,
+    Book,
+    Candle,
+    Feed,
+    Funding,
+    Level,
+    Marks,
+    OptionChain,
+    OptionQuote,
+    Print,
+    Quote,
+    Series,
+    Strike,
+    Text,
+    Timeframe,
+)
+from zuno.domain.units import Millis
+
+EARLIEST: Final = -2_208_988_800_000
+LATEST: Final = 7_258_118_400_000
+"""1900 and 2200: a time outside is not in milliseconds."""
+QUIET_VENUES: Final = frozenset({"upbit"})
+"""They make no bar without a trade, so a bar that is not there may be no gap."""
+FROZEN_AFTER: Final[Mapping[Feed, int]] = {
+    Feed.CANDLES: 5,
+    Feed.BOOK: 5,
+    Feed.OPEN_INTEREST: 12,
+    Feed.LONG_SHORT: 12,
+    Feed.BASIS: 12,
+    Feed.DVOL: 12,
+}
+"""So many rows in a row with the very same numbers, and the feed stood still. The others may well repeat themselves."""
+_ROUNDING: Final = 2.0**-53
+_INF: Final = math.inf
+
+
+# -- rows
+
+
+def id_of(row: Any) -> str:
+    """What tells a row from others of its series and time; empty where the time alone does."""
+    match row:
+        case Strike():
+            return row.id
+        case Print():
+            return str(row.released)
+        case Text():
+            return json.dumps([row.channel, row.id], ensure_ascii=False, separators=(",", ":"))
+        case _:
+            return ""
+
+
+def complete_at(series: Series[Any], row: Any) -> Millis:
+    """From when somebody who watched could know a row: a bar's end, a print's release, an event's own time."""
+    if series.row is Candle:
+        return Millis(row.at + timeframe_of(series).millis)
+    if series.row is Print:
+        return Millis(max(row.at, row.released))
+    return Millis(row.at + MINUTE_MS) if series.row is Alive else Millis(row.at)
+
+
+def sound_candle(span: int, shift: int, bar: Candle, known: float) -> bool:
+    """Whether a market can have made this bar, and it had closed by then. The quick way, for hundreds of thousands;
+    `impossible` says why not."""
+    at, opened, high, low, close, volume, taken = bar
+    return (
+        0.0 < low <= opened <= high < _INF
+        and low <= close <= high
+        and 0.0 <= volume < _INF
+        and (taken is None or 0.0 <= taken <= volume)
+        and (at - shift) % span == 0
+        and at >= EARLIEST
+        and at + span <= known
+        and at < LATEST
+    )
+
+
+def impossible(series: Series[Any], row: Any, known: Millis | None) -> str | None:
+    """Why no market can have made this row, or None. `known`: when it reached us, None for history."""
+    if type(row) is not series.row:
+        return f"it is a {type(row).__name__}, not a {series.row.__name__}"
+    if type(row.at) is not int:
+        return f"its time is {row.at!r}, not a whole number"
+    if not EARLIEST <= row.at < LATEST:
+        return f"its time is {row.at}, no moment in milliseconds between 1900 and 2200"
+    judge = _JUDGES.get(series.row)
+    fault = judge(row) if judge is not None else None
+    if fault is None and isinstance(row, Candle):
+        return _misplaced(timeframe_of(series), row.at, known)
+    return fault
+
+
+def _misplaced(timeframe: Timeframe, at: Millis, known: Millis | None) -> str | None:
+    if timeframe.floor(at) != at:
+        return f"no {timeframe} bar opens then"
+    if known is not None and at + timeframe.millis > known:
+        return f"it had {at + timeframe.millis - known} ms to go when it was read"
+    return None
+
+
+def _candle(bar: Candle) -> str | None:
+    fault = _numbers(bar, ("open", "high", "low", "close"), above=True) or _numbers(bar, ("volume",))
+    if fault is not None:
+        return fault
+    if bar.high < bar.low:
+        return f"high {bar.high!r} is below low {bar.low!r}"
+    for name in ("open", "close"):
+        if not bar.low <= getattr(bar, name) <= bar.high:
+            return f"{name} {getattr(bar, name)!r} is outside {bar.low!r} to {bar.high!r}"
+    if bar.taker_buy is None:
+        return None
+    if fault := _numbers(bar, ("taker_buy",)):
+        return fault
+    return f"buyers took {bar.taker_buy!r} of {bar.volume!r}" if bar.taker_buy > bar.volume else None
+
+
+def _funding(row: Funding) -> str | None:
+    return _number("rate", row.rate) or _numbers(row, ("interval_hours",), above=True)
+
+
+def _level(row: Level) -> str | None:
+    return _numbers(row, ("value",))
+
+
+def _marks(row: Marks) -> str | None:
+    return _numbers(row, ("mark", "spot"), above=True)
+
+
+def _print(row: Print) -> str | None:
+    if type(row.released) is not int or not EARLIEST <= row.released < LATEST:
+        return f"its release is {row.released!r}, no moment in milliseconds between 1900 and 2200"
+    return _number("value", row.value)
+
+
+def _strike(row: Strike) -> str | None:
+    return _numbers(row, ("price", "quantity"), above=True) or _numbers(row, ("usd",)) or _words(row, ("id",))
+
+
+def _book(book: Book) -> str | None:
+    for side, quotes in (("bid", book.bids), ("ask", book.asks)):
+        for place, quote in enumerate(quotes, 1):
+            if fault := _quote(quote):
+                return f"{side} {place}: {fault}"
+    return None
+
+
+def _quote(quote: Quote) -> str | None:
+    price, size = quote
+    if type(price) is float and type(size) is float and 0.0 < price < _INF and 0.0 <= size < _INF:
+        return None
+    return _numbers(quote, ("price",), above=True) or _numbers(quote, ("size",))
+
+
+def _options(chain: OptionChain) -> str | None:
+    for quote in chain.quotes:
+        if fault := _option(quote):
+            return f"{quote.name!r}: {fault}"
+    return None
+
+
+def _option(quote: OptionQuote) -> str | None:
+    stated = [name for name in ("mark_iv", "underlying") if getattr(quote, name) is not None]
+    return (
+        _numbers(quote, ("strike",), above=True)
+        or _numbers(quote, ("open_interest", "volume", *stated))
+        or _words(quote, ("name",))
+    )
+
+
+def _text(text: Text) -> str | None:
+    return _words(text, ("channel", "id", "body"))
+
+
+_JUDGES: Final[Mapping[type[Any], Callable[[Any], str | None]]] = {
+    Candle: _candle,
+    Funding: _funding,
+    Level: _level,
+    Marks: _marks,
+    Print: _print,
+    Strike: _strike,
+    Book: _book,
+    OptionChain: _options,
+    Text: _text,
+}
+
+
+def _number(name: str, value: object) -> str | None:
+    if not isinstance(value, float | int) or isinstance(value, bool):
+        return f"{name} is {value!r}, no number"
+    return None if -_INF < value < _INF else f"{name} is {value!r}"
+
+
+def _numbers(row: Any, names: Sequence[str], *, above: bool = False) -> str | None:
+    """The first of these that is no number, or negative; `above`: zero will not do either."""
+    for name in names:
+        value = getattr(row, name)
+        if fault := _number(name, value):
+            return fault
+        if value < 0 or (above and value == 0):
+            return f"{name} is {value!r}"
+    return None
+
+
+def _words(row: Any, names: Sequence[str]) -> str | None:
+    for name in names:
+        value = getattr(row, name)
+        if not isinstance(value, str):
+            return f"{name} is {value!r}, no text"
+        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+            return f"{name} holds half a character"
+    return None
+
+
+# -- series
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Some rows or holes in a row."""
+
+    first: Millis
+    last: Millis
+    count: int
+
+
+def gap(timeframe: Timeframe, before: Millis, after: Millis) -> Stretch | None:
+    """The bars that are missing between two that are here."""
+    first, last = before + timeframe.millis, after - timeframe.millis
+    return Stretch(Millis(first), Millis(last), (last - first) // timeframe.millis + 1) if first <= last else None
+
+
+class Stillness:
+    """Watches the rows of one series go by, oldest first, for stretches in which nothing moved."""
+
+    def __init__(self, series: Series[Any]) -> None:
+        self._limit = FROZEN_AFTER.get(series.feed)
+        self._numbers: object = None
+        self._first = self._last = Millis(0)
+        self._count = 0
+
+    def see(self, row: Any) -> Stretch | None:
+        """The stretch that this row ends, if one had become long enough."""
+        numbers = (row.bids, row.asks) if isinstance(row, Book) else tuple(row[1:])
+        if numbers == self._numbers:
+            self._last, self._count = row.at, self._count + 1
+            return None
+        ended = self.end()
+        self._numbers, self._first, self._last, self._count = numbers, row.at, row.at, 1
+        return ended
+
+    def end(self) -> Stretch | None:
+        if self._limit is None or self._count < self._limit:
+            return None
+        return Stretch(self._first, self._last, self._count)
+
+
+def disagreement(coarse: Candle, whole: Candle, count: int) -> str | None:
+    """How a coarse bar differs from the whole its fine bars make, or None.
+
+    Prices must be equal. Volumes may differ by what adding so many doubles in any order can: rounding is no flaw. What
+    buyers took is compared where both say it.
+    """
+    for name in ("open", "high", "low", "close"):
+        said, made = getattr(coarse, name), getattr(whole, name)
+        if said != made:
+            return f"{name} is {said!r}, its parts make {made!r}"
+    for name in ("volume", "taker_buy"):
+        said, made = getattr(coarse, name), getattr(whole, name)
+        if said is not None and made is not None and abs(said - made) > (count + 1) * _ROUNDING * max(said, made):
+            return f"{name} is {said!r}, its parts make {made!r}"
+    return None
