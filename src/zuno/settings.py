@@ -193,6 +193,12 @@ class Settings(BaseSettings):
     budget_usd_per_day: Dollars = Field(Decimal("5.00"), description="dollars a UTC day may see, all runs together")
     deterministic: bool = Field(False, description="true: never ask a model")
     max_debate_rounds: int = Field(2, ge=0, le=10, description="revisions allowed in a debate")
+    market: Literal["recorded", "live"] = Field(
+        "recorded", description="where the trading desk reads the market: what was kept, or the venues"
+    )
+    recording: Literal["synthetic", "own"] = Field(
+        "synthetic", description="which past a recorded market is: invented (`zuno data synth`), or our own recordings"
+    )
     risk_profile: Literal["conservative", "balanced", "aggressive"] = Field("balanced", description="default profile")
     slippage_bps: int = Field(50, ge=1, le=1_000, description="how far a price may move between plan and mint, in bps")
     tick_drift: int = Field(

@@ -7,6 +7,7 @@ from typing import Protocol
 from zuno.app.alerts import AlertDesk
 from zuno.app.archive import Archive
 from zuno.app.chairs import Chairs
+from zuno.app.data import DataDesk
 from zuno.app.debate import Advice
 from zuno.app.execution import Execution
 from zuno.app.interpreting import Interpreter
@@ -83,6 +84,10 @@ class Zuno(Protocol):
 
     def chairs(self) -> Chairs:
         """Who sits at the desk."""
+        ...
+
+    def data(self) -> DataDesk:
+        """The past of the trading desk's market."""
         ...
 
     def sim(self) -> SimPlayground: ...

@@ -22,6 +22,7 @@ from zuno.settings import Settings, read_settings
 from zuno.wiring.chains import LOCAL, Chains, unusable
 from zuno.wiring.mesh import Meshes, tell
 from zuno.wiring.minds import Models
+from zuno.wiring.recordings import Recordings
 from zuno.wiring.signers import Signers
 from zuno.wiring.version import code_version
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from zuno.app.alerts import AlertDesk
     from zuno.app.archive import Archive, Recorded, Rehearsal
     from zuno.app.chairs import Chairs
+    from zuno.app.data import DataDesk
     from zuno.app.debate import Advice, Room, Venue
     from zuno.app.execution import Execution
     from zuno.app.interpreting import Interpreter
@@ -85,6 +87,7 @@ class House:
         self._book: ChainedJournal | None = None
         self._started = False
         self._own_samples: SqliteSamples | None = None
+        self._recordings = Recordings(settings)
         self._meshes = Meshes(settings, self._opened_journal, self._mesh_room)
 
     def lp(self, chain: str | None) -> LpDesk:
@@ -200,6 +203,11 @@ class House:
 
         return Chairs(self._seats(), self._meshes.keeper().glance)
 
+    def data(self) -> DataDesk:
+        from zuno.app.data import DataDesk
+
+        return DataDesk(self._recordings.chosen())
+
     def sim(self) -> SimPlayground:
         self._chains.must_write()
         return SimPlayground("sim", self._chains.sim, DEFAULT_SEED)
@@ -217,6 +225,7 @@ class House:
         await self._meshes.close()
         await self._chains.close()
         await self._models.close()
+        await self._recordings.close()
         if self._own_samples is not None:
             await self._own_samples.close()
             self._own_samples = None

@@ -58,12 +58,14 @@ def answer(session: Session, json: bool, question: Callable[[Zuno], Awaitable[Vi
     _print(session, _asked(session, json, question), json)
 
 
-def verdict(session: Session, json: bool, question: Callable[[Zuno], Awaitable[VerdictView]]) -> None:
-    """Ask and print; an answer that is no is exit code 5, and it is printed all the same."""
+def verdict(
+    session: Session, json: bool, question: Callable[[Zuno], Awaitable[VerdictView]], *, no: int = BROKEN
+) -> None:
+    """Ask and print; an answer that is no is an exit code of its own, and it is printed all the same."""
     view = _asked(session, json, question)
     _print(session, view, json)
     if not view.ok:
-        raise Failed(BROKEN)
+        raise Failed(no)
 
 
 def listen_and_answer(session: Session, json: bool, question: Callable[[Zuno, Listen], Awaitable[View]]) -> None:

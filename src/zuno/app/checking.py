@@ -1,0 +1,292 @@
+"""Going through the market's past for what is wrong with it, and mending what a rule can mend.
+
+The rules, finest bars first: a coarse bar that is missing, or is not what its finer bars make, becomes what they make,
+where every one of them is here; where an earlier row of the same place agrees with them, that one is put back. Any
+other missing bar is fetched again where there is a source to ask, and stays a gap where there is none: nothing is ever
+interpolated. Of two rows for one place the newer stays, unless finer bars say otherwise. Frozen stretches and rows that
+were set aside are told and left as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+from zuno.core.resampling import aggregate, made_of, parts, timeframe_of
+from zuno.core.soundness import FROZEN_AFTER, QUIET_VENUES, Stillness, Stretch, disagreement
+from zuno.domain.errors import Malformed, Unavailable
+from zuno.domain.trading import Candle, Feed, Series, Timeframe
+from zuno.domain.units import Millis
+from zuno.ports.series import Batch, Flaw, SeriesStore, Span
+
+Fetch: TypeAlias = Callable[[Series[Candle], Millis, Millis], Awaitable[Sequence[Candle]]]
+"""Asks the venue again for the bars that opened in that time."""
+EVER: Final = Millis(2**62)
+WINDOW: Final = 4 * Timeframe.W1.millis
+"""How much is held at a time; whole weeks, so that no bar lies in two windows."""
+KEPT_NEWER: Final = "the newer is kept"
+STANDS: Final = "another row stands in its place"
+
+
+@dataclass(slots=True)
+class Market:
+    """The candles of one symbol at one venue, within one window."""
+
+    venue: str
+    spans: Mapping[Timeframe, Span]
+    bars: dict[Timeframe, dict[Millis, Candle]] = field(default_factory=dict)
+
+    def whole(self, timeframe: Timeframe, at: Millis) -> tuple[Candle, str, int] | None:
+        """What the nearest finer bars make of this one, which they are, and how many; None where one is missing."""
+        for fine in self._finer(timeframe):
+            found = made_of(timeframe, at, fine, self.bars[fine])
+            if len(found) == parts(timeframe, fine):
+                return aggregate(at, found), f"its {len(found)} {fine} bars", len(found)
+        return None
+
+    def part(self, timeframe: Timeframe, at: Millis) -> tuple[Candle, str, int] | None:
+        """The same from whatever finer bars are here, for venues that make none without a trade."""
+        for fine in self._finer(timeframe):
+            if found := made_of(timeframe, at, fine, self.bars[fine]):
+                return aggregate(at, found), f"its {len(found)} {fine} bars", len(found)
+        return None
+
+    def _finer(self, timeframe: Timeframe) -> Iterator[Timeframe]:
+        return (fine for fine in reversed(Timeframe) if fine.millis < timeframe.millis and fine in self.bars)
+
+
+class Check:
+    """One walk through a store."""
+
+    def __init__(self, store: SeriesStore, *, repair: bool, fetch: Fetch | None) -> None:
+        self._store = store
+        self._repair = repair
+        self._fetch = fetch
+        self._found: list[Flaw] = []
+        self._earlier: dict[tuple[str, Millis], list[Candle]] = {}
+        self._settled: dict[tuple[str, Millis], str] = {}
+        self._still: dict[str, Stillness] = {}
+
+    async def run(self) -> tuple[tuple[Flaw, ...], int]:
+        """What is wrong, with what was done about it, and how many notes were settled before."""
+        noted = await self._store.flaws()
+        for flaw in noted:
+            if isinstance(flaw.replaced, Candle):
+                self._earlier.setdefault((str(flaw.series), flaw.first), []).append(flaw.replaced)
+        spans = await self._store.spans()
+        for span in spans:
+            if span.series.feed in FROZEN_AFTER and span.series.row is not Candle:
+                await self._watch(span)
+        for market in _markets(spans):
+            await self._candles(market)
+        open_notes = [flaw for flaw in noted if flaw.mended is None]
+        if self._repair:
+            open_notes = await self._settle(open_notes)
+        found = [*_joined(self._found), *open_notes]
+        return tuple(sorted(found, key=_order)), len(noted) - len(open_notes)
+
+    # -- feeds that are no candles
+
+    async def _watch(self, span: Span) -> None:
+        """Frozen stretches."""
+        for since in range(span.first, span.last + 1, WINDOW):
+            rows = await self._store.read(span.series, Millis(since), Millis(since + WINDOW - 1), EVER)
+            self._look(span.series, rows)
+        self._end(span.series)
+
+    def _look(self, series: Series[Any], rows: Iterable[Any]) -> None:
+        still = self._still.setdefault(str(series), Stillness(series))
+        for row in rows:
+            self._frozen(series, still.see(row))
+
+    def _end(self, series: Series[Any]) -> None:
+        if (still := self._still.get(str(series))) is not None:
+            self._frozen(series, still.end())
+
+    def _frozen(self, series: Series[Any], stretch: Stretch | None) -> None:
+        if stretch is not None:
+            detail = f"{stretch.count} rows with the very same numbers"
+            self._found.append(Flaw(series, "frozen", stretch.first, stretch.last, stretch.count, detail))
+
+    # -- candles
+
+    async def _candles(self, market: Market) -> None:
+        first = min(span.first for span in market.spans.values())
+        last = max(span.last for span in market.spans.values())
+        for since in range(Timeframe.W1.floor(first), last + 1, WINDOW):
+            until = since + WINDOW - 1
+            market.bars = {}
+            for timeframe, span in market.spans.items():  # finest first: what is mended counts for the next
+                rows = await self._store.read(span.series, Millis(since), Millis(until), EVER)
+                market.bars[timeframe] = {bar.at: bar for bar in rows}
+                self._look(span.series, rows)
+                await self._level(market, timeframe, max(span.first, since), min(span.last, until))
+        for span in market.spans.values():
+            self._end(span.series)
+
+    async def _level(self, market: Market, timeframe: Timeframe, first: int, last: int) -> None:
+        series, bars = market.spans[timeframe].series, market.bars[timeframe]
+        for hole in _holes(timeframe, bars, first, last):
+            await self._hole(market, timeframe, series, hole)
+        mended: list[Candle] = []
+        for at in sorted(bars) if timeframe is not next(iter(market.spans)) else ():
+            better = self._against_finer(market, timeframe, series, bars[at])
+            if better is not None and self._repair:
+                bars[at] = better
+                mended.append(better)
+        await self._put(series, mended)
+
+    def _against_finer(
+        self, market: Market, timeframe: Timeframe, series: Series[Candle], bar: Candle
+    ) -> Candle | None:
+        """The bar that should stand here instead, where one should."""
+        known = market.whole(timeframe, bar.at)
+        if known is None:
+            if market.venue in QUIET_VENUES and (some := market.part(timeframe, bar.at)) is not None:
+                self._disagrees(series, bar.at, disagreement(bar, some[0], some[2]), None)
+            return None
+        whole, made_by, count = known
+        place = (str(series), bar.at)
+        fault = disagreement(bar, whole, count)
+        if fault is None:
+            self._settled[place] = f"kept, as {made_by} make it"
+            return None
+        agreeing = [one for one in self._earlier.get(place, ()) if disagreement(one, whole, count) is None]
+        done = f"put back the earlier bar, which {made_by} make" if agreeing else f"rebuilt from {made_by}"
+        self._settled[place] = done
+        self._disagrees(series, bar.at, fault, done)
+        return agreeing[-1] if agreeing else whole
+
+    def _disagrees(self, series: Series[Candle], at: Millis, fault: str | None, done: str | None) -> None:
+        if fault is not None:
+            mended = done if self._repair else None
+            self._found.append(Flaw(series, "disagreement", at, at, 1, fault, mended))
+
+    async def _hole(self, market: Market, timeframe: Timeframe, series: Series[Candle], hole: Stretch) -> None:
+        """Bars that are not here: made of finer ones, asked for again, or said to be missing."""
+        bars, rebuilt = market.bars[timeframe], []
+        left: list[Millis] = []
+        for moment in range(hole.first, hole.last + 1, timeframe.millis):
+            at = Millis(moment)
+            if (known := market.whole(timeframe, at)) is None:
+                left.append(at)
+                continue
+            done = f"rebuilt from {known[1]}"
+            self._missing(series, at, f"{known[1]} are here", done if self._repair else None)
+            if self._repair:
+                self._settled[str(series), at] = done
+                bars[at] = known[0]
+                rebuilt.append(known[0])
+        await self._put(series, rebuilt)
+        if market.venue in QUIET_VENUES:
+            left = [at for at in left if market.part(timeframe, at) is not None]
+        fetched, why = await self._again(series, left)
+        for at in left:
+            bars.update({at: fetched[at]} if at in fetched else {})
+            self._missing(series, at, why, "fetched again" if at in fetched else None)
+
+    def _missing(self, series: Series[Candle], at: Millis, detail: str, mended: str | None) -> None:
+        self._found.append(Flaw(series, "gap", at, at, 1, detail, mended))
+
+    async def _again(self, series: Series[Candle], missing: Sequence[Millis]) -> tuple[Mapping[Millis, Candle], str]:
+        """What the venue has of these, and what is to be said of the rest."""
+        if not missing or not self._repair or self._fetch is None:
+            return {}, "no finer bars make them" if timeframe_of(series) is not Timeframe.M1 else "nothing was recorded"
+        try:
+            rows = await self._fetch(series, missing[0], missing[-1])
+        except (Unavailable, Malformed) as error:
+            return {}, f"asked for again in vain: {error}"
+        await self._put(series, [row for row in rows if row.at in set(missing)])
+        found = await self._store.read(series, missing[0], missing[-1], EVER)
+        return {row.at: row for row in found}, "the venue has none either"
+
+    async def _put(self, series: Series[Candle], rows: Sequence[Candle]) -> None:
+        if rows:
+            await self._store.write([Batch(series, rows)])
+
+    # -- what the store had noted
+
+    async def _settle(self, open_notes: Sequence[Flaw]) -> list[Flaw]:
+        """Note what became of conflicts and of rows that were set aside, those included that mending made."""
+        done: dict[tuple[str, str, Millis, str], Flaw] = {}
+        for flaw in await self._store.flaws():
+            if flaw.mended is None and (word := await self._word(flaw)) is not None:
+                done[_name(flaw)] = replace(flaw, mended=word)
+        await self._store.mend(list(done.values()))
+        return [done.get(_name(flaw), flaw) for flaw in open_notes]
+
+    async def _word(self, flaw: Flaw) -> str | None:
+        if flaw.kind == "conflict":
+            return self._settled.get((str(flaw.series), flaw.first), KEPT_NEWER)
+        stands = flaw.kind == "bad" and await self._store.read(flaw.series, flaw.first, flaw.first, EVER)
+        return self._settled.get((str(flaw.series), flaw.first), STANDS) if stands else None
+
+
+def rule_for(flaw: Flaw) -> str:
+    """What is done about such a flaw by `--repair`."""
+    match flaw.kind:
+        case "gap" if flaw.detail.endswith("are here"):
+            return "rebuilt from its finer bars"
+        case "gap":
+            return "fetched again where a live source is configured, else it stays a gap"
+        case "disagreement":
+            return "becomes what its finer bars make, where all of them are here"
+        case "conflict":
+            return "the one that agrees with its finer bars, else the newer"
+        case "bad":
+            return "set aside; what is missing then is a gap"
+        case _:
+            return "left as it came"
+
+
+def _markets(spans: Sequence[Span]) -> list[Market]:
+    grouped: dict[tuple[str, str], dict[Timeframe, Span]] = {}
+    for span in spans:
+        if span.series.feed is Feed.CANDLES:
+            symbol, _, length = span.series.name.rpartition("/")
+            grouped.setdefault((span.series.venue, symbol), {})[Timeframe(length)] = span
+    order = list(Timeframe)
+    return [
+        Market(venue, dict(sorted(held.items(), key=lambda item: order.index(item[0]))))
+        for (venue, _), held in grouped.items()
+    ]
+
+
+def _holes(timeframe: Timeframe, bars: Iterable[Millis], first: int, last: int) -> list[Stretch]:
+    """Bars that should be between these two moments and are not."""
+    holes, step, due = [], timeframe.millis, first
+    for at in [*sorted(bars), last + step]:
+        if at > due:
+            holes.append(Stretch(Millis(due), Millis(at - step), (at - due) // step))
+        due = at + step
+    return holes
+
+
+def _joined(flaws: Sequence[Flaw]) -> Iterator[Flaw]:
+    """Neighbouring gaps of one cause as one."""
+    held: Flaw | None = None
+    for flaw in sorted(flaws, key=_order):
+        if held is not None and _continues(held, flaw):
+            held = replace(held, last=flaw.last, count=held.count + flaw.count)
+            continue
+        if held is not None:
+            yield held
+        held = flaw
+    if held is not None:
+        yield held
+
+
+def _continues(held: Flaw, flaw: Flaw) -> bool:
+    if (held.kind, flaw.kind) != ("gap", "gap") or held.series != flaw.series:
+        return False
+    near = flaw.first == held.last + timeframe_of(flaw.series).millis
+    return near and (held.detail, held.mended) == (flaw.detail, flaw.mended)
+
+
+def _order(flaw: Flaw) -> tuple[str, Millis, str, str]:
+    return str(flaw.series), flaw.first, flaw.kind, flaw.detail
+
+
+def _name(flaw: Flaw) -> tuple[str, str, Millis, str]:
+    return str(flaw.series), flaw.kind, flaw.first, flaw.detail

@@ -1,0 +1,149 @@
+"""The market's past as a person asks about it: what is here, what is wrong with it, and what was done about that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+
+from zuno.app.checking import Check, Fetch, rule_for
+from zuno.app.views import Said, VerdictView, View
+from zuno.domain.units import Millis
+from zuno.ports.series import Flaw, Origin, SeriesStore, Span
+
+
+class SpanView(View):
+    """How much of a series is here; times are Unix milliseconds."""
+
+    series: str
+    count: int
+    first: int
+    last: int
+    sealed: int
+    """Of these, how many rest in files of history."""
+    place: str
+    """From when to when, for people."""
+
+
+class DataStatusView(View):
+    synthetic: bool
+    origin: str
+    series: tuple[SpanView, ...]
+    rows: int
+    unsettled: dict[str, int]
+    """What was noted when rows came in and nothing was done about yet, by kind."""
+    notes: tuple[str, ...] = ()
+
+
+class FlawView(View):
+    series: str
+    kind: str
+    first: int
+    last: int
+    count: int
+    place: str
+    """When, for people."""
+    detail: Said
+    rule: str
+    """What is done about such a flaw."""
+    mended: str | None
+    """What was done about this one."""
+
+
+class DataCheckView(VerdictView):
+    """`ok`: nothing is wrong, or everything was mended; else exit code 3."""
+
+    synthetic: bool
+    origin: str
+    checked: int
+    """How many series were gone through."""
+    flaws: tuple[FlawView, ...]
+    mended: int
+    remaining: int
+    settled_before: int
+    """Notes about which something was done earlier."""
+
+
+class SealedView(View):
+    moved: int
+    said: str
+
+
+class DataDesk:
+    """One store of the market's past."""
+
+    def __init__(self, store: SeriesStore, fetch: Fetch | None = None) -> None:
+        """`fetch`: a live source to ask again for bars that are missing, where one is configured."""
+        self._store = store
+        self._fetch = fetch
+
+    async def status(self) -> DataStatusView:
+        spans, flaws = await self._store.spans(), await self._store.flaws()
+        return DataStatusView(
+            **_whose(self._store.origin),
+            series=tuple(map(_span, spans)),
+            rows=sum(span.count for span in spans),
+            unsettled=dict(sorted(Counter(flaw.kind for flaw in flaws if flaw.mended is None).items())),
+            notes=() if spans else ("nothing is here yet: `zuno data synth` invents a market",),
+        )
+
+    async def check(self, *, repair: bool = False) -> DataCheckView:
+        flaws, before = await Check(self._store, repair=repair, fetch=self._fetch).run()
+        mended = sum(flaw.mended is not None for flaw in flaws)
+        return DataCheckView(
+            ok=mended == len(flaws),
+            **_whose(self._store.origin),
+            checked=len(await self._store.spans()),
+            flaws=tuple(map(_flaw, flaws)),
+            mended=mended,
+            remaining=len(flaws) - mended,
+            settled_before=before,
+        )
+
+    async def seal(self, before: Millis) -> SealedView:
+        """Move what is older into files of history."""
+        moved = await self._store.seal(before)
+        return SealedView(moved=moved, said=f"{moved:,} rows of before {moment(before)} rest in files of history.")
+
+
+def _whose(origin: Origin) -> dict[str, bool | str]:
+    return {"synthetic": origin.synthetic, "origin": origin.label}
+
+
+def _span(span: Span) -> SpanView:
+    return SpanView(
+        series=str(span.series),
+        count=span.count,
+        first=span.first,
+        last=span.last,
+        sealed=span.sealed,
+        place=_place(span.first, span.last),
+    )
+
+
+def _flaw(flaw: Flaw) -> FlawView:
+    return FlawView(
+        series=str(flaw.series),
+        kind=flaw.kind,
+        first=flaw.first,
+        last=flaw.last,
+        count=flaw.count,
+        place=_place(flaw.first, flaw.last),
+        detail=flaw.detail,
+        rule=rule_for(flaw),
+        mended=flaw.mended,
+    )
+
+
+def moment(at: int) -> str:
+    """A moment as people read it: as fine as it needs to be."""
+    try:
+        time = datetime.fromtimestamp(at / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{at} ms (unix)"
+    if at % 60_000 == 0:
+        return f"{time:%Y-%m-%d %H:%M}"
+    return f"{time:%Y-%m-%d %H:%M:%S}" + (f".{at % 1000:03}" if at % 1000 else "")
+
+
+def _place(first: int, last: int) -> str:
+    return f"{moment(first)} UTC" if first == last else f"{moment(first)} – {moment(last)} UTC"
