@@ -1,0 +1,148 @@
+"""Where liquidations were, or would be: a density over price and time, and always said which of the two it is.
+
+Observed: the dollars that were forced out, where they were. Modelled: the dollars that stand to be forced out at each
+price as of each bar. New positions are opened at a bar's typical price, longs and shorts alike, at the leverages of
+`TIERS`; they stand until the price touches where they are liquidated, or until they are closed: as open interest falls
+where it is known at every bar, else by half in `HALF_LIFE_MS`. It is a picture of a rule of thumb, not a measurement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zuno.core.bars import Bars, Floats
+from zuno.core.known import Known, Missing
+from zuno.core.tape import Heard, Stream, believable
+from zuno.domain.trading import DAY_MS, Level
+from zuno.domain.units import Millis
+
+ROWS: Final = 48
+TIERS: Final = ((5.0, 0.30), (10.0, 0.30), (25.0, 0.20), (50.0, 0.15), (100.0, 0.05))
+"""Leverage, and the share of new positions that is opened at it."""
+MAINTENANCE: Final = 0.005
+"""The share of its notional that a position must keep."""
+VOLUME_SHARE: Final = 0.10
+"""Of a bar's volume, what opens positions that outlive it; where open interest is not known."""
+HALF_LIFE_MS: Final = 3 * DAY_MS
+OBSERVED_SHARE: Final = 0.5
+"""Of a map's columns, how many must have been heard whole before it is drawn from what was observed."""
+
+
+class Origin(StrEnum):
+    OBSERVED = "observed"
+    MODELLED = "modelled"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeatMap:
+    """Dollars by price (rows, lowest first) and bar (columns, oldest first)."""
+
+    origin: Origin
+    note: str
+    at: NDArray[np.int64]
+    edges: Floats
+    """Of the rows: one more than there are."""
+    usd: Floats
+    heard: NDArray[np.bool_]
+    """Columns in which a zero is a zero. A modelled map leaves none open."""
+
+
+def heat_map(
+    bars: Bars,
+    streams: Sequence[Stream] = (),
+    open_interest: Sequence[Level] = (),
+    edges: Floats | None = None,
+) -> Known[HeatMap]:
+    """Observed where at least half of the bars were listened to, else modelled. `edges`: the rows; by default
+    `ROWS` equal ones from a tenth of the range below the lowest price to a tenth above the highest."""
+    if not len(bars):
+        return Missing("no bar is known to draw a map over")
+    if not _sound(bars):
+        return Missing("a bar has a price or a volume that is none")
+    rows = _rows(bars) if edges is None else edges
+    heard = _columns_heard(bars, streams)
+    if heard.mean() >= OBSERVED_SHARE:
+        return _observed(bars, streams, rows, heard)
+    return _modelled(bars, open_interest, rows)
+
+
+def _sound(bars: Bars) -> bool:
+    prices = np.stack((bars.high, bars.low, bars.close))
+    volume = np.isfinite(bars.volume) & (bars.volume >= 0)
+    return bool(np.all(np.isfinite(prices)) and np.all(prices > 0) and np.all(volume))
+
+
+def _rows(bars: Bars) -> Floats:
+    low, high = float(bars.low.min()), float(bars.high.max())
+    margin = (high - low) / 10 or high / 100
+    return np.linspace(max(low - margin, low / 2), high + margin, ROWS + 1)
+
+
+def _columns_heard(bars: Bars, streams: Sequence[Stream]) -> NDArray[np.bool_]:
+    if not streams:
+        return np.zeros(len(bars), dtype=bool)
+    heard, span = Heard(streams), bars.timeframe.millis
+    tallies = (heard.tally(Millis(int(at)), Millis(int(at) + span)) for at in bars.at)
+    return np.fromiter((tally.complete for tally in tallies), dtype=bool, count=len(bars))
+
+
+def _observed(bars: Bars, streams: Sequence[Stream], edges: Floats, heard: NDArray[np.bool_]) -> HeatMap:
+    usd = np.zeros((len(edges) - 1, len(bars)))
+    for row in (row for stream in streams for row in believable(stream.strikes)):
+        column = int(np.searchsorted(bars.at, row.at, side="right")) - 1
+        place = int(np.searchsorted(edges, row.price, side="right")) - 1
+        inside = column >= 0 and row.at < bars.at[column] + bars.timeframe.millis
+        if inside and 0 <= place < len(usd):
+            usd[place, column] += row.usd
+    note = f"observed liquidations, a lower bound; {int(heard.sum())} of {len(bars)} bars were heard whole"
+    return HeatMap(Origin.OBSERVED, note, bars.at, edges, usd, heard)
+
+
+def _modelled(bars: Bars, open_interest: Sequence[Level], edges: Floats) -> HeatMap:
+    opened, kept, source = _flows(bars, open_interest)
+    typical = (bars.high + bars.low + bars.close) / 3
+    leverage, weight = (np.array(column) for column in zip(*TIERS, strict=True))
+    reach = 1 / leverage - MAINTENANCE
+    levels = np.concatenate((np.outer(typical, 1 - reach), np.outer(typical, 1 + reach)), axis=1)
+    dollars = np.outer(opened * typical, np.concatenate((weight, weight)))
+    longs = np.arange(levels.shape[1]) < len(TIERS)
+    usd, standing = np.zeros((len(edges) - 1, len(bars))), np.zeros_like(dollars)
+    for column in range(len(bars)):
+        touched = np.where(longs, levels >= bars.low[column], levels <= bars.high[column])
+        standing = np.where(touched, 0.0, standing * kept[column])
+        standing[column] = dollars[column]
+        alive = slice(0, column + 1)
+        usd[:, column] = np.histogram(levels[alive], edges, weights=standing[alive])[0]
+    note = f"modelled from {source} at leverages of {', '.join(f'{one:g}×' for one in leverage)}: not measured"
+    return HeatMap(Origin.MODELLED, note, bars.at, edges, usd, np.ones(len(bars), dtype=bool))
+
+
+def _flows(bars: Bars, open_interest: Sequence[Level]) -> tuple[Floats, Floats, str]:
+    """Base units opened in each bar, the share of what stood before it that is kept, and where both come from."""
+    known = _open_at_ends(bars, open_interest)
+    if known is None:
+        kept = np.full(len(bars), 0.5 ** (bars.timeframe.millis / HALF_LIFE_MS))
+        return bars.volume * VOLUME_SHARE, kept, "volume"
+    before = np.concatenate(([0.0], known[:-1]))
+    return (
+        np.maximum(known - before, 0.0),
+        np.minimum(known / np.where(before > 0, before, known), 1.0),
+        "open interest",
+    )
+
+
+def _open_at_ends(bars: Bars, open_interest: Sequence[Level]) -> Floats | None:
+    """The last open interest said within each bar; None where a bar has none, or one that cannot be."""
+    rows = sorted(open_interest, key=lambda row: row.at)
+    at = np.array([row.at for row in rows], dtype=np.int64)
+    place = np.searchsorted(at, bars.at + bars.timeframe.millis, side="right") - 1
+    if not rows or np.any(place < 0) or np.any(at[place] < bars.at):
+        return None
+    found = np.array([row.value for row in rows])[place]
+    return found if np.all(np.isfinite(found) & (found > 0)) else None

@@ -1,0 +1,67 @@
+"""The economy as it was known at a moment: the last print of each figure, and the slope of the curve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Final
+
+from zuno.core.known import Known, Missing
+from zuno.domain.trading import DAY_MS, STALE_AFTER, Feed, Print
+from zuno.domain.units import Millis
+
+CADENCE_DAYS: Final[Mapping[str, int]] = {"CPIAUCSL": 31, "FEDFUNDS": 31, "DTWEXBGS": 7, "DCOILWTICO": 7}
+"""How often a figure is released; every day where nothing is said here."""
+PRINTS: Final = 5
+"""Prints a change of the slope is taken over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A figure's last print, as of a moment."""
+
+    last: Print
+    stale: bool
+    """Nothing was released for longer than the figure's own cadence and five days more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """The ten-year yield less the two-year yield, in percentage points, on the last day that has both."""
+
+    at: Millis
+    value: float
+    change: Known[float]
+    """Against five prints earlier."""
+
+
+def last_print(figure: str, prints: Sequence[Print], as_of: Millis) -> Known[Reading]:
+    known = _known_by(prints, as_of)
+    if not known:
+        return Missing(f"no print of {figure} was known")
+    latest = known[max(known)]
+    limit = CADENCE_DAYS.get(figure, 1) * DAY_MS + STALE_AFTER[Feed.MACRO] * 1_000
+    return Reading(latest, as_of - latest.released > limit)
+
+
+def slope(two_years: Sequence[Print], ten_years: Sequence[Print], as_of: Millis) -> Known[Slope]:
+    """2s10s from the days on which both were printed: one day's two against another day's ten is no slope."""
+    short, long = _known_by(two_years, as_of), _known_by(ten_years, as_of)
+    days = sorted(short.keys() & long.keys())
+    if not days:
+        return Missing("no day is known on which both the two-year and the ten-year yield were printed")
+    values = [long[day].value - short[day].value for day in days]
+    change: Known[float] = Missing(f"{len(days)} days with both yields are known, {PRINTS + 1} are needed")
+    if len(days) > PRINTS:
+        change = values[-1] - values[-1 - PRINTS]
+    return Slope(days[-1], values[-1], change)
+
+
+def _known_by(prints: Sequence[Print], as_of: Millis) -> dict[Millis, Print]:
+    """By day, the newest release the world knew. One that is no number was never a print."""
+    known: dict[Millis, Print] = {}
+    for row in sorted(prints, key=lambda row: row.released):
+        if row.released <= as_of and isfinite(row.value):
+            known[row.at] = row
+    return known

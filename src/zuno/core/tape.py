@@ -1,0 +1,190 @@
+"""What streams of events add up to, by the time they happened: forced and large trades, and where silence means none.
+
+Sums of liquidations are a lower bound: a venue pushes at most one order per symbol and second. A minute without an
+event is a zero only where every stream was proven alive; elsewhere it is not known.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import fsum, isfinite
+from typing import Final
+
+from zuno.core.known import Known, Missing
+from zuno.core.returns import percentile
+from zuno.domain.trading import HOUR_MS, MINUTE_MS, Alive, Side, Strike
+from zuno.domain.units import Millis
+
+LOWER_BOUND: Final = "lower bound"
+WHALE_USD: Final = 100_000.0
+HIGH_PERCENT: Final = 95
+CALIBRATED_HOURS: Final = 7 * 24
+HISTORY_HOURS: Final = 90 * 24
+"""Hours of its own past that an hour is held against, at most."""
+_MINUTES: Final = HOUR_MS // MINUTE_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What one venue's stream of one symbol carried, in whatever order, and the minutes it was proven alive in."""
+
+    venue: str
+    strikes: Sequence[Strike]
+    alive: Sequence[Alive]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What happened in [since, until), and how much of that time was heard."""
+
+    since: Millis
+    until: Millis
+    long_usd: Known[float]
+    short_usd: Known[float]
+    """Liquidations: of longs, of shorts. Trades: taken by buyers, by sellers."""
+    minutes: int
+    heard: int
+    """Minutes in which every stream was proven alive."""
+    events: int
+
+    @property
+    def complete(self) -> bool:
+        return self.heard == self.minutes
+
+    def usd(self, side: Side) -> Known[float]:
+        return self.long_usd if side is Side.LONG else self.short_usd
+
+
+@dataclass(frozen=True, slots=True)
+class SideHour:
+    """One side's last hour, held against its own past."""
+
+    side: Side
+    usd: float
+    label: str
+    complete: bool
+    high: Known[float]
+    """The 95th percentile of its own hours, where at least seven days of them were heard."""
+    hours: int
+
+
+@dataclass(frozen=True, slots=True)
+class WhaleFlow:
+    """Large trades of a time: what buyers took less what sellers took."""
+
+    bought_usd: float
+    sold_usd: float
+    trades: int
+    complete: bool
+
+    @property
+    def net_usd(self) -> float:
+        return self.bought_usd - self.sold_usd
+
+
+def tally(streams: Sequence[Stream], since: Millis, until: Millis) -> Tally:
+    """The sums of a time. Whole minutes: both ends are moved back to where their minute began."""
+    return Heard(streams).tally(since, until)
+
+
+def by_minute(streams: Sequence[Stream], since: Millis, until: Millis) -> tuple[Tally, ...]:
+    return _cut(streams, since, until, MINUTE_MS)
+
+
+def by_hour(streams: Sequence[Stream], since: Millis, until: Millis) -> tuple[Tally, ...]:
+    """Clock hours, from the one that holds `since`."""
+    return _cut(streams, Millis(since // HOUR_MS * HOUR_MS), until, HOUR_MS)
+
+
+def last_hour(streams: Sequence[Stream], side: Side, as_of: Millis) -> Known[SideHour]:
+    """The sixty whole minutes up to `as_of`, against the hours before them: counted back from there, so that none
+    overlaps and none is compared with half of itself. Only hours heard to the last minute make a past."""
+    heard, end = Heard(streams), as_of // MINUTE_MS * MINUTE_MS
+    now = heard.tally(Millis(end - HOUR_MS), Millis(end)).usd(side)
+    if isinstance(now, Missing):
+        return now
+    past = heard.hours_before(Millis(end - HOUR_MS), side)
+    high: Known[float] = Missing(f"{len(past)} hours of its own were heard, {CALIBRATED_HOURS} are needed")
+    if len(past) >= CALIBRATED_HOURS:
+        high = percentile(past, HIGH_PERCENT)
+    return SideHour(side, now, LOWER_BOUND, heard.whole(Millis(end - HOUR_MS)), high, len(past))
+
+
+def whale_flow(streams: Sequence[Stream], since: Millis, until: Millis) -> Known[WhaleFlow]:
+    """Trades of $100k and more in [since, until)."""
+    large = [Stream(one.venue, [row for row in one.strikes if row.usd >= WHALE_USD], one.alive) for one in streams]
+    found = tally(large, since, until)
+    if not found.events and not found.complete:
+        return Missing(_unheard(found.heard, found.minutes))
+    bought, sold = (0.0 if isinstance(sum_, Missing) else sum_ for sum_ in (found.long_usd, found.short_usd))
+    return WhaleFlow(bought, sold, found.events, found.complete)
+
+
+class Heard:
+    """Streams sorted into minutes once, for as many sums as are asked."""
+
+    def __init__(self, streams: Sequence[Stream]) -> None:
+        self._streams = len(streams)
+        proven = [{row.at // MINUTE_MS for row in stream.alive} for stream in streams]
+        self._alive = sorted(set.intersection(*proven)) if proven else []
+        rows = sorted((row.at // MINUTE_MS, row) for stream in streams for row in believable(stream.strikes))
+        self._minutes = [minute for minute, _ in rows]
+        self._rows = [row for _, row in rows]
+
+    def tally(self, since: Millis, until: Millis) -> Tally:
+        first, end = since // MINUTE_MS, until // MINUTE_MS
+        heard, rows = self._heard(first, end), self._between(first, end)
+        long, short = ([row.usd for row in rows if row.side is side] for side in (Side.LONG, Side.SHORT))
+        longs, shorts = (self._sum(usd, heard, end - first) for usd in (long, short))
+        return Tally(since, until, longs, shorts, end - first, heard, len(rows))
+
+    def whole(self, since: Millis) -> bool:
+        """Whether the hour from there was heard to the last minute."""
+        first = since // MINUTE_MS
+        return self._heard(first, first + _MINUTES) == _MINUTES
+
+    def hours_before(self, end: Millis, side: Side) -> list[float]:
+        """What each hour back from there summed up to, the nearest first, where it was heard whole."""
+        if not self._alive:
+            return []
+        oldest = max(self._alive[0] * MINUTE_MS, end - HISTORY_HOURS * HOUR_MS)
+        found: list[float] = []
+        for since in range(end - HOUR_MS, oldest - 1, -HOUR_MS):
+            if self.whole(Millis(since)):
+                first = since // MINUTE_MS
+                found.append(fsum(row.usd for row in self._between(first, first + _MINUTES) if row.side is side))
+        return found
+
+    def _heard(self, first: int, end: int) -> int:
+        return bisect_left(self._alive, end) - bisect_left(self._alive, first)
+
+    def _between(self, first: int, end: int) -> list[Strike]:
+        return self._rows[bisect_left(self._minutes, first) : bisect_left(self._minutes, end)]
+
+    def _sum(self, usd: Sequence[float], heard: int, minutes: int) -> Known[float]:
+        if not usd and heard < minutes:
+            return Missing(_unheard(heard, minutes) if self._streams else "no stream was listened to")
+        return fsum(usd)
+
+
+def _cut(streams: Sequence[Stream], since: Millis, until: Millis, step: int) -> tuple[Tally, ...]:
+    heard = Heard(streams)
+    starts = range(since // MINUTE_MS * MINUTE_MS, until, step)
+    return tuple(heard.tally(Millis(start), Millis(start + step)) for start in starts if start + step <= until)
+
+
+def believable(strikes: Sequence[Strike]) -> Iterator[Strike]:
+    """Each event once, in time; what no trade can be is not one."""
+    told: set[tuple[int, str]] = set()
+    for row in strikes:
+        if (row.at, row.id) not in told and all(
+            isfinite(one) and one > 0 for one in (row.price, row.quantity, row.usd)
+        ):
+            told.add((row.at, row.id))
+            yield row
+
+
+def _unheard(heard: int, minutes: int) -> str:
+    return f"silence, but the stream was proven alive in {heard} of {minutes} minutes only: zero is not known"

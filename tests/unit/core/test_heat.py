@@ -1,0 +1,144 @@
+"""The liquidation heat map: what was observed, what is modelled, and never one for the other."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from zuno.core.bars import Bars, bars
+from zuno.core.heat import MAINTENANCE, ROWS, TIERS, VOLUME_SHARE, HeatMap, Origin, heat_map
+from zuno.core.known import Missing
+from zuno.core.tape import Stream
+from zuno.domain.trading import DAY_MS, MINUTE_MS, Alive, Candle, Level, Side, Strike, Timeframe
+from zuno.domain.units import Millis
+
+START = 1_767_225_600_000 // DAY_MS * DAY_MS
+
+
+def days(*bounds: tuple[float, float], volume: float = 1_000.0) -> Bars:
+    """Days by their low and high, closing in the middle."""
+    rows = [
+        Candle(Millis(START + n * DAY_MS), low, high, low, (low + high) / 2, volume, None)
+        for n, (low, high) in enumerate(bounds)
+    ]
+    return bars(Timeframe.D1, rows)
+
+
+def heard(*days_heard: int) -> list[Alive]:
+    return [Alive(Millis(START + day * DAY_MS + n * MINUTE_MS)) for day in days_heard for n in range(1440)]
+
+
+def strike(day: float, price: float, usd: float) -> Strike:
+    return Strike(Millis(int(START + day * DAY_MS)), Side.LONG, price, usd / price, usd, f"{day}-{price}-{usd}")
+
+
+def drawn(found: object) -> HeatMap:
+    assert isinstance(found, HeatMap)
+    return found
+
+
+def test_observed_dollars_lie_where_and_when_they_were_forced_out() -> None:
+    rows = [strike(0.2, 101.0, 50.0), strike(0.9, 101.5, 25.0), strike(1.0, 119.0, 10.0), strike(2.5, 101.0, 99.0)]
+    stream = Stream("binance", rows, heard(0, 1))
+    found = drawn(heat_map(days((100, 110), (100, 120)), [stream], edges=np.array([100.0, 102.0, 118.0, 120.0])))
+    assert found.origin is Origin.OBSERVED
+    assert found.usd.tolist() == [[75.0, 0.0], [0.0, 0.0], [0.0, 10.0]]
+    assert found.heard.tolist() == [True, True]
+    assert "lower bound" in found.note
+
+
+def test_half_of_the_bars_must_have_been_heard_or_the_map_is_modelled() -> None:
+    market = days((100, 110), (100, 110), (100, 110))
+    two, one = (
+        drawn(heat_map(market, [Stream("binance", [strike(0, 105.0, 5.0)], heard(*n))])) for n in ((0, 1), (0,))
+    )
+    assert (two.origin, one.origin) == (Origin.OBSERVED, Origin.MODELLED)
+    assert two.heard.tolist() == [True, True, False]
+    assert "2 of 3 bars were heard whole" in two.note
+    assert "not measured" in one.note
+
+
+def test_observed_events_that_cannot_be_or_were_told_twice_do_not_count_twice() -> None:
+    row = strike(0.5, 105.0, 5.0)
+    stream = Stream("binance", [row, row, row._replace(usd=math.nan, id="x")], heard(0))
+    assert drawn(heat_map(days((100, 110)), [stream])).usd.sum() == 5.0
+
+
+def test_modelled_positions_stand_where_their_leverage_would_end_them() -> None:
+    found = drawn(heat_map(days((99.99, 100.01)), edges=np.linspace(70, 130, 6001)))
+    total = 1_000 * VOLUME_SHARE * 100
+    assert found.usd.sum() == pytest.approx(2 * total, rel=1e-6)
+    for leverage, weight in TIERS:
+        for sign in (-1, 1):
+            price = 100 * (1 + sign * (1 / leverage - MAINTENANCE))
+            place = np.abs(found.edges[:-1] + 0.005 - price) < 0.02
+            assert found.usd[place, 0].sum() == pytest.approx(total * weight, rel=1e-6)
+    assert math.fsum(weight for _, weight in TIERS) == pytest.approx(1.0)
+
+
+def test_a_price_that_touches_a_level_clears_it_and_one_that_does_not_leaves_it() -> None:
+    # Opened at 100: ten-fold longs end at 90.5, five-fold ones at 80.5, shorts at 109.5 and 119.5.
+    edges = np.array([80.0, 81.0, 90.0, 91.0, 109.0, 110.0, 119.0, 120.0])
+    stays, falls, rises = (
+        drawn(heat_map(days((99.99, 100.01), second), edges=edges)).usd[:, 1]
+        for second in ((90.6, 109.4), (90.5, 100.0), (100.0, 109.5))
+    )
+    longs5, longs10, shorts10, shorts5 = 0, 2, 4, 6
+    assert all(stays[row] > 0 for row in (longs5, longs10, shorts10, shorts5))
+    assert falls[longs10] == 0
+    assert falls[longs5] > 0
+    assert rises[shorts10] == 0
+    assert rises[shorts5] > 0
+
+
+def test_what_stands_fades_by_half_in_three_days_where_only_volume_is_known() -> None:
+    edges = np.array([80.0, 81.0])
+    flat = [Candle(Millis(START), 99.99, 100.01, 99.99, 100.0, 1_000.0, None)]
+    flat += [Candle(Millis(START + n * DAY_MS), 100.0, 100.0, 100.0, 100.0, 0.0, None) for n in range(1, 4)]
+    usd = drawn(heat_map(bars(Timeframe.D1, flat), edges=edges)).usd[0]
+    assert usd[3] == pytest.approx(usd[0] / 2)
+
+
+def test_open_interest_is_used_where_every_bar_has_it() -> None:
+    market = days(*[(99.99, 100.01)] * 3)
+    levels = [Level(Millis(START + n * DAY_MS + DAY_MS // 2), value) for n, value in enumerate([100.0, 150.0, 75.0])]
+    edges = np.array([80.0, 81.0])
+    found = drawn(heat_map(market, open_interest=levels, edges=edges))
+    assert "open interest" in found.note
+    share = TIERS[0][1] * 100
+    # 100 opened, then 50 more; then half of all of it is closed.
+    assert found.usd[0].tolist() == pytest.approx([100 * share, 150 * share, 75 * share], rel=1e-3)
+    for worse in (levels[:2], [*levels[:2], levels[2]._replace(value=math.nan)], [levels[0], levels[2]]):
+        assert "volume" in drawn(heat_map(market, open_interest=worse, edges=edges)).note
+
+
+def test_no_bars_and_bars_that_cannot_be_have_no_map() -> None:
+    assert heat_map(days()) == Missing("no bar is known to draw a map over")
+    for column, bad in (("high", math.nan), ("low", -1.0), ("close", math.inf), ("volume", -1.0), ("volume", math.nan)):
+        market = days((100, 110), (100, 110))
+        getattr(market, column)[1] = bad
+        assert heat_map(market) == Missing("a bar has a price or a volume that is none")
+
+
+def test_rows_reach_beyond_the_market_and_a_flat_one_has_rows_too() -> None:
+    found, flat = drawn(heat_map(days((100, 110)))), drawn(heat_map(days((100, 100))))
+    assert found.usd.shape == (ROWS, 1)
+    assert (found.edges[0], found.edges[-1]) == (pytest.approx(99.0), pytest.approx(111.0))
+    assert np.all(np.diff(flat.edges) > 0)
+
+
+bounds = st.lists(st.tuples(st.floats(80, 100), st.floats(100, 120)), min_size=1, max_size=12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(bounds, st.integers(1, 12))
+def test_dropping_the_future_changes_no_column(market: list[tuple[float, float]], count: int) -> None:
+    edges = np.linspace(60, 140, 41)
+    whole, part = (drawn(heat_map(days(*rows), edges=edges)) for rows in (market, market[:count]))
+    assert np.array_equal(whole.usd[:, : len(part.at)], part.usd)
+    assert np.all(whole.usd >= 0)
+    assert np.all(np.isfinite(whole.usd))
