@@ -3,6 +3,9 @@
 Whoever drives it hands in parcels and the time, and sends what it returns. A letter is acknowledged when it is written
 down, sent again until then, and given up after a bounded number of tries. A context travels once to each peer and is
 named by its hash ever after. Thoughts are thrown like paper planes.
+
+A neighbour with a right key is not trusted with our memory, our disk or our time either: everything that is kept for it
+has a bound of its own, and who it is comes before what it says.
 """
 
 from __future__ import annotations
@@ -10,18 +13,22 @@ from __future__ import annotations
 import zlib
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from random import Random
 from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
-from zuno.agents.routes import may_say
+from zuno.agents.allowance import Allowance
+from zuno.agents.past import Past
+from zuno.agents.routes import ROUTES
 from zuno.domain.errors import Malformed
+from zuno.domain.tokens import plain_text
 from zuno.messages.codec import Digest, canonical, decoded, digest
+from zuno.messages.cover import FRONT_BYTES, Back, Front, back_of, front_of
 from zuno.messages.debate import AgentThought, Arguing, Kind, Role
-from zuno.messages.envelope import Envelope, from_bytes, message_id, signed_part, to_bytes
+from zuno.messages.envelope import Envelope, from_bytes, message_id, to_bytes
 from zuno.messages.frames import Ack, Frame, Ping, Pong, frame_signed_part
 from zuno.ports.signing import NodeKey
 from zuno.ports.transport import Parcel
@@ -32,6 +39,8 @@ SKEW_MS: Final = 60_000
 """How far two peers' clocks may be apart."""
 _MAGIC: Final = b"\x00ZM1"
 """Begins with a byte that no JSON begins with: no router on the way takes it for its own."""
+LONGEST_CODE: Final = 64
+"""Characters of a version as it is shown."""
 _DOUBTFUL: Final = 4
 """Tries after which the other side may have lost the context it once had."""
 F = TypeVar("F", bound=Frame)
@@ -54,18 +63,44 @@ class Rules:
     slowest_retry_ms: int = 5_000
     tries: int = 16
     """About a minute in all; then it is a dead letter."""
-    largest: int = 16 * 1024 * 1024
-    """Bytes of one message, packed or unpacked."""
-    remembered: int = 20_000
-    """Messages whose repetition is known for one."""
-    waiting_letters: int = 64
-    """Letters kept while the context they name is on its way."""
+    largest_letter: int = 1024 * 1024
+    """Bytes, unpacked. A debate of eleven rounds with five moves each takes a fifth of it."""
+    largest_context: int = 4 * 1024 * 1024
+    """Bytes, unpacked. Five pools with their price histories take a twentieth of it."""
+    largest_note: int = 16 * 1024
+    """Bytes of an ack, a ping, a pong or a thought, whose text is of 2,000 characters at most."""
+    letters_a_request: int = 32
+    """Of one sender: it needs eleven to argue for ten rounds."""
+    requests_of_a_sender: int = 512
+    """Within the quarter of an hour its letters are good for: a debate every other second."""
+    paper_bytes: int = 32 * 1024 * 1024
+    """Of one sender, written down before it has to slow down: some hundred debates."""
+    paper_a_second: float = 4 * 1024
+    """Bytes it may have written down from then on: a third of a gigabyte a day, however it tries."""
+    waiting_letters: int = 16
+    """Of one sender, kept while the context they name is on its way."""
+    waiting_bytes: int = 4 * 1024 * 1024
     early_contexts: int = 4
-    """Contexts kept that overtook the letters naming them."""
+    """Of one sender, kept though they overtook the letters naming them."""
+    early_bytes: int = 8 * 1024 * 1024
+    known_contexts: int = 1_024
+    """Of one neighbour, known to be there: a longer memory would only save sending one again."""
     letters_a_second: float = 50.0
     thoughts_a_second: float = 10.0
     burst: float = 100.0
+    bytes_a_second: float = 512 * 1024
+    """Of one sender, unpacked and read: a twentieth of this process's time."""
+    bytes_burst: float = 8 * 1024 * 1024
     outgoing_thoughts_a_second: float = 8.0
+
+    def largest(self, sort: _Sort) -> int:
+        match sort:
+            case _Sort.LETTER:
+                return self.largest_letter
+            case _Sort.BUNDLE:
+                return self.largest_context
+            case _:
+                return self.largest_note
 
 
 # -- what comes of it
@@ -84,13 +119,18 @@ class Heard:
     """A letter to be written down and answered; `Post.accepted` acknowledges it."""
 
     envelope: Envelope
+    name: Digest
+    """Of its bytes."""
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
     """A letter that was taken in before: whoever sent it may have missed what it brought about."""
 
-    envelope: Envelope
+    sender: Role
+    id: str
+    request_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +138,14 @@ class Overheard:
     """A thought. Nothing depends on it."""
 
     envelope: Envelope
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A letter waits for a context that an earlier life may have been given."""
+
+    sender: Role
+    digest: Digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +184,7 @@ class DeadLetter:
     tries: int
 
 
-Event = Heard | Again | Overheard | Received | Answered | Rejected | Outgoing
+Event = Heard | Again | Overheard | Wanted | Received | Answered | Rejected | Outgoing
 
 
 @dataclass(slots=True)
@@ -151,42 +199,8 @@ class _Pending:
     """None for a context."""
 
 
-@dataclass(slots=True)
-class _Bucket:
-    """How much of something is let through: so much a second, and a burst."""
-
-    rate: float
-    burst: float
-    left: float
-    at: int
-
-    def takes(self, now: int) -> bool:
-        self.left = min(self.burst, self.left + self.rate * max(0, now - self.at) / 1000)
-        self.at = max(self.at, now)
-        if self.left < 1:
-            return False
-        self.left -= 1
-        return True
-
-
 Content = Callable[[Digest], bytes | None]
 """The bytes of a context that is kept here; None where it is not."""
-
-
-@dataclass(slots=True)
-class _Memory:
-    """A bounded number of things, the oldest forgotten first."""
-
-    most: int
-    known: OrderedDict[tuple[Role, str], Digest] = field(default_factory=OrderedDict)
-
-    def __getitem__(self, key: tuple[Role, str]) -> Digest | None:
-        return self.known.get(key)
-
-    def add(self, key: tuple[Role, str], value: Digest) -> None:
-        self.known[key] = value
-        while len(self.known) > self.most:
-            self.known.popitem(last=False)
 
 
 class Post:
@@ -212,13 +226,13 @@ class Post:
         self._code = code
         self._rules = rules or Rules()
         self._pending: dict[tuple[Role, Digest], _Pending] = {}
-        self._taken = _Memory(self._rules.remembered)
-        self._last_seq: OrderedDict[tuple[Role, str], int] = OrderedDict()
-        self._held_by: defaultdict[Role, set[Digest]] = defaultdict(set)
-        self._awaiting: OrderedDict[Digest, list[Envelope]] = OrderedDict()
-        self._early: OrderedDict[Digest, bytes] = OrderedDict()
-        self._gates: dict[tuple[Role | None, bool], _Bucket] = {}
-        self._own_thoughts: dict[Role, _Bucket] = {}
+        self._pasts = {role: self._past() for role in table}
+        self._held_by: defaultdict[Role, OrderedDict[Digest, None]] = defaultdict(OrderedDict)
+        self._awaiting: defaultdict[Role, OrderedDict[str, Heard]] = defaultdict(OrderedDict)
+        self._early: defaultdict[Role | None, OrderedDict[Digest, bytes]] = defaultdict(OrderedDict)
+        self._gates: dict[tuple[Role | None, bool], Allowance] = {}
+        self._unpacking: dict[Role | None, Allowance] = {}
+        self._own_thoughts: dict[Role, Allowance] = {}
 
     # -- sending
 
@@ -231,8 +245,8 @@ class Post:
     def thought(self, envelope: Envelope, now: int) -> list[Outgoing]:
         """Something that may get lost; more than a few a second are."""
         rate = self._rules.outgoing_thoughts_a_second
-        bucket = self._own_thoughts.setdefault(envelope.to, _Bucket(rate, 2 * rate, 2 * rate, now))
-        return [Outgoing(envelope.to, _packed(_Sort.THOUGHT, to_bytes(envelope)))] if bucket.takes(now) else []
+        allowance = self._own_thoughts.setdefault(envelope.to, Allowance(rate, 2 * rate, now))
+        return [Outgoing(envelope.to, _packed(_Sort.THOUGHT, to_bytes(envelope)))] if allowance.takes(now) else []
 
     def ping(self, to: Role, nonce: str, now: int) -> Outgoing:
         frame = self._signed(Ping(by=self._me, to=to, ts=now, key=self._key.public, nonce=nonce))
@@ -268,11 +282,6 @@ class Post:
         """What is not acknowledged yet."""
         return len(self._pending)
 
-    @property
-    def wanted(self) -> list[tuple[Role, Digest]]:
-        """Contexts that letters wait for, and who named them."""
-        return [(letters[0].from_, name) for name, letters in self._awaiting.items() if letters]
-
     def forget(self, request_id: str) -> None:
         """A debate is over: nothing of it is sent again."""
         for name, one in list(self._pending.items()):
@@ -283,129 +292,174 @@ class Post:
 
     def take(self, parcel: Parcel, now: int) -> list[Event]:
         """What a parcel means. Whatever is wrong with it, it is an event and never an error."""
+        if len(parcel.data) > self._rules.largest_context:
+            why = f"a message of {len(parcel.data)} bytes is over the limit of {self._rules.largest_context}"
+            return [Rejected(why, parcel.sender)]
         try:
-            sort, body = _unpacked(parcel.data, self._rules.largest)
+            sort, packed = _sorted(parcel.data)
             if not self._gate(parcel.sender, sort, now):
                 return [Rejected(f"more than it may send ({sort.name.lower()}s)", parcel.sender)]
             match sort:
                 case _Sort.LETTER | _Sort.THOUGHT:
-                    return self._envelope(sort, body, parcel, now)
+                    return self._envelope(sort, packed, parcel, now)
                 case _Sort.BUNDLE:
-                    return self._bundle(body, parcel, now)
+                    return self._bundle(self._unpacked(sort, packed, parcel), parcel, now)
                 case _Sort.ACK:
-                    return self._acked(self._opened(Ack, body, parcel, now))
+                    return self._acked(self._opened(Ack, sort, packed, parcel, now))
                 case _Sort.PING:
-                    ping = self._opened(Ping, body, parcel, now)
+                    ping = self._opened(Ping, sort, packed, parcel, now)
                     pong = Pong(
                         by=self._me, to=ping.by, ts=now, key=self._key.public, nonce=ping.nonce, code=self._code
                     )
                     return [Outgoing(ping.by, _packed(_Sort.PONG, canonical(self._signed(pong))))]
                 case _Sort.PONG:
-                    heard = self._opened(Pong, body, parcel, now)
-                    return [Answered(heard.by, heard.nonce, heard.code)]
+                    heard = self._opened(Pong, sort, packed, parcel, now)
+                    return [Answered(heard.by, heard.nonce, plain_text(heard.code, LONGEST_CODE))]
         except Malformed as error:
-            return [Rejected(str(error), parcel.sender, digest(parcel.data))]
+            small = len(parcel.data) <= self._rules.largest_letter  # more is not worth the time a hash takes
+            return [Rejected(str(error), parcel.sender, digest(parcel.data) if small else None)]
 
-    def accepted(self, envelope: Envelope, now: int) -> Outgoing:
+    def accepted(self, envelope: Envelope, now: int, heard: Heard | None = None) -> Outgoing:
         """A letter is written down: remember it and tell its sender."""
-        self.remember(envelope)
-        return self._ack(envelope.from_, digest(to_bytes(envelope)), now)
+        return self._ack(envelope.from_, self.remember(envelope, heard), now)
 
     def kept(self, received: Received, now: int) -> tuple[Outgoing, list[Heard]]:
         """A context is kept: tell its sender, and take up the letters that waited for it."""
-        self._held_by[received.sender].add(received.digest)
-        letters = self._awaiting.pop(received.digest, [])
-        return self._ack(received.sender, received.digest, now), [Heard(one) for one in letters]
+        self._holds(received.sender, received.digest)
+        letters = self._waiting_for(received.digest)
+        for one in letters:
+            del self._awaiting[one.envelope.from_][one.envelope.id]
+        return self._ack(received.sender, received.digest, now), letters
 
-    def remember(self, envelope: Envelope) -> None:
+    def remember(self, envelope: Envelope, heard: Heard | None = None) -> Digest:
         """A letter that was taken in, perhaps before this process began: it is never taken in again."""
-        self._taken.add((envelope.from_, envelope.id), digest(to_bytes(envelope)))
-        place = (envelope.from_, envelope.request_id)
-        self._last_seq[place] = max(self._last_seq.pop(place, -1), envelope.seq)
-        while len(self._last_seq) > self._rules.remembered:
-            self._last_seq.popitem(last=False)
+        if heard is None:
+            body = to_bytes(envelope)
+            name, size = digest(body), len(body)
+        else:
+            name, size = heard.name, heard.size
+        until = envelope.expires + SKEW_MS
+        past = self._pasts.get(envelope.from_)
+        if past is not None:  # else whoever said it has left the table
+            past.add(envelope.id, name, envelope.request_id, envelope.seq, until, size)
+        return name
 
     # -- the rules, one by one
 
-    def _envelope(self, sort: _Sort, body: bytes, parcel: Parcel, now: int) -> list[Event]:
-        envelope = from_bytes(body)
-        self._check_sender(envelope.from_, envelope.key, envelope.to, parcel)
-        if not may_say(envelope.kind, envelope.from_, envelope.to):
-            raise Malformed(f"{envelope.from_} may not say {envelope.kind} to {envelope.to}")
-        if (envelope.kind is Kind.AGENT_THOUGHT) != (sort is _Sort.THOUGHT):
-            raise Malformed(f"a {envelope.kind} came as a {sort.name.lower()}")
-        if envelope.expires + SKEW_MS < now:
-            raise Malformed(f"{envelope.id} expired {now - envelope.expires} ms ago")
-        if envelope.expires - envelope.ts > LIFETIME_MS:
-            raise Malformed(f"{envelope.id} wants to be good for {envelope.expires - envelope.ts} ms")
-        if envelope.id != message_id(envelope.request_id, envelope.from_, envelope.seq):
-            raise Malformed(f"{envelope.id} is not the name of what {envelope.from_} says there")
-        if isinstance(envelope.payload, AgentThought) and envelope.payload.thought.role is not envelope.from_:
-            raise Malformed(f"{envelope.from_} thinks aloud as {envelope.payload.thought.role}")
-        if envelope.ts - SKEW_MS > now:
-            raise Malformed(f"{envelope.id} is from {envelope.ts - now} ms ahead")
-        if not self._key.verify(envelope.key, signed_part(envelope), bytes.fromhex(envelope.sig)):
-            raise Malformed(f"{envelope.id} is not signed by its key")
-        if sort is _Sort.THOUGHT:
-            return [Overheard(envelope)]
-        name = digest(body)
-        before = self._taken[envelope.from_, envelope.id]
-        if before is not None:
-            if before != name:
-                raise Malformed(f"{envelope.from_} said {envelope.id} twice, and not the same")
-            return [self._ack(envelope.from_, name, now), Again(envelope)]  # its ack was lost, or it asks once more
-        if envelope.seq <= self._last_seq.get((envelope.from_, envelope.request_id), -1):
-            raise Malformed(f"{envelope.id} is number {envelope.seq} of {envelope.from_}, which was passed already")
-        named = context_of(envelope)
-        if named is not None and self._content(named) is None:
-            self._wait_for(named, envelope)
-            early = self._early.pop(named, None)
-            return [] if early is None else [Received(envelope.from_, named, early)]
-        return [Heard(envelope)]
+    def _envelope(self, sort: _Sort, packed: bytes, parcel: Parcel, now: int) -> list[Event]:
+        """Who says it, then whether it is signed, then whether there is room for it, and only then what it says."""
+        fronts: list[Front] = []
 
-    def _wait_for(self, named: Digest, envelope: Envelope) -> None:
-        """The context it names is not here yet: it is on its way behind or before it, and nothing is acknowledged."""
-        letters = self._awaiting.setdefault(named, [])
-        if all(one.id != envelope.id for one in letters):
-            letters.append(envelope)
-        while sum(map(len, self._awaiting.values())) > self._rules.waiting_letters:
-            self._awaiting.popitem(last=False)
+        def glance(head: bytes) -> None:
+            fronts.append(front_of(head))
+            self._check_front(fronts[0], sort, parcel, now)
+
+        body = self._unpacked(sort, packed, parcel, glance)
+        (front,), back = fronts, back_of(body)
+        self._check_back(front, back, now)
+        past, name = self._pasts[front.sender], digest(body)
+        before = past.name_of(front.id)
+        if before == name and sort is _Sort.LETTER:  # its ack was lost, or it asks once more
+            return [self._ack(front.sender, name, now), Again(front.sender, front.id, back.request_id)]
+        if not self._key.verify(front.key, back.signed, back.signature):
+            raise Malformed(f"{front.id} is not signed by its key")
+        if before is not None:
+            raise Malformed(f"{front.sender} said {front.id} twice, and not the same")
+        if sort is _Sort.THOUGHT:
+            return [Overheard(_thought(body))]
+        if past.passed(back.request_id, back.seq):
+            raise Malformed(f"{front.id} is number {back.seq} of {front.sender}, which was passed already")
+        if refusal := past.refusal(back.request_id, len(body), now):
+            raise Malformed(f"{front.sender} {refusal}")
+        return self._believed(Heard(from_bytes(body), name, len(body)), now)
+
+    def _check_front(self, front: Front, sort: _Sort, parcel: Parcel, now: int) -> None:
+        self._check_sender(front.sender, front.key, parcel)
+        senders, receiver = ROUTES[front.kind]
+        if front.sender not in senders:
+            raise Malformed(f"{front.sender} may not say {front.kind} to {self._me}")
+        if receiver is not self._me:
+            raise Malformed(f"a message is for {receiver}, not for {self._me}")
+        if (front.kind is Kind.AGENT_THOUGHT) != (sort is _Sort.THOUGHT):
+            raise Malformed(f"a {front.kind} came as a {sort.name.lower()}")
+        if front.expires + SKEW_MS < now:
+            raise Malformed(f"{front.id} expired {now - front.expires} ms ago")
+
+    def _check_back(self, front: Front, back: Back, now: int) -> None:
+        if back.to is not self._me:
+            raise Malformed(f"a message is for {back.to}, not for {self._me}")
+        if front.expires - back.ts > LIFETIME_MS:
+            raise Malformed(f"{front.id} wants to be good for {front.expires - back.ts} ms")
+        if back.ts - SKEW_MS > now:
+            raise Malformed(f"{front.id} is from {back.ts - now} ms ahead")
+        if front.id != message_id(back.request_id, front.sender, back.seq):
+            raise Malformed(f"{front.id} is not the name of what {front.sender} says there")
+
+    def _believed(self, heard: Heard, now: int) -> list[Event]:
+        """A letter with room for it; its context may not be here yet, and then nothing is acknowledged."""
+        named = context_of(heard.envelope)
+        if named is None or self._content(named) is not None:
+            return [heard]
+        sender = heard.envelope.from_
+        waiting = self._awaiting[sender]
+        waiting[heard.envelope.id] = heard
+        while len(waiting) > self._rules.waiting_letters or (
+            sum(one.size for one in waiting.values()) > self._rules.waiting_bytes
+        ):
+            waiting.popitem(last=False)
+        for early in self._early.values():
+            if (content := early.pop(named, None)) is not None:
+                return [self._received(sender, named, content, now)]
+        return [Wanted(sender, named)]
+
+    def _received(self, sender: Role, name: Digest, content: bytes, now: int) -> Received:
+        """On the account of whoever named it."""
+        past = self._pasts[sender]
+        if refusal := past.too_much(len(content), now):
+            raise Malformed(f"{sender} {refusal}")
+        past.wrote(len(content))
+        return Received(sender, name, content)
+
+    def _waiting_for(self, name: Digest) -> list[Heard]:
+        return [
+            one for letters in self._awaiting.values() for one in letters.values() if context_of(one.envelope) == name
+        ]
 
     def _bundle(self, content: bytes, parcel: Parcel, now: int) -> list[Event]:
         """A context vouches for itself by its hash; it is kept where a letter that was believed names it."""
         name = digest(content)
-        letters = self._awaiting.get(name)
         if self._content(name) is not None:
             return [] if parcel.sender is None else [self._ack(parcel.sender, name, now)]
-        if letters:
-            return [Received(letters[0].from_, name, content)]
-        self._early[name] = content  # it overtook its letter
-        while len(self._early) > self._rules.early_contexts:
-            self._early.popitem(last=False)
+        if letters := self._waiting_for(name):
+            return [self._received(letters[0].envelope.from_, name, content, now)]
+        early = self._early[parcel.sender]
+        early[name] = content  # it overtook its letter
+        while len(early) > self._rules.early_contexts or sum(map(len, early.values())) > self._rules.early_bytes:
+            early.popitem(last=False)
         return []
 
     def _acked(self, ack: Ack) -> list[Event]:
         for name in map(Digest, ack.of):
             one = self._pending.pop((ack.by, name), None)
             if one is not None and one.envelope is None:
-                self._held_by[ack.by].add(name)
+                self._holds(ack.by, name)
         return []
 
-    def _opened(self, shape: type[F], body: bytes, parcel: Parcel, now: int) -> F:
+    def _opened(self, shape: type[F], sort: _Sort, packed: bytes, parcel: Parcel, now: int) -> F:
         try:
-            frame = shape.model_validate(decoded(body))
+            frame = shape.model_validate(decoded(self._unpacked(sort, packed, parcel)))
         except ValidationError:
             raise Malformed(f"this is no {shape.__name__.lower()}") from None
-        self._check_sender(frame.by, frame.key, frame.to, parcel)
+        self._check_sender(frame.by, frame.key, parcel)
+        if frame.to is not self._me:
+            raise Malformed(f"a message is for {frame.to}, not for {self._me}")
         if abs(frame.ts - now) > SKEW_MS + self._rules.slowest_retry_ms:
             raise Malformed(f"a {shape.__name__.lower()} of {frame.by} is {now - frame.ts} ms old")
         if not self._key.verify(frame.key, frame_signed_part(frame), bytes.fromhex(frame.sig)):
             raise Malformed(f"a {shape.__name__.lower()} of {frame.by} is not signed by its key")
         return frame
 
-    def _check_sender(self, claimed: Role, key: str, to: Role, parcel: Parcel) -> None:
-        if to is not self._me:
-            raise Malformed(f"a message is for {to}, not for {self._me}")
+    def _check_sender(self, claimed: Role, key: str, parcel: Parcel) -> None:
         if self._table.get(claimed) != key:
             raise Malformed(f"{key[:16]}… is not the key of {claimed}")
         if parcel.sender is not None and parcel.sender is not claimed:
@@ -431,10 +485,34 @@ class Post:
         return int(plain * self._chance.uniform(0.75, 1.25))
 
     def _gate(self, sender: Role | None, sort: _Sort, now: int) -> bool:
+        """Whether it may send one more. What it unpacks to is known afterwards: whoever sent too much waits then."""
         thought, rules = sort is _Sort.THOUGHT, self._rules
         rate = rules.thoughts_a_second if thought else rules.letters_a_second
-        bucket = self._gates.setdefault((sender, thought), _Bucket(rate, rules.burst, rules.burst, now))
-        return bucket.takes(now)
+        number = self._gates.setdefault((sender, thought), Allowance(rate, rules.burst, now))
+        size = self._unpacking.setdefault(sender, Allowance(rules.bytes_a_second, rules.bytes_burst, now))
+        return number.takes(now) and size.has(now)
+
+    def _unpacked(
+        self, sort: _Sort, packed: bytes, parcel: Parcel, glance: Callable[[bytes], None] = lambda head: None
+    ) -> bytes:
+        largest = self._rules.largest(sort)
+        if len(packed) > largest:
+            raise Malformed(f"a {sort.name.lower()} of {len(packed)} bytes is over the limit of {largest}")
+        body = _unpacked(sort, packed, largest, glance)
+        self._unpacking[parcel.sender].pay(len(body))
+        return body
+
+    def _past(self) -> Past:
+        rules = self._rules
+        paper = Allowance(rules.paper_a_second, rules.paper_bytes)
+        return Past(rules.requests_of_a_sender, rules.letters_a_request, paper)
+
+    def _holds(self, role: Role, name: Digest) -> None:
+        """The other side has that context."""
+        held = self._held_by[role]
+        held[name] = None
+        while len(held) > self._rules.known_contexts:
+            held.popitem(last=False)
 
     def _ack(self, to: Role, name: Digest, now: int) -> Outgoing:
         frame = self._signed(Ack(by=self._me, to=to, ts=now, key=self._key.public, of=(name,)))
@@ -454,20 +532,36 @@ def _packed(sort: _Sort, body: bytes) -> bytes:
     return _MAGIC + sort.value + zlib.compress(body, 1)
 
 
-def _unpacked(data: bytes, largest: int) -> tuple[_Sort, bytes]:
-    if len(data) > largest:
-        raise Malformed(f"a message of {len(data)} bytes is over the limit of {largest}")
+def _sorted(data: bytes) -> tuple[_Sort, bytes]:
+    """What sort of message it is, and the rest of it."""
     head = len(_MAGIC)
     if not data.startswith(_MAGIC) or len(data) <= head:
         raise Malformed("these are not bytes of a peer")
     try:
-        sort = _Sort(data[head : head + 1])
-        opener = zlib.decompressobj()
-        body = opener.decompress(data[head + 1 :], largest)
-    except (ValueError, zlib.error):
+        return _Sort(data[head : head + 1]), data[head + 1 :]
+    except ValueError:
         raise Malformed("these bytes cannot be unpacked") from None
-    if opener.unconsumed_tail:
-        raise Malformed(f"a message unpacks to more than {largest} bytes")
+
+
+def _unpacked(sort: _Sort, packed: bytes, largest: int, glance: Callable[[bytes], None]) -> bytes:
+    """`glance` sees the first bytes before the others are unpacked, and may raise."""
+    opener = zlib.decompressobj()
+    try:
+        head = opener.decompress(packed, FRONT_BYTES)
+        glance(head)
+        body = head + opener.decompress(opener.unconsumed_tail, max(1, largest + 1 - len(head)))
+    except zlib.error:
+        raise Malformed("these bytes cannot be unpacked") from None
+    if len(body) > largest:
+        raise Malformed(f"a {sort.name.lower()} unpacks to more than {largest} bytes")
     if not opener.eof or opener.unused_data:
         raise Malformed("these bytes are cut, or something follows them")
-    return sort, body
+    return body
+
+
+def _thought(body: bytes) -> Envelope:
+    envelope = from_bytes(body)
+    payload = envelope.payload
+    if isinstance(payload, AgentThought) and payload.thought.role is not envelope.from_:
+        raise Malformed(f"{envelope.from_} thinks aloud as {payload.thought.role}")
+    return envelope

@@ -6,15 +6,19 @@ Time and transport are handed in, so that the same code runs on sockets and in a
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+import re
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
+from zuno.agents.allowance import Allowance
 from zuno.agents.peer import Peer, Say
 from zuno.agents.post import (
+    LIFETIME_MS,
+    SKEW_MS,
     Again,
     Answered,
     DeadLetter,
@@ -26,12 +30,15 @@ from zuno.agents.post import (
     Received,
     Rejected,
     Rules,
+    Wanted,
     context_of,
 )
-from zuno.agents.station import Mouth, error_kind, keep
+from zuno.agents.routes import ROUTES
+from zuno.agents.station import Mouth, failed, keep
 from zuno.domain.errors import Unknown, ZunoError
+from zuno.domain.tokens import plain_text
 from zuno.messages.codec import Digest
-from zuno.messages.debate import AgentThought, FlowFailed, Kind, Role, Thought
+from zuno.messages.debate import AgentThought, Kind, Role, Thought
 from zuno.messages.envelope import Envelope
 from zuno.messages.wire import Wire
 from zuno.ports.journal import Author, Entry, Journal
@@ -41,12 +48,27 @@ from zuno.ports.transport import Parcel
 REJECTED: Final = "mesh_rejected"
 DEAD_LETTER: Final = "mesh_dead_letter"
 _KINDS: Final = frozenset(kind.value for kind in Kind)
-_MOST_NOTES: Final = 200
-"""Rejections written down in one life: a flood must not fill the journal. The rest are counted."""
-_MOST_REASONS: Final = 50
+NOTES: Final = 100
+"""Rejections of one sender that are written down at once: a flood must not fill the journal. All are counted."""
+NOTES_A_SECOND: Final = 1 / 60
+"""And so many from then on: half a megabyte a day."""
+MOST_REASONS: Final = 20
+"""Of one sender, told apart: more than there are rules, and not so many that its inventions hide another's."""
+MOST_UNANSWERED: Final = 64
+"""Letters of one sender that wait for an answer: more are not acknowledged, and come again."""
+ANSWERS_AT_ONCE: Final = 8
+"""To one sender: each may ask a model, which takes its time."""
+MOST_PONGS: Final = 64
+"""Answers of one peer that are kept for whoever waits for them."""
+WINDOW_MS: Final = LIFETIME_MS + 2 * SKEW_MS
+"""How long ago a letter may have been heard that would still be taken today, were it not remembered."""
+_LONGEST_NOTE: Final = 500
+_LONGEST_REASON: Final = 80
+_VARYING: Final = re.compile(r"(?:msg_|req_)?[0-9a-f]*[0-9][0-9a-f]*")
 _AGAIN_MS: Final = 3_000
 """What a repeated letter brought about is sent again no sooner than this."""
-_REMEMBERED: Final = 2_000
+_REPEATED: Final = 2_000
+_PAGE: Final = 512
 
 Send = Callable[[Outgoing], Awaitable[None]]
 Now = Callable[[], int]
@@ -81,18 +103,24 @@ class Standing:
 
 
 class Bundles:
-    """The contexts a peer has read or been given, at hand for the post office, which cannot wait for a disk."""
+    """The contexts a peer has read or been given, at hand for the post office, which cannot wait for a disk.
 
-    def __init__(self) -> None:
-        self._known: dict[Digest, bytes] = {}
+    Each giver's have a bound of their own. One that was let go is in the journal still.
+    """
+
+    def __init__(self, most: int = 32, most_bytes: int = 16 * 1024 * 1024) -> None:
+        self._most = most
+        self._most_bytes = most_bytes
+        self._known: defaultdict[Role, OrderedDict[Digest, bytes]] = defaultdict(OrderedDict)
 
     def __call__(self, name: Digest) -> bytes | None:
-        return self._known.get(name)
+        return next((known[name] for known in self._known.values() if name in known), None)
 
-    def add(self, name: Digest, content: bytes) -> None:
-        self._known[name] = content
-        while len(self._known) > 64:
-            self._known.pop(next(iter(self._known)))
+    def add(self, name: Digest, content: bytes, giver: Role) -> None:
+        known = self._known[giver]
+        known[name] = content
+        while len(known) > self._most or (sum(map(len, known.values())) > self._most_bytes and len(known) > 1):
+            known.popitem(last=False)
 
 
 class Resident:
@@ -123,8 +151,12 @@ class Resident:
         self._bundles = Bundles()
         self._post = Post(role, key, table, self._bundles, chance=chance, code=code, rules=rules)
         self._mouth = Mouth(role, key, now)
-        self._answering: set[str] = set()
-        self._repeated: dict[str, int] = {}
+        self._rules = rules or Rules()
+        self._answering: dict[str, Role] = {}
+        self._turns: defaultdict[Role, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(ANSWERS_AT_ONCE))
+        self._repeated: defaultdict[Role, OrderedDict[str, int]] = defaultdict(OrderedDict)
+        self._notes: dict[Role | None, Allowance] = {}
+        self._reasons: dict[tuple[Role | None, str], str] = {}
         self.standing = Standing()
         self.answered: dict[tuple[Role, str], str] = {}
         """Pings that were answered: by whom, which, and their version."""
@@ -134,11 +166,24 @@ class Resident:
         return self._post
 
     async def take(self, parcel: Parcel) -> None:
-        """Whatever arrives."""
+        """Whatever arrives, and the answer to it."""
+        for letter in await self.hear(parcel):
+            await self.answer(letter)
+
+    async def hear(self, parcel: Parcel) -> Sequence[Envelope]:
+        """Whatever arrives, written down and acknowledged; the letters that are left to be answered."""
+        letters: list[Envelope] = []
         for event in self._post.take(parcel, self._now()):
-            await self._do(event)
-        for sender, name in self._post.wanted:
-            await self._recall(sender, name)
+            letters += await self._do(event)
+        return letters
+
+    async def answer(self, letter: Envelope) -> None:
+        """One that `hear` left. Not more than a few to one sender at a time."""
+        try:
+            async with self._turns[letter.from_]:
+                await self._answer(letter)
+        finally:
+            self._answering.pop(letter.id, None)
 
     async def tick(self) -> None:
         """Send again what is due, and write down what is given up."""
@@ -198,51 +243,87 @@ class Resident:
 
     # -- what events mean
 
-    async def _do(self, event: Event) -> None:
+    async def _do(self, event: Event) -> list[Envelope]:
+        """Returns the letters that are to be answered."""
         match event:
             case Outgoing():
                 await self._out(event)
-            case Heard(envelope):
-                await self._hear(envelope)
-            case Again(envelope):
-                await self._hear_again(envelope)
+            case Heard():
+                return await self._hear(event)
+            case Again():
+                await self._hear_again(event)
             case Overheard(envelope):
                 if self._listen is not None:
                     await self._listen(envelope)
+            case Wanted(sender, name):
+                # It may have come to an earlier life: then it is in the journal, and its sender knows that it arrived.
+                with suppress(Unknown):
+                    return await self._keep(Received(sender, name, await self._journal.bundle(name)))
             case Received():
                 await self._journal.put_bundle(event.content)
-                self._bundles.add(event.digest, event.content)
-                ack, letters = self._post.kept(event, self._now())
-                await self._out(ack)
-                for letter in letters:
-                    await self._do(letter)
+                return await self._keep(event)
             case Answered(role, nonce, code):
-                self.answered[role, nonce] = code
+                self._answered(role, nonce, code)
             case Rejected():
                 await self._note(event)
+        return []
 
-    async def _recall(self, sender: Role, name: Digest) -> None:
-        """A context that is waited for may have come to an earlier life: then it is in the journal, and whoever sent
-        it knows that it arrived."""
-        with suppress(Unknown):
-            await self._do(Received(sender, name, await self._journal.bundle(name)))
+    async def _keep(self, received: Received) -> list[Envelope]:
+        self._bundles.add(received.digest, received.content, received.sender)
+        ack, letters = self._post.kept(received, self._now())
+        await self._out(ack)
+        return [one for letter in letters for one in await self._hear(letter)]
 
-    async def _hear(self, envelope: Envelope) -> None:
+    async def _hear(self, heard: Heard) -> list[Envelope]:
         """Written down first: an ack is a promise that a crash will not forget it."""
+        envelope = heard.envelope
         if envelope.id in self._answering:
-            return
-        self._answering.add(envelope.id)
+            return []
+        said = [] if self._peer is not None else await self._said_in(envelope.request_id)
+        known = (envelope.from_.value, envelope.id) in said  # another process of the owner has written it down
+        refusal = None if known else self._refusal(envelope, [author for author, _ in said])
+        if refusal is not None:
+            await self._note(Rejected(refusal, envelope.from_, heard.name))
+            return []
+        self._answering[envelope.id] = envelope.from_
         try:
-            await keep(self._journal, envelope)
-            self.standing.heard += 1
-            await self._out(self._post.accepted(envelope, self._now()))
+            if not known:
+                await keep(self._journal, envelope)
+                self.standing.heard += 1
+            await self._out(self._post.accepted(envelope, self._now(), heard))
             await self._know(envelope)
             if self._listen is not None:
                 await self._listen(envelope)
-            if self._peer is not None:
-                await self._answer(envelope)
-        finally:
-            self._answering.discard(envelope.id)
+        except BaseException:
+            del self._answering[envelope.id]
+            raise
+        if self._peer is not None:
+            return [envelope]
+        del self._answering[envelope.id]
+        return []
+
+    def _refusal(self, envelope: Envelope, said: Sequence[str]) -> str | None:
+        """Why a letter that is believed is not taken in now, if it is not. `said`: who has spoken in its request, for
+        the owner, whose processes share a journal and have not heard everything each."""
+        sender = envelope.from_
+        if self._peer is not None:
+            waiting = sum(role is sender for role in self._answering.values())
+            return f"{sender} has {MOST_UNANSWERED} letters unanswered here" if waiting >= MOST_UNANSWERED else None
+        if self._role.value not in said:
+            return f"{sender} writes about a request that nobody here began"
+        most = self._rules.letters_a_request
+        return f"{sender} says more than {most} letters in one request" if said.count(sender.value) >= most else None
+
+    async def _said_in(self, request_id: str) -> list[tuple[str, str]]:
+        """Who said what in a request, as far as the journal knows."""
+        entries = self._journal.entries(request_id=request_id)
+        return [(entry.author.role, str(entry.payload.get("id"))) async for entry in entries if entry.kind in _KINDS]
+
+    def _answered(self, role: Role, nonce: str, code: str) -> None:
+        mine = [key for key in self.answered if key[0] is role]
+        if len(mine) >= MOST_PONGS:
+            del self.answered[mine[0]]
+        self.answered[role, nonce] = code
 
     async def _answer(self, heard: Envelope) -> None:
         if self._peer is None:
@@ -258,26 +339,27 @@ class Resident:
         try:
             says = await self._peer.handle(heard, think)
         except ZunoError as error:
-            says = [Say(Role.CLI, FlowFailed(at=self._role, error=error_kind(error), reason=str(error)))]
+            says = [Say(Role.CLI, failed(self._role, error))]
         for say in says:
             await self.say(heard.request_id, say, heard.id)
 
-    async def _hear_again(self, envelope: Envelope) -> None:
+    async def _hear_again(self, letter: Again) -> None:
         """Somebody repeats a letter that was answered: they, or whoever we told, may have missed the answer."""
-        if envelope.id in self._answering:
+        if letter.id in self._answering:
             return
-        now = self._now()
-        if now - self._repeated.get(envelope.id, -_AGAIN_MS) < _AGAIN_MS:
+        now, repeated = self._now(), self._repeated[letter.sender]
+        if now - repeated.get(letter.id, -_AGAIN_MS) < _AGAIN_MS:
             return
-        self._repeated[envelope.id] = now
-        while len(self._repeated) > _REMEMBERED:
-            self._repeated.pop(next(iter(self._repeated)))
+        repeated[letter.id] = now
+        while len(repeated) > _REPEATED:
+            repeated.popitem(last=False)
         self.standing.again += 1
-        entries = [entry async for entry in self._journal.entries(request_id=envelope.request_id)]
+        entries = [entry async for entry in self._journal.entries(request_id=letter.request_id)]
         for entry in entries:
-            said = _envelope(entry)
-            if said is not None and said.from_ is self._role and said.cause == envelope.id:
-                await self._letter(said)
+            if (entry.author.role, entry.payload.get("cause")) == (self._role.value, letter.id):
+                said = _envelope(entry)
+                if said is not None:
+                    await self._letter(said)
 
     async def _letter(self, envelope: Envelope) -> None:
         await self._know(envelope)
@@ -289,19 +371,29 @@ class Resident:
         name = context_of(envelope)
         if name is not None and self._bundles(name) is None:
             with suppress(Unknown):
-                self._bundles.add(name, await self._journal.bundle(name))
+                self._bundles.add(name, await self._journal.bundle(name), envelope.from_)
 
     async def _out(self, one: Outgoing) -> None:
         with suppress(ZunoError):  # lost is lost: what matters is sent again
             await self._send(one)
 
     async def _note(self, event: Rejected) -> None:
-        why = event.why[:80]
-        known = why in self.standing.rejected or len(self.standing.rejected) < _MOST_REASONS
-        self.standing.rejected[why if known else "something else"] += 1
-        if sum(self.standing.rejected.values()) <= _MOST_NOTES:
-            note = RejectedNote(why=event.why[:500], claimed=event.claimed, digest=event.digest)
+        """Counted by its reason, and written down unless there were many of late. Some of it is strangers' words."""
+        self.standing.rejected[self._reason(event)] += 1
+        now = self._now()
+        if self._notes.setdefault(event.claimed, Allowance(NOTES_A_SECOND, NOTES, now)).takes(now):
+            note = RejectedNote(why=plain_text(event.why, _LONGEST_NOTE), claimed=event.claimed, digest=event.digest)
             await self._journal.append(kind=REJECTED, author=Author(self._role.value), payload=note)
+
+    def _reason(self, event: Rejected) -> str:
+        """The first words that were found for such a rejection: what differs in ids and numbers alone is one reason."""
+        why = plain_text(event.why, _LONGEST_REASON)
+        shape = event.claimed, _VARYING.sub("#", why)
+        if shape not in self._reasons:
+            if sum(claimed is event.claimed for claimed, _ in self._reasons) >= MOST_REASONS:
+                return "something else"
+            self._reasons[shape] = why
+        return self._reasons[shape]
 
     async def _buried(self, letter: DeadLetter) -> None:
         self.standing.dead += 1
@@ -316,10 +408,27 @@ class Resident:
         )
 
     async def _recent(self) -> list[Envelope]:
-        """Messages of the newest entries, oldest first."""
-        newest = await self._journal.latest(_REMEMBERED)
-        found = [_envelope(entry) for entry in reversed(newest)]
+        """What was heard and said within the time in which it could be played again, oldest first."""
+        since = self._now() - WINDOW_MS
+        entries = [entry for kind in self._kinds() for entry in await self._newer(kind, since)]
+        found = [_envelope(entry) for entry in sorted(entries, key=lambda entry: entry.seq)]
         return [one for one in found if one is not None]
+
+    def _kinds(self) -> list[Kind]:
+        """What this role hears or says, and writes down."""
+        return [
+            kind
+            for kind, (senders, receiver) in ROUTES.items()
+            if kind is not Kind.AGENT_THOUGHT and (self._role is receiver or self._role in senders)
+        ]
+
+    async def _newer(self, kind: Kind, since: int) -> list[Entry]:
+        count = _PAGE
+        while True:
+            newest = await self._journal.latest(count, kind=kind.value)
+            if len(newest) < count or newest[-1].at < since:
+                return [entry for entry in newest if entry.at >= since]
+            count *= 2
 
 
 _GAP: Final = 1_000
@@ -338,8 +447,10 @@ async def patrol(resident: Resident, sleep: Callable[[float], Awaitable[None]], 
 
 
 async def attend(resident: Resident, receive: Callable[[], Awaitable[Parcel]]) -> None:
-    """Take what arrives, for ever; a long answer does not keep others waiting. What cannot be borne, a journal that
-    cannot be written for one, ends it all: what was not acknowledged comes again after the next start."""
+    """Take what arrives, for ever, one at a time: whoever sends faster waits at the transport, and a long answer keeps
+    nobody waiting. What cannot be borne, a journal that cannot be written for one, ends it all: what was not
+    acknowledged comes again after the next start."""
     async with asyncio.TaskGroup() as answering:
         while True:
-            answering.create_task(resident.take(await receive()))
+            for letter in await resident.hear(await receive()):
+                answering.create_task(resident.answer(letter))

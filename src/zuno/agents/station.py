@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from zuno.agents.peer import Peer, Say
 from zuno.agents.post import LIFETIME_MS
 from zuno.domain.errors import Broken, Malformed, Refused, Unavailable, Usage, ZunoError
+from zuno.domain.tokens import plain_text
 from zuno.messages.codec import Digest
 from zuno.messages.debate import AgentThought, Arguing, FlowFailed, Role, Thought
-from zuno.messages.envelope import Envelope, from_bytes, message_id, signed_part, to_bytes
+from zuno.messages.envelope import LONGEST_TEXT, Envelope, from_bytes, message_id, signed_part, to_bytes
 from zuno.ports.journal import Author, Journal
 from zuno.ports.signing import NodeKey
 from zuno.ports.transport import Transport
@@ -82,7 +83,7 @@ class Station:
         try:
             says = list(await self._peer.handle(heard, think))
         except ZunoError as error:
-            says = [Say(Role.CLI, FlowFailed(at=self._peer.role, error=error_kind(error), reason=str(error)))]
+            says = [Say(Role.CLI, failed(self._peer.role, error))]
         for say in says:
             await self._say(heard, say)
 
@@ -116,6 +117,11 @@ def opened(data: bytes, key: NodeKey, me: Role, now: int) -> Envelope:
     if not key.verify(envelope.key, signed_part(envelope), bytes.fromhex(envelope.sig)):
         raise Malformed(f"{envelope.id} is not signed by its key")
     return envelope
+
+
+def failed(role: Role, error: ZunoError) -> FlowFailed:
+    """The end of a flow in words that fit a message."""
+    return FlowFailed(at=role, error=error_kind(error), reason=plain_text(str(error), LONGEST_TEXT))
 
 
 def error_kind(error: ZunoError) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from hashlib import sha256
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
 from zuno.domain.errors import Malformed
 from zuno.domain.tokens import plain_text
-from zuno.messages.codec import canonical, decoded
+from zuno.messages.codec import Json, spelled
 from zuno.messages.debate import Kind, Payload, Role
 from zuno.messages.record import Hex64
 from zuno.messages.wire import Wire
@@ -17,6 +18,8 @@ from zuno.messages.wire import Wire
 MessageId = Annotated[str, Field(pattern=r"^msg_[0-9a-f]{16}$")]
 RequestId = Annotated[str, Field(pattern=r"^req_[0-9a-f]{16}$")]
 Millis = Annotated[int, Field(ge=0, lt=2**53)]
+LONGEST_TEXT: Final = 2_000
+"""Characters of any one text in a message: an agent's reasoning has as many, and none needs more."""
 
 
 class Envelope(Wire):
@@ -47,27 +50,39 @@ class Envelope(Wire):
 
 def signed_part(envelope: Envelope) -> bytes:
     """What the signature covers: everything but itself."""
-    return canonical(envelope.model_copy(update={"sig": ""}))
+    return spelled(envelope if not envelope.sig else envelope.model_copy(update={"sig": ""}))
 
 
 def to_bytes(envelope: Envelope) -> bytes:
-    return canonical(envelope)
+    return spelled(envelope)
 
 
 def from_bytes(data: bytes) -> Envelope:
     """`Malformed` for anything but the canonical bytes of an envelope."""
     try:
-        envelope = Envelope.model_validate(decoded(data))
-        same = to_bytes(envelope) == data
+        content: Json = json.loads(data.decode("utf-8"))
+        check_texts(content)
+        envelope = Envelope.model_validate(content)
+        same = to_bytes(envelope) == data  # so `data` is canonical, for that is what it is compared with
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         raise Malformed(plain_text(f"This is no envelope: {place} {first['msg']}.", 300)) from None
-    except (ValueError, TypeError, ArithmeticError) as error:  # a value that was read and has no canonical bytes
+    except (ValueError, TypeError, ArithmeticError, RecursionError) as error:  # no JSON, or it has no canonical bytes
         raise Malformed(f"This envelope cannot be spelled canonically ({type(error).__name__}).") from None
     if not same:
         raise Malformed("This envelope is not spelled canonically.")
     return envelope
+
+
+def check_texts(value: Json) -> None:
+    """`Malformed` for a text that is longer than any in a message may be."""
+    kind = type(value)
+    if kind is str and len(value) > LONGEST_TEXT:  # type: ignore[arg-type]
+        raise Malformed(f"This message has a text of {len(value)} characters; {LONGEST_TEXT} are the most.")  # type: ignore[arg-type]
+    if kind is dict or kind is list:
+        for one in value.values() if kind is dict else value:  # type: ignore[union-attr]
+            check_texts(one)
 
 
 def message_id(request_id: str, sender: Role, seq: int) -> str:

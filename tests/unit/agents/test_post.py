@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.agents import post
 from zuno.agents.peer import Say
 from zuno.agents.post import (
     LIFETIME_MS,
@@ -28,11 +30,12 @@ from zuno.agents.post import (
     Received,
     Rejected,
     Rules,
+    Wanted,
 )
 from zuno.agents.station import Mouth
 from zuno.domain.debate import RiskProfile
 from zuno.messages.codec import Digest, digest
-from zuno.messages.debate import AgentThought, ContextObserved, Debate, FlowFailed, FlowStart, Role, Thought
+from zuno.messages.debate import AgentThought, Arguing, ContextObserved, Debate, FlowFailed, FlowStart, Role, Thought
 from zuno.messages.envelope import Envelope, message_id, signed_part, to_bytes
 from zuno.ports.transport import Parcel
 
@@ -146,8 +149,8 @@ def test_two_posts_do_not_retry_in_step(office: Offices, keys: Any) -> None:
     both = [Post(Role.CLI, keys["cli"], table, {}.get, chance=Random(seed), code="test") for seed in (1, 2)]
     mouth = Mouth(Role.CLI, keys["cli"], lambda: NOW)
     envelope = mouth.envelope(REQUEST, Say(Role.SCOUT, START), None)
-    for post in both:
-        post.letter(envelope, NOW)
+    for one in both:
+        one.letter(envelope, NOW)
     assert both[0].next_due != both[1].next_due
 
 
@@ -304,12 +307,229 @@ def test_bytes_that_are_none_of_ours_are_an_event_and_no_error(office: Offices, 
     assert isinstance(only(office(Role.SCOUT).post.take(Parcel(data), NOW)), Rejected)
 
 
-def test_what_unpacks_to_too_much_is_not_unpacked(office: Offices) -> None:
-    scout = office(Role.SCOUT, rules=Rules(largest=10_000))
-    bomb = b"\x00ZM1B" + zlib.compress(bytes(5_000_000))
-    assert len(bomb) < 10_000
-    assert "unpacks to more than 10000" in only(scout.post.take(Parcel(bomb), NOW)).why
-    assert "over the limit" in only(scout.post.take(Parcel(bytes(10_001)), NOW)).why
+@pytest.mark.parametrize(
+    ("sort", "most"), [(b"L", 1 << 20), (b"B", 1 << 22), (b"T", 1 << 14), (b"A", 1 << 14), (b"P", 1 << 14)]
+)
+def test_every_sort_of_message_has_a_largest_one_packed_and_unpacked(office: Offices, sort: bytes, most: int) -> None:
+    critic, cli = office(Role.CRITIC), office(Role.CLI)
+    thought = AgentThought(thought=Thought(role=Role.CRITIC, round=0, seq=0, text="hm", speaker="deterministic"))
+    failed = FlowFailed(at=Role.CRITIC, error="broken", reason="no")
+    begun = {b"L": to_bytes(critic.says(Role.CLI, failed)), b"T": to_bytes(critic.says(Role.CLI, thought))}
+    bomb = b"\x00ZM1" + sort + zlib.compress(begun.get(sort, b"") + bytes(64 * most))
+    assert len(bomb) < most
+    assert f"unpacks to more than {most} bytes" in only(cli.post.take(Parcel(bomb), NOW)).why
+    raw = b"\x00ZM1" + sort + bytes(most + 1)
+    assert f"is over the limit of {most}" in only(cli.post.take(Parcel(raw), NOW + 60_000)).why
+
+
+def test_a_bomb_is_unpacked_up_to_its_bound_and_no_further(office: Offices) -> None:
+    scout = office(Role.SCOUT)
+    bomb = b"\x00ZM1B" + zlib.compress(zlib.compress(bytes(1)) + bytes(2_000_000_000 // 100), 9)
+    tracemalloc.start()
+    try:
+        scout.post.take(Parcel(bomb), NOW)
+        assert tracemalloc.get_traced_memory()[1] < 4 * Rules().largest_context
+    finally:
+        tracemalloc.stop()
+
+
+class Unread:
+    """A body that nobody may look at: what stands outside is enough."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.parsed = self.unpacked = self.verified = 0
+        parse, unpack, verify = post.from_bytes, zlib.decompressobj, KeyFile.verify
+
+        def parsing(data: bytes) -> Envelope:
+            self.parsed += 1
+            return parse(data)
+
+        def verifying(key: KeyFile, public: str, message: bytes, signature: bytes) -> bool:
+            self.verified += 1
+            return verify(key, public, message, signature)
+
+        outer = self
+
+        class Counting:
+            def __init__(self) -> None:
+                self._opener = unpack()
+
+            def decompress(self, data: bytes, most: int) -> bytes:
+                found = self._opener.decompress(data, most)
+                outer.unpacked += len(found)
+                return found
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(self._opener, name)
+
+        monkeypatch.setattr(post, "from_bytes", parsing)
+        monkeypatch.setattr(post.zlib, "decompressobj", Counting)
+        monkeypatch.setattr(KeyFile, "verify", verifying)
+
+
+def big(to: Role = Role.CRITIC) -> Arguing:
+    """A proposal's words without its figures: half a megabyte of narration."""
+    thought = Thought(role=Role.STRATEGIST, round=0, seq=0, text="so " * 600, speaker="deterministic")
+    return ContextObserved(debate=Debate(context="ab" * 32, flow="rebalance", transcript=(thought,) * 280))
+
+
+def test_who_is_nobody_makes_nobody_unpack_or_parse(office: Offices, monkeypatch: pytest.MonkeyPatch) -> None:
+    stranger, scout, strategist = office(Role.SCOUT, key="stranger"), office(Role.SCOUT), office(Role.STRATEGIST)
+    unread = Unread(monkeypatch)
+    letters = [stranger.says(Role.STRATEGIST, big()), scout.says(Role.STRATEGIST, big())]
+    assert len(to_bytes(letters[1])) > 500_000
+    assert "is not the key of scout" in rejected(strategist, letters[0])
+    assert "critic's endpoint speaks as scout" in rejected(strategist, letters[1], sender=Role.CRITIC)
+    assert "is for strategist, not for critic" in rejected(office(Role.CRITIC), letters[1])
+    assert "expired" in rejected(strategist, letters[1], now=NOW + LIFETIME_MS + SKEW_MS + 1)
+    assert (unread.parsed, unread.verified) == (0, 0)
+    assert unread.unpacked <= 4 * 512
+
+
+def test_what_is_not_signed_is_not_parsed(office: Offices, monkeypatch: pytest.MonkeyPatch) -> None:
+    scout, strategist = office(Role.SCOUT), office(Role.STRATEGIST)
+    forged = scout.says(Role.STRATEGIST, big()).model_copy(update={"sig": "ab" * 64})
+    unread = Unread(monkeypatch)
+    assert "is not signed by its key" in rejected(strategist, forged)
+    assert (unread.parsed, unread.verified) == (0, 1)
+
+
+def test_a_letter_that_is_known_is_not_parsed_again(office: Offices, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli, scout = office(Role.CLI), office(Role.SCOUT)
+    (parcel,) = parcels(cli.post.letter(cli.says(Role.SCOUT, START), NOW))
+    scout.post.accepted(only(scout.post.take(parcel, NOW)).envelope, NOW)
+    unread = Unread(monkeypatch)
+    _, again = scout.post.take(parcel, NOW + 5)
+    assert isinstance(again, Again)
+    assert (unread.parsed, unread.verified) == (0, 0)
+
+
+# -- bounds of a neighbour with a right key
+
+
+def believed(office: Office, envelope: Envelope, now: int = NOW) -> bool:
+    """Whether a letter is taken in; then it is."""
+    event = only(office.post.take(Parcel(b"\x00ZM1L" + zlib.compress(to_bytes(envelope))), now))
+    if isinstance(event, Heard):
+        office.post.accepted(event.envelope, now, event)
+    return isinstance(event, Heard)
+
+
+def in_request(office: Office, number: int, at: int = NOW, payload: Any = START, to: Role = Role.SCOUT) -> Envelope:
+    mouth = Mouth(office.role, office.key, lambda: at, office.mouth.counts)
+    return mouth.envelope(f"req_{number:016x}", Say(to, payload), None)
+
+
+def test_letters_of_a_request_are_bounded(office: Offices) -> None:
+    cli, scout = office(Role.CLI), office(Role.SCOUT)
+    most = Rules().letters_a_request
+    assert all(believed(scout, in_request(cli, 1), NOW + 1_000 * at) for at in range(most))
+    why = rejected(scout, in_request(cli, 1), now=NOW + 60_000)
+    assert f"cli says more than {most} letters in one request" in why
+    assert believed(scout, in_request(cli, 2), NOW + 61_000), "another request is another matter"
+
+
+def test_open_requests_are_bounded_and_close_with_time(office: Offices) -> None:
+    rules = Rules(requests_of_a_sender=5)
+    cli, scout = office(Role.CLI), office(Role.SCOUT, rules=rules)
+    assert all(believed(scout, in_request(cli, number)) for number in range(5))
+    assert "opens more than 5 requests at once" in rejected(scout, in_request(cli, 5))
+    assert believed(scout, in_request(cli, 3)), "what is open stays open"
+    later = NOW + LIFETIME_MS + SKEW_MS + 1
+    assert believed(scout, in_request(cli, 6, at=later), later)
+
+
+def test_what_a_sender_may_have_written_down_is_bounded(office: Offices) -> None:
+    """Contexts are on the same account as the letters that name them."""
+    size = len(to_bytes(in_request(office(Role.CLI), 0)))
+    rules = Rules(paper_bytes=3 * size + size // 2, paper_a_second=size / 10)
+    cli, scout = office(Role.CLI), office(Role.SCOUT, rules=rules)
+    assert [believed(scout, in_request(cli, number)) for number in range(5)] == [True] * 3 + [False] * 2
+    assert f"fills more than {rules.paper_bytes} bytes" in rejected(scout, in_request(cli, 7))
+    assert believed(scout, in_request(cli, 8), NOW + 10_000), "it grows back"
+    narrow = office(Role.STRATEGIST, rules=Rules(paper_bytes=len(CONTEXT), paper_a_second=0))
+    sender = office(Role.SCOUT)
+    letter, context = sender.post.letter(observed(sender), NOW)
+    assert isinstance(only(narrow.post.take(Parcel(letter.data), NOW)), Wanted)
+    assert isinstance(only(narrow.post.take(Parcel(context.data), NOW)), Received)
+    assert isinstance(only(narrow.post.take(Parcel(context.data), NOW)), Rejected)
+
+
+def test_what_was_written_before_a_restart_is_on_the_account_still(office: Offices) -> None:
+    size = len(to_bytes(in_request(office(Role.CLI), 0)))
+    cli, scout = office(Role.CLI), office(Role.SCOUT, rules=Rules(paper_bytes=3 * size + size // 2, paper_a_second=0))
+    for number in range(3):
+        scout.post.remember(in_request(cli, number))
+    assert "fills more than" in rejected(scout, in_request(cli, 4))
+
+
+def test_one_neighbour_s_bounds_are_not_another_s(office: Offices) -> None:
+    rules = Rules(requests_of_a_sender=2, burst=1_000.0)
+    critic, arbiter, cli = office(Role.CRITIC), office(Role.ARBITER), office(Role.CLI, rules=rules)
+    failed = FlowFailed(at=Role.CRITIC, error="broken", reason="no")
+    letters = [in_request(critic, number, payload=failed, to=Role.CLI) for number in range(50)]
+    assert sum(believed(cli, one) for one in letters) == 2
+    assert believed(cli, in_request(arbiter, 99, payload=failed, to=Role.CLI))
+
+
+def test_bytes_are_unpacked_at_a_bounded_rate(office: Offices) -> None:
+    """Each is small on its way, large when unpacked, and thrown away: it may cost no more than its share of time."""
+    strategist, rules = office(Role.STRATEGIST), Rules()
+    context = b"\x00ZM1B" + zlib.compress(bytes(rules.largest_context))
+    events = [strategist.post.take(Parcel(context, Role.SCOUT), NOW) for _ in range(20)]
+    opened = sum(event == [] for event in events)
+    assert opened == rules.bytes_burst // rules.largest_context
+    assert strategist.post.take(Parcel(context, Role.SCOUT), NOW + 1) == [], "there is a little, and then a debt"
+    assert isinstance(only(strategist.post.take(Parcel(context, Role.SCOUT), NOW + 5_000)), Rejected)
+    assert strategist.post.take(Parcel(context, Role.CRITIC), NOW) == [], "another sender's share is its own"
+    assert strategist.post.take(Parcel(context, Role.SCOUT), NOW + 60_000) == []
+
+
+def test_letters_that_wait_for_a_context_are_bounded_for_each_sender(office: Offices) -> None:
+    scout, critic = office(Role.SCOUT), office(Role.CRITIC)
+    rules = Rules(waiting_letters=3, burst=10_000.0)
+    strategist = office(Role.STRATEGIST, rules=rules)
+    mine = ContextObserved(debate=Debate(context="ab" * 32, flow="rebalance"))
+    for number in range(50):
+        strategist.post.take(wrapped(in_request(scout, number, payload=mine, to=Role.STRATEGIST)), NOW)
+    assert sum(map(len, strategist.post._awaiting.values())) == 3
+    heavy = office(Role.STRATEGIST, rules=Rules(waiting_bytes=1_300_000))
+    for number in range(6):
+        heavy.post.take(wrapped(in_request(scout, number, payload=big(), to=Role.STRATEGIST)), NOW + 2_000 * number)
+    kept = [one.size for one in heavy.post._awaiting[Role.SCOUT].values()]
+    assert len(kept) == 2
+    assert sum(kept) <= 1_300_000
+    assert critic.role not in heavy.post._awaiting
+
+
+def wrapped(envelope: Envelope) -> Parcel:
+    return Parcel(b"\x00ZM1L" + zlib.compress(to_bytes(envelope)))
+
+
+def test_contexts_that_came_early_are_bounded_for_each_sender(office: Offices) -> None:
+    scout, strategist = office(Role.SCOUT), office(Role.STRATEGIST)
+    letter, context = scout.post.letter(observed(scout), NOW)
+    assert strategist.post.take(Parcel(context.data, Role.SCOUT), NOW) == []
+    for number in range(40):  # another one's contexts that nobody ever names
+        strategist.post.take(Parcel(b"\x00ZM1B" + zlib.compress(b"%d" % number), Role.CRITIC), NOW)
+    assert len(strategist.post._early[Role.CRITIC]) == Rules().early_contexts
+    assert isinstance(only(strategist.post.take(Parcel(letter.data, Role.SCOUT), NOW)), Received)
+
+
+@pytest.mark.parametrize("reason", ["x" * 2_001, "é" * 2_001])
+def test_no_text_in_a_message_is_longer_than_any_needs_to_be(office: Offices, reason: str) -> None:
+    critic, cli = office(Role.CRITIC), office(Role.CLI)
+    failed = FlowFailed(at=Role.CRITIC, error="broken", reason=reason)
+    assert "a text of 2001 characters; 2000 are the most" in rejected(cli, critic.says(Role.CLI, failed))
+    short = FlowFailed(at=Role.CRITIC, error="broken", reason=reason[:2_000])
+    assert believed(cli, critic.says(Role.CLI, short))
+
+
+def test_a_version_is_told_in_plain_words(office: Offices) -> None:
+    cli, scout = office(Role.CLI), office(Role.SCOUT)
+    scout.post._code = "1.0\x1b[2J\u202e"
+    pong = only(scout.post.take(Parcel(cli.post.ping(Role.SCOUT, "0" * 16, NOW).data), NOW))
+    assert only(cli.post.take(Parcel(pong.data), NOW)) == Answered(Role.SCOUT, "0" * 16, "1.0[2J")
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -336,9 +556,10 @@ def test_a_context_travels_behind_its_letter_and_only_once(office: Offices, turn
     out = scout.post.letter(observed(scout), NOW)
     assert len(out) == 2
     events = [event for parcel in parcels(out[::-1] if turned else out) for event in strategist.post.take(parcel, NOW)]
-    received = only(events)
+    received = events.pop()
     assert isinstance(received, Received)
     assert received.content == CONTEXT
+    assert events == ([] if turned else [Wanted(Role.SCOUT, received.digest)])
     strategist.bundles[received.digest] = received.content
     ack, letters = strategist.post.kept(received, NOW)
     heard = only(letters)
@@ -351,7 +572,7 @@ def test_a_context_travels_behind_its_letter_and_only_once(office: Offices, turn
 def test_a_letter_is_not_acknowledged_before_its_context_is_there(office: Offices) -> None:
     scout, strategist = office(Role.SCOUT), office(Role.STRATEGIST)
     letter, _ = scout.post.letter(observed(scout), NOW)
-    assert strategist.post.take(Parcel(letter.data), NOW) == []
+    assert only(strategist.post.take(Parcel(letter.data), NOW)) == Wanted(Role.SCOUT, digest(CONTEXT))
     assert scout.post.waiting == 2
 
 

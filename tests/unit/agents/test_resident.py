@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import zlib
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -12,14 +14,29 @@ import pytest
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.memory import MemoryStore
 from zuno.agents.peer import Say, Think
-from zuno.agents.post import Outgoing, Rules
-from zuno.agents.resident import Resident, attend
+from zuno.agents.post import Outgoing, Rejected, Rules
+from zuno.agents.resident import (
+    ANSWERS_AT_ONCE,
+    MOST_PONGS,
+    MOST_REASONS,
+    MOST_UNANSWERED,
+    NOTES,
+    NOTES_A_SECOND,
+    REJECTED,
+    WINDOW_MS,
+    Bundles,
+    Resident,
+    attend,
+)
+from zuno.agents.station import Mouth, failed
+from zuno.domain.debate import RiskProfile
 from zuno.domain.errors import Unavailable
 from zuno.domain.units import Millis
 from zuno.memory.journal import ChainedJournal
-from zuno.messages.codec import canonical, digest
-from zuno.messages.debate import ContextObserved, Debate, Role
-from zuno.messages.envelope import Envelope
+from zuno.messages.codec import Digest, canonical, digest
+from zuno.messages.debate import ContextObserved, Debate, FlowFailed, FlowStart, Role
+from zuno.messages.envelope import Envelope, to_bytes
+from zuno.ports.journal import Author
 from zuno.ports.transport import Parcel
 
 REQUEST = "req_00000000000000cc"
@@ -144,3 +161,235 @@ async def test_what_cannot_be_borne_ends_the_attendance(tmp_path: Path) -> None:
     with pytest.raises(ExceptionGroup) as caught:
         await attend(strategist, receive)
     assert caught.group_contains(Unavailable, match="The disk is full")
+
+
+# -- a neighbour with a right key that means no good
+
+
+def request(number: int) -> str:
+    return f"req_{number:016x}"
+
+
+async def observed(pair: Pair, number: int) -> Parcel:
+    """A letter of the Scout's about the same context, as it goes out."""
+    await pair.scout.say(request(number), Say(Role.STRATEGIST, OBSERVED), None)
+    letter = next(one for _, one in pair.way if one.to is Role.STRATEGIST)
+    pair.way.clear()
+    return Parcel(letter.data, Role.SCOUT)
+
+
+async def settled(pair: Pair) -> Resident:
+    """A Strategist that has the context."""
+    await pair.journals[Role.SCOUT].put_bundle(CONTEXT)
+    await pair.journals[Role.STRATEGIST].put_bundle(CONTEXT)
+    return pair.resident(Role.STRATEGIST, Mute())
+
+
+async def test_a_restart_remembers_the_whole_window_however_much_came_after(tmp_path: Path) -> None:
+    """An early letter, thousands of entries of other kinds and other letters, a restart: the letter is no new one."""
+    pair = Pair(tmp_path)
+    first = await settled(pair)
+    early = await observed(pair, 1)
+    await first.take(early)
+    journal = pair.journals[Role.STRATEGIST]
+    for number in range(2_100):
+        await journal.append(kind="model_attempt", author=Author("strategist"), payload={"number": number})
+    for number in range(600):
+        pair.now += 1_000
+        await first.take(await observed(pair, 2 + number % 300))
+    assert first.standing.heard == 601
+    mute = Mute()
+    second = pair.resident(Role.STRATEGIST, mute)
+    await second.resume()
+    mute.heard.clear()
+    before = len([entry async for entry in journal.entries(kind="context_observed")])
+    await second.take(early)
+    assert (second.standing.heard, second.standing.again, mute.heard) == (0, 1, [])
+    assert len([entry async for entry in journal.entries(kind="context_observed")]) == before
+
+
+async def test_a_restart_forgets_what_is_too_old_to_be_played_again(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    first = await settled(pair)
+    early = await observed(pair, 1)
+    await first.take(early)
+    pair.now += WINDOW_MS + 1
+    second = pair.resident(Role.STRATEGIST, Mute())
+    assert await second._recent() == []
+    await second.take(early)
+    assert any("expired" in why for why in second.standing.rejected)
+    pair.now -= 2
+    assert len(await second._recent()) == 1
+
+
+async def test_a_flood_of_rejections_fills_neither_the_journal_nor_the_list_of_reasons(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    strategist = await settled(pair)
+    await strategist.take(Parcel(b"one of the Critic's", Role.CRITIC))
+    for number in range(3_000):
+        junk = b"\x00ZM1L" + zlib.compress(b'{"cause":null,"expires":%d' % number)
+        await strategist.take(Parcel(junk + b"x" * (number % 7), Role.SCOUT))
+        pair.now += 10
+    notes = [entry async for entry in pair.journals[Role.STRATEGIST].entries(kind=REJECTED)]
+    assert len(notes) <= 1 + NOTES + 30 * NOTES_A_SECOND + 1
+    assert sum(strategist.standing.rejected.values()) == 3_001
+    assert strategist.standing.rejected["these are not bytes of a peer"] == 1
+    assert len(strategist.standing.rejected) <= 5
+    pair.now += 60_000
+    await strategist.take(Parcel(b"junk", Role.SCOUT))
+    after = [entry async for entry in pair.journals[Role.STRATEGIST].entries(kind=REJECTED)]
+    assert len(after) == len(notes) + 1, "later ones are written down again"
+
+
+async def test_one_neighbour_s_inventions_do_not_hide_another_s_reasons(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    strategist = await settled(pair)
+    for number in range(200):
+        word = "".join(chr(ord("g") + int(digit)) for digit in f"{number:03}")
+        await strategist._note(Rejected(f"a reason {word} \x1b[31m", Role.SCOUT))
+    await strategist._note(Rejected("msg_0123456789abcdef expired 61000 ms ago", Role.CRITIC))
+    await strategist._note(Rejected("msg_fedcba9876543210 expired 62000 ms ago", Role.CRITIC))
+    reasons = strategist.standing.rejected
+    assert reasons["msg_0123456789abcdef expired 61000 ms ago"] == 2
+    assert reasons["something else"] == 200 - MOST_REASONS
+    assert len(reasons) == MOST_REASONS + 2
+    notes = [str(entry.payload["why"]) async for entry in pair.journals[Role.STRATEGIST].entries(kind=REJECTED)]
+    assert all(text.isprintable() for text in (*reasons, *notes))
+
+
+class Slow(Mute):
+    """Answers when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let = asyncio.Event()
+        self.at_once = 0
+
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+        self.heard.append(envelope.id)
+        self.at_once = max(self.at_once, len(self.heard))
+        await self.let.wait()
+        return []
+
+
+async def test_a_sender_makes_only_so_many_answers_wait_and_pings_are_answered_all_the_same(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    await settled(pair)
+    slow = Slow()
+    strategist = pair.resident(Role.STRATEGIST, slow)
+    parcels = []
+    for number in range(MOST_UNANSWERED + 10):
+        parcels.append(await observed(pair, number))
+    inbox: asyncio.Queue[Parcel] = asyncio.Queue()
+    attending = asyncio.ensure_future(attend(strategist, inbox.get))
+    for parcel in parcels:
+        inbox.put_nowait(parcel)
+        pair.now += 1_000
+        await until(inbox.empty)
+    await until(lambda: sum(strategist.standing.rejected.values()) == 10)
+    assert strategist.standing.heard == MOST_UNANSWERED
+    assert slow.at_once == ANSWERS_AT_ONCE
+    assert len(asyncio.all_tasks()) <= MOST_UNANSWERED + 3
+    assert f"scout has {MOST_UNANSWERED} letters unanswered here" in strategist.standing.rejected
+    pair.way.clear()
+    await pair.scout.ping(Role.STRATEGIST, "0" * 16)
+    inbox.put_nowait(Parcel(pair.way.pop()[1].data, Role.SCOUT))
+    await until(lambda: any(one.to is Role.SCOUT for _, one in pair.way))
+    slow.let.set()
+    await until(lambda: len(slow.heard) == MOST_UNANSWERED)
+    await until(lambda: not strategist._answering)
+    inbox.put_nowait(parcels[-1])  # it comes again, and there is room
+    await until(lambda: len(slow.heard) == MOST_UNANSWERED + 1)
+    attending.cancel()
+    await asyncio.gather(attending, return_exceptions=True)
+
+
+async def until(happens: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not happens():  # noqa: ASYNC110 - nobody tells us
+            await asyncio.sleep(0.001)
+
+
+async def test_contexts_at_hand_are_bounded_for_each_giver() -> None:
+    bundles = Bundles(most=3, most_bytes=100)
+    bundles.add(digest(b"mine"), b"mine", Role.SCOUT)
+    for number in range(20):
+        bundles.add(Digest(f"{number:064}"), bytes(40), Role.CRITIC)
+    assert bundles(digest(b"mine")) == b"mine"
+    assert [bundles(Digest(f"{number:064}")) is not None for number in (17, 18, 19)] == [False, True, True]
+    bundles.add(Digest("f" * 64), bytes(500), Role.CRITIC)
+    assert bundles(Digest("f" * 64)) == bytes(500), "one that is larger alone is kept alone"
+
+
+async def test_answers_to_pings_nobody_sent_do_not_pile_up(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    for number in range(500):
+        pair.scout._answered(Role.STRATEGIST, f"{number:016x}", "1.0")
+    pair.scout._answered(Role.CRITIC, "0" * 16, "1.0")
+    assert len(pair.scout.answered) == MOST_PONGS + 1
+    assert (Role.STRATEGIST, f"{499:016x}") in pair.scout.answered
+
+
+# -- the owner, whose processes share a journal
+
+
+class Ears(Pair):
+    """A Strategist that writes to the owner."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.keys[Role.CLI] = KeyFile(folder / "cli.key")
+        self.keys[Role.CLI].ensure()
+        self.journals[Role.CLI] = self.journal(Role.CLI)
+        self.mouth = Mouth(Role.STRATEGIST, self.keys[Role.STRATEGIST], lambda: self.now)
+
+    def failure(self, number: int) -> Parcel:
+        failed = FlowFailed(at=Role.STRATEGIST, error="broken", reason="no")
+        letter = to_bytes(self.mouth.envelope(request(number), Say(Role.CLI, failed), None))
+        return Parcel(b"\x00ZM1L" + zlib.compress(letter), Role.STRATEGIST)
+
+    async def kinds(self) -> Counter[str]:
+        return Counter([entry.kind async for entry in self.journals[Role.CLI].entries()])
+
+
+START = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
+
+
+async def test_nobody_ends_a_request_that_the_owner_never_began(tmp_path: Path) -> None:
+    ears = Ears(tmp_path)
+    owner = ears.resident(Role.CLI, None)
+    await owner.take(ears.failure(1))
+    assert await ears.kinds() == {REJECTED: 1}
+    assert "strategist writes about a request that nobody here began" in owner.standing.rejected
+    assert ears.way == [], "and it is not acknowledged"
+    await owner.say(request(1), Say(Role.SCOUT, START), None)
+    await ears.resident(Role.CLI, None).take(ears.failure(1))  # another process of the same home
+    assert (await ears.kinds())["flow_failed"] == 1
+
+
+async def test_a_letter_that_another_process_of_the_owner_wrote_down_is_written_once(tmp_path: Path) -> None:
+    ears = Ears(tmp_path)
+    owner = ears.resident(Role.CLI, None)
+    await owner.say(request(1), Say(Role.SCOUT, START), None)
+    ears.way.clear()
+    parcel = ears.failure(1)
+    await owner.take(parcel)
+    await ears.resident(Role.CLI, None).take(parcel)
+    assert (await ears.kinds())["flow_failed"] == 1
+    assert len(ears.way) == 2, "acknowledged both times"
+
+
+async def test_the_owner_s_request_has_room_for_so_many_letters_of_one_sender(tmp_path: Path) -> None:
+    ears, most = Ears(tmp_path), Rules().letters_a_request
+    await ears.resident(Role.CLI, None).say(request(1), Say(Role.SCOUT, START), None)
+    for _ in range(most + 5):
+        owner = ears.resident(Role.CLI, None)  # a new process each time: none of them has heard the others
+        await owner.take(ears.failure(1))
+    assert (await ears.kinds())["flow_failed"] == most
+    assert f"strategist says more than {most} letters in one request" in owner.standing.rejected
+
+
+async def test_the_words_that_end_a_flow_fit_a_message(tmp_path: Path) -> None:
+    reason = failed(Role.SCOUT, Unavailable("no node \x1b[31m\n" + "x" * 5_000)).reason
+    assert len(reason) == 2_000
+    assert reason.startswith("no node [31m x")

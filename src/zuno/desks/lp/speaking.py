@@ -36,7 +36,7 @@ def with_voice(debate: Debate, role: Role, round_: int, spoken: Spoken[T]) -> De
         role=role,
         round=round_,
         speaker=spoken.source,
-        why=spoken.why,
+        why=spoken.why[:MAX_THOUGHT],
         model=spoken.model,
         tokens=sum(attempt.tokens_in + attempt.tokens_out for attempt in spoken.attempts),
         usd=usd,
