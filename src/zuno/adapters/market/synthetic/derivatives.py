@@ -1,0 +1,169 @@
+"""What three venues say of their perpetuals in the synthetic market: funding, open interest, longs to shorts, basis.
+
+All of it follows the price and runs after it: holders pile in behind a move, pay for it, and are forced out by a jump.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zuno.adapters.market.synthetic.candles import Market
+from zuno.adapters.market.synthetic.path import (
+    END,
+    HOURS_FROM,
+    MINUTES_FROM,
+    START,
+    Ints,
+    chance,
+    fading,
+    hour_of,
+)
+from zuno.core.bars import Floats
+from zuno.domain.trading import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    Funding,
+    Level,
+    Marks,
+    Series,
+    Symbol,
+    basis,
+    funding,
+    funding_next,
+    long_short,
+    open_interest,
+)
+from zuno.domain.venues import BINANCE, BYBIT, OKX
+from zuno.ports.series import Batch
+
+VENUES: Final[Mapping[str, float]] = {BINANCE: 1.0, BYBIT: 0.6, OKX: 0.45}
+"""Each venue's open interest against the largest."""
+FOUR_HOURS: Final = (OKX, Symbol.ETHUSDT)
+"""Where funding is paid every four hours; everywhere else every eight."""
+OPEN_USD: Final[Mapping[Symbol, float]] = {Symbol.BTCUSDT: 6e9, Symbol.ETHUSDT: 4e9}
+GRID: Final = 5 * MINUTE_MS
+CLOSE_LOOK: Final = 2 * DAY_MS
+"""So long before the end a venue is read every five minutes; before that every hour, on the hour."""
+INTEREST, BAND, CAP = 0.0001, 0.0005, 0.0025
+"""Of funding: what is paid when the premium is small, how far it pulls, and the most a venue takes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """One symbol every five minutes over the time of hours: what happened by each moment."""
+
+    at: Ints
+    step: Floats
+    """Of the logarithm, in the five minutes that ended then."""
+    surprise: Floats
+    """That step against the usual one."""
+    price: Floats
+
+
+def grid(made: Market) -> Grid:
+    hours, minutes = made.path.steps[1], made.path.steps[2]
+    step = np.concatenate([hours.reshape(-1), minutes.reshape(-1, 25).sum(axis=1)])
+    usual = np.repeat(made.path.sigma[hour_of(HOURS_FROM) :] / np.sqrt(12), 12)
+    at = HOURS_FROM + GRID * (1 + np.arange(len(step)))
+    before = np.log(START[made.symbol]) + made.path.steps[0].sum()
+    return Grid(at, step, np.clip(step / usual, -5, 5), np.exp(before + np.cumsum(step)))
+
+
+def batches(seed: int, made: Market) -> list[Batch[Any]]:
+    seen = grid(made)
+    premium = _premium(seed, made, seen)
+    given: list[Batch[Any]] = []
+    for venue in VENUES:
+        draw = chance(seed, f"venue {venue} {made.symbol}")
+        own = np.clip(premium + fading(draw.standard_normal(len(premium)) * 4e-6, 0.999), -0.002, 0.002)
+        given += _funding(venue, made.symbol, seen, own)
+        given.append(_open(draw, venue, made, seen))
+        given.append(_crowd(draw, venue, made.symbol, seen))
+        given.append(_basis(draw, venue, made, seen, own))
+    return given
+
+
+def readings(at: Ints) -> NDArray[np.bool_]:
+    """When a venue was asked."""
+    return np.asarray(((at % HOUR_MS == 0) & (at > MINUTES_FROM)) | (at > END - CLOSE_LOOK))
+
+
+def _premium(seed: int, made: Market, seen: Grid) -> Floats:
+    """How far the perpetual stands above its index: it leans the way the price went, for a day or two."""
+    noise = chance(seed, f"premium {made.symbol}").standard_normal(len(seen.at))
+    return INTEREST + fading((0.8 * seen.surprise + 0.6 * noise) * 1.7e-5, 0.9988)
+
+
+def _rate(premium: Floats, hours: int) -> Floats:
+    """The venues' formula, for an interval of so many hours."""
+    rate = premium + np.clip(INTEREST - premium, -BAND, BAND)
+    return np.round(np.clip(rate, -CAP, CAP) * hours / 8, 8)
+
+
+def _funding(venue: str, symbol: Symbol, seen: Grid, premium: Floats) -> list[Batch[Any]]:
+    hours = 4 if (venue, symbol) == FOUR_HOURS else 8
+    size = hours * HOUR_MS // GRID
+    by_interval = premium.reshape(-1, size)
+    settled = _rate(by_interval.mean(axis=1), hours)
+    so_far = np.cumsum(by_interval, axis=1) / np.arange(1, size + 1)
+    predicted = _rate(so_far.reshape(-1), hours)
+    read = readings(seen.at)
+    return [
+        _rows(funding(venue, symbol), seen.at[size - 1 :: size], settled, hours),
+        _rows(funding_next(venue, symbol), seen.at[read], predicted[read], hours),
+    ]
+
+
+def _rows(series: Any, at: Ints, rates: Floats, hours: int) -> Batch[Any]:
+    return Batch(series, [Funding(*pair, float(hours)) for pair in zip(at.tolist(), rates.tolist(), strict=True)])
+
+
+def levels(series: Series[Level], at: Ints, values: Floats) -> Batch[Any]:
+    return Batch(series, list(map(Level._make, zip(at.tolist(), values.tolist(), strict=True))))
+
+
+def _open(draw: np.random.Generator, venue: str, made: Market, seen: Grid) -> Batch[Any]:
+    """In base units: it grows with trends behind it and is torn down, or built up, by jumps."""
+    push = draw.standard_normal(len(seen.at)) * 0.0006 + np.abs(seen.surprise) * 0.0001 - 0.00008
+    pushed = push + _torn(draw, made, len(seen.at))
+    level = fading(pushed, 1 - 1 / 1_800)
+    size = OPEN_USD[made.symbol] / START[made.symbol] * VENUES[venue] * np.exp(np.clip(level, -1.2, 1.2))
+    read = readings(seen.at) | (seen.at % (4 * HOUR_MS) == 0)
+    return levels(open_interest(venue, made.symbol), seen.at[read], np.round(size[read], 3))
+
+
+def _torn(draw: np.random.Generator, made: Market, count: int) -> Floats:
+    """What each jump did to open positions within its hour."""
+    jumps, first = made.path.jumps, hour_of(HOURS_FROM)
+    inside = jumps.hour >= first
+    size = draw.uniform(0.02, 0.06, len(jumps.hour))
+    change = np.where(jumps.cascade, -size, 0.6 * size)[inside]
+    torn = np.zeros(count)
+    # From the jump's own five minutes on, which lie in the first third of the hour, to its end.
+    for hour, much in zip(jumps.hour[inside] - first, change, strict=True):
+        torn[hour * 12 + 4 : hour * 12 + 12] += much / 8
+    return torn
+
+
+def _crowd(draw: np.random.Generator, venue: str, symbol: Symbol, seen: Grid) -> Batch[Any]:
+    """Accounts buy what fell: longs to shorts lean against the last days."""
+    late = seen.at > MINUTES_FROM
+    lean = fading(-0.004 * seen.surprise[late] + 0.006 * draw.standard_normal(late.sum()), 0.998)
+    ratio = np.round(1.35 * np.exp(np.clip(lean, -0.9, 0.9)), 4)
+    read = readings(seen.at[late])
+    return levels(long_short(venue, symbol), seen.at[late][read], ratio[read])
+
+
+def _basis(draw: np.random.Generator, venue: str, made: Market, seen: Grid, premium: Floats) -> Batch[Any]:
+    read = readings(seen.at)
+    apart = draw.standard_normal(len(seen.at))[read] * 2e-5
+    mark = np.round(seen.price[read] * (1 + apart), 2)
+    spot = np.round(seen.price[read] / (1 + premium[read]), 2)
+    columns = zip(seen.at[read].tolist(), mark.tolist(), spot.tolist(), strict=True)
+    return Batch(basis(venue, made.symbol), [Marks(*row) for row in columns])
