@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from typing import Final, TypeAlias
 
 from zuno.app.checking import Check, Fetch, rule_for
 from zuno.app.views import Said, VerdictView, View
+from zuno.domain.errors import Refused, Usage
 from zuno.domain.units import Millis
-from zuno.ports.series import Flaw, Origin, SeriesStore, Span
+from zuno.ports.series import Flaw, Origin, SeriesStore, Span, Written
+
+Invent: TypeAlias = Callable[[int], Awaitable[tuple[SeriesStore, Written]]]
+"""Fills the store of invented markets anew from a seed."""
+LARGEST_SEED: Final = 2**63 - 1
 
 
 class SpanView(View):
@@ -63,6 +70,24 @@ class DataCheckView(VerdictView):
     """Notes about which something was done earlier."""
 
 
+class SynthView(View):
+    """A market that was invented, and what became of the rows it offered."""
+
+    synthetic: bool
+    origin: str
+    seed: int
+    series: int
+    rows: int
+    last: int
+    """The market's last moment, in Unix milliseconds."""
+    set_aside: int
+    """Rows no market can have made: an invented market has its dirt too."""
+    repeated: int
+    corrected: int
+    said: str
+    notes: tuple[str, ...] = ()
+
+
 class SealedView(View):
     moved: int
     said: str
@@ -71,10 +96,11 @@ class SealedView(View):
 class DataDesk:
     """One store of the market's past."""
 
-    def __init__(self, store: SeriesStore, fetch: Fetch | None = None) -> None:
+    def __init__(self, store: SeriesStore, fetch: Fetch | None = None, invent: Invent | None = None) -> None:
         """`fetch`: a live source to ask again for bars that are missing, where one is configured."""
         self._store = store
         self._fetch = fetch
+        self._invent = invent
 
     async def status(self) -> DataStatusView:
         spans, flaws = await self._store.spans(), await self._store.flaws()
@@ -97,6 +123,29 @@ class DataDesk:
             mended=mended,
             remaining=len(flaws) - mended,
             settled_before=before,
+        )
+
+    async def synth(self, seed: int) -> SynthView:
+        """Forget the invented market that is here, and invent another."""
+        if not 0 <= seed <= LARGEST_SEED:
+            raise Usage(f"{seed} is no seed; give a whole number from 0 to {LARGEST_SEED}.")
+        if self._invent is None:
+            raise Refused("No market can be invented here: this desk has no store for one.")
+        store, written = await self._invent(seed)
+        spans = await store.spans()
+        count, last = sum(span.count for span in spans), max(span.last for span in spans)
+        elsewhere = () if self._store.origin.synthetic else ("the desk reads what was recorded: ZUNO_RECORDING is own",)
+        return SynthView(
+            **_whose(store.origin),
+            seed=seed,
+            series=len(spans),
+            rows=count,
+            last=last,
+            set_aside=written.bad,
+            repeated=written.same,
+            corrected=written.changed,
+            said=f"{store.origin.label}: {count:,} rows of {len(spans)} series, up to {moment(last)} UTC.",
+            notes=("its dirt is told by `zuno data check`", *elsewhere),
         )
 
     async def seal(self, before: Millis) -> SealedView:

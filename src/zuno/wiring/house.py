@@ -206,7 +206,7 @@ class House:
     def data(self) -> DataDesk:
         from zuno.app.data import DataDesk
 
-        return DataDesk(self._recordings.chosen())
+        return DataDesk(self._recordings.chosen(), invent=self._recordings.invent)
 
     def sim(self) -> SimPlayground:
         self._chains.must_write()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from zuno.ports.series import Origin
+from zuno.ports.series import Origin, SeriesStore, Written
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
@@ -30,6 +30,14 @@ class Recordings:
 
     def own(self) -> SqliteSeries:
         return self._store("own", RECORDED)
+
+    async def invent(self, seed: int) -> tuple[SeriesStore, Written]:
+        """A crash in between leaves the store empty, never half of a market."""
+        from zuno.adapters.market.synthetic.world import fill, origin
+
+        store = self.synthetic()
+        await store.renew(origin(seed))
+        return store, await fill(store, seed)
 
     async def close(self) -> None:
         for store in self._opened.values():

@@ -18,6 +18,17 @@ def data_status(ctx: typer.Context, home: Home = None, json: Json = False) -> No
     answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.data().status())
 
 
+@data.command("synth")
+def data_synth(
+    ctx: typer.Context,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Equal seeds give equal markets.")] = 1,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Invent a whole market from a seed, SYNTHETIC wherever it is shown; the one invented before is forgotten."""
+    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.data().synth(seed))
+
+
 @data.command("check")
 def data_check(
     ctx: typer.Context,

@@ -8,7 +8,7 @@ from typing import Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from zuno.app.data import DataCheckView, DataStatusView, FlawView
+from zuno.app.data import DataCheckView, DataStatusView, FlawView, SynthView
 from zuno.frontends.cli.layout import BAD, GOOD, QUIET, Rows, heading, noted
 
 MOST_SHOWN: Final = 60
@@ -21,6 +21,11 @@ def shown_data(view: DataStatusView) -> RenderableType:
     lines = [f"{count:,} × {kind} noted; `zuno data check` tells more" for kind, count in view.unsettled.items()]
     title = heading(f"The market's past, {view.origin}: {view.rows:,} rows")
     return Group(title, *([table] if view.series else []), *noted((*lines, *view.notes)))
+
+
+def shown_synth(view: SynthView) -> RenderableType:
+    dirt = f"{view.set_aside} rows no market can have made, {view.repeated} repeated, {view.corrected} corrected"
+    return Group(heading(view.said), *noted((dirt, *view.notes)))
 
 
 def shown_check(view: DataCheckView) -> RenderableType:
