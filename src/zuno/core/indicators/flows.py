@@ -19,19 +19,18 @@ def mfi(high: Floats, low: Floats, close: Floats, volume: Floats) -> Floats:
     """The share of 14 bars' money that came while the typical price rose, 0–100; what came while it stood still counts
     for neither. Unknown where no money counted. (ta-lib's calls every flow below 1 none.)"""
     price = typical(high, low, close)
-    money = price * volume
-    step = np.diff(price, prepend=np.nan)
-    rising = rolling_sum(np.where(step > 0, money, 0.0), MFI_BARS)
-    falling = rolling_sum(np.where(step < 0, money, 0.0), MFI_BARS)
-    out = 100 * ratio(rising, rising + falling)
-    out[:MFI_BARS] = np.nan  # the first bar has no step
+    money = price[1:] * volume[1:]
+    rising = rolling_sum(money * (price[1:] > price[:-1]), MFI_BARS)
+    falling = rolling_sum(money * (price[1:] < price[:-1]), MFI_BARS)
+    out = np.full(len(price), np.nan)
+    out[1:] = 100 * ratio(rising, rising + falling)
     return out
 
 
 def cmf(high: Floats, low: Floats, close: Floats, volume: Floats) -> Floats:
     """Chaikin's, 20 bars: volume weighted by where each bar closed in its range (−1 at the low, 1 at the high, 0 where
     it has none), as a share of the volume. Unknown without any."""
-    place = np.nan_to_num(ratio((close - low) - (high - close), high - low))
+    place = np.nan_to_num(ratio((close - low) - (high - close), high - low))  # NaN where it has no range
     return ratio(rolling_sum(place * volume, CMF_BARS), rolling_sum(volume, CMF_BARS))
 
 

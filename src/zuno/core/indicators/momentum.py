@@ -8,7 +8,7 @@ import numpy as np
 import talib
 
 from zuno.core.bars import Floats
-from zuno.core.indicators.rolling import delayed, highest, lowest, ratio, unit_of
+from zuno.core.indicators.rolling import highest, lowest, plain, ratio, stood
 
 RSI_BARS: Final = 14
 STOCH_BARS: Final = 14
@@ -27,16 +27,15 @@ def ema(close: Floats, bars: int) -> Floats:
 def rsi(close: Floats) -> Floats:
     """Wilder's, 14 bars: 100 · gains / (gains + losses). A bar that does not move leaves it as it is; where nothing has
     moved since the first bar it is 50, for neither side has pushed."""
-    out = talib.RSI(close / unit_of(close), RSI_BARS)
-    if len(close) <= RSI_BARS:
+    out = talib.RSI(plain(close, close)[0], RSI_BARS)
+    still = stood(close)
+    if len(close) <= RSI_BARS or not still.any():
         return out
-    if np.all(close[: RSI_BARS + 1] == close[0]):
+    if still[1 : RSI_BARS + 1].all():
         out[RSI_BARS] = 50.0
     # ta-lib calls averages that have faded away 0, though gains and losses fade alike and their ratio stays.
     rows = np.arange(len(close))
-    stood = rows > RSI_BARS
-    stood[1:] &= close[1:] == close[:-1]
-    rows[stood] = 0
+    rows[RSI_BARS + 1 :][still[RSI_BARS + 1 :]] = 0
     held: Floats = out[np.maximum.accumulate(rows)]
     return held
 
@@ -46,7 +45,7 @@ def stoch_rsi(strength: Floats) -> tuple[Floats, Floats]:
     once more (%D). Unknown where the RSI had no range. (ta-lib's own STOCHRSI has one smoothing less.)"""
     low = lowest(strength, STOCH_BARS)
     span = highest(strength, STOCH_BARS) - low
-    raw = 100 * ratio(strength - low, np.where(span > _ROUNDING, span, 0.0))
+    raw = 100 * ratio(strength - low, np.where(span > _ROUNDING, span, np.nan))
     k = _mean_of_three(raw)
     return k, _mean_of_three(k)
 
@@ -62,9 +61,11 @@ def macd(close: Floats) -> tuple[Floats, Floats, Floats]:
 def adx(high: Floats, low: Floats, close: Floats) -> Floats:
     """Wilder's, 14 bars: how much of the movement had a direction, 0–100. A market that never had one is at 0, and a
     bar without any leaves it as it is."""
-    unit = unit_of(close)
-    return talib.ADX(high / unit, low / unit, close / unit, ADX_BARS)
+    highs, lows, closes = (plain(prices, close)[0] for prices in (high, low, close))
+    return talib.ADX(highs, lows, closes, ADX_BARS)
 
 
 def _mean_of_three(values: Floats) -> Floats:
-    return (values + delayed(values, 1) + delayed(values, 2)) / STOCH_SMOOTHING
+    out = np.full(len(values), np.nan)
+    out[2:] = (values[2:] + values[1:-1] + values[:-2]) / STOCH_SMOOTHING
+    return out

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import talib
+from numpy.typing import NDArray
 
 from zuno.core.bars import Floats
 
@@ -16,18 +17,19 @@ def rolling_sum(values: Floats, window: int) -> Floats:
     Summed anew in every window, by doubling: a running sum keeps what its old values rounded to, and a window of zeros
     would not sum to zero.
     """
-    count = len(values) - window + 1
-    if count <= 0:
-        return np.full(len(values), np.nan)
-    total = np.zeros(count)
+    out = np.full(len(values), np.nan)
+    total = out[window - 1 :]
+    if not len(total):
+        return out
+    total[:] = 0.0
     block, size, start = values, 1, 0
     while size <= window:
         if window & size:
-            total += block[start : start + count]
+            total += block[start : start + len(total)]
             start += size
-        block = block[:-size] + block[size:]
+        block = block[:-size] + block[size:] if 2 * size <= window else block
         size *= 2
-    return np.concatenate((np.full(window - 1, np.nan), total))
+    return out
 
 
 def highest(values: Floats, window: int) -> Floats:
@@ -45,17 +47,25 @@ def delayed(values: Floats, by: int) -> Floats:
 
 
 def ratio(over: Floats, under: Floats) -> Floats:
-    """NaN where there is nothing to divide by."""
-    out = np.full(len(over), np.nan)
-    np.divide(over, under, out=out, where=under != 0)
-    return out
+    """A share of a whole; NaN where the whole is nothing, and so its share."""
+    with np.errstate(invalid="ignore"):
+        return over / under
 
 
 def typical(high: Floats, low: Floats, close: Floats) -> Floats:
-    return (high + low + close) / 3
+    """What a bar's price is when it has to be one: the mean of the three."""
+    return talib.TYPPRICE(high, low, close)
 
 
-def unit_of(prices: Floats) -> float:
-    """The power of two next to the first price. ta-lib takes what is below 1e-14 for nothing, whatever the price; in
-    these units that is nothing. Dividing by a power of two loses no digit."""
-    return math.ldexp(1.0, math.frexp(float(prices[0]))[1]) if len(prices) else 1.0
+def plain(prices: Floats, first: Floats) -> tuple[Floats, float]:
+    """Prices in units of the power of two next to the first of `first`, and that unit. ta-lib takes what is below
+    1e-14 for nothing, whatever the price; in these units that is nothing. Powers of two cost no digit."""
+    unit = math.ldexp(1.0, math.frexp(float(first[0]))[1]) if len(first) else 1.0
+    return prices * (1 / unit), unit
+
+
+def stood(values: Floats) -> NDArray[np.bool_]:
+    """Whether each value is the one before it; the first has none."""
+    same = np.zeros(len(values), dtype=np.bool_)
+    np.equal(values[1:], values[:-1], out=same[1:])
+    return same
