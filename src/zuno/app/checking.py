@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from zuno.core.resampling import aggregate, made_of, parts, timeframe_of
-from zuno.core.soundness import FROZEN_AFTER, QUIET_VENUES, Stillness, Stretch, disagreement
+from zuno.core.soundness import FROZEN_AFTER, QUIET_VENUES, Stillness, Stretch, disagreement, holes
 from zuno.domain.errors import Malformed, Unavailable
 from zuno.domain.trading import Candle, Feed, Series, Timeframe
 from zuno.domain.units import Millis
@@ -37,18 +37,14 @@ class Market:
     spans: Mapping[Timeframe, Span]
     bars: dict[Timeframe, dict[Millis, Candle]] = field(default_factory=dict)
 
-    def whole(self, timeframe: Timeframe, at: Millis) -> tuple[Candle, str, int] | None:
-        """What the nearest finer bars make of this one, which they are, and how many; None where one is missing."""
+    def made(self, timeframe: Timeframe, at: Millis, *, partly: bool = False) -> tuple[Candle, str, int] | None:
+        """What the nearest finer bars make of this one, which they are, and how many; None where one is missing.
+
+        `partly`: from whatever bars are here, for venues that make none without a trade.
+        """
         for fine in self._finer(timeframe):
             found = made_of(timeframe, at, fine, self.bars[fine])
-            if len(found) == parts(timeframe, fine):
-                return aggregate(at, found), f"its {len(found)} {fine} bars", len(found)
-        return None
-
-    def part(self, timeframe: Timeframe, at: Millis) -> tuple[Candle, str, int] | None:
-        """The same from whatever finer bars are here, for venues that make none without a trade."""
-        for fine in self._finer(timeframe):
-            if found := made_of(timeframe, at, fine, self.bars[fine]):
+            if len(found) >= (1 if partly else parts(timeframe, fine)):
                 return aggregate(at, found), f"its {len(found)} {fine} bars", len(found)
         return None
 
@@ -127,7 +123,7 @@ class Check:
 
     async def _level(self, market: Market, timeframe: Timeframe, first: int, last: int) -> None:
         series, bars = market.spans[timeframe].series, market.bars[timeframe]
-        for hole in _holes(timeframe, bars, first, last):
+        for hole in holes(timeframe, bars, first, last):
             await self._hole(market, timeframe, series, hole)
         mended: list[Candle] = []
         for at in sorted(bars) if timeframe is not next(iter(market.spans)) else ():
@@ -141,9 +137,9 @@ class Check:
         self, market: Market, timeframe: Timeframe, series: Series[Candle], bar: Candle
     ) -> Candle | None:
         """The bar that should stand here instead, where one should."""
-        known = market.whole(timeframe, bar.at)
+        known = market.made(timeframe, bar.at)
         if known is None:
-            if market.venue in QUIET_VENUES and (some := market.part(timeframe, bar.at)) is not None:
+            if market.venue in QUIET_VENUES and (some := market.made(timeframe, bar.at, partly=True)) is not None:
                 self._disagrees(series, bar.at, disagreement(bar, some[0], some[2]), None)
             return None
         whole, made_by, count = known
@@ -169,7 +165,7 @@ class Check:
         left: list[Millis] = []
         for moment in range(hole.first, hole.last + 1, timeframe.millis):
             at = Millis(moment)
-            if (known := market.whole(timeframe, at)) is None:
+            if (known := market.made(timeframe, at)) is None:
                 left.append(at)
                 continue
             done = f"rebuilt from {known[1]}"
@@ -180,7 +176,7 @@ class Check:
                 rebuilt.append(known[0])
         await self._put(series, rebuilt)
         if market.venue in QUIET_VENUES:
-            left = [at for at in left if market.part(timeframe, at) is not None]
+            left = [at for at in left if market.made(timeframe, at, partly=True) is not None]
         fetched, why = await self._again(series, left)
         for at in left:
             bars.update({at: fetched[at]} if at in fetched else {})
@@ -251,16 +247,6 @@ def _markets(spans: Sequence[Span]) -> list[Market]:
         Market(venue, dict(sorted(held.items(), key=lambda item: order.index(item[0]))))
         for (venue, _), held in grouped.items()
     ]
-
-
-def _holes(timeframe: Timeframe, bars: Iterable[Millis], first: int, last: int) -> list[Stretch]:
-    """Bars that should be between these two moments and are not."""
-    holes, step, due = [], timeframe.millis, first
-    for at in [*sorted(bars), last + step]:
-        if at > due:
-            holes.append(Stretch(Millis(due), Millis(at - step), (at - due) // step))
-        due = at + step
-    return holes
 
 
 def _joined(flaws: Sequence[Flaw]) -> Iterator[Flaw]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -166,9 +166,25 @@ def _quote(quote: Quote) -> str | None:
 
 def _options(chain: OptionChain) -> str | None:
     for quote in chain.quotes:
-        if fault := _option(quote):
+        if not _sound_option(quote) and (fault := _option(quote)):
             return f"{quote.name!r}: {fault}"
     return None
+
+
+def _sound_option(quote: OptionQuote) -> bool:
+    """The quick way, for thousands of quotes in an hour."""
+    vol, forward = quote.mark_iv, quote.underlying
+    try:
+        return (
+            0.0 < quote.strike < _INF
+            and 0.0 <= quote.open_interest < _INF
+            and 0.0 <= quote.volume < _INF
+            and (vol is None or 0.0 <= vol < _INF)
+            and (forward is None or 0.0 <= forward < _INF)
+            and quote.name.isascii()
+        )
+    except (TypeError, AttributeError):
+        return False
 
 
 def _option(quote: OptionQuote) -> str | None:
@@ -236,10 +252,14 @@ class Stretch:
     count: int
 
 
-def gap(timeframe: Timeframe, before: Millis, after: Millis) -> Stretch | None:
-    """The bars that are missing between two that are here."""
-    first, last = before + timeframe.millis, after - timeframe.millis
-    return Stretch(Millis(first), Millis(last), (last - first) // timeframe.millis + 1) if first <= last else None
+def holes(timeframe: Timeframe, opened: Iterable[Millis], first: int, last: int) -> list[Stretch]:
+    """The bars that should be among these, between two moments that bars open at, and are not."""
+    found, step, due = [], timeframe.millis, first
+    for at in [*sorted(opened), last + step]:
+        if at > due:
+            found.append(Stretch(Millis(due), Millis(at - step), (at - due) // step))
+        due = at + step
+    return found
 
 
 class Stillness:

@@ -38,11 +38,11 @@ class MemorySeries:
 
     async def write(self, batches: Sequence[Batch[Any]]) -> Written:
         done = Written(0, 0, 0, 0)
-        for batch in batches:
-            result = weighed(judged(batch), self._rows.get(batch.series, {}))
-            if result.puts:
-                self._rows.setdefault(batch.series, {}).update(result.puts)
-            self._sealed -= {(batch.series, key) for key in result.puts}
+        for batch, sound in [(batch, judged(batch)) for batch in batches]:
+            result = weighed(sound, self._rows.get(batch.series, {}))
+            for at, name, known, row in result.puts:
+                self._rows.setdefault(batch.series, {})[at, name] = (known, row)
+                self._sealed.discard((batch.series, (at, name)))
             for note in result.notes:
                 place = (str(batch.series), note.kind, note.at, note.id, note.detail)
                 self._notes[place] = (batch.series, note)

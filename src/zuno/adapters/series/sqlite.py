@@ -21,6 +21,7 @@ from zuno.adapters.series.shapes import NUMBERS, shape_of
 from zuno.adapters.series.weighing import (
     Key,
     Note,
+    Put,
     Sound,
     Standing,
     add,
@@ -195,11 +196,12 @@ class SqliteSeries:
         number = _numbered(connection, batch.series)
         result = weighed(sound, self._standing(connection, batch.series, number, sound))
         shape = shape_of(batch.series.row)
+        stored = shape.stored
         places = ", ".join("?" * (NUMBERS if shape.table == "rows" else 1))
         connection.executemany(
             f"INSERT OR REPLACE INTO {shape.table} (series, at, id, known, {_OWN[shape.table]}) "
             f"VALUES ({number}, ?, ?, ?, {places})",
-            ((at, name, known, *shape.stored(row)) for (at, name), (known, row) in result.puts.items()),
+            ((at, name, known, *stored(row)) for at, name, known, row in result.puts),
         )
         self._supersede(connection, number, batch.series, result.puts)
         _note(connection, number, batch.series, result.notes)
@@ -208,15 +210,14 @@ class SqliteSeries:
     def _standing(
         self, connection: sqlite3.Connection, series: Series[Any], number: int, sound: Sound
     ) -> dict[Key, Standing]:
-        keys = [key for key, _ in sound.rows]
-        if not keys:
+        if not sound.rows:
             return {}
-        span = (min(keys)[0], max(keys)[0])
+        span = sound.span()
         shape = shape_of(series.row)
         query = f"SELECT id, known, {_listed(shape.columns)} FROM {shape.table} WHERE series = ? AND "
-        if len(keys) <= _FEW:
+        if len(sound.rows) <= _FEW:
             asked = query + "at = ? AND id = ?"
-            found = [row for key in keys for row in connection.execute(asked, (number, *key))]
+            found = [row for at, name, _, _ in sound.rows for row in connection.execute(asked, (number, at, name))]
         else:
             found = connection.execute(query + "at BETWEEN ? AND ?", (number, *span)).fetchall()
         for file, hidden in self._sealed(connection, number, span):
@@ -226,18 +227,17 @@ class SqliteSeries:
         with self._readable():
             return {(Millis(row[2]), row[0]): (Millis(row[1]), shape.made(row[2:])) for row in found}
 
-    def _supersede(
-        self, connection: sqlite3.Connection, number: int, series: Series[Any], puts: dict[Key, Standing]
-    ) -> None:
+    def _supersede(self, connection: sqlite3.Connection, number: int, series: Series[Any], puts: Sequence[Put]) -> None:
         """What was put over a sealed row hides that one."""
-        if not puts:
+        keys = {(at, name) for at, name, _, _ in puts} if _any_sealed(connection, number) else set()
+        if not keys:
             return
-        span = (min(puts)[0], max(puts)[0])
+        span = (min(keys)[0], max(keys)[0])
         for file, _ in self._sealed(connection, number, span):
             there = self._history.read([file], ("at", "id"), str(series), span, _EVER, None)
             connection.executemany(
                 "INSERT OR IGNORE INTO superseded (series, at, id, file) VALUES (?, ?, ?, ?)",
-                [(number, at, name, file.name) for at, name in there if (at, name) in puts],
+                [(number, at, name, file.name) for at, name in there if (at, name) in keys],
             )
 
     def _rows(
@@ -356,6 +356,10 @@ def _say_origin(connection: sqlite3.Connection, origin: Origin) -> None:
 def _number(connection: sqlite3.Connection, series: Series[Any]) -> int | None:
     found = connection.execute("SELECT number FROM series WHERE name = ?", (str(series),)).fetchone()
     return None if found is None else int(found[0])
+
+
+def _any_sealed(connection: sqlite3.Connection, number: int) -> bool:
+    return connection.execute("SELECT 1 FROM sealed WHERE series = ? LIMIT 1", (number,)).fetchone() is not None
 
 
 def _numbered(connection: sqlite3.Connection, series: Series[Any]) -> int:

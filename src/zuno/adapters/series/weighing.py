@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from zuno.core.resampling import timeframe_of
@@ -17,6 +18,8 @@ from zuno.ports.series import Batch, Origin, Written
 Key: TypeAlias = tuple[Millis, str]
 Standing: TypeAlias = tuple[Millis, Any]
 """Since when a row is known, and the row."""
+Put: TypeAlias = tuple[Millis, str, Millis, Any]
+"""A key and what is to stand there. Flat, because there are hundreds of thousands of them."""
 GOOD_ENOUGH = "kept once"
 
 
@@ -36,7 +39,7 @@ class Note:
 class Weighed:
     """What is to be written, and what is to be said of it."""
 
-    puts: dict[Key, Standing] = field(default_factory=dict)
+    puts: Sequence[Put] = ()
     notes: list[Note] = field(default_factory=list)
     new: int = 0
     same: int = 0
@@ -50,22 +53,30 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """A batch without the rows that cannot be: what is known since when, in the order it came."""
+    """A batch without the rows that cannot be, in the order it came."""
 
-    rows: tuple[tuple[Key, Standing], ...]
-    bad: tuple[Note, ...]
+    rows: Sequence[Put]
+    bad: Sequence[Note]
+
+    def span(self) -> tuple[Millis, Millis]:
+        times = [at for at, _, _, _ in self.rows]
+        return min(times), max(times)
 
 
 def judged(batch: Batch[Any]) -> Sound:
     bad: list[Note] = []
-    return Sound(tuple(_candles(batch, bad) if batch.series.row is Candle else _others(batch, bad)), tuple(bad))
+    return Sound(list(_candles(batch, bad) if batch.series.row is Candle else _others(batch, bad)), bad)
 
 
 def weighed(sound: Sound, standing: Mapping[Key, Standing]) -> Weighed:
     """`standing`: the rows that are here already, at least those of the batch's keys."""
     result = Weighed(bad=len(sound.bad), notes=list(sound.bad))
-    puts = result.puts
-    for key, (known, row) in sound.rows:
+    if not standing and all(before[:2] < after[:2] for before, after in pairwise(sound.rows)):
+        result.puts, result.new = sound.rows, len(sound.rows)  # as a past is first written: nothing to compare
+        return result
+    puts: dict[Key, Standing] = {}
+    for at, name, known, row in sound.rows:
+        key = (at, name)
         offered = key in puts
         before = puts[key] if offered else standing.get(key)
         if before is None:
@@ -80,6 +91,7 @@ def weighed(sound: Sound, standing: Mapping[Key, Standing]) -> Weighed:
             result.changed += 1
             result.notes.append(Note("conflict", *key, difference(before[1], row), before[1]))
         puts[key] = (known, row)
+    result.puts = [(*key, *held) for key, held in puts.items()]
     return result
 
 
@@ -104,12 +116,14 @@ def must_not_mix(kept: Origin, wanted: Origin) -> None:
 
 def difference(before: Any, after: Any) -> str:
     """Which numbers changed, for a person."""
-    names = getattr(type(after), "_fields", ())
-    changed = [f"{name} {old!r} → {new!r}" for name, old, new in zip(names, before, after, strict=False) if old != new]
-    return ", ".join(changed) or "another document"
+    if not isinstance(after, tuple):
+        return "another document"
+    names = type(after)._fields  # type: ignore[attr-defined]
+    changed = zip(names, before, after, strict=True)
+    return ", ".join(f"{name} {old!r} → {new!r}" for name, old, new in changed if old != new)
 
 
-def _candles(batch: Batch[Any], bad: list[Note]) -> Iterator[tuple[Key, Standing]]:
+def _candles(batch: Batch[Any], bad: list[Note]) -> Iterator[Put]:
     timeframe = timeframe_of(batch.series)
     span, shift = timeframe.millis, timeframe.floor(0)
     known = math.inf if batch.known is None else batch.known
@@ -120,18 +134,18 @@ def _candles(batch: Batch[Any], bad: list[Note]) -> Iterator[tuple[Key, Standing
             sound = False
         fault = None if sound else impossible(batch.series, bar, batch.known)
         if fault is None:
-            yield (bar.at, ""), (bar.at + span if batch.known is None else batch.known, bar)
+            yield bar.at, "", bar.at + span if batch.known is None else batch.known, bar
         else:
             bad.append(_aside(bar, fault))
 
 
-def _others(batch: Batch[Any], bad: list[Note]) -> Iterator[tuple[Key, Standing]]:
+def _others(batch: Batch[Any], bad: list[Note]) -> Iterator[Put]:
     series, floor = batch.series, batch.known
     for row in batch.rows:
         fault = impossible(series, row, floor)
         if fault is None:
             complete = complete_at(series, row)
-            yield (row.at, id_of(row)), (complete if floor is None else max(floor, complete), row)
+            yield row.at, id_of(row), complete if floor is None else max(floor, complete), row
         else:
             bad.append(_aside(row, fault))
 

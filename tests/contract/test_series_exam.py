@@ -1,0 +1,588 @@
+"""The exam of `SeriesStore`: the file and the memory sit it unchanged; what only a file can do is below."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import multiprocessing
+import os
+import resource
+import signal
+import sqlite3
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from zuno.adapters.series.memory import MemorySeries
+from zuno.adapters.series.sqlite import SqliteSeries
+from zuno.domain.errors import Broken, Refused, Unavailable
+from zuno.domain.trading import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    Alive,
+    Book,
+    Candle,
+    Feed,
+    Funding,
+    Level,
+    Marks,
+    OptionChain,
+    OptionQuote,
+    Print,
+    Quote,
+    Series,
+    Side,
+    Strike,
+    Text,
+    Timeframe,
+    alive,
+    basis,
+    books,
+    candles,
+    funding,
+    liquidations,
+    macro,
+    open_interest,
+    options,
+    texts,
+)
+from zuno.domain.units import Millis
+from zuno.ports.series import Batch, Flaw, Origin, SeriesStore, Span, Written
+
+AT = Millis(1_767_225_600_000)
+"""2026-01-01."""
+EVER = Millis(2**62)
+INVENTED, RECORDED = Origin(True, "SYNTHETIC seed 11"), Origin(False, "recorded")
+HOURS = candles("binance", "BTCUSDT", Timeframe.H1)
+OI = open_interest("binance", "BTCUSDT")
+CPI = macro("fred", "CPIAUCSL")
+
+
+@pytest.fixture(params=["sqlite", "memory"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SeriesStore]:
+    made: SeriesStore = (
+        SqliteSeries(tmp_path / "own", RECORDED) if request.param == "sqlite" else MemorySeries(RECORDED)
+    )
+    yield made
+    await made.close()
+
+
+def bar(hour: int, close: float = 100.0, volume: float = 1.5) -> Candle:
+    return Candle(Millis(AT + hour * HOUR_MS), 100.0, 200.0, 50.0, close, volume, None)
+
+
+def level(at: int, value: float = 1.0) -> Level:
+    return Level(Millis(AT + at), value)
+
+
+async def everything(store: SeriesStore, series: Series[Any], known_by: int = EVER) -> tuple[Any, ...]:
+    return await store.read(series, Millis(-EVER), EVER, Millis(known_by))
+
+
+EVERY_KIND: list[tuple[Series[Any], list[Any]]] = [
+    (HOURS, [bar(0), Candle(Millis(AT + HOUR_MS), 0.1 + 0.2, 1e300, 5e-324, 1 / 3, 0.0, 0.0)]),
+    (funding("okx", "ETHUSDT"), [Funding(AT, -0.0001, 4.0)]),
+    (OI, [level(0, math.pi), level(1, 0.0)]),
+    (basis("bybit", "BTCUSDT"), [Marks(AT, 100.1, 100.2)]),
+    (CPI, [Print(Millis(-(10**12)), -0.4, Millis(-(10**11)))]),
+    (
+        liquidations("binance", "BTCUSDT"),
+        [Strike(AT, Side.LONG, 1.0, 2.0, 2.0, "1"), Strike(AT, Side.SHORT, 3.0, 4.0, 12.0, "2é")],
+    ),
+    (alive(Feed.LIQUIDATIONS, "binance", "BTCUSDT"), [Alive(AT), Alive(Millis(AT + MINUTE_MS))]),
+    (books("binance", "BTCUSDT"), [Book(AT, (Quote(99.5, 1 / 3),), ()), Book(Millis(AT + 1), (), (Quote(1.0, 0.0),))]),
+    (
+        options("deribit", "BTC"),
+        [
+            OptionChain(
+                AT,
+                (
+                    OptionQuote("BTC-1-C", Millis(AT + DAY_MS), 1e5, True, 45.5, 1.0, 2.0, 1e5 + 0.1),
+                    OptionQuote("BTC-1-P", None, 1e5, False, None, 0.0, 0.0, None),
+                ),
+            )
+        ],
+    ),
+    (
+        texts(Feed.NEWS, "telegram", "BTC"),
+        [Text(AT, "a", "1", 'words "in" quotes\n🙂'), Text(AT, "b", "1", "")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("series", "rows"), EVERY_KIND, ids=[str(series) for series, _ in EVERY_KIND])
+@pytest.mark.parametrize("sealed", [False, True])
+async def test_rows_of_every_kind_come_back_equal(
+    store: SeriesStore, series: Series[Any], rows: list[Any], sealed: bool
+) -> None:
+    assert await store.write([Batch(series, rows)]) == Written(len(rows), 0, 0, 0)
+    if sealed:
+        assert await store.seal(Millis(AT + DAY_MS)) == len(rows)
+    back = await everything(store, series)
+    assert back == tuple(rows)
+    assert [type(row) for row in back] == [type(row) for row in rows]
+    assert await store.write([Batch(series, rows)]) == Written(0, len(rows), 0, 0)
+    assert await store.flaws() == ()
+
+
+async def test_a_store_nobody_wrote_is_empty(store: SeriesStore) -> None:
+    assert await everything(store, HOURS) == ()
+    assert await store.spans() == ()
+    assert await store.flaws() == ()
+    assert await store.seal(EVER) == 0
+    assert store.origin == RECORDED
+    assert await store.write([]) == await store.write([Batch(HOURS, [])]) == Written(0, 0, 0, 0)
+
+
+async def test_rows_come_oldest_first_each_once_and_both_ends_included(store: SeriesStore) -> None:
+    await store.write([Batch(HOURS, [bar(hour) for hour in (3, 1, 2, 0, 4)])])
+    found = await store.read(HOURS, Millis(AT + HOUR_MS), Millis(AT + 3 * HOUR_MS), EVER)
+    assert [row.at for row in found] == [AT + hour * HOUR_MS for hour in (1, 2, 3)]
+    assert await store.read(HOURS, AT, Millis(AT + HOUR_MS - 1), EVER) == (bar(0),)
+
+
+async def test_the_newest_are_the_last_of_those_asked_for(store: SeriesStore) -> None:
+    await store.write([Batch(HOURS, [bar(hour) for hour in range(5)])])
+    assert await store.read(HOURS, Millis(0), EVER, EVER, 2) == (bar(3), bar(4))
+    assert await store.read(HOURS, Millis(0), Millis(AT + 2 * HOUR_MS), EVER, 2) == (bar(1), bar(2))
+    assert await store.read(HOURS, Millis(0), EVER, EVER, 9) == tuple(map(bar, range(5)))
+    assert await store.read(HOURS, Millis(0), EVER, EVER, 0) == ()
+    # Those that were not known yet do not count against the number.
+    assert await store.read(HOURS, Millis(0), EVER, Millis(AT + 3 * HOUR_MS), 2) == (bar(1), bar(2))
+
+
+async def test_history_is_known_from_when_it_was_complete(store: SeriesStore) -> None:
+    stream = alive(Feed.WHALES, "binance", "BTCUSDT")
+    await store.write(
+        [
+            Batch(HOURS, [bar(0)]),
+            Batch(OI, [level(5)]),
+            Batch(CPI, [Print(AT, 3.0, Millis(AT + DAY_MS))]),
+            Batch(stream, [Alive(AT)]),
+        ]
+    )
+    for series, known in ((HOURS, AT + HOUR_MS), (OI, AT + 5), (CPI, AT + DAY_MS), (stream, AT + MINUTE_MS)):
+        assert await everything(store, series, known - 1) == ()
+        assert len(await everything(store, series, known)) == 1
+
+
+async def test_what_reached_us_is_known_from_then_and_never_before_it_happened(store: SeriesStore) -> None:
+    await store.write([Batch(OI, [level(5), level(90)], known=Millis(AT + 60))])
+    assert await everything(store, OI, AT + 59) == ()
+    assert await everything(store, OI, AT + 60) == (level(5),)
+    assert await everything(store, OI, AT + 90) == (level(5), level(90))  # a venue whose clock is ahead of ours
+
+
+async def test_a_row_given_twice_is_known_from_the_earlier_time(store: SeriesStore) -> None:
+    late, early = Batch(OI, [level(5)], known=Millis(AT + 99)), Batch(OI, [level(5)], known=Millis(AT + 50))
+    await store.write([late])
+    assert await store.write([early]) == Written(0, 1, 0, 0)
+    assert await everything(store, OI, AT + 50) == (level(5),)
+    await store.write([late])
+    assert await everything(store, OI, AT + 50) == (level(5),)
+
+
+async def test_of_one_day_the_newest_print_released_by_then(store: SeriesStore) -> None:
+    first, revised = Print(AT, 3.0, Millis(AT + 10)), Print(AT, 3.1, Millis(AT + 200))
+    other = Print(Millis(AT + DAY_MS), 9.0, Millis(AT + DAY_MS + 10))
+    await store.write([Batch(CPI, [revised, first, other])])
+    assert await everything(store, CPI, AT + 9) == ()
+    assert await everything(store, CPI, AT + 10) == (first,)
+    assert await everything(store, CPI, AT + 199) == (first,)
+    assert await everything(store, CPI) == (revised, other)
+    assert await store.read(CPI, Millis(0), EVER, EVER, 1) == (other,)
+    assert await store.read(CPI, Millis(0), EVER, EVER, 2) == (revised, other)
+    await store.seal(Millis(AT + 1))
+    assert await everything(store, CPI, AT + 199) == (first,)
+    assert await everything(store, CPI) == (revised, other)
+
+
+async def test_other_numbers_under_the_same_key_replace_and_are_noted(store: SeriesStore) -> None:
+    await store.write([Batch(HOURS, [bar(0, 100.0), bar(1)])])
+    assert await store.write([Batch(HOURS, [bar(0, 101.0), bar(1)], known=Millis(AT + 9 * HOUR_MS))]) == Written(
+        0, 1, 1, 0
+    )
+    assert await everything(store, HOURS) == (bar(0, 101.0), bar(1))
+    assert await everything(store, HOURS, AT + 9 * HOUR_MS - 1) == (bar(1),)  # nobody knew the new numbers before
+    (flaw,) = await store.flaws()
+    assert (flaw.kind, flaw.first, flaw.last, flaw.count) == ("conflict", AT, AT, 1)
+    assert flaw.detail == "close 100.0 → 101.0"
+    assert flaw.replaced == bar(0, 100.0)
+    assert flaw.mended is None
+
+
+@pytest.mark.parametrize(("series", "rows"), EVERY_KIND, ids=[str(series) for series, _ in EVERY_KIND])
+async def test_what_was_replaced_is_kept_whatever_its_kind(
+    store: SeriesStore, series: Series[Any], rows: list[Any]
+) -> None:
+    other = {
+        Candle: lambda row: row._replace(volume=7.0),
+        Funding: lambda row: row._replace(rate=0.5),
+        Level: lambda row: row._replace(value=7.0),
+        Marks: lambda row: row._replace(mark=7.0),
+        Print: lambda row: row._replace(value=7.0),
+        Strike: lambda row: row._replace(price=7.0),
+        Book: lambda row: Book(row.at, (), ()),
+        OptionChain: lambda row: OptionChain(row.at, ()),
+        Text: lambda row: Text(row.at, row.channel, row.id, "other"),
+    }.get(series.row)
+    if other is None:
+        return  # a sign of life has no numbers to change
+    await store.write([Batch(series, rows[:1])])
+    await store.write([Batch(series, [other(rows[0])])])
+    (flaw,) = await store.flaws()
+    assert flaw.replaced == rows[0]
+    assert await everything(store, series) == (other(rows[0]),)
+
+
+async def test_one_answer_that_repeats_itself(store: SeriesStore) -> None:
+    written = await store.write([Batch(HOURS, [bar(0), bar(1), bar(0), bar(1, 150.0)])])
+    assert written == Written(2, 1, 1, 0)
+    assert await everything(store, HOURS) == (bar(0), bar(1, 150.0))
+    assert [(flaw.kind, flaw.mended) for flaw in await store.flaws()] == [
+        ("duplicate", "kept once"),
+        ("conflict", None),
+    ]
+
+
+async def test_rows_that_cannot_be_are_set_aside_with_reason_and_place(store: SeriesStore) -> None:
+    upside_down = bar(1)._replace(high=10.0)
+    off = bar(0)._replace(at=Millis(AT + 1))
+    rows = [bar(0)._replace(close=math.nan), upside_down, off, bar(2), bar(5)]
+    written = await store.write([Batch(HOURS, rows, known=Millis(AT + 5 * HOUR_MS))])
+    assert written == Written(1, 0, 0, 4)
+    assert await everything(store, HOURS) == (bar(2),)
+    flaws = await store.flaws()
+    assert [(flaw.kind, flaw.first - AT) for flaw in flaws] == [
+        ("bad", 0),
+        ("bad", 1),
+        ("bad", HOUR_MS),
+        ("bad", 5 * HOUR_MS),
+    ]
+    for flaw, said in zip(flaws, ("close is nan", "no 1h bar", "high 10.0 is below low", "ms to go"), strict=True):
+        assert said in flaw.detail
+        assert "Candle(" in flaw.detail
+    assert await store.write([Batch(HOURS, rows, known=Millis(AT + 5 * HOUR_MS))]) == Written(0, 1, 0, 4)
+    assert await store.flaws() == flaws  # once each, however often they come
+
+
+async def test_a_row_with_a_time_no_file_holds_is_set_aside_too(store: SeriesStore) -> None:
+    assert await store.write([Batch(OI, [Level(Millis(2**70), 1.0), Level("now", 1.0)])]) == Written(0, 0, 0, 2)  # type: ignore[arg-type]
+    assert len(await store.flaws()) == 2
+
+
+async def test_spans_say_how_much_is_here(store: SeriesStore) -> None:
+    await store.write([Batch(OI, [level(5), level(1), level(9)]), Batch(HOURS, [bar(0)])])
+    assert await store.spans() == (Span(HOURS, 1, AT, AT, 0), Span(OI, 3, Millis(AT + 1), Millis(AT + 9), 0))
+    assert await store.seal(Millis(AT + 5)) == 2
+    assert await store.spans() == (Span(HOURS, 1, AT, AT, 1), Span(OI, 3, Millis(AT + 1), Millis(AT + 9), 1))
+
+
+async def test_mending_is_noted_and_what_happens_again_is_news_again(store: SeriesStore) -> None:
+    await store.write([Batch(HOURS, [bar(0), bar(1)])])
+    await store.write([Batch(HOURS, [bar(0, 101.0), bar(1, 101.0)])])
+    first, _ = await store.flaws()
+    unknown = Flaw(OI, "conflict", AT, AT, 1, "never noted", "x")
+    await store.mend([Flaw(HOURS, "conflict", AT, AT, 1, first.detail, "kept"), unknown])
+    assert [flaw.mended for flaw in await store.flaws()] == ["kept", None]
+    await store.write([Batch(HOURS, [bar(0)])])
+    await store.write([Batch(HOURS, [bar(0, 101.0)])])
+    again = {(flaw.first, flaw.detail): flaw.mended for flaw in await store.flaws()}
+    assert again[AT, first.detail] is None
+    assert len(again) == 3  # there, back, and the other bar's
+
+
+async def test_a_write_is_all_or_nothing(store: SeriesStore) -> None:
+    await store.write([Batch(HOURS, [bar(0)])])
+    nonsense = Series(Feed.CANDLES, "binance", "BTCUSDT/7h", Candle)
+    with pytest.raises(ValueError, match="7h"):
+        await store.write([Batch(HOURS, [bar(1)]), Batch(nonsense, [bar(0)])])
+    assert await everything(store, HOURS) == (bar(0),)
+    assert len(await store.spans()) == 1
+
+
+# -- sealing
+
+
+async def test_sealed_rows_are_read_like_the_others(store: SeriesStore) -> None:
+    rows = [bar(hour) for hour in range(0, 24 * 70, 7)]  # over three months
+    await store.write([Batch(HOURS, rows), Batch(OI, [level(n * DAY_MS) for n in range(70)])])
+    assert await store.seal(Millis(AT + 40 * DAY_MS)) == sum(row.at < AT + 40 * DAY_MS for row in rows) + 40
+    assert await store.seal(Millis(AT + 40 * DAY_MS)) == 0
+    assert await everything(store, HOURS) == tuple(rows)
+    assert await store.read(HOURS, Millis(AT + 39 * DAY_MS), Millis(AT + 41 * DAY_MS), EVER) == tuple(
+        row for row in rows if AT + 39 * DAY_MS <= row.at <= AT + 41 * DAY_MS
+    )
+    assert await store.read(HOURS, Millis(0), EVER, EVER, 200) == tuple(rows[-200:])
+    assert await store.read(HOURS, Millis(0), Millis(AT + 20 * DAY_MS), EVER, 3) == tuple(
+        [row for row in rows if row.at <= AT + 20 * DAY_MS][-3:]
+    )
+    assert await everything(store, HOURS, AT + DAY_MS) == tuple(row for row in rows if row.at + HOUR_MS <= AT + DAY_MS)
+    assert len(await everything(store, OI)) == 70
+    assert await store.seal(EVER) == len(rows) + 70 - sum(row.at < AT + 40 * DAY_MS for row in rows) - 40
+    assert await everything(store, HOURS) == tuple(rows)
+
+
+async def test_a_sealed_row_can_be_replaced_and_sealed_again(store: SeriesStore) -> None:
+    rows = [bar(0), bar(1), bar(2)]
+    await store.write([Batch(HOURS, rows)])
+    await store.seal(EVER)
+    assert await store.write([Batch(HOURS, [bar(1, 150.0), bar(2)])]) == Written(0, 1, 1, 0)
+    now = (bar(0), bar(1, 150.0), bar(2))
+    for _ in range(2):
+        assert await everything(store, HOURS) == now
+        assert await store.read(HOURS, Millis(0), EVER, EVER, 2) == now[-2:]
+        assert [span.count for span in await store.spans()] == [3]
+        await store.seal(EVER)
+    assert [span.sealed for span in await store.spans()] == [3]
+    await store.write([Batch(HOURS, [bar(1, 160.0)])])
+    assert await everything(store, HOURS) == (bar(0), bar(1, 160.0), bar(2))
+    assert [flaw.replaced for flaw in await store.flaws()] == [bar(1), bar(1, 150.0)]
+
+
+async def test_a_sealed_row_that_was_replaced_does_not_come_back_in_the_past(store: SeriesStore) -> None:
+    await store.write([Batch(HOURS, [bar(0), bar(1)])])
+    await store.seal(EVER)
+    await store.write([Batch(HOURS, [bar(0, 150.0)], known=Millis(AT + 50 * HOUR_MS))])
+    assert await everything(store, HOURS, AT + 49 * HOUR_MS) == (bar(1),)
+
+
+# -- whose past
+
+
+async def test_a_store_begins_again_with_nothing(store: SeriesStore) -> None:
+    await store.write([Batch(HOURS, [bar(0), bar(1)._replace(close=math.nan)])])
+    await store.seal(EVER)
+    await store.renew(Origin(False, "recorded anew"))
+    assert store.origin == Origin(False, "recorded anew")
+    assert (await store.spans(), await store.flaws(), await everything(store, HOURS)) == ((), (), ())
+    assert await store.write([Batch(HOURS, [bar(0)])]) == Written(1, 0, 0, 0)
+
+
+async def test_invented_and_recorded_never_mix(store: SeriesStore) -> None:
+    await store.write([Batch(HOURS, [bar(0)])])
+    with pytest.raises(Refused, match=r"recorded; SYNTHETIC seed 11 rows belong"):
+        await store.renew(INVENTED)
+    assert await everything(store, HOURS) == (bar(0),)
+
+
+# -- whatever comes in whatever order
+
+
+rows_of_hours = st.lists(
+    st.tuples(st.integers(0, 3), st.sampled_from([60.0, 70.0, math.nan]), st.none() | st.integers(0, 6)), max_size=5
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.one_of(rows_of_hours, st.integers(0, 4)), max_size=6))
+def test_the_file_and_the_memory_never_differ(tmp_path_factory: pytest.TempPathFactory, steps: list[Any]) -> None:
+    async def lived(store: SeriesStore) -> list[object]:
+        seen: list[object] = []
+        for step in steps:
+            if isinstance(step, int):
+                seen.append(await store.seal(Millis(AT + step * HOUR_MS)))
+            else:
+                batches = [
+                    Batch(HOURS, [bar(hour, close)], None if known is None else Millis(AT + known * HOUR_MS))
+                    for hour, close, known in step
+                ]
+                seen.append(await store.write(batches))
+            seen += [await everything(store, HOURS, AT + hour * HOUR_MS) for hour in range(8)]
+            seen += [await store.spans(), await store.flaws()]
+        await store.close()
+        return seen
+
+    folder = tmp_path_factory.mktemp("either")
+    with asyncio.Runner() as runner:
+        assert runner.run(lived(SqliteSeries(folder, RECORDED))) == runner.run(lived(MemorySeries(RECORDED)))
+
+
+# -- the file alone
+
+
+def test_reading_makes_nothing(tmp_path: Path) -> None:
+    async def ask() -> None:
+        store = SqliteSeries(tmp_path / "own", RECORDED)
+        assert await everything(store, HOURS) == ()
+        assert (await store.spans(), await store.flaws(), await store.seal(EVER)) == ((), (), 0)
+        await store.mend([Flaw(HOURS, "bad", AT, AT, 1, "x", "y")])
+        await store.write([Batch(HOURS, [])])
+        assert store.origin == RECORDED
+        await store.close()
+
+    asyncio.run(ask())
+    assert not (tmp_path / "own").exists()
+
+
+async def test_another_process_finds_what_was_written_private_and_whole(tmp_path: Path) -> None:
+    first = SqliteSeries(tmp_path / "own", INVENTED)
+    await first.renew(Origin(True, "SYNTHETIC seed 12"))
+    await first.write([Batch(HOURS, [bar(0)])])
+    await first.seal(EVER)
+    second = SqliteSeries(tmp_path / "own", INVENTED)
+    assert second.origin == Origin(True, "SYNTHETIC seed 12")
+    assert await everything(second, HOURS) == (bar(0),)
+    assert stat.S_IMODE((tmp_path / "own" / "series.db").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "own").stat().st_mode) == 0o700
+    assert os.listdir(tmp_path / "own" / "history") == ["rows-2026-01-0001.parquet"]
+    await first.renew(INVENTED)
+    assert os.listdir(tmp_path / "own" / "history") == []
+    assert await everything(second, HOURS) == ()
+    await second.close()
+    await first.close()
+
+
+async def test_a_folder_of_the_other_kind_is_refused(tmp_path: Path) -> None:
+    store = SqliteSeries(tmp_path / "own", INVENTED)
+    await store.write([Batch(HOURS, [bar(0)])])
+    await store.close()
+    other = SqliteSeries(tmp_path / "own", RECORDED)
+    with pytest.raises(Refused, match="SYNTHETIC seed 11"):
+        await everything(other, HOURS)
+    with pytest.raises(Refused, match="SYNTHETIC seed 11"):
+        await other.write([Batch(HOURS, [bar(1)])])
+
+
+def _write_many(folder: str, mine: int) -> None:
+    async def main() -> None:
+        store = SqliteSeries(Path(folder), RECORDED)
+        for n in range(20):
+            await store.write([Batch(HOURS, [bar(1000 * mine + n), bar(n)]), Batch(OI, [level(n)])])
+        await store.close()
+
+    asyncio.run(main())
+
+
+async def test_several_processes_write_at_once_and_lose_nothing(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_write_many, args=(str(tmp_path / "own"), n)) for n in (1, 2, 3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0, 0]
+    store = SqliteSeries(tmp_path / "own", RECORDED)
+    assert [span.count for span in await store.spans()] == [80, 20]
+    assert await store.flaws() == ()
+    await store.close()
+
+
+async def test_a_store_that_somebody_holds_is_unavailable(tmp_path: Path) -> None:
+    store = SqliteSeries(tmp_path / "own", RECORDED)
+    await store.write([Batch(HOURS, [bar(0)])])
+    connection = store._file._connection
+    assert connection is not None
+    connection.execute("PRAGMA busy_timeout = 20")
+    other = sqlite3.connect(tmp_path / "own" / "series.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Unavailable, match="did not answer"):
+        await store.write([Batch(HOURS, [bar(1)])])
+    assert await everything(store, HOURS) == (bar(0),)  # readers do not wait
+    other.close()
+    await store.write([Batch(HOURS, [bar(1)])])
+    await store.close()
+
+
+def _write_in_little_room(folder: str, seal: bool, answer: Any) -> None:
+    async def main() -> str:
+        store = SqliteSeries(Path(folder), RECORDED)
+        await store.write([Batch(HOURS, [bar(n, 60.0 + n % 7) for n in range(2_000)])])
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        room = (Path(folder) / "series.db-wal").stat().st_size if not seal else 4_096
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+        try:
+            if seal:
+                await store.seal(EVER)
+            else:
+                await store.write([Batch(HOURS, [bar(n, 60.0 + n % 7) for n in range(2_000, 60_000)])])
+        except Unavailable as error:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            left = sorted(os.listdir(Path(folder) / "history")) if seal else []
+            return f"{len(await everything(store, HOURS))} rows, {left}: {error}"
+        return "it fitted"
+
+    answer.put(asyncio.run(main()))
+
+
+@pytest.mark.parametrize("seal", [False, True])
+def test_a_disk_without_room_is_said_and_nothing_is_lost(tmp_path: Path, seal: bool) -> None:
+    context = multiprocessing.get_context("fork")
+    answer = context.Queue()
+    worker = context.Process(target=_write_in_little_room, args=(str(tmp_path / "own"), seal, answer))
+    worker.start()
+    said = answer.get(timeout=60)
+    worker.join(60)
+    assert said.startswith("2000 rows, []: ")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"no database at all" * 100,
+        lambda data: data[:4096] + bytes(len(data) - 4096),
+        lambda data: data[: len(data) // 2],
+    ],
+)
+async def test_a_damaged_file_is_broken_with_a_sentence(tmp_path: Path, damage: Any) -> None:
+    store = SqliteSeries(tmp_path / "own", RECORDED)
+    await store.write([Batch(HOURS, [bar(n) for n in range(3_000)])])
+    await store.close()
+    path = tmp_path / "own" / "series.db"
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(Broken, match=r"series\.db is damaged .*put it back from a copy"):
+        await store.flaws()
+    await store.close()
+
+
+async def test_a_file_of_another_version_is_left_alone(tmp_path: Path) -> None:
+    store = SqliteSeries(tmp_path / "own", RECORDED)
+    await store.write([Batch(HOURS, [bar(0)])])
+    await store.close()
+    with sqlite3.connect(tmp_path / "own" / "series.db") as connection:
+        connection.execute("UPDATE meta SET value = '99' WHERE name = 'version'")
+    connection.close()
+    with pytest.raises(Broken, match="another version"):
+        await everything(store, HOURS)
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "gone", "garbage"])
+async def test_a_damaged_file_of_history_is_broken_with_its_name(tmp_path: Path, damage: str) -> None:
+    store = SqliteSeries(tmp_path / "own", RECORDED)
+    await store.write([Batch(HOURS, [bar(n) for n in range(100)])])
+    await store.seal(EVER)
+    path = tmp_path / "own" / "history" / "rows-2026-01-0001.parquet"
+    data = path.read_bytes()
+    match damage:
+        case "cut":
+            path.write_bytes(data[:-20])
+        case "changed":
+            path.write_bytes(data[:200] + bytes([data[200] ^ 1]) + data[201:])
+        case "gone":
+            path.unlink()
+        case _:
+            path.write_bytes(b"x" * len(data))
+    with pytest.raises(Broken, match=r"rows-2026-01-0001\.parquet is (damaged|gone)"):
+        await store.flaws()
+    if damage != "changed":  # which only its hash tells
+        with pytest.raises(Broken, match=r"rows-2026-01-0001\.parquet is (damaged|gone)"):
+            await everything(store, HOURS)
+    await store.close()
+
+
+async def test_a_document_that_cannot_be_read_is_broken(tmp_path: Path) -> None:
+    store, book = SqliteSeries(tmp_path / "own", RECORDED), books("binance", "BTCUSDT")
+    await store.write([Batch(book, [Book(AT, (), ())])])
+    await store.close()
+    with sqlite3.connect(tmp_path / "own" / "series.db") as connection:
+        connection.execute("UPDATE documents SET body = x'00'")
+    connection.close()
+    with pytest.raises(Broken, match="holds what no row has"):
+        await everything(store, book)
+    await store.close()
