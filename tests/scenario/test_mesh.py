@@ -477,3 +477,68 @@ def test_over_axl_nodes_too_and_replayed_from_what_the_peers_models_did(home: Pa
             assert "what models said for the critic is in journals elsewhere" in refused.err
     finally:
         overlay.end()
+
+
+NODE = """#!{python}
+import sys, time
+print("a node", sys.argv[1:], flush=True)
+time.sleep(300)
+"""
+
+
+def test_nodes_that_outlive_a_killed_mesh_are_ended_by_its_owner(home: Path, tmp_path: Path) -> None:
+    """kill -9 leaves their keeper no time for it; the next `mesh down` or `mesh up` ends them, and only them."""
+    program = tmp_path / "node"
+    program.write_text(NODE.format(python=sys.executable))
+    program.chmod(0o700)
+    assert run_zuno(home, "mesh", "init").code == 0
+    environment = {"ZUNO_AXL_NODE": str(program)}
+    mine = subprocess.Popen(
+        [str(program), "-config", str(home / "mesh" / "critic" / "axl.json")], stdout=subprocess.PIPE
+    )
+    pids: list[int] = []
+
+    def killed() -> list[int]:
+        up = subprocess.Popen(
+            [sys.executable, "-m", "zuno", "mesh", "up", "--transport", "axl", "--json"],
+            env=shell(home, environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        nodes: list[int] = []
+        with up:
+            assert up.stdout is not None
+            for line in up.stdout:
+                event = json.loads(line)
+                if event["event"] == "note":
+                    told.append(event["text"])
+                if event["event"] == "starting":
+                    pids.append(event["pid"])
+                    if event["role"].startswith("node of"):
+                        nodes.append(event["pid"])
+                if len(nodes) == 5:
+                    up.kill()
+        return nodes
+
+    told: list[str] = []
+    try:
+        first = killed()
+        assert len(first) == 5
+        assert all(map(alive, first))
+        second = killed()
+        assert len(told) == 1, told
+        assert all(str(pid) in told[0] for pid in first)
+        assert not any(map(alive, first))
+        ran = run_zuno(home, "mesh", "down", **environment)
+        assert ran.code == 0, ran.err
+        assert "Nodes that a killed mesh had left behind were ended: processes " in ran.out
+        assert not any(map(alive, second))
+        assert mine.poll() is None, "the same program with the same words, started by somebody else"
+        assert run_zuno(home, "mesh", "down", **environment).out == "No mesh of this home is kept running.\n"
+        until(lambda: not any(map(alive, pids)), "the end of the orphans", 20)
+    finally:
+        mine.kill()
+        mine.communicate()
+        for pid in filter(alive, pids):
+            os.kill(pid, signal.SIGKILL)

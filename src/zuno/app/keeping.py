@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, Literal
 
-from zuno.app.mesh import MeshKeeper, MeshView
-from zuno.app.views import View
+from zuno.app.mesh import MeshKeeper, MeshView, named
+from zuno.app.views import Said, View
 from zuno.domain.errors import Refused, Unavailable
 from zuno.domain.units import Millis
 from zuno.messages.debate import Role
@@ -35,7 +35,7 @@ class MeshEventView(View):
     event: Event
     role: str | None
     pid: int | None
-    text: str
+    text: Said
 
 
 class UpEndView(View):
@@ -76,6 +76,9 @@ class MeshHost:
         try:
             self._restarts = {role.value: 0 for role in roles}
             self._folder.keep_kept(Kept(way, self._restarts))
+            if left := await self._nursery.end_orphans():
+                said = f"Nodes that a killed mesh had left behind were ended: {named(left)}."
+                self._tell(hear, "note", None, None, said)
             self._remark(hear, roles, way)
             await self._run(roles, way, hear, lambda: show(self._keeper.seen(table, way, None)), stop)
         finally:

@@ -10,7 +10,7 @@ from zuno.agents.running import AGENTS, Pong
 from zuno.app.debate import Listen, planned
 from zuno.app.mesh_room import MeshRoom, OpenPlace, OwnerPlace
 from zuno.app.plans import PLAN_KIND, PlanView
-from zuno.app.views import View
+from zuno.app.views import Said, View, harmless
 from zuno.domain.errors import Malformed, Refused, Unavailable, Usage
 from zuno.messages.debate import Role
 from zuno.ports.mesh import Line, MeshFolder, Table
@@ -51,12 +51,12 @@ class PeerView(View):
     answers: bool | None
     """To a ping of ours; None where it was not asked."""
     round_trip_ms: float | None
-    version: str | None
+    version: Said | None
     heard: int | None
     said: int | None
     rejected: int | None
     dead: int | None
-    reasons: dict[str, int]
+    reasons: dict[Said, int]
     """Why messages were rejected, and how often."""
 
 
@@ -92,6 +92,7 @@ class MeshKeeper:
         open_place: OpenPlace,
         open_room: Callable[[str], Awaitable[MeshRoom]],
         end_process: Callable[[int], Awaitable[bool]],
+        end_orphans: Callable[[], Awaitable[tuple[int, ...]]],
     ) -> None:
         """`axl_of`: the peer id and API URL that are set for a role; `open_room`: one for a request that began."""
         self._folder = folder
@@ -103,6 +104,7 @@ class MeshKeeper:
         self._open_place = open_place
         self._open_room = open_room
         self._end_process = end_process
+        self._end_orphans = end_orphans
 
     # -- setting up
 
@@ -290,7 +292,7 @@ class MeshKeeper:
         if silent := silence(answered):
             await place.close()
             raise Unavailable(silent_sentence(silent, way))
-        others = [f"the {role} {pong.code}" for role, pong in answered.items() if pong.code != code()]
+        others = [f"the {role} {harmless(pong.code)}" for role, pong in answered.items() if pong.code != code()]
         if others:
             tell(f"Not every peer is this version of Zuno ({code()}): {', '.join(others)}; their plans may not pass.")
         return place
@@ -299,11 +301,26 @@ class MeshKeeper:
 
     async def down(self) -> DownView:
         pid = self._folder.chair("up").holder()
-        if pid is None:
-            return DownView(said="No mesh of this home is kept running.")
-        if not await self._end_process(pid):
+        if pid is not None and not await self._end_process(pid):
             raise Unavailable(f"The mesh (process {pid}) does not end; its peers' logs are in {self._where}.")
-        return DownView(said=f"The mesh (process {pid}) has ended.")
+        left = await self._orphans()
+        said = "No mesh of this home is kept running." if pid is None else f"The mesh (process {pid}) has ended."
+        also = f" Nodes that a killed mesh had left behind were ended: {named(left)}." if left else ""
+        return DownView(said=said + also)
+
+    async def _orphans(self) -> tuple[int, ...]:
+        """Nodes that nobody keeps running any more are ended; those of a mesh that has just begun are its own."""
+        if not self.exists():
+            return ()
+        chair = self._folder.chair("up")
+        try:
+            chair.take()
+        except Refused:
+            return ()
+        try:
+            return await self._end_orphans()
+        finally:
+            chair.leave()
 
     async def join(self, request: str, listen: Listen) -> PlanView:
         """Go on with a debate that this home began over the mesh."""
@@ -315,6 +332,10 @@ class MeshKeeper:
         if await room.journal.latest(1, request_id=request_id, kind=PLAN_KIND):
             raise Refused(f"{request_id} has its plan already; `zuno why {request_id}` shows it.")
         return await planned(room, await room.rejoin(listen), None)
+
+
+def named(pids: Sequence[int]) -> str:
+    return f"process{'es' if len(pids) > 1 else ''} {', '.join(map(str, pids))}"
 
 
 def _port(url: str) -> int:

@@ -135,7 +135,7 @@ class Child(Protocol):
 
 
 class Nursery(Protocol):
-    """Promises peers that know when their parent is gone, and end then."""
+    """Promises peers that know when their parent is gone, and end then; and nodes, which do not, that are found again."""
 
     def peer(self, role: Role, transport: str) -> Child: ...
 
@@ -145,3 +145,8 @@ class Nursery(Protocol):
         ...
 
     def node(self, role: Role) -> Child: ...
+
+    async def end_orphans(self) -> tuple[int, ...]:
+        """Ends the nodes that an earlier life started here and could not end, for it was killed; which processes those
+        were. Whoever asks has the chair of the keeper, so that no other life needs them. Nothing else is touched."""
+        ...

@@ -20,6 +20,7 @@ from zuno.wiring.version import code_version
 if TYPE_CHECKING:
     from zuno.adapters.keys.ed25519 import KeyFile
     from zuno.adapters.mesh.folder import MeshFiles
+    from zuno.adapters.mesh.processes import Processes
     from zuno.agents.peer import Peer
     from zuno.agents.post import Outgoing
     from zuno.agents.resident import Resident
@@ -66,16 +67,19 @@ class Meshes:
             self._place,
             self._rejoined,
             _end_process,
+            lambda: self._nursery().end_orphans(),
         )
 
     def host(self) -> MeshHost:
         from zuno.adapters.clock.system import unix_millis
-        from zuno.adapters.mesh.processes import Processes
         from zuno.app.keeping import MeshHost
 
-        files = self._files()
-        nursery = Processes(self._settings.home, files, self._settings.axl_node)
-        return MeshHost(self.keeper(), files, nursery, unix_millis, perf_counter)
+        return MeshHost(self.keeper(), self._files(), self._nursery(), unix_millis, perf_counter)
+
+    def _nursery(self) -> Processes:
+        from zuno.adapters.mesh.processes import Processes
+
+        return Processes(self._settings.home, self._files(), self._settings.axl_node)
 
     async def peer(
         self,

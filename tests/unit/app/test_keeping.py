@@ -48,6 +48,11 @@ class Ward:
         self.has_nodes = nodes
         self.stubborn = stubborn
         self.born: list[tuple[str, Pretended]] = []
+        self.left: tuple[int, ...] = ()
+
+    async def end_orphans(self) -> tuple[int, ...]:
+        assert not self.born, "before anything new is started"
+        return self.left
 
     def peer(self, role: Role, transport: str) -> Pretended:
         return self._add(role.value)
@@ -68,6 +73,10 @@ async def nowhere(*ignored: Any) -> Any:
     raise AssertionError("nobody is to be asked")
 
 
+async def nobody() -> tuple[int, ...]:
+    return ()
+
+
 def keeper_of(home: Path) -> MeshKeeper:
     files = MeshFiles(home)
     return MeshKeeper(
@@ -80,6 +89,7 @@ def keeper_of(home: Path) -> MeshKeeper:
         nowhere,
         nowhere,
         nowhere,
+        nobody,
     )
 
 
@@ -205,6 +215,20 @@ async def test_axl_nodes_are_started_where_there_is_a_binary(home: Path, nodes: 
     await story.beat()
     assert len(story.ward.born) == born
     assert bool(story.told("note")) is not nodes
+    story.stop.set()
+    await task
+
+
+async def test_nodes_of_a_mesh_that_was_killed_are_ended_before_new_ones_start(home: Path) -> None:
+    ward = Ward(nodes=True)
+    ward.left = (4_000, 4_001)
+    story = Story(home, ward)
+    task = story.up("axl")
+    await story.beat()
+    assert story.told("note") == [
+        "Nodes that a killed mesh had left behind were ended: processes 4000, 4001.",
+    ]
+    assert len(ward.born) == 9
     story.stop.set()
     await task
 

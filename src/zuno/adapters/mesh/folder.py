@@ -27,6 +27,8 @@ AXL_TCP_PORT: Final = 7000
 """Equal on all nodes that talk; it lives inside the overlay, so it clashes with nothing."""
 _LONGEST_TABLE: Final = 64 * 1024
 _PIN_SECONDS: Final = 60.0
+_MOST_PINS: Final = 128
+"""Of one role: nobody pings it more often in a minute, so the rest answer nothing."""
 _ADDRESS: Final = r"^\S+:[0-9]{1,5}$"
 
 
@@ -144,12 +146,15 @@ class MeshFiles:
         self._write(self.of(role) / "report.json", kept.model_dump_json(by_alias=True).encode())
 
     def pin(self, role: Role, nonce: str, code: str) -> None:
-        board = self.root / "pongs"
-        self._write(board / f"{role.value}-{nonce}", code.encode())
-        for old in board.iterdir():
+        board, fresh = self.root / "pongs", 0
+        for old in board.glob(f"{role.value}-*"):
             with suppress(OSError):
                 if old.stat().st_mtime < time.time() - _PIN_SECONDS:
                     old.unlink()
+                else:
+                    fresh += 1
+        if fresh < _MOST_PINS:
+            self._write(board / f"{role.value}-{nonce}", code.encode())
 
     def pinned(self, role: Role, nonce: str) -> str | None:
         with suppress(OSError, ValueError):

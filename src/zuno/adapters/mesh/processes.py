@@ -12,12 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from zuno.adapters.mesh import orphans
 from zuno.adapters.mesh.folder import MeshFiles
 from zuno.domain.errors import Unavailable, Usage
+from zuno.domain.tokens import plain_text
 from zuno.messages.debate import Role
 
 _LOOK: Final = 0.05
 _LARGEST_LOG: Final = 4 * 1024 * 1024
+_LAST_BYTES: Final = 16 * 1024
 
 
 class Processes:
@@ -58,7 +61,17 @@ class Processes:
         config = self._files.node_config(role)
         # Somebody else's program: it is told where it is, and none of our keys.
         plain = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
-        return _started([str(self._axl_node), "-config", str(config)], self._files.of(role) / "axl.log", plain)
+        child = _started([str(self._axl_node), "-config", str(config)], self._files.of(role) / "axl.log", plain)
+        with suppress(OSError):  # then it is left to its owner, should we be killed
+            orphans.note(self._left(role), child.pid)
+        return child
+
+    async def end_orphans(self) -> tuple[int, ...]:
+        ended = await asyncio.gather(*(orphans.end(self._left(role)) for role in Role))
+        return tuple(pid for pid in ended if pid is not None)
+
+    def _left(self, role: Role) -> Path:
+        return self._files.of(role) / "axl.pid"
 
 
 class LoggedChild:
@@ -82,9 +95,11 @@ class LoggedChild:
 
     def last_words(self) -> str:
         with suppress(OSError):
-            lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
+            with open(self._log, "rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - _LAST_BYTES))
+                lines = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
             if lines:
-                return lines[-1].removeprefix("zuno: ")[:300]
+                return plain_text(lines[-1].removeprefix("zuno: "), 300)
         return f"its log {self._log} is empty"
 
 

@@ -114,3 +114,12 @@ def test_a_chair_is_left_by_whoever_dies_in_it(tmp_path: Path) -> None:
         other.wait(10)
     assert files.chair("scout").holder() is None
     files.chair("scout").take()
+
+
+def test_answers_to_pings_that_nobody_sent_do_not_fill_the_board(tmp_path: Path) -> None:
+    files = MeshFiles(tmp_path)
+    for number in range(300):
+        files.pin(Role.SCOUT, f"{number:016x}", "1.0")
+    files.pin(Role.CRITIC, "aa", "1.0")
+    assert len(list((files.root / "pongs").iterdir())) == 129
+    assert files.pinned(Role.CRITIC, "aa") == "1.0", "another role's answers have their own room"

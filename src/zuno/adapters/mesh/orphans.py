@@ -1,0 +1,107 @@
+"""Processes of ours that may outlive us: written down with the moment they began, so that a later life ends them and
+never a stranger that was given their number."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from zuno.messages.wire import Wire
+
+GRACE: Final = 5.0
+_LOOK: Final = 0.02
+
+
+class _Left(Wire):
+    pid: int
+    began: str
+
+
+def note(path: Path, pid: int) -> None:
+    """Write down a process that was just started; one that cannot be named for certain is not written down."""
+    began = began_at(pid)
+    if began is not None:
+        path.write_text(_Left(pid=pid, began=began).model_dump_json(), encoding="utf-8")
+
+
+async def end(path: Path) -> int | None:
+    """End the process that is written down there, if it still is that one; its number."""
+    left = _noted(path)
+    ended = None if left is None else await _ended(left)
+    _forget(path)
+    return ended
+
+
+def _noted(path: Path) -> _Left | None:
+    with suppress(OSError, ValidationError):
+        return _Left.model_validate_json(path.read_bytes())
+    return None
+
+
+def _forget(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
+
+
+async def _ended(left: _Left) -> int | None:
+    with _held(left.pid) as handle:
+        if began_at(left.pid) != left.began:  # it is gone, and its number may be somebody else's
+            return None
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            _signal(left, handle, number)
+            waited = 0.0
+            while waited < GRACE:
+                if began_at(left.pid) != left.began:
+                    return left.pid
+                await asyncio.sleep(_LOOK)
+                waited += _LOOK
+    return left.pid
+
+
+@contextmanager
+def _held(pid: int) -> Iterator[int | None]:
+    """A hold on a process, where there is such a thing: its number cannot become another's before it is let go."""
+    handle: int | None = None
+    with suppress(OSError, AttributeError):
+        handle = os.pidfd_open(pid)
+    try:
+        yield handle
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _signal(left: _Left, handle: int | None, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        if handle is not None:
+            signal.pidfd_send_signal(handle, number)
+        elif began_at(left.pid) == left.began:
+            os.kill(left.pid, number)
+
+
+def began_at(pid: int) -> str | None:
+    """When a living process began, as the system spells it: ticks of this very start of the machine, or a date."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return None if fields[0] in (b"Z", b"X") else f"{boot} {int(fields[19])}"
+    except (OSError, ValueError, IndexError):
+        return _dated(pid) if not Path("/proc/self/stat").exists() else None
+
+
+def _dated(pid: int) -> str | None:
+    try:
+        told = subprocess.run(
+            ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, timeout=GRACE, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return told.stdout.strip() or None
