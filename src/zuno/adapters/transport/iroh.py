@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import itertools
 import re
 import socket
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -39,6 +40,8 @@ _READ_PATIENCE: Final = 30.0
 _CLOSE_PATIENCE: Final = 0.5
 _MOST_CONNECTIONS: Final = 4
 _MOST_AT_THE_DOOR: Final = 32
+HANDSHAKE: Final = 2.0
+"""Seconds a handshake may take: a few round trips around the world."""
 _STRANGER, _REPLACED, _LEAVING = 1, 2, 0
 _ENDPOINT_ID: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -87,7 +90,8 @@ class IrohTransport:
         self._dialling: defaultdict[Role, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._connections: defaultdict[Role, list[Connection]] = defaultdict(list)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._at_the_door = 0
+        self._at_the_door: OrderedDict[int, asyncio.Task[None]] = OrderedDict()
+        self._callers = itertools.count()
         self.dropped = 0
         """Strangers that were shown out, and messages that broke off or were no messages."""
 
@@ -199,23 +203,31 @@ class IrohTransport:
         return connection
 
     async def _accept(self, endpoint: Endpoint) -> None:
+        """Whoever has not shown that it hears us is asked to call again, which costs us nothing to remember. Of the
+        rest, those who have stood at the door for longest make room: a handshake is over in a few round trips."""
+        iroh = _library()
         while (incoming := await endpoint.accept_next()) is not None:
-            if self._at_the_door < _MOST_AT_THE_DOOR:
-                self._at_the_door += 1
-                self._run(self._admit(incoming))
-            else:
-                await incoming.refuse()
+            try:
+                if not await incoming.remote_addr_validated():
+                    await incoming.retry()
+                    continue
+            except iroh.IrohError:  # it has gone meanwhile
+                continue
+            while len(self._at_the_door) >= _MOST_AT_THE_DOOR:
+                self._at_the_door.popitem(last=False)[1].cancel()
+            caller = next(self._callers)
+            self._at_the_door[caller] = self._run(self._admit(incoming, caller))
 
-    async def _admit(self, incoming: Incoming) -> None:
+    async def _admit(self, incoming: Incoming, caller: int) -> None:
         """The handshake proves the key; whoever is not in the book is shown out before a byte is read."""
         iroh = _library()
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(min(HANDSHAKE, self._patience)):
                 connection = await (await incoming.accept()).connect()
         except (iroh.IrohError, TimeoutError):
             return
         finally:
-            self._at_the_door -= 1
+            self._at_the_door.pop(caller, None)
         role = self._roles.get(connection.remote_id().to_bytes())
         if role is None:
             self.dropped += 1
@@ -285,10 +297,11 @@ class IrohTransport:
         except iroh.IrohError:  # the sender has given up waiting; it has arrived all the same
             pass
 
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+    def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ran)
+        return task
 
     def _ran(self, task: asyncio.Task[None]) -> None:
         """Work that ended in a bug ends the transport: whoever receives has to see it."""

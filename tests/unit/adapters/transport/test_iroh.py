@@ -21,7 +21,7 @@ import iroh.iroh_ffi as generated
 
 from zuno.adapters.transport.crossing import hasten
 from zuno.adapters.transport.inbox import Inbox
-from zuno.adapters.transport.iroh import LIMIT, IrohPeer, IrohTransport
+from zuno.adapters.transport.iroh import HANDSHAKE, LIMIT, IrohPeer, IrohTransport
 from zuno.domain.errors import Refused, Unavailable, Usage
 from zuno.messages.debate import Role
 
@@ -150,6 +150,126 @@ async def test_a_peer_may_not_hold_ever_more_connections(stray: Any, scout: Iroh
 async def test_two_messages_at_once_make_one_connection(making: Making, cli: IrohTransport) -> None:
     await asyncio.gather(*(cli.send(SCOUT, b"%d" % number) for number in range(5)))
     assert [len(several) for several in cli._connections.values()] == [1]
+
+
+class Openings(asyncio.DatagramProtocol):
+    """Collects the first datagram of every call that is made to it, and answers none."""
+
+    def __init__(self) -> None:
+        self.found: dict[bytes, bytes] = {}
+
+    def datagram_received(self, data: bytes, addr: Any) -> None:
+        self.found.setdefault(data[6 : 6 + data[5]], data)  # by the connection id the caller made up
+
+
+async def opened_and_left(count: int, to: IrohTransport) -> list[socket.socket]:
+    """So many sockets that each began a handshake with this endpoint and say nothing more."""
+    loop = asyncio.get_running_loop()
+    listening, openings = await loop.create_datagram_endpoint(Openings, local_addr=("127.0.0.1", 0))
+    caller = await raw_endpoint("silent")
+    where = listening.get_extra_info("sockname")
+    there = iroh.EndpointAddr(iroh.EndpointId.from_string(id_of(SCOUT)), None, [f"{where[0]}:{where[1]}"])
+    calls = [asyncio.ensure_future(caller.connect(there, ALPN)) for _ in range(count)]
+    await until(lambda: len(openings.found) >= count)
+    for call in calls:
+        call.cancel()
+    await asyncio.gather(*calls, return_exceptions=True)
+    listening.close()
+    host, _, port = (to.address or "").rpartition(":")
+    sockets = []
+    for datagram in openings.found.values():
+        one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        one.setblocking(False)
+        one.sendto(datagram, (host, int(port)))
+        sockets.append(one)
+    await caller.close()
+    return sockets
+
+
+async def test_whoever_opens_and_says_nothing_stands_in_nobody_s_way(cli: IrohTransport, scout: IrohTransport) -> None:
+    """Twice as many half-open calls as fit at the door. They are asked to call again, and nothing is kept of them."""
+    sockets = await opened_and_left(64, scout)
+    try:
+        answers = 0
+        async with asyncio.timeout(BOUND):
+            while answers < len(sockets):
+                await asyncio.sleep(0.01)
+                answers += sum(heard(one) for one in sockets)
+        assert scout._at_the_door == {}
+        await asyncio.wait_for(cli.send(SCOUT, b"and yet"), BOUND)
+        assert await got(scout, SCOUT) == b"and yet"
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def heard(one: socket.socket) -> bool:
+    try:
+        return bool(one.recv(2_048))
+    except BlockingIOError:
+        return False
+
+
+class Gone(iroh.IrohError):  # type: ignore[misc]
+    """The library's own error, which only the library can make."""
+
+    def __init__(self) -> None:
+        Exception.__init__(self, "it has gone")
+
+
+class Lingering:
+    """A call from an address that is known to hear us, whose handshake never ends."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self._fails = fails
+        self.left = asyncio.Event()
+
+    async def remote_addr_validated(self) -> bool:
+        if self._fails:
+            raise Gone
+        return True
+
+    async def accept(self) -> Lingering:
+        return self
+
+    async def connect(self) -> Any:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.left.set()
+
+
+class Doorstep:
+    """An endpoint at which these call, one after the other, and then nobody."""
+
+    def __init__(self, calls: list[Lingering]) -> None:
+        self._calls = calls
+
+    async def accept_next(self) -> Lingering | None:
+        await asyncio.sleep(0)
+        return self._calls.pop(0) if self._calls else None
+
+
+async def test_at_a_full_door_the_one_who_stood_there_longest_makes_room(making: Making) -> None:
+    transport = making(SCOUT, {}, patience=60.0)
+    calls = [Lingering() for _ in range(40)]
+    door: Any = Doorstep([*calls])
+    await transport._accept(door)
+    await until(lambda: sum(one.left.is_set() for one in calls) == 8)
+    assert [one.left.is_set() for one in calls] == [True] * 8 + [False] * 32
+    assert len(transport._at_the_door) == 32
+    async with asyncio.timeout(HANDSHAKE + BOUND):  # and nobody stands there for as long as it likes
+        await asyncio.gather(*(one.left.wait() for one in calls))
+    await until(lambda: not transport._at_the_door)
+
+
+async def test_a_call_that_is_gone_when_it_is_looked_at_ends_nothing(making: Making) -> None:
+    transport = making(SCOUT, {})
+    calls = [Lingering(fails=True), Lingering()]
+    door: Any = Doorstep([*calls])
+    await transport._accept(door)
+    assert len(transport._at_the_door) == 1
+    assert not transport._inbox.closed
 
 
 async def test_a_name_is_looked_up(making: Making, scout: IrohTransport) -> None:
