@@ -11,14 +11,18 @@ from rich.text import Text
 from zuno.app.figures import time_text
 from zuno.app.keeping import MeshEventView
 from zuno.app.mesh import MeshTableView, MeshView, PeerView, PingView
+from zuno.domain.tokens import plain_text
 from zuno.frontends.cli.layout import BAD, GOOD, QUIET, Rows, console, heading
+
+_LONGEST_VERSION, _LONGEST_REASON, _LONGEST_LINE = 64, 120, 500
 
 
 def shown_table(view: MeshTableView) -> RenderableType:
     table = Rows("role", "key", "kept", "iroh", "AXL", spare=("AXL",))
     for line in view.roles:
         where = "here" if line.here else Text("elsewhere", style=QUIET)
-        table.add_row(line.role, f"{line.key[:16]}…", where, line.iroh_address, line.axl_api_url)
+        addresses = (_told(text, _LONGEST_LINE) for text in (line.iroh_address, line.axl_api_url))
+        table.add_row(line.role, f"{line.key[:16]}…", where, *addresses)
     shared = Text(f"The table is {view.folder}/mesh.json; nothing in it is secret.", style=QUIET)
     return Group(heading(view.said), table, shared)
 
@@ -52,11 +56,11 @@ def shown_mesh(view: MeshView) -> RenderableType:
             _known(peer.said),
             Text(_known(peer.rejected), style=BAD if peer.rejected else ""),
             Text(_known(peer.dead), style=BAD if peer.dead else ""),
-            peer.version or "",
+            _told(peer.version, _LONGEST_VERSION),
         )
     kept = "kept running by nobody here" if view.kept_by is None else f"kept running by process {view.kept_by}"
     reasons = [
-        Text(f"{peer.role} rejected {times}×: {why}", style=QUIET)
+        Text(f"{peer.role} rejected {times}×: {_told(why, _LONGEST_REASON)}", style=QUIET)
         for peer in view.peers
         for why, times in peer.reasons.items()
     ]
@@ -89,7 +93,8 @@ class Board:
             self._live.stop()
 
     def say(self, event: MeshEventView) -> None:
-        self._console.print(Text(f"{time_text(event.at // 1000)}  {event.text}"), soft_wrap=True)
+        told = _told(event.text, _LONGEST_LINE)
+        self._console.print(Text(f"{time_text(event.at // 1000)}  {told}"), soft_wrap=True)
 
     def show(self, view: MeshView) -> None:
         if self._live is not None:
@@ -100,6 +105,11 @@ def _state(peer: PeerView) -> Text:
     if peer.answers is not None:
         return Text("answers", style=GOOD) if peer.answers else Text("silent", style=BAD)
     return Text("there", style=GOOD) if peer.since is not None else Text("not there", style=BAD)
+
+
+def _told(text: str | None, limit: int) -> str:
+    """A peer's words, or words that quote them."""
+    return "" if text is None else plain_text(text, limit)
 
 
 def _known(number: int | None) -> str:
