@@ -185,7 +185,9 @@ async def test_a_record_from_before_messages_were_named_stands_on_the_end_before
 ) -> None:
     journal, request = house.journal(), "req_00000000000000aa"
     entries = [entry async for entry in journal.entries(request_id=plan.request_id)]
-    await copied(journal, entries, request, message=None)
+    await copied(journal, entries[:-1], request)
+    await _another_end(journal, request)
+    await copied(journal, entries[-1:], request, message=None)
     (old,) = await journal.latest(1, request_id=request, kind="plan")
     assert "message" not in old.payload
     await _another_end(journal, request)
@@ -193,6 +195,20 @@ async def test_a_record_from_before_messages_were_named_stands_on_the_end_before
     assert shown is not None
     assert (shown.hash, shown.confidence, shown.transcript) == (plan.hash, plan.confidence, plan.transcript)
     assert (await house.archive().replay(request)).identical
+
+
+async def test_a_message_is_found_by_what_it_says_and_not_by_its_place(house: House, plan: PlanView) -> None:
+    """The record names the second of three ends."""
+    journal, request = house.journal(), "req_00000000000000bb"
+    entries = [entry async for entry in journal.entries(request_id=plan.request_id)]
+    ends = [number for number, entry in enumerate(entries) if entry.kind == "plan_ready"]
+    await copied(journal, entries[: ends[0] + 1], request)
+    await _another_end(journal, request)
+    named = await end_of(journal, request)
+    await copied(journal, entries[ends[0] :], request, message=named)
+    shown = (await house.archive().why(request)).plan
+    assert shown is not None
+    assert (shown.hash, shown.confidence, shown.transcript) == (plan.hash, 1.0, ())
 
 
 async def _another_end(journal: Journal, request: str) -> None:

@@ -35,7 +35,7 @@ def other(ready: PlanReady) -> PlanReady:
 
 
 async def heard(side: Side) -> Envelope:
-    (entry,) = [entry for entry in await side.entries() if entry.kind == "plan_ready"]
+    entry = next(entry for entry in await side.entries() if entry.kind == "plan_ready")
     return Envelope.model_validate(dict(entry.payload))
 
 
@@ -100,6 +100,20 @@ async def test_what_a_peer_says_after_the_end_comes_by_the_wire_and_changes_noth
             while (await kinds(side)).count("plan_ready") < 2:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         await all_the_same(side, tmp_path, plan)
+
+
+async def test_what_arrives_after_a_lie_does_not_explain_it_away(tmp_path: Path) -> None:
+    def lie(ready: PlanReady) -> PlanReady:
+        return ready.model_copy(update={"confidence": 1.0})
+
+    async with a_mesh(tmp_path, twists={Role.CRITIC: forged(lie)}) as side:
+        with pytest.raises(Broken, match="The critic's word does not hold"):
+            await side.room.debate(START, deaf)
+        told = (await archive_of(side).why(REQUEST)).failed
+        for what in LATE:
+            await keep(side.journal, LATE[what](side, await heard(side)))
+        shown = await archive_of(side).why(REQUEST)
+        assert (shown.plan, shown.transcript, shown.failed) == (None, (), told)
 
 
 @pytest.mark.parametrize("what", ["another", "another under the same id"])
