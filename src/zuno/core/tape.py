@@ -9,8 +9,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import fsum, isfinite
+from functools import reduce
+from math import fsum, inf
 from typing import Final
+
+import numpy as np
 
 from zuno.core.known import Known, Missing
 from zuno.core.returns import percentile
@@ -101,15 +104,7 @@ def by_hour(streams: Sequence[Stream], since: Millis, until: Millis) -> tuple[Ta
 def last_hour(streams: Sequence[Stream], side: Side, as_of: Millis) -> Known[SideHour]:
     """The sixty whole minutes up to `as_of`, against the hours before them: counted back from there, so that none
     overlaps and none is compared with half of itself. Only hours heard to the last minute make a past."""
-    heard, end = Heard(streams), as_of // MINUTE_MS * MINUTE_MS
-    now = heard.tally(Millis(end - HOUR_MS), Millis(end)).usd(side)
-    if isinstance(now, Missing):
-        return now
-    past = heard.hours_before(Millis(end - HOUR_MS), side)
-    high: Known[float] = Missing(f"{len(past)} hours of its own were heard, {CALIBRATED_HOURS} are needed")
-    if len(past) >= CALIBRATED_HOURS:
-        high = percentile(past, HIGH_PERCENT)
-    return SideHour(side, now, LOWER_BOUND, heard.whole(Millis(end - HOUR_MS)), high, len(past))
+    return Heard(streams).last_hour(side, as_of)
 
 
 def whale_flow(streams: Sequence[Stream], since: Millis, until: Millis) -> Known[WhaleFlow]:
@@ -127,18 +122,32 @@ class Heard:
 
     def __init__(self, streams: Sequence[Stream]) -> None:
         self._streams = len(streams)
-        proven = [{row.at // MINUTE_MS for row in stream.alive} for stream in streams]
-        self._alive = sorted(set.intersection(*proven)) if proven else []
-        rows = sorted((row.at // MINUTE_MS, row) for stream in streams for row in believable(stream.strikes))
-        self._minutes = [minute for minute, _ in rows]
-        self._rows = [row for _, row in rows]
+        proven = [np.array([row.at for row in stream.alive], dtype=np.int64) // MINUTE_MS for stream in streams]
+        self._alive: list[int] = reduce(np.intersect1d, proven[1:], np.unique(proven[0])).tolist() if proven else []
+        self._minutes: dict[Side, list[int]] = {}
+        self._usd: dict[Side, list[float]] = {}
+        events = [row for stream in streams for row in believable(stream.strikes)]
+        for side in Side:
+            rows = sorted((row.at // MINUTE_MS, row.usd) for row in events if row.side is side)
+            self._minutes[side], self._usd[side] = [row[0] for row in rows], [row[1] for row in rows]
 
     def tally(self, since: Millis, until: Millis) -> Tally:
         first, end = since // MINUTE_MS, until // MINUTE_MS
-        heard, rows = self._heard(first, end), self._between(first, end)
-        long, short = ([row.usd for row in rows if row.side is side] for side in (Side.LONG, Side.SHORT))
+        heard = self._heard(first, end)
+        long, short = (self._between(side, first, end) for side in (Side.LONG, Side.SHORT))
         longs, shorts = (self._sum(usd, heard, end - first) for usd in (long, short))
-        return Tally(since, until, longs, shorts, end - first, heard, len(rows))
+        return Tally(since, until, longs, shorts, end - first, heard, len(long) + len(short))
+
+    def last_hour(self, side: Side, as_of: Millis) -> Known[SideHour]:
+        since = Millis(as_of // MINUTE_MS * MINUTE_MS - HOUR_MS)
+        now = self.tally(since, Millis(since + HOUR_MS)).usd(side)
+        if isinstance(now, Missing):
+            return now
+        past = self.hours_before(since, side)
+        high: Known[float] = Missing(f"{len(past)} hours of its own were heard, {CALIBRATED_HOURS} are needed")
+        if len(past) >= CALIBRATED_HOURS:
+            high = percentile(past, HIGH_PERCENT)
+        return SideHour(side, now, LOWER_BOUND, self.whole(since), high, len(past))
 
     def whole(self, since: Millis) -> bool:
         """Whether the hour from there was heard to the last minute."""
@@ -154,14 +163,15 @@ class Heard:
         for since in range(end - HOUR_MS, oldest - 1, -HOUR_MS):
             if self.whole(Millis(since)):
                 first = since // MINUTE_MS
-                found.append(fsum(row.usd for row in self._between(first, first + _MINUTES) if row.side is side))
+                found.append(fsum(self._between(side, first, first + _MINUTES)))
         return found
 
     def _heard(self, first: int, end: int) -> int:
         return bisect_left(self._alive, end) - bisect_left(self._alive, first)
 
-    def _between(self, first: int, end: int) -> list[Strike]:
-        return self._rows[bisect_left(self._minutes, first) : bisect_left(self._minutes, end)]
+    def _between(self, side: Side, first: int, end: int) -> list[float]:
+        minutes = self._minutes[side]
+        return self._usd[side][bisect_left(minutes, first) : bisect_left(minutes, end)]
 
     def _sum(self, usd: Sequence[float], heard: int, minutes: int) -> Known[float]:
         if not usd and heard < minutes:
@@ -176,13 +186,12 @@ def _cut(streams: Sequence[Stream], since: Millis, until: Millis, step: int) -> 
 
 
 def believable(strikes: Sequence[Strike]) -> Iterator[Strike]:
-    """Each event once, in time; what no trade can be is not one."""
+    """Each event once; what no trade can be is not one."""
     told: set[tuple[int, str]] = set()
     for row in strikes:
-        if (row.at, row.id) not in told and all(
-            isfinite(one) and one > 0 for one in (row.price, row.quantity, row.usd)
-        ):
-            told.add((row.at, row.id))
+        key = (row.at, row.id)
+        if key not in told and 0 < row.price < inf and 0 < row.quantity < inf and 0 < row.usd < inf:
+            told.add(key)
             yield row
 
 

@@ -53,7 +53,8 @@ def test_nothing_released_is_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("figure", "days"), [("DGS2", 6), ("DXY", 6), ("CPIAUCSL", 36), ("FEDFUNDS", 36), ("DTWEXBGS", 12)]
+    ("figure", "days"),
+    [("DGS2", 6), ("DXY", 6), ("CPIAUCSL", 36), ("FEDFUNDS", 36), ("DTWEXBGS", 12), ("DCOILWTICO", 12)],
 )
 def test_a_figure_is_stale_after_its_own_cadence_and_five_days(figure: str, days: int) -> None:
     row = printed(0, 4.0, lag_hours=0)

@@ -108,6 +108,24 @@ def test_the_atr_is_that_of_hours_not_of_shares() -> None:
     assert len(found.shocks) == 1
 
 
+def test_an_hour_counts_from_the_minute_it_closes_with() -> None:
+    """The wild hour closes with its last minute: that one is judged by it, the one before is not."""
+    calm = hourly(0.1)
+    past = [Candle(Millis(int(at)), 100, 100.05, 99.95, 100, 1.0, None) for at in calm.at]
+    wild = Candle(Millis(START), 100, 150, 50, 100, 1.0, None)
+    hours = bars(Timeframe.H1, [*past, wild])
+    for last, known in ((58, 1), (59, 0)):
+        found = watch(by_minute([100.0] * last + [101.2]), hours, after(last + 1))
+        assert not isinstance(found, Missing)
+        assert len(found.shocks) == known
+
+
+def test_hours_older_than_two_judge_no_minute() -> None:
+    for minutes, judged in ((120, True), (121, False)):
+        found = watch(by_minute([100.0] * minutes), hourly(0.1), after(minutes))
+        assert isinstance(found, Watch) is judged
+
+
 @pytest.mark.parametrize("span", [12, 20, 30, 40, 50, 60, 70, 79])
 def test_behaviour_16_a_slow_four_per_cent_fall_fires_once(span: int) -> None:
     """No minute of it is remarkable, and it is told once: while it falls, when it has fallen, and hours later."""
