@@ -121,8 +121,8 @@ def test_an_hour_counts_from_the_minute_it_closes_with() -> None:
 
 
 def test_hours_older_than_two_judge_no_minute() -> None:
-    for minutes, judged in ((120, True), (121, False)):
-        found = watch(by_minute([100.0] * minutes), hourly(0.1), after(minutes))
+    for count, judged in ((120, True), (121, False)):
+        found = watch(by_minute([100.0] * count), hourly(0.1), after(count))
         assert isinstance(found, Watch) is judged
 
 
