@@ -1,4 +1,4 @@
-"""One HTTP GET with bounded patience: time, attempts, waiting and size all have an end."""
+"""HTTP requests with bounded patience: time, attempts, waiting and size all have an end."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 import httpx2
 
@@ -63,8 +64,8 @@ class _Again:
 
 
 class BoundedGet:
-    """GETs on one client. Nothing a server sent is quoted, and no transport error is kept as a cause, for those quote
-    what they could not read: a server that repeats our key to us must not get it into a log that way."""
+    """Requests of one client. Nothing a server sent is quoted, and no transport error is kept as a cause, for those
+    quote what they could not read: a server that repeats our key to us must not get it into a log that way."""
 
     def __init__(
         self,
@@ -83,10 +84,17 @@ class BoundedGet:
 
     async def get(self, path: str, params: Mapping[str, str]) -> Answer:
         """The answer, whatever its status, once it is neither a rate limit nor a server's own failure."""
+        return await self._answer("GET", path, {"params": dict(params)})
+
+    async def post(self, path: str, document: object) -> Answer:
+        """The same for a question that does not fit an address. It must be harmless to repeat."""
+        return await self._answer("POST", path, {"json": document})
+
+    async def _answer(self, method: str, path: str, content: Mapping[str, Any]) -> Answer:
         patience = self._patience
         attempt = 1
         while True:
-            outcome = await self._attempt(path, params)
+            outcome = await self._attempt(method, path, content)
             if isinstance(outcome, Answer):
                 return outcome
             asked, last = outcome.asked_wait, attempt == patience.attempts
@@ -103,16 +111,16 @@ class BoundedGet:
         full = min(self._patience.longest_wait, self._patience.first_wait * 2.0 ** (attempt - 1))
         return full * (1 + self._chance()) / 2
 
-    async def _attempt(self, path: str, params: Mapping[str, str]) -> Answer | _Again:
+    async def _attempt(self, method: str, path: str, content: Mapping[str, Any]) -> Answer | _Again:
         try:
             async with (
                 asyncio.timeout(self._patience.timeout),
-                self._client.stream("GET", path, params=dict(params)) as response,
+                self._client.stream(method, path, **content) as response,
             ):
                 if response.status_code in WORTH_RETRYING or response.status_code >= SERVER_ERROR:
                     limited = response.status_code == TOO_MANY_REQUESTS
                     reason = "limits our requests (HTTP 429)" if limited else f"failed (HTTP {response.status_code})"
-                    return _Again(reason, _asked_wait(response.headers))
+                    return _Again(reason, asked_wait(response.headers))
                 if response.status_code != OK:
                     return Answer(response.status_code)
                 return Answer(OK, await self._body(response))
@@ -134,8 +142,10 @@ class BoundedGet:
         return bytes(body)
 
 
-def _asked_wait(headers: httpx2.Headers) -> float | None:
-    """Retry-After in seconds: a number, or a date, which only the server's own Date can be held against."""
+def asked_wait(headers: Mapping[str, str]) -> float | None:
+    """Retry-After in seconds: a number, or a date, which only the server's own Date can be held against.
+
+    Headers are looked up by names in small letters."""
     text = headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit() and len(text) < 10:
         return float(text)
