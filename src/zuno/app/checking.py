@@ -146,7 +146,7 @@ class Check:
         place = (str(series), bar.at)
         fault = disagreement(bar, whole, count)
         if fault is None:
-            self._settled[place] = f"kept, as {made_by} make it"
+            self._settled.setdefault(place, f"kept, as {made_by} make it")
             return None
         agreeing = [one for one in self._earlier.get(place, ()) if disagreement(one, whole, count) is None]
         done = f"put back the earlier bar, which {made_by} make" if agreeing else f"rebuilt from {made_by}"
