@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from zuno.core.resampling import timeframe_of
@@ -252,14 +253,16 @@ class Stretch:
     count: int
 
 
+def gap(timeframe: Timeframe, before: int, after: int) -> Stretch | None:
+    """The bars that are missing between two that are here."""
+    first, last = before + timeframe.millis, after - timeframe.millis
+    return Stretch(Millis(first), Millis(last), (last - first) // timeframe.millis + 1) if first <= last else None
+
+
 def holes(timeframe: Timeframe, opened: Iterable[Millis], first: int, last: int) -> list[Stretch]:
-    """The bars that should be among these, between two moments that bars open at, and are not."""
-    found, step, due = [], timeframe.millis, first
-    for at in [*sorted(opened), last + step]:
-        if at > due:
-            found.append(Stretch(Millis(due), Millis(at - step), (at - due) // step))
-        due = at + step
-    return found
+    """The bars that should be among these, from the one that opens first to the last, and are not."""
+    moments = (first - timeframe.millis, *sorted(opened), last + timeframe.millis)
+    return [hole for before, after in pairwise(moments) if (hole := gap(timeframe, before, after)) is not None]
 
 
 class Stillness:
