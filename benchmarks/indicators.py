@@ -1,8 +1,7 @@
 """How fast the gauges are beside bare ta-lib, on the same 100,000 bars: `python benchmarks/indicators.py`.
 
 Prints one JSON line per figure and ends with 1 when a bar is missed. The subset is all that ta-lib computes too: RSI,
-StochRSI, MACD, ADX, ATR, Bollinger, the four EMAs, MFI and OBV. Ours include what ta-lib leaves out: units that its
-absolute zeros cannot spoil, flat stretches, sums that do not drift.
+StochRSI, MACD, ADX, ATR, Bollinger, the four EMAs, MFI and OBV.
 """
 
 from __future__ import annotations

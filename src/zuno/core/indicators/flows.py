@@ -17,7 +17,7 @@ CMF_BARS: Final = 20
 
 def mfi(high: Floats, low: Floats, close: Floats, volume: Floats) -> Floats:
     """The share of 14 bars' money that came while the typical price rose, 0–100; what came while it stood still counts
-    for neither. Unknown where no money counted. (ta-lib's calls every flow below 1 none.)"""
+    for neither. Unknown where no money counted. (ta-lib says 0 there.)"""
     price = typical(high, low, close)
     money = price[1:] * volume[1:]
     rising = rolling_sum(money * (price[1:] > price[:-1]), MFI_BARS)

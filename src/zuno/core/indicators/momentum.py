@@ -8,7 +8,7 @@ import numpy as np
 import talib
 
 from zuno.core.bars import Floats
-from zuno.core.indicators.rolling import highest, lowest, plain, ratio, stood
+from zuno.core.indicators.rolling import highest, lowest, ratio
 
 RSI_BARS: Final = 14
 STOCH_BARS: Final = 14
@@ -16,7 +16,7 @@ STOCH_SMOOTHING: Final = 3
 MACD_BARS: Final = (12, 26, 9)
 ADX_BARS: Final = 14
 _ROUNDING: Final = 1e-9
-"""A range of an RSI that is no more than this is none."""
+"""An RSI that stays as it is still trembles in its last digits: a range of no more than this is none."""
 
 
 def ema(close: Floats, bars: int) -> Floats:
@@ -25,19 +25,12 @@ def ema(close: Floats, bars: int) -> Floats:
 
 
 def rsi(close: Floats) -> Floats:
-    """Wilder's, 14 bars: 100 · gains / (gains + losses). A bar that does not move leaves it as it is; where nothing has
-    moved since the first bar it is 50, for neither side has pushed."""
-    out = talib.RSI(plain(close, close)[0], RSI_BARS)
-    still = stood(close)
-    if len(close) <= RSI_BARS or not still.any():
-        return out
-    if still[1 : RSI_BARS + 1].all():
-        out[RSI_BARS] = 50.0
-    # ta-lib calls averages that have faded away 0, though gains and losses fade alike and their ratio stays.
-    rows = np.arange(len(close))
-    rows[RSI_BARS + 1 :][still[RSI_BARS + 1 :]] = 0
-    held: Floats = out[np.maximum.accumulate(rows)]
-    return held
+    """Wilder's, 14 bars: 100 · gains / (gains + losses). It stays as it is while nothing moves;
+    where nothing has moved since the first bar it is 50, for neither side has pushed."""
+    out = talib.RSI(close, RSI_BARS)
+    moved = np.flatnonzero(close != close[:1])
+    out[RSI_BARS : moved[0] if len(moved) else None] = 50.0
+    return out
 
 
 def stoch_rsi(strength: Floats) -> tuple[Floats, Floats]:
@@ -61,8 +54,7 @@ def macd(close: Floats) -> tuple[Floats, Floats, Floats]:
 def adx(high: Floats, low: Floats, close: Floats) -> Floats:
     """Wilder's, 14 bars: how much of the movement had a direction, 0–100. A market that never had one is at 0, and a
     bar without any leaves it as it is."""
-    highs, lows, closes = (plain(prices, close)[0] for prices in (high, low, close))
-    return talib.ADX(highs, lows, closes, ADX_BARS)
+    return talib.ADX(high, low, close, ADX_BARS)
 
 
 def _mean_of_three(values: Floats) -> Floats:

@@ -12,7 +12,7 @@ import talib
 
 from zuno.core.bars import Floats
 from zuno.core.indicators.momentum import ema
-from zuno.core.indicators.rolling import delayed, highest, lowest, plain, stood
+from zuno.core.indicators.rolling import delayed, highest, lowest
 
 ATR_BARS: Final = 14
 BOLLINGER: Final = (20, 2.0)
@@ -58,16 +58,7 @@ def atr(high: Floats, low: Floats, close: Floats, bars: int = ATR_BARS) -> Float
 def bollinger(close: Floats) -> Band:
     """The mean of 20 closes, and twice their (population) deviation either side."""
     window, width = BOLLINGER
-    scaled, unit = plain(close, close)
-    bands = talib.BBANDS(scaled, window, width, width)
-    for band in bands:
-        band *= unit
-    if stood(close).any():
-        # Its running sums forget slowly: closes that are all the same would still deviate.
-        flat = highest(close, window) == lowest(close, window)
-        for band in bands:
-            band[flat] = close[flat]
-    return Band(*bands)
+    return Band(*talib.BBANDS(close, window, width, width))
 
 
 def keltner(high: Floats, low: Floats, close: Floats) -> Band:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import talib
-from numpy.typing import NDArray
 
 from zuno.core.bars import Floats
 
@@ -55,17 +52,3 @@ def ratio(over: Floats, under: Floats) -> Floats:
 def typical(high: Floats, low: Floats, close: Floats) -> Floats:
     """What a bar's price is when it has to be one: the mean of the three."""
     return talib.TYPPRICE(high, low, close)
-
-
-def plain(prices: Floats, first: Floats) -> tuple[Floats, float]:
-    """Prices in units of the power of two next to the first of `first`, and that unit. ta-lib takes what is below
-    1e-14 for nothing, whatever the price; in these units that is nothing. Powers of two cost no digit."""
-    unit = math.ldexp(1.0, math.frexp(float(first[0]))[1]) if len(first) else 1.0
-    return prices * (1 / unit), unit
-
-
-def stood(values: Floats) -> NDArray[np.bool_]:
-    """Whether each value is the one before it; the first has none."""
-    same = np.zeros(len(values), dtype=np.bool_)
-    np.equal(values[1:], values[:-1], out=same[1:])
-    return same

@@ -296,10 +296,12 @@ def test_every_gauge_stays_in_its_range(market: Bars) -> None:
 def test_a_market_that_stands_still_is_said_to(price: float, volume: float) -> None:
     found = readings(flat(300, price, volume))
     assert found is not None
-    assert (found.rsi, found.adx, found.atr, found.bb_width) == (50.0, 0.0, 0.0, 0.0)
-    assert (found.bb_upper, found.bb_lower, found.tenkan) == (price, price, price)
+    assert (found.rsi, found.adx, found.atr, found.tenkan) == (50.0, 0.0, 0.0, price)
+    assert (found.bb_upper, found.bb_lower) == pytest.approx((price, price), rel=1e-12)
+    assert found.bb_width == pytest.approx(0, abs=1e-12)
     assert (found.stoch_rsi_k, found.stoch_rsi_d, found.mfi) == (None, None, None)
     assert found.squeeze is True
+    assert (found.supertrend, found.supertrend_side) == (price, 1)
     assert found.ema200 == pytest.approx(price, rel=1e-12)
     assert found.macd_histogram == pytest.approx(0, abs=price * 1e-12)
     if volume == 0:
@@ -309,14 +311,28 @@ def test_a_market_that_stands_still_is_said_to(price: float, volume: float) -> N
         assert found.vwap == pytest.approx(price, rel=1e-9)
 
 
-def test_a_market_that_stopped_keeps_its_rsi_and_its_bands_close() -> None:
-    moving = walk(100, seed=12).close.tolist()
+@pytest.mark.parametrize("seed", range(6))
+def test_a_market_that_stopped_keeps_its_rsi_and_has_no_bands(seed: int) -> None:
+    """Averages that fade to nothing, sums of windows that have gone by: neither may leave anything behind."""
+    moving = walk(100, seed=seed).close.tolist()
     ours = columns(of_closes(moving + [moving[-1]] * 900))
-    assert ours.rsi[-1] == ours.rsi[99]
+    assert ours.rsi[99:] == pytest.approx([ours.rsi[99]] * 901, rel=1e-9)
     assert 20 < ours.rsi[-1] < 80
-    assert (ours.bb_upper[-1], ours.bb_middle[-1], ours.bb_lower[-1]) == (moving[-1],) * 3
-    assert ours.bb_width[-1] == 0
-    assert 0 < ours.adx[-1] <= 100
+    assert np.isnan(ours.stoch_rsi_k[115:]).all()
+    assert np.isnan(ours.mfi[115:]).all()
+    assert (ours.bb_upper[-1], ours.bb_lower[-1]) == pytest.approx((moving[-1],) * 2, rel=1e-12)
+    assert ours.bb_width[150:] == pytest.approx([0.0] * 850, abs=1e-12)
+    assert ours.adx[400:] == pytest.approx([ours.adx[-1]] * 600, abs=1e-6)
+    assert 0 < ours.adx[-1] < 100
+
+
+def test_the_first_move_ends_the_balance_of_a_market_that_stood_still() -> None:
+    ours = columns(of_closes([100.0] * 40 + [101.0, 101.0, 100.0]))
+    assert ours.rsi[14:40].tolist() == [50.0] * 26
+    assert ours.rsi[40:42].tolist() == [100.0, 100.0]
+    assert 40 < ours.rsi[42] < 60
+    early = columns(of_closes([100.0] * 5 + [101.0] * 30))
+    assert early.rsi[14:].tolist() == [100.0] * 21
 
 
 @pytest.mark.parametrize(("step", "strength"), [(1.0, 100.0), (-1.0, 0.0)])
