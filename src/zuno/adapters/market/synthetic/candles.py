@@ -206,7 +206,11 @@ def _traded(seed: int, path: Path, grain: Grain, zone: Zone, bars: Bars, steps: 
     draw = chance(seed, f"volume {zone.bar} {path.symbol}")
     moved, usual = steps.sum(axis=1), _bar_sigma(zone, path.sigma)
     far = np.minimum(np.abs(moved) / usual, 6)
-    busy = _busy(seed, path, zone) * np.exp(draw.normal(0, 0.3, zone.bars)) * (0.65 + 0.4 * far)
+    busy = (
+        _busy(seed, path, zone)
+        * np.exp(draw.normal(0, 0.3 if zone.bar < HOUR_MS else 0.12, zone.bars))
+        * (0.65 + 0.4 * far)
+    )
     dollars = TRADED[path.symbol] * zone.bar / ZONES[0].bar * busy
     volume = np.maximum(1, np.rint(dollars / grain.price(bars.close) * grain.lots)).astype(np.int64)
     share = np.clip(0.5 + 0.11 * np.tanh(moved / usual) + draw.normal(0, 0.03, zone.bars), 0.05, 0.95)
