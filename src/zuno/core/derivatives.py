@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum, isfinite
+from math import fsum, inf, isfinite
 from typing import Final
 
 from zuno.core.known import Known, Missing
@@ -107,20 +107,20 @@ def open_interest_change(
 
 def basis_bps(row: Marks) -> Known[float]:
     """How far the perpetual's mark stands above its index, in basis points."""
-    if not (isfinite(row.mark) and isfinite(row.spot) and row.mark > 0 and row.spot > 0):
+    if not (0 < row.mark < inf and 0 < row.spot < inf):
         return Missing(f"a mark of {row.mark} over an index of {row.spot} is no pair of prices")
     return (row.mark - row.spot) / row.spot * 1e4
 
 
 def long_share(row: Level) -> Known[float]:
     """The share of accounts that are long, from the venue's longs for each short."""
-    if not (isfinite(row.value) and row.value >= 0):
+    if not 0 <= row.value < inf:
         return Missing(f"{row.value} longs for each short is no ratio")
     return row.value / (1 + row.value)
 
 
 def _implausible(row: Funding) -> str | None:
-    if not (isfinite(row.interval_hours) and 0 < row.interval_hours <= 24):
+    if not 0 < row.interval_hours <= 24:
         return f"an interval of {row.interval_hours} hours is none a venue has"
     if not isfinite(row.rate):
         return f"a rate of {row.rate} is not a number"
@@ -135,6 +135,6 @@ def _open_at(rows: Sequence[Level], at: Millis) -> Known[float]:
         return Missing("nothing was read")
     if at - newest.at > _FRESH_MS:
         return Missing(f"the last reading is {(at - newest.at) // 1_000} s old, more than {_FRESH_MS // 1_000}")
-    if not (isfinite(newest.value) and newest.value > 0):
+    if not 0 < newest.value < inf:
         return Missing(f"{newest.value} base units is no open interest")
     return newest.value

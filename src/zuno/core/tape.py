@@ -101,10 +101,12 @@ def by_hour(streams: Sequence[Stream], since: Millis, until: Millis) -> tuple[Ta
     return _cut(streams, Millis(since // HOUR_MS * HOUR_MS), until, HOUR_MS)
 
 
-def last_hour(streams: Sequence[Stream], side: Side, as_of: Millis) -> Known[SideHour]:
-    """The sixty whole minutes up to `as_of`, against the hours before them: counted back from there, so that none
-    overlaps and none is compared with half of itself. Only hours heard to the last minute make a past."""
-    return Heard(streams).last_hour(side, as_of)
+def last_hours(streams: Sequence[Stream], as_of: Millis) -> tuple[Known[SideHour], Known[SideHour]]:
+    """Of longs and of shorts, the sixty whole minutes up to `as_of`, against the hours before them: counted back from
+    there, so that none overlaps and none is compared with half of itself. Only hours heard to the last minute make a
+    past."""
+    heard = Heard(streams)
+    return heard.last_hour(Side.LONG, as_of), heard.last_hour(Side.SHORT, as_of)
 
 
 def whale_flow(streams: Sequence[Stream], since: Millis, until: Millis) -> Known[WhaleFlow]:

@@ -63,6 +63,13 @@ def test_an_interval_no_venue_has_is_said(interval: float) -> None:
     assert "interval" in why(funding_figures(paid(0, 0.0001, interval)))
 
 
+@pytest.mark.parametrize("interval", [0.5, 1.0, 24.0])
+def test_intervals_from_minutes_to_a_day_are_believed(interval: float) -> None:
+    found = funding_figures(paid(0, 0.0001, interval))
+    assert not isinstance(found, Missing)
+    assert found.per_8h == pytest.approx(0.0008 / interval)
+
+
 def test_the_mean_of_seven_days_weighs_hours_alike_whatever_the_interval() -> None:
     # Six days of 0.01 % every 8 h, one day of 0.02 % every 4 h: (18·1 + 6·2) bps over 168 h, times 8.
     rows = [paid(24 + 8 * n, 0.0001) for n in range(18)] + [paid(4 * n, 0.0002, 4.0) for n in range(6)]
@@ -87,7 +94,8 @@ def test_a_mean_of_too_few_days_is_not_given() -> None:
     assert "112 hours of the last 7 days are known, 120 are needed" in why(
         mean_funding([paid(8 * n, 0.0001) for n in range(14)], NOW)
     )
-    assert "21 could not be believed" in why(mean_funding([paid(8 * n, 0.01) for n in range(21)], NOW))
+    mixed = [paid(8 * n, 0.01 if n < 10 else 0.0001) for n in range(21)]
+    assert "(10 could not be believed)" in why(mean_funding(mixed, NOW))
 
 
 def test_open_interest_changes_over_the_venues_present_at_both_ends() -> None:
@@ -134,6 +142,13 @@ def test_open_interest_that_cannot_be_drops_its_venue(value: float) -> None:
     assert f"a: at the end, {value} base units is no open interest" in why(change)
 
 
+def test_a_small_price_and_a_small_crowd_are_numbers_like_others() -> None:
+    assert or_none(basis_bps(Marks(NOW, 0.505, 0.5))) == pytest.approx(100.0)
+    change = open_interest_change({"a": [Level(AGO, 0.5), Level(NOW, 0.75)]}, AGO, NOW)
+    assert not isinstance(change, Missing)
+    assert change.share == 0.5
+
+
 def test_no_venue_at_all_is_said() -> None:
     assert "no venue was asked" in why(open_interest_change({}, AGO, NOW))
 
@@ -165,7 +180,19 @@ def test_the_basis_is_the_mark_over_its_index() -> None:
     assert or_none(basis_bps(Marks(NOW, 99.5, 100.0))) == pytest.approx(-50.0)
 
 
-@pytest.mark.parametrize(("mark", "spot"), [(math.nan, 1.0), (1.0, 0.0), (-1.0, 1.0), (1.0, math.inf), (1.0, -1.0)])
+@pytest.mark.parametrize(
+    ("mark", "spot"),
+    [
+        (math.nan, 1.0),
+        (math.inf, 1.0),
+        (0.0, 1.0),
+        (-1.0, 1.0),
+        (1.0, math.nan),
+        (1.0, math.inf),
+        (1.0, 0.0),
+        (1.0, -1.0),
+    ],
+)
 def test_a_basis_of_prices_that_are_none_is_missing(mark: float, spot: float) -> None:
     assert "no pair of prices" in why(basis_bps(Marks(NOW, mark, spot)))
 

@@ -16,7 +16,7 @@ from zuno.core.tape import (
     Stream,
     by_hour,
     by_minute,
-    last_hour,
+    last_hours,
     tally,
     whale_flow,
 )
@@ -110,7 +110,7 @@ def hours_of(usd: list[float], side: Side = Side.LONG) -> Stream:
 
 
 def hour(*streams: Stream, side: Side = Side.LONG, at: int = NOW) -> SideHour:
-    found = last_hour(streams, side, Millis(at))
+    found = last_hours(streams, Millis(at))[side is Side.SHORT]
     assert not isinstance(found, Missing)
     return found
 
@@ -149,7 +149,7 @@ def test_the_hour_is_the_last_sixty_whole_minutes_and_overlaps_no_past() -> None
 
 
 def test_a_silent_hour_that_was_not_heard_is_not_known() -> None:
-    assert "zero is not known" in why(last_hour([stream(until=NOW - MINUTE_MS)], Side.LONG, Millis(NOW)))
+    assert "zero is not known" in why(last_hours([stream(until=NOW - MINUTE_MS)], Millis(NOW))[0])
     part = hour(stream(strike(AGO, 5), until=NOW - MINUTE_MS))
     assert (part.usd, part.complete) == (5.0, False)
 
@@ -196,8 +196,7 @@ def test_minutes_add_up_to_hours_and_to_a_sum_by_hand(rows: list[Strike], heard:
 def test_the_future_changes_no_hour(rows: list[Strike], heard: list[Alive]) -> None:
     known = Stream("binance", [row for row in rows if row.at < NOW], [row for row in heard if row.at < NOW])
     whole = Stream("binance", rows, heard)
-    for side in Side:
-        assert last_hour([whole], side, Millis(NOW)) == last_hour([known], side, Millis(NOW))
+    assert last_hours([whole], Millis(NOW)) == last_hours([known], Millis(NOW))
     assert by_minute([whole], AGO, Millis(NOW)) == by_minute([known], AGO, Millis(NOW))
 
 
