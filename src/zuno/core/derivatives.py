@@ -70,8 +70,8 @@ def funding_figures(row: Funding) -> Known[FundingFigures]:
 
 
 def mean_funding(rows: Sequence[Funding], as_of: Millis) -> Known[MeanFunding]:
-    """The mean of the rates settled in the seven days up to `as_of`."""
-    lately = [row for row in rows if as_of - MEAN_DAYS * DAY_MS < row.at <= as_of]
+    """The mean of the rates settled in the seven days up to `as_of`; a rate that is told twice was paid once."""
+    lately = {row.at: row for row in rows if as_of - MEAN_DAYS * DAY_MS < row.at <= as_of}.values()
     used = [row for row in lately if _implausible(row) is None]
     hours = fsum(row.interval_hours for row in used)
     if hours < LEAST_MEAN_HOURS:

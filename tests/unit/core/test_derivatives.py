@@ -89,6 +89,12 @@ def test_the_mean_leaves_out_what_is_implausible_what_is_older_and_what_is_yet_t
     assert (mean.used, mean.dropped) == (21, 2)
 
 
+def test_a_rate_told_twice_was_paid_once() -> None:
+    rows = [paid(8 * n, 0.0001 * (n % 3)) for n in range(21)]
+    assert mean_funding([*rows[::-1], *rows[:9]], NOW) == mean_funding(rows, NOW)
+    assert isinstance(mean_funding(rows[:10] * 2, NOW), Missing)
+
+
 def test_a_mean_of_too_few_days_is_not_given() -> None:
     assert or_none(mean_funding([paid(8 * n, 0.0001) for n in range(15)], NOW)) is not None
     assert "112 hours of the last 7 days are known, 120 are needed" in why(
