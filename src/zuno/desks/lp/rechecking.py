@@ -23,6 +23,9 @@ OLDEST_BLOCK: Final = LIFETIME_MS // 1000
 """Seconds of the chain's own time by which a context's block may lie before the owner's question: as long as a letter
 lives. An honest Scout looks after it was asked, at the head of a node that may lag a little; one that may go back
 further picks the price it likes."""
+NEWEST_BLOCKS: Final = 5
+"""Blocks before the head that are of now however old they are: a chain on which nothing happens (an idle devnet) makes
+none, and one that it makes in mid-debate must not make an honest Scout a liar."""
 NODES_APART: Final = SKEW_MS // 1000
 """Seconds by which the Scout's node may be ahead of the owner's: as much as their clocks may differ."""
 
@@ -87,10 +90,10 @@ def check_age(block: Block, head: Block, waited: Seconds) -> None:
             f"block {block.number} is from the future: {ahead} s after the chain's newest, {head.number}, and nodes "
             f"are at most {NODES_APART} s apart"
         )
-    if -ahead > waited + OLDEST_BLOCK:
+    if -ahead > waited + OLDEST_BLOCK and head.number - block.number > NEWEST_BLOCKS:
         raise Malformed(
             f"block {block.number} is {-ahead} s older than the chain's newest; {waited} s after the question at most "
-            f"{waited + OLDEST_BLOCK} s are believed"
+            f"{waited + OLDEST_BLOCK} s are believed, or {NEWEST_BLOCKS} blocks"
         )
 
 

@@ -12,7 +12,15 @@ from debating import Table, surveyed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno.desks.lp.rechecking import NODES_APART, OLDEST_BLOCK, check_age, check_asked, check_ready, check_seen
+from zuno.desks.lp.rechecking import (
+    NEWEST_BLOCKS,
+    NODES_APART,
+    OLDEST_BLOCK,
+    check_age,
+    check_asked,
+    check_ready,
+    check_seen,
+)
 from zuno.desks.lp.verdicts import conclude
 from zuno.domain.debate import DecidedBy, Judgment, PlanVerdict, RiskProfile, Verdict
 from zuno.domain.errors import Malformed, Refused, Unavailable
@@ -199,6 +207,8 @@ def judged(block: Block, head: Block, waited: int) -> str:
         (0, 0, 0, "good"),
         (-75, -900, 0, "good"),
         (-75, -901, 0, "lie"),
+        (-5, -86_400, 0, "good"),
+        (-6, -86_400, 0, "lie"),
         (-80, -960, 60, "good"),
         (-80, -961, 60, "lie"),
         (1, 12, 0, "later"),
@@ -222,7 +232,7 @@ def test_an_age_counts_by_the_chain_s_own_time(number: int, seconds: int, waited
     numbered = number if seconds < 0 else 10_000 + seconds
     said = [judged(block(numbered, at + seconds), block(10_000, at), waited) for at in (30_000, 1_700_000_000)]
     assert said[0] == said[1]
-    within = -waited - OLDEST_BLOCK <= seconds <= 0
+    within = seconds <= 0 and (-waited - OLDEST_BLOCK <= seconds or 10_000 - number <= NEWEST_BLOCKS)
     assert said[0] == ("good" if within else "later" if 0 < seconds <= NODES_APART else "lie")
 
 
