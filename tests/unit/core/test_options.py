@@ -197,6 +197,12 @@ def test_a_volatility_that_is_none_or_of_another_unit_is_not_read(iv: float | No
     assert "no strike with a volatility" in why(seen([replace(one, mark_iv=iv) for one in smile(20)]).expiries[0].atm)
 
 
+@pytest.mark.parametrize(("iv", "read"), [(5.0, True), (4.999, False), (1_000.0, True), (1_000.1, False)])
+def test_volatilities_from_five_points_to_a_thousand_are_read(iv: float, read: bool) -> None:
+    atm = seen([replace(one, mark_iv=iv) for one in smile(20)]).expiries[0].atm
+    assert (or_none(atm) is not None) is read
+
+
 # -- the term structure
 
 

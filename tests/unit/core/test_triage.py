@@ -190,6 +190,14 @@ def test_hours_that_cannot_be_are_said(column: str, bad: float) -> None:
     assert [one.rule for one in triage(replace(CALM, spike=measure_spike(rows, {}, Millis(NOW)))).unknown] == ["spike"]
 
 
+@pytest.mark.parametrize("column", ["high", "low", "close"])
+def test_a_price_of_zero_is_none(column: str) -> None:
+    rows = usual(1.5, 20.0)
+    rows.low[120] = 0.5
+    getattr(rows, column)[120] = 0.0
+    assert why(measure_spike(rows, {}, Millis(NOW))).startswith("an hour has a")
+
+
 def test_an_hour_whose_high_is_below_its_low_is_said() -> None:
     rows = usual(1.5, 20.0)
     rows.high[120], rows.low[120] = 99.0, 101.0
