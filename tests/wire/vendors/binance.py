@@ -1,9 +1,9 @@
 """Binance's futures and spot REST interfaces, and its futures streams.
 
-Built from https://developers.binance.com/docs/derivatives/usds-margined-futures/market-data/rest-api (Check-Server-Time,
-Kline-Candlestick-Data, Get-Funding-Rate-History, Get-Funding-Rate-Info, Mark-Price, Open-Interest-Statistics, Long-Short-
-Ratio, Order-Book), …/error-code (−1121), …/general-info (429, 418, Retry-After), and …/websocket-market-streams
-(Liquidation-Order-Streams, Aggregate-Trade-Streams).
+Built from https://developers.binance.com/docs/derivatives/usds-margined-futures/market-data/rest-api
+(Check-Server-Time, Kline-Candlestick-Data, Get-Funding-Rate-History, Get-Funding-Rate-Info, Mark-Price,
+Open-Interest-Statistics, Long-Short-Ratio, Order-Book), …/error-code (−1121), …/general-info (429, 418, Retry-After),
+and …/websocket-market-streams (Liquidation-Order-Streams, Aggregate-Trade-Streams).
 """
 
 from __future__ import annotations
@@ -142,7 +142,9 @@ def forced(at: int, side: str = "SELL", filled: str = "0.014", average: str = "6
     return json.dumps({"stream": f"{symbol.lower()}@forceOrder", "data": data})
 
 
-def traded(at: int, quantity: str = "0.001", price: str = "60000.0", seller: bool = False, number: int = 5_933_014) -> str:
+def traded(
+    at: int, quantity: str = "0.001", price: str = "60000.0", seller: bool = False, number: int = 5_933_014
+) -> str:
     data = {
         "e": "aggTrade",
         "E": at + 5,

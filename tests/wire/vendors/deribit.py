@@ -1,7 +1,7 @@
 """Deribit's public REST interface.
 
-Built from https://docs.deribit.com/api-reference/market-data (public-get_instruments, public-get_book_summary_by_currency,
-public-get_volatility_index_data), …/supporting/public-get_time and …/articles/errors (−32602, 10028).
+Built from https://docs.deribit.com/api-reference/market-data (get_instruments, get_book_summary_by_currency,
+get_volatility_index_data), …/supporting/public-get_time and …/articles/errors (−32602, 10028).
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from typing import Any
 
 from vendors.serving import Query, Route, said
 from vendors.world import World
-
 from zuno.domain.trading import HOUR_MS
 
 NO_CURRENCY = said(
     {
         "jsonrpc": "2.0",
-        "error": {"message": "Invalid params", "data": {"reason": "invalid currency", "param": "currency"}, "code": -32602},
+        "error": {
+            "message": "Invalid params",
+            "data": {"reason": "invalid currency", "param": "currency"},
+            "code": -32602,
+        },
         "testnet": False,
         "usIn": 1,
         "usOut": 2,

@@ -50,20 +50,24 @@ class World:
     timeframe: Timeframe = Timeframe.H1
     hours: float = 8.0
     funding: list[Funding] = field(
-        default_factory=lambda: [Funding(Millis(NOON - n * 8 * HOUR_MS), round(0.0001 + n * 1e-5, 8), 8.0) for n in range(12, -1, -1)]
+        default_factory=lambda: [
+            Funding(Millis(NOON - n * 8 * HOUR_MS), round(0.0001 + n * 1e-5, 8), 8.0) for n in range(12, -1, -1)
+        ]
     )
-    funding_next: Funding = Funding(HALF_PAST, 0.00012, 8.0)
+    funding_next: Funding = field(default_factory=lambda: Funding(HALF_PAST, 0.00012, 8.0))
     open_interest: list[Level] = field(
         default_factory=lambda: [Level(Millis(NOON - n * 5 * MINUTE_MS), 81_000.5 + n) for n in range(24, -1, -1)]
     )
     long_short: list[Level] = field(
         default_factory=lambda: [Level(Millis(NOON - n * 5 * MINUTE_MS), 1.25 + n / 64) for n in range(24, -1, -1)]
     )
-    basis: Marks = Marks(HALF_PAST, 60_012.5, 60_001.25)
-    book: Book = Book(
-        HALF_PAST,
-        tuple(Quote(60_000.0 - n / 2, 1.5 + n) for n in range(20)),
-        tuple(Quote(60_000.5 + n / 2, 2.5 + n) for n in range(20)),
+    basis: Marks = field(default_factory=lambda: Marks(HALF_PAST, 60_012.5, 60_001.25))
+    book: Book = field(
+        default_factory=lambda: Book(
+            HALF_PAST,
+            tuple(Quote(60_000.0 - n / 2, 1.5 + n) for n in range(20)),
+            tuple(Quote(60_000.5 + n / 2, 2.5 + n) for n in range(20)),
+        )
     )
     chain: OptionChain = field(
         default_factory=lambda: OptionChain(

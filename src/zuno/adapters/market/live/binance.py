@@ -133,7 +133,7 @@ class Binance:
             return [_candle(row) for row in answer.items() if row.moment(6) < now]
 
         first = timeframe.floor(since + step - 1)
-        last = Millis(min(timeframe.floor(until), timeframe.floor(now - 1) - step))
+        last = Millis(min(timeframe.floor(until), timeframe.floor(now) - step))
         return await regular("Binance's klines", page, first, last, step, limit)
 
     async def _points(

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import math
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -128,6 +130,7 @@ class Exchange:
             kind = _careful(getattr(vendors, self._vendor.ccxt_id), self._vendor, self._patience.max_bytes)
             opened = kind({"timeout": round(self._patience.timeout * 1_000), "enableRateLimit": self._throttled})
             opened.timeout_on_exit = 0
+            opened.ssl_context = _certificates(opened.cafile)
             if self._url is not None:
                 opened.urls["api"] = {part: self._here(url) for part, url in opened.urls["api"].items()}
             self._ccxt = opened
@@ -135,6 +138,12 @@ class Exchange:
 
     def _here(self, url: object) -> object:
         return (self._url or "").rstrip("/") + urlsplit(url).path if isinstance(url, str) else url
+
+
+@cache
+def _certificates(file: str) -> ssl.SSLContext:
+    """Reading them takes longer than asking a question; every exchange trusts the same."""
+    return ssl.create_default_context(cafile=file)
 
 
 def nearest(error: BaseException) -> str | None:

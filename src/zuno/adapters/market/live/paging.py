@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Final, TypeAlias, TypeVar
 
 from zuno.adapters.market.live.reading import ordered
@@ -35,27 +36,35 @@ async def bounded(what: str, seconds: float = LONGEST) -> AsyncIterator[None]:
 async def regular(what: str, ask: Ask[R], first: Millis, last: Millis, step: int, limit: int) -> tuple[R, ...]:
     """Rows that the venue makes at every step from the day it began: `first` and `last` lie on a step.
 
-    Each page is asked for as exactly as many steps as it can hold. It is believed up to its first hole, and a hole only
-    when it is there again; a page that stops before its end is asked for the rest, and if that is empty the answer is
-    `Unavailable`: after its first row such a venue has no last one before now.
+    Each page is asked for as exactly as many steps as it can hold, and whatever it lacks is asked for again. What is
+    then still missing was never made, if rows came after it; if none did, the venue has stopped half way, which is
+    `Unavailable`: after its first row it has no last one before now.
     """
     found: list[R] = []
-    cursor, doubted = first, -1
     pages = _pages(what, (last - first) // step // limit + 1)
     async with bounded(what):
-        while cursor <= last:
-            next(pages)
-            end = Millis(min(last, cursor + (limit - 1) * step))
-            rows = ordered(what, await ask(cursor, end), cursor, end)
-            if not rows and found:
-                raise Unavailable(f"{what} stop before {_when(cursor)} although {_when(last)} was asked for")
-            if rows and found and rows[0].at > cursor and cursor != doubted:
-                doubted = cursor
-                continue
-            rows = rows[: _whole(rows, step)]
+        for low in range(first, last + 1, limit * step):
+            high = min(last, low + (limit - 1) * step)
+            rows = await _filled(what, ask, low, high, step, pages)
+            if found and (not rows or found[-1].at < low - step):
+                raise Unavailable(f"{what} stop after {_when(found[-1].at)} although {_when(last)} was asked for")
             found += rows
-            cursor = Millis((rows[-1].at if rows else end) + step)
+    if found and found[-1].at < last:
+        raise Unavailable(f"{what} stop after {_when(found[-1].at)} although {_when(last)} was asked for")
     return tuple(found)
+
+
+async def _filled(what: str, ask: Ask[R], low: int, high: int, step: int, pages: Iterator[int]) -> list[R]:
+    next(pages)
+    rows = ordered(what, await ask(Millis(low), Millis(high)), low, high)
+    if not rows:
+        return []
+    edges = [low - step, *(row.at for row in rows), high + step]
+    found = list(rows)
+    for before, after in pairwise(edges):
+        if after - before > step:
+            found += await _filled(what, ask, before + step, after - step, step, pages)
+    return list(ordered(what, found, low, high))
 
 
 async def irregular(
@@ -95,12 +104,6 @@ def _pages(what: str, needed: int) -> Iterator[int]:
     raise Refused(
         f"{what} of that time are {pages} pages or more and at most {MOST_PAGES} are fetched at once; ask for less"
     )
-
-
-def _whole(rows: Sequence[R], step: int) -> int:
-    """How many rows there are before the first hole."""
-    jumps = (place for place in range(1, len(rows)) if rows[place].at != rows[place - 1].at + step)
-    return next(jumps, len(rows))
 
 
 def _when(at: int) -> str:

@@ -14,6 +14,18 @@ from zuno.domain.trading import Symbol
 from zuno.ports.series import Batch, Origin, SeriesStore, Written
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Millions of small things are made and kept: to look for garbage among them takes longer than to make them."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
 def origin(seed: int) -> Origin:
     return Origin(synthetic=True, label=f"SYNTHETIC seed {seed}")
 
@@ -25,10 +37,10 @@ async def fill(store: SeriesStore, seed: int) -> Written:
 
 
 def batches(seed: int, dirt: Sequence[Dirt] = DIRT) -> list[Batch[Any]]:
-    with _uncollected():
-        return stained(drawn(seed, paths(seed)), dirt)
+    return stained(drawn(seed, paths(seed)), dirt)
 
 
+@_uncollected()
 def drawn(seed: int, walks: Mapping[Symbol, Path]) -> list[Batch[Any]]:
     """Every feed that follows from these walks, clean."""
     won = candles.won_rate(seed)
@@ -39,15 +51,3 @@ def drawn(seed: int, walks: Mapping[Symbol, Path]) -> list[Batch[Any]]:
         given += derivatives.batches(seed, made) + books.batches(seed, made) + tape.batches(seed, made)
         given += options.batches(seed, made) + texts.batches(seed, made)
     return given
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Millions of small things are made and kept: to look for garbage among them takes longer than to make them."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()

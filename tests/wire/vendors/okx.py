@@ -1,0 +1,88 @@
+"""OKX's v5 REST interface.
+
+Built from https://www.okx.com/docs-v5/en: Public Data (Get instruments, Get open interest, Get funding rate, Get
+funding rate history, Get mark price, Get index tickers), Trading Statistics (Get contract open interest history, Get
+contract long/short ratio) and Error Code (50011, 51001).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vendors.serving import Query, Route, said
+from vendors.world import World
+from zuno.domain.trading import HOUR_MS
+
+SWAP, INDEX = "BTC-USDT-SWAP", "BTC-USDT"
+CONTRACT = 0.01
+NO_SYMBOL = said({"code": "51001", "data": [], "msg": "Instrument ID doesn't exist."})
+LIMITED = said({"code": "50011", "data": [], "msg": "Too Many Requests"}, 429)
+LIMITED_POLITELY = said({"code": "50011", "data": [], "msg": "Too Many Requests"})
+
+
+def routes(world: World, most: int = 100) -> dict[str, Route]:
+    def of(answer: Route) -> Route:
+        def answered(query: Query) -> Any:
+            known = query.get("instId") in (SWAP, INDEX)
+            return {"code": "0", "msg": "", "data": answer(query)} if known else NO_SYMBOL
+
+        return answered
+
+    def cut(rows: list[Any], low: int, high: int, query: Query) -> list[Any]:
+        """Between both, neither included, newest first."""
+        return [row for row in rows if low < row.at < high][::-1][: min(most, int(query["limit"]))]
+
+    def rate(query: Query) -> Any:
+        return [
+            {
+                "instId": SWAP,
+                "instType": "SWAP",
+                "method": "current_period",
+                "fundingRate": f"{world.funding_next.rate:.8f}",
+                "nextFundingRate": "",
+                "fundingTime": str(world.now + HOUR_MS),
+                "nextFundingTime": str(int(world.now + HOUR_MS + world.hours * HOUR_MS)),
+                "ts": str(world.now),
+            }
+        ]
+
+    def rate_history(query: Query) -> Any:
+        return [
+            {
+                "instId": SWAP,
+                "instType": "SWAP",
+                "fundingRate": f"{row.rate:.8f}",
+                "realizedRate": f"{row.rate:.8f}",
+                "fundingTime": str(row.at),
+                "method": "current_period",
+            }
+            for row in cut(world.funding, int(query["before"]), int(query["after"]), query)
+        ]
+
+    def interest(query: Query) -> Any:
+        rows = cut(world.open_interest, int(query["begin"]), int(query["end"]), query)
+        return [[str(row.at), repr(row.value / CONTRACT), str(row.value), "4860000000"] for row in rows]
+
+    def ratios(query: Query) -> Any:
+        rows = cut(world.long_short, int(query["begin"]), int(query["end"]), query)
+        return [[str(row.at), str(row.value)] for row in rows]
+
+    def instruments(query: Query) -> Any:
+        return [{"instId": SWAP, "ctVal": str(CONTRACT), "ctValCcy": "BTC", "ctMult": "1", "state": "live"}]
+
+    def marks(query: Query) -> Any:
+        return [{"instType": "SWAP", "instId": SWAP, "markPx": str(world.basis.mark), "ts": str(world.now)}]
+
+    def index(query: Query) -> Any:
+        return [{"instId": INDEX, "idxPx": str(world.basis.spot), "high24h": "61000", "ts": str(world.now)}]
+
+    found = {
+        "public/funding-rate": rate,
+        "public/funding-rate-history": rate_history,
+        "rubik/stat/contracts/open-interest-history": interest,
+        "rubik/stat/contracts/long-short-account-ratio-contract": ratios,
+        "public/instruments": instruments,
+        "public/mark-price": marks,
+        "market/index-tickers": index,
+    }
+    return {f"/api/v5/{path}": of(answer) for path, answer in found.items()}
