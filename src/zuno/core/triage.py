@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import isfinite
 from statistics import fmean, stdev
 from typing import Final
 
@@ -18,6 +17,7 @@ import talib
 from zuno.core.bars import LOOKBACK, Bars
 from zuno.core.derivatives import OpenInterestChange, open_interest_change
 from zuno.core.known import Known, Missing
+from zuno.core.options import PLAUSIBLE_IV
 from zuno.core.tape import HIGH_PERCENT, SideHour
 from zuno.domain.trading import HOUR_MS, STALE_AFTER, Feed, Level
 from zuno.domain.units import Millis
@@ -173,10 +173,12 @@ def measure_spike(hours: Bars, open_interest: Mapping[str, Sequence[Level]], as_
 
 
 def measure_dvol(points: Sequence[Level], as_of: Millis) -> Known[VolatilityIndex]:
-    """DVOL's newest hour against the hours before it; of several readings of an hour, the last."""
+    """DVOL's newest hour against the hours before it; of several readings of an hour, the last. What no volatility in
+    percent can be was never one."""
+    low, high = PLAUSIBLE_IV
     hourly: dict[int, Level] = {}
     for row in sorted(points, key=lambda row: row.at):
-        if row.at <= as_of and isfinite(row.value) and row.value > 0:
+        if row.at <= as_of and low <= row.value <= high:
             hourly[row.at // HOUR_MS] = row
     if not hourly:
         return Missing("no DVOL is known")

@@ -31,6 +31,7 @@ from zuno.domain.trading import HOUR_MS, MINUTE_MS, Candle, Level, Side, Timefra
 from zuno.domain.units import Millis
 
 NOW = 1_767_225_600_000
+NUMBERS = ("open", "high", "low", "close", "volume", "taker_buy")
 NOTHING = Missing("not looked at")
 CALM = Evidence(
     Spike(Millis(NOW - HOUR_MS), 1.0, 1.0, NOTHING),
@@ -161,6 +162,13 @@ def test_a_venue_that_drops_out_during_the_hour_makes_no_cascade() -> None:
     assert [venue for venue, _ in found.open_interest.dropped] == ["okx"]
 
 
+def test_a_spike_does_not_depend_on_what_a_coin_costs() -> None:
+    rows = usual(1.7, 23.0)
+    small = Bars(rows.timeframe, rows.at, *(0.001 * getattr(rows, name) for name in NUMBERS))
+    assert spike(small).range_ratio == pytest.approx(spike(rows).range_ratio)
+    assert spike(small).volume_ratio == pytest.approx(spike(rows).volume_ratio)
+
+
 def test_a_spike_needs_its_history() -> None:
     assert LEAST_BARS == 185
     assert or_none(measure_spike(usual(count=185), {}, Millis(NOW))) is not None
@@ -177,7 +185,9 @@ def test_hours_that_have_not_closed_or_ended_long_ago_are_not_the_last() -> None
 def test_a_range_over_a_gap_is_not_an_hours() -> None:
     ranges, volumes = [1.0] * 200, [10.0] * 200
     for place in (-2, -3, -4):
-        assert "a range over a gap" in why(measure_spike(hours(ranges, volumes, (place,)), {}, Millis(NOW)))
+        assert "missing among the last 4: a range over a gap" in why(
+            measure_spike(hours(ranges, volumes, (place,)), {}, Millis(NOW))
+        )
     assert or_none(measure_spike(hours(ranges, volumes, (-5,)), {}, Millis(NOW))) is not None
 
 
@@ -350,6 +360,13 @@ def test_an_index_that_is_old_absent_or_none_is_missing() -> None:
     assert "7201 s old, more than 7200" in why(measure_dvol(rows, Millis(NOW + 2 * HOUR_MS + 1_000)))
     assert why(measure_dvol([], Millis(NOW))) == "no DVOL is known"
     assert why(measure_dvol(points([math.nan, -3.0, 0.0, math.inf]), Millis(NOW))) == "no DVOL is known"
+
+
+@pytest.mark.parametrize(
+    ("value", "read"), [(5.0, True), (4.99, False), (1_000.0, True), (1_000.1, False), (0.5, False)]
+)
+def test_an_index_in_another_unit_is_missing(value: float, read: bool) -> None:
+    assert (or_none(measure_dvol(points([value] * 300), Millis(NOW))) is not None) is read
 
 
 def test_readings_of_the_future_and_of_one_hour_twice_change_nothing() -> None:
