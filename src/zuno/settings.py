@@ -18,6 +18,8 @@ from zuno.domain.models import ModelId, Vendor, parse_chain, parse_model
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _PEER_ID = re.compile(r"[0-9a-fA-F]{64}")
 _URL = re.compile(r"https?://[^\s/?#]+\S*")
+_STREAM = re.compile(r"wss?://[^\s/?#]+\S*")
+_CHANNEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{3,31}")
 _POSTGRES = re.compile(r"postgres(ql)?://\S+")
 _HOST = re.compile(r"[A-Za-z0-9._-]+")
 _IGNORED_PREFIX = "ZUNO_TEST_"  # the test suite's own switches
@@ -41,6 +43,21 @@ def _url(text: str) -> str:
     if not _URL.fullmatch(text):
         raise ValueError("expected an http(s) URL")
     return text.rstrip("/")
+
+
+def _stream(text: str) -> str:
+    if not _STREAM.fullmatch(text):
+        raise ValueError("expected a ws(s) URL")
+    return text.rstrip("/")
+
+
+def _channels(raw: object) -> object:
+    if not isinstance(raw, str):
+        return raw
+    names = tuple(part.strip().removeprefix("@") for part in raw.split(",") if part.strip())
+    if not all(_CHANNEL.fullmatch(name) for name in names):
+        raise ValueError("expected names of public channels as in t.me/NAME, separated by commas")
+    return names
 
 
 def _urls(raw: object) -> object:
@@ -111,6 +128,8 @@ def _chain(text: str) -> str:
 
 
 Url = Annotated[str, AfterValidator(_url)]
+StreamUrl = Annotated[str, AfterValidator(_stream)]
+Channels = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_channels)]
 Urls = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_urls)]
 Models = Annotated[str, AfterValidator(_models)]
 ModelKeys = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_model_keys)]
@@ -229,6 +248,23 @@ class Settings(BaseSettings):
     axl_strategist_api_url: Url = Field(_axl(9022), description="AXL node of the Strategist")
     axl_critic_api_url: Url = Field(_axl(9032), description="AXL node of the Critic")
     axl_arbiter_api_url: Url = Field(_axl(9042), description="AXL node of the Arbiter")
+    binance_url: Url | None = Field(None, description="a mirror of Binance's REST interfaces, futures and spot")
+    binance_stream_url: StreamUrl = Field("wss://fstream.binance.com", description="Binance's futures streams")
+    bybit_url: Url | None = Field(None, description="a mirror of Bybit's REST interface")
+    bybit_stream_url: StreamUrl = Field("wss://stream.bybit.com", description="Bybit's public streams")
+    okx_url: Url | None = Field(None, description="a mirror of OKX's REST interface")
+    upbit_url: Url | None = Field(None, description="a mirror of Upbit's REST interface")
+    deribit_url: Url | None = Field(None, description="a mirror of Deribit's REST interface")
+    fred_url: Url = Field("https://api.stlouisfed.org/fred", description="FRED, for figures of the economy")
+    fred_api_key: SecretStr | None = Field(None, description="its key, which is free; without one there are no prints")
+    yahoo_url: Url = Field(
+        "https://query1.finance.yahoo.com",
+        description="a service with Yahoo's chart endpoint: dollar, Nasdaq, gold, oil",
+    )
+    fear_greed_url: Url = Field("https://api.alternative.me", description="the index of fear and greed")
+    perplexity_url: Url = Field("https://api.perplexity.ai", description="a Perplexity-compatible search")
+    perplexity_api_key: SecretStr | None = Field(None, description="its key; without one there is no narrative")
+    news_channels: Channels = Field((), description="public Telegram channels to read, as in t.me/NAME, by commas")
 
     @classmethod
     def settings_customise_sources(

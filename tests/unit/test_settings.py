@@ -33,6 +33,9 @@ REFUSED = {
     "ZUNO_AXL_SCOUT_PEER_ID": "zz",
     "ZUNO_TELEGRAM_API_BASE_URL": "telegram",
     "ZUNO_RPC_TIMEOUT_SECONDS": "0",
+    "ZUNO_BINANCE_URL": "wss://fstream.binance.com",
+    "ZUNO_BINANCE_STREAM_URL": "https://fapi.binance.com",
+    "ZUNO_NEWS_CHANNELS": "coin_wire,not a name",
 }
 
 
@@ -109,3 +112,16 @@ def test_a_home_given_by_hand_wins(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def test_an_empty_value_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZUNO_BASE_RPC_URL", "")
     assert read_settings(os.environ).rpc_urls("base") == ()
+
+
+def test_channels_are_read_by_commas_and_may_carry_their_sign(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZUNO_NEWS_CHANNELS", "@coin_wire, desk_notes,")
+    assert read_settings(os.environ).news_channels == ("coin_wire", "desk_notes")
+
+
+def test_the_feeds_keys_are_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZUNO_FRED_API_KEY", "fred-secret")
+    monkeypatch.setenv("ZUNO_PERPLEXITY_API_KEY", "search-secret")
+    settings = read_settings(os.environ)
+    assert {"fred-secret", "search-secret"} <= set(settings.secrets())
+    assert "secret" not in repr(settings).replace("SecretStr", "")
