@@ -35,21 +35,19 @@ class Market:
 
     venue: str
     spans: Mapping[Timeframe, Span]
-    bars: dict[Timeframe, dict[Millis, Candle]] = field(default_factory=dict)
+    bars: dict[Timeframe, Sequence[Candle]] = field(default_factory=dict)
+    """Oldest first, of the lengths that were gone through already, the finest first."""
 
     def made(self, timeframe: Timeframe, at: Millis, *, partly: bool = False) -> tuple[Candle, str, int] | None:
         """What the nearest finer bars make of this one, which they are, and how many; None where one is missing.
 
         `partly`: from whatever bars are here, for venues that make none without a trade.
         """
-        for fine in self._finer(timeframe):
-            found = made_of(timeframe, at, fine, self.bars[fine])
+        for fine, bars in reversed(self.bars.items()):
+            found = made_of(timeframe, at, bars)
             if len(found) >= (1 if partly else parts(timeframe, fine)):
                 return aggregate(at, found), f"its {len(found)} {fine} bars", len(found)
         return None
-
-    def _finer(self, timeframe: Timeframe) -> Iterator[Timeframe]:
-        return (fine for fine in reversed(Timeframe) if fine.millis < timeframe.millis and fine in self.bars)
 
 
 class Check:
@@ -115,18 +113,22 @@ class Check:
             market.bars = {}
             for timeframe, span in market.spans.items():  # finest first: what is mended counts for the next
                 rows = await self._store.read(span.series, Millis(since), Millis(until), EVER)
-                market.bars[timeframe] = {bar.at: bar for bar in rows}
                 self._look(span.series, rows)
-                await self._level(market, timeframe, max(span.first, since), min(span.last, until))
+                bars = {bar.at: bar for bar in rows}
+                await self._level(market, timeframe, bars, max(span.first, since), min(span.last, until))
+                market.bars[timeframe] = sorted(bars.values())
         for span in market.spans.values():
             self._end(span.series)
 
-    async def _level(self, market: Market, timeframe: Timeframe, first: int, last: int) -> None:
-        series, bars = market.spans[timeframe].series, market.bars[timeframe]
+    async def _level(
+        self, market: Market, timeframe: Timeframe, bars: dict[Millis, Candle], first: int, last: int
+    ) -> None:
+        """The bars of one length: what is missing, and what disagrees; mended, they stand among the others."""
+        series = market.spans[timeframe].series
         for hole in holes(timeframe, bars, first, last):
-            await self._hole(market, timeframe, series, hole)
+            await self._hole(market, timeframe, bars, hole)
         mended: list[Candle] = []
-        for at in sorted(bars) if timeframe is not next(iter(market.spans)) else ():
+        for at in sorted(bars) if market.bars else ():  # the finest have nobody to ask
             better = self._against_finer(market, timeframe, series, bars[at])
             if better is not None and self._repair:
                 bars[at] = better
@@ -159,9 +161,10 @@ class Check:
             mended = done if self._repair else None
             self._found.append(Flaw(series, "disagreement", at, at, 1, fault, mended))
 
-    async def _hole(self, market: Market, timeframe: Timeframe, series: Series[Candle], hole: Stretch) -> None:
+    async def _hole(self, market: Market, timeframe: Timeframe, bars: dict[Millis, Candle], hole: Stretch) -> None:
         """Bars that are not here: made of finer ones, asked for again, or said to be missing."""
-        bars, rebuilt = market.bars[timeframe], []
+        series = market.spans[timeframe].series
+        rebuilt: list[Candle] = []
         left: list[Millis] = []
         for moment in range(hole.first, hole.last + 1, timeframe.millis):
             at = Millis(moment)

@@ -7,7 +7,8 @@ its minutes, and a day made of minutes equals one made of hours as long as its v
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Context, Decimal
 from itertools import groupby
 from typing import Any, Final
@@ -52,10 +53,10 @@ def parts(coarse: Timeframe, fine: Timeframe) -> int:
     return coarse.millis // fine.millis
 
 
-def made_of(coarse: Timeframe, at: Millis, fine: Timeframe, bars: Mapping[Millis, Candle]) -> tuple[Candle, ...]:
-    """The fine bars that are here of the coarse bar that opened then."""
-    opened = (Millis(moment) for moment in range(at, at + coarse.millis, fine.millis))
-    return tuple(bars[moment] for moment in opened if moment in bars)
+def made_of(coarse: Timeframe, at: Millis, bars: Sequence[Candle]) -> Sequence[Candle]:
+    """Those of the fine bars, oldest first, that belong to the coarse bar that opened then."""
+    first = bisect_left(bars, at, key=_opened)
+    return bars[first : bisect_left(bars, at + coarse.millis, first, key=_opened)]
 
 
 def resampled(coarse: Timeframe, fine: Timeframe, bars: Iterable[Candle]) -> tuple[Candle, ...]:
@@ -73,6 +74,10 @@ def bars_of_trades(timeframe: Timeframe, trades: Iterable[Strike], closed_by: Mi
     once = {(trade.at, len(trade.id), trade.id): trade for trade in trades}
     ordered = [once[key] for key in sorted(once)]
     return tuple(_bar(at, group) for at, group in _buckets(timeframe, ordered) if at + timeframe.millis <= closed_by)
+
+
+def _opened(bar: Candle) -> Millis:
+    return bar.at
 
 
 def _bar(at: Millis, trades: Sequence[Strike]) -> Candle:

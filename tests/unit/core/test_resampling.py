@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -97,11 +98,12 @@ def test_a_sum_that_floats_get_wrong() -> None:
     assert total([0.1] * 10) == 1.0
 
 
-@given(st.lists(st.tuples(st.integers(1_000, 10**7), st.integers(0, 10**8)), min_size=240, max_size=240))
-def test_hours_made_of_minutes_make_what_the_minutes_make(drawn: list[tuple[int, int]]) -> None:
+@given(st.randoms(use_true_random=False))
+def test_hours_made_of_minutes_make_what_the_minutes_make(chance: Random) -> None:
+    lots = [chance.randint(0, 10 ** chance.randint(0, 8)) for _ in range(240)]
     minutes = [
-        bar(MIDNIGHT + n * MINUTE_MS, price / 100, lots / 1000, lots / 3000 // 0.001 / 1000)
-        for n, (price, lots) in enumerate(drawn)
+        bar(MIDNIGHT + n * MINUTE_MS, chance.randint(1_000, 10**7) / 100, lot / 1000, lot // 3 / 1000)
+        for n, lot in enumerate(lots)
     ]
     hours = resampled(Timeframe.H1, Timeframe.M1, minutes)
     assert len(hours) == 4
@@ -125,8 +127,8 @@ def test_only_whole_bars_are_made_and_weeks_open_on_monday() -> None:
 
 
 def test_the_parts_of_a_bar() -> None:
-    minutes = {one.at: one for one in (bar(MIDNIGHT + n * MINUTE_MS, 100.0) for n in (-1, 0, 59, 60))}
-    found = made_of(Timeframe.H1, MIDNIGHT, Timeframe.M1, minutes)
+    minutes = [bar(MIDNIGHT + n * MINUTE_MS, 100.0) for n in (-1, 0, 59, 60)]
+    found = made_of(Timeframe.H1, MIDNIGHT, minutes)
     assert [one.at for one in found] == [MIDNIGHT, MIDNIGHT + 59 * MINUTE_MS]
     assert (parts(Timeframe.H1, Timeframe.M1), parts(Timeframe.W1, Timeframe.D1)) == (60, 7)
 
