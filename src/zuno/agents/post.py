@@ -64,9 +64,9 @@ class Rules:
     tries: int = 16
     """About a minute in all; then it is a dead letter."""
     largest_letter: int = 1024 * 1024
-    """Bytes, unpacked. A debate of eleven rounds with five moves each takes a fifth of it."""
+    """Bytes, unpacked. A debate of eleven rounds with five moves each takes a quarter of it."""
     largest_context: int = 4 * 1024 * 1024
-    """Bytes, unpacked. Five pools with their price histories take a twentieth of it."""
+    """Bytes, unpacked. Five pools with their price histories take a fiftieth of it."""
     largest_note: int = 16 * 1024
     """Bytes of an ack, a ping, a pong or a thought, whose text is of 2,000 characters at most."""
     letters_a_request: int = 32
@@ -74,7 +74,7 @@ class Rules:
     requests_of_a_sender: int = 512
     """Within the quarter of an hour its letters are good for: a debate every other second."""
     paper_bytes: int = 32 * 1024 * 1024
-    """Of one sender, written down before it has to slow down: some hundred debates."""
+    """Of one sender, written down before it has to slow down: some hundred debates, or twenty of the longest."""
     paper_a_second: float = 4 * 1024
     """Bytes it may have written down from then on: a third of a gigabyte a day, however it tries."""
     waiting_letters: int = 16

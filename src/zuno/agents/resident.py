@@ -68,6 +68,8 @@ _VARYING: Final = re.compile(r"(?:msg_|req_)?[0-9a-f]*[0-9][0-9a-f]*")
 _AGAIN_MS: Final = 3_000
 """What a repeated letter brought about is sent again no sooner than this."""
 _REPEATED: Final = 2_000
+_AT_HAND: Final = 64
+"""Answers that are sent again without a look into the journal."""
 _PAGE: Final = 512
 
 Send = Callable[[Outgoing], Awaitable[None]]
@@ -155,6 +157,7 @@ class Resident:
         self._answering: dict[str, Role] = {}
         self._turns: defaultdict[Role, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(ANSWERS_AT_ONCE))
         self._repeated: defaultdict[Role, OrderedDict[str, int]] = defaultdict(OrderedDict)
+        self._answers: OrderedDict[str, list[Envelope]] = OrderedDict()
         self._notes: dict[Role | None, Allowance] = {}
         self._reasons: dict[tuple[Role | None, str], str] = {}
         self.standing = Standing()
@@ -198,6 +201,10 @@ class Resident:
         envelope = self._mouth.envelope(request_id, say, cause)
         await keep(self._journal, envelope)
         self.standing.said += 1
+        if cause is not None:
+            self._answers.setdefault(cause, []).append(envelope)
+            while len(self._answers) > _AT_HAND:
+                self._answers.popitem(last=False)
         await self._letter(envelope)
         return envelope
 
@@ -354,12 +361,15 @@ class Resident:
         while len(repeated) > _REPEATED:
             repeated.popitem(last=False)
         self.standing.again += 1
+        for said in self._answers.get(letter.id) or await self._answers_to(letter):
+            await self._letter(said)
+
+    async def _answers_to(self, letter: Again) -> list[Envelope]:
+        """What an earlier life answered, or this one long ago."""
         entries = [entry async for entry in self._journal.entries(request_id=letter.request_id)]
-        for entry in entries:
-            if (entry.author.role, entry.payload.get("cause")) == (self._role.value, letter.id):
-                said = _envelope(entry)
-                if said is not None:
-                    await self._letter(said)
+        mine = (self._role.value, letter.id)
+        found = [_envelope(entry) for entry in entries if (entry.author.role, entry.payload.get("cause")) == mine]
+        return [one for one in found if one is not None]
 
     async def _letter(self, envelope: Envelope) -> None:
         await self._know(envelope)

@@ -457,7 +457,8 @@ def test_what_a_sender_may_have_written_down_is_bounded(office: Offices) -> None
 
 def test_what_was_written_before_a_restart_is_on_the_account_still(office: Offices) -> None:
     size = len(to_bytes(in_request(office(Role.CLI), 0)))
-    cli, scout = office(Role.CLI), office(Role.SCOUT, rules=Rules(paper_bytes=3 * size + size // 2, paper_a_second=0))
+    rules = Rules(paper_bytes=3 * size + size // 2, paper_a_second=1)  # nothing grows back before the first look
+    cli, scout = office(Role.CLI), office(Role.SCOUT, rules=rules)
     for number in range(3):
         scout.post.remember(in_request(cli, number))
     assert "fills more than" in rejected(scout, in_request(cli, 4))
