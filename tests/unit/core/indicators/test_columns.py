@@ -324,6 +324,7 @@ def test_a_market_that_stopped_keeps_its_rsi_and_has_no_bands(seed: int) -> None
     assert ours.bb_width[150:] == pytest.approx([0.0] * 850, abs=1e-12)
     assert ours.adx[400:] == pytest.approx([ours.adx[-1]] * 600, abs=1e-6)
     assert 0 < ours.adx[-1] < 100
+    assert ours.squeeze[-1] == 1
 
 
 def test_the_first_move_ends_the_balance_of_a_market_that_stood_still() -> None:

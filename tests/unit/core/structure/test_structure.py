@@ -283,6 +283,15 @@ def test_no_line_is_drawn_through_closes_or_when_it_broke_before_it_was_known() 
     assert trend_lines(early, (turn(HIGH, 1, 10), turn(HIGH, 3, 6, 1))) == ()
 
 
+@pytest.mark.parametrize("gap", range(2, 30))
+def test_closes_on_a_line_do_not_break_it(gap: int) -> None:
+    """Whatever rounding says of them: 33.3 less a tenth with every bar is on the line, in decimals."""
+    closes = [10.0, *(round(33.3 - i / 10, 1) for i in range(gap + 1)), 10.0]
+    rows = shaped(*[(1.0, close, close) for close in closes])
+    (found,) = trend_lines(rows, (turn(HIGH, 1, closes[1]), turn(HIGH, 1 + gap, closes[1 + gap])))
+    assert found.broken_at is None
+
+
 @settings(max_examples=60, deadline=None)
 @given(small_markets(), st.integers(1, 3))
 def test_a_standing_line_has_every_close_on_its_side(market: Bars, shoulder: int) -> None:
@@ -311,6 +320,8 @@ def diverged(
 
 EVEN: tuple[float, ...] = (5.0,) * 6
 BOUGHT: tuple[float, ...] = (0.0, 0.0, 9.0, 9.0, 9.0, 0.0)
+NOTHING: tuple[float, ...] = (5.0, 5.0, 5.05, 5.1, 4.85, 5.0)
+"""Bought and sold alike, but for rounding."""
 SOLD: tuple[float, ...] = (9.0, 9.0, 1.0, 1.0, 1.0, 9.0)
 
 
@@ -333,6 +344,8 @@ SOLD: tuple[float, ...] = (9.0, 9.0, 1.0, 1.0, 1.0, 9.0)
         (LOW, (90, 100), (30, 40), SOLD, [(Gauge.CVD, Way.UP, True)]),
         (LOW, (100, 90), (30, 40), BOUGHT, [(Gauge.RSI, Way.UP, False), (Gauge.CVD, Way.UP, False)]),
         (HIGH, (100, 110), (60, 70), (9.0, 9.0, 1.0, None, 1.0, 9.0), []),
+        (HIGH, (100, 110), (60, 70), NOTHING, []),
+        (HIGH, (110, 100), (70, 60), NOTHING, []),
         (HIGH, (100, 110), (60, 70), (None, None, 1.0, 1.0, 1.0, None), [(Gauge.CVD, Way.DOWN, False)]),
     ],
 )
@@ -375,6 +388,14 @@ def test_levels_that_stand_exactly_a_quarter_of_an_atr_apart_meet() -> None:
     menu = [level("a", LevelKind.PIVOT, 100.0), level("b", LevelKind.GAP, 101.0)]
     assert len(zones(menu, 4.0)) == 1
     assert zones(menu, 3.99) == ()
+
+
+def test_of_equal_zones_the_narrowest_and_then_the_lowest_is_taken() -> None:
+    pivot, gap = LevelKind.PIVOT, LevelKind.GAP
+    row = [level("a", pivot, 100.0), level("b", gap, 101.0), level("c", pivot, 102.0)]
+    assert [zone.levels for zone in zones(row, 4.0)] == [("a", "b")]
+    nearer = [*row[:2], level("c", pivot, 101.9)]
+    assert [zone.levels for zone in zones(nearer, 4.0)] == [("b", "c")]
 
 
 @settings(max_examples=80, deadline=None)
@@ -421,12 +442,34 @@ def test_the_menu_names_every_level_once_with_its_kind_price_and_since() -> None
     assert found.profile is not None
     assert menu["1h.poc"].price == found.profile.poc
     assert menu["1h.ema200"].since == last
+    assert [each.pivot for each in found.anchored] == [
+        newest,
+        [pivot for pivot in found.pivots if pivot.extreme is LOW][-1],
+    ]
     for each in found.anchored:
         assert menu[f"1h.vwap_since_{each.pivot.extreme}"].price == each.price
     open_up = [gap for gap in found.gaps if gap.way is Way.UP and gap.filled_at is None]
     assert menu["1h.gap_up_1_low"].price == open_up[-1].low
     support = [line for line in found.lines if line.extreme is LOW and line.broken_at is None][-1]
     assert menu["1h.line_support"].price == support.price_at(last - HOUR)
+
+
+@pytest.mark.parametrize("count", [90, 150, 220, 310, 400, 528])
+def test_the_menu_shows_open_gaps_and_standing_lines_only(count: int) -> None:
+    market = real_hours()
+    found = structure(market.upto(int(market.at[count - 1]) + HOUR), 3)
+    assert found is not None
+    shown = {each.id.removeprefix("1h."): each.price for each in found.levels}
+    expected: dict[str, float] = {}
+    for way in Way:
+        still = [gap for gap in found.gaps if gap.way is way and gap.filled_at is None]
+        for place, gap in enumerate(still[: -NEWEST - 1 : -1], 1):
+            expected |= {f"gap_{way}_{place}_low": gap.low, f"gap_{way}_{place}_high": gap.high}
+    for extreme, name in ((HIGH, "line_resistance"), (LOW, "line_support")):
+        standing = [line for line in found.lines if line.extreme is extreme and line.broken_at is None]
+        if standing:
+            expected[name] = standing[-1].price_at(int(market.at[count - 1]))
+    assert {name: price for name, price in shown.items() if name.startswith(("gap", "line"))} == expected
 
 
 def test_a_line_that_has_fallen_below_zero_is_no_level() -> None:
