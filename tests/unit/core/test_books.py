@@ -212,6 +212,19 @@ def test_a_wall_beyond_the_end_of_a_later_book_is_not_judged() -> None:
     assert found_in(shallow) == ()
 
 
+def test_the_last_level_a_book_shows_is_shown() -> None:
+    for side in Side:
+        wall = [ladder(NOW, 50.0, side), *(ladder(NOW + n * 15_000, 10.0, side, levels=3) for n in range(1, 5))]
+        assert len(found_in(wall)) == 1
+
+
+def test_a_minute_is_sixty_seconds() -> None:
+    walls = minute(50.0, 50.0, 50.0, 0.0, 0.0)
+    late = [*walls[:-1], ladder(NOW + 60_001, 0.0)]
+    assert len(found_in(walls)) == 1
+    assert why(fake_walls(late, NO_TRADE)).startswith("4 sound snapshots within a minute")
+
+
 def test_fewer_than_five_sound_snapshots_of_a_minute_show_no_wall_vanish() -> None:
     walls = minute(50.0, 50.0, 50.0, 0.0, 0.0)
     crossed = book([(2.0, 1.0)], [(1.0, 1.0)], NOW + 15_000)
@@ -233,7 +246,7 @@ def test_without_a_tape_the_minutes_bound_what_can_have_traded() -> None:
     walls = minute(50.0, 50.0, 50.0, 0.0, 0.0)
     untouched = traded_in_minutes([candle(NOW, 99.0, 102.9, 1000.0, 1000.0)])
     touched = traded_in_minutes([candle(NOW, 99.0, 103.0, 1000.0, 10.0)])
-    sold = traded_in_minutes([candle(NOW, 99.0, 103.0, 1000.0, 9.0)])
+    sold = traded_in_minutes([candle(NOW, 99.0, 103.0, 1000.0, 9.9999)])
     unsaid = traded_in_minutes([candle(NOW, 99.0, 103.0, 10.0, None)])
     assert len(or_none(fake_walls(walls, untouched)) or ()) == 1
     assert or_none(fake_walls(walls, touched)) == ()

@@ -154,6 +154,16 @@ def test_a_silent_hour_that_was_not_heard_is_not_known() -> None:
     assert (part.usd, part.complete) == (5.0, False)
 
 
+def test_ninety_days_of_its_own_are_looked_back_on() -> None:
+    found = hour(hours_of([1_000.0] * 500 + [1.0] * 90 * 24 + [9.0]))
+    assert (found.hours, or_none(found.high)) == (90 * 24, 1.0)
+
+
+def test_events_of_a_stream_never_proven_alive_have_no_past() -> None:
+    found = hour(Stream("binance", [strike(AGO, 5)], ()))
+    assert (found.usd, found.complete, found.hours) == (5.0, False, 0)
+
+
 events = st.lists(
     st.builds(
         strike,
