@@ -106,12 +106,10 @@ class _Smiles:
 
 def _smiles(mood: Mood, places: Ints, at: Ints, spot: Floats) -> _Smiles:
     listed = np.array(expiries(int(at[0])))
-    left = listed - at[:, None]
-    years = left / YEAR_MS
-    forward = np.round(spot[:, None] * np.exp(years * (0.05 - 0.02 * mood.fear[places])[:, None]), 2)
-    apart = _apart(spot[:, None], left)
-    strike = (np.rint(forward / apart)[:, :, None] + np.arange(-SIDE, SIDE + 1)) * apart[:, :, None]
+    years = (listed - at[:, None]) / YEAR_MS
     atm = _atm(mood, places[:, None], years)
+    forward = np.round(spot[:, None] * np.exp(years * (0.05 - 0.02 * mood.fear[places])[:, None]), 2)
+    strike = _strikes(forward, atm, years)
     moneyness = np.log(strike / forward[:, :, None]) / (atm / 100 * np.sqrt(years))[:, :, None]
     bent = np.clip(moneyness, -4, 4)
     slope = -(1.2 + 2.2 * mood.fear[places])[:, None] * atm / 60
@@ -142,13 +140,14 @@ def _half(
     ]
 
 
-def _apart(spot: Floats, left: Ints) -> Floats:
-    """How far strikes stand apart: round numbers, wider for later expiries, others only when the price is elsewhere."""
-    guide = 1.25 ** np.floor(np.log(spot) / np.log(1.25))
-    share = np.select([left <= 3.5 * DAY_MS, left <= 22 * DAY_MS, left <= 70 * DAY_MS], [0.01, 0.025, 0.05], 0.1)
-    wide = guide * share
-    unit = 10.0 ** np.floor(np.log10(wide))
-    return np.asarray(np.maximum(1, np.round(wide / unit) * unit), dtype=np.float64)
+def _strikes(forward: Floats, atm: Floats, years: Floats) -> Floats:
+    """Fifteen around each forward, a third to two thirds of the expected move apart: on a ladder of whole numbers that
+    stays where it is until the market is another."""
+    apart = np.maximum(2.0 ** np.ceil(np.log2(atm / 100 * np.sqrt(years) / 3)), 2.0**-8)[:, :, None]
+    apart = np.maximum(apart, 2.0 ** np.ceil(np.log2(1.5 / forward))[:, :, None])
+    exact = np.exp(apart * (np.rint(np.log(forward)[:, :, None] / apart) + np.arange(-SIDE, SIDE + 1)))
+    unit = np.maximum(1, 10.0 ** (np.floor(np.log10(exact)) - 3))
+    return np.asarray(np.rint(exact / unit) * unit, dtype=np.float64)
 
 
 def _held(seed: int, smiles: _Smiles, call: bool) -> Floats:

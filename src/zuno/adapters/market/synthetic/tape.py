@@ -50,7 +50,7 @@ def _forced(seed: int, venue: str, made: Market) -> Batch[Any]:
     for side, against in ((Side.LONG, -went), (Side.SHORT, went)):
         name = f"forced {venue} {side} {made.symbol}"
         far = np.maximum(0, against - 1)
-        minute = _minutes(seed, name, np.minimum(0.012 + 0.25 * far**1.5 * restless, 45), PER_MINUTE // 2)
+        minute = _minutes(seed, name, np.minimum(0.006 + 0.4 * far**1.5 * restless, 45), PER_MINUTE // 2)
         noise = np.exp(chance(seed, f"{name} size").normal(0, 1.0, len(minute)))
         usd = FORCED_USD[venue] * noise * (1 + np.minimum(far, 60) ** 2 / 40)[minute]
         place = chance(seed, f"{name} place").uniform(size=len(minute)) ** 2
