@@ -129,6 +129,7 @@ def test_a_spread_wider_than_the_band_has_no_lean() -> None:
         ([(1.0, 0.0)], [(2.0, 1.0)], "the book has 0.0 for 1.0 among its bids"),
         ([(math.nan, 1.0)], [(2.0, 1.0)], "the book has 1.0 for nan among its bids"),
         ([(1.0, 1.0)], [(2.0, math.inf)], "the book has inf for 2.0 among its asks"),
+        ([(1.0, 1.0)], [(2.0, 1.0), (math.inf, 1.0)], "the book has 1.0 for inf among its asks"),
         ([(1.0, 1.0), (1.5, 1.0)], [(2.0, 1.0)], "the book's bids are not in order, best first"),
         ([(1.0, 1.0)], [(3.0, 1.0), (2.0, 1.0)], "the book's asks are not in order, best first"),
         ([(1.0, 1.0), (1.0, 1.0)], [(2.0, 1.0)], "the book's bids are not in order, best first"),
@@ -201,6 +202,11 @@ def test_a_wall_that_stands_or_shrinks_to_less_is_not_fake_until_only_the_ordina
     assert found_in(minute(50.0, 50.0, 50.0, 50.0, 50.0)) == ()
     assert found_in(minute(50.0, 30.0, 20.0, 11.0, 10.5)) == ()
     assert len(found_in(minute(50.0, 30.0, 20.0, 11.0, 10.0))) == 1
+
+
+def test_a_wall_may_come_and_go_between_neighbouring_snapshots() -> None:
+    (wall,) = found_in(minute(None, None, None, 50.0, 0.0))
+    assert (wall.seen, wall.gone) == (NOW + 45_000, NOW + 60_000)
 
 
 def test_a_wall_is_told_once_however_often_it_was_seen() -> None:

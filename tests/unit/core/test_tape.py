@@ -99,6 +99,11 @@ def test_an_event_that_cannot_be_is_not_one(field: str, bad: float) -> None:
     assert (or_none(found.long_usd), found.events) == (3.0, 1)
 
 
+def test_small_numbers_are_numbers() -> None:
+    rows = [strike(AGO, 0.5)._replace(price=0.5, quantity=0.5)]
+    assert or_none(tally([stream(*rows)], AGO, NOW).long_usd) == 0.5
+
+
 # -- an hour against its own past
 
 
