@@ -28,7 +28,8 @@ class Vendor:
     routes: Mapping[str, Route]
     change: Callable[[str, Any], Any] = lambda path, document: document
     mood: Answer | None = None
-    moods: dict[str, Answer] = field(default_factory=dict)
+    next: list[Answer] = field(default_factory=list)
+    """Answers to the requests that come next, before all else."""
     url: str = ""
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -40,10 +41,10 @@ class Vendor:
         self.asked.append((path, query))
         self.headers.append(heard.headers)
         self.bodies.append(heard.body)
+        if self.next:
+            return self.next.pop(0)
         if self.mood is not None:
             return self.mood
-        if path in self.moods:
-            return self.moods[path]
         if path not in self.routes:
             return said({"error": "no such path"}, 404)
         document = self.routes[path](query)

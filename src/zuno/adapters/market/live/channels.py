@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from html.parser import HTMLParser
 from typing import Final
 
 from zuno.adapters.market.live.paging import bounded
+from zuno.adapters.market.live.reading import instant
 from zuno.adapters.market.live.web import Web
 from zuno.adapters.market.live.words import clean
 from zuno.domain.errors import Malformed, Unavailable, Usage
@@ -105,14 +105,11 @@ def _text(post: _Post, channel: str) -> Text | None:
     number = _POST.fullmatch(post.name)
     if number is None or post.time is None:
         raise Malformed(f"A post of the channel {channel} has no number or no time")
-    try:
-        at = datetime.fromisoformat(post.time)
-    except ValueError:
-        at = None
-    if at is None or at.tzinfo is None:
+    at = instant(post.time)
+    if at is None:
         raise Malformed(f"A post of the channel {channel} has a time that cannot be read")
     body = clean("".join(post.words), LONGEST)
-    return Text(Millis(round(at.timestamp() * 1_000)), channel, number[1], body) if body else None
+    return Text(at, channel, number[1], body) if body else None
 
 
 class _Page(HTMLParser):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Final
 
 from zuno.adapters.market.live.paging import bounded
@@ -56,7 +57,7 @@ class Fred:
             for start in spans:
                 end = min(until, start + SPAN - 1)
                 found.update(_prints(await self._observations(figure, start, end)))
-        return sorted(row for row in found if since <= row.at <= until)
+        return sorted((row for row in found if since <= row.at <= until), key=attrgetter("at", "released"))
 
     async def close(self) -> None:
         await self._web.close()

@@ -37,8 +37,8 @@ async def regular(what: str, ask: Ask[R], first: Millis, last: Millis, step: int
     """Rows that the venue makes at every step from the day it began: `first` and `last` lie on a step.
 
     Each page is asked for as exactly as many steps as it can hold, and whatever it lacks is asked for again. What is
-    then still missing was never made, if rows came after it; if none did, the venue has stopped half way, which is
-    `Unavailable`: after its first row it has no last one before now.
+    then still missing was never made, if rows came after it. If none did, or a whole page is gone, the venue has
+    stopped half way, which is `Unavailable`: after its first row it has no last one before now.
     """
     found: list[R] = []
     pages = _pages(what, (last - first) // step // limit + 1)
@@ -46,7 +46,7 @@ async def regular(what: str, ask: Ask[R], first: Millis, last: Millis, step: int
         for low in range(first, last + 1, limit * step):
             high = min(last, low + (limit - 1) * step)
             rows = await _filled(what, ask, low, high, step, pages)
-            if found and (not rows or found[-1].at < low - step):
+            if found and not rows:
                 raise Unavailable(f"{what} stop after {_when(found[-1].at)} although {_when(last)} was asked for")
             found += rows
     if found and found[-1].at < last:

@@ -77,11 +77,10 @@ class Answer:
 
     def moment_of_text(self, field: str | int) -> Millis:
         """ISO 8601; without a zone it is UTC."""
-        try:
-            at = datetime.fromisoformat(self.text(field))
-        except ValueError:
-            raise self._is_not(field, "a date and time") from None
-        return Millis(round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000))
+        at = instant(self.text(field))
+        if at is None:
+            raise self._is_not(field, "a date and time")
+        return at
 
     def day(self, field: str | int) -> Millis:
         """Midnight, UTC, of an ISO date."""
@@ -143,6 +142,16 @@ class Answer:
 
     def _is_not(self, field: str | int, kind: str) -> Malformed:
         return Malformed(f"{self.what}: field {field!r} is not {kind}")
+
+
+def instant(text: str) -> Millis | None:
+    """The moment of an ISO date and time; without a zone it is UTC."""
+    try:
+        at = datetime.fromisoformat(text)
+        millis = round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000)
+    except (ValueError, OverflowError):
+        return None
+    return Millis(millis) if EARLIEST < millis < LATEST else None
 
 
 def ordered(what: str, rows: Sequence[R], since: int, until: int) -> tuple[R, ...]:

@@ -1,0 +1,164 @@
+"""Figures of the economy and of mood: when they could be known, what no print is, and the key that nobody sees."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from vendors import figures
+from vendors.questions import DAYS, QUICK, asking, no_sleep
+from vendors.questions import QUESTIONS as ALL
+from vendors.serving import vendor
+from vendors.world import World
+
+from zuno.adapters.market.live.fear_greed import FearGreed
+from zuno.adapters.market.live.fred import SPAN, Fred
+from zuno.adapters.market.live.web import Web
+from zuno.adapters.market.live.yahoo import Yahoo
+from zuno.domain.errors import Malformed, Refused, Unavailable, Usage
+from zuno.domain.trading import DAY_MS, HOUR_MS, Level, Print
+from zuno.domain.units import Millis
+
+FIRST, LAST = Millis(DAYS[0]), Millis(DAYS[-1])
+
+
+def question(name: str) -> Any:
+    return next(question for question in ALL if question.name == name)
+
+
+def prints(*values: float) -> list[Print]:
+    return [Print(Millis(day), value, Millis(day + 30 * HOUR_MS)) for day, value in zip(DAYS, values, strict=False)]
+
+
+# -- FRED
+
+
+async def test_a_point_is_no_print() -> None:
+    """2025-10-01 is in every answer of the server, with a point for its value."""
+    async with asking(question("fred prints")) as (_, feed):
+        found = await feed.prints("DGS10", Millis(DAYS[0] - 30 * DAY_MS), LAST)
+        assert len(found) == len(DAYS)
+
+
+async def test_a_revision_is_a_print_of_the_same_day_released_later() -> None:
+    first = prints(3.0, 3.1)
+    revised = first[0]._replace(value=2.9, released=Millis(first[0].released + 28 * DAY_MS))
+    async with asking(question("fred prints"), world=World(prints=[*first, revised])) as (_, feed):
+        assert await feed.prints("CPIAUCSL", FIRST, LAST) == [first[0], revised, first[1]]
+
+
+async def test_a_print_is_known_when_its_day_was_over_in_st_louis() -> None:
+    async with asking(question("fred prints"), world=World(prints=prints(3.0))) as (here, feed):
+        (found,) = await feed.prints("DGS10", FIRST, LAST)
+        assert found.released - found.at == DAY_MS + 6 * HOUR_MS
+        (_, query) = here.asked[-1]
+        assert query["realtime_start"] == query["observation_start"] == figures.day(FIRST)
+        assert query["realtime_end"] > query["observation_end"]
+
+
+async def test_a_long_time_is_asked_for_in_parts_that_have_few_vintages() -> None:
+    async with asking(question("fred prints")) as (here, feed):
+        found = await feed.prints("DGS10", Millis(LAST - 5 * SPAN // 2), LAST)
+        assert [row.at for row in found] == list(DAYS)
+        starts = [query["observation_start"] for _, query in here.asked]
+        ends = [query["observation_end"] for _, query in here.asked]
+        assert len(starts) == 3
+        assert all(start > end for start, end in zip(starts[1:], ends, strict=False))
+        with pytest.raises(Refused, match="at most 40 years at once"):
+            await feed.prints("DGS10", Millis(0), Millis(60 * 365 * DAY_MS))
+
+
+async def test_an_answer_that_stops_before_its_own_count_is_malformed() -> None:
+    async with asking(question("fred prints")) as (here, feed):
+        here.change = lambda path, document: {**document, "observations": document["observations"][:-2]}
+        with pytest.raises(Malformed, match="counts 7 observations and sent 5"):
+            await feed.prints("DGS10", FIRST, LAST)
+
+
+async def test_the_key_is_in_no_error_and_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with asking(question("fred prints")) as (here, feed):
+        await feed.prints("DGS10", FIRST, LAST)
+        assert here.asked[-1][1]["api_key"] == figures.KEY
+        here.mood = figures.NO_KEY
+        with pytest.raises(Unavailable) as told:
+            await feed.prints("DGS10", FIRST, LAST)
+    assert figures.KEY not in str(told.value)
+    assert told.value.__cause__ is None
+    assert figures.KEY not in caplog.text
+
+
+async def test_a_key_does_not_travel_in_the_open() -> None:
+    with pytest.raises(Usage, match="must be https"):
+        Web("FRED", "http://mirror.example/fred", secret="key")
+    with pytest.raises(Usage, match="no key has"):
+        Web("FRED", "https://mirror.example/fred", secret="k\ney")
+    await Web("FRED", "http://localhost:1", secret="key").close()
+
+
+# -- Yahoo
+
+
+async def test_a_day_that_still_trades_has_no_close() -> None:
+    world = World(prints=prints(1.0, 2.0, 3.0))
+    for over, count in ((True, 3), (False, 2)):
+        async with vendor(figures.yahoo(world, session_over=over)) as here:
+            feed = Yahoo(Web("Yahoo", here.url, patience=QUICK))
+            assert len(await feed.prints("DXY", FIRST, LAST)) == count
+            await feed.close()
+
+
+async def test_a_null_is_a_day_without_a_close() -> None:
+    async with asking(question("yahoo prints")) as (here, feed):
+
+        def spoil(path: str, document: Any) -> Any:
+            document["chart"]["result"][0]["indicators"]["quote"][0]["close"][2] = None
+            return document
+
+        here.change = spoil
+        found = await feed.prints("NASDAQ", FIRST, LAST)
+        assert [row.at for row in found] == [day for day in DAYS if day != DAYS[2]]
+
+
+async def test_times_without_as_many_closes_are_malformed() -> None:
+    async with asking(question("yahoo prints")) as (here, feed):
+
+        def spoil(path: str, document: Any) -> Any:
+            document["chart"]["result"][0]["timestamp"].pop()
+            return document
+
+        here.change = spoil
+        with pytest.raises(Malformed, match="5 times and 6 closes"):
+            await feed.prints("NASDAQ", FIRST, LAST)
+
+
+async def test_a_days_close_is_released_when_the_day_is_over_at_the_exchange() -> None:
+    async with asking(question("yahoo prints")) as (_, feed):
+        for row in await feed.prints("GOLD", FIRST, LAST):
+            assert row.at % DAY_MS == 0
+            assert row.released == row.at + DAY_MS + 4 * HOUR_MS
+
+
+# -- mood
+
+
+async def test_the_index_is_asked_for_as_far_back_as_it_is_wanted() -> None:
+    world = World(levels=[Level(Millis(day), 50.0) for day in DAYS])
+    async with vendor(figures.fear_greed(world)) as here:
+        feed = FearGreed(
+            Web("alternative.me", here.url, patience=QUICK, sleep=no_sleep), lambda: Millis(LAST + HOUR_MS)
+        )
+        assert len(await feed.levels("index", Millis(DAYS[2]), LAST)) == 4
+        assert here.asked[-1] == ("/fng/", {"limit": "5", "format": "json"})
+        with pytest.raises(Unavailable, match="publishes index"):
+            await feed.levels("greed", FIRST, LAST)
+        await feed.close()
+
+
+async def test_a_figure_is_not_asked_for_elsewhere() -> None:
+    async with asking(question("fred prints")) as (here, feed):
+        with pytest.raises(Unavailable, match="FRED is not asked for DXY"):
+            await feed.prints("DXY", FIRST, LAST)
+        assert here.asked == []
+    assert isinstance(feed, Fred)

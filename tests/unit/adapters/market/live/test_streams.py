@@ -1,0 +1,309 @@
+"""A stream tells what it heard and which minutes it was there for; other minutes are not said to be quiet."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from vendors import binance, bybit
+from vendors.serving import fields, without
+from vendors.stream import Play, streaming
+from vendors.world import NOON, SYMBOL
+from websockets.asyncio.server import ServerConnection
+
+from zuno.adapters.market.live.binance import BinanceTape
+from zuno.adapters.market.live.bybit import BybitTape
+from zuno.adapters.market.live.streams import MARGIN_MS, Manners, Watch
+from zuno.domain.errors import Malformed, Unavailable
+from zuno.domain.trading import Alive, Feed, Side, Strike
+from zuno.domain.units import Millis
+
+HASTY = Manners(open_within=5.0, ping_every=0.02, pong_within=30.0)
+DEAF = Manners(open_within=5.0, ping_every=0.02, pong_within=0.1)
+PATIENT = Manners(open_within=5.0, ping_every=30.0, pong_within=30.0)
+
+
+def at(seconds: float) -> Millis:
+    return Millis(round(NOON + seconds * 1_000))
+
+
+def clock(*seconds: float) -> Callable[[], Millis]:
+    """Each look at it gives the next of these times; the last stays."""
+    left = [at(second) for second in seconds]
+    return lambda: left.pop(0) if len(left) > 1 else left[0]
+
+
+def saying(*messages: str) -> Play:
+    async def play(socket: ServerConnection) -> None:
+        for message in messages:
+            await socket.send(message)
+
+    return play
+
+
+async def heard(feed: Any, symbols: Iterable[str] = (SYMBOL,)) -> tuple[list[Any], Exception]:
+    """Everything until the end, and the end."""
+    found: list[Any] = []
+    try:
+        async with asyncio.timeout(20):
+            async for _, row in feed.listen(list(symbols)):
+                found.append(row)
+    except (Unavailable, Malformed) as error:
+        return found, error
+    raise AssertionError("a stream ends with an error")
+
+
+async def of_binance(*messages: str, seconds: tuple[float, ...] = (-1, 1)) -> tuple[list[Any], Exception]:
+    async with streaming(saying(*messages)) as venue:
+        return await heard(BinanceTape(clock(*seconds), venue.url, manners=PATIENT))
+
+
+# -- which minutes
+
+
+def minutes(watch: Watch, *signs: tuple[float, float | None]) -> list[float]:
+    """Seconds after noon at which the proven minutes began; a sign is our time and what the venue stamped."""
+    found = [
+        minute for ours, theirs in signs for minute in watch.sign(at(ours), None if theirs is None else at(theirs))
+    ]
+    return [(minute.at - NOON) / 1_000 for minute in found]
+
+
+def begun(seconds: float) -> Watch:
+    watch = Watch()
+    watch.begin(at(seconds))
+    return watch
+
+
+def test_a_minute_is_proven_by_a_sign_after_its_end() -> None:
+    assert minutes(begun(-1), (30, None), (60.9, None)) == []
+    assert minutes(begun(-1), (61, None)) == [0]
+    assert minutes(begun(0), (200, None)) == [0, 60, 120]
+
+
+def test_the_minute_in_which_it_was_opened_is_not() -> None:
+    assert minutes(begun(0.001), (119, None)) == []
+    assert minutes(begun(0.001), (121, None)) == [60]
+
+
+def test_nothing_is_proven_before_the_venue_took_our_wish() -> None:
+    assert minutes(Watch(), (500, 500)) == []
+
+
+def test_the_venues_clock_decides_where_a_minute_ends() -> None:
+    assert minutes(begun(90), (121, 31)) == []  # ours is ninety seconds fast: it was open from 0
+    assert minutes(begun(89), (121, 31), (151, 61)) == [0]
+    assert minutes(begun(-1), (1, 61)) == []  # ours is a minute slow: it was open from 59
+    assert minutes(begun(-1), (1, 61), (61, None)) == [60]
+
+
+def test_a_message_that_was_long_on_its_way_does_not_turn_the_clock_back() -> None:
+    assert minutes(begun(-1), (30, 30), (62, 20)) == [0]
+
+
+@given(st.lists(st.integers(0, 900), min_size=1, max_size=30), st.integers(-100, 100), st.integers(0, 59))
+def test_each_minute_is_proven_once_in_order_and_never_too_early(signs: list[int], skew: int, opened: int) -> None:
+    watch = begun(opened + skew)
+    told: list[float] = []
+    for now in sorted(signs):
+        new = minutes(watch, (now + skew, float(now)))
+        assert all(start + 60 + MARGIN_MS / 1_000 <= now for start in new)
+        told += new
+    assert told == sorted(set(told))
+    assert all(start >= opened for start in told)
+
+
+# -- what was heard
+
+
+async def test_a_sale_liquidates_a_long_and_counts_what_was_filled_at_its_average() -> None:
+    """The order was for 0.020 at 59,910; 0.014 were filled at 60,000.5."""
+    found, _ = await of_binance(binance.forced(at(1)), binance.forced(at(2), "BUY", "2", "61000"))
+    assert [(row.side, row.price, row.quantity, row.usd) for row in found] == [
+        (Side.LONG, 60_000.5, 0.014, 60_000.5 * 0.014),
+        (Side.SHORT, 61_000.0, 2.0, 122_000.0),
+    ]
+
+
+async def test_a_forced_order_that_filled_nothing_is_no_trade() -> None:
+    found, _ = await of_binance(binance.forced(at(1), filled="0"))
+    assert found == []
+
+
+async def test_whales_trade_a_hundred_thousand_dollars_at_once() -> None:
+    small, exact = binance.traded(at(1), "1.9999", "50000"), binance.traded(at(2), "2", "50000", number=8)
+    sold = binance.traded(at(3), "3", "50000", seller=True, number=9)
+    found, _ = await of_binance(small, exact, sold)
+    assert found == [
+        Strike(at(2), Side.LONG, 50_000.0, 2.0, 100_000.0, "8"),
+        Strike(at(3), Side.SHORT, 50_000.0, 3.0, 150_000.0, "9"),
+    ]
+
+
+async def test_bybit_names_the_position_itself() -> None:
+    async def play(socket: ServerConnection) -> None:
+        wish = json.loads(await socket.recv())
+        assert wish == {"op": "subscribe", "args": ["allLiquidation.BTCUSDT"]}
+        for message in (bybit.taken(), bybit.forced(at(1), "Buy"), bybit.forced(at(2), "Sell")):
+            await socket.send(message)
+
+    async with streaming(play) as venue:
+        found, _ = await heard(BybitTape(clock(-1), venue.url, manners=PATIENT))
+        assert venue.paths == ["/v5/public/linear"]
+    assert [row.side for row in found] == [Side.LONG, Side.SHORT]
+    assert {row.usd for row in found} == {30_000.25}
+
+
+async def test_binance_is_heard_under_market() -> None:
+    async with streaming(saying()) as venue:
+        await heard(BinanceTape(clock(0), venue.url, manners=PATIENT), ["BTCUSDT", "ETHUSDT"])
+    streams = "btcusdt@forceOrder/btcusdt@aggTrade/ethusdt@forceOrder/ethusdt@aggTrade"
+    assert venue.paths == [f"/market/stream?streams={streams}"]
+
+
+@pytest.mark.parametrize(
+    ("message", "reads"),
+    [
+        (binance.forced(at(1)), {"data", "e", "E", "o", "s", "S", "ap", "z", "T"}),
+        (binance.traded(at(1), "5"), {"data", "e", "E", "s", "a", "p", "q", "T", "m"}),
+    ],
+)
+async def test_a_renamed_field_of_a_message_is_missed(message: str, reads: set[str]) -> None:
+    document = json.loads(message)
+    usual, _ = await of_binance(message)
+    assert len(usual) == 1
+    missed = set()
+    for name in fields(document):
+        found, error = await of_binance(json.dumps(without(document, name)))
+        if isinstance(error, Malformed):
+            missed.add(name)
+        else:
+            assert found == usual
+    assert missed == reads
+
+
+async def test_a_renamed_field_of_bybits_message_is_missed() -> None:
+    document = json.loads(bybit.forced(at(1)))
+    missed = set()
+    for name in fields(document):
+
+        async def play(socket: ServerConnection, name: Any = name) -> None:
+            await socket.recv()
+            await socket.send(bybit.taken())
+            await socket.send(json.dumps(without(document, name)))
+
+        async with streaming(play) as venue:
+            _, error = await heard(BybitTape(clock(-1), venue.url, manners=PATIENT))
+        if isinstance(error, Malformed):
+            missed.add(name)
+    assert missed == {"topic", "ts", "data", "T", "s", "S", "v", "p"}
+
+
+@pytest.mark.parametrize("message", ["<html>", '{"stream": "x"', "[1]", "null", '{"data": {"e": NaN}}', "[" * 5_000])
+async def test_what_is_no_message_is_malformed(message: str) -> None:
+    found, error = await of_binance(message)
+    assert (found, type(error)) == ([], Malformed)
+
+
+# -- silence and loss
+
+
+async def test_silence_with_answers_to_pings_is_proven() -> None:
+    """The server says nothing at all; its library answers pings."""
+
+    async def play(socket: ServerConnection) -> None:
+        await socket.wait_closed()
+
+    async with streaming(play) as venue:
+        tape = BinanceTape(clock(-1, 61, 121), venue.url, manners=HASTY).listen([SYMBOL])
+        found = [await anext(tape) for _ in range(4)]
+        await tape.aclose()  # type: ignore[attr-defined]
+    assert [(series.feed, row.at) for series, row in found] == [
+        (feed, at(start)) for start in (0, 60) for feed in (Feed.LIQUIDATIONS, Feed.WHALES)
+    ]
+
+
+async def test_silence_without_answers_is_a_lost_stream_and_proves_nothing() -> None:
+    """Bybit is asked in its own words and does not answer; an hour passes on our clock."""
+    asked = []
+
+    async def play(socket: ServerConnection) -> None:
+        await socket.recv()
+        await socket.send(bybit.taken())
+        asked.append(await socket.recv())
+        await socket.wait_closed()
+
+    async with streaming(play) as venue:
+        found, error = await heard(BybitTape(clock(-1, -1, 3_600), venue.url, manners=DEAF))
+    assert found == []
+    assert "lost" in str(error)
+    assert asked == ['{"op":"ping"}']
+
+
+async def test_bybits_own_answer_to_a_ping_is_a_sign() -> None:
+    async def play(socket: ServerConnection) -> None:
+        await socket.recv()
+        await socket.send(bybit.taken())
+        await socket.recv()
+        await socket.send(bybit.taken(op="ping"))
+
+    async with streaming(play) as venue:
+        found, _ = await heard(BybitTape(clock(-1, -1, 61), venue.url, manners=HASTY))
+    assert found[:1] == [Alive(NOON)]
+
+
+async def test_minutes_before_a_reconnect_stay_unproven() -> None:
+    """Lost in the second minute, heard again in the fourth: the second, third and fourth are not known."""
+    first, _ = await of_binance(binance.traded(at(65)), seconds=(-1, 65))
+    again, _ = await of_binance(binance.traded(at(310)), seconds=(200, 310))
+    told = sorted({row.at for row in (*first, *again)})
+    assert told == [at(0), at(240)]
+
+
+async def test_a_venue_that_is_not_there_is_unavailable() -> None:
+    found, error = await heard(BinanceTape(clock(0), "ws://127.0.0.1:1", manners=HASTY))
+    assert found == []
+    assert "lost" in str(error)
+
+
+async def test_a_server_that_is_no_stream_is_unavailable() -> None:
+    from model_server import http, serving
+
+    async with serving(lambda heard: http(404, b"no")) as server:
+        _, error = await heard(BinanceTape(clock(0), server.origin.replace("http", "ws"), manners=HASTY))
+    assert isinstance(error, Unavailable)
+
+
+async def test_a_wish_that_is_not_taken_is_unavailable() -> None:
+    async def play(socket: ServerConnection) -> None:
+        await socket.recv()
+        await socket.send(bybit.taken(success=False))
+
+    async with streaming(play) as venue:
+        _, error = await heard(BybitTape(clock(0), venue.url, manners=PATIENT), ["NOPE"])
+    assert isinstance(error, Unavailable)
+    assert "check the symbols" in str(error)
+
+
+async def test_a_message_without_an_end_is_unavailable() -> None:
+    found, error = await of_binance('{"data": "' + "x" * 2_000_000 + '"}')
+    assert (found, type(error)) == ([], Unavailable)
+
+
+async def test_leaving_a_stream_leaves_nothing_behind() -> None:
+    async def play(socket: ServerConnection) -> None:
+        await socket.send(binance.forced(at(1)))
+        await socket.wait_closed()
+
+    async with streaming(play) as venue:
+        tape: AsyncIterator[Any] = BinanceTape(clock(-1, 1), venue.url, manners=PATIENT).listen([SYMBOL])
+        before = asyncio.all_tasks()
+        await anext(tape)
+        await tape.aclose()  # type: ignore[attr-defined]
+    await asyncio.sleep(0)
+    assert not [task for task in asyncio.all_tasks() - before if "recv" in repr(task)]
