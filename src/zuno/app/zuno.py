@@ -19,6 +19,7 @@ from zuno.app.monitor import Monitor
 from zuno.app.peering import PeerLife
 from zuno.app.place import Place
 from zuno.app.playground import Devnet, Playground, SimPlayground
+from zuno.app.trading import TradingDesk
 from zuno.app.wallets import WalletKeeper, WalletOnChain
 
 
@@ -88,6 +89,10 @@ class Zuno(Protocol):
 
     def data(self) -> DataDesk:
         """The past of the trading desk's market."""
+        ...
+
+    def trading(self) -> TradingDesk:
+        """The trading desk: what is measured of a symbol."""
         ...
 
     def sim(self) -> SimPlayground: ...

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from zuno.app.monitor import Monitor
     from zuno.app.peering import PeerLife
     from zuno.app.place import Place
+    from zuno.app.trading import TradingDesk
     from zuno.app.wallets import WalletKeeper, WalletOnChain
     from zuno.desks.lp.scout import Observe
     from zuno.execution.hands import Hands, Limits, Pace
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from zuno.messages.debate import Context, FlowCreateStart, FlowStart
     from zuno.ports.journal import Journal
     from zuno.ports.model import Seats
+    from zuno.ports.series import SeriesStore
 
 OBSERVING_SECONDS = 300.0
 LOCAL_LOOK = 0.2
@@ -207,6 +209,15 @@ class House:
         from zuno.app.data import DataDesk
 
         return DataDesk(self._recordings.chosen(), invent=self._recordings.invent)
+
+    def trading(self) -> TradingDesk:
+        from zuno.app.trading import TradingDesk
+
+        async def invent(seed: int) -> SeriesStore:
+            return (await self._recordings.invent(seed))[0]
+
+        store = self._recordings.chosen()
+        return TradingDesk(store, self._opened_journal, invent=invent if store.origin.synthetic else None)
 
     def sim(self) -> SimPlayground:
         self._chains.must_write()

@@ -16,6 +16,7 @@ from zuno.frontends.cli.grammar import ChainName, Home, Json, group, help_alone,
 from zuno.frontends.cli.mesh import Transport, mesh, peer
 from zuno.frontends.cli.monitor import alerts, monitor
 from zuno.frontends.cli.parse import parse
+from zuno.frontends.cli.trade import trade
 from zuno.frontends.cli.wallet import wallet
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ app.add_typer(wallet, name="wallet")
 app.add_typer(monitor, name="monitor")
 app.add_typer(alerts, name="alerts")
 app.add_typer(data, name="data")
+app.add_typer(trade, name="trade")
 app.add_typer(mesh, name="mesh")
 app.command("peer")(peer)
 

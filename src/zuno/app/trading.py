@@ -1,0 +1,110 @@
+"""The trading desk as a person asks it: what is measured of a symbol at a moment, and its picture."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from zuno.app import asked
+from zuno.app.trading_views import FeaturesView, features_view
+from zuno.core.features import features
+from zuno.core.soundness import complete_at
+from zuno.desks.trading.gathering import gather
+from zuno.domain.errors import Refused, Usage
+from zuno.domain.tokens import plain_text
+from zuno.domain.trading import Mode, Symbol, Timeframe, candles
+from zuno.domain.units import Millis, Seconds
+from zuno.domain.venues import BINANCE
+from zuno.messages.bundle import Bundle, content
+from zuno.messages.codec import Digest
+from zuno.ports.journal import Journal
+from zuno.ports.series import SeriesStore
+
+DEFAULT_SEED: Final = 1
+LATEST: Final = Millis(7_258_118_400_000)
+_FINE: Final = (Timeframe.M1, Timeframe.H1, Timeframe.H4, Timeframe.D1)
+
+Refresh: TypeAlias = Callable[[Symbol], Awaitable[tuple[Millis, Mapping[str, str]]]]
+"""Asks every live source now and keeps what they say: the moment it was asked at, and who failed, and why."""
+Invent: TypeAlias = Callable[[int], Awaitable[SeriesStore]]
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A bundle, kept under its name."""
+
+    bundle: Bundle
+    name: Digest
+    notes: tuple[str, ...]
+
+
+class TradingDesk:
+    """One store of the market's past, and the journal that keeps what was known."""
+
+    def __init__(
+        self,
+        store: SeriesStore,
+        journal: Callable[[], Awaitable[Journal]],
+        invent: Invent | None = None,
+        refresh: Refresh | None = None,
+    ) -> None:
+        """`invent`: makes a market from a seed where none is kept yet. `refresh`: asks live sources first."""
+        self._store = store
+        self._journal = journal
+        self._invent = invent
+        self._refresh = refresh
+
+    async def features(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> FeaturesView:
+        frozen = await self.freeze(symbol_of(symbol), mode_of(mode), as_of)
+        return features_view(frozen.bundle, frozen.name, features(frozen.bundle), frozen.notes)
+
+    async def freeze(self, symbol: Symbol, mode: Mode, as_of: str | None) -> Frozen:
+        """Everything that could be known then, stored once under its hash."""
+        moment, failures, notes = await self._moment(symbol, as_of)
+        bundle = await gather(self._store, symbol, mode, moment, failures=failures)
+        journal = await self._journal()
+        return Frozen(bundle, await journal.put_bundle(content(bundle)), notes)
+
+    async def _moment(self, symbol: Symbol, as_of: str | None) -> tuple[Millis, Mapping[str, str], tuple[str, ...]]:
+        if self._refresh is not None and as_of is None:
+            now, failures = await self._refresh(symbol)
+            return now, failures, ()
+        end = await self._end(symbol)
+        notes: tuple[str, ...] = ()
+        if end is None and self._invent is not None:
+            self._store = await self._invent(DEFAULT_SEED)
+            end = await self._end(symbol)
+            notes = (f"no market was here yet: one was invented from seed {DEFAULT_SEED}",)
+        if end is None:
+            raise Refused(
+                f"Nothing is recorded of {symbol}: `zuno data download {symbol}` fetches its past, "
+                "and ZUNO_RECORDING=synthetic reads an invented one."
+            )
+        if as_of is None:
+            return end, {}, notes
+        wanted = asked.moment(as_of, Seconds(-(-end // 1_000)))
+        return min(Millis(wanted * 1_000), end), {}, notes
+
+    async def _end(self, symbol: Symbol) -> Millis | None:
+        """When the newest bar that is kept of a symbol closed."""
+        for timeframe in _FINE:
+            series = candles(BINANCE, symbol, timeframe)
+            if rows := await self._store.read(series, Millis(0), LATEST, LATEST, newest=1):
+                return complete_at(series, rows[-1])
+        return None
+
+
+def symbol_of(text: str) -> Symbol:
+    name = text.strip().upper().replace("/", "").replace("-", "")
+    for symbol in Symbol:
+        if name in (symbol.value, symbol.base):
+            return symbol
+    raise Usage(f"{plain_text(text, 40)!r} is not traded here; this desk knows {', '.join(Symbol)}.")
+
+
+def mode_of(text: str) -> Mode:
+    try:
+        return Mode(text.strip().lower())
+    except ValueError:
+        raise Usage(f"{plain_text(text, 40)!r} is no mode; write swing or position.") from None

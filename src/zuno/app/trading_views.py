@@ -1,0 +1,260 @@
+"""What the trading desk measured, in the names and types of the public JSON: every figure beside its source and age.
+
+Moments inside figures are Unix milliseconds; `asOf` is written as people read it. A figure that is missing is an object
+with its reason, `{"missing": …}`, never a null that could be taken for a zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, Final
+
+from pydantic.alias_generators import to_camel
+
+from zuno.app.views import Said, View
+from zuno.core.features import Features, Frame, Perpetual
+from zuno.core.known import Missing
+from zuno.core.shock import Shock
+from zuno.core.structure.reading import Structure
+from zuno.domain import trading
+from zuno.domain.trading import Feed, Series, Symbol, Timeframe, candles
+from zuno.domain.units import Millis
+from zuno.domain.venues import ALTERNATIVE, BINANCE, DERIBIT, DOLLAR, TAPES, UPBIT, WON
+from zuno.messages.bundle import Bundle
+
+_SHOWN: Final = {"pivots": 8, "swings": 6, "breaks": 3, "divergences": 4}
+"""Of what a structure has many of, how many of the newest are shown."""
+
+
+class SourceView(View):
+    """Where a part of the figures comes from, and how old it is."""
+
+    feed: str
+    source: str
+    series: str
+    as_of: str
+    age_seconds: int
+    stale: bool
+    rows: int
+    notes: tuple[Said, ...] = ()
+
+
+class AbsentView(View):
+    what: str
+    why: Said
+
+
+class AnomalyView(View):
+    name: str
+    rule: str
+    label: str | None
+    said: str
+
+
+class UnjudgedView(View):
+    """A rule that could not be held against the market."""
+
+    rule: str
+    why: Said
+
+
+class ShockView(View):
+    at: str
+    price: float
+    direction: str
+    further: bool
+    """It follows another by a further full threshold, not after quiet."""
+    moves: tuple[dict[str, float], ...]
+
+
+class FeaturesView(View):
+    """One symbol, measured."""
+
+    synthetic: bool
+    origin: str
+    symbol: str
+    mode: str
+    as_of: str
+    bundle_hash: str
+    features: dict[str, Any]
+    anomalies: tuple[AnomalyView, ...]
+    unjudged: tuple[UnjudgedView, ...]
+    shocks: tuple[ShockView, ...]
+    sources: tuple[SourceView, ...]
+    absent: tuple[AbsentView, ...]
+    notes: tuple[str, ...] = ()
+
+
+def features_view(bundle: Bundle, name: str, found: Features, notes: tuple[str, ...] = ()) -> FeaturesView:
+    return FeaturesView(
+        synthetic=bundle.synthetic,
+        origin=bundle.origin,
+        symbol=bundle.symbol,
+        mode=bundle.mode,
+        as_of=iso(bundle.as_of),
+        bundle_hash=name,
+        features=_all(bundle, found),
+        anomalies=tuple(
+            AnomalyView(name=one.name, rule=one.rule, label=one.label, said=one.said) for one in found.triage.anomalies
+        ),
+        unjudged=(
+            *(UnjudgedView(rule=one.rule, why=one.reason) for one in found.triage.unknown),
+            *([UnjudgedView(rule="shock", why=found.watch.reason)] if isinstance(found.watch, Missing) else []),
+        ),
+        shocks=() if isinstance(found.watch, Missing) else tuple(map(_shock, found.watch.shocks)),
+        sources=tuple(
+            SourceView(
+                feed=block.series.feed,
+                source=block.series.venue,
+                series=str(block.series),
+                as_of=iso(block.as_of),
+                age_seconds=block.age,
+                stale=block.stale,
+                rows=len(block.rows),
+                notes=block.notes,
+            )
+            for block in bundle.blocks
+        ),
+        absent=tuple(AbsentView(what=gone.what, why=gone.why) for gone in bundle.absent),
+        notes=notes,
+    )
+
+
+def iso(at: Millis) -> str:
+    """A moment to the second, UTC; to the millisecond where that says more."""
+    time = datetime.fromtimestamp(at / 1000, UTC)
+    return time.strftime("%Y-%m-%dT%H:%M:%S") + (f".{at % 1000:03}Z" if at % 1000 else "Z")
+
+
+def _all(bundle: Bundle, found: Features) -> dict[str, Any]:
+    symbol, base = bundle.symbol, bundle.symbol.base
+
+    def bars(timeframe: Timeframe) -> list[Series[Any]]:
+        return [candles(BINANCE, symbol, timeframe)]
+
+    def framed(what: str, shape: Any) -> dict[str, Any]:
+        return {
+            timeframe.value: _group(bundle, bars(timeframe), frame if isinstance(frame, Missing) else shape(frame))
+            for timeframe, frame in found.frames
+        }
+
+    tape = [trading.liquidations(venue, symbol) for venue in TAPES]
+    interest = [trading.open_interest(one.venue, symbol) for one in found.perpetuals]
+    return {
+        "indicators": framed("indicators", lambda frame: frame.readings),
+        "structure": framed("structure", lambda frame: _structure(frame.structure)),
+        "levels": list(_levels(bundle, [frame for _, frame in found.frames if isinstance(frame, Frame)])),
+        "volatility": _group(bundle, bars(Timeframe.H1), found.volatility),
+        "derivatives": {one.venue: _perpetual(bundle, symbol, one) for one in found.perpetuals},
+        "openInterest": _group(bundle, interest, {"hour": found.open_interest_hour, "day": found.open_interest_day}),
+        "book": _group(bundle, [trading.books(BINANCE, symbol)], {"figures": found.book, "fakeWalls": found.walls}),
+        "liquidations": _group(bundle, tape, found.forced),
+        "whales": _group(
+            bundle, [trading.whales(BINANCE, symbol)], {"hour": found.whales_hour, "day": found.whales_day}
+        ),
+        "options": _group(bundle, [trading.options(DERIBIT, base)], found.surface),
+        "dvol": _group(bundle, [trading.dvol(DERIBIT, base)], found.dvol),
+        "macro": {
+            **{name: _group(bundle, [trading.macro(*name.split("/", 1))], one) for name, one in found.economy.figures},
+            "2s10s": _group(
+                bundle, [trading.macro("fred", "DGS2"), trading.macro("fred", "DGS10")], found.economy.slope
+            ),
+        },
+        "sentiment": {"fearGreed": _group(bundle, [trading.fear_greed(ALTERNATIVE)], found.mood)},
+        "rates": {
+            WON: _group(bundle, [trading.rates(UPBIT, WON)], found.won),
+            DOLLAR: _group(bundle, [trading.rates(BINANCE, DOLLAR)], found.dollar),
+        },
+        "words": {
+            feed.value: [
+                {
+                    "series": str(block.series),
+                    "asOf": iso(block.as_of),
+                    "ageSeconds": block.age,
+                    "count": len(block.rows),
+                }
+                for block in bundle.blocks
+                if block.series.feed is feed
+            ]
+            for feed in (Feed.NARRATIVE, Feed.NEWS)
+        },
+    }
+
+
+def _perpetual(bundle: Bundle, symbol: Symbol, one: Perpetual) -> dict[str, Any]:
+    venue = one.venue
+    return {
+        "fundingPredicted": _group(bundle, [trading.funding_next(venue, symbol)], one.predicted),
+        "fundingWeek": _group(bundle, [trading.funding(venue, symbol)], one.week),
+        "openInterest": _group(bundle, [trading.open_interest(venue, symbol)], one.open_interest),
+        "longShare": _group(bundle, [trading.long_short(venue, symbol)], one.long_share),
+        "basisBps": _group(bundle, [trading.basis(venue, symbol)], one.basis_bps),
+    }
+
+
+def _structure(found: Structure) -> dict[str, Any]:
+    newest = {name: getattr(found, name)[-count:] for name, count in _SHOWN.items()}
+    return {
+        "trend": found.trend,
+        **newest,
+        "openGaps": [gap for gap in found.gaps if gap.filled_at is None],
+        "fibonacci": found.fibonacci,
+        "lines": [line for line in found.lines if line.broken_at is None],
+        "volumeProfile": found.profile,
+        "anchoredVwaps": found.anchored,
+        "zones": found.zones,
+    }
+
+
+def _levels(bundle: Bundle, frames: Iterable[Frame]) -> Iterable[dict[str, Any]]:
+    for frame in frames:
+        block = bundle.block(candles(BINANCE, bundle.symbol, frame.timeframe))
+        for level in frame.structure.levels:
+            yield {
+                "id": level.id,
+                "kind": level.kind.value,
+                "price": level.price,
+                "since": iso(level.since),
+                "source": BINANCE,
+                "asOf": None if block is None else iso(block.as_of),
+                "ageSeconds": None if block is None else block.age,
+            }
+
+
+def _group(bundle: Bundle, series: Iterable[Series[Any]], found: Any) -> dict[str, Any]:
+    """Figures beside the newest and the oldest of what they rest on."""
+    blocks = [block for one in series if (block := bundle.block(one)) is not None]
+    value = plain(found)
+    return {
+        "source": ", ".join(dict.fromkeys(block.series.venue for block in blocks)) or None,
+        "asOf": iso(max(block.as_of for block in blocks)) if blocks else None,
+        "ageSeconds": max((block.age for block in blocks), default=None),
+        "stale": any(block.stale for block in blocks) if blocks else None,
+        "value": value,
+    }
+
+
+def _shock(one: Shock) -> ShockView:
+    moves = tuple({"minutes": move.minutes, "share": move.share, "threshold": move.threshold} for move in one.moves)
+    way = "up" if one.up else "down"
+    return ShockView(at=iso(one.at), price=one.price, direction=way, further=one.further, moves=moves)
+
+
+def plain(value: Any) -> Any:
+    """A figure in JSON's own types."""
+    if isinstance(value, Missing):
+        return {"missing": value.reason}
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {to_camel(one.name): plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {to_camel(name): plain(one) for name, one in value._asdict().items()}
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(one) for one in value]
+    return value

@@ -1,0 +1,255 @@
+"""A bundle → every figure the desk argues about. Pure: the same bundle gives the same figures, on every machine.
+
+A fact that is stale is no fact: what would rest on it is missing and says so. Bars are the exception: gauges of old
+bars are true of their own time and carry it; the rules that judge the present look at the time themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from zuno.core import books, derivatives, macro, options, shock, tape, triage
+from zuno.core.bars import LOOKBACK, Bars, bars
+from zuno.core.day_volatility import DayVolatility, day_volatility
+from zuno.core.indicators.columns import Readings, columns, readings_of, sound
+from zuno.core.known import Known, Missing
+from zuno.core.structure.reading import Structure, structure_of
+from zuno.domain import trading
+from zuno.domain.trading import (
+    DAY_MS,
+    HOUR_MS,
+    Book,
+    Feed,
+    Level,
+    Row,
+    Series,
+    Timeframe,
+    candles,
+)
+from zuno.domain.units import Millis
+from zuno.domain.venues import (
+    ALTERNATIVE,
+    BINANCE,
+    DERIBIT,
+    DOLLAR,
+    FIGURES,
+    FRED,
+    PERPETUALS,
+    TAPES,
+    UPBIT,
+    WON,
+)
+from zuno.messages.bundle import Bundle
+
+R = TypeVar("R", bound=Row)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One timeframe of the symbol's own bars."""
+
+    timeframe: Timeframe
+    readings: Readings
+    structure: Structure
+
+
+@dataclass(frozen=True, slots=True)
+class Perpetual:
+    """What one venue says of its perpetual."""
+
+    venue: str
+    predicted: Known[derivatives.FundingFigures]
+    week: Known[derivatives.MeanFunding]
+    open_interest: Known[Level]
+    long_share: Known[float]
+    basis_bps: Known[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Forced:
+    """Liquidations: each side's last hour, and the last day."""
+
+    longs_hour: Known[tape.SideHour]
+    shorts_hour: Known[tape.SideHour]
+    day: tape.Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Economy:
+    figures: tuple[tuple[str, Known[macro.Reading]], ...]
+    """By `venue/figure`."""
+    slope: Known[macro.Slope]
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Everything measured of one symbol at one moment; what is missing says why."""
+
+    frames: tuple[tuple[Timeframe, Known[Frame]], ...]
+    """The mode's own timeframes, shortest first."""
+    volatility: Known[DayVolatility]
+    perpetuals: tuple[Perpetual, ...]
+    open_interest_hour: Known[derivatives.OpenInterestChange]
+    open_interest_day: Known[derivatives.OpenInterestChange]
+    book: Known[books.BookFigures]
+    walls: Known[tuple[books.FakeWall, ...]]
+    forced: Forced
+    whales_hour: Known[tape.WhaleFlow]
+    whales_day: Known[tape.WhaleFlow]
+    surface: Known[options.Surface]
+    dvol: Known[triage.VolatilityIndex]
+    economy: Economy
+    mood: Known[Level]
+    won: Known[Level]
+    """Won for one USDT."""
+    dollar: Known[Level]
+    """USDT for one USDC."""
+    triage: triage.Triage
+    watch: Known[shock.Watch]
+    """Shocks of the last day."""
+
+
+def features(bundle: Bundle) -> Features:
+    symbol, as_of = bundle.symbol, bundle.as_of
+    hours = _bars(bundle, Timeframe.H1)
+    minutes = _bars(bundle, Timeframe.M1)
+    interest = {venue: bundle.rows(trading.open_interest(venue, symbol)) for venue in PERPETUALS}
+    book, walls = _book(bundle)
+    forced = _forced(bundle)
+    surface = _surface(bundle)
+    dvol = triage.measure_dvol(bundle.rows(trading.dvol(DERIBIT, symbol.base)), as_of)
+    whales = _stream(bundle, Feed.WHALES, BINANCE)
+    return Features(
+        frames=tuple((timeframe, _frame(bundle, timeframe)) for timeframe in bundle.mode.timeframes),
+        volatility=_recent(bundle, Timeframe.H1) or day_volatility(hours),
+        perpetuals=tuple(_perpetual(bundle, venue) for venue in PERPETUALS),
+        open_interest_hour=derivatives.open_interest_change(interest, Millis(as_of - HOUR_MS), as_of),
+        open_interest_day=derivatives.open_interest_change(interest, Millis(as_of - DAY_MS), as_of),
+        book=book,
+        walls=walls,
+        forced=forced,
+        whales_hour=tape.whale_flow(whales, Millis(as_of - HOUR_MS), as_of),
+        whales_day=tape.whale_flow(whales, Millis(as_of - DAY_MS), as_of),
+        surface=surface,
+        dvol=dvol,
+        economy=_economy(bundle),
+        mood=_newest(bundle, trading.fear_greed(ALTERNATIVE)),
+        won=_newest(bundle, trading.rates(UPBIT, WON)),
+        dollar=_newest(bundle, trading.rates(BINANCE, DOLLAR)),
+        triage=triage.triage(
+            triage.Evidence(
+                spike=triage.measure_spike(hours, interest, as_of),
+                liquidations=(forced.longs_hour, forced.shorts_hour),
+                imbalance=book if isinstance(book, Missing) else book.imbalance,
+                dvol=dvol,
+                term=surface if isinstance(surface, Missing) else surface.term,
+            )
+        ),
+        watch=shock.watch(minutes, hours, as_of),
+    )
+
+
+# -- facts, if they can be believed
+
+
+def fresh(bundle: Bundle, series: Series[R]) -> Known[Sequence[R]]:
+    """The rows of a series that is here and not stale."""
+    block = bundle.block(series)
+    if block is None:
+        return Missing(bundle.why_absent(series) or "it was not asked for")
+    if block.stale:
+        return Missing(f"the newest word of {series} is {block.age} s old, more than {block.limit}")
+    return block.rows
+
+
+def _newest(bundle: Bundle, series: Series[R]) -> Known[R]:
+    rows = fresh(bundle, series)
+    if isinstance(rows, Missing):
+        return rows
+    return rows[-1] if rows else Missing(f"{series} has no row")
+
+
+def _bars(bundle: Bundle, timeframe: Timeframe) -> Bars:
+    return bars(timeframe, bundle.rows(candles(BINANCE, bundle.symbol, timeframe)))
+
+
+def _recent(bundle: Bundle, timeframe: Timeframe) -> Missing | None:
+    rows = fresh(bundle, candles(BINANCE, bundle.symbol, timeframe))
+    return rows if isinstance(rows, Missing) else None
+
+
+# -- each part
+
+
+def _frame(bundle: Bundle, timeframe: Timeframe) -> Known[Frame]:
+    given = _bars(bundle, timeframe)
+    clean = sound(given)
+    window = clean.last(LOOKBACK)
+    if not len(window):
+        return Missing(bundle.why_absent(candles(BINANCE, bundle.symbol, timeframe)) or "no bar of it can be believed")
+    gauges = columns(window)
+    seen = readings_of(window, gauges, unsound=len(given) - len(clean))
+    return Frame(timeframe, seen, structure_of(window, gauges, bundle.mode.shoulder))
+
+
+def _perpetual(bundle: Bundle, venue: str) -> Perpetual:
+    symbol = bundle.symbol
+    predicted = _newest(bundle, trading.funding_next(venue, symbol))
+    settled = fresh(bundle, trading.funding(venue, symbol))
+    accounts = _newest(bundle, trading.long_short(venue, symbol))
+    marks = _newest(bundle, trading.basis(venue, symbol))
+    return Perpetual(
+        venue,
+        predicted if isinstance(predicted, Missing) else derivatives.funding_figures(predicted),
+        settled if isinstance(settled, Missing) else derivatives.mean_funding(settled, bundle.as_of),
+        _newest(bundle, trading.open_interest(venue, symbol)),
+        accounts if isinstance(accounts, Missing) else derivatives.long_share(accounts),
+        marks if isinstance(marks, Missing) else derivatives.basis_bps(marks),
+    )
+
+
+def _book(bundle: Bundle) -> tuple[Known[books.BookFigures], Known[tuple[books.FakeWall, ...]]]:
+    snapshots: Known[Sequence[Book]] = fresh(bundle, trading.books(BINANCE, bundle.symbol))
+    if isinstance(snapshots, Missing):
+        return snapshots, snapshots
+    minutes = bundle.rows(candles(BINANCE, bundle.symbol, Timeframe.M1))
+    return books.book_figures(snapshots[-1]), books.fake_walls(snapshots, books.traded_in_minutes(minutes))
+
+
+def _stream(bundle: Bundle, feed: Feed, *venues: str) -> list[tape.Stream]:
+    """The streams that were ever heard: a venue nobody listened to cannot make the others' silence unknown."""
+    strikes = trading.liquidations if feed is Feed.LIQUIDATIONS else trading.whales
+    heard = [
+        tape.Stream(
+            venue, bundle.rows(strikes(venue, bundle.symbol)), bundle.rows(trading.alive(feed, venue, bundle.symbol))
+        )
+        for venue in venues
+    ]
+    return [stream for stream in heard if stream.alive or stream.strikes]
+
+
+def _forced(bundle: Bundle) -> Forced:
+    streams = _stream(bundle, Feed.LIQUIDATIONS, *TAPES)
+    longs, shorts = tape.last_hours(streams, bundle.as_of)
+    return Forced(longs, shorts, tape.tally(streams, Millis(bundle.as_of - DAY_MS), bundle.as_of))
+
+
+def _surface(bundle: Bundle) -> Known[options.Surface]:
+    chain = _newest(bundle, trading.options(DERIBIT, bundle.symbol.base))
+    return chain if isinstance(chain, Missing) else options.surface(chain)
+
+
+def _economy(bundle: Bundle) -> Economy:
+    def prints(venue: str, figure: str) -> Sequence[trading.Print]:
+        return bundle.rows(trading.macro(venue, figure))
+
+    named = [(venue, figure) for venue, figures in FIGURES.items() for figure in figures]
+    return Economy(
+        tuple(
+            (f"{venue}/{figure}", macro.last_print(figure, prints(venue, figure), bundle.as_of))
+            for venue, figure in named
+        ),
+        macro.slope(prints(FRED, "DGS2"), prints(FRED, "DGS10"), bundle.as_of),
+    )

@@ -1,0 +1,1 @@
+"""The trading desk: what it may know, and what it makes of it."""

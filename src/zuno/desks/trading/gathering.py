@@ -1,0 +1,170 @@
+"""A store and a moment → the frozen bundle of one cycle: everything that could be known then, and what could not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+from zuno.core.macro import CADENCE_DAYS
+from zuno.core.resampling import timeframe_of
+from zuno.core.soundness import QUIET_VENUES, Stillness, complete_at, gap
+from zuno.core.tape import LOWER_BOUND
+from zuno.domain.trading import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    SECOND_MS,
+    STALE_AFTER,
+    Alive,
+    Feed,
+    Mode,
+    Print,
+    Series,
+    Symbol,
+    Timeframe,
+    alive,
+)
+from zuno.domain.units import Millis, Seconds
+from zuno.domain.venues import wanted
+from zuno.messages.bundle import Absent, Block, Bundle, Slot
+from zuno.ports.series import SeriesStore
+
+SLOTS: Final = ("previous_decision", "feedback", "memory", "positions", "equity")
+"""What the desk itself brings to a cycle."""
+TAPE_DAYS: Final = 14
+"""Twice what a percentile of hourly liquidations needs."""
+_BARS: Final[Mapping[Timeframe, int]] = {
+    Timeframe.M1: 24 * 60,
+    Timeframe.H1: 181 * 24,  # a day's volatility is held against half a year of days
+    Timeframe.H4: 1_000,
+    Timeframe.D1: 1_000,
+    Timeframe.W1: 520,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """How far back a feed is read, and how many rows at most."""
+
+    span: int
+    newest: int | None = None
+
+
+_REACH: Final[Mapping[Feed, _Reach]] = {
+    Feed.FUNDING: _Reach(180 * DAY_MS),
+    Feed.OPEN_INTEREST: _Reach(31 * DAY_MS),
+    Feed.LONG_SHORT: _Reach(DAY_MS),
+    Feed.BASIS: _Reach(DAY_MS),
+    Feed.BOOK: _Reach(MINUTE_MS + STALE_AFTER[Feed.BOOK] * SECOND_MS, 5),
+    Feed.LIQUIDATIONS: _Reach(TAPE_DAYS * DAY_MS),
+    Feed.WHALES: _Reach(DAY_MS),
+    Feed.OPTIONS: _Reach(DAY_MS, 1),
+    Feed.DVOL: _Reach(31 * DAY_MS),
+    Feed.MACRO: _Reach(120 * DAY_MS),
+    Feed.FEAR_GREED: _Reach(31 * DAY_MS),
+    Feed.NARRATIVE: _Reach(7 * DAY_MS, 3),
+    Feed.NEWS: _Reach(DAY_MS, 40),
+    Feed.RATES: _Reach(DAY_MS, 24),
+}
+
+
+async def gather(
+    store: SeriesStore,
+    symbol: Symbol,
+    mode: Mode,
+    as_of: Millis,
+    slots: Sequence[Slot] = (),
+    failures: Mapping[str, str] | None = None,
+) -> Bundle:
+    """Everything of the store that could be known by then.
+
+    `failures`: series by name whose source was asked just now and did not answer, and why; a series that is absent
+    tells it, one that is merely old notes it.
+    """
+    failed = failures or {}
+    blocks: list[Block] = []
+    absent: list[Absent] = []
+    heard: dict[str, Millis] = {}
+    for series in sorted(
+        wanted(symbol), key=lambda one: one.row is not Alive
+    ):  # who is alive is known before who spoke
+        reach = _reach(series)
+        since = Millis(as_of - reach.span)
+        rows = await store.read(series, since, as_of, as_of, reach.newest)
+        rows = tuple(row for row in rows if complete_at(series, row) <= as_of)
+        last = _last(series, rows, heard)
+        if series.row is Alive and last is not None:
+            heard[str(series)] = last
+        if last is None:
+            absent.append(
+                Absent(str(series), failed.get(str(series)) or f"nothing is recorded of {_told(reach.span)} before")
+            )
+            continue
+        notes = (*_notes(series, rows), *((f"asked now: {failed[str(series)]}",) if str(series) in failed else ()))
+        blocks.append(Block(series, rows, last, Seconds((as_of - last) // SECOND_MS), _limit(series, rows), notes))
+    named = {slot.name for slot in slots}
+    absent += [Absent(name, "none is kept yet") for name in SLOTS if name not in named]
+    return Bundle(
+        symbol,
+        mode,
+        as_of,
+        store.origin.label,
+        tuple(sorted(blocks, key=lambda block: str(block.series))),
+        tuple(sorted(absent, key=lambda gone: gone.what)),
+        tuple(sorted(slots, key=lambda slot: slot.name)),
+    )
+
+
+def _reach(series: Series[Any]) -> _Reach:
+    if series.feed is Feed.CANDLES:
+        timeframe = timeframe_of(series)
+        count = 48 if series.venue in QUIET_VENUES else _BARS[timeframe]
+        return _Reach((count + 1) * timeframe.millis, count)
+    if series.name.endswith("/next"):
+        return _Reach(DAY_MS)
+    return _REACH[series.feed]
+
+
+def _last(series: Series[Any], rows: Sequence[Any], heard: Mapping[str, Millis]) -> Millis | None:
+    """When the newest of these rows was true. A stream's word is as new as its last sign of life, events or none."""
+    latest = rows if series.row is Print else rows[-1:]  # an older day may have been revised last
+    newest = [complete_at(series, row) for row in latest]
+    if series.feed in (Feed.LIQUIDATIONS, Feed.WHALES) and series.row is not Alive:
+        sign = heard.get(str(alive(series.feed, series.venue, series.name)))
+        newest += [] if sign is None else [sign]
+    return max(newest, default=None)
+
+
+def _limit(series: Series[Any], rows: Sequence[Any]) -> Seconds:
+    if series.feed is Feed.CANDLES:
+        return Seconds(2 * timeframe_of(series).millis // SECOND_MS)
+    if series.feed is Feed.FUNDING and not series.name.endswith("/next"):
+        return Seconds(int(rows[-1].interval_hours * HOUR_MS) // SECOND_MS + STALE_AFTER[Feed.FUNDING])
+    if series.feed is Feed.MACRO:
+        return Seconds(CADENCE_DAYS.get(series.name, 1) * DAY_MS // SECOND_MS + STALE_AFTER[Feed.MACRO])
+    return STALE_AFTER[series.feed]
+
+
+def _notes(series: Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
+    """What the numbers alone do not say."""
+    notes: list[str] = []
+    if series.feed is Feed.LIQUIDATIONS and series.row is not Alive:
+        notes.append(f"sums are a {LOWER_BOUND}: a venue pushes one forced trade a second at most")
+    if series.feed is Feed.CANDLES and series.venue not in QUIET_VENUES:
+        timeframe = timeframe_of(series)
+        holes = [hole for one, two in pairwise(rows) if (hole := gap(timeframe, one.at, two.at))]
+        if holes:
+            notes.append(f"{sum(hole.count for hole in holes)} bars are missing in {len(holes)} places")
+    if rows and series.row is not Alive and series.feed not in (Feed.OPTIONS, Feed.NEWS, Feed.NARRATIVE):
+        still = Stillness(series)
+        for row in rows:
+            still.see(row)
+        if (stretch := still.end()) is not None:
+            notes.append(f"the last {stretch.count} rows are the same: the feed stands still")
+    return tuple(notes)
+
+
+def _told(span: int) -> str:
+    return f"the {span // DAY_MS} days" if span >= 2 * DAY_MS else f"the {max(1, span // MINUTE_MS)} minutes"

@@ -1,0 +1,365 @@
+"""From a store to figures: what could be known at a moment is frozen, measured, and said to be missing where it is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import Ran, run_zuno
+
+from zuno.adapters.series.sqlite import SqliteSeries
+from zuno.app.trading_views import features_view
+from zuno.core.features import Features, Frame, features
+from zuno.core.known import Missing
+from zuno.desks.trading.gathering import SLOTS, gather
+from zuno.domain import trading
+from zuno.domain.trading import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    Feed,
+    Funding,
+    Mode,
+    OptionChain,
+    Series,
+    Symbol,
+    Timeframe,
+    candles,
+)
+from zuno.domain.units import Millis, Seconds
+from zuno.domain.venues import BINANCE, BYBIT, DERIBIT, FRED, OKX, PERPETUALS, wanted
+from zuno.messages.bundle import Absent, Block, Bundle, Slot, content, name_of, read_bundle
+from zuno.ports.series import Origin
+
+END = Millis(1_767_225_600_000)
+SEED = "7"
+
+
+@pytest.fixture(scope="module")
+def invented(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a synthetic market in it, for all tests of this file."""
+    home = tmp_path_factory.mktemp("trading")
+    made = run_zuno(home, "data", "synth", "--seed", SEED)
+    assert made.code == 0, made.err
+    return home
+
+
+def store_of(home: Path) -> SqliteSeries:
+    return SqliteSeries(home / "market" / "synthetic", Origin(True, "SYNTHETIC"))
+
+
+@pytest.fixture(scope="module")
+def bundle(invented: Path) -> Bundle:
+    async def frozen() -> Bundle:
+        store = store_of(invented)
+        try:
+            return await gather(store, Symbol.BTCUSDT, Mode.SWING, END)
+        finally:
+            await store.close()
+
+    return asyncio.run(frozen())
+
+
+def asked(home: Path, *arguments: str) -> Ran:
+    return run_zuno(home, "trade", "features", *arguments)
+
+
+# -- as a person asks
+
+
+def test_every_figure_has_its_source_its_moment_and_its_age(invented: Path) -> None:
+    said = asked(invented, "BTCUSDT", "--json")
+    assert said.code == 0, said.err
+    found = said.document
+    assert {"symbol", "mode", "asOf", "bundleHash", "features", "anomalies", "shocks", "sources", "absent"} <= set(
+        found
+    )
+    assert (found["symbol"], found["mode"], found["asOf"]) == ("BTCUSDT", "swing", "2026-01-01T00:00:00Z")
+    assert found["synthetic"] is True
+    assert found["origin"] == f"SYNTHETIC seed {SEED}"
+    for timeframe in ("1h", "4h", "1d"):
+        frame = found["features"]["indicators"][timeframe]
+        assert frame["source"] == "binance"
+        assert frame["asOf"] == "2026-01-01T00:00:00Z"
+        assert frame["ageSeconds"] == 0
+        assert all(frame["value"][name] is not None for name in ("rsi", "atr", "adx", "bbUpper", "ema200"))
+    assert all(level["source"] and level["asOf"] for level in found["features"]["levels"])
+    assert {source["feed"] for source in found["sources"]} == set(Feed)
+    assert all(set(source) >= {"feed", "source", "asOf", "ageSeconds", "stale"} for source in found["sources"])
+    assert {gone["what"] for gone in found["absent"]} == set(SLOTS)
+
+
+def test_the_same_question_gives_the_same_bundle(invented: Path) -> None:
+    first, second = (asked(invented, "ETHUSDT", "--json").out for _ in range(2))
+    assert first == second
+    other = asked(invented, "BTCUSDT", "--json").document
+    assert other["bundleHash"] != json.loads(first)["bundleHash"]
+
+
+def test_the_bundle_is_kept_once_under_its_hash(invented: Path) -> None:
+    name = asked(invented, "BTCUSDT", "--json").document["bundleHash"]
+    asked(invented, "BTCUSDT", "--json")
+    assert run_zuno(invented, "journal", "verify").code == 0
+    import sqlite3
+
+    with sqlite3.connect(invented / "journal.db") as connection:
+        kept = connection.execute("SELECT COUNT(*) FROM bundles WHERE hash = ?", (name,)).fetchone()
+    assert kept == (1,)
+
+
+def test_an_earlier_moment_knows_nothing_later(invented: Path) -> None:
+    found = asked(invented, "BTCUSDT", "--as-of", "2025-12-20T12:00", "--json").document
+    assert found["asOf"] == "2025-12-20T12:00:00Z"
+    assert all(source["asOf"] <= "2025-12-20T12:00:00Z" for source in found["sources"])
+    assert all(level["since"] <= "2025-12-20T12:00:00Z" for level in found["features"]["levels"])
+
+
+def test_between_full_hours_the_book_is_stale_and_not_used(invented: Path) -> None:
+    found = asked(invented, "BTCUSDT", "--as-of", "2025-12-20T12:31", "--json").document
+    assert "missing" in found["features"]["book"]["value"]["figures"]
+    assert "microstructure_imbalance" in {one["rule"] for one in found["unjudged"]}
+
+
+def test_the_position_desk_reads_weeks(invented: Path) -> None:
+    found = asked(invented, "BTC", "--mode", "position", "--json").document
+    assert list(found["features"]["indicators"]) == ["4h", "1d", "1w"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("DOGEUSDT",), 2, "not traded here"),
+        (("BTCUSDT", "--mode", "casino"), 2, "no mode"),
+        (("BTCUSDT", "--as-of", "yesterday"), 2, "not a time"),
+        (("BTCUSDT", "--as-of", "2031-01-01"), 2, "lies after"),
+    ],
+)
+def test_nonsense_is_told(invented: Path, arguments: tuple[str, ...], code: int, said: str) -> None:
+    ran = asked(invented, *arguments)
+    assert ran.code == code
+    assert said in ran.err
+
+
+def test_the_screen_says_synthetic_and_shows_the_figures(invented: Path) -> None:
+    said = asked(invented, "BTCUSDT")
+    assert said.code == 0, said.err
+    assert f"SYNTHETIC seed {SEED}" in said.out.splitlines()[0]
+    for word in ("RSI 14", "MACD histogram", "tenkan", "POC", "skew 25Δ", "fred/DGS10", "bundle "):
+        assert word in said.out
+
+
+def test_an_empty_recording_of_ones_own_is_told(tmp_path: Path) -> None:
+    ran = run_zuno(tmp_path / "home", "trade", "features", "BTCUSDT", ZUNO_RECORDING="own")
+    assert ran.code == 3
+    assert "zuno data download BTCUSDT" in ran.err
+
+
+# -- what is frozen
+
+
+async def test_nothing_in_a_bundle_is_later_than_its_moment(invented: Path) -> None:
+    as_of = Millis(END - 11 * DAY_MS - 17 * MINUTE_MS)
+    store = store_of(invented)
+    found = await gather(store, Symbol.ETHUSDT, Mode.POSITION, as_of)
+    await store.close()
+    for block in found.blocks:
+        assert block.as_of <= as_of
+        assert all(row.at <= as_of for row in block.rows)
+    bars = found.rows(candles(BINANCE, Symbol.ETHUSDT, Timeframe.H1))
+    assert bars[-1].at + HOUR_MS <= as_of
+
+
+def test_a_bundle_gives_the_same_figures_after_it_was_stored(bundle: Bundle) -> None:
+    again = read_bundle(content(bundle))
+    assert again == bundle
+    assert features_view(again, "x", features(again)) == features_view(bundle, "x", features(bundle))
+
+
+async def test_a_source_that_failed_just_now_is_named(invented: Path) -> None:
+    store = store_of(invented)
+    gone, old = str(trading.macro(FRED, "NEVER")), str(trading.books(BINANCE, Symbol.BTCUSDT))
+    found = await gather(store, Symbol.BTCUSDT, Mode.SWING, END, failures={gone: "no key", old: "did not answer"})
+    later = await gather(store, Symbol.BTCUSDT, Mode.SWING, Millis(END + DAY_MS), failures={old: "did not answer"})
+    await store.close()
+    block = found.block(trading.books(BINANCE, Symbol.BTCUSDT))
+    assert block is not None
+    assert block.notes == ("asked now: did not answer",)
+    assert later.why_absent(old) == "did not answer"
+
+
+async def test_what_the_desk_brings_takes_its_slot(invented: Path) -> None:
+    store = store_of(invented)
+    slot = Slot("equity", {"usd": 2_000}, END, "the paper book")
+    found = await gather(store, Symbol.BTCUSDT, Mode.SWING, END, slots=[slot])
+    await store.close()
+    assert found.slots == (slot,)
+    assert {gone.what for gone in found.absent} == set(SLOTS) - {"equity"}
+
+
+# -- what is missing, stale, or cannot be
+
+
+def without(bundle: Bundle, *gone: Series[Any]) -> Bundle:
+    kept = tuple(block for block in bundle.blocks if block.series not in gone)
+    return replace(
+        bundle, blocks=kept, absent=(*bundle.absent, *(Absent(str(one), "it was taken away") for one in gone))
+    )
+
+
+def with_rows(bundle: Bundle, series: Series[Any], change: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Bundle:
+    def changed(block: Block) -> Block:
+        return replace(block, rows=change(block.rows)) if block.series == series else block
+
+    return replace(bundle, blocks=tuple(map(changed, bundle.blocks)))
+
+
+def aged(bundle: Bundle, series: Series[Any], seconds: int) -> Bundle:
+    def older(block: Block) -> Block:
+        return replace(block, age=Seconds(seconds)) if block.series == series else block
+
+    return replace(bundle, blocks=tuple(map(older, bundle.blocks)))
+
+
+SYMBOL = Symbol.BTCUSDT
+EVERY = wanted(SYMBOL)
+
+
+@pytest.mark.parametrize("series", EVERY, ids=str)
+def test_without_any_one_series_the_rest_is_measured(bundle: Bundle, series: Series[Any]) -> None:
+    view = features_view(bundle, "x", features(without(bundle, series)))
+    assert view.features
+    json.dumps(view.model_dump(by_alias=True), allow_nan=False)
+
+
+def test_without_anything_all_is_missing_and_nothing_is_made_up(bundle: Bundle) -> None:
+    found = features(without(bundle, *EVERY))
+    assert all(isinstance(frame, Missing) for _, frame in found.frames)
+    for part in ("volatility", "open_interest_hour", "book", "walls", "whales_hour", "surface", "dvol", "mood", "won"):
+        assert isinstance(getattr(found, part), Missing), part
+    assert found.triage.anomalies == ()
+    assert {one.rule.value for one in found.triage.unknown} == {
+        "spike", "liquidation_cluster", "microstructure_imbalance", "options_panic",
+    }  # fmt: skip
+    assert isinstance(found.watch, Missing)
+
+
+LIVE: list[tuple[Series[Any], Callable[[Features], object]]] = [
+    (trading.books(BINANCE, SYMBOL), lambda found: found.book),
+    (trading.options(DERIBIT, "BTC"), lambda found: found.surface),
+    (trading.dvol(DERIBIT, "BTC"), lambda found: found.volatility),
+    (trading.funding_next(OKX, SYMBOL), lambda found: found.perpetuals[2].predicted),
+    (trading.long_short(BYBIT, SYMBOL), lambda found: found.perpetuals[1].long_share),
+    (trading.basis(BINANCE, SYMBOL), lambda found: found.perpetuals[0].basis_bps),
+    (trading.fear_greed("alternative.me"), lambda found: found.mood),
+    (trading.rates("upbit", "KRW-USDT"), lambda found: found.won),
+    (trading.rates("binance", "USDC-USDT"), lambda found: found.dollar),
+]
+
+
+@pytest.mark.parametrize(("series", "part"), [row for row in LIVE if row[0].feed is not Feed.DVOL], ids=str)
+def test_a_stale_fact_is_no_fact(bundle: Bundle, series: Series[Any], part: Callable[[Features], object]) -> None:
+    block = bundle.block(series)
+    assert block is not None
+    assert not isinstance(part(features(aged(bundle, series, block.limit))), Missing)
+    gone = part(features(aged(bundle, series, block.limit + 1)))
+    assert isinstance(gone, Missing)
+    assert str(block.limit) in gone.reason
+
+
+def test_a_rate_in_percent_is_missing_not_huge(bundle: Bundle) -> None:
+    series = trading.funding_next(BINANCE, SYMBOL)
+    spoilt = with_rows(bundle, series, lambda rows: (*rows[:-1], Funding(rows[-1].at, 0.01, 8.0)))
+    predicted = features(spoilt).perpetuals[0].predicted
+    assert isinstance(predicted, Missing)
+    assert "percentage" in predicted.reason
+
+
+def test_a_crossed_book_is_refused(bundle: Bundle) -> None:
+    series = trading.books(BINANCE, SYMBOL)
+    spoilt = with_rows(bundle, series, lambda rows: (*rows[:-1], replace(rows[-1], bids=rows[-1].asks[::-1])))
+    book = features(spoilt).book
+    assert isinstance(book, Missing)
+
+
+def test_a_chain_without_expiries_is_missing_and_not_calm(bundle: Bundle) -> None:
+    series = trading.options(DERIBIT, "BTC")
+
+    def bare(rows: tuple[OptionChain, ...]) -> tuple[OptionChain, ...]:
+        return tuple(replace(row, quotes=tuple(replace(quote, expiry=None) for quote in row.quotes)) for row in rows)
+
+    surface = features(with_rows(bundle, series, bare)).surface
+    assert not isinstance(surface, Missing)
+    assert isinstance(surface.term, Missing)
+    assert isinstance(surface.inverted, Missing)
+
+
+def test_a_venue_that_drops_out_between_two_ends_is_left_out_of_the_change(bundle: Bundle) -> None:
+    series = trading.open_interest(OKX, SYMBOL)
+    before = features(bundle).open_interest_hour
+    cut = with_rows(bundle, series, lambda rows: tuple(row for row in rows if row.at < END - HOUR_MS // 2))
+    after = features(cut).open_interest_hour
+    assert not isinstance(before, Missing)
+    assert not isinstance(after, Missing)
+    assert before.venues == tuple(sorted(PERPETUALS))
+    assert after.venues == (BINANCE, BYBIT)
+    assert abs(after.share) < 0.05  # not the third of the market that OKX is
+
+
+def test_bars_that_cannot_be_are_left_out_and_counted(bundle: Bundle) -> None:
+    series = candles(BINANCE, SYMBOL, Timeframe.H4)
+    spoilt = with_rows(
+        bundle,
+        series,
+        lambda rows: (
+            *rows[:-3],
+            rows[-3]._replace(high=rows[-3].low / 2),
+            rows[-2]._replace(close=float("nan")),
+            rows[-1],
+        ),
+    )
+    frame = dict(features(spoilt).frames)[Timeframe.H4]
+    assert isinstance(frame, Frame)
+    assert frame.readings.unsound == 2
+    assert frame.readings.rsi is not None
+
+
+async def test_a_feed_that_stands_still_is_said_to(invented: Path) -> None:
+    store = store_of(invented)
+    series = trading.open_interest(BYBIT, SYMBOL)
+    rows = await store.read(series, Millis(END - DAY_MS), END, END)
+    await store.close()
+    from zuno.adapters.series.memory import MemorySeries
+    from zuno.ports.series import Batch
+
+    frozen = MemorySeries(Origin(False, "recorded"))
+    await frozen.write([Batch(series, [row._replace(value=rows[-1].value) for row in rows])])
+    found = await gather(frozen, SYMBOL, Mode.SWING, END)
+    block = found.block(series)
+    assert block is not None
+    assert any("stands still" in note for note in block.notes)
+
+
+async def test_a_silent_stream_that_is_alive_is_a_zero_and_a_dead_one_is_not(invented: Path) -> None:
+    from zuno.adapters.series.memory import MemorySeries
+    from zuno.domain.trading import Alive
+    from zuno.ports.series import Batch
+
+    heard = MemorySeries(Origin(False, "recorded"))
+    minutes = [Alive(Millis(at)) for at in range(END - 2 * HOUR_MS, END, MINUTE_MS)]
+    await heard.write([Batch(trading.alive(Feed.LIQUIDATIONS, BINANCE, SYMBOL), minutes)])
+    listened = features(await gather(heard, SYMBOL, Mode.SWING, END)).forced
+    deaf = features(await gather(MemorySeries(Origin(False, "recorded")), SYMBOL, Mode.SWING, END)).forced
+    assert not isinstance(listened.longs_hour, Missing)
+    assert listened.longs_hour.usd == 0
+    assert isinstance(deaf.longs_hour, Missing)
+
+
+def test_another_row_is_another_hash(bundle: Bundle) -> None:
+    series = trading.dvol(DERIBIT, "BTC")
+    other = with_rows(bundle, series, lambda rows: (*rows[:-1], rows[-1]._replace(value=rows[-1].value + 0.01)))
+    assert name_of(other) != name_of(bundle)
