@@ -34,8 +34,8 @@ def why(figure: object) -> str:
 
 
 def naive_slippage_bps(levels: list[tuple[Fraction, Fraction]], mid: Fraction) -> Fraction | None:
-    """Buy a thousandth of the money at a time, exactly."""
-    spent, bought, step = Fraction(0), Fraction(0), Fraction(100)
+    """A twentieth of the money at a time, exactly."""
+    spent, bought, step = Fraction(0), Fraction(0), Fraction(5_000)
     queue = [[price, size] for price, size in levels]
     while spent < 100_000:
         need = min(step, 100_000 - spent)

@@ -120,6 +120,19 @@ def test_an_hour_counts_from_the_minute_it_closes_with() -> None:
         assert len(found.shocks) == known
 
 
+def test_a_minute_is_not_judged_by_an_hour_that_closed_after_it() -> None:
+    calm = hourly(0.1)
+    past = [Candle(Millis(int(at)), 100, 100.05, 99.95, 100, 1.0, None) for at in calm.at]
+    wild = Candle(Millis(START), 100, 150, 50, 100, 1.0, None)
+    found = watch(by_minute([100.0] * 58 + [101.2] * 5), bars(Timeframe.H1, [*past, wild]), after(63))
+    assert not isinstance(found, Missing)
+    assert [shock.at for shock in found.shocks] == [after(59)]
+
+
+def test_hours_in_which_nothing_moved_are_hours() -> None:
+    assert [shock.full for shock in told([100.0] * 70 + [101.0], atr=0.0)] == [0.03]
+
+
 def test_hours_older_than_two_judge_no_minute() -> None:
     for count, judged in ((120, True), (121, False)):
         found = watch(by_minute([100.0] * count), hourly(0.1), after(count))

@@ -160,7 +160,7 @@ def test_a_silent_hour_that_was_not_heard_is_not_known() -> None:
 
 
 def test_ninety_days_of_its_own_are_looked_back_on() -> None:
-    found = hour(hours_of([1_000.0] * 500 + [1.0] * 90 * 24 + [9.0]))
+    found = hour(hours_of([1_000.0] * 200 + [1.0] * 90 * 24 + [9.0]))
     assert (found.hours, or_none(found.high)) == (90 * 24, 1.0)
 
 
