@@ -186,8 +186,9 @@ def test_the_forward_is_the_median_of_what_the_quotes_name() -> None:
     assert or_none(seen(rows).expiries[0].forward) == FORWARD
 
 
-def test_an_expiry_without_a_forward_has_no_smile() -> None:
-    (expiry,) = seen([replace(one, underlying=None) for one in smile(20)]).expiries
+@pytest.mark.parametrize("forward", [None, 0.0, -1.0, math.nan, math.inf])
+def test_an_expiry_without_a_forward_has_no_smile(forward: float | None) -> None:
+    (expiry,) = seen([replace(one, underlying=forward) for one in smile(20)]).expiries
     for figure in (expiry.forward, expiry.atm, expiry.put25, expiry.call25):
         assert why(figure) == "no quote of this expiry names its forward"
 
@@ -259,6 +260,13 @@ def test_an_expiry_whose_figure_is_missing_is_stepped_over_and_named_where_it_wa
     bridged = seen(smile(5, 60.0), one_sided, smile(10, 60.0), smile(40, 60.0))
     assert or_none(bridged.week.atm) == pytest.approx(60.0)
     assert "no strike with a volatility below the forward" in why(seen(one_sided, smile(10), smile(40)).week.atm)
+
+
+def test_only_the_side_that_is_needed_is_blamed() -> None:
+    far = [one for one in smile(60) if one.strike > FORWARD]
+    assert "(none is listed)" in why(seen(smile(10), smile(40), far).week.atm)
+    near = [one for one in smile(3) if one.strike > FORWARD]
+    assert "(none is listed)" in why(seen(near, smile(5), smile(20)).month.atm)
 
 
 def test_behaviour_12_a_missing_option_expiry_is_missing_not_not_inverted() -> None:
