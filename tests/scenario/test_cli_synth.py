@@ -1,0 +1,48 @@
+"""`zuno data synth` on the command line: a whole market, labelled, over whatever was invented before."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+# Test folders are no packages; the code these tests share is found from here.
+sys.path.append(str(Path(__file__).parents[1] / "wire"))
+
+from commands import run_zuno
+
+from zuno.adapters.series.sqlite import SqliteSeries
+from zuno.domain.trading import Level, fear_greed
+from zuno.domain.units import Millis
+from zuno.ports.series import Batch, Origin
+
+END = 1_767_225_600_000
+BEFORE = fear_greed("somebody else")
+
+
+def test_a_market_is_invented_over_the_one_before(home: Path) -> None:
+    async def earlier() -> None:
+        store = SqliteSeries(home / "market" / "synthetic", Origin(True, "SYNTHETIC seed 10"))
+        await store.write([Batch(BEFORE, [Level(Millis(END), 50.0)])])
+        await store.close()
+
+    asyncio.run(earlier())
+    done = run_zuno(home, "data", "synth", "--seed", "11", "--json")
+    assert done.code == 0
+    view = done.document
+    assert (view["synthetic"], view["origin"], view["seed"], view["last"]) == (True, "SYNTHETIC seed 11", 11, END)
+    assert (view["setAside"], view["repeated"], view["corrected"]) == (3, 60, 1)
+    status = run_zuno(home, "data", "status", "--json").document
+    assert (status["origin"], status["rows"]) == ("SYNTHETIC seed 11", view["rows"])
+    kept = {one["series"]: one["count"] for one in status["series"]}
+    assert str(BEFORE) not in kept
+    assert kept["candles/binance/BTCUSDT/1d"] == 3_300
+    assert "SYNTHETIC seed 11" in run_zuno(home, "data", "status").out
+
+
+def test_a_seed_that_is_none_is_a_mistake_and_invents_nothing(home: Path) -> None:
+    for seed in ("-1", str(2**63)):
+        done = run_zuno(home, "data", "synth", "--seed", seed)
+        assert done.code == 2
+        assert "whole number from 0 to" in done.err
+    assert not (home / "market").exists()
