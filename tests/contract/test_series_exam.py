@@ -251,6 +251,11 @@ async def test_one_answer_that_repeats_itself(store: SeriesStore) -> None:
     ]
 
 
+async def test_neighbours_that_repeat_each_other_are_noticed_in_an_empty_store(store: SeriesStore) -> None:
+    assert await store.write([Batch(HOURS, [bar(0), bar(0), bar(1)])]) == Written(2, 1, 0, 0)
+    assert [flaw.kind for flaw in await store.flaws()] == ["duplicate"]
+
+
 async def test_rows_that_cannot_be_are_set_aside_with_reason_and_place(store: SeriesStore) -> None:
     upside_down = bar(1)._replace(high=10.0)
     off = bar(0)._replace(at=Millis(AT + 1))
@@ -351,6 +356,13 @@ async def test_a_sealed_row_that_was_replaced_does_not_come_back_in_the_past(sto
     await store.seal(EVER)
     await store.write([Batch(HOURS, [bar(0, 150.0)], known=Millis(AT + 50 * HOUR_MS))])
     assert await everything(store, HOURS, AT + 49 * HOUR_MS) == (bar(1),)
+
+
+async def test_a_sealed_row_that_was_replaced_does_not_count_among_the_newest(store: SeriesStore) -> None:
+    await store.write([Batch(HOURS, [bar(0), bar(1), bar(2)])])
+    await store.seal(EVER)
+    await store.write([Batch(HOURS, [bar(2, 150.0)], known=Millis(AT + 50 * HOUR_MS))])
+    assert await store.read(HOURS, Millis(0), EVER, Millis(AT + 49 * HOUR_MS), 2) == (bar(0), bar(1))
 
 
 # -- whose past
@@ -552,7 +564,7 @@ async def test_a_file_of_another_version_is_left_alone(tmp_path: Path) -> None:
         await everything(store, HOURS)
 
 
-@pytest.mark.parametrize("damage", ["cut", "changed", "gone", "garbage"])
+@pytest.mark.parametrize("damage", ["cut", "changed", "gone", "garbage", "another's"])
 async def test_a_damaged_file_of_history_is_broken_with_its_name(tmp_path: Path, damage: str) -> None:
     store = SqliteSeries(tmp_path / "own", RECORDED)
     await store.write([Batch(HOURS, [bar(n) for n in range(100)])])
@@ -566,6 +578,12 @@ async def test_a_damaged_file_of_history_is_broken_with_its_name(tmp_path: Path,
             path.write_bytes(data[:200] + bytes([data[200] ^ 1]) + data[201:])
         case "gone":
             path.unlink()
+        case "another's":
+            other = SqliteSeries(tmp_path / "other", RECORDED)
+            await other.write([Batch(HOURS, [bar(n, 60.0 + n) for n in range(50)])])
+            await other.seal(EVER)
+            await other.close()
+            path.write_bytes((tmp_path / "other" / "history" / path.name).read_bytes())
         case _:
             path.write_bytes(b"x" * len(data))
     with pytest.raises(Broken, match=r"rows-2026-01-0001\.parquet is (damaged|gone)"):

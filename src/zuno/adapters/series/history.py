@@ -42,7 +42,7 @@ class History:
     def write(self, name: str, table: str, rows: Sequence[tuple[Any, ...]]) -> Sealed:
         """A new file, there for good when this returns."""
         draft = self._folder / f"{name}{_DRAFT}"
-        with self._writing(draft):
+        with self._writing():
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._reading(name):
                 self._copy(draft, table, rows)
@@ -155,14 +155,11 @@ class History:
             raise self._damaged(name) from error
 
     @contextmanager
-    def _writing(self, draft: Path) -> Iterator[None]:
+    def _writing(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             raise Unavailable(f"{self._folder} cannot be written ({error.strerror}).") from error
-        finally:
-            with suppress(OSError):
-                draft.unlink()
 
 
 class Gone(Broken):
