@@ -54,6 +54,16 @@ def test_of_equal_neighbours_the_upper_is_taken_and_of_equal_bins_the_lowest_is_
     even = volume_profile(market((100, 124, 24)))
     assert even is not None
     assert (even.poc, even.value_low, even.value_high) == pytest.approx((100.5, 100, 117))
+    peak = volume_profile(market((100, 124, 24), (111, 112, 30)))
+    assert peak is not None
+    # 54 in all, 37.8 wanted: 31, then seven of one each from above.
+    assert (peak.value_low, peak.value_high) == pytest.approx((111, 119))
+
+
+def test_a_price_on_an_edge_belongs_to_the_bin_above() -> None:
+    found = volume_profile(market((100, 124, 24), (110, 110, 50)))
+    assert found is not None
+    assert (found.volumes[9], found.volumes[10]) == pytest.approx((1, 51))
 
 
 def test_the_highest_price_belongs_to_the_last_bin() -> None:
