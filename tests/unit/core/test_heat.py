@@ -51,6 +51,23 @@ def test_observed_dollars_lie_where_and_when_they_were_forced_out() -> None:
     assert "lower bound" in found.note
 
 
+def test_what_happened_outside_of_the_map_is_not_moved_into_it() -> None:
+    outside = [(-0.5, 101.0), (2.0, 101.0), (0.5, 99.9), (0.5, 120.0), (1.5, 500.0)]
+    stream = Stream("binance", [strike(day, price, 7.0) for day, price in outside], heard(0, 1))
+    found = drawn(heat_map(days((100, 110), (100, 120)), [stream], edges=np.array([100.0, 110.0, 120.0])))
+    assert found.origin is Origin.OBSERVED
+    assert found.usd.sum() == 0
+    edges = Stream("binance", [strike(0.0, 100.0, 1.0), strike(1.999999, 119.999, 2.0)], heard(0, 1))
+    kept = drawn(heat_map(days((100, 110), (100, 120)), [edges], edges=np.array([100.0, 110.0, 120.0])))
+    assert kept.usd.tolist() == [[1.0, 0.0], [0.0, 2.0]]
+
+
+def test_the_model_assumes_what_it_says() -> None:
+    assert TIERS == ((5.0, 0.30), (10.0, 0.30), (25.0, 0.20), (50.0, 0.15), (100.0, 0.05))
+    assert (MAINTENANCE, VOLUME_SHARE, ROWS) == (0.005, 0.10, 48)
+    assert "volume at leverages of 5×, 10×, 25×, 50×, 100×: not measured" in drawn(heat_map(days((99, 101)))).note
+
+
 def test_half_of_the_bars_must_have_been_heard_or_the_map_is_modelled() -> None:
     market = days((100, 110), (100, 110), (100, 110))
     two, one = (
@@ -111,8 +128,9 @@ def test_open_interest_is_used_where_every_bar_has_it() -> None:
     assert "open interest" in found.note
     share = TIERS[0][1] * 100
     # 100 opened, then 50 more; then half of all of it is closed.
-    assert found.usd[0].tolist() == pytest.approx([100 * share, 150 * share, 75 * share], rel=1e-3)
-    for worse in (levels[:2], [*levels[:2], levels[2]._replace(value=math.nan)], [levels[0], levels[2]]):
+    assert found.usd[0].tolist() == pytest.approx([100 * share, 150 * share, 75 * share], rel=1e-9)
+    cannot_be = [[*levels[:2], levels[2]._replace(value=value)] for value in (math.nan, math.inf, 0.0, -1.0)]
+    for worse in (levels[:2], levels[1:], [levels[0], levels[2]], [], *cannot_be):
         assert "volume" in drawn(heat_map(market, open_interest=worse, edges=edges)).note
 
 
@@ -128,7 +146,7 @@ def test_rows_reach_beyond_the_market_and_a_flat_one_has_rows_too() -> None:
     found, flat = drawn(heat_map(days((100, 110)))), drawn(heat_map(days((100, 100))))
     assert found.usd.shape == (ROWS, 1)
     assert (found.edges[0], found.edges[-1]) == (pytest.approx(99.0), pytest.approx(111.0))
-    assert np.all(np.diff(flat.edges) > 0)
+    assert (flat.edges[0], flat.edges[-1]) == (pytest.approx(99.0), pytest.approx(101.0))
 
 
 bounds = st.lists(st.tuples(st.floats(80, 100), st.floats(100, 120)), min_size=1, max_size=12)

@@ -317,6 +317,11 @@ def test_quotes_that_cannot_be_are_dropped_and_counted(field: str, value: float)
     assert or_none(found.put_call_open_interest) == 1.0
 
 
+def test_a_strike_of_zero_is_none_and_a_small_one_is_one() -> None:
+    zero, small = (replace(quote(20, 1.0, call=True), strike=strike) for strike in (0.0, 0.5))
+    assert (seen([zero]).dropped, seen([small]).dropped) == (1, 0)
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(
