@@ -130,7 +130,7 @@ QUESTIONS = [
     _bybit(
         "candles",
         lambda feed: feed.candles(SYMBOL, Timeframe.H1, after(-9), after(0)),
-        {"/v5/market/tickers": {"retCode", "time"}, "/v5/market/kline": {*_LIST, "time", 0, 1, 2, 3, 4, 5}},
+        {"/v5/market/tickers": {"retCode", "time"}, "/v5/market/kline": {*_LIST, 0, 1, 2, 3, 4, 5}},
     ),
     _bybit(
         "funding",
@@ -232,7 +232,7 @@ QUESTIONS = [
         lambda feed: feed.dvol("BTC", after(-9), after(0)),
         {
             "/api/v2/public/get_time": {"result"},
-            "/api/v2/public/get_volatility_index_data": {"result", "usOut", "data", 0, 4},
+            "/api/v2/public/get_volatility_index_data": {"result", "data", 0, 4},
         },
     ),
     Question(

@@ -69,8 +69,7 @@ class Bybit:
             answer = await self._ask(
                 "Kline", "klines", symbol, interval=INTERVALS[timeframe], start=low, end=high, limit=BARS_A_PAGE
             )
-            now = answer.moment("time")
-            return [row for row in map(_candle, _list(answer)) if row.at + step <= now]
+            return [_candle(row) for row in _list(answer)]
 
         now = (await self._ask("Tickers", "tickers", symbol)).moment("time")
         first, last = timeframe.floor(since + step - 1), min(timeframe.floor(until), timeframe.floor(now) - step)

@@ -54,9 +54,7 @@ class Deribit:
                 end_timestamp=high,
                 resolution="3600",
             )
-            now = answer.moment_of_micros("usOut")
-            rows = answer.one("result").many("data")
-            return [Level(row.moment(0), row.number(4)) for row in rows if row.moment(0) + HOUR_MS <= now]
+            return [Level(row.moment(0), row.number(4)) for row in answer.one("result").many("data")]
 
         now = (await self._exchange.ask("publicGetGetTime", "time")).moment("result")
         first = -(-since // HOUR_MS) * HOUR_MS - HOUR_MS

@@ -16,11 +16,13 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from zuno.adapters import foreign_json
-from zuno.adapters.market.bounded_get import PATIENCE, AskedToWait, Patience, asked_wait
+from zuno.adapters.market.bounded_get import AskedToWait, Patience, asked_wait
 from zuno.adapters.market.live.reading import Answer
 from zuno.domain.errors import Malformed, Unavailable, ZunoError
 
 INSTALL: Final = "pip install 'zuno[exchanges]'"
+PATIENCE: Final = Patience(max_bytes=8_000_000)
+"""A list of every option is a megabyte or two."""
 LIMITED: Final = frozenset({418, 429})
 PAUSE: Final = 10.0
 """Seconds of silence after an exchange limited us without saying for how long."""
@@ -174,7 +176,9 @@ def _careful(kind: Any, vendor: Vendor, max_bytes: int) -> Any:
             super().open(lazy)
             if fresh:
                 self.session.detach()  # keeps the connector, with its certificates, for the session that counts bytes
-                self.session = aiohttp.ClientSession(connector=self.tcp_connector, response_class=Bounded)
+                self.session = aiohttp.ClientSession(
+                    connector=self.tcp_connector, response_class=Bounded, trust_env=self.aiohttp_trust_env
+                )
 
         def parse_json(self, text: str) -> object:
             """None for what is no JSON, as ccxt wants it."""

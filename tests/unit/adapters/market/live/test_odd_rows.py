@@ -110,6 +110,17 @@ async def test_numbers_no_market_can_have_made_are_left_to_the_store() -> None:
     assert found[3].high < found[3].low
 
 
+async def test_a_bar_whose_own_end_the_venue_puts_later_is_not_closed() -> None:
+    """The last bar of the time asked for: by its own word it still runs, so the answer is not whole."""
+
+    def longer(rows: list[Any]) -> list[Any]:
+        rows[-1][6] += HOUR_MS
+        return rows
+
+    with pytest.raises(Unavailable, match="stop after"):
+        await bars_with(longer)
+
+
 async def test_a_venue_that_leaves_bars_out_is_asked_again() -> None:
     """The first page lacks three bars in its middle; asked for just those, the venue has them."""
     asked = question("binance candles")
