@@ -13,6 +13,7 @@ from zuno.adapters.market.synthetic.path import (
     HOURS_FROM,
     MINUTES_FROM,
     ZONES,
+    Path,
     chance,
     fading,
     hour_of,
@@ -38,13 +39,16 @@ def made(request: pytest.FixtureRequest) -> dict[Symbol, Market]:
 
 
 @pytest.fixture(scope="module")
-def many() -> list[tuple[Floats, Floats, Floats]]:
-    """Highs, lows and closes of many markets' hours, as logarithms; of one symbol, for the two go together."""
-    found = []
-    for seed in MANY:
-        bars = market(seed, paths(seed)[Symbol.BTCUSDT]).bars[Timeframe.H1]
-        found.append((np.log(bars.high), np.log(bars.low), np.log(bars.close)))
-    return found
+def walks() -> list[Path]:
+    """Of many markets; one symbol of each, for the two go together."""
+    return [paths(seed)[Symbol.BTCUSDT] for seed in MANY]
+
+
+@pytest.fixture(scope="module")
+def many(walks: list[Path]) -> list[tuple[Floats, Floats, Floats]]:
+    """Highs, lows and closes of their hours, as logarithms."""
+    hours = [market(seed, walk).bars[Timeframe.H1] for seed, walk in zip(MANY, walks, strict=True)]
+    return [(np.log(bars.high), np.log(bars.low), np.log(bars.close)) for bars in hours]
 
 
 def returns(bars: Bars) -> Floats:
@@ -128,6 +132,16 @@ def test_the_mirror_image_goes_the_other_way_and_has_the_same_past(made: dict[Sy
             assert np.array_equal(other.reshape(-1)[:kept], steps.reshape(-1)[:kept])
             assert np.array_equal(other.reshape(-1)[kept:], -steps.reshape(-1)[kept:])
         assert turned.sigma is one.path.sigma, "how far it goes does not depend on which way it went"
+
+
+@pytest.mark.parametrize("zone", range(3))
+def test_no_step_goes_on_where_the_last_ones_went(walks: list[Path], zone: int) -> None:
+    """At the finest there is: whether a step goes the way of the one before, of the one before that, and so on."""
+    for lag in (1, 2, 5, 12):
+        same = [np.sign(walk.steps[zone].reshape(-1)) for walk in walks]
+        together = sum(float((way[lag:] * way[:-lag]).sum()) for way in same)
+        count = sum(len(way) - lag for way in same)
+        assert abs(together / count) < 3 / np.sqrt(count)
 
 
 def test_an_hour_goes_up_as_often_as_down_whatever_the_one_before_did(
