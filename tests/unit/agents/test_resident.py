@@ -208,6 +208,37 @@ async def test_a_restart_remembers_the_whole_window_however_much_came_after(tmp_
     assert len([entry async for entry in journal.entries(kind="context_observed")]) == before
 
 
+class Curt(Mute):
+    """A Strategist that ends every debate."""
+
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+        await super().handle(envelope, think)
+        return [Say(Role.CLI, FlowFailed(at=Role.STRATEGIST, error="broken", reason="no"))]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_a_letter_that_is_repeated_has_its_answer_repeated_whichever_life_gave_it(
+    tmp_path: Path, restarted: bool
+) -> None:
+    pair = Pair(tmp_path)
+    await settled(pair)
+    letter, curt = await observed(pair, 1), Curt()
+    strategist = pair.resident(Role.STRATEGIST, curt)
+    await strategist.take(letter)
+    (answer,) = [one.data for _, one in pair.way if one.to is Role.CLI]
+    if restarted:
+        strategist = pair.resident(Role.STRATEGIST, curt)
+        strategist.post.remember((await strategist._recent())[0])
+    pair.way.clear()
+    await strategist.take(letter)
+    assert [one.data for _, one in pair.way if one.to is Role.CLI] == [answer]
+    assert len(curt.heard) == 1
+    pair.way.clear()
+    pair.now += 2_000
+    await strategist.take(letter)
+    assert [one for _, one in pair.way if one.to is Role.CLI] == [], "not so soon"
+
+
 async def test_a_restart_forgets_what_is_too_old_to_be_played_again(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     first = await settled(pair)

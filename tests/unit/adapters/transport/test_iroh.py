@@ -152,6 +152,10 @@ async def test_two_messages_at_once_make_one_connection(making: Making, cli: Iro
     assert [len(several) for several in cli._connections.values()] == [1]
 
 
+RETRY = 0xF0
+"""How QUIC's packet begins that asks to call again (RFC 9000, 17.2.5)."""
+
+
 class Openings(asyncio.DatagramProtocol):
     """Collects the first datagram of every call that is made to it, and answers none."""
 
@@ -190,11 +194,12 @@ async def test_whoever_opens_and_says_nothing_stands_in_nobody_s_way(cli: IrohTr
     """Twice as many half-open calls as fit at the door. They are asked to call again, and nothing is kept of them."""
     sockets = await opened_and_left(64, scout)
     try:
-        answers = 0
+        answers: dict[socket.socket, bytes] = {}
         async with asyncio.timeout(BOUND):
-            while answers < len(sockets):
+            while len(answers) < len(sockets):
                 await asyncio.sleep(0.01)
-                answers += sum(heard(one) for one in sockets)
+                answers |= {one: data for one in sockets if (data := heard(one))}
+        assert {data[0] & 0xF0 for data in answers.values()} == {RETRY}
         assert scout._at_the_door == {}
         await asyncio.wait_for(cli.send(SCOUT, b"and yet"), BOUND)
         assert await got(scout, SCOUT) == b"and yet"
@@ -203,11 +208,11 @@ async def test_whoever_opens_and_says_nothing_stands_in_nobody_s_way(cli: IrohTr
             one.close()
 
 
-def heard(one: socket.socket) -> bool:
+def heard(one: socket.socket) -> bytes:
     try:
-        return bool(one.recv(2_048))
+        return one.recv(2_048)
     except BlockingIOError:
-        return False
+        return b""
 
 
 class Gone(iroh.IrohError):  # type: ignore[misc]
