@@ -519,10 +519,11 @@ def strikes(found: Sequence[tuple[Series[Any], Any]]) -> list[tuple[Side, int, f
 
 @asynccontextmanager
 async def binance_tape() -> AsyncIterator[TapeFeed]:
-    """Our clock is asked once when the stream is open and once with each message."""
+    """Our clock is asked once with each message."""
     clock = iter([NOON - 1_000, *(at for _, at, _, _ in LIQUIDATED), NOON + 130_000])
 
     async def play(socket: ServerConnection) -> None:
+        await socket.send(binance_wire.traded(NOON - 1_000))
         for side, at, price, quantity in LIQUIDATED:
             said = binance_wire.forced(at, "SELL" if side is Side.LONG else "BUY", str(quantity), str(price))
             await socket.send(said)
@@ -534,8 +535,7 @@ async def binance_tape() -> AsyncIterator[TapeFeed]:
 
 @asynccontextmanager
 async def bybit_tape() -> AsyncIterator[TapeFeed]:
-    """Our clock is asked twice when the venue takes our wish, and once with each message."""
-    clock = iter([NOON - 1_000, NOON - 1_000, *(at for _, at, _, _ in LIQUIDATED), NOON + 130_000])
+    clock = iter([NOON - 1_000, *(at for _, at, _, _ in LIQUIDATED), NOON + 130_000])
 
     async def play(socket: ServerConnection) -> None:
         await socket.recv()

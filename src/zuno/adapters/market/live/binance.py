@@ -187,7 +187,8 @@ class BinanceTape:
     ) -> AsyncIterator[tuple[Series[Strike], Strike] | tuple[Series[Alive], Alive]]:
         names = [f"{symbol.lower()}@{kind}" for symbol in symbols for kind in ("forceOrder", "aggTrade")]
         stream = Stream("Binance", f"{self._url}/market/stream?streams={'/'.join(names)}")
-        proven = [alive(feed, BINANCE, symbol) for symbol in symbols for feed in (Feed.LIQUIDATIONS, Feed.WHALES)]
+        feeds = (Feed.LIQUIDATIONS, Feed.WHALES)
+        proven = {symbol: [alive(feed, BINANCE, symbol) for feed in feeds] for symbol in symbols}
         return listening(stream, _told, proven, self._now, self._manners)
 
 
@@ -197,9 +198,9 @@ def _told(message: Answer) -> Told:
     at = data.moment("E")
     match data.text("e"):
         case "forceOrder":
-            return News(at, tuple(_forced(data.one("o"))))
+            return News(at, data.one("o").text("s"), tuple(_forced(data.one("o"))))
         case "aggTrade":
-            return News(at, tuple(_large(data)))
+            return News(at, data.text("s"), tuple(_large(data)))
         case kind:
             raise Unavailable(f"Binance's stream sent {kind[:20]!r}, which nobody asked for")
 

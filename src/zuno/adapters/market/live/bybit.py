@@ -170,7 +170,7 @@ class BybitTape:
     ) -> AsyncIterator[tuple[Series[Strike], Strike] | tuple[Series[Alive], Alive]]:
         hello = json.dumps({"op": "subscribe", "args": [f"allLiquidation.{symbol}" for symbol in symbols]})
         stream = Stream("Bybit", f"{self._url}/v5/public/linear", hello, ping='{"op":"ping"}')
-        proven = [alive(Feed.LIQUIDATIONS, BYBIT, symbol) for symbol in symbols]
+        proven = {symbol: [alive(Feed.LIQUIDATIONS, BYBIT, symbol)] for symbol in symbols}
         return listening(stream, _told, proven, self._now, self._manners)
 
 
@@ -179,9 +179,11 @@ def _told(message: Answer) -> Told:
         if not message.flag("success"):
             raise Unavailable("Bybit's stream does not take that wish; check the symbols")
         return Begun() if message.text("op") == "subscribe" else Sign()
-    if not message.text("topic").startswith("allLiquidation."):
+    kind, _, symbol = message.text("topic").partition(".")
+    if kind != "allLiquidation":
         raise Malformed("Bybit's stream sent a topic nobody asked for")
-    return News(message.moment("ts"), tuple(_forced(row, place) for place, row in enumerate(message.many("data"))))
+    rows = tuple(_forced(row, place) for place, row in enumerate(message.many("data")))
+    return News(message.moment("ts"), symbol, rows)
 
 
 def _forced(row: Answer, place: int) -> tuple[Series[Strike], Strike]:

@@ -1,7 +1,7 @@
 """Listening to a venue's stream, and knowing through which minutes it was there.
 
-A minute is proven when the stream was open before it began and gave a sign of life, data or the answer to a ping, after
-it ended: messages keep their order on a connection, so whatever was sent in between has come. Silence is asked about
+A minute is proven when the stream served us before it began and gave a sign of life, data or the answer to a ping,
+after it ended: messages keep their order on a connection, so whatever was sent in between has come. Silence is asked about
 every few seconds, and a stream that does not answer is lost. Minutes are the venue's: its own times, where data carry
 them, correct our clock.
 """
@@ -9,7 +9,8 @@ them, correct our clock.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -52,6 +53,7 @@ class News:
     """Trades of one message, and when the venue sent it."""
 
     at: Millis
+    symbol: str
     rows: tuple[tuple[Series[Strike], Strike], ...]
 
 
@@ -98,45 +100,59 @@ class Watch:
 async def listening(
     stream: Stream,
     told: Callable[[Answer], Told],
-    proven: Sequence[Series[Alive]],
+    proven: Mapping[str, Sequence[Series[Alive]]],
     now: Callable[[], Millis],
     manners: Manners,
 ) -> AsyncIterator[Item]:
-    """Everything a stream says until it is lost, which is `Unavailable`."""
+    """Everything a stream says until it is lost, which is `Unavailable`. `proven`: for each symbol the series whose
+    minutes are."""
     errors, connect = _websockets(stream.name)
-    watch = Watch()
+    watches = {symbol: Watch() for symbol in proven}
     try:
-        async with connect(
-            stream.url,
-            open_timeout=manners.open_within,
-            close_timeout=1,
-            ping_interval=None,  # we ask ourselves, because the answer is a proof
-            max_size=LARGEST_MESSAGE,
-        ) as socket:
-            if stream.hello is None:
-                watch.begin(now())
-            else:
+        async with (
+            connect(
+                stream.url,
+                open_timeout=manners.open_within,
+                close_timeout=1,
+                ping_interval=None,  # we ask ourselves, because the answer is a proof
+                max_size=LARGEST_MESSAGE,
+            ) as socket,
+            aclosing(_messages(socket, stream, manners)) as messages,
+        ):
+            if stream.hello is not None:
                 await socket.send(stream.hello)
-            async for message in _messages(socket, stream, manners):
-                if message is None:
-                    news: Told = Sign()
-                else:
-                    news = told(
-                        parsed(message.encode() if isinstance(message, str) else message, f"{stream.name}'s stream")
-                    )
-                if isinstance(news, Begun):
-                    watch.begin(now())
+            async for message in messages:
+                news = Sign() if message is None else told(_parsed(message, stream))
+                seen = now()
+                for symbol in _begins(news, stream, watches):
+                    watches[symbol].begin(seen)
                 stamped = news.at if isinstance(news, News) else None
                 for row in news.rows if isinstance(news, News) else ():
                     yield row
-                for minute in watch.sign(now(), stamped):
-                    for series in proven:
-                        yield series, minute
+                for symbol, watch in watches.items():
+                    for minute in watch.sign(seen, stamped):
+                        for series in proven[symbol]:
+                            yield series, minute
     except errors as error:
         raise Unavailable(f"{stream.name}'s stream was lost ({type(error).__name__})") from None
 
 
-async def _messages(socket: Any, stream: Stream, manners: Manners) -> AsyncIterator[str | bytes | None]:
+def _begins(news: Told, stream: Stream, symbols: Collection[str]) -> Collection[str]:
+    """Whose silence means something from here on. A venue that does not say that it took our wish has shown it for a
+    symbol with the first news of it: until then it may be answering pings and serving nobody."""
+    match news:
+        case Begun():
+            return symbols
+        case News() if stream.hello is None and news.symbol in symbols:
+            return (news.symbol,)
+    return ()
+
+
+def _parsed(message: str | bytes, stream: Stream) -> Answer:
+    return parsed(message.encode() if isinstance(message, str) else message, f"{stream.name}'s stream")
+
+
+async def _messages(socket: Any, stream: Stream, manners: Manners) -> AsyncGenerator[str | bytes | None, None]:
     """What comes; None when a ping was answered. `TimeoutError` when one was not.
 
     A venue with a ping of its own answers by a message; any message will do, for it came after we asked.

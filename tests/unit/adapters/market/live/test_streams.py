@@ -214,9 +214,10 @@ async def test_what_is_no_message_is_malformed(message: str) -> None:
 
 
 async def test_silence_with_answers_to_pings_is_proven() -> None:
-    """The server says nothing at all; its library answers pings."""
+    """The server says one thing and nothing more; its library answers pings."""
 
     async def play(socket: ServerConnection) -> None:
+        await socket.send(binance.traded(at(-1)))
         await socket.wait_closed()
 
     async with streaming(play) as venue:
@@ -226,6 +227,27 @@ async def test_silence_with_answers_to_pings_is_proven() -> None:
     assert [(series.feed, row.at) for series, row in found] == [
         (feed, at(start)) for start in (0, 60) for feed in (Feed.LIQUIDATIONS, Feed.WHALES)
     ]
+
+
+async def test_answers_to_pings_alone_prove_nothing_of_a_stream_that_never_served_us() -> None:
+    """A venue that moved its streams elsewhere still answers pings at the old place."""
+
+    async def play(socket: ServerConnection) -> None:
+        await asyncio.sleep(0.3)
+
+    async with streaming(play) as venue:
+        found, _ = await heard(BinanceTape(clock(-1, 61, 121, 3_600), venue.url, manners=HASTY))
+    assert found == []
+
+
+async def test_a_symbol_that_was_never_heard_is_not_proven_by_another() -> None:
+    messages = binance.traded(at(-1)), binance.traded(at(62))
+    async with streaming(saying(*messages)) as venue:
+        tape = BinanceTape(clock(-1, 62), venue.url, manners=PATIENT).listen(["ETHUSDT", SYMBOL])
+        found = [await anext(tape) for _ in range(2)]
+        with pytest.raises(Unavailable):
+            await anext(tape)
+    assert {series.name for series, _ in found} == {f"{SYMBOL}/alive"}
 
 
 async def test_silence_without_answers_is_a_lost_stream_and_proves_nothing() -> None:
@@ -239,7 +261,7 @@ async def test_silence_without_answers_is_a_lost_stream_and_proves_nothing() -> 
         await socket.wait_closed()
 
     async with streaming(play) as venue:
-        found, error = await heard(BybitTape(clock(-1, -1, 3_600), venue.url, manners=DEAF))
+        found, error = await heard(BybitTape(clock(-1, 3_600), venue.url, manners=DEAF))
     assert found == []
     assert "lost" in str(error)
     assert asked == ['{"op":"ping"}']
@@ -253,14 +275,14 @@ async def test_bybits_own_answer_to_a_ping_is_a_sign() -> None:
         await socket.send(bybit.taken(op="ping"))
 
     async with streaming(play) as venue:
-        found, _ = await heard(BybitTape(clock(-1, -1, 61), venue.url, manners=HASTY))
+        found, _ = await heard(BybitTape(clock(-1, 61), venue.url, manners=HASTY))
     assert found[:1] == [Alive(NOON)]
 
 
 async def test_minutes_before_a_reconnect_stay_unproven() -> None:
     """Lost in the second minute, heard again in the fourth: the second, third and fourth are not known."""
-    first, _ = await of_binance(binance.traded(at(65)), seconds=(-1, 65))
-    again, _ = await of_binance(binance.traded(at(310)), seconds=(200, 310))
+    first, _ = await of_binance(binance.traded(at(-1)), binance.traded(at(65)), seconds=(-1, 65))
+    again, _ = await of_binance(binance.traded(at(200)), binance.traded(at(310)), seconds=(200, 310))
     told = sorted({row.at for row in (*first, *again)})
     assert told == [at(0), at(240)]
 
