@@ -1,9 +1,9 @@
 """Listening to a venue's stream, and knowing through which minutes it was there.
 
 A minute is proven when the stream served us before it began and gave a sign of life, data or the answer to a ping,
-after it ended: messages keep their order on a connection, so whatever was sent in between has come. Silence is asked about
-every few seconds, and a stream that does not answer is lost. Minutes are the venue's: its own times, where data carry
-them, correct our clock.
+after it ended: messages keep their order on a connection, so whatever was sent in between has come. Silence is asked
+about every few seconds, and a stream that does not answer is lost. Minutes are the venue's: its own times, where data
+carry them, correct our clock.
 """
 
 from __future__ import annotations

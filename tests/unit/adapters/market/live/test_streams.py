@@ -250,6 +250,12 @@ async def test_a_symbol_that_was_never_heard_is_not_proven_by_another() -> None:
     assert {series.name for series, _ in found} == {f"{SYMBOL}/alive"}
 
 
+async def test_news_of_a_symbol_nobody_asked_for_prove_nothing() -> None:
+    found, error = await of_binance(binance.forced(at(-1), symbol="SOLUSDT"), binance.forced(at(62)), seconds=(-1, 62))
+    assert [type(row) for row in found] == [Strike, Strike]
+    assert isinstance(error, Unavailable)
+
+
 async def test_silence_without_answers_is_a_lost_stream_and_proves_nothing() -> None:
     """Bybit is asked in its own words and does not answer; an hour passes on our clock."""
     asked = []
