@@ -1,0 +1,1 @@
+"""How a chart's description becomes an image."""

@@ -1,0 +1,21 @@
+"""A painter for tests and dry runs: its image is the name of what it would have painted."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from zuno.domain.chart import Picture
+from zuno.messages.codec import canonical, digest
+
+
+class DigestPainter:
+    """Keeps what it was given, too."""
+
+    media_type = "text/plain"
+
+    def __init__(self) -> None:
+        self.painted: list[Picture] = []
+
+    async def paint(self, picture: Picture) -> bytes:
+        self.painted.append(picture)
+        return digest(canonical(asdict(picture))).encode()

@@ -1,0 +1,96 @@
+"""Where things are on a chart, in pixels from the lower left: a frame for each panel, bars on whole pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zuno.domain.chart import HEIGHT, WIDTH, Axis, Scale
+
+Floats: TypeAlias = NDArray[np.float64]
+
+LEFT: Final = 60
+RIGHT: Final = 212
+TOP: Final = 80
+BOTTOM: Final = 26
+"""Margins: numbers of the axes, labels of the levels, the title, dates."""
+PANEL: Final = 84
+GAP: Final = 8
+PROFILE: Final = 60
+"""Kept free to the right of the bars."""
+FEWEST: Final = 40
+"""Places a picture has room for at least: one bar alone is no wall."""
+LAST: Final = WIDTH - RIGHT
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """How bars stand: where the first place begins, how wide a place and how wide a body is."""
+
+    left: float
+    pitch: float
+    body: int
+
+    def middle(self, places: Floats) -> Floats:
+        """The middle of a pixel, so that a line of one pixel is one pixel."""
+        return np.floor(self.left + (places + 0.5) * self.pitch) + 0.5
+
+    @property
+    def hollow(self) -> bool:
+        """Whether there is room for an inside."""
+        return self.body >= 3
+
+
+def stand(places: int) -> Stand:
+    """Bars end where the profile begins, on a whole number of pixels each where there are four or more."""
+    room = LAST - PROFILE - LEFT
+    pitch = room / max(places, FEWEST)
+    if pitch >= 4:
+        pitch = min(float(int(pitch)), 15.0)
+    body = max(1, int(pitch * 0.75))
+    odd = body - 1 + body % 2 if body > 2 else body  # a wick stands in the middle
+    return Stand(LAST - PROFILE - max(places, 1) * pitch, pitch, odd)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A panel's place from top to bottom, and the axis that its height stands for."""
+
+    bottom: int
+    height: int
+    axis: Axis
+
+    @property
+    def top(self) -> int:
+        return self.bottom + self.height
+
+    def y(self, values: Floats) -> Floats:
+        low, high = self._ends()
+        return np.asarray(self.bottom + (_straight(self.axis, values) - low) / (high - low) * self.height)
+
+    def at(self, value: float) -> float:
+        return float(self.y(np.array([value]))[0])
+
+    def values(self, y: Floats) -> Floats:
+        """What stands at these heights."""
+        low, high = self._ends()
+        found = low + (y - self.bottom) / self.height * (high - low)
+        return np.exp(found) if self.axis.scale is Scale.LOG else found
+
+    def _ends(self) -> tuple[float, float]:
+        low, high = _straight(self.axis, np.array([self.axis.low, self.axis.high]))
+        return float(low), float(high)
+
+
+def rows(panels: int) -> tuple[tuple[int, int], ...]:
+    """Bottom and height of the price and of so many panels below it."""
+    below = tuple((BOTTOM + place * (PANEL + GAP), PANEL) for place in reversed(range(panels)))
+    bottom = BOTTOM + panels * (PANEL + GAP)
+    return ((bottom, HEIGHT - TOP - bottom), *below)
+
+
+def _straight(axis: Axis, values: Floats) -> Floats:
+    return np.log(values) if axis.scale is Scale.LOG else values

@@ -1,0 +1,80 @@
+"""The numbers beside a chart are of exactly what is drawn."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+# Test folders are no packages; the code these tests share is found from here.
+sys.path.append(str(Path(__file__).parents[2] / "wire"))
+
+from chart_bundles import AS_OF, DAYS, changed, whole, without
+
+from zuno.desks.trading.charting import describe
+from zuno.domain.chart import Heat, Panel, PricePanel
+from zuno.domain.trading import DAY_MS, Mode
+from zuno.messages.chart import ChartNumbers, numbers
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_every_level_that_is_labelled_is_told_once(mode: Mode) -> None:
+    picture = describe(whole(mode))
+    told = numbers(picture).price
+    drawn = picture.price
+    assert told is not None
+    assert isinstance(drawn, PricePanel)
+    labels = {mark.id: (mark.label, mark.price) for mark in drawn.marks}
+    labels |= {slant.id: (slant.label, slant.end[1]) for slant in drawn.slants}
+    labels |= {curve.id: (curve.label, curve.last) for curve in drawn.curves}
+    assert {level.id: (level.label, level.price) for level in told.levels} == labels
+    assert [level.price for level in told.levels] == sorted(level.price for level in told.levels)
+    assert {level.kind for level in told.levels} >= {"pivot", "profile", "average", "vwap", "now"}
+
+
+def test_axes_last_values_and_the_last_bar() -> None:
+    picture, told = describe(whole()), numbers(describe(whole()))
+    row = whole().rows(DAYS)[-1]
+    assert told.price is not None
+    last = told.price.last
+    assert (last.at, last.open, last.high, last.low, last.close) == row[:5]
+    assert (told.first, told.bars, told.places) == (AS_OF - 180 * DAY_MS, 180, 180)
+    drawn = [panel for panel in picture.panels if isinstance(panel, Panel)]
+    assert [(one.name, one.axis.low, one.axis.high, one.last) for one in told.panels] == [
+        (panel.name, panel.axis.low, panel.axis.high, panel.last) for panel in drawn
+    ]
+    assert told.synthetic
+    assert told.origin == "SYNTHETIC seed 1"
+
+
+def test_the_last_bar_is_dated_by_its_place() -> None:
+    told = numbers(describe(changed(whole(), DAYS, lambda rows: (*rows[-9:-5], *rows[-4:-1])))).price
+    assert told is not None
+    assert told.last.at == whole().rows(DAYS)[-2].at
+
+
+def test_the_hottest_cells_of_the_newest_bar_come_first() -> None:
+    picture = describe(whole())
+    told = numbers(picture).price
+    assert told is not None
+    assert told.heat is not None
+    assert isinstance(picture.price, PricePanel)
+    assert isinstance(picture.price.heat, Heat)
+    assert told.heat.origin == "modelled"
+    dollars = sorted((usd for usd in picture.price.heat.columns[-1] if usd), reverse=True)[:5]
+    assert [cell.usd for cell in told.heat.largest] == dollars
+    assert all(cell.low < cell.high for cell in told.heat.largest)
+
+
+def test_what_is_absent_is_listed_with_its_reason() -> None:
+    told = numbers(describe(without(whole(), DAYS)))
+    assert told.price is None
+    assert [part.what for part in told.absent] == ["price", "volume", "CVD", "open interest", "funding"]
+    assert told.absent[0].why == "the venue did not answer"
+
+
+def test_the_numbers_survive_the_border() -> None:
+    told = numbers(describe(whole()))
+    assert ChartNumbers.model_validate_json(told.model_dump_json(by_alias=True)) == told
+    assert '"asOf"' in told.model_dump_json(by_alias=True)
