@@ -25,7 +25,7 @@ from zuno.agents.past import Past
 from zuno.agents.routes import ROUTES
 from zuno.domain.errors import Malformed
 from zuno.domain.tokens import plain_text
-from zuno.messages.codec import Digest, canonical, decoded, digest
+from zuno.messages.codec import Digest, decoded, digest, spelled
 from zuno.messages.cover import FRONT_BYTES, Back, Front, back_of, front_of
 from zuno.messages.debate import AgentThought, Arguing, Kind, Role
 from zuno.messages.envelope import Envelope, from_bytes, message_id, to_bytes
@@ -121,7 +121,11 @@ class Heard:
     envelope: Envelope
     name: Digest
     """Of its bytes."""
-    size: int
+    body: bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,21 +240,21 @@ class Post:
 
     # -- sending
 
-    def letter(self, envelope: Envelope, now: int) -> list[Outgoing]:
+    def letter(self, envelope: Envelope, now: int, body: bytes | None = None) -> list[Outgoing]:
         """Something that must arrive, and behind it the context it names where the other side may not have it yet."""
-        body = to_bytes(envelope)
+        body = body or to_bytes(envelope)
         letter = self._keep_sending(envelope.to, digest(body), _packed(_Sort.LETTER, body), envelope, now)
         return [letter, *self._context(envelope, now)]
 
-    def thought(self, envelope: Envelope, now: int) -> list[Outgoing]:
+    def thought(self, envelope: Envelope, now: int, body: bytes) -> list[Outgoing]:
         """Something that may get lost; more than a few a second are."""
         rate = self._rules.outgoing_thoughts_a_second
         allowance = self._own_thoughts.setdefault(envelope.to, Allowance(rate, 2 * rate, now))
-        return [Outgoing(envelope.to, _packed(_Sort.THOUGHT, to_bytes(envelope)))] if allowance.takes(now) else []
+        return [Outgoing(envelope.to, _packed(_Sort.THOUGHT, body))] if allowance.takes(now) else []
 
     def ping(self, to: Role, nonce: str, now: int) -> Outgoing:
         frame = self._signed(Ping(by=self._me, to=to, ts=now, key=self._key.public, nonce=nonce))
-        return Outgoing(to, _packed(_Sort.PING, canonical(frame)))
+        return Outgoing(to, _packed(_Sort.PING, spelled(frame)))
 
     def due(self, now: int) -> tuple[list[Outgoing], list[DeadLetter]]:
         """What has to be sent again by now, and what is given up."""
@@ -311,7 +315,7 @@ class Post:
                     pong = Pong(
                         by=self._me, to=ping.by, ts=now, key=self._key.public, nonce=ping.nonce, code=self._code
                     )
-                    return [Outgoing(ping.by, _packed(_Sort.PONG, canonical(self._signed(pong))))]
+                    return [Outgoing(ping.by, _packed(_Sort.PONG, spelled(self._signed(pong))))]
                 case _Sort.PONG:
                     heard = self._opened(Pong, sort, packed, parcel, now)
                     return [Answered(heard.by, heard.nonce, plain_text(heard.code, LONGEST_CODE))]
@@ -371,7 +375,7 @@ class Post:
             raise Malformed(f"{front.id} is number {back.seq} of {front.sender}, which was passed already")
         if refusal := past.refusal(back.request_id, len(body), now):
             raise Malformed(f"{front.sender} {refusal}")
-        return self._believed(Heard(from_bytes(body), name, len(body)), now)
+        return self._believed(Heard(from_bytes(body), name, body), now)
 
     def _check_front(self, front: Front, sort: _Sort, parcel: Parcel, now: int) -> None:
         self._check_sender(front.sender, front.key, parcel)
@@ -516,7 +520,7 @@ class Post:
 
     def _ack(self, to: Role, name: Digest, now: int) -> Outgoing:
         frame = self._signed(Ack(by=self._me, to=to, ts=now, key=self._key.public, of=(name,)))
-        return Outgoing(to, _packed(_Sort.ACK, canonical(frame)))
+        return Outgoing(to, _packed(_Sort.ACK, spelled(frame)))
 
     def _signed(self, frame: F) -> F:
         return frame.model_copy(update={"sig": self._key.sign(frame_signed_part(frame)).hex()})

@@ -198,14 +198,14 @@ class Resident:
 
     async def say(self, request_id: str, say: Say, cause: str | None) -> Envelope:
         """Write it down, then send it until it is acknowledged."""
-        envelope = self._mouth.envelope(request_id, say, cause)
-        await keep(self._journal, envelope)
+        envelope, body = self._mouth.spoken(request_id, say, cause)
+        await keep(self._journal, envelope, body)
         self.standing.said += 1
         if cause is not None:
             self._answers.setdefault(cause, []).append(envelope)
             while len(self._answers) > _AT_HAND:
                 self._answers.popitem(last=False)
-        await self._letter(envelope)
+        await self._letter(envelope, body)
         return envelope
 
     async def repeat(self, envelope: Envelope) -> None:
@@ -295,7 +295,7 @@ class Resident:
         self._answering[envelope.id] = envelope.from_
         try:
             if not known:
-                await keep(self._journal, envelope)
+                await keep(self._journal, envelope, heard.body)
                 self.standing.heard += 1
             await self._out(self._post.accepted(envelope, self._now(), heard))
             await self._know(envelope)
@@ -338,8 +338,9 @@ class Resident:
 
         async def think(thought: Thought) -> None:
             with suppress(ZunoError):
-                said = self._mouth.envelope(heard.request_id, Say(Role.CLI, AgentThought(thought=thought)), heard.id)
-                for one in self._post.thought(said, self._now()):
+                say = Say(Role.CLI, AgentThought(thought=thought))
+                said, body = self._mouth.spoken(heard.request_id, say, heard.id)
+                for one in self._post.thought(said, self._now(), body):
                     await self._out(one)
 
         says: Sequence[Say]
@@ -371,9 +372,9 @@ class Resident:
         found = [_envelope(entry) for entry in entries if (entry.author.role, entry.payload.get("cause")) == mine]
         return [one for one in found if one is not None]
 
-    async def _letter(self, envelope: Envelope) -> None:
+    async def _letter(self, envelope: Envelope, body: bytes | None = None) -> None:
         await self._know(envelope)
-        for one in self._post.letter(envelope, self._now()):
+        for one in self._post.letter(envelope, self._now(), body):
             await self._out(one)
 
     async def _know(self, envelope: Envelope) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,7 +14,7 @@ from zuno.domain.errors import Broken, Malformed, Refused, Unavailable, Usage, Z
 from zuno.domain.tokens import plain_text
 from zuno.messages.codec import Digest
 from zuno.messages.debate import AgentThought, Arguing, FlowFailed, Role, Thought
-from zuno.messages.envelope import LONGEST_TEXT, Envelope, from_bytes, message_id, signed_part, to_bytes
+from zuno.messages.envelope import LONGEST_TEXT, Envelope, from_bytes, message_id, sealed, signed_part
 from zuno.ports.journal import Author, Journal
 from zuno.ports.signing import NodeKey
 from zuno.ports.transport import Transport
@@ -32,6 +33,10 @@ class Mouth:
     counts: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     def envelope(self, request_id: str, say: Say, cause: str | None) -> Envelope:
+        return self.spoken(request_id, say, cause)[0]
+
+    def spoken(self, request_id: str, say: Say, cause: str | None) -> tuple[Envelope, bytes]:
+        """The envelope, and its bytes as they travel."""
         seq = self.counts[request_id]
         self.counts[request_id] = seq + 1
         at = self.now()
@@ -50,7 +55,9 @@ class Mouth:
             key=self.key.public,
             sig="",
         )
-        return unsigned.model_copy(update={"sig": self.key.sign(signed_part(unsigned)).hex()})
+        signed = signed_part(unsigned)
+        signature = self.key.sign(signed).hex()
+        return unsigned.model_copy(update={"sig": signature}), sealed(signed, signature)
 
 
 class Station:
@@ -88,20 +95,20 @@ class Station:
             await self._say(heard, say)
 
     async def _say(self, heard: Envelope, say: Say, *, journaled: bool = True) -> None:
-        envelope = self._mouth.envelope(heard.request_id, say, heard.id)
+        envelope, body = self._mouth.spoken(heard.request_id, say, heard.id)
         if journaled:
-            await keep(self._journal, envelope)
-        await self._transport.send(say.to, to_bytes(envelope))
+            await keep(self._journal, envelope, body)
+        await self._transport.send(say.to, body)
 
 
-async def keep(journal: Journal, envelope: Envelope) -> None:
+async def keep(journal: Journal, envelope: Envelope, body: bytes | None = None) -> None:
     """A message goes into the journal before it goes out. The context it argues about is named by the entry itself, so
     that whoever checks the journal misses the bundle if it is gone."""
     payload = envelope.payload
     await journal.append(
         kind=envelope.kind.value,
         author=Author(envelope.from_.value, envelope.key),
-        payload=envelope,
+        payload=envelope if body is None else json.loads(body),  # what was spelled once need not be lowered again
         request_id=envelope.request_id,
         bundle=Digest(payload.debate.context) if isinstance(payload, Arguing) else None,
     )

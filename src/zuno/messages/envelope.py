@@ -53,6 +53,15 @@ def signed_part(envelope: Envelope) -> bytes:
     return spelled(envelope if not envelope.sig else envelope.model_copy(update={"sig": ""}))
 
 
+def sealed(signed: bytes, signature: str) -> bytes:
+    """What travels, from what was signed: the same bytes with the signature in its place, behind the payload."""
+    place = signed.rindex(_NO_SIGNATURE) + len(_NO_SIGNATURE) - 1
+    return signed[:place] + signature.encode("ascii") + signed[place:]
+
+
+_NO_SIGNATURE: Final = b'"sig":""'
+
+
 def to_bytes(envelope: Envelope) -> bytes:
     return spelled(envelope)
 

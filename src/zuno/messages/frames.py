@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from zuno.messages.codec import canonical
+from zuno.messages.codec import spelled
 from zuno.messages.debate import Role
 from zuno.messages.envelope import Millis
 from zuno.messages.record import Hex64
@@ -47,4 +47,4 @@ class Pong(Frame):
 
 def frame_signed_part(frame: Frame) -> bytes:
     """Kind and content: an ack can never pass for a pong."""
-    return type(frame).__name__.encode() + b"\n" + canonical(frame.model_copy(update={"sig": ""}))
+    return type(frame).__name__.encode() + b"\n" + spelled(frame.model_copy(update={"sig": ""}))

@@ -610,7 +610,8 @@ def test_a_ping_is_answered_with_its_own_nonce(office: Offices) -> None:
 def test_thoughts_are_few_and_nobody_waits_for_them(office: Offices) -> None:
     scout, cli = office(Role.SCOUT), office(Role.CLI)
     thought = AgentThought(thought=Thought(role=Role.SCOUT, round=0, seq=0, text="hm", speaker="deterministic"))
-    sent = [one for _ in range(100) for one in scout.post.thought(scout.says(Role.CLI, thought), NOW)]
+    said = scout.says(Role.CLI, thought)
+    sent = [one for _ in range(100) for one in scout.post.thought(said, NOW, to_bytes(said))]
     assert 10 <= len(sent) <= 20
     assert scout.post.waiting == 0
     assert isinstance(only(cli.post.take(Parcel(sent[0].data), NOW)), Overheard)
