@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any, Final
 
 from zuno.core.resampling import timeframe_of
@@ -276,7 +276,7 @@ class Stillness:
 
     def see(self, row: Any) -> Stretch | None:
         """The stretch that this row ends, if one had become long enough."""
-        numbers = (row.bids, row.asks) if isinstance(row, Book) else tuple(row[1:])
+        numbers = _numbers_of(row)
         if numbers == self._numbers:
             self._last, self._count = row.at, self._count + 1
             return None
@@ -288,6 +288,20 @@ class Stillness:
         if self._limit is None or self._count < self._limit:
             return None
         return Stretch(self._first, self._last, self._count)
+
+
+def standing(series: Series[Any], rows: Sequence[Any]) -> int | None:
+    """How many of the newest rows say the very same, where they are enough to say that the feed stands still."""
+    limit = FROZEN_AFTER.get(series.feed)
+    if limit is None or series.row is Alive or len(rows) < limit:
+        return None
+    last = _numbers_of(rows[-1])
+    count = sum(1 for _ in takewhile(lambda row: _numbers_of(row) == last, reversed(rows)))
+    return count if count >= limit else None
+
+
+def _numbers_of(row: Any) -> object:
+    return (row.bids, row.asks) if isinstance(row, Book) else tuple(row[1:])
 
 
 def disagreement(coarse: Candle, whole: Candle, count: int) -> str | None:

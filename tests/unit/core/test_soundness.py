@@ -20,6 +20,7 @@ from zuno.core.soundness import (
     id_of,
     impossible,
     sound_candle,
+    standing,
 )
 from zuno.domain.trading import (
     DAY_MS,
@@ -45,6 +46,7 @@ from zuno.domain.trading import (
     basis,
     books,
     candles,
+    fear_greed,
     funding,
     liquidations,
     macro,
@@ -225,3 +227,17 @@ def test_books_freeze_and_rates_of_funding_repeat_themselves() -> None:
     assert frozen(books("okx", "BTCUSDT"), same) == [Stretch(AT, Millis(AT + 5), 6)]
     rate = [Funding(Millis(AT + n), 0.0001, 8.0) for n in range(200)]
     assert frozen(funding("okx", "BTCUSDT"), rate) == []
+
+
+def test_a_feed_stands_still_from_its_limit_on_and_only_at_its_end() -> None:
+    series, limit = open_interest("okx", "BTCUSDT"), FROZEN_AFTER[Feed.OPEN_INTEREST]
+    still = [Level(Millis(at * MINUTE_MS), 7.0) for at in range(limit)]
+    moved = Level(Millis(limit * MINUTE_MS), 7.5)
+    before = Level(Millis(-MINUTE_MS), 6.5)
+    assert standing(series, still) == limit
+    assert standing(series, [before, *still]) == limit
+    assert standing(series, still[1:]) is None
+    assert standing(series, [before, *still[1:]]) is None
+    assert standing(series, [*still, moved]) is None
+    assert standing(series, []) is None
+    assert standing(fear_greed("alternative.me"), still) is None

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from zuno.core.macro import CADENCE_DAYS
 from zuno.core.resampling import timeframe_of
-from zuno.core.soundness import QUIET_VENUES, Stillness, complete_at, gap
+from zuno.core.soundness import QUIET_VENUES, complete_at, gap, standing
 from zuno.core.tape import LOWER_BOUND
 from zuno.domain.trading import (
     DAY_MS,
@@ -45,28 +45,28 @@ _BARS: Final[Mapping[Timeframe, int]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Reach:
+class Reach:
     """How far back a feed is read, and how many rows at most."""
 
     span: int
     newest: int | None = None
 
 
-_REACH: Final[Mapping[Feed, _Reach]] = {
-    Feed.FUNDING: _Reach(180 * DAY_MS),
-    Feed.OPEN_INTEREST: _Reach(31 * DAY_MS),
-    Feed.LONG_SHORT: _Reach(DAY_MS),
-    Feed.BASIS: _Reach(DAY_MS),
-    Feed.BOOK: _Reach(MINUTE_MS + STALE_AFTER[Feed.BOOK] * SECOND_MS, 5),
-    Feed.LIQUIDATIONS: _Reach(TAPE_DAYS * DAY_MS),
-    Feed.WHALES: _Reach(DAY_MS),
-    Feed.OPTIONS: _Reach(DAY_MS, 1),
-    Feed.DVOL: _Reach(31 * DAY_MS),
-    Feed.MACRO: _Reach(120 * DAY_MS),
-    Feed.FEAR_GREED: _Reach(31 * DAY_MS),
-    Feed.NARRATIVE: _Reach(7 * DAY_MS, 3),
-    Feed.NEWS: _Reach(DAY_MS, 40),
-    Feed.RATES: _Reach(DAY_MS, 24),
+_REACH: Final[Mapping[Feed, Reach]] = {
+    Feed.FUNDING: Reach(180 * DAY_MS),
+    Feed.OPEN_INTEREST: Reach(31 * DAY_MS),
+    Feed.LONG_SHORT: Reach(DAY_MS),
+    Feed.BASIS: Reach(DAY_MS),
+    Feed.BOOK: Reach(MINUTE_MS + STALE_AFTER[Feed.BOOK] * SECOND_MS, 5),
+    Feed.LIQUIDATIONS: Reach(TAPE_DAYS * DAY_MS),
+    Feed.WHALES: Reach(DAY_MS),
+    Feed.OPTIONS: Reach(DAY_MS, 1),
+    Feed.DVOL: Reach(31 * DAY_MS),
+    Feed.MACRO: Reach(120 * DAY_MS),
+    Feed.FEAR_GREED: Reach(31 * DAY_MS),
+    Feed.NARRATIVE: Reach(7 * DAY_MS, 3),
+    Feed.NEWS: Reach(DAY_MS, 40),
+    Feed.RATES: Reach(DAY_MS, 24),
 }
 
 
@@ -90,10 +90,9 @@ async def gather(
     for series in sorted(
         wanted(symbol), key=lambda one: one.row is not Alive
     ):  # who is alive is known before who spoke
-        reach = _reach(series)
+        reach = reach_of(series)
         since = Millis(as_of - reach.span)
         rows = await store.read(series, since, as_of, as_of, reach.newest)
-        rows = tuple(row for row in rows if complete_at(series, row) <= as_of)
         last = _last(series, rows, heard)
         if series.row is Alive and last is not None:
             heard[str(series)] = last
@@ -117,13 +116,13 @@ async def gather(
     )
 
 
-def _reach(series: Series[Any]) -> _Reach:
+def reach_of(series: Series[Any]) -> Reach:
     if series.feed is Feed.CANDLES:
         timeframe = timeframe_of(series)
         count = 48 if series.venue in QUIET_VENUES else _BARS[timeframe]
-        return _Reach((count + 1) * timeframe.millis, count)
+        return Reach((count + 1) * timeframe.millis, count)
     if series.name.endswith("/next"):
-        return _Reach(DAY_MS)
+        return Reach(DAY_MS)
     return _REACH[series.feed]
 
 
@@ -157,12 +156,8 @@ def _notes(series: Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
         holes = [hole for one, two in pairwise(rows) if (hole := gap(timeframe, one.at, two.at))]
         if holes:
             notes.append(f"{sum(hole.count for hole in holes)} bars are missing in {len(holes)} places")
-    if rows and series.row is not Alive and series.feed not in (Feed.OPTIONS, Feed.NEWS, Feed.NARRATIVE):
-        still = Stillness(series)
-        for row in rows:
-            still.see(row)
-        if (stretch := still.end()) is not None:
-            notes.append(f"the last {stretch.count} rows are the same: the feed stands still")
+    if (still := standing(series, rows)) is not None:
+        notes.append(f"the last {still} rows are the same: the feed stands still")
     return tuple(notes)
 
 
