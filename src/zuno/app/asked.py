@@ -34,6 +34,7 @@ _CAPITAL = re.compile(r"(?P<amount>\S+?)\s*(?P<token>0x[0-9a-fA-F]{40}|[A-Za-z][
 MOST_TOKENS: Final = Decimal(10) ** 15
 """Nobody brings a quadrillion of anything: a slip of the keyboard."""
 MAX_DIGITS: Final = 60
+FIRST_COIN: Final = Seconds(1_230_940_800)
 NEAR_EDGE: Final = Decimal(15)
 """Percent of a range's width: nearer to an edge than that, the monitor warns."""
 MOST_FEE: Final = 100_000
@@ -86,6 +87,19 @@ def moment(text: str, now: Seconds) -> Seconds:
             "count back from there, as in 7d, or give an earlier date."
         )
     return wanted
+
+
+def stretch(since: str, until: str | None, now: Seconds) -> tuple[Seconds, Seconds]:
+    """A time of the market's past, the end outside it and now where none is said."""
+    first, last = _moment(since.strip(), now), now if until is None else _moment(until.strip(), now)
+    for moment, written in ((first, since), (last, until)):
+        if moment > now and written is not None:
+            raise Usage(f"{plain_text(written, 40)!r} has not come yet: it is {time_text(now)}; give an earlier date.")
+    if first < FIRST_COIN:
+        raise Usage(f"{plain_text(since, 40)!r} is before {time_text(FIRST_COIN)}, when there was no coin yet.")
+    if first >= last:
+        raise Usage(f"From {time_text(first)} to {time_text(last)} is no time at all; write the earlier date first.")
+    return first, last
 
 
 def _moment(text: str, now: Seconds) -> Seconds:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from zuno.app.alerts import AlertDesk
 from zuno.app.archive import Archive
 from zuno.app.chairs import Chairs
+from zuno.app.collecting import Collector
 from zuno.app.data import DataDesk
 from zuno.app.debate import Advice
+from zuno.app.downloading import Downloads
 from zuno.app.execution import Execution
 from zuno.app.interpreting import Interpreter
 from zuno.app.journal import JournalAudit
@@ -89,6 +92,14 @@ class Zuno(Protocol):
 
     def data(self) -> DataDesk:
         """The past of the trading desk's market."""
+        ...
+
+    def collector(self, symbols: Sequence[str]) -> Collector:
+        """Whoever keeps the market as it comes; no symbol means every one. `Usage` for one that is not traded here."""
+        ...
+
+    def downloads(self) -> Downloads:
+        """The past that venues keep, fetched into our own store."""
         ...
 
     def trading(self) -> TradingDesk:

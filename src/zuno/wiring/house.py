@@ -20,6 +20,7 @@ from zuno.domain.units import Address
 from zuno.ports.journal import JournalStore
 from zuno.settings import Settings, read_settings
 from zuno.wiring.chains import LOCAL, Chains, unusable
+from zuno.wiring.markets import Markets
 from zuno.wiring.mesh import Meshes, tell
 from zuno.wiring.minds import Models
 from zuno.wiring.recordings import Recordings
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
     from zuno.app.alerts import AlertDesk
     from zuno.app.archive import Archive, Recorded, Rehearsal
     from zuno.app.chairs import Chairs
+    from zuno.app.collecting import Collector
     from zuno.app.data import DataDesk
     from zuno.app.debate import Advice, Room, Venue
+    from zuno.app.downloading import Downloads
     from zuno.app.execution import Execution
     from zuno.app.interpreting import Interpreter
     from zuno.app.keeping import MeshHost
@@ -90,6 +93,7 @@ class House:
         self._started = False
         self._own_samples: SqliteSamples | None = None
         self._recordings = Recordings(settings)
+        self._markets = Markets(settings)
         self._meshes = Meshes(settings, self._opened_journal, self._mesh_room)
 
     def lp(self, chain: str | None) -> LpDesk:
@@ -208,7 +212,16 @@ class House:
     def data(self) -> DataDesk:
         from zuno.app.data import DataDesk
 
-        return DataDesk(self._recordings.chosen(), invent=self._recordings.invent)
+        fetch = self._markets.fetch() if self._settings.market == "live" else None
+        return DataDesk(self._recordings.chosen(), fetch, invent=self._recordings.invent)
+
+    def collector(self, symbols: Sequence[str]) -> Collector:
+        self._chains.must_write()
+        return self._markets.collector(self._recordings.own(), symbols)
+
+    def downloads(self) -> Downloads:
+        self._chains.must_write()
+        return self._markets.downloads(self._recordings.own())
 
     def trading(self) -> TradingDesk:
         from zuno.app.trading import TradingDesk
@@ -217,6 +230,8 @@ class House:
             return (await self._recordings.invent(seed))[0]
 
         store = self._recordings.chosen()
+        if self._settings.market == "live":
+            return TradingDesk(store, self._opened_journal, refresh=self._markets.refresh(store))
         return TradingDesk(store, self._opened_journal, invent=invent if store.origin.synthetic else None)
 
     def sim(self) -> SimPlayground:
@@ -236,6 +251,7 @@ class House:
         await self._meshes.close()
         await self._chains.close()
         await self._models.close()
+        await self._markets.close()
         await self._recordings.close()
         if self._own_samples is not None:
             await self._own_samples.close()

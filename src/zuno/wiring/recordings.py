@@ -22,8 +22,9 @@ class Recordings:
         self._opened: dict[str, SqliteSeries] = {}
 
     def chosen(self) -> SqliteSeries:
-        """The one `ZUNO_RECORDING` names."""
-        return self.synthetic() if self._settings.recording == "synthetic" else self.own()
+        """The one `ZUNO_RECORDING` names; what is live is our own, whatever that says."""
+        invented = self._settings.market == "recorded" and self._settings.recording == "synthetic"
+        return self.synthetic() if invented else self.own()
 
     def synthetic(self) -> SqliteSeries:
         return self._store("synthetic", INVENTED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
 import time
@@ -15,8 +14,9 @@ from typing import Final, TypeVar
 
 from pydantic import TypeAdapter
 
+from zuno.adapters.store.seats import FileSeat, taken
 from zuno.domain.alerts import AlertBook
-from zuno.domain.errors import Broken, Refused, Unavailable
+from zuno.domain.errors import Broken, Unavailable
 
 T = TypeVar("T")
 FORMAT: Final = 1
@@ -92,7 +92,7 @@ class AlertsFile:
 
     def _wait(self, handle: int) -> None:
         deadline = time.monotonic() + self._patience
-        while not _taken(handle):
+        while not taken(handle):
             if time.monotonic() > deadline:
                 raise Unavailable(
                     f"Another process holds {self._lock} for more than {self._patience:g} s; find it and end it."
@@ -100,43 +100,14 @@ class AlertsFile:
             time.sleep(_PAUSE)
 
 
-class MonitorSeat:
-    """`monitor.lock` in a home: held for as long as a monitor lives, signed with its process number."""
+class MonitorSeat(FileSeat):
+    """`monitor.lock` in a home."""
 
     def __init__(self, home: Path) -> None:
-        self._path = home / "monitor.lock"
-        self._handle: int | None = None
-
-    def take(self) -> None:
-        try:
-            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise Unavailable(f"{self._path} cannot be opened ({error.strerror}).") from error
-        if not _taken(handle):
-            who = os.pread(handle, 64, 0).decode("ascii", "replace").strip()
-            os.close(handle)
-            said = f"process {who}" if who.isdigit() else "another process"
-            raise Refused(
-                f"A monitor of this home runs already ({said}); `zuno alerts` shows what it saw, and ending it frees "
-                "the seat."
-            )
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, str(os.getpid()).encode(), 0)
-        self._handle = handle
-
-    def leave(self) -> None:
-        if self._handle is not None:
-            os.ftruncate(self._handle, 0)
-            os.close(self._handle)
-            self._handle = None
-
-
-def _taken(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        super().__init__(
+            home / "monitor.lock",
+            "A monitor of this home runs already ({}); `zuno alerts` shows what it saw, and ending it frees the seat.",
+        )
 
 
 def _remember_name(folder: Path) -> None:

@@ -8,10 +8,13 @@ from typing import Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from zuno.app.data import DataCheckView, DataStatusView, FlawView, SynthView
+from zuno.app.collecting import CollectedView, CollectView, RoundView
+from zuno.app.data import DataCheckView, DataStatusView, FlawView, SynthView, moment
+from zuno.app.downloading import DownloadView
 from zuno.frontends.cli.layout import BAD, GOOD, QUIET, Rows, heading, noted
 
 MOST_SHOWN: Final = 60
+MOST_NAMED: Final = 6
 
 
 def shown_data(view: DataStatusView) -> RenderableType:
@@ -47,3 +50,54 @@ def _sum(view: DataCheckView) -> Text:
         return Text("Nothing is wrong.", style=GOOD)
     mended = f"{view.mended:,} mended, " if view.mended else ""
     return Text(f"{mended}{view.remaining:,} remain.", style=BAD if view.remaining else GOOD)
+
+
+# -- the collector
+
+
+def collect_line(view: CollectView) -> str:
+    """How it stands, as one line of a log."""
+    heard = [one for one in view.streams if one.heard]
+    parts = [
+        f"{view.fresh} of {view.series} series fresh",
+        f"{len(heard)} of {len(view.streams)} streams heard",
+        f"{view.rows:,} new rows",
+    ]
+    parts += [f"{view.unwritten} unwritten"] if view.unwritten else []
+    parts += [f"the store: {view.store}"] if view.store else []
+    parts += [
+        f"the stream of {one.venue} since {_clock(one.since)}: {one.why}" for one in view.streams if not one.heard
+    ]
+    parts += [f"{one.series} fails since {_clock(one.since)}: {one.why}" for one in view.failing[:MOST_NAMED]]
+    if len(view.failing) > MOST_NAMED:
+        parts.append(f"{len(view.failing) - MOST_NAMED} more fail")
+    if view.waiting_for:
+        parts.append(f"{len(view.waiting_for)} are waited for")
+    return f"{_clock(view.at)} UTC  {'; '.join(parts)}"
+
+
+def shown_round(view: RoundView) -> RenderableType:
+    table = Rows("series", "why")
+    for one in view.failing:
+        table.add_row(one.series, Text(one.why, style=BAD))
+    notes = (*(f"{venue} is not asked: {why}" for venue, why in view.unasked.items()), *view.notes)
+    return Group(heading(view.said), *([table] if view.failing else []), *noted(notes))
+
+
+def shown_collected(view: CollectedView) -> RenderableType:
+    return Text(view.said)
+
+
+def shown_download(view: DownloadView) -> RenderableType:
+    table = Rows("series", "rows", "new", "why it is not complete", spare=("new",))
+    for one in view.series:
+        table.add_row(one.series, f"{one.here:,}", f"{one.new:,}", Text(one.failure, style=BAD))
+    reasons: dict[str, list[str]] = {}
+    for series, why in view.not_downloadable.items():
+        reasons.setdefault(why, []).append(series)
+    left = [f"not downloadable: {', '.join(several)} ({why})" for why, several in reasons.items()]
+    return Group(heading(f"{view.symbol}: {view.said}"), table, *noted((*left, *view.notes)))
+
+
+def _clock(at: int) -> str:
+    return moment(at // 1_000 * 1_000)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +10,6 @@ from zuno.frontends.cli import answering
 from zuno.frontends.cli.grammar import Home, Json, group
 
 if TYPE_CHECKING:
-    from zuno.app.monitor import TickView
     from zuno.app.views import View
     from zuno.app.zuno import Zuno
 
@@ -69,37 +67,8 @@ def alerts_snooze(
     answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.alerts().snooze(alert, span))
 
 
-def _line(tick: TickView, json: bool) -> str:
-    if json:
-        return tick.model_dump_json(by_alias=True, ensure_ascii=True)
-    from zuno.frontends.cli.alert_screens import tick_line
-
-    return tick_line(tick)
-
-
 async def _watched(zuno: Zuno, json: bool) -> View:
-    import asyncio
-    import signal
-    from contextlib import suppress
+    from zuno.frontends.cli.alert_screens import tick_line
+    from zuno.frontends.cli.service import serve
 
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    signals = (signal.SIGINT, signal.SIGTERM)
-
-    def end() -> None:
-        """Once is a wish; a second Ctrl-C ends the process as it always does."""
-        stop.set()
-        for number in signals:
-            loop.remove_signal_handler(number)
-
-    def hear(tick: TickView) -> None:
-        try:
-            sys.stdout.write(_line(tick, json) + "\n")
-            sys.stdout.flush()
-        except OSError:  # nobody reads our lines any more
-            answering.hush()
-            stop.set()
-
-    for number in signals:
-        with suppress(NotImplementedError, RuntimeError, ValueError):  # only a process's first thread hears signals
-            loop.add_signal_handler(number, end)
-    return await zuno.monitor(announce=True).run(hear, stop)
+    return await serve(zuno.monitor(announce=True).run, tick_line, json=json)

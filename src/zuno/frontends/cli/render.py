@@ -13,8 +13,10 @@ from zuno.app.alerts import AlertsView, AnsweredView
 from zuno.app.archive import PlanDiffView, PlanListView, ReplayView, WhyView
 from zuno.app.carried import ExecutionView, SimulationView, UnsignedView
 from zuno.app.chairs import ChairsView
+from zuno.app.collecting import CollectedView, RoundView
 from zuno.app.data import DataCheckView, DataStatusView, SynthView
 from zuno.app.demo import CarriedOut, DemoOpening
+from zuno.app.downloading import DownloadView
 from zuno.app.figures import time_text
 from zuno.app.keeping import UpEndView
 from zuno.app.mesh import DownView, MeshTableView, MeshView, PingView
@@ -45,7 +47,14 @@ from zuno.app.views import (
 from zuno.app.wallets import AllowancesView, AllowanceView, BalancesView, WalletsView, WalletView
 from zuno.domain.tokens import plain_text
 from zuno.frontends.cli.alert_screens import shown_alerts, shown_answer, shown_tick
-from zuno.frontends.cli.data_screens import shown_check, shown_data, shown_synth
+from zuno.frontends.cli.data_screens import (
+    shown_check,
+    shown_collected,
+    shown_data,
+    shown_download,
+    shown_round,
+    shown_synth,
+)
 from zuno.frontends.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, noted, short, thousands
 from zuno.frontends.cli.mesh_screens import shown_mesh, shown_ping, shown_table
 from zuno.frontends.cli.plan_screens import shown_execution, shown_simulation, shown_unsigned, unbroken
@@ -81,6 +90,9 @@ _shown.register(DataStatusView, shown_data)
 _shown.register(FeaturesView, shown_features)
 _shown.register(DataCheckView, shown_check)
 _shown.register(SynthView, shown_synth)
+_shown.register(RoundView, shown_round)
+_shown.register(CollectedView, shown_collected)
+_shown.register(DownloadView, shown_download)
 _shown.register(MeshTableView, shown_table)
 _shown.register(MeshView, shown_mesh)
 _shown.register(PingView, shown_ping)

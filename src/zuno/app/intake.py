@@ -1,0 +1,159 @@
+"""From a venue into the store: what is owed of a series is asked for, oldest first, and kept before more is asked.
+
+Rows are written in the order of time, so that whatever ends a process leaves the beginning of what was owed and never
+its end alone: the next one goes on from the last row. Repeating is harmless, for the store keeps each row once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from zuno.app.sources import Sources, arrived, habit_of, is_of_now, is_streamed, kept_since, missing, pages
+from zuno.domain.errors import Unavailable, ZunoError
+from zuno.domain.tokens import plain_text
+from zuno.domain.trading import MINUTE_MS, SECOND_MS, Feed, Print, Series, Symbol, alive
+from zuno.domain.units import Millis
+from zuno.domain.venues import wanted
+from zuno.ports.series import Batch, SeriesStore
+
+Keep: TypeAlias = Callable[[Batch[Any]], Awaitable[None]]
+"""Writes a batch and returns when it is safe."""
+Now: TypeAlias = Callable[[], Millis]
+
+PATIENCE: Final = 120.0
+"""Seconds one question may take, all its pages together."""
+LIVE_SECONDS: Final = 30.0
+"""What somebody who looks at the desk is kept waiting for all venues together."""
+MOST_HOLES: Final = 20
+MOST_TRIES: Final = 3
+_LONGEST_CLAUSE: Final = 300
+_BEGINNING, _EVER = Millis(0), Millis(2**62)
+
+
+class Intake:
+    """Knows of each series how far it has come; one visit at a time of each."""
+
+    def __init__(
+        self, sources: Sources, store: SeriesStore, keep: Keep, now: Now, *, patience: float = PATIENCE
+    ) -> None:
+        self._sources = sources
+        self._store = store
+        self._keep = keep
+        self._now = now
+        self._patience = patience
+        self._frontier: dict[Series[Any], Millis] = {}
+        self._holes: dict[Series[Any], list[tuple[Millis, Millis]]] = {}
+        self._tries: Counter[Series[Any]] = Counter()
+        self.latest = _BEGINNING
+        """From when the newest of what came in is known."""
+
+    async def visit(self, series: Series[Any]) -> None:
+        """Ask for all that is owed of a series, and keep it."""
+        await self._stretch(series, *await self._tail(series))
+        await self._fill(series)
+
+    def newest(self, series: Series[Any]) -> Millis | None:
+        """The time of the last row that is here, as far as somebody looked."""
+        return self._frontier.get(series)
+
+    async def _stretch(self, series: Series[Any], since: Millis, until: Millis) -> None:
+        for low, high in pages(series, since, until):
+            await self._page(series, low, high)
+
+    async def _page(self, series: Series[Any], since: Millis, until: Millis) -> None:
+        try:
+            async with asyncio.timeout(self._patience):
+                rows = await self._sources.ask(series, since, until)
+        except TimeoutError:
+            raise Unavailable(f"{series.venue} did not answer within {self._patience:g} s") from None
+        if not rows:
+            return
+        batch = arrived(series, rows, self._now())
+        await self._keep(batch)
+        last = max(row.at for row in rows)
+        self._frontier[series] = max(last, self._frontier.get(series, last))
+        self.latest = max(self.latest, batch.known or _BEGINNING)
+
+    async def _tail(self, series: Series[Any]) -> tuple[Millis, Millis]:
+        """From the last row to now. That row is asked for again: a venue may have mended it."""
+        now = self._now()
+        if is_of_now(series):
+            return now, now
+        oldest = Millis(max(now - habit_of(series).reach, kept_since(series, now)))
+        if series.row is Print or series.feed is Feed.NARRATIVE:  # what was printed may be revised for months
+            return oldest, now
+        if series not in self._frontier and (found := await self._store.read(series, oldest, now, _EVER)):
+            self._frontier[series] = found[-1].at
+            if series.feed is not Feed.NEWS:
+                self._holes[series] = _few(missing(series, [row.at for row in found], oldest, found[-1].at))
+        return max(oldest, self._frontier.get(series, oldest)), now
+
+    async def _fill(self, series: Series[Any]) -> None:
+        """What an earlier life left out. A venue may never have had it: after some tries it is let be."""
+        holes = self._holes.get(series, [])
+        while holes:
+            try:
+                await self._stretch(series, *holes[0])
+            except ZunoError:
+                self._tries[series] += 1
+                if self._tries[series] >= MOST_TRIES:
+                    holes.clear()
+                raise
+            holes.pop(0)
+
+
+def _few(holes: list[tuple[Millis, Millis]]) -> list[tuple[Millis, Millis]]:
+    """Many small holes are asked for as one large one."""
+    return holes if len(holes) <= MOST_HOLES else [(holes[0][0], holes[-1][1])]
+
+
+def clause(error: ZunoError) -> str:
+    """An error inside a sentence; part of it may be a venue's own words."""
+    return plain_text(str(error), _LONGEST_CLAUSE).rstrip(".")
+
+
+async def refreshed(
+    intake: Intake, store: SeriesStore, symbol: Symbol, now: Now, *, within: float = LIVE_SECONDS
+) -> tuple[Millis, Mapping[str, str]]:
+    """Ask everybody once and at the same time: the moment from which all of it is known, and who failed, and why."""
+    series = [one for one in wanted(symbol) if not is_streamed(one)]
+    tasks = {asyncio.create_task(_looked(intake, store, one, now)): one for one in series}
+    try:
+        await asyncio.wait(tasks, timeout=within)
+    finally:
+        slow = [task for task in tasks if not task.done()]
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+    failures = {str(one): f"it did not answer within {within:g} s" for task, one in tasks.items() if task.cancelled()}
+    failures |= {str(tasks[task]): why for task in tasks if not task.cancelled() and (why := task.result())}
+    moment = Millis(max(now(), intake.latest))
+    return moment, failures | await _unheard(store, symbol, moment)
+
+
+async def _looked(intake: Intake, store: SeriesStore, series: Series[Any], now: Now) -> str:
+    """Why it failed, or nothing. A search costs money and is not asked again while its last answer is young."""
+    if series.feed is Feed.NARRATIVE:
+        young = Millis(now() - round(habit_of(series).period * SECOND_MS))
+        if await store.read(series, young, _EVER, _EVER, newest=1):
+            return ""
+    try:
+        await intake.visit(series)
+    except ZunoError as error:
+        return clause(error)
+    return ""
+
+
+async def _unheard(store: SeriesStore, symbol: Symbol, moment: Millis) -> dict[str, str]:
+    """Streams cannot be asked; whoever does not listen all the time knows nothing of them."""
+    found: dict[str, str] = {}
+    for series in wanted(symbol):
+        if is_streamed(series):
+            heard = alive(series.feed, series.venue, symbol)
+            recent = Millis(moment - 3 * MINUTE_MS)
+            if not await store.read(heard, recent, moment, moment, newest=1):
+                found[str(series)] = "a stream is heard only while `zuno data collect` runs"
+    return found

@@ -1,0 +1,158 @@
+"""The trading desk's live plugs: which venues are asked, as the settings say, and who keeps what they answer."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from zuno.settings import Settings
+
+if TYPE_CHECKING:
+    from zuno.app.checking import Fetch
+    from zuno.app.collecting import Collector
+    from zuno.app.downloading import Downloads
+    from zuno.app.sources import Sources
+    from zuno.app.trading import Refresh
+    from zuno.domain.trading import Candle, Series, Symbol
+    from zuno.domain.units import Millis
+    from zuno.ports.series import SeriesStore
+
+
+class Markets:
+    """Every venue, opened when first asked for. Asking one needs its settings and, for exchanges, the extra."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._sources: Sources | None = None
+        self._opened: list[Callable[[], Awaitable[None]]] = []
+
+    def sources(self) -> Sources:
+        if self._sources is None:
+            self._sources = self._made()
+        return self._sources
+
+    def collector(self, store: SeriesStore, symbols: Sequence[str]) -> Collector:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.store.seats import CollectorSeat
+        from zuno.app.collecting import Collector
+        from zuno.app.trading import symbol_of
+        from zuno.domain.trading import Symbol
+
+        return Collector(
+            sources=self.sources(),
+            store=store,
+            seat=CollectorSeat(self._settings.home / "market" / "own"),
+            symbols=tuple(dict.fromkeys(map(symbol_of, symbols))) or tuple(Symbol),
+            now=unix_millis,
+            sleep=asyncio.sleep,
+            chance=random.random,
+        )
+
+    def downloads(self, store: SeriesStore) -> Downloads:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.app.downloading import Downloads
+
+        return Downloads(self.sources(), store, unix_millis, read_here=self._settings.recording == "own")
+
+    def refresh(self, store: SeriesStore) -> Refresh:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.app.intake import Intake, refreshed
+        from zuno.ports.series import Batch
+
+        async def keep(batch: Batch[Any]) -> None:
+            await store.write([batch])
+
+        async def refresh(symbol: Symbol) -> tuple[Millis, Mapping[str, str]]:
+            intake = Intake(self.sources(), store, keep, unix_millis)
+            return await refreshed(intake, store, symbol, unix_millis)
+
+        return refresh
+
+    def fetch(self) -> Fetch:
+        async def fetch(series: Series[Candle], since: Millis, until: Millis) -> Sequence[Candle]:
+            return await self.sources().ask(series, since, until)
+
+        return fetch
+
+    async def close(self) -> None:
+        while self._opened:
+            await self._opened.pop()()
+
+    def _made(self) -> Sources:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.market.live import binance, bybit, deribit, okx, upbit
+        from zuno.adapters.market.live.exchange import Exchange, Vendor
+        from zuno.adapters.market.live.fear_greed import FearGreed
+        from zuno.adapters.market.live.web import Web
+        from zuno.adapters.market.live.yahoo import Yahoo
+        from zuno.app.sources import Sources
+        from zuno.domain.venues import ALTERNATIVE, BINANCE, BYBIT, DERIBIT, OKX, UPBIT, YAHOO
+
+        settings = self._settings
+
+        def exchange(vendor: Vendor, url: str | None) -> Exchange:
+            opened = Exchange(vendor, url)
+            self._opened.append(opened.close)
+            return opened
+
+        binances = binance.Binance(exchange(binance.VENDOR, settings.binance_url))
+        bybits = bybit.Bybit(exchange(bybit.VENDOR, settings.bybit_url))
+        okxs = okx.Okx(exchange(okx.VENDOR, settings.okx_url))
+        upbits = upbit.Upbit(exchange(upbit.VENDOR, settings.upbit_url))
+        deribits = deribit.Deribit(exchange(deribit.VENDOR, settings.deribit_url))
+        yahoos = Yahoo(self._web(Web("Yahoo", settings.yahoo_url)))
+        moods = FearGreed(self._web(Web("alternative.me", settings.fear_greed_url)), unix_millis)
+        macro, texts, closed = self._with_keys()
+        return Sources(
+            candles={BINANCE: binances, BYBIT: bybits, UPBIT: upbits},
+            derivatives={BINANCE: binances, BYBIT: bybits, OKX: okxs},
+            books={BINANCE: binances, BYBIT: bybits},
+            options={DERIBIT: deribits},
+            macro={YAHOO: yahoos, **macro},
+            levels={ALTERNATIVE: moods, UPBIT: upbits, BINANCE: binances},
+            texts=texts,
+            tapes={
+                BINANCE: binance.BinanceTape(unix_millis, settings.binance_stream_url),
+                BYBIT: bybit.BybitTape(unix_millis, settings.bybit_stream_url),
+            },
+            closed=closed,
+        )
+
+    def _with_keys(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+        """Feeds that need something of the owner: figures, words, and why some of them cannot be asked."""
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.market.live import channels
+        from zuno.adapters.market.live.fred import Fred
+        from zuno.adapters.market.live.search import Search
+        from zuno.adapters.market.live.web import Web
+        from zuno.domain.venues import CHANNELS, FRED, SEARCH
+
+        settings = self._settings
+        macro: dict[str, Any] = {}
+        texts: dict[str, Any] = {}
+        closed: dict[str, str] = {}
+        if settings.fred_api_key is None:
+            closed[FRED] = "FRED needs a key, which is free: set ZUNO_FRED_API_KEY"
+        else:
+            key = settings.fred_api_key.get_secret_value()
+            macro[FRED] = Fred(self._web(Web("FRED", settings.fred_url, secret=key)), key)
+        if settings.perplexity_api_key is None:
+            closed[SEARCH] = "the search needs a key: set ZUNO_PERPLEXITY_API_KEY"
+        else:
+            key = settings.perplexity_api_key.get_secret_value()
+            headers = {"authorization": f"Bearer {key}"}
+            texts[SEARCH] = Search(
+                self._web(Web("The search", settings.perplexity_url, secret=key, headers=headers)), unix_millis
+            )
+        if not settings.news_channels:
+            closed[CHANNELS] = "no channel is read: set ZUNO_NEWS_CHANNELS"
+        else:
+            web = self._web(Web("Telegram", channels.PUBLIC_URL))
+            texts[CHANNELS] = channels.Channels(web, settings.news_channels)
+        return macro, texts, closed
+
+    def _web(self, web: Any) -> Any:
+        self._opened.append(web.close)
+        return web
