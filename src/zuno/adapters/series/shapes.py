@@ -16,14 +16,13 @@ from zuno.domain.trading import (
     Level,
     Marks,
     OptionChain,
-    OptionQuote,
     Print,
-    Quote,
     Side,
     Strike,
     Text,
 )
 from zuno.domain.units import Millis
+from zuno.messages.rows import lowered, raised
 
 NUMBERS: Final = 6
 _FAST: Final = 1
@@ -64,22 +63,15 @@ def _print(columns: Sequence[Any]) -> Print:
     return Print(at, value, Millis(int(released)))
 
 
-def _document(lower: Callable[[Any], object], made: Callable[[Millis, Any], Any]) -> Shape:
-    return Shape(
-        "documents",
-        ("at", "body"),
-        lambda row: (zlib.compress(_ENCODER.encode(lower(row)).encode(), _FAST),),
-        lambda columns: made(columns[0], json.loads(zlib.decompress(columns[1]))),
-    )
+def _document(kind: type[Any]) -> Shape:
+    def made(columns: Sequence[Any]) -> Any:
+        at, body = columns
+        return raised(kind, [at, *json.loads(zlib.decompress(body))])
 
+    def stored(row: Any) -> tuple[bytes]:
+        return (zlib.compress(_ENCODER.encode(lowered(row)[1:]).encode(), _FAST),)
 
-def _book(at: Millis, body: Any) -> Book:
-    return Book(at, tuple(map(Quote._make, body["bids"])), tuple(map(Quote._make, body["asks"])))
-
-
-def _option(quote: OptionQuote) -> tuple[object, ...]:
-    numbers = (quote.mark_iv, quote.open_interest, quote.volume, quote.underlying)
-    return (quote.name, quote.expiry, quote.strike, quote.call, *numbers)
+    return Shape("documents", ("at", "body"), stored, made)
 
 
 _SHAPES: Final[Mapping[type[Any], Shape]] = {
@@ -95,13 +87,7 @@ _SHAPES: Final[Mapping[type[Any], Shape]] = {
         lambda row: (row.side is Side.LONG, row.price, row.quantity, row.usd, None, None),
         _strike,
     ),
-    Book: _document(lambda book: {"asks": book.asks, "bids": book.bids}, _book),
-    OptionChain: _document(
-        lambda chain: [_option(quote) for quote in chain.quotes],
-        lambda at, body: OptionChain(at, tuple(OptionQuote(*quote) for quote in body)),
-    ),
-    Text: _document(
-        lambda text: [text.channel, text.id, text.body],
-        lambda at, body: Text(at, *body),
-    ),
+    Book: _document(Book),
+    OptionChain: _document(OptionChain),
+    Text: _document(Text),
 }
