@@ -63,6 +63,8 @@ OTHERS: dict[str, Picture] = {
     "a price": priced(
         PICTURE, lambda p: replace(p, marks=(replace(p.marks[0], price=p.marks[0].price * 1.02), *p.marks[1:]))
     ),
+    "a gap": priced(PICTURE, lambda p: replace(p, zones=p.zones[1:])),
+    "a trend line": priced(PICTURE, lambda p: replace(p, slants=p.slants[1:])),
     "the swing": priced(PICTURE, lambda p: replace(p, swing=None)),
     "the profile": priced(PICTURE, lambda p: replace(p, profile=Blank("volume profile", "gone"))),
     "the heat map": priced(PICTURE, lambda p: replace(p, heat=Blank("liquidation heat map", "gone"))),
@@ -72,7 +74,7 @@ OTHERS: dict[str, Picture] = {
     "a panel": replace(PICTURE, panels=(*PICTURE.panels[:-1], Blank("funding", "gone"))),
     "why it is gone": replace(PICTURE, panels=(*PICTURE.panels[:-1], Blank("funding", "nobody answered"))),
 }
-STRANGE = "$\\frac{1}{0}$ _{ ^ \u202e\u2066\U0001f600 漢字 \x00\n\t " + "x" * 400
+STRANGE = "$\\nonsense{$ _{ ^ \u202e\u2066\U0001f600 漢字 \x00\n\t " + "x" * 400
 FLAT = {"open": 9.0, "high": 9.0, "low": 9.0, "close": 9.0}
 LITTLE: dict[str, Picture] = {
     "nothing": describe(without(whole(), *(block.series for block in whole().blocks))),

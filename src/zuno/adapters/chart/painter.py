@@ -11,9 +11,7 @@ import asyncio
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from io import BytesIO
-from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zuno.adapters.chart.frames import LAST, LEFT, PROFILE, Floats, Frame, Stand, rows, stand
+from zuno.adapters.chart.ink import DPI, Ink
 from zuno.adapters.chart.placing import spread
 from zuno.domain.chart import (
     HEIGHT,
@@ -39,14 +38,8 @@ from zuno.domain.chart import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.figure import Figure
-    from matplotlib.font_manager import FontProperties
 
-DPI: Final = 100
-PIXEL: Final = 72 / DPI
-"""Of a pixel, in the points that matplotlib counts lines and letters in."""
-SMALL, LARGE, HUGE = 12.0, 15.0, 88.0
 SLANT_POINTS: Final = 64
 STRIP: Final = 16
 """Pixels of a panel that its title has to itself."""
@@ -112,36 +105,6 @@ def _unusual() -> dict[Any, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fonts:
-    plain: FontProperties
-    bold: FontProperties
-    title: FontProperties
-    mark: FontProperties
-    known: frozenset[int]
-    """What the letters are drawn from; anything else would be a box."""
-
-    def readable(self, text: str) -> str:
-        return "".join(char if ord(char) in self.known else "?" for char in text)
-
-
-@cache
-def _fonts() -> _Fonts:
-    import matplotlib
-    from matplotlib.font_manager import FontProperties, get_font
-
-    folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
-    plain, bold = folder / "DejaVuSans.ttf", folder / "DejaVuSans-Bold.ttf"
-    known = get_font(str(plain)).get_charmap().keys() & get_font(str(bold)).get_charmap().keys()
-    return _Fonts(
-        FontProperties(fname=str(plain), size=SMALL * PIXEL),
-        FontProperties(fname=str(bold), size=SMALL * PIXEL),
-        FontProperties(fname=str(bold), size=LARGE * PIXEL),
-        FontProperties(fname=str(bold), size=HUGE * PIXEL),
-        frozenset(known),
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class _Label:
     y: float
     text: str
@@ -150,16 +113,14 @@ class _Label:
 
 
 class _Sheet:
-    """One picture on its way to paper. Coordinates are pixels; what is put down later lies above."""
+    """One picture on its way to paper."""
 
     def __init__(self, figure: Figure, picture: Picture) -> None:
-        self._figure = figure
+        self._ink = Ink(figure)
         self._picture = picture
-        self._fonts = _fonts()
         self._stand = stand(picture.width)
         self._places = np.array(picture.places, dtype=float)
         self._middle = self._stand.middle(self._places)
-        self._layer = 0
 
     def draw(self) -> None:
         picture = self._picture
@@ -179,46 +140,48 @@ class _Sheet:
             else:
                 self._panel(panel, Frame(low, tall - STRIP, panel.axis))
         if picture.synthetic:
-            self._text(WIDTH / 2 - 60, bottom + height / 2, "SYNTHETIC", self._fonts.mark, BLACK, "center", alpha=0.10)
+            self._ink.text(
+                WIDTH / 2 - 60, bottom + height / 2, "SYNTHETIC", self._ink.fonts.mark, BLACK, "center", alpha=0.10
+            )
 
     # -- around the panels
 
     def _header(self) -> None:
-        picture, fonts = self._picture, self._fonts
-        self._text(8, HEIGHT - 15, picture.title, fonts.title, BLACK)
+        picture, fonts = self._picture, self._ink.fonts
+        self._ink.text(8, HEIGHT - 15, picture.title, fonts.title, BLACK)
         colour = VERMILLION if picture.synthetic else GREY
-        self._text(WIDTH - 8, HEIGHT - 15, picture.origin, fonts.title, colour, "right")
-        self._text(8, HEIGHT - 35, _key(self._stand), fonts.plain, BLACK)
-        self._text(8, HEIGHT - 52, _cut(_heat_told(picture.price), 190), fonts.plain, BLACK)
-        self._text(8, HEIGHT - 69, _cut(_absences(picture.price), 190), fonts.plain, VERMILLION)
+        self._ink.text(WIDTH - 8, HEIGHT - 15, picture.origin, fonts.title, colour, "right")
+        self._ink.text(8, HEIGHT - 35, _key(self._stand), fonts.plain, BLACK)
+        self._ink.text(8, HEIGHT - 52, _cut(_heat_told(picture.price), 190), fonts.plain, BLACK)
+        self._ink.text(8, HEIGHT - 69, _cut(_absences(picture.price), 190), fonts.plain, VERMILLION)
         if picture.notes:
-            self._text(WIDTH - 8, HEIGHT - 35, _cut(" · ".join(picture.notes), 62), fonts.bold, VERMILLION, "right")
+            self._ink.text(WIDTH - 8, HEIGHT - 35, _cut(" · ".join(picture.notes), 62), fonts.bold, VERMILLION, "right")
 
     def _dates(self, bottom: int, top: int) -> None:
         for tick in self._picture.times:
             x = float(self._stand.middle(np.array([tick.at]))[0])
-            self._lines([[(x, bottom), (x, top)]], FAINT, 1.0)
-            self._text(x, 12, tick.label, self._fonts.plain, BLACK, "center")
+            self._ink.lines([[(x, bottom), (x, top)]], FAINT, 1.0)
+            self._ink.text(x, 12, tick.label, self._ink.fonts.plain, BLACK, "center")
 
     def _blank(self, blank: Blank, bottom: int, height: int) -> None:
         self._border(bottom, height)
-        self._text(LEFT + 6, bottom + height - 9, blank.title, self._fonts.bold, BLACK)
+        self._ink.text(LEFT + 6, bottom + height - 9, blank.title, self._ink.fonts.bold, BLACK)
         lines = wrap(f"absent: {blank.why}", 110)[: 3 if height < 200 else 6]
         for place, line in enumerate(lines):
             y = bottom + height / 2 + ((len(lines) - 1) / 2 - place) * 16
-            self._text((LEFT + LAST) / 2, y - 6, line, self._fonts.plain, VERMILLION, "center")
+            self._ink.text((LEFT + LAST) / 2, y - 6, line, self._ink.fonts.plain, VERMILLION, "center")
 
     def _border(self, bottom: int, height: int) -> None:
         left, right, low, high = LEFT + 0.5, LAST + 0.5, bottom + 0.5, bottom + height + 0.5
-        self._lines([[(left, low), (right, low), (right, high), (left, high), (left, low)]], GREY, 1.0)
+        self._ink.lines([[(left, low), (right, low), (right, high), (left, high), (left, low)]], GREY, 1.0)
 
     def _axis(self, frame: Frame) -> None:
         heights = np.floor(frame.y(np.array([tick.at for tick in frame.axis.ticks]))) + 0.5
-        self._lines([[(LEFT, y), (LAST, y)] for y in heights], FAINT, 1.0)
+        self._ink.lines([[(LEFT, y), (LAST, y)] for y in heights], FAINT, 1.0)
         shown = [y for y in heights if frame.bottom + 4 < y < frame.top - 4]
         for tick, y in zip(frame.axis.ticks, heights, strict=True):
             if y in shown:
-                self._text(LEFT - 5, y, tick.label, self._fonts.plain, BLACK, "right")
+                self._ink.text(LEFT - 5, y, tick.label, self._ink.fonts.plain, BLACK, "right")
 
     # -- the price
 
@@ -251,28 +214,28 @@ class _Sheet:
         shade = table[row[:, None], np.clip(column, 0, self._picture.width)[None, :]][:, :, None]
         light, dark = (np.array(colour, dtype=float) for colour in HEAT)
         image = (light + (dark - light) * shade).astype(np.uint8)
-        self._layer += 1
-        self._figure.figimage(image, left, frame.bottom, origin="lower", zorder=self._layer)
+        self._ink.image(image, left, frame.bottom)
 
     def _unheard(self, heat: Heat, frame: Frame) -> None:
         deaf = self._middle[~np.array(heat.heard, dtype=bool)]
         half, foot = self._stand.pitch / 2, np.full(len(deaf), float(frame.bottom))
-        self._boxes(deaf - half, foot, deaf + half, foot + 5, PURPLE)
+        self._ink.boxes(deaf - half, foot, deaf + half, foot + 5, PURPLE)
 
     def _zones(self, panel: PricePanel, frame: Frame) -> None:
         x = self._stand.middle(np.array([zone.since for zone in panel.zones]))
         low, high = (frame.y(np.array([getattr(zone, side) for zone in panel.zones])) for side in ("low", "high"))
-        self._boxes(x, low, np.full(len(x), float(LAST)), high, SKY, alpha=0.30)
+        self._ink.boxes(x, low, np.full(len(x), float(LAST)), high, SKY, alpha=0.30)
 
     def _profile(self, profile: Profile, frame: Frame) -> None:
         edges = np.linspace(profile.low, profile.high, len(profile.volumes) + 1)
         volumes, middle = np.array(profile.volumes), (edges[1:] + edges[:-1]) / 2
-        low, high = frame.y(edges[:-1]) + 0.5, np.maximum(frame.y(edges[1:]) - 0.5, frame.y(edges[:-1]) + 1.5)
+        heights = np.round(frame.y(edges))
+        low, high = heights[:-1] + 1, np.maximum(heights[1:], heights[:-1] + 2)
         left = LAST - (PROFILE - 4) * volumes / volumes.max()
         inside = (middle >= profile.value_low) & (middle <= profile.value_high)
         for held, colour in ((inside, SKY), (~inside, "#c9e4f6")):
             right = np.full(int(held.sum()), float(LAST))
-            self._boxes(left[held], low[held], right, high[held], colour)
+            self._ink.boxes(left[held], low[held], right, high[held], colour)
 
     def _levels(self, panel: PricePanel, frame: Frame) -> None:
         for kind, (colour, dashes) in _MARKS.items():
@@ -280,14 +243,14 @@ class _Sheet:
             starts = self._stand.middle(np.array([mark.since for mark in marks]))
             heights = np.floor(frame.y(np.array([mark.price for mark in marks]))) + 0.5
             segments = [[(x, y), (LAST, y)] for x, y in zip(starts, heights, strict=True)]
-            self._lines(segments, colour, 1.0 if kind is not MarkKind.NOW else 1.4, dashes)
+            self._ink.lines(segments, colour, 1.0 if kind is not MarkKind.NOW else 1.4, dashes)
         slants = [*panel.slants, *([panel.swing] if panel.swing else [])]
         for slant in slants:
             # Straight in the price, and so bent where equal distances are equal ratios.
             x, prices = np.linspace(slant.start, slant.end, SLANT_POINTS).T
             y = frame.y(prices)
             style = (GREEN, 1.2, (0, (1.5, 2.5))) if slant is panel.swing else (VERMILLION, 1.6, (0, (10, 3)))
-            self._line(self._stand.middle(x), y, style[0], style[1], frame, style[2])
+            self._ink.line(self._stand.middle(x), y, style[0], style[1], frame, style[2])
 
     def _candles(self, panel: PricePanel, frame: Frame) -> None:
         opened, high, low, close = (np.array(column) for column in _columns(panel))
@@ -297,12 +260,12 @@ class _Sheet:
         half = self._stand.body / 2
         for some, colour in ((rising, BLUE), (~rising, VERMILLION)):
             wicks = zip(self._middle[some], frame.y(low[some]), frame.y(high[some]), strict=True)
-            self._lines([[(x, y0), (x, max(y1, y0 + 1))] for x, y0, y1 in wicks], colour, 1.0)
+            self._ink.lines([[(x, y0), (x, max(y1, y0 + 1))] for x, y0, y1 in wicks], colour, 1.0)
             left, right = self._middle[some] - half, self._middle[some] + half
             if some is rising and self._stand.hollow:
-                self._boxes(left + 0.5, foot[some] + 0.5, right - 0.5, head[some] + 0.5, WHITE, edge=colour)
+                self._ink.boxes(left + 0.5, foot[some] + 0.5, right - 0.5, head[some] + 0.5, WHITE, edge=colour)
             else:
-                self._boxes(left, foot[some], right, head[some] + 1, PALE_BLUE if some is rising else colour)
+                self._ink.boxes(left, foot[some], right, head[some] + 1, PALE_BLUE if some is rising else colour)
 
     def _curves(self, panel: PricePanel, frame: Frame) -> None:
         for curve in panel.curves:
@@ -311,18 +274,20 @@ class _Sheet:
             if curve.kind is CurveKind.DAY_VWAP:
                 half = max(1.5, self._stand.pitch / 2)
                 known = zip(self._middle, heights, strict=True)
-                self._lines([[(x - half, y), (x + half, y)] for x, y in known if np.isfinite(y)], colour, wide)
+                self._ink.lines([[(x - half, y), (x + half, y)] for x, y in known if np.isfinite(y)], colour, wide)
             else:
-                self._line(*self._over_places(heights), colour, wide, frame)
+                self._ink.line(*self._over_places(heights), colour, wide, frame)
 
     def _labels(self, panel: PricePanel, frame: Frame) -> None:
         """Price and name of everything that has one price now, right of the panel, each tied to where it belongs."""
         labels = [*_named(panel, frame)]
         places = spread([label.y for label in labels], APART, frame.bottom + 7, frame.top - 7)
         for label, y in zip(labels, places, strict=True):
-            self._lines([[(LAST + 1, label.y), (LAST + 4, label.y), (LAST + 12, y)]], label.colour, 1.0)
-            self._lines([[(LAST + 12, y), (LAST + 21, y)]], label.colour, 3.0 if label.bold else 1.5)
-            self._text(LAST + 24, y, label.text, self._fonts.bold if label.bold else self._fonts.plain, BLACK)
+            self._ink.lines([[(LAST + 1, label.y), (LAST + 4, label.y), (LAST + 12, y)]], label.colour, 1.0)
+            self._ink.lines([[(LAST + 12, y), (LAST + 21, y)]], label.colour, 3.0 if label.bold else 1.5)
+            self._ink.text(
+                LAST + 24, y, label.text, self._ink.fonts.bold if label.bold else self._ink.fonts.plain, BLACK
+            )
 
     # -- below it
 
@@ -330,16 +295,18 @@ class _Sheet:
         self._axis(frame)
         values = _numbers(panel.values)
         if panel.shape is Shape.LINE:
-            self._line(*self._over_places(frame.y(values)), BLACK, 1.6, frame)
+            self._ink.line(*self._over_places(frame.y(values)), BLACK, 1.6, frame)
             x, y = _alone(*self._over_places(frame.y(values)))
-            self._boxes(x - 2.5, y - 2.5, x + 2.5, y + 2.5, BLACK)
+            self._ink.boxes(x - 2.5, y - 2.5, x + 2.5, y + 2.5, BLACK)
         else:
             self._columns(values, np.array(panel.rising, dtype=np.bool_), frame)
         self._border(frame.bottom, frame.height + STRIP)
-        self._text(LEFT + 6, frame.top + 7, panel.title, self._fonts.bold, BLACK)
-        self._text(LAST + 8, frame.top + 7, f"last {short_text(panel.last)} {panel.unit}", self._fonts.bold, BLACK)
+        self._ink.text(LEFT + 6, frame.top + 7, panel.title, self._ink.fonts.bold, BLACK)
+        self._ink.text(
+            LAST + 8, frame.top + 7, f"last {short_text(panel.last)} {panel.unit}", self._ink.fonts.bold, BLACK
+        )
         for place, line in enumerate(wrap(panel.note, 27)[:4]):
-            self._text(LAST + 8, frame.top - 10 - 15 * place, line, self._fonts.plain, VERMILLION)
+            self._ink.text(LAST + 8, frame.top - 10 - 15 * place, line, self._ink.fonts.plain, VERMILLION)
 
     def _columns(self, values: Floats, rising: NDArray[np.bool_], frame: Frame) -> None:
         zero, half = np.floor(frame.at(0.0)), self._stand.body / 2
@@ -349,76 +316,16 @@ class _Sheet:
             left, right = self._middle[held] - half, self._middle[held] + half
             low, high = np.minimum(ends, zero), np.maximum(np.maximum(ends, zero), np.minimum(ends, zero) + 1)
             if some is rising and self._stand.hollow:
-                self._boxes(left + 0.5, low + 0.5, right - 0.5, high - 0.5, WHITE, edge=colour)
+                self._ink.boxes(left + 0.5, low + 0.5, right - 0.5, high - 0.5, WHITE, edge=colour)
             else:
-                self._boxes(left, low, right, high, PALE_BLUE if some is rising else colour)
-        self._lines([[(LEFT, zero + 0.5), (LAST, zero + 0.5)]], GREY, 1.0)
-
-    # -- what is put down
+                self._ink.boxes(left, low, right, high, PALE_BLUE if some is rising else colour)
+        self._ink.lines([[(LEFT, zero + 0.5), (LAST, zero + 0.5)]], GREY, 1.0)
 
     def _over_places(self, heights: Floats) -> tuple[Floats, Floats]:
         """One point for each place; none where there is no bar, so that a line breaks there."""
         whole = np.full(self._picture.width, np.nan)
         whole[self._places.astype(int)] = heights
         return self._stand.middle(np.arange(self._picture.width, dtype=float)), whole
-
-    def _line(self, x: Floats, y: Floats, colour: str, wide: float, frame: Frame, dashes: Any = (0, ())) -> None:
-        from matplotlib.lines import Line2D
-        from matplotlib.transforms import Bbox
-
-        line = Line2D(x, y, color=colour, linewidth=wide * PIXEL, linestyle=dashes)
-        self._put(line)
-        line.set_clip_box(Bbox.from_extents(LEFT, frame.bottom, LAST, frame.top))
-
-    def _lines(self, segments: Sequence[Any], colour: str, wide: float, dashes: Any = (0, ())) -> None:
-        from matplotlib.collections import LineCollection
-
-        if len(segments):
-            self._put(LineCollection(segments, colors=colour, linewidths=wide * PIXEL, linestyles=[dashes]))
-
-    def _boxes(
-        self,
-        left: Floats,
-        low: Floats,
-        right: Floats,
-        high: Floats,
-        fill: str,
-        edge: str | None = None,
-        alpha: float | None = None,
-    ) -> None:
-        from matplotlib.collections import PolyCollection
-
-        if len(left):
-            corners = np.stack([left, low, left, high, right, high, right, low], axis=1).reshape(-1, 4, 2)
-            boxes = PolyCollection(list(corners), facecolors=fill, edgecolors=edge or "none", alpha=alpha)
-            boxes.set(antialiased=edge is not None, linewidth=PIXEL if edge else 0.0)
-            self._put(boxes)
-
-    def _text(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        font: FontProperties,
-        colour: str,
-        side: str = "left",
-        alpha: float | None = None,
-    ) -> None:
-        from matplotlib.text import Text
-
-        if not text:
-            return
-        written = Text(x, y, self._fonts.readable(text), fontproperties=font, color=colour, alpha=alpha)
-        written.set(horizontalalignment=side, verticalalignment="center_baseline", parse_math=False)
-        self._put(written)
-
-    def _put(self, artist: Artist) -> None:
-        from matplotlib.transforms import IdentityTransform
-
-        self._layer += 1
-        # Pixels are chosen here: matplotlib would move what stands in the middle of one to the next.
-        artist.set(transform=IdentityTransform(), zorder=self._layer, snap=False)
-        self._figure.add_artist(artist)
 
 
 def _named(panel: PricePanel, frame: Frame) -> Iterator[_Label]:

@@ -172,12 +172,11 @@ def _curves(bundle: Bundle, window: Bars, shown: Bars, gauges: Columns, shape: S
 
 def _day_vwap(bundle: Bundle, shown: Bars) -> Curve | Blank:
     """Of hours, as it stood when each bar closed; a bar of a day or more has no day inside."""
-    hours = sound(bars(Timeframe.H1, bundle.rows(candles(BINANCE, bundle.symbol, Timeframe.H1))).upto(bundle.as_of))
+    series = candles(BINANCE, bundle.symbol, Timeframe.H1)
+    hours = sound(bars(Timeframe.H1, bundle.rows(series)).upto(bundle.as_of))
     if not len(hours) or ends_at(hours) < ends_at(shown):
-        why = plain_text(
-            bundle.why_absent(candles(BINANCE, bundle.symbol, Timeframe.H1)) or "the hours end before", _WHY
-        )
-        return Blank("day VWAP", why)
+        why = bundle.why_absent(series) or f"no hour is known of the end of the last {shown.timeframe} bar"
+        return Blank("day VWAP", plain_text(why, _WHY))
     prices = _known(vwap(hours))
     ends = dict(zip((hours.at + hours.timeframe.millis).tolist(), prices, strict=True))
     values = tuple(ends.get(at) for at in (shown.at + shown.timeframe.millis).tolist())

@@ -105,6 +105,13 @@ def test_the_day_vwap_goes_on_after_the_last_bar() -> None:
     assert (now.id, now.price) == ("1h.close", hours.rows[-1].close)
 
 
+def test_hours_that_end_before_the_bars_are_no_day() -> None:
+    picture = describe(changed(whole(), HOURS, lambda rows: rows[:-1]))
+    assert why(picture, "day VWAP") == "no hour is known of the end of the last 1d bar"
+    broken = describe(changed(whole(), HOURS, lambda rows: rows[-5:]))
+    assert why(broken, "day VWAP").startswith("the day is not known from its first hour on")
+
+
 def test_now_is_the_newest_close_and_always_in_view() -> None:
     far = Candle(Millis(AS_OF - MINUTE_MS), 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
     drawn = price(describe(changed(whole(), MINUTES, lambda rows: (*rows[:-1], far))))
@@ -224,6 +231,14 @@ def test_open_interest_is_of_the_same_venues_in_every_bar() -> None:
     assert alone.last == pytest.approx(sum(lasts[:2]))
     assert None not in alone.values
     assert alone.note == "without okx"
+
+
+def test_a_venue_that_has_just_begun_does_not_shorten_the_sum() -> None:
+    young = changed(whole(), opened("okx", BTC), lambda rows: rows[-9:])
+    found = panel(describe(young), "open_interest")
+    assert found.title.endswith("binance + bybit")
+    assert None not in found.values
+    assert found.note == "without okx"
 
 
 def test_a_bar_one_venue_missed_has_no_sum() -> None:

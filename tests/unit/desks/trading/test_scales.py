@@ -40,6 +40,11 @@ def test_a_value_axis_holds_its_values(values: list[float], from_zero: bool) -> 
     assert len(axis.ticks) <= VALUE_TICKS + 1
 
 
+def test_three_times_the_lowest_price_is_drawn_in_ratios() -> None:
+    assert price_axis(1.0, 3.0).scale is Scale.LOG
+    assert price_axis(1.0, 2.999).scale is Scale.LINEAR
+
+
 def test_ticks_are_round() -> None:
     assert [tick.label for tick in price_axis(32_000, 58_000).ticks][:3] == ["32,500", "35,000", "37,500"]
     assert [tick.label for tick in price_axis(20_000, 95_000).ticks] == [
