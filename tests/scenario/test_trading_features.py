@@ -159,6 +159,46 @@ def test_an_empty_recording_of_ones_own_is_told(tmp_path: Path) -> None:
     assert "zuno data download BTCUSDT" in ran.err
 
 
+# -- its picture
+
+
+def test_a_picture_is_put_where_it_was_asked_for_with_its_numbers(invented: Path, tmp_path: Path) -> None:
+    place = tmp_path / "new" / "btc.png"
+    ran = run_zuno(invented, "trade", "chart", "BTCUSDT", "--out", str(place), "--json")
+    assert ran.code == 0, ran.err
+    image, found = place.read_bytes(), ran.document
+    assert image.startswith(b"\x89PNG\r\n\x1a\n")
+    size = (int.from_bytes(image[16:20]), int.from_bytes(image[20:24]))
+    assert size == (found["numbers"]["widthPx"], found["numbers"]["heightPx"])
+    assert found["file"] == str(place)
+    assert found["synthetic"] is True
+    assert found["numbers"]["bars"] == 180
+    assert found["numbers"]["price"]["heat"]["origin"] in ("observed", "modelled")
+    assert {panel["name"] for panel in found["numbers"]["panels"]} >= {"volume", "cvd", "open_interest", "funding"}
+    assert found["bundleHash"] == asked(invented, "BTCUSDT", "--json").document["bundleHash"]
+    assert list(place.parent.iterdir()) == [place]
+
+
+def test_without_a_place_it_goes_to_the_home_and_the_same_again_is_the_same_bytes(invented: Path) -> None:
+    images = []
+    for _ in range(2):
+        ran = run_zuno(invented, "trade", "chart", "ETH", "--mode", "position", "--as-of", "3d")
+        assert ran.code == 0, ran.err
+        assert "\x1b_G" not in ran.out  # no terminal, no picture in it
+        (place,) = (invented / "charts").glob("ETHUSDT-position-*.png")
+        assert place.name in ran.out.replace("\n", "")
+        images.append(place.read_bytes())
+    assert images[0] == images[1]
+
+
+def test_a_place_that_cannot_be_written_is_told(invented: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    for place in (tmp_path, tmp_path / "file" / "btc.png"):
+        ran = run_zuno(invented, "trade", "chart", "BTCUSDT", "--out", str(place))
+        assert ran.code == 3
+        assert "choose another --out" in ran.err
+
+
 # -- what is frozen
 
 

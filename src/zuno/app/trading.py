@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from zuno.app import asked
-from zuno.app.trading_views import FeaturesView, features_view
+from zuno.app.trading_views import ChartView, FeaturesView, chart_view, features_view
 from zuno.core.features import features
 from zuno.core.soundness import complete_at
+from zuno.desks.trading.charting import describe
 from zuno.desks.trading.gathering import gather
 from zuno.domain.errors import Refused, Usage
 from zuno.domain.tokens import plain_text
@@ -17,7 +18,9 @@ from zuno.domain.trading import Mode, Symbol, Timeframe, candles
 from zuno.domain.units import Millis, Seconds
 from zuno.domain.venues import BINANCE
 from zuno.messages.bundle import Bundle, content
+from zuno.messages.chart import numbers
 from zuno.messages.codec import Digest
+from zuno.ports.chart import Painter
 from zuno.ports.journal import Journal
 from zuno.ports.series import SeriesStore
 
@@ -39,6 +42,14 @@ class Frozen:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A picture and the numbers beside it; where it is put is its reader's affair."""
+
+    view: ChartView
+    image: bytes
+
+
 class TradingDesk:
     """One store of the market's past, and the journal that keeps what was known."""
 
@@ -46,18 +57,27 @@ class TradingDesk:
         self,
         store: SeriesStore,
         journal: Callable[[], Awaitable[Journal]],
+        painter: Painter,
         invent: Invent | None = None,
         refresh: Refresh | None = None,
     ) -> None:
         """`invent`: makes a market from a seed where none is kept yet. `refresh`: asks live sources first."""
         self._store = store
         self._journal = journal
+        self._painter = painter
         self._invent = invent
         self._refresh = refresh
 
     async def features(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> FeaturesView:
         frozen = await self.freeze(symbol_of(symbol), mode_of(mode), as_of)
         return features_view(frozen.bundle, frozen.name, features(frozen.bundle), frozen.notes)
+
+    async def chart(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> Drawn:
+        """The picture of what could be known then, and every number that is drawn in it."""
+        frozen = await self.freeze(symbol_of(symbol), mode_of(mode), as_of)
+        picture = describe(frozen.bundle)
+        image = await self._painter.paint(picture)
+        return Drawn(chart_view(frozen.bundle, frozen.name, numbers(picture), frozen.notes), image)
 
     async def freeze(self, symbol: Symbol, mode: Mode, as_of: str | None) -> Frozen:
         """Everything that could be known then, stored once under its hash."""

@@ -24,6 +24,7 @@ from zuno.domain.trading import Feed, Series, Symbol, Timeframe, candles
 from zuno.domain.units import Millis
 from zuno.domain.venues import ALTERNATIVE, BINANCE, DERIBIT, DOLLAR, TAPES, UPBIT, WON
 from zuno.messages.bundle import Bundle
+from zuno.messages.chart import ChartNumbers
 
 _SHOWN: Final = {"pivots": 8, "swings": 6, "breaks": 3, "divergences": 4}
 """Of what a structure has many of, how many of the newest are shown."""
@@ -86,6 +87,36 @@ class FeaturesView(View):
     sources: tuple[SourceView, ...]
     absent: tuple[AbsentView, ...]
     notes: tuple[str, ...] = ()
+
+
+class ChartView(View):
+    """A picture that was drawn, and the numbers to read beside it."""
+
+    synthetic: bool
+    origin: str
+    symbol: str
+    mode: str
+    as_of: str
+    bundle_hash: str
+    file: str
+    """Where it was put; a name for it before."""
+    numbers: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+def chart_view(bundle: Bundle, name: str, numbers: ChartNumbers, notes: tuple[str, ...] = ()) -> ChartView:
+    moment = iso(bundle.as_of).replace(":", "").replace("-", "")
+    return ChartView(
+        synthetic=bundle.synthetic,
+        origin=bundle.origin,
+        symbol=bundle.symbol,
+        mode=bundle.mode,
+        as_of=iso(bundle.as_of),
+        bundle_hash=name,
+        file=f"{bundle.symbol}-{bundle.mode}-{moment}.png",
+        numbers=numbers.model_dump(by_alias=True),
+        notes=notes,
+    )
 
 
 def features_view(bundle: Bundle, name: str, found: Features, notes: tuple[str, ...] = ()) -> FeaturesView:

@@ -135,7 +135,7 @@ class Child(Protocol):
 
 
 class Nursery(Protocol):
-    """Promises peers that know when their parent is gone, and end then; and nodes, which do not, that are found again."""
+    """Promises peers that end when their parent is gone, and nodes that do not and are found again."""
 
     def peer(self, role: Role, transport: str) -> Child: ...
 

@@ -229,10 +229,16 @@ class House:
         async def invent(seed: int) -> SeriesStore:
             return (await self._recordings.invent(seed))[0]
 
-        store = self._recordings.chosen()
-        if self._settings.market == "live":
-            return TradingDesk(store, self._opened_journal, refresh=self._markets.refresh(store))
-        return TradingDesk(store, self._opened_journal, invent=invent if store.origin.synthetic else None)
+        from zuno.adapters.chart.painter import MatplotlibPainter
+
+        store, live = self._recordings.chosen(), self._settings.market == "live"
+        return TradingDesk(
+            store,
+            self._opened_journal,
+            MatplotlibPainter(),
+            invent=invent if store.origin.synthetic else None,
+            refresh=self._markets.refresh(store) if live else None,
+        )
 
     def sim(self) -> SimPlayground:
         self._chains.must_write()

@@ -54,7 +54,7 @@ class Reach:
 
 _REACH: Final[Mapping[Feed, Reach]] = {
     Feed.FUNDING: Reach(180 * DAY_MS),
-    Feed.OPEN_INTEREST: Reach(31 * DAY_MS),
+    Feed.OPEN_INTEREST: Reach(181 * DAY_MS),
     Feed.LONG_SHORT: Reach(DAY_MS),
     Feed.BASIS: Reach(DAY_MS),
     Feed.BOOK: Reach(MINUTE_MS + STALE_AFTER[Feed.BOOK] * SECOND_MS, 5),

@@ -25,7 +25,7 @@ from zuno.app.peering import PeerEndView
 from zuno.app.plans import CandidateView, PlanView, RecommendedView
 from zuno.app.reading.telling import ParseView
 from zuno.app.shaping import fee_text
-from zuno.app.trading_views import FeaturesView
+from zuno.app.trading_views import ChartView, FeaturesView
 from zuno.app.views import (
     FactView,
     InspectView,
@@ -59,7 +59,7 @@ from zuno.frontends.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, hea
 from zuno.frontends.cli.mesh_screens import shown_mesh, shown_ping, shown_table
 from zuno.frontends.cli.plan_screens import shown_execution, shown_simulation, shown_unsigned, unbroken
 from zuno.frontends.cli.shell_screens import shown_chairs, shown_reading
-from zuno.frontends.cli.trade_screens import shown_features
+from zuno.frontends.cli.trade_screens import shown_chart, shown_features
 
 _JOINED = {"range": " – ", "state": ", ", "holds": ", ", "fees": ", "}
 
@@ -88,6 +88,7 @@ _shown.register(TickView, shown_tick)
 _shown.register(StoppedView, lambda view: Text(view.said))
 _shown.register(DataStatusView, shown_data)
 _shown.register(FeaturesView, shown_features)
+_shown.register(ChartView, shown_chart)
 _shown.register(DataCheckView, shown_check)
 _shown.register(SynthView, shown_synth)
 _shown.register(RoundView, shown_round)

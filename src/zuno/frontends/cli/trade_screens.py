@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from zuno.app.trading_views import FeaturesView
+from zuno.app.trading_views import ChartView, FeaturesView
 from zuno.frontends.cli.layout import BAD, QUIET, Rows, heading, noted
 
 _GAUGES = (
@@ -69,6 +69,28 @@ def shown_features(view: FeaturesView) -> RenderableType:
         *noted((*(f"absent: {gone.what}: {gone.why}" for gone in view.absent), *view.notes)),
         Text(f"bundle {view.bundle_hash}", style=QUIET),
     )
+
+
+def shown_chart(view: ChartView) -> RenderableType:
+    """The picture itself stands elsewhere: what it shows, and the numbers nearest to the price."""
+    numbers = view.numbers
+    parts: list[RenderableType] = [Text(f"{numbers['bars']} bars of {numbers['timeframe']} · {view.file}")]
+    if (price := numbers["price"]) is not None:
+        close = price["last"]["close"]
+        table = Rows("level", "kind", "price", "from the close")
+        for level in reversed(price["levels"]):
+            away = f"{100 * (level['price'] / close - 1):+.2f} %"
+            table.add_row(level["label"], level["kind"], _number(level["price"]), away)
+        parts += [Text(f"close {_number(close)}"), table]
+        if (heat := price["heat"]) is not None:
+            parts.append(Text(f"liquidations: {heat['origin']} ({heat['note']})", style=QUIET))
+    rest = [
+        f"{panel['title']}: {_number(panel['last'])} {panel['unit']} {panel['note']}".rstrip()
+        for panel in numbers["panels"]
+    ]
+    absent = [f"absent: {gone['what']}: {gone['why']}" for gone in numbers["absent"]]
+    title = heading(f"{view.symbol}, {view.mode}, as of {view.as_of} · {view.origin}")
+    return Group(title, *parts, *map(Text, rest), *noted((*numbers["notes"], *absent, *view.notes)))
 
 
 def _gauges(frames: dict[str, Any]) -> Rows:
