@@ -199,7 +199,8 @@ def missing(series: Series[Any], moments: Sequence[int], since: int, until: int)
         timeframe = timeframe_of(series)
         before, after = timeframe.floor(before), timeframe.floor(until) + timeframe.millis
     edges = (before, *moments, after)
-    return [(Millis(one + 1), Millis(two - 1)) for one, two in pairwise(edges) if two - one > apart]
+    found = [(max(since, one + 1), min(until, two - 1)) for one, two in pairwise(edges) if two - one > apart]
+    return [(Millis(low), Millis(high)) for low, high in found]
 
 
 def _apart(series: Series[Any]) -> int | None:

@@ -1,0 +1,242 @@
+"""The past of a symbol fetched from recorded venues: whole, once, and what cannot be had by name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Test folders are no packages; the code these tests share is found from here.
+sys.path.append(str(Path(__file__).parents[2] / "wire"))
+
+from collecting import END, EVER, OWN, market, rows, sources
+
+from zuno.adapters.series.memory import MemorySeries
+from zuno.app import downloading
+from zuno.app.downloading import Downloads
+from zuno.app.sources import Sources, missing, pages
+from zuno.core.soundness import complete_at
+from zuno.domain.errors import Unavailable, Usage
+from zuno.domain.trading import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    Feed,
+    Series,
+    Symbol,
+    Timeframe,
+    candles,
+    funding,
+    macro,
+    open_interest,
+    texts,
+)
+from zuno.domain.units import Millis
+from zuno.domain.venues import BINANCE, OKX, wanted
+
+M1 = candles(BINANCE, "BTCUSDT", Timeframe.M1)
+W1 = candles(BINANCE, "BTCUSDT", Timeframe.W1)
+NOW = Millis(END)
+
+
+def now() -> Millis:
+    return NOW
+
+
+class Counting:
+    """A venue that says what was asked of it, and can stop answering."""
+
+    def __init__(self, feed: Any) -> None:
+        self._feed = feed
+        self.asked: list[tuple[str, int, int]] = []
+        self.answers = 10**9
+
+    def __getattr__(self, name: str) -> Any:
+        plain = getattr(self._feed, name)
+
+        async def ask(*given: Any) -> Any:
+            self.answers -= 1
+            if self.answers < 0:
+                raise Unavailable("The venue is away")
+            self.asked.append((f"{name}/{given[0]}", *given[-2:]))
+            return await plain(*given)
+
+        return ask if callable(plain) else plain
+
+
+async def counted(**more: Any) -> tuple[Sources, Counting]:
+    given = sources(await market(), now)
+    binance = Counting(given.candles[BINANCE])
+    each = {**given.candles, BINANCE: binance}
+    return replace(given, candles=each, derivatives=each, levels=each, **more), binance
+
+
+def silent(line: str) -> None:
+    pass
+
+
+def truth(series: Series[Any], since: int, until: int) -> tuple[Any, ...]:
+    return tuple(row for one, mine in rows() if one == series for row in mine if since <= row.at < until)
+
+
+async def test_everything_that_has_a_past_is_here_afterwards() -> None:
+    given, _ = await counted()
+    store, lines = MemorySeries(OWN), list[str]()
+    view = await Downloads(given, store, now, read_here=True).download("btc", "10h", "4h", lines.append)
+    since, until = NOW - 10 * HOUR_MS, NOW - 4 * HOUR_MS
+    assert (view.ok, view.symbol, view.since, view.until, view.notes) == (True, "BTCUSDT", since, until - 1, ())
+    assert {one.series for one in view.series} | set(view.not_downloadable) == set(map(str, wanted(Symbol.BTCUSDT)))
+    for series in wanted(Symbol.BTCUSDT):
+        if str(series) not in view.not_downloadable:
+            assert await store.read(series, Millis(0), EVER, EVER) == truth(series, since, until), str(series)
+    assert view.new == sum(one.here for one in view.series) == sum(span.count for span in await store.spans())
+    assert "candles/binance/BTCUSDT/1m: 360 rows, 360 of them new" in lines
+
+
+async def test_what_has_no_past_is_named_with_the_reason() -> None:
+    given, _ = await counted(closed={"fred": "FRED needs a key"})
+    view = await Downloads(given, MemorySeries(OWN), now, read_here=False).download("BTCUSDT", "40d", "38d", silent)
+    reasons = view.not_downloadable
+    for name in ("liquidations/binance/BTCUSDT", "whales/binance/BTCUSDT/alive"):
+        assert reasons[name] == "a stream has no past: `zuno data collect` hears it from now on"
+    for name in ("book/binance/BTCUSDT", "options/deribit/BTC", "basis/okx/BTCUSDT", "news/channels/BTC"):
+        assert reasons[name] == "venues tell it of now alone: `zuno data collect` keeps it from now on"
+    assert reasons["funding/bybit/BTCUSDT/next"].startswith("venues tell it of now alone")
+    assert reasons["macro/fred/DGS2"] == "FRED needs a key"
+    assert reasons["open_interest/binance/BTCUSDT"] == "binance keeps nothing of before 2025-12-03 00:00 UTC"
+    assert "funding/okx/BTCUSDT" not in reasons
+    assert "open_interest/bybit/BTCUSDT" not in reasons
+    assert "ZUNO_RECORDING=own" in view.notes[0]
+
+
+async def test_history_is_known_from_when_it_was_complete() -> None:
+    given, _ = await counted()
+    store = MemorySeries(OWN)
+    await Downloads(given, store, now, read_here=True).download("BTCUSDT", "5h", "4h", silent)
+    bar = (await store.read(M1, Millis(0), EVER, EVER))[0]
+    known = complete_at(M1, bar)
+    assert await store.read(M1, bar.at, bar.at, known) == (bar,)
+    assert await store.read(M1, bar.at, bar.at, Millis(known - 1)) == ()
+
+
+async def test_what_is_here_is_not_fetched_again() -> None:
+    given, binance = await counted()
+    store = MemorySeries(OWN)
+    downloads = Downloads(given, store, now, read_here=True)
+    await downloads.download("BTCUSDT", "6h", "2h", silent)
+    binance.asked.clear()
+    again = await downloads.download("BTCUSDT", "6h", "2h", silent)
+    assert (again.ok, again.new) == (True, 0)
+    assert {what for what, _, _ in binance.asked} <= {"funding/BTCUSDT", "candles/BTCUSDT"}  # of which nothing was
+    assert all(high - low >= 3 * HOUR_MS for _, low, high in binance.asked)
+    wider = await downloads.download("BTCUSDT", "7h", "1h", silent)
+    stretches = [(low, high) for what, low, high in binance.asked if what == "candles/BTCUSDT"]
+    assert (NOW - 7 * HOUR_MS, NOW - 6 * HOUR_MS - 1) in stretches
+    assert (NOW - 2 * HOUR_MS - MINUTE_MS + 1, NOW - HOUR_MS - 1) in stretches
+    assert {one.series: one.new for one in wider.series}[str(M1)] == 120
+
+
+async def test_what_was_broken_off_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloading, "BARS_A_PAGE", 60)
+    given, binance = await counted()
+    store, lines = MemorySeries(OWN), list[str]()
+    downloads = Downloads(given, store, now, read_here=True)
+    binance.answers = 2
+    first = await downloads.download("BTCUSDT", "5h", None, lines.append)
+    assert not first.ok
+    (minutes,) = (one for one in first.series if one.series == str(M1))
+    assert (minutes.new, minutes.here, minutes.failure) == (120, 120, "The venue is away")
+    assert f"{M1}: 60 new rows up to 2025-12-31 20:00 UTC" in lines
+    assert any("asks for what is missing alone" in note for note in first.notes)
+    others = [one for one in first.series if "/binance/" not in one.series]
+    assert all(one.failure == "" for one in others)
+    binance.answers, binance.asked = 10**9, []
+    second = await downloads.download("BTCUSDT", "5h", None, silent)
+    assert (second.ok, {one.series: one.new for one in second.series}[str(M1)]) == (True, 180)
+    assert min(low for what, low, _ in binance.asked if what == "candles/BTCUSDT") >= NOW - 5 * HOUR_MS
+    assert await store.read(M1, Millis(0), EVER, EVER) == truth(M1, NOW - 5 * HOUR_MS, NOW)
+
+
+async def test_a_venue_that_hangs_is_told() -> None:
+    given, binance = await counted()
+
+    async def hang(*asked: Any) -> Sequence[Any]:
+        import asyncio
+
+        await asyncio.sleep(60)
+        return ()
+
+    binance.candles = hang  # type: ignore[method-assign]
+    downloads = Downloads(given, MemorySeries(OWN), now, read_here=True, patience=0.05)
+    view = await downloads.download("BTCUSDT", "3h", "2h", silent)
+    (one,) = (one for one in view.series if one.series == str(M1))
+    assert one.failure == "binance did not answer within 0.05 s"
+
+
+@pytest.mark.parametrize(
+    ("symbol", "since", "until", "why"),
+    [
+        ("DOGEUSDT", "2d", None, "is not traded here"),
+        ("BTCUSDT", "yesterday", None, "is not a time"),
+        ("BTCUSDT", "2d", "soon", "is not a time"),
+        ("BTCUSDT", "2025-02-01", "2025-01-01", "write the earlier date first"),
+        ("BTCUSDT", "2025-02-01", "2025-02-01", "no time at all"),
+        ("BTCUSDT", "2026-01-02", None, "has not come yet"),
+        ("BTCUSDT", "2025-12-01", "2026-01-02", "has not come yet"),
+        ("BTCUSDT", "1999-01-01", None, "there was no coin yet"),
+    ],
+)
+async def test_a_wish_that_cannot_be_read_is_told(symbol: str, since: str, until: str | None, why: str) -> None:
+    with pytest.raises(Usage, match=why):
+        await Downloads(Sources(), MemorySeries(OWN), now, read_here=True).download(symbol, since, until, silent)
+
+
+# -- what is missing, and in which parts it is asked for
+
+
+def test_bars_that_are_missing_are_found_to_the_bar() -> None:
+    at = Millis(NOW - HOUR_MS)
+    minutes = [at + n * MINUTE_MS for n in range(10)]
+    last = minutes[-1]
+    assert missing(M1, minutes, at, last) == []
+    assert missing(M1, minutes, at - 30_000, last + MINUTE_MS - 1) == []  # no bar opens in between
+    assert missing(M1, minutes, at - MINUTE_MS, last) == [(at - MINUTE_MS, at - 1)]
+    assert missing(M1, minutes, at, last + MINUTE_MS) == [(last + 1, last + MINUTE_MS)]
+    assert missing(M1, [*minutes[:3], *minutes[5:]], at, last) == [(minutes[2] + 1, minutes[5] - 1)]
+    assert missing(M1, [], at, last) == [(at, last)]
+    monday = Timeframe.W1.floor(NOW)
+    weeks = [monday - 2 * 7 * DAY_MS, monday - 7 * DAY_MS]
+    assert missing(W1, weeks, weeks[0], weeks[1] + 6 * DAY_MS) == []
+    assert missing(W1, weeks, weeks[0], monday) == [(weeks[1] + 1, monday)]
+
+
+def test_points_that_come_too_late_after_each_other_have_lost_some() -> None:
+    rates = funding(BINANCE, "BTCUSDT")
+    at = NOW - 10 * DAY_MS
+    paid = [at + n * 8 * HOUR_MS + n for n in range(6)]  # venues are some milliseconds late
+    assert missing(rates, paid, at, paid[-1] + 3 * HOUR_MS) == []
+    assert missing(rates, [*paid[:2], *paid[3:]], at, paid[-1]) == [(paid[1] + 1, paid[3] - 1)]
+    assert missing(rates, paid, at - 9 * HOUR_MS, paid[-1]) == [(at - 9 * HOUR_MS, at - 1)]
+    for series in (macro("fred", "DGS2"), texts(Feed.NEWS, "channels", "BTC")):
+        assert missing(series, paid, at, NOW) == [(at, NOW)]
+
+
+def test_open_interest_is_asked_for_in_hours_and_then_in_minutes() -> None:
+    near = NOW - 2 * DAY_MS
+    for venue in (BINANCE, OKX):
+        series = open_interest(venue, "BTCUSDT")
+        assert list(pages(series, Millis(NOW - 9 * DAY_MS), NOW)) == [(NOW - 9 * DAY_MS, near - 1), (near, NOW)]
+        assert list(pages(series, Millis(NOW - DAY_MS), NOW)) == [(NOW - DAY_MS, NOW)]
+        assert list(pages(series, Millis(near), NOW)) == [(near, NOW)]
+
+
+def test_many_bars_are_asked_for_in_parts_that_touch() -> None:
+    parts = list(pages(M1, Millis(NOW - 25_000 * MINUTE_MS), NOW))
+    assert [high - low + 1 for low, high in parts] == [10_000 * MINUTE_MS, 10_000 * MINUTE_MS, 5_000 * MINUTE_MS + 1]
+    assert all(high + 1 == low for (_, high), (low, _) in pairwise(parts))
+    assert list(pages(M1, NOW, NOW)) == [(NOW, NOW)]

@@ -1,0 +1,157 @@
+"""Asking everybody once for somebody who looks now: what came is known from then, who failed is named, nobody waits."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Test folders are no packages; the code these tests share is found from here.
+sys.path.append(str(Path(__file__).parents[2] / "wire"))
+
+from collecting import END, EVER, OWN, Weather, market, sources
+from leaping import leaping
+
+from zuno.adapters.series.memory import MemorySeries
+from zuno.app.intake import Intake, refreshed
+from zuno.app.sources import Sources, is_streamed
+from zuno.desks.trading.gathering import gather
+from zuno.domain.errors import Unavailable
+from zuno.domain.trading import HOUR_MS, MINUTE_MS, Alive, Feed, Mode, Symbol, Text, Timeframe, alive, candles, texts
+from zuno.domain.units import Millis
+from zuno.domain.venues import BINANCE, BYBIT, SEARCH, wanted
+from zuno.ports.series import Batch, SeriesStore
+
+START = Millis(END - 4 * HOUR_MS)
+M1 = candles(BINANCE, "BTCUSDT", Timeframe.M1)
+ASKED = {str(one) for one in wanted(Symbol.BTCUSDT) if not is_streamed(one)}
+TAPE = {str(one) for one in wanted(Symbol.BTCUSDT) if is_streamed(one)}
+
+
+def intake(given: Sources, store: SeriesStore, now: Any, **more: Any) -> Intake:
+    async def keep(batch: Batch[Any]) -> None:
+        await store.write([batch])
+
+    return Intake(given, store, keep, now, **more)
+
+
+def test_what_everybody_says_is_known_from_the_moment_it_is_looked_at() -> None:
+    async def story(now: Any) -> None:
+        store = MemorySeries(OWN)
+        moment, failures = await refreshed(intake(sources(await market(), now), store, now), store, Symbol.BTCUSDT, now)
+        assert moment == START
+        assert failures == dict.fromkeys(TAPE, "a stream is heard only while `zuno data collect` runs")
+        bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, moment, failures=failures)
+        here = {str(block.series) for block in bundle.blocks}
+        assert here == ASKED - {
+            f"narrative/{SEARCH}/BTC"
+        }  # the recording's last is of an hour nobody asks for any more
+        assert {gone.what: gone.why for gone in bundle.absent if gone.what in TAPE} == failures
+        assert await store.read(M1, Millis(0), EVER, Millis(moment - 1)) == ()
+
+    leaping(START, story)
+
+
+def test_who_fails_is_named_and_who_hangs_keeps_nobody_longer_than_said() -> None:
+    async def story(now: Any) -> None:
+        truth = await market()
+        calm = sources(truth, now)
+        hanging = Weather(1, END, bad=1.0)
+        hanging.dice.choice = lambda _: "hangs"  # type: ignore[method-assign, assignment]
+        failing = Weather(1, END, bad=1.0)
+        failing.dice.choice = lambda _: "fails"  # type: ignore[method-assign, assignment]
+        given = replace(
+            calm,
+            options=sources(truth, now, hanging).options,
+            macro=sources(truth, now, failing).macro,
+            closed={SEARCH: "the search needs a key"},
+        )
+        store = MemorySeries(OWN)
+        moment, failures = await refreshed(intake(given, store, now), store, Symbol.BTCUSDT, now, within=20)
+        assert moment == START + 20_000
+        told = {name: why for name, why in failures.items() if name not in TAPE}
+        assert {why for name, why in told.items() if name.startswith("macro/")} == {"the venue is away"}
+        assert told.pop("options/deribit/BTC") == told.pop("dvol/deribit/BTC") == "it did not answer within 20 s"
+        assert told.pop(f"narrative/{SEARCH}/BTC") == "the search needs a key"
+        assert len(told) == 11
+        assert len(await store.read(M1, Millis(0), EVER, moment)) > 100
+        assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
+
+    leaping(START, story)
+
+
+def test_streams_that_a_collector_hears_are_no_failure() -> None:
+    async def story(now: Any) -> None:
+        store = MemorySeries(OWN)
+        heard, quiet = alive(Feed.LIQUIDATIONS, BINANCE, "BTCUSDT"), alive(Feed.LIQUIDATIONS, BYBIT, "BTCUSDT")
+        await store.write(
+            [
+                Batch(heard, [Alive(Millis(START - 2 * MINUTE_MS))], START),
+                Batch(quiet, [Alive(Millis(START - 9 * MINUTE_MS))], START),
+            ]
+        )
+        _, failures = await refreshed(intake(sources(await market(), now), store, now), store, Symbol.BTCUSDT, now)
+        assert TAPE - set(failures) == {str(heard), "liquidations/binance/BTCUSDT"}
+
+    leaping(START, story)
+
+
+def test_a_search_is_not_paid_for_again_while_its_answer_is_young() -> None:
+    class Paid:
+        venue, feed, asked = SEARCH, Feed.NARRATIVE, 0
+
+        async def texts(self, about: str, since: Millis, until: Millis) -> list[Text]:
+            self.asked += 1
+            return [Text(until, SEARCH, str(self.asked), "words")]
+
+    async def story(now: Any) -> None:
+        paid, store = Paid(), MemorySeries(OWN)
+        given = replace(sources(await market(), now), texts={SEARCH: paid})
+        for pause, asked in ((0, 1), (5 * 3_600, 1), (3_601, 2)):
+            await asyncio.sleep(pause)
+            await refreshed(intake(given, store, now), store, Symbol.BTCUSDT, now)
+            assert paid.asked == asked
+        assert len(await store.read(texts(Feed.NARRATIVE, SEARCH, "BTC"), Millis(0), EVER, EVER)) == 2
+
+    leaping(START - 8 * HOUR_MS, story)
+
+
+def test_a_hole_that_no_venue_fills_is_let_be_after_some_tries() -> None:
+    async def story(now: Any) -> None:
+        store, truth = MemorySeries(OWN), await market()
+        bars = await truth.read(M1, Millis(START - 3 * HOUR_MS), START, START)
+        await store.write([Batch(M1, [*bars[:50], *bars[60:-5]])])
+        calm, asked = sources(truth, now), list[int]()
+
+        class Gone:
+            venue = BINANCE
+
+            async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Any:
+                if since < bars[60].at:
+                    asked.append(since)
+                    raise Unavailable("that time is gone")
+                return await calm.candles[BINANCE].candles(symbol, timeframe, since, until)
+
+        one = intake(replace(calm, candles={BINANCE: Gone()}), store, now)
+        for _ in range(3):
+            with pytest.raises(Unavailable):
+                await one.visit(M1)
+        for _ in range(3):
+            await one.visit(M1)
+        assert len(asked) == 3
+        assert (await store.read(M1, bars[60].at, EVER, EVER)) == bars[60:]  # the news came all the while
+
+    leaping(START, story)
+
+
+def test_nobody_is_known_for_a_series_of_another_venue() -> None:
+    async def story(now: Any) -> None:
+        for series in wanted(Symbol.BTCUSDT):
+            with pytest.raises(Unavailable, match=r"Nobody is known|is a stream"):
+                await Sources().ask(series, START, START)
+
+    leaping(START, story)
