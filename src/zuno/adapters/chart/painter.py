@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SLANT_POINTS: Final = 64
+FULL_SHADE: Final = 0.95
+"""Of the cells of a heat map that hold something: what is beyond is no darker, so that a few do not pale the rest."""
 STRIP: Final = 16
 """Pixels of a panel that its title has to itself."""
 APART: Final = 14.5
@@ -205,7 +207,7 @@ class _Sheet:
         dense = np.sort(usd[usd > 0])
         if not len(dense):
             return
-        full = float(dense[int(0.995 * (len(dense) - 1))])
+        full = float(dense[int(FULL_SHADE * (len(dense) - 1))])
         table = np.zeros((usd.shape[0] + 2, self._picture.width + 1))
         table[1:-1, np.array(self._picture.places, dtype=int)] = np.sqrt(np.minimum(usd / full, 1.0))
         middles: Floats = np.arange(frame.bottom, frame.top, dtype=np.float64) + 0.5
