@@ -1,0 +1,52 @@
+"""A desk that asks live venues, on loopback: what they say, who failed and why, and nothing in anybody's place."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+# Test folders are no packages; the code these tests share is found from here.
+sys.path.append(str(Path(__file__).parents[1] / "wire"))
+
+from live_home import BARS, ran, remembered
+from vendors.living import Living, Venues, venues
+from vendors.serving import said
+
+from zuno.domain.trading import Timeframe
+
+
+async def test_a_live_desk_asks_everybody_and_says_who_failed(home: Path) -> None:
+    await remembered(home, Living())
+    async with venues() as here:
+        here.rest["DERIBIT"].mood = said("<html>maintenance</html>", 503)
+        here.rest["YAHOO"].change = lambda path, document: {"chart": None}
+        live = await ran(home, here, "trade", "features", "BTC", "--json", ZUNO_MARKET="live")
+        assert live.code == 0, live.err
+        view = live.document
+        absent = {one["what"]: one["why"] for one in view["absent"]}
+        assert "Deribit" in absent["options/deribit/BTC"]
+        assert "Yahoo" in absent["macro/yahoo/DXY"]
+        assert "zuno data collect" in absent["liquidations/binance/BTCUSDT"]
+        fresh = {one["series"] for one in view["sources"] if not one["stale"]}
+        assert {str(BARS[Timeframe.M1]), "book/binance/BTCUSDT", "funding/okx/BTCUSDT/next"} <= fresh
+        assert "SYNTHETIC" not in live.out
+
+
+async def test_where_nobody_is_reached_that_is_said_and_nothing_invented(home: Path) -> None:
+    names = ("BINANCE", "BYBIT", "OKX", "UPBIT", "DERIBIT", "YAHOO", "FEAR_GREED")
+    nobody = Venues({f"ZUNO_{name}_URL": "http://127.0.0.1:9" for name in names})
+    live, once = await asyncio.gather(
+        ran(home, nobody, "trade", "features", "BTC", "--json", ZUNO_MARKET="live"),
+        ran(home, nobody, "data", "collect", "--once", "--symbol", "BTC", "--json"),
+    )
+    assert live.code == 0, live.err
+    absent = {one["what"]: one["why"] for one in live.document["absent"]}
+    assert "Binance could not be reached" in absent[str(BARS[Timeframe.M1])]
+    assert absent["macro/fred/DGS2"] == "FRED needs a key, which is free: set ZUNO_FRED_API_KEY"
+    assert live.document["sources"] == []
+    assert "SYNTHETIC" not in live.out
+    assert not (home / "market" / "synthetic").exists()
+    assert (once.code, once.document["answered"], once.document["series"]) == (4, 0, 31)
+    assert {one["series"] for one in once.document["failing"]} < set(absent)
+    assert set(once.document["unasked"]) == {"fred", "search", "channels"}
