@@ -109,7 +109,7 @@ class DataDesk:
             series=tuple(map(_span, spans)),
             rows=sum(span.count for span in spans),
             unsettled=dict(sorted(Counter(flaw.kind for flaw in flaws if flaw.mended is None).items())),
-            notes=() if spans else ("nothing is here yet: `zuno data synth` invents a market",),
+            notes=() if spans else (f"nothing is here yet: {_how_to_fill(self._store.origin)}",),
         )
 
     async def check(self, *, repair: bool = False) -> DataCheckView:
@@ -152,6 +152,12 @@ class DataDesk:
         """Move what is older into files of history."""
         moved = await self._store.seal(before)
         return SealedView(moved=moved, said=f"{moved:,} rows of before {moment(before)} rest in files of history.")
+
+
+def _how_to_fill(origin: Origin) -> str:
+    if origin.synthetic:
+        return "`zuno data synth` invents a market"
+    return "`zuno data download` fetches the past venues keep, `zuno data collect` keeps what comes"
 
 
 def _whose(origin: Origin) -> dict[str, bool | str]:

@@ -194,13 +194,8 @@ def missing(series: Series[Any], moments: Sequence[int], since: int, until: int)
     apart = _apart(series)
     if apart is None or not moments:
         return [(Millis(since), Millis(until))]
-    before, after = since - 1, until + 1
-    if series.row is Candle:
-        timeframe = timeframe_of(series)
-        before, after = timeframe.floor(before), timeframe.floor(until) + timeframe.millis
-    edges = (before, *moments, after)
-    found = [(max(since, one + 1), min(until, two - 1)) for one, two in pairwise(edges) if two - one > apart]
-    return [(Millis(low), Millis(high)) for low, high in found]
+    edges = (since - 1, *moments, until + 1)
+    return [(Millis(one + 1), Millis(two - 1)) for one, two in pairwise(edges) if two - one > apart]
 
 
 def _apart(series: Series[Any]) -> int | None:

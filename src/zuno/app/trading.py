@@ -98,7 +98,7 @@ class TradingDesk:
             notes = (f"no market was here yet: one was invented from seed {DEFAULT_SEED}",)
         if end is None:
             raise Refused(
-                f"Nothing is recorded of {symbol}: `zuno data download {symbol}` fetches its past, "
+                f"Nothing is recorded of {symbol}: `zuno data download {symbol} --from 400d` fetches its past, "
                 "and ZUNO_RECORDING=synthetic reads an invented one."
             )
         if as_of is None:

@@ -54,7 +54,8 @@ class Markets:
         from zuno.adapters.clock.system import unix_millis
         from zuno.app.downloading import Downloads
 
-        return Downloads(self.sources(), store, unix_millis, read_here=self._settings.recording == "own")
+        reads_own = self._settings.market == "live" or self._settings.recording == "own"
+        return Downloads(self.sources(), store, unix_millis, read_here=reads_own)
 
     def refresh(self, store: SeriesStore) -> Refresh:
         from zuno.adapters.clock.system import unix_millis
