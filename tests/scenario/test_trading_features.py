@@ -291,7 +291,6 @@ def test_without_anything_all_is_missing_and_nothing_is_made_up(bundle: Bundle) 
 LIVE: list[tuple[Series[Any], Callable[[Features], object]]] = [
     (trading.books(BINANCE, SYMBOL), lambda found: found.book),
     (trading.options(DERIBIT, "BTC"), lambda found: found.surface),
-    (trading.dvol(DERIBIT, "BTC"), lambda found: found.volatility),
     (trading.funding_next(OKX, SYMBOL), lambda found: found.perpetuals[2].predicted),
     (trading.long_short(BYBIT, SYMBOL), lambda found: found.perpetuals[1].long_share),
     (trading.basis(BINANCE, SYMBOL), lambda found: found.perpetuals[0].basis_bps),
@@ -301,7 +300,7 @@ LIVE: list[tuple[Series[Any], Callable[[Features], object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("series", "part"), [row for row in LIVE if row[0].feed is not Feed.DVOL], ids=str)
+@pytest.mark.parametrize(("series", "part"), LIVE, ids=[str(series) for series, _ in LIVE])
 def test_a_stale_fact_is_no_fact(bundle: Bundle, series: Series[Any], part: Callable[[Features], object]) -> None:
     block = bundle.block(series)
     assert block is not None
