@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from zuno.app.sources import Sources, arrived, habit_of, is_of_now, is_streamed, kept_since, missing, pages
-from zuno.domain.errors import Unavailable, ZunoError
+from zuno.domain.errors import Broken, Unavailable, ZunoError
 from zuno.domain.tokens import plain_text
 from zuno.domain.trading import MINUTE_MS, SECOND_MS, Feed, Print, Series, Symbol, alive
 from zuno.domain.units import Millis
@@ -142,6 +142,8 @@ async def _looked(intake: Intake, store: SeriesStore, series: Series[Any], now: 
             return ""
     try:
         await intake.visit(series)
+    except Broken:
+        raise
     except ZunoError as error:
         return clause(error)
     return ""

@@ -20,7 +20,7 @@ from zuno.adapters.series.memory import MemorySeries
 from zuno.app.intake import Intake, refreshed
 from zuno.app.sources import Sources, is_streamed
 from zuno.desks.trading.gathering import gather
-from zuno.domain.errors import Unavailable
+from zuno.domain.errors import Broken, Unavailable
 from zuno.domain.trading import HOUR_MS, MINUTE_MS, Alive, Feed, Mode, Symbol, Text, Timeframe, alive, candles, texts
 from zuno.domain.units import Millis
 from zuno.domain.venues import BINANCE, BYBIT, SEARCH, wanted
@@ -80,6 +80,19 @@ def test_who_fails_is_named_and_who_hangs_keeps_nobody_longer_than_said() -> Non
         assert len(told) == 11
         assert len(await store.read(M1, Millis(0), EVER, moment)) > 100
         assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
+
+    leaping(START, story)
+
+
+def test_a_damaged_store_is_nobodys_failure() -> None:
+    class Damaged(MemorySeries):
+        async def write(self, batches: Any) -> Any:
+            raise Broken("the store is damaged.")
+
+    async def story(now: Any) -> None:
+        store = Damaged(OWN)
+        with pytest.raises(Broken):
+            await refreshed(intake(sources(await market(), now), store, now), store, Symbol.BTCUSDT, now)
 
     leaping(START, story)
 

@@ -1,0 +1,82 @@
+"""Which venues are asked, as the settings say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from zuno.app.sources import is_streamed
+from zuno.domain.errors import Usage
+from zuno.domain.trading import Symbol
+from zuno.domain.venues import BINANCE, BYBIT, CHANNELS, FRED, SEARCH, wanted
+from zuno.settings import read_settings
+from zuno.wiring.markets import Markets
+from zuno.wiring.recordings import Recordings
+
+
+def markets(home: Path, monkeypatch: pytest.MonkeyPatch, **environment: str) -> Markets:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    return Markets(read_settings(environment, home))
+
+
+async def test_without_keys_three_are_not_asked_and_say_what_they_need(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = markets(home, monkeypatch)
+    closed = opened.sources().closed
+    assert set(closed) == {FRED, SEARCH, CHANNELS}
+    for venue, variable in ((FRED, "FRED_API_KEY"), (SEARCH, "PERPLEXITY_API_KEY"), (CHANNELS, "NEWS_CHANNELS")):
+        assert closed[venue].endswith(f"set ZUNO_{variable}")
+    await opened.close()
+    await opened.close()
+
+
+async def test_with_them_somebody_is_asked_for_everything_the_desk_wants(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = markets(
+        home,
+        monkeypatch,
+        ZUNO_FRED_API_KEY="0123456789abcdef0123456789abcdef",
+        ZUNO_PERPLEXITY_API_KEY="key",
+        ZUNO_NEWS_CHANNELS="coin_wire",
+    )
+    sources = opened.sources()
+    assert sources.closed == {}
+    assert set(sources.tapes) == {BINANCE, BYBIT}
+    kinds = (sources.candles, sources.derivatives, sources.books, sources.options, sources.macro, sources.levels)
+    told = {venue for kind in (*kinds, sources.texts) for venue in kind}
+    assert {series.venue for series in wanted(Symbol.BTCUSDT) if not is_streamed(series)} <= told
+    assert all(venue == feed.venue for kind in (*kinds, sources.texts) for venue, feed in kind.items())
+    assert opened.sources() is sources
+    await opened.close()
+
+
+def test_a_collector_is_for_every_symbol_or_for_those_that_are_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, store = markets(home, monkeypatch), Recordings(read_settings({}, home)).own()
+    assert opened.collector(store, ())._symbols == tuple(Symbol)
+    assert opened.collector(store, ("eth", "ETHUSDT"))._symbols == (Symbol.ETHUSDT,)
+    with pytest.raises(Usage, match="this desk knows BTCUSDT, ETHUSDT"):
+        opened.collector(store, ("DOGE",))
+
+
+@pytest.mark.parametrize(
+    ("market", "recording", "folder"),
+    [
+        ("recorded", "synthetic", "synthetic"),
+        ("recorded", "own", "own"),
+        ("live", "synthetic", "own"),
+        ("live", "own", "own"),
+    ],
+)
+def test_what_is_live_is_never_invented(
+    home: Path, monkeypatch: pytest.MonkeyPatch, market: str, recording: str, folder: str
+) -> None:
+    monkeypatch.setenv("ZUNO_MARKET", market)
+    monkeypatch.setenv("ZUNO_RECORDING", recording)
+    chosen = Recordings(read_settings({}, home)).chosen()
+    assert chosen.origin.synthetic is (folder == "synthetic")
