@@ -153,6 +153,7 @@ def test_once_all_answer_again_nothing_is_missing_and_nothing_doubled(seed: int)
             life = collector(given, store, now, seed)
             running = asyncio.ensure_future(life.run(lambda view: None, asyncio.Event()))
             await asyncio.sleep(weather.dice.uniform(60, 1_500))
+            assert not running.done()  # whatever the weather
             running.cancel()  # killed: nothing that waits is written any more
             await asyncio.gather(running, *dying(), return_exceptions=True)
             await asyncio.sleep(weather.dice.uniform(0, 600))

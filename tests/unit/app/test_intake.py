@@ -21,7 +21,23 @@ from zuno.app.intake import Intake, refreshed
 from zuno.app.sources import Sources, is_streamed
 from zuno.desks.trading.gathering import gather
 from zuno.domain.errors import Broken, Unavailable
-from zuno.domain.trading import HOUR_MS, MINUTE_MS, Alive, Feed, Mode, Symbol, Text, Timeframe, alive, candles, texts
+from zuno.domain.trading import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    Alive,
+    Feed,
+    Mode,
+    Print,
+    Symbol,
+    Text,
+    Timeframe,
+    alive,
+    basis,
+    candles,
+    macro,
+    texts,
+)
 from zuno.domain.units import Millis
 from zuno.domain.venues import BINANCE, BYBIT, SEARCH, wanted
 from zuno.ports.series import Batch, SeriesStore
@@ -159,6 +175,38 @@ def test_a_hole_that_no_venue_fills_is_let_be_after_some_tries() -> None:
         assert (await store.read(M1, bars[60].at, EVER, EVER)) == bars[60:]  # the news came all the while
 
     leaping(START, story)
+
+
+def test_a_day_that_is_revised_months_later_is_heard_of() -> None:
+    class Revising:
+        venue, figures = "fred", ("CPIAUCSL",)
+
+        def __init__(self) -> None:
+            self.told = [Print(Millis(START - days * DAY_MS), 3.0, Millis(START - days * DAY_MS)) for days in (90, 60)]
+
+        async def prints(self, figure: str, since: Millis, until: Millis) -> list[Print]:
+            return [one for one in self.told if since <= one.at <= until]
+
+    async def story(now: Any) -> None:
+        venue, store, series = Revising(), MemorySeries(OWN), macro("fred", "CPIAUCSL")
+        one = intake(Sources(macro={"fred": venue}), store, now)
+        await one.visit(series)
+        venue.told.append(Print(venue.told[0].at, 3.25, START))
+        await one.visit(series)
+        assert [row.value for row in await store.read(series, Millis(0), EVER, EVER)] == [3.25, 3.0]
+
+    leaping(START, story)
+
+
+def test_where_a_venue_is_ahead_it_is_looked_at_from_its_own_moment() -> None:
+    async def story(now: Any) -> None:
+        store, mark = MemorySeries(OWN), basis(BINANCE, "BTCUSDT")
+        venue = sources(await market(), lambda: Millis(now() + 30_000))
+        moment, _ = await refreshed(intake(venue, store, now), store, Symbol.BTCUSDT, now)
+        assert moment == START
+        assert (await store.read(mark, Millis(0), moment, moment, newest=1))[0].at == START
+
+    leaping(START - 10_000, story)
 
 
 def test_nobody_is_known_for_a_series_of_another_venue() -> None:
