@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from zuno.app.intake import PATIENCE, Intake, Now, clause
-from zuno.app.sources import MOST_AHEAD, Sources, fresh_for, habit_of, is_streamed
+from zuno.app.sources import Sources, fresh_for, habit_of, is_streamed
 from zuno.app.views import Said, VerdictView, View
 from zuno.core.resampling import timeframe_of
-from zuno.core.soundness import complete_at
 from zuno.domain.errors import Broken, Unavailable, ZunoError
 from zuno.domain.trading import HOUR_MS, SECOND_MS, Alive, Candle, Series, Symbol
 from zuno.domain.units import Millis
@@ -165,16 +164,13 @@ class Scribe:
                 parcel.done.set_result(None)
 
     def _streamed(self, parcels: Sequence[_Parcel]) -> list[Batch[Any]]:
-        """Rows of streams by series; where a venue's clock is a little ahead of ours, they are known from its own."""
+        """Rows of streams by series."""
         rows: dict[Series[Any], list[Any]] = {}
         for parcel in parcels:
             if parcel.done is None:
                 rows.setdefault(parcel.series, []).extend(parcel.rows)
         now = self._now()
-        return [
-            Batch(series, mine, Millis(max(now, min(now + MOST_AHEAD, max(complete_at(series, row) for row in mine)))))
-            for series, mine in rows.items()
-        ]
+        return [Batch(series, mine, now) for series, mine in rows.items()]
 
     async def _written(self, batches: Sequence[Batch[Any]]) -> int:
         tries = 0

@@ -33,6 +33,7 @@ from zuno.domain.trading import (
     Series,
     Symbol,
     Timeframe,
+    alive,
     basis,
     candles,
     open_interest,
@@ -246,6 +247,39 @@ def test_a_stream_that_says_nothing_for_long_is_taken_for_lost_and_told() -> Non
         (stream,) = views[-1].streams
         assert (stream.heard, stream.proven, stream.why) == (False, None, "nothing was heard for 150 s")
         assert stream.since == START + 150_000
+
+    leaping(START, story)
+
+
+def test_a_stream_that_was_proven_is_connected_again_at_once() -> None:
+    """One that never proves a minute is left alone for longer and longer."""
+
+    async def story(now: Any) -> None:
+        class Brief:
+            venue = BINANCE
+
+            def __init__(self, *, proves: bool) -> None:
+                self.proves = proves
+                self.lost: list[int] = []
+                self.opened: list[int] = []
+
+            async def listen(self, symbols: Sequence[str]) -> Any:
+                self.opened.append(now())
+                await asyncio.sleep(70)
+                if self.proves:
+                    yield alive(Feed.WHALES, BINANCE, "BTCUSDT"), Alive(Timeframe.M1.floor(now() - MINUTE_MS))
+                self.lost.append(now())
+                raise Unavailable("the stream was lost")
+
+        steady, idle = Brief(proves=True), Brief(proves=False)
+        given = Sources(tapes={BINANCE: steady, BYBIT: idle})
+        await collected(collector(given, MemorySeries(OWN), now), 3_600)
+        again = [opened - lost for lost, opened in zip(steady.lost, steady.opened[1:], strict=False)]
+        assert len(again) > 45
+        assert max(again) <= 1_000
+        longer = [opened - lost for lost, opened in zip(idle.lost, idle.opened[1:], strict=False)]
+        assert longer[:8] == sorted(longer[:8])  # up to five minutes, half of it by chance
+        assert 100_000 < max(longer) <= 300_000
 
     leaping(START, story)
 

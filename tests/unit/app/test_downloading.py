@@ -114,6 +114,13 @@ async def test_what_has_no_past_is_named_with_the_reason() -> None:
     assert "ZUNO_RECORDING=own" in view.notes[0]
 
 
+async def test_a_venue_is_not_asked_for_what_it_no_longer_keeps() -> None:
+    given, binance = await counted()
+    await Downloads(given, MemorySeries(OWN), now, read_here=True).download("BTCUSDT", "45d", None, silent)
+    for what, oldest in (("open_interest", 29), ("long_short", 29), ("funding", 45)):
+        assert min(low for asked, low, _ in binance.asked if asked == f"{what}/BTCUSDT") == NOW - oldest * DAY_MS
+
+
 async def test_history_is_known_from_when_it_was_complete() -> None:
     given, _ = await counted()
     store = MemorySeries(OWN)
