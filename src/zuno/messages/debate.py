@@ -2,6 +2,9 @@
 
 Every structural message carries the whole debate up to it, so a handler needs nothing but the message and the context
 it names by hash; a lost `agent_thought` is lost narration and nothing else.
+
+Every list has a bound, and so has every number that sets how much is computed: a context of a few kilobytes must not
+cost whoever reads it a gigabyte.
 """
 
 from __future__ import annotations
@@ -9,15 +12,33 @@ from __future__ import annotations
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from zuno.domain.debate import Candidate, Decision, Exposure, Judgment, Regime, RiskProfile
 from zuno.domain.market import GasQuote
 from zuno.domain.pool import Block, LpPosition, PoolState
+from zuno.domain.tokens import MAX_DECIMALS
 from zuno.messages.record import Hex64
 from zuno.messages.wire import Wire
+
+MOST_REVISIONS: Final = 10
+MOST_SCENES: Final = 5
+"""Pools of one survey. Each has its paths drawn, which take eight megabytes."""
+MOST_RETURNS: Final = 720
+"""Hours of a price history: thirty days."""
+MOST_SOURCES: Final = 48
+"""Six of each pool and one of the survey are asked."""
+MOST_NOTES: Final = 64
+"""Of one source, one candidate or one decision, which may have a doubt about each source."""
+MOST_CANDIDATES: Final = 7
+"""Hold, close and five moves."""
+MOST_THOUGHTS: Final = 160
+"""The Scout's and the Arbiter's, and in each of eleven rounds five of the Strategist's and seven of the Critic's."""
+MOST_VOICES: Final = 2 * (MOST_REVISIONS + 1) + 2
+_DECIMAL_REACH: Final = 1_000
+"""Digits before or after the point, as in canonical bytes."""
 
 
 class Role(StrEnum):
@@ -49,18 +70,34 @@ Flow = Literal["rebalance", "create"]
 Speaker = Literal["model", "repaired", "fallback", "deterministic"]
 
 
+def _spelled_out(amount: Decimal) -> Decimal:
+    """Some characters may be a number of a billion digits."""
+    exponent = amount.as_tuple().exponent
+    if not isinstance(exponent, int) or max(abs(exponent), abs(amount.adjusted())) > _DECIMAL_REACH:
+        raise ValueError(f"a number of more than {_DECIMAL_REACH} digits")
+    return amount
+
+
+Name = Annotated[str, Field(min_length=1, max_length=64)]
+Note = Annotated[str, Field(max_length=16_384)]
+"""A sentence or several; reasons of feeds that failed may be long."""
+Notes = Annotated[tuple[Note, ...], Field(max_length=MOST_NOTES)]
+Digits = Annotated[Decimal, AfterValidator(_spelled_out)]
+Revisions = Annotated[int, Field(ge=0, le=MOST_REVISIONS)]
+
+
 class Capital(Wire):
     """What the owner brings: a token by symbol or address, and how much of it, as typed."""
 
-    token: Annotated[str, Field(min_length=1, max_length=64)]
-    amount: Decimal = Field(gt=0)
+    token: Name
+    amount: Annotated[Digits, Field(gt=0)]
 
 
 class Wish(Wire):
     """What the owner asked to open."""
 
     capital: tuple[Capital, ...] = Field(min_length=1, max_length=2)
-    pair: tuple[str, str] | None = None
+    pair: tuple[Name, Name] | None = None
     fee: int | None = None
     """Pips."""
     exposure: Exposure | None = None
@@ -72,7 +109,7 @@ class FeesObserved(Wire):
     growth0_x128: int
     growth1_x128: int
     seconds: int = Field(gt=0)
-    label: str
+    label: Note
 
 
 class SceneFacts(Wire):
@@ -82,7 +119,7 @@ class SceneFacts(Wire):
     position: LpPosition | None = None
     capital0: int = 0
     capital1: int = 0
-    returns_nano: tuple[int, ...] = ()
+    returns_nano: Annotated[tuple[int, ...], Field(max_length=MOST_RETURNS)] = ()
     """Hourly log returns in 1e-9, in the pool's own direction, oldest first."""
     fees: FeesObserved | None = None
     gas: GasQuote | None = None
@@ -90,34 +127,42 @@ class SceneFacts(Wire):
     reference_gap: Fraction | None = None
     """How far the pool's price is from the reference, as a share of the reference."""
     regime: Regime
-    regime_why: str
-    regime_notes: tuple[str, ...] = ()
+    regime_why: Note
+    regime_notes: Notes = ()
+
+    @model_validator(mode="after")
+    def _countable(self) -> Self:
+        """Ten to the power of a token's decimals is computed: on chain they are a byte."""
+        pools = (self.pool, *(() if self.position is None else (self.position.pool,)))
+        if not all(0 <= token.decimals <= MAX_DECIMALS for pool in pools for token in (pool.token0, pool.token1)):
+            raise ValueError(f"a token has fewer than 0 or more than {MAX_DECIMALS} decimals")
+        return self
 
 
 class SourceNote(Wire):
     """Where a feed's figures came from; without a source, why there are none."""
 
-    feed: str
-    source: str | None
+    feed: Note
+    source: Note | None
     as_of: int | None
     age_seconds: int | None
     limit_seconds: int | None
     stale: bool | None
-    notes: tuple[str, ...] = ()
+    notes: Notes = ()
 
 
 class Context(Wire):
     """The world as the Scout froze it at one block. Its canonical bytes are the bundle that everybody reads."""
 
     flow: Flow
-    chain: str
+    chain: Note
     chain_id: int
     block: Block
     profile: RiskProfile
-    max_rounds: int = Field(ge=0)
-    scenes: tuple[SceneFacts, ...] = Field(min_length=1)
+    max_rounds: Revisions
+    scenes: tuple[SceneFacts, ...] = Field(min_length=1, max_length=MOST_SCENES)
     wish: Wish | None = None
-    sources: tuple[SourceNote, ...]
+    sources: tuple[SourceNote, ...] = Field(max_length=MOST_SOURCES)
     seeded: bool
     """Some figure comes from a seeded series: the verdict is capped."""
 
@@ -141,16 +186,24 @@ class Spoke(Wire):
     why: str
     model: str | None = None
     tokens: int = 0
-    usd: Decimal | None = Decimal(0)
+    usd: Digits | None = Decimal(0)
 
 
 class Round(Wire):
     """A proposal and what the Critic made of it: nothing yet, or a word on every candidate, each in its place."""
 
-    candidates: tuple[Candidate, ...] = Field(min_length=1)
-    mechanical: tuple[Judgment, ...] = ()
-    judgments: tuple[Judgment, ...] = ()
-    suggestions: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = Field(min_length=1, max_length=MOST_CANDIDATES)
+    mechanical: tuple[Judgment, ...] = Field((), max_length=MOST_CANDIDATES)
+    judgments: tuple[Judgment, ...] = Field((), max_length=MOST_CANDIDATES)
+    suggestions: tuple[str, ...] = Field((), max_length=MOST_CANDIDATES)
+
+    @model_validator(mode="after")
+    def _brief(self) -> Self:
+        for one in self.candidates:
+            notes = (one.deposit.notes, one.carry.notes, one.carry.cost.steps, one.stress.notes if one.stress else ())
+            if max(map(len, notes)) > MOST_NOTES:
+                raise ValueError(f"a candidate has more than {MOST_NOTES} notes")
+        return self
 
     @model_validator(mode="after")
     def _in_place(self) -> Round:
@@ -174,25 +227,25 @@ class Debate(Wire):
 
     flow: Flow
     context: Hex64
-    rounds: tuple[Round, ...] = ()
-    transcript: tuple[Thought, ...] = ()
-    spoke: tuple[Spoke, ...] = ()
+    rounds: tuple[Round, ...] = Field((), max_length=MOST_REVISIONS + 1)
+    transcript: tuple[Thought, ...] = Field((), max_length=MOST_THOUGHTS)
+    spoke: tuple[Spoke, ...] = Field((), max_length=MOST_VOICES)
 
 
 class FlowStart(Wire):
     kind: Literal[Kind.FLOW_START] = Kind.FLOW_START
-    chain: str
+    chain: Note
     position_id: int = Field(gt=0)
     profile: RiskProfile
-    max_rounds: int = Field(ge=0, le=10)
+    max_rounds: Revisions
 
 
 class FlowCreateStart(Wire):
     kind: Literal[Kind.FLOW_CREATE_START] = Kind.FLOW_CREATE_START
-    chain: str
+    chain: Note
     wish: Wish
     profile: RiskProfile
-    max_rounds: int = Field(ge=0, le=10)
+    max_rounds: Revisions
 
 
 class Arguing(Wire):
@@ -246,6 +299,8 @@ class PlanReady(Arguing):
     def _on_the_ballot(self) -> Self:
         if not 0 <= self.decision.index < len(self.debate.rounds[-1].candidates):
             raise ValueError(f"candidate {self.decision.index} is not on the latest ballot")
+        if len(self.decision.cautions) > MOST_NOTES:
+            raise ValueError(f"a decision has more than {MOST_NOTES} cautions")
         return self
 
 

@@ -9,9 +9,11 @@ import pytest
 from pydantic import ValidationError
 
 from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.desks.lp.observing import HISTORY_HOURS
+from zuno.desks.lp.survey import MOST_POOLS
 from zuno.domain.errors import Malformed
 from zuno.messages.codec import canonical, decoded
-from zuno.messages.debate import Context, Kind
+from zuno.messages.debate import MOST_CANDIDATES, MOST_RETURNS, MOST_SCENES, Context, Kind
 from zuno.messages.envelope import Envelope, from_bytes, to_bytes
 
 Spoken = tuple[KeyFile, dict[Kind, Envelope]]
@@ -104,3 +106,90 @@ def test_nothing_is_changed_in_place(spoken: Spoken) -> None:
         envelope.payload.confidence = 1.0  # type: ignore[union-attr, misc]
     with pytest.raises(ValidationError):
         envelope.ts = 0  # type: ignore[misc]
+
+
+# -- what a right key may not send: every list has an end, and nothing small stands for something huge
+
+
+TOO_MANY_SAID: dict[str, tuple[Kind, Any]] = {
+    "candidates": (Kind.PROPOSAL, lambda debate: _ballot(debate["rounds"][0], MOST_CANDIDATES + 1)),
+    "suggestions": (Kind.CRITIQUE, lambda debate: debate["rounds"][-1].update(suggestions=[""] * 8)),
+    "rounds": (Kind.CRITIQUE, lambda debate: debate.update(rounds=debate["rounds"][:1] * 12)),
+    "thoughts": (Kind.CRITIQUE, lambda debate: debate.update(transcript=debate["transcript"][:1] * 161)),
+    "voices": (Kind.CRITIQUE, lambda debate: debate.update(spoke=debate["spoke"][:1] * 25)),
+    "notes of a deposit": (Kind.PROPOSAL, lambda debate: _first(debate)["deposit"].update(notes=["x"] * 65)),
+    "notes of a carry": (Kind.PROPOSAL, lambda debate: _first(debate)["carry"].update(notes=["x"] * 65)),
+    "transactions": (Kind.PROPOSAL, lambda debate: _first(debate)["carry"]["cost"].update(steps=["mint"] * 65)),
+    "dollars": (Kind.CRITIQUE, lambda debate: debate["spoke"][0].update(usd="1E+999999999")),
+}
+
+
+def _first(debate: Any) -> Any:
+    return debate["rounds"][0]["candidates"][0]
+
+
+def _ballot(round_: Any, count: int) -> None:
+    round_["candidates"] = [{**round_["candidates"][0], "index": index} for index in range(count)]
+
+
+@pytest.mark.parametrize("name", TOO_MANY_SAID)
+def test_a_debate_has_bounds(spoken: Spoken, name: str) -> None:
+    kind, harm = TOO_MANY_SAID[name]
+    changed = document(spoken[1][kind])
+    harm(changed["payload"]["debate"])
+    assert "payload" in refused(changed)
+
+
+def test_a_ballot_may_be_as_long_as_it_ever_is(spoken: Spoken) -> None:
+    changed = document(spoken[1][Kind.PROPOSAL])
+    _ballot(changed["payload"]["debate"]["rounds"][0], 7)
+    assert from_bytes(canonical(changed)).kind is Kind.PROPOSAL
+
+
+def test_a_decision_has_few_cautions(spoken: Spoken) -> None:
+    changed = document(spoken[1][Kind.PLAN_READY])
+    changed["payload"]["decision"]["cautions"] = ["x"] * 65
+    assert "cautions" in refused(changed)
+
+
+TOO_MANY_SEEN: dict[str, Any] = {
+    "pools": lambda context: context.update(scenes=context["scenes"] * 6),
+    "returns": lambda context: context["scenes"][0].update(returnsNano=[1] * 721),
+    "notes of a regime": lambda context: context["scenes"][0].update(regimeNotes=["x"] * 65),
+    "sources": lambda context: context.update(sources=context["sources"][:1] * 49),
+    "notes of a source": lambda context: context["sources"][0].update(notes=["x"] * 65),
+    "words": lambda context: context["scenes"][0].update(regimeWhy="x" * 16_385),
+    "revisions": lambda context: context.update(maxRounds=11),
+    "decimals": lambda context: context["scenes"][0]["pool"]["token1"].update(decimals=256),
+    "decimals of the position": lambda context: context["scenes"][0]["position"]["pool"]["token0"].update(decimals=-1),
+    "zeros before the point": lambda context: context.update(wish=_wish("1E+1001")),
+    "zeros after the point": lambda context: context.update(wish=_wish("1E-999999999")),
+    "digits": lambda context: context.update(wish=_wish("NaN")),
+    "a token's name": lambda context: context.update(wish={**_wish("1"), "pair": ["ETH", "U" * 65]}),
+}
+
+
+def _wish(amount: str) -> Any:
+    return {"capital": [{"token": "ETH", "amount": amount}], "pair": None, "fee": None, "exposure": None}
+
+
+@pytest.mark.parametrize("name", TOO_MANY_SEEN)
+async def test_a_context_has_bounds(tmp_path: Any, name: str) -> None:
+    """Two hundred pools in eleven packed kilobytes were 1.6 GB to whoever drew their paths."""
+    from debating import observed
+
+    changed: Any = decoded(canonical(await observed(tmp_path)))
+    TOO_MANY_SEEN[name](changed)
+    with pytest.raises(ValidationError):
+        Context.model_validate(changed)
+
+
+async def test_a_context_may_be_as_large_as_it_ever_is(tmp_path: Any) -> None:
+    from debating import observed
+
+    changed: Any = decoded(canonical(await observed(tmp_path)))
+    changed["scenes"][0]["returnsNano"] = [1] * HISTORY_HOURS
+    changed["scenes"][0]["pool"]["token1"]["decimals"] = 255
+    changed.update(scenes=changed["scenes"] * MOST_POOLS, sources=changed["sources"][:1] * 31, maxRounds=10)
+    assert len(Context.model_validate(changed).scenes) == MOST_POOLS
+    assert (MOST_SCENES, MOST_RETURNS) == (MOST_POOLS, HISTORY_HOURS)
