@@ -5,7 +5,7 @@ Prices are whole ticks and volumes whole lots until the very end, so that a sum 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -26,6 +26,7 @@ from zuno.adapters.market.synthetic.path import (
     fading,
     hour_of,
 )
+from zuno.adapters.market.synthetic.takers import bought
 from zuno.core.bars import Floats
 from zuno.domain.trading import DAY_MS, HOUR_MS, Candle, Series, Symbol, Timeframe, candles
 from zuno.domain.units import Millis
@@ -111,9 +112,11 @@ class Market:
 def market(seed: int, path: Path) -> Market:
     grain = GRAINS[path.symbol]
     natives, walked = _walked(path, grain)
+    went = [steps.sum(axis=1) / _bar_sigma(zone, path.sigma) for zone, steps in zip(ZONES, path.steps, strict=True)]
+    volumes, shares = _volumes(seed, path, grain, natives, went), bought(seed, path, went)
     filled = [
-        _traded(seed, path, grain, zone, bars, steps)
-        for zone, bars, steps in zip(ZONES, natives, path.steps, strict=True)
+        replace(bars, volume=volume, taker_buy=np.rint(volume * share).astype(np.int64))
+        for bars, volume, share in zip(natives, volumes, shares, strict=True)
     ]
     return Market(path, grain, _all_lengths(*filled), walked)
 
@@ -201,21 +204,16 @@ def _walked(path: Path, grain: Grain) -> tuple[list[Bars], Ints]:
     return bars, walked
 
 
-def _traded(seed: int, path: Path, grain: Grain, zone: Zone, bars: Bars, steps: Floats) -> Bars:
-    """The bars with their volume: by the hour of the day, and more when the market is restless or went far."""
-    draw = chance(seed, f"volume {zone.bar} {path.symbol}")
-    moved, usual = steps.sum(axis=1), _bar_sigma(zone, path.sigma)
-    far = np.minimum(np.abs(moved) / usual, 6)
-    busy = (
-        _busy(seed, path, zone)
-        * np.exp(draw.normal(0, 0.3 if zone.bar < HOUR_MS else 0.12, zone.bars))
-        * (0.65 + 0.4 * far)
-    )
-    dollars = TRADED[path.symbol] * zone.bar / ZONES[0].bar * busy
-    volume = np.maximum(1, np.rint(dollars / grain.price(bars.close) * grain.lots)).astype(np.int64)
-    share = np.clip(0.5 + 0.11 * np.tanh(moved / usual) + draw.normal(0, 0.03, zone.bars), 0.05, 0.95)
-    taken = np.rint(volume * share).astype(np.int64)
-    return replace(bars, volume=volume, taker_buy=taken)
+def _volumes(seed: int, path: Path, grain: Grain, bars: Sequence[Bars], went: Sequence[Floats]) -> list[Ints]:
+    """By the hour of the day, and more when the market is restless or went far."""
+    found = []
+    for zone, native, far in zip(ZONES, bars, went, strict=True):
+        draw = chance(seed, f"volume {zone.bar} {path.symbol}")
+        noise = np.exp(draw.normal(0, 0.3 if zone.bar < HOUR_MS else 0.12, zone.bars))
+        busy = _busy(seed, path, zone) * noise * (0.65 + 0.4 * np.minimum(np.abs(far), 6))
+        dollars = TRADED[path.symbol] * zone.bar / ZONES[0].bar * busy
+        found.append(np.maximum(1, np.rint(dollars / grain.price(native.close) * grain.lots)).astype(np.int64))
+    return found
 
 
 def _bar_sigma(zone: Zone, sigma: Floats) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -45,9 +47,14 @@ def walks() -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def many(walks: list[Path]) -> list[tuple[Floats, Floats, Floats]]:
+def markets(walks: list[Path]) -> list[Market]:
+    return [market(seed, walk) for seed, walk in zip(MANY, walks, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def many(markets: list[Market]) -> list[tuple[Floats, Floats, Floats]]:
     """Highs, lows and closes of their hours, as logarithms."""
-    hours = [market(seed, walk).bars[Timeframe.H1] for seed, walk in zip(MANY, walks, strict=True)]
+    hours = [one.bars[Timeframe.H1] for one in markets]
     return [(np.log(bars.high), np.log(bars.low), np.log(bars.close)) for bars in hours]
 
 
@@ -110,6 +117,20 @@ def test_takers_lean_the_way_the_price_goes(made: dict[Symbol, Market]) -> None:
         assert np.corrcoef(share[1:], np.sign(returns(bars)))[0, 1] > 0.5
 
 
+@pytest.mark.parametrize("timeframe", [Timeframe.D1, Timeframe.H1])
+def test_takers_lean_as_far_however_finely_time_was_cut(made: dict[Symbol, Market], timeframe: Timeframe) -> None:
+    """A day of minutes leans as far as one of hours and as one that was walked whole, and with its price like them."""
+    for one in made.values():
+        bars = one.bars[timeframe]
+        leaning, moved = 2 * bars.taker_buy / bars.volume - 1, np.log(bars.close / bars.open)
+        parts = [(bars.at >= zone.start) & (bars.at < zone.end) for zone in ZONES if zone.bar <= timeframe.millis]
+        spreads = [float(leaning[part].std()) for part in parts]
+        assert min(spreads) > 0.025
+        for coarse, fine in pairwise(spreads):
+            assert 0.6 < fine / coarse < 1.6
+        assert min(np.corrcoef(leaning[part], moved[part])[0, 1] for part in parts) > 0.25
+
+
 def test_every_market_has_a_panic_to_look_at_and_a_quiet_end(made: dict[Symbol, Market]) -> None:
     jumps = made[Symbol.BTCUSDT].path.jumps
     late = jumps.hour >= hour_of(MINUTES_FROM)
@@ -151,6 +172,16 @@ def test_an_hour_goes_up_as_often_as_down_whatever_the_one_before_did(
     for said in (ways, [way[1:] * way[:-1] for way in ways]):
         up, down = (sum(int((one == way).sum()) for one in said) for way in (1, -1))
         assert abs(up / (up + down) - 0.5) < 1.96 * 0.5 / np.sqrt(up + down)
+
+
+@pytest.mark.parametrize("timeframe", [Timeframe.M1, Timeframe.H1, Timeframe.D1])
+def test_how_takers_lean_says_nothing_of_the_next_bar(markets: list[Market], timeframe: Timeframe) -> None:
+    said = []
+    for one in markets:
+        bars = one.bars[timeframe]
+        said.append((bars.taker_buy[:-1] / bars.volume[:-1] - 0.5) * np.sign(returns(bars)))
+    each = np.concatenate(said)
+    assert abs(each.mean()) < 3 * each.std() / np.sqrt(len(each))
 
 
 @pytest.mark.parametrize("lookback", [1, 6, 24, 168])
