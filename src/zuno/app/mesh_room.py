@@ -12,15 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from pydantic import ValidationError
-
 from zuno.agents.peer import Say
 from zuno.agents.running import AGENTS, Pong, Running
 from zuno.agents.station import Mouth, keep
 from zuno.app.debate import Ended, Listen, error_of, recalled
 from zuno.app.views import harmless
-from zuno.desks.lp.rechecking import check_age, check_ready, check_seen
-from zuno.domain.errors import Broken, Malformed, Refused, Unavailable, ZunoError
+from zuno.desks.lp.rechecking import check_age, check_asked, check_ready, check_seen
+from zuno.domain.errors import Broken, Malformed, Refused, Unavailable, Usage, ZunoError
 from zuno.domain.tokens import plain_text
 from zuno.domain.units import Seconds
 from zuno.messages.codec import digest
@@ -45,14 +43,42 @@ SILENCE: Final = 60.0
 _MOST_WHY: Final = 500
 _ENDS: Final = frozenset({Kind.PLAN_READY.value, Kind.FLOW_FAILED.value})
 _STARTS: Final = frozenset({Kind.FLOW_START.value, Kind.FLOW_CREATE_START.value})
+_NO_FIGURES: Final = (ArithmeticError, ValueError, TypeError, LookupError, RecursionError)
+"""What comes of computing or reading with figures that mean nothing."""
 
 
 class DisbelievedNote(Wire):
-    """A message whose author lied, or passed on a lie."""
+    """A message that did not hold. `peer` signed it, and lied or passed on a lie."""
 
     message_id: str
     peer: Role
     why: str
+
+
+class Vigil:
+    """How long an owner waits, and when it says its start again. Both are told the time, so that a simulation waits as
+    a command line does."""
+
+    def __init__(self, now: float, patience: float) -> None:
+        self._until = now + patience
+        self._pause = FIRST_REPEAT
+        self._again = now + self._pause
+
+    @property
+    def next_at(self) -> float:
+        """Until then nothing is due."""
+        return min(self._again, self._until)
+
+    def over(self, now: float) -> bool:
+        return now > self._until
+
+    def repeats(self, now: float) -> bool:
+        """Whether it is time to say the start again; once for each time."""
+        if now <= self._again:
+            return False
+        self._pause = min(2 * self._pause, SLOWEST_REPEAT)
+        self._again = now + self._pause
+        return True
 
 
 class Ear:
@@ -165,32 +191,39 @@ class MeshRoom:
             await asyncio.gather(watch, return_exceptions=True)
             self.place.ear.listeners.pop(self.request_id, None)
             self.place.running.resident.post.forget(self.request_id)
+        return await self.settle(opening, end, start)
+
+    async def _awaited(self, opening: Envelope, watch: asyncio.Future[str]) -> Envelope:
+        vigil = Vigil(self.stopwatch(), self.patience)
+        while (end := await self.look(opening, vigil)) is None:
+            if trouble := self.place.running.trouble:
+                raise trouble
+            if watch.done():
+                raise await self._given_up(opening, watch.result())
+            await self.place.ear.wait(LOOK)
+        return end
+
+    async def look(self, opening: Envelope, vigil: Vigil) -> Envelope | None:
+        """The end, once somebody has told it; before, the start is said again when it is time. `Unavailable`, and on
+        record, when it took too long."""
+        if (end := await self._end()) is not None:
+            return end
+        if vigil.over(self.stopwatch()):
+            raise await self._given_up(opening, f"The debate did not end within {self.patience:g} s")
+        if vigil.repeats(self.stopwatch()):
+            await self.place.running.resident.repeat(opening)
+        return None
+
+    async def settle(self, opening: Envelope, end: Envelope, start: FlowStart | FlowCreateStart) -> Ended:
+        """What an end comes to: the plan, if it is believed, or the error it is."""
         match end.payload:
             case PlanReady() as ready:
-                await self._check(opening, end, ready, start)
+                await self.check(opening, end, ready, start)
                 return Ended(ready, digest(to_bytes(end)))
             case FlowFailed() as failed:
                 raise error_of(failed)
             case _:
                 raise Broken(f"{end.from_} ended {self.request_id} with {end.kind}")
-
-    async def _awaited(self, opening: Envelope, watch: asyncio.Future[str]) -> Envelope:
-        began = self.stopwatch()
-        pause = FIRST_REPEAT
-        again = began + pause
-        while (end := await self._end()) is None:
-            if trouble := self.place.running.trouble:
-                raise trouble
-            if watch.done():
-                raise await self._given_up(opening, watch.result())
-            if self.stopwatch() - began > self.patience:
-                raise await self._given_up(opening, f"The debate did not end within {self.patience:g} s")
-            if self.stopwatch() > again:
-                pause = min(2 * pause, SLOWEST_REPEAT)
-                again = self.stopwatch() + pause
-                await self.place.running.resident.repeat(opening)
-            await self.place.ear.wait(LOOK)
-        return end
 
     async def _silent(self) -> str:
         """Ends with a sentence about whoever has not answered for too long."""
@@ -224,60 +257,65 @@ class MeshRoom:
 
     # -- believing
 
-    async def _check(
+    async def check(
         self, opening: Envelope, end: Envelope, ready: PlanReady, start: FlowStart | FlowCreateStart
     ) -> None:
         """Nothing is shown that does not follow from the rules, and from what the chain says to us."""
         try:
             context = await recalled(self.journal, ready.debate.context)
-        except (Malformed, ValidationError):
-            raise await self._disbelieved(opening, end, end.from_, "its context cannot be read") from None
-        lie = await self._unseen(context, opening)  # first: only what the chain confirms is computed with
+        except (Malformed, *_NO_FIGURES):
+            raise await self._disbelieved(opening, end, "its context cannot be read") from None
+        lie = await self._unseen(context, opening, start)  # first: only what the chain confirms is computed with
         if lie is not None:
-            raise await self._disbelieved(opening, end, Role.SCOUT, lie)
+            raise await self._disbelieved(opening, end, f"with a context it says is the scout's, {lie}")
         try:
             check_ready(context, ready, start)
-        except (Malformed, Refused) as error:
-            raise await self._disbelieved(opening, end, end.from_, str(error)) from None
-        except (ArithmeticError, ValueError, TypeError, LookupError) as error:
+        except (Malformed, Refused, Usage) as error:
+            raise await self._disbelieved(opening, end, str(error)) from None
+        except _NO_FIGURES as error:
             why = f"its figures cannot be computed with ({type(error).__name__})"
-            raise await self._disbelieved(opening, end, end.from_, why) from None
+            raise await self._disbelieved(opening, end, why) from None
 
-    async def _unseen(self, context: Context, opening: Envelope) -> str | None:
-        """What the Scout says it saw and the chain does not show, or showed long before it was asked. A chain that does
-        not answer settles nothing."""
-        chain = self.chain_of(context.chain)
-        waited = Seconds(max(0, self.now() - opening.ts) // 1000)
+    async def _unseen(self, context: Context, opening: Envelope, start: FlowStart | FlowCreateStart) -> str | None:
+        """What the Scout is said to have seen and the chain does not show, or showed long before it was asked. Only
+        the chain that was asked about is opened, for no more than was asked; one that does not answer settles nothing.
+        """
+        try:
+            check_asked(context, start)
+        except Malformed as error:
+            return str(error)
+        chain = self.chain_of(start.chain)
+        head, waited = await chain.head(), Seconds(max(0, self.now() - opening.ts) // 1000)
         pools = [scene.pool.id for scene in context.scenes]
         positions = [scene.position.id for scene in context.scenes if scene.position is not None]
-        head = await chain.head()
         try:
             check_age(context.block, head, waited)
-        except Malformed as error:
-            return str(error)
-        try:
             seen = await chain.witness(context.block, pools, positions)
-        except Refused as error:  # there is no such block
-            return str(error)
-        try:
             check_seen(context, seen.pools, seen.positions, chain.info.id)
-        except Malformed as error:
+        except (Malformed, Refused) as error:  # Refused: there is no such block
             return str(error)
+        except _NO_FIGURES as error:
+            return f"it names what no chain can be asked for ({type(error).__name__})"
         return None
 
-    async def _disbelieved(self, opening: Envelope, end: Envelope, peer: Role, why: str) -> Broken:
+    async def _disbelieved(self, opening: Envelope, end: Envelope, why: str) -> Broken:
+        """Whoever signed the end answers for all of it: what it brings of others carries no word of theirs."""
         why = plain_text(why, _MOST_WHY)  # some of it may be the peer's own words
-        note = DisbelievedNote(message_id=end.id, peer=peer, why=why)
+        note = DisbelievedNote(message_id=end.id, peer=end.from_, why=why)
         await self.journal.append(
             kind=DISBELIEVED, author=Author(Role.CLI.value), payload=note, request_id=self.request_id
         )
-        reason = f"The {peer}'s word does not hold: {why.rstrip('.')}; nothing of it is shown."
+        reason = f"The {end.from_}'s word does not hold: {why.rstrip('.')}; nothing of it is shown."
         await self._record(opening, FlowFailed(at=Role.CLI, error="broken", reason=reason))
         return Broken(reason)
 
     async def _record(self, opening: Envelope, failed: FlowFailed) -> None:
+        """Under an id of its own: numbered behind whatever this home has said in the request."""
         mouth = Mouth(Role.CLI, self.key, self.now)
-        mouth.counts[self.request_id] = opening.seq + 1
+        async for entry in self.journal.entries(request_id=self.request_id):
+            if entry.kind in _STARTS | _ENDS and entry.author.role == Role.CLI.value:
+                said = Envelope.model_validate(dict(entry.payload))
+                mouth.counts[self.request_id] = max(mouth.counts[self.request_id], said.seq + 1)
         await keep(self.journal, mouth.envelope(self.request_id, Say(Role.CLI, failed), opening.id))
 
 

@@ -213,7 +213,9 @@ async def test_a_failure_in_a_peer_s_own_words_is_harmless(tmp_path: Path) -> No
 async def test_a_disbelief_that_quotes_the_lie_is_harmless(tmp_path: Path) -> None:
     context = await observed(tmp_path / "sim")
     scene = context.scenes[0]
-    lied = scene.model_copy(update={"pool": replace(scene.pool, id=LONG)})  # type: ignore[arg-type]
+    assert scene.position is not None
+    named = replace(scene.pool, id=LONG)  # type: ignore[arg-type]
+    lied = scene.model_copy(update={"pool": named, "position": replace(scene.position, pool=named)})
     async with a_mesh(tmp_path, context.model_copy(update={"scenes": (lied,)})) as side:
         with pytest.raises(Broken, match=r"gnp\.exe") as raised:
             await side.room.debate(START, deaf)

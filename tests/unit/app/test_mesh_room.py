@@ -14,7 +14,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "wire"))
 
-from debating import Table, observed, shaken
+from debating import Table, observed, shaken, surveyed
 from mesh_side import REQUEST, START, Side, a_mesh, archive_of, deaf, forged, kinds
 
 from zuno.adapters.chain.sim.chain import SimChain
@@ -30,12 +30,13 @@ from zuno.app import mesh_room
 from zuno.app.debate import planned
 from zuno.app.mesh_room import DISBELIEVED
 from zuno.domain.debate import DecidedBy, Judgment, PlanVerdict, Verdict
-from zuno.domain.errors import Broken, Refused, Unavailable
+from zuno.domain.errors import Broken, Malformed, Refused, Unavailable
 from zuno.domain.pool import Block
 from zuno.domain.units import Seconds
 from zuno.messages.codec import canonical
-from zuno.messages.debate import FlowFailed, FlowStart, PlanReady, Role
+from zuno.messages.debate import FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role
 from zuno.messages.envelope import Envelope
+from zuno.ports.chain import Chain
 
 
 async def test_an_honest_plan_is_believed_and_its_thoughts_are_heard(tmp_path: Path) -> None:
@@ -50,12 +51,12 @@ async def test_an_honest_plan_is_believed_and_its_thoughts_are_heard(tmp_path: P
         assert (plan.hash, plan.transcript) == (same.hash, same.transcript)
 
 
-async def refused(side: Side, peer: str, why: str, start: FlowStart = START) -> None:
-    """The lie is told with its author, on record, and never shown as a plan."""
+async def refused(side: Side, peer: str, why: str, start: FlowStart | FlowCreateStart = START) -> None:
+    """The lie is told with whoever signed it, on record, and never shown as a plan."""
     with pytest.raises(Broken, match=f"The {peer}'s word does not hold: .*{why}"):
         await side.room.debate(start, deaf)
     entries = await side.entries()
-    assert [entry.kind for entry in entries] == ["flow_start", "plan_ready", DISBELIEVED, "flow_failed"]
+    assert [entry.kind for entry in entries] == [start.kind, "plan_ready", DISBELIEVED, "flow_failed"]
     assert entries[2].payload["peer"] == peer
     archive = archive_of(side)
     shown = await archive.why(REQUEST)
@@ -66,6 +67,9 @@ async def refused(side: Side, peer: str, why: str, start: FlowStart = START) -> 
         await archive.replay(REQUEST)
     with pytest.raises(Broken, match=f"The {peer}'s word does not hold"):
         await side.room.rejoin(deaf)  # nor the second time
+    ended = [entry.payload for entry in await side.entries() if entry.kind == "flow_failed"]
+    assert [one["seq"] for one in ended] == [1, 2]
+    assert len({str(one["id"]) for one in ended}) == 2
 
 
 async def test_a_scout_that_lies_about_the_position(tmp_path: Path) -> None:
@@ -75,7 +79,7 @@ async def test_a_scout_that_lies_about_the_position(tmp_path: Path) -> None:
     lied = scene.model_copy(update={"position": replace(scene.position, liquidity=scene.position.liquidity * 2)})
     lie = context.model_copy(update={"scenes": (lied,)})
     async with a_mesh(tmp_path, lie) as side:
-        await refused(side, "scout", "position 1 was not so at block")
+        await refused(side, "critic", "with a context it says is the scout's, position 1 was not so at block")
 
 
 async def test_a_scout_that_lies_about_the_price(tmp_path: Path) -> None:
@@ -86,7 +90,7 @@ async def test_a_scout_that_lies_about_the_price(tmp_path: Path) -> None:
     cheaper = replace(scene.pool, tick=scene.pool.tick - 1)  # type: ignore[arg-type]
     lied = scene.model_copy(update={"pool": cheaper, "position": replace(scene.position, pool=cheaper)})
     async with a_mesh(tmp_path, context.model_copy(update={"scenes": (lied,)})) as side:
-        await refused(side, "scout", r"pool 0x[0-9a-f]{64} was not so at block")
+        await refused(side, "critic", r"pool 0x[0-9a-f]{64} was not so at block")
 
 
 class Onward(SimChain):
@@ -107,7 +111,7 @@ async def test_a_scout_that_speaks_of_an_old_block(tmp_path: Path) -> None:
     async with a_mesh(tmp_path) as side:
         side.room = replace(side.room, chain_of=lambda name: Onward(tmp_path / "sim", 90, 1_080))
         await refused(
-            side, "scout", r"is 1080 s older than the chain's newest; \d+ s after the question at most 9\d\d s"
+            side, "critic", r"is 1080 s older than the chain's newest; \d+ s after the question at most 9\d\d s"
         )
 
 
@@ -133,7 +137,7 @@ async def test_a_debate_that_took_its_time_is_believed_for_as_long(tmp_path: Pat
 async def test_a_scout_that_speaks_of_a_block_to_come(tmp_path: Path) -> None:
     async with a_mesh(tmp_path) as side:
         side.room = replace(side.room, chain_of=lambda name: Onward(tmp_path / "sim", -10, -120))
-        await refused(side, "scout", "is from the future: 120 s after the chain's newest")
+        await refused(side, "critic", "is from the future: 120 s after the chain's newest")
 
 
 async def test_a_node_that_is_a_little_behind_settles_nothing(tmp_path: Path) -> None:
@@ -149,12 +153,77 @@ async def test_a_scout_that_speaks_of_a_block_nobody_has(tmp_path: Path) -> None
     context = await observed(tmp_path / "sim")
     lie = context.model_copy(update={"block": replace(context.block, number=context.block.number + 1_000_000)})
     async with a_mesh(tmp_path, lie) as side:
-        await refused(side, "scout", "")
+        await refused(side, "critic", "")
 
 
 async def test_a_scout_that_looks_at_another_position_than_was_asked_for(tmp_path: Path) -> None:
     async with a_mesh(tmp_path, await observed(tmp_path / "sim", 2)) as side:
         await refused(side, "critic", "asked was about 1")
+
+
+def no_chain(name: str) -> Chain:
+    raise AssertionError(f"the owner opened {name}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [({"chain": "base"}, "another chain, profile"), ({"seeded": False}, "prices on sim are from a seeded series")],
+    ids=["chain", "seeded"],
+)
+async def test_a_context_of_something_else_opens_no_chain(tmp_path: Path, changes: dict[str, Any], why: str) -> None:
+    context = await observed(tmp_path / "sim")
+    async with a_mesh(tmp_path, context.model_copy(update=changes)) as side:
+        side.room = replace(side.room, chain_of=no_chain)
+        await refused(side, "critic", f"with a context it says is the scout's, .*{why}")
+
+
+async def test_no_more_pools_are_read_than_were_asked_about(tmp_path: Path) -> None:
+    context = await observed(tmp_path / "sim")
+    async with a_mesh(tmp_path, context.model_copy(update={"scenes": context.scenes * 2})) as side:
+        side.room = replace(side.room, chain_of=no_chain)
+        await refused(side, "critic", "the context is not of one position")
+
+
+async def test_only_the_chain_that_was_asked_about_is_opened(tmp_path: Path) -> None:
+    opened: list[str] = []
+
+    def chain_of(name: str) -> Chain:
+        opened.append(name)
+        return SimChain(SimFile(tmp_path / "sim"))
+
+    async with a_mesh(tmp_path) as side:
+        await replace(side.room, chain_of=chain_of).debate(START, deaf)
+        assert opened == ["sim"]
+
+
+@pytest.mark.parametrize("error", [ValueError("x" * 64), ZeroDivisionError(), IndexError(), Malformed("no word")])
+async def test_figures_no_chain_can_be_asked_for_are_a_lie(tmp_path: Path, error: Exception) -> None:
+    class Choking(SimChain):
+        async def witness(self, *ignored: Any) -> Any:
+            raise error
+
+    said = "no word" if isinstance(error, Malformed) else f"no chain can be asked for .{type(error).__name__}"
+    async with a_mesh(tmp_path) as side:
+        side.room = replace(side.room, chain_of=lambda name: Choking(SimFile(tmp_path / "sim")))
+        await refused(side, "critic", said)
+
+
+async def test_a_token_of_the_peers_own_invention_is_not_computed_with(tmp_path: Path) -> None:
+    """Or the owner would be told that their amount has too many decimals: the chain is asked first."""
+    context = await surveyed(tmp_path / "sim", ("USDC", "1000.000001"))
+    assert context.wish is not None
+    start = FlowCreateStart(chain="sim", wish=context.wish, profile=context.profile, max_rounds=context.max_rounds)
+    first, *others = context.scenes
+
+    def change(ready: PlanReady) -> PlanReady:
+        return ready.model_copy(update={"debate": ready.debate.model_copy(update={"context": stored[0]})})
+
+    stored: list[str] = []
+    async with a_mesh(tmp_path, context, twists={Role.CRITIC: forged(change)}) as side:
+        coarse = replace(first.pool, token1=replace(first.pool.token1, decimals=2))
+        lie = context.model_copy(update={"scenes": (first.model_copy(update={"pool": coarse}), *others)})
+        stored.append(await side.journals[Role.CRITIC].put_bundle(canonical(lie)))
+        await refused(side, "critic", r"pool 0x[0-9a-f]{64} was not so at block", start)
 
 
 @pytest.mark.parametrize("field", ["index", "verdict"])

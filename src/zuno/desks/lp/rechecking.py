@@ -28,12 +28,16 @@ NEWEST_BLOCKS: Final = 5
 none, and one that it makes in mid-debate must not make an honest Scout a liar."""
 NODES_APART: Final = SKEW_MS // 1000
 """Seconds by which the Scout's node may be ahead of the owner's: as much as their clocks may differ."""
+SEEDED_CHAIN: Final = "sim"
+"""The one chain whose prices come from a seed; everywhere else there is a market, or a reference of its own."""
 
 
 def check_ready(context: Context, ready: PlanReady, start: FlowStart | FlowCreateStart) -> None:
     """`Malformed`, with what is wrong, unless the plan answers what was asked and follows from its context by the
     rules."""
     check_asked(context, start)
+    if isinstance(start, FlowCreateStart):
+        _check_capital(context, start)
     check_debate(context, ready.debate.rounds)
     last = ready.debate.rounds[-1]
     if not last.judged:
@@ -47,10 +51,14 @@ def check_ready(context: Context, ready: PlanReady, start: FlowStart | FlowCreat
 
 
 def check_asked(context: Context, start: FlowStart | FlowCreateStart) -> None:
-    """The context is about what the owner asked for."""
+    """The context is about what the owner asked for, and about no more. It is compared and not computed with: no chain
+    has confirmed its figures yet."""
     asked = (start.chain, start.profile, start.max_rounds)
     if (context.chain, context.profile, context.max_rounds) != asked:
         raise Malformed("the context is for another chain, profile or number of rounds than was asked for")
+    if context.seeded is not (start.chain == SEEDED_CHAIN):
+        held = "are" if start.chain == SEEDED_CHAIN else "are not"
+        raise Malformed(f"prices on {start.chain} {held} from a seeded series, and the context says otherwise")
     if isinstance(start, FlowStart):
         position = context.scenes[0].position
         if context.flow != "rebalance" or len(context.scenes) != 1 or position is None:
@@ -64,14 +72,21 @@ def check_asked(context: Context, start: FlowStart | FlowCreateStart) -> None:
 
 
 def _check_wish(context: Context, start: FlowCreateStart) -> None:
-    """Each pool is one the owner's wish allows, and holds the owner's own capital and no other."""
+    """Pools alone, and not more than a survey looks at."""
     if context.flow != "create" or context.wish != start.wish:
         raise Malformed("the context is about another wish than was asked for")
     if len(context.scenes) > MOST_POOLS:
         raise Malformed(f"{len(context.scenes)} pools were surveyed, {MOST_POOLS} are the most")
     for scene in context.scenes:
+        if scene.position is not None:
+            raise Malformed(f"the context is about position {scene.position.id}, asked was about a new one")
+
+
+def _check_capital(context: Context, start: FlowCreateStart) -> None:
+    """Each pool is one the owner's wish allows, and holds the owner's own capital and no other."""
+    for scene in context.scenes:
         brought = (scene.capital0, scene.capital1)
-        if scene.position is not None or brought not in capital_in(start.wish, scene.pool):
+        if brought not in capital_in(start.wish, scene.pool):
             raise Malformed(f"pool {scene.pool.id} with {brought} is not what the owner asked for")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from debating import Table, surveyed
+from debating import Table, observed, surveyed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -150,24 +150,37 @@ async def test_a_context_about_another_pool_than_the_position_s(seat: Seat, calm
         check_ready(calm.model_copy(update={"scenes": (scene.model_copy(update={"pool": other}),)}), ready, asked(calm))
 
 
-async def test_a_scout_who_brings_more_than_the_owner(tmp_path: Path) -> None:
+async def test_a_scout_who_brings_more_than_the_owner(seat: Seat, tmp_path: Path) -> None:
     """The capital of a create is what will be spent: it is the wish's, to the last unit."""
     context = await surveyed(tmp_path, ("USDC", "1000"))
     assert context.wish is not None
     start = FlowCreateStart(
         chain=context.chain, wish=context.wish, profile=context.profile, max_rounds=context.max_rounds
     )
-    check_asked(context, start)
+    ready = await honest(seat, context)
+    check_ready(context, ready, start)
     first, *others = context.scenes
     richer = first.model_copy(update={"capital1": first.capital1 * 1000, "capital0": first.capital0 * 1000})
     with pytest.raises(Malformed, match="is not what the owner asked for"):
-        check_asked(context.model_copy(update={"scenes": (richer, *others)}), start)
+        check_ready(context.model_copy(update={"scenes": (richer, *others)}), ready, start)
     picky = context.wish.model_copy(update={"fee": 100})
     with pytest.raises(Malformed, match="is not what the owner asked for"):
-        check_asked(context.model_copy(update={"wish": picky}), start.model_copy(update={"wish": picky}))
+        check_ready(context.model_copy(update={"wish": picky}), ready, start.model_copy(update={"wish": picky}))
     many = context.model_copy(update={"scenes": context.scenes * 6})
     with pytest.raises(Malformed, match="5 are the most"):
         check_asked(many, start)
+    held = (await observed(tmp_path)).scenes[0]
+    with pytest.raises(Malformed, match="about position 1, asked was about a new one"):
+        check_asked(context.model_copy(update={"scenes": (held,)}), start)
+
+
+@pytest.mark.parametrize(("chain", "seeded"), [("sim", False), ("base", True), ("devnet", True)])
+def test_where_prices_come_from_a_seed_is_no_word_of_a_peer(calm: Context, chain: str, seeded: bool) -> None:
+    """Whoever hides the seed lifts the cap it puts on the verdict."""
+    honest = calm.model_copy(update={"chain": chain, "seeded": not seeded})
+    check_asked(honest, asked(honest))
+    with pytest.raises(Malformed, match=f"prices on {chain} are .*from a seeded series, and the context says other"):
+        check_asked(honest.model_copy(update={"seeded": seeded}), asked(honest))
 
 
 async def test_a_scout_is_held_against_the_chain(calm: Context) -> None:
