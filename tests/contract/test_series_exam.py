@@ -10,7 +10,7 @@ import resource
 import signal
 import sqlite3
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ from zuno.domain.trading import (
     texts,
 )
 from zuno.domain.units import Millis
-from zuno.ports.series import Batch, Flaw, Origin, SeriesStore, Span, Written
+from zuno.ports.series import Batch, Begun, Flaw, Origin, SeriesStore, Span, Written
 
 AT = Millis(1_767_225_600_000)
 """2026-01-01."""
@@ -377,10 +377,49 @@ async def test_a_store_begins_again_with_nothing(store: SeriesStore) -> None:
     assert await store.write([Batch(HOURS, [bar(0)])]) == Written(1, 0, 0, 0)
 
 
+async def test_a_store_begins_again_with_other_rows_at_one_stroke(store: SeriesStore) -> None:
+    await store.write([Batch(HOURS, [bar(0), bar(7)]), Batch(OI, [level(1)])])
+    await store.seal(Millis(AT + HOUR_MS))
+    anew = Origin(False, "recorded anew")
+    rows = [bar(0, 60.0), bar(1), bar(1), bar(2)._replace(close=math.nan)]
+    begun = await store.renew(anew, [Batch(HOURS, rows), Batch(CPI, [])])
+    assert begun == Begun(anew, Written(2, 1, 0, 1), (Span(HOURS, 2, AT, Millis(AT + HOUR_MS), 0),))
+    assert (store.origin, await store.spans()) == (anew, begun.spans)
+    assert await everything(store, HOURS) == (bar(0, 60.0), bar(1))
+    assert [flaw.kind for flaw in await store.flaws()] == ["duplicate", "bad"]
+
+
+async def test_a_store_that_cannot_begin_again_stays_what_it_was(store: SeriesStore) -> None:
+    await store.write([Batch(HOURS, [bar(0)])])
+    nonsense = Series(Feed.CANDLES, "binance", "BTCUSDT/7h", Candle)
+    with pytest.raises(ValueError, match="7h"):
+        await store.renew(Origin(False, "recorded anew"), [Batch(HOURS, [bar(1)]), Batch(nonsense, [bar(0)])])
+    assert (store.origin, await everything(store, HOURS)) == (RECORDED, (bar(0),))
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize(("series", "rows"), [EVERY_KIND[0], EVERY_KIND[7]], ids=["numbers", "documents"])
+async def test_only_an_empty_store_is_begun(
+    store: SeriesStore, series: Series[Any], rows: list[Any], sealed: bool
+) -> None:
+    first, second = Origin(False, "first"), Origin(False, "second")
+    assert await store.begin(first, [Batch(series, rows)])
+    if sealed:
+        await store.seal(EVER)
+    assert not await store.begin(second, [Batch(OI, [level(1)])])
+    assert (store.origin, await everything(store, series)) == (first, tuple(rows))
+    assert await everything(store, OI) == ()
+    await store.renew(second)
+    assert await store.begin(first, [Batch(OI, [level(1)])])
+    assert (store.origin, len(await store.spans())) == (first, 1)
+
+
 async def test_invented_and_recorded_never_mix(store: SeriesStore) -> None:
     await store.write([Batch(HOURS, [bar(0)])])
     with pytest.raises(Refused, match=r"recorded; SYNTHETIC seed 11 rows belong"):
         await store.renew(INVENTED)
+    with pytest.raises(Refused, match=r"recorded; SYNTHETIC seed 11 rows belong"):
+        await store.begin(INVENTED, [Batch(HOURS, [bar(1)])])
     assert await everything(store, HOURS) == (bar(0),)
 
 
@@ -484,6 +523,61 @@ async def test_several_processes_write_at_once_and_lose_nothing(tmp_path: Path) 
     assert [span.count for span in await store.spans()] == [80, 20]
     assert await store.flaws() == ()
     await store.close()
+
+
+def _invent_many(folder: str, mine: int, both: Any) -> None:
+    async def main() -> None:
+        store = SqliteSeries(Path(folder), INVENTED)
+        both.wait(60)
+        for n in range(10):
+            rows = [bar(hour, 60.0 + mine) for hour in range(500 * mine)]
+            begun = await store.renew(
+                Origin(True, f"SYNTHETIC seed {mine}"), [Batch(HOURS, rows), Batch(OI, [level(n)])]
+            )
+            assert begun.written == Written(500 * mine + 1, 0, 0, 0)
+            assert [span.count for span in begun.spans] == [500 * mine, 1]
+        await store.close()
+
+    asyncio.run(main())
+
+
+def _begin_one(folder: str, mine: int, both: Any) -> None:
+    async def main() -> bool:
+        store = SqliteSeries(Path(folder), INVENTED)
+        rows = [bar(hour, 60.0 + mine) for hour in range(500 * mine)]
+        both.wait(60)
+        begun = await store.begin(Origin(True, f"SYNTHETIC seed {mine}"), [Batch(HOURS, rows), Batch(OI, [level(1)])])
+        await store.close()
+        return begun
+
+    os._exit(10 if asyncio.run(main()) else 20)
+
+
+async def _at_once(folder: Path, act: Callable[[str, int, Any], None]) -> list[int | None]:
+    """Two processes with a market each; one of the two stands there whole afterwards."""
+    context = multiprocessing.get_context("fork")
+    both = context.Barrier(2)
+    workers = [context.Process(target=act, args=(str(folder), mine, both)) for mine in (1, 2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    store = SqliteSeries(folder, INVENTED)
+    mine = int(store.origin.label[-1])
+    assert {row.close for row in await everything(store, HOURS)} == {60.0 + mine}
+    assert [span.count for span in await store.spans()] == [500 * mine, 1]
+    assert await store.flaws() == ()
+    await store.close()
+    return [worker.exitcode for worker in workers]
+
+
+async def test_of_two_markets_invented_at_once_one_is_there_whole(tmp_path: Path) -> None:
+    assert await _at_once(tmp_path / "own", _invent_many) == [0, 0]
+
+
+async def test_of_two_who_begin_at_once_one_is_first_and_the_other_leaves_it_alone(tmp_path: Path) -> None:
+    for n in range(5):
+        assert sorted(await _at_once(tmp_path / str(n), _begin_one), key=str) == [10, 20]
 
 
 async def test_a_store_that_somebody_holds_is_unavailable(tmp_path: Path) -> None:

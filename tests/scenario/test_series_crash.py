@@ -12,7 +12,6 @@ from pathlib import Path
 
 import duckdb
 import numpy
-import pytest
 
 from zuno.adapters.series import history
 from zuno.adapters.series.sqlite import SqliteSeries
@@ -133,20 +132,30 @@ async def test_a_write_killed_at_every_step_is_there_whole_or_not_at_all(tmp_pat
     assert steps > 5
 
 
-@pytest.mark.parametrize("at", [0, 1, 2, 3, 5, 8, 13, 21])
-async def test_a_store_begun_again_and_killed_is_the_old_one_or_empty(tmp_path: Path, at: int) -> None:
-    folder = tmp_path / "own"
-    await filled(folder)
-    store = SqliteSeries(folder, RECORDED)
+async def test_a_store_begun_again_and_killed_at_every_step_is_the_old_one_or_the_new(tmp_path: Path) -> None:
+    before, anew = tmp_path / "before", Origin(False, "anew")
+    await filled(before)
+    store = SqliteSeries(before, RECORDED)
     await store.seal(EVER)
     await store.close()
-    in_a_child(folder, at, lambda store: asyncio.run(store.renew(Origin(False, "anew"))))
-    store = SqliteSeries(folder, RECORDED)
-    if store.origin == RECORDED:
-        await assert_whole(folder)
-    else:
-        assert await store.spans() == ()
-        await store.write([Batch(OI, LEVELS), Batch(BOOKS, PAGES)])
-        await store.seal(EVER)
-        await assert_whole(folder)
-    await store.close()
+    others = [Level(level.at, 7.0) for level in LEVELS[:20]]
+    steps, seen, ended = 0, set(), False
+    while not ended:
+        folder = tmp_path / str(steps)
+        shutil.copytree(before, folder)
+        ended = in_a_child(folder, steps, lambda store: asyncio.run(store.renew(anew, [Batch(OI, others)])) and None)
+        store = SqliteSeries(folder, RECORDED)
+        seen.add(store.origin)
+        if store.origin == RECORDED:
+            await assert_whole(folder)
+        else:
+            assert await store.read(OI, Millis(0), EVER, EVER) == tuple(others)
+            assert [(span.count, span.sealed) for span in await store.spans()] == [(20, 0)]
+            await store.renew(RECORDED, [Batch(OI, LEVELS), Batch(BOOKS, PAGES)])
+            await store.seal(EVER)
+            await assert_whole(folder)
+        await store.close()
+        steps += 1
+        assert steps < 400
+    assert seen == {RECORDED, anew}
+    assert steps > 10

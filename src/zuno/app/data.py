@@ -11,9 +11,9 @@ from zuno.app.checking import Check, Fetch, rule_for
 from zuno.app.views import Said, VerdictView, View
 from zuno.domain.errors import Refused, Usage
 from zuno.domain.units import Millis
-from zuno.ports.series import Flaw, Origin, SeriesStore, Span, Written
+from zuno.ports.series import Begun, Flaw, Origin, SeriesStore, Span
 
-Invent: TypeAlias = Callable[[int], Awaitable[tuple[SeriesStore, Written]]]
+Invent: TypeAlias = Callable[[int], Awaitable[Begun]]
 """Fills the store of invented markets anew from a seed."""
 LARGEST_SEED: Final = 2**63 - 1
 
@@ -131,20 +131,19 @@ class DataDesk:
             raise Usage(f"{seed} is no seed; give a whole number from 0 to {LARGEST_SEED}.")
         if self._invent is None:
             raise Refused("No market can be invented here: this desk has no store for one.")
-        store, written = await self._invent(seed)
-        spans = await store.spans()
-        count, last = sum(span.count for span in spans), max(span.last for span in spans)
+        begun = await self._invent(seed)
+        count, last = sum(span.count for span in begun.spans), max(span.last for span in begun.spans)
         elsewhere = () if self._store.origin.synthetic else ("the desk reads what was recorded: ZUNO_RECORDING is own",)
         return SynthView(
-            **_whose(store.origin),
+            **_whose(begun.origin),
             seed=seed,
-            series=len(spans),
+            series=len(begun.spans),
             rows=count,
             last=last,
-            set_aside=written.bad,
-            repeated=written.same,
-            corrected=written.changed,
-            said=f"{store.origin.label}: {count:,} rows of {len(spans)} series, up to {moment(last)} UTC.",
+            set_aside=begun.written.bad,
+            repeated=begun.written.same,
+            corrected=begun.written.changed,
+            said=f"{begun.origin.label}: {count:,} rows of {len(begun.spans)} series, up to {moment(last)} UTC.",
             notes=("its dirt is told by `zuno data check`", *elsewhere),
         )
 

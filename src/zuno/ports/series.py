@@ -74,6 +74,15 @@ class Origin:
     """`SYNTHETIC seed 11`, or `recorded`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What a store was begun again with, as it stood when that was written."""
+
+    origin: Origin
+    written: Written
+    spans: tuple[Span, ...]
+
+
 class SeriesStore(Protocol):
     """Promises, to everyone who keeps or reads a market's past:
 
@@ -115,8 +124,13 @@ class SeriesStore(Protocol):
         """Move rows of before that moment into files of history; how many went. A crash in between loses none."""
         ...
 
-    async def renew(self, origin: Origin) -> None:
-        """Forget everything and begin again with that origin; `Refused` where invented would replace recorded."""
+    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> Begun:
+        """Forget everything and begin again with that origin and these rows, all at one stroke: everybody sees the old
+        past whole or the new one. `Refused` where invented would replace recorded."""
+        ...
+
+    async def begin(self, origin: Origin, batches: Sequence[Batch[Any]]) -> bool:
+        """The same where no row is here, judged in that very stroke; False where there are some, which stay."""
         ...
 
     async def close(self) -> None: ...

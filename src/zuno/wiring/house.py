@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from zuno.messages.debate import Context, FlowCreateStart, FlowStart
     from zuno.ports.journal import Journal
     from zuno.ports.model import Seats
-    from zuno.ports.series import SeriesStore
 
 OBSERVING_SECONDS = 300.0
 LOCAL_LOOK = 0.2
@@ -224,19 +223,15 @@ class House:
         return self._markets.downloads(self._recordings.own())
 
     def trading(self) -> TradingDesk:
-        from zuno.app.trading import TradingDesk
-
-        async def invent(seed: int) -> SeriesStore:
-            return (await self._recordings.invent(seed))[0]
-
         from zuno.adapters.chart.painter import MatplotlibPainter
+        from zuno.app.trading import TradingDesk
 
         store, live = self._recordings.chosen(), self._settings.market == "live"
         return TradingDesk(
             store,
             self._opened_journal,
             MatplotlibPainter(),
-            invent=invent if store.origin.synthetic else None,
+            invent=self._recordings.invent_first if store.origin.synthetic else None,
             refresh=self._markets.refresh(store) if live else None,
         )
 

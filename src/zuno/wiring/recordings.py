@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from zuno.ports.series import Origin, SeriesStore, Written
+from zuno.ports.series import Begun, Origin, SeriesStore
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,13 +32,20 @@ class Recordings:
     def own(self) -> SqliteSeries:
         return self._store("own", RECORDED)
 
-    async def invent(self, seed: int) -> tuple[SeriesStore, Written]:
-        """A crash in between leaves the store empty, never half of a market."""
-        from zuno.adapters.market.synthetic.world import fill, origin
+    async def invent(self, seed: int) -> Begun:
+        """Another market in the place of the one that is here; whatever dies in between, one of them is there whole."""
+        from zuno.adapters.market.synthetic.world import batches, origin
+
+        return await self.synthetic().renew(origin(seed), batches(seed))
+
+    async def invent_first(self, seed: int) -> SeriesStore:
+        """A market where none is; where somebody else was first, theirs."""
+        from zuno.adapters.market.synthetic.world import batches, origin
 
         store = self.synthetic()
-        await store.renew(origin(seed))
-        return store, await fill(store, seed)
+        if not await store.spans():
+            await store.begin(origin(seed), batches(seed))
+        return store
 
     async def close(self) -> None:
         for store in self._opened.values():

@@ -9,16 +9,17 @@ from typing import Any, TypeVar
 from zuno.adapters.series.weighing import (
     Key,
     Note,
+    Sound,
     Standing,
     add,
-    judged,
+    judged_all,
     must_not_mix,
     newest_prints,
     weighed,
 )
 from zuno.domain.trading import Print, Row, Series
 from zuno.domain.units import Millis
-from zuno.ports.series import Batch, Flaw, Origin, Span, Written
+from zuno.ports.series import Batch, Begun, Flaw, Origin, Span, Written
 
 R = TypeVar("R", bound=Row)
 
@@ -37,8 +38,11 @@ class MemorySeries:
         return self._origin
 
     async def write(self, batches: Sequence[Batch[Any]]) -> Written:
+        return self._put(judged_all(batches))
+
+    def _put(self, offered: Sequence[tuple[Batch[Any], Sound]]) -> Written:
         done = Written(0, 0, 0, 0)
-        for batch, sound in [(batch, judged(batch)) for batch in batches]:
+        for batch, sound in offered:
             result = weighed(sound, self._rows.get(batch.series, {}))
             for at, name, known, row in result.puts:
                 self._rows.setdefault(batch.series, {})[at, name] = (known, row)
@@ -80,10 +84,19 @@ class MemorySeries:
         self._sealed |= old
         return count
 
-    async def renew(self, origin: Origin) -> None:
+    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> Begun:
+        offered = judged_all(batches)
         must_not_mix(self._origin, origin)
         self._origin = origin
         self._rows, self._notes, self._sealed = {}, {}, set()
+        return Begun(origin, self._put(offered), await self.spans())
+
+    async def begin(self, origin: Origin, batches: Sequence[Batch[Any]]) -> bool:
+        must_not_mix(self._origin, origin)
+        if self._rows:
+            return False
+        await self.renew(origin, batches)
+        return True
 
     async def close(self) -> None:
         pass

@@ -25,7 +25,7 @@ from zuno.adapters.series.weighing import (
     Sound,
     Standing,
     add,
-    judged,
+    judged_all,
     must_not_mix,
     newest_prints,
     weighed,
@@ -34,11 +34,13 @@ from zuno.adapters.sqlite_file import SqliteFile
 from zuno.domain.errors import Broken
 from zuno.domain.trading import Print, Row, Series, series_named
 from zuno.domain.units import Millis
-from zuno.ports.series import Batch, Flaw, Origin, Span, Written
+from zuno.ports.series import Batch, Begun, Flaw, Origin, Span, Written
 
 R = TypeVar("R", bound=Row)
 T = TypeVar("T")
 VERSION: Final = "1"
+_PATIENCE: Final = 180_000
+"""Milliseconds somebody waits for another's write: a whole market is one, and takes seconds on a machine at ease."""
 _FEW: Final = 200
 """Keys looked up one by one; more are read as one stretch."""
 _NUMBERS: Final = ", ".join(f"v{place}" for place in range(NUMBERS))
@@ -84,17 +86,7 @@ class SqliteSeries:
         return self._file.read(_origin) or self._wanted
 
     async def write(self, batches: Sequence[Batch[Any]]) -> Written:
-        offered = [batch for batch in batches if batch.rows]
-        if not offered:
-            return Written(0, 0, 0, 0)
-
-        def act(connection: sqlite3.Connection) -> Written:
-            done = Written(0, 0, 0, 0)
-            for batch in offered:
-                done = add(done, self._put(connection, batch))
-            return done
-
-        return await asyncio.to_thread(self._file.write, act)
+        return await asyncio.to_thread(self._write, batches)
 
     async def read(
         self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
@@ -140,15 +132,13 @@ class SqliteSeries:
     async def seal(self, before: Millis) -> int:
         return await asyncio.to_thread(self._seal, before) if self._file.exists() else 0
 
-    async def renew(self, origin: Origin) -> None:
-        def act(connection: sqlite3.Connection) -> None:
-            for table in _TABLES:
-                connection.execute(f"DELETE FROM {table}")
-            _say_origin(connection, origin)
+    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> Begun:
+        begun = await asyncio.to_thread(self._renew, origin, batches, lambda _: True)
+        assert begun is not None
+        return begun
 
-        must_not_mix(self.origin, origin)
-        await asyncio.to_thread(self._file.write, act)
-        await asyncio.to_thread(self._file.write, self._tidy)
+    async def begin(self, origin: Origin, batches: Sequence[Batch[Any]]) -> bool:
+        return await asyncio.to_thread(self._renew, origin, batches, _is_empty) is not None
 
     async def close(self) -> None:
         await asyncio.to_thread(self._close)
@@ -160,6 +150,7 @@ class SqliteSeries:
         self._history.close()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
         found = connection.execute("SELECT COUNT(*) FROM sqlite_master WHERE name = 'meta'").fetchone()[0]
         if not found:
             with connection:
@@ -191,8 +182,36 @@ class SqliteSeries:
 
     # -- rows
 
-    def _put(self, connection: sqlite3.Connection, batch: Batch[Any]) -> Written:
-        sound = judged(batch)
+    def _write(self, batches: Sequence[Batch[Any]]) -> Written:
+        offered = judged_all(batches)
+        return self._file.write(lambda connection: self._put_all(connection, offered)) if offered else _NOTHING
+
+    def _renew(
+        self, origin: Origin, batches: Sequence[Batch[Any]], may: Callable[[sqlite3.Connection], bool]
+    ) -> Begun | None:
+        offered = judged_all(batches)
+
+        def act(connection: sqlite3.Connection) -> Begun | None:
+            must_not_mix(_origin(connection) or self._wanted, origin)
+            if not may(connection):
+                return None
+            for table in _TABLES:
+                connection.execute(f"DELETE FROM {table}")
+            _say_origin(connection, origin)
+            return Begun(origin, self._put_all(connection, offered), _spans(connection))
+
+        begun = self._file.write(act)
+        if begun is not None:
+            self._file.write(self._tidy)
+        return begun
+
+    def _put_all(self, connection: sqlite3.Connection, offered: Sequence[tuple[Batch[Any], Sound]]) -> Written:
+        done = _NOTHING
+        for batch, sound in offered:
+            done = add(done, self._put(connection, batch, sound))
+        return done
+
+    def _put(self, connection: sqlite3.Connection, batch: Batch[Any], sound: Sound) -> Written:
         number = _numbered(connection, batch.series)
         result = weighed(sound, self._standing(connection, batch.series, number, sound))
         shape = shape_of(batch.series.row)
@@ -339,6 +358,7 @@ class SqliteSeries:
 
 
 _EVER: Final = 2**62
+_NOTHING: Final = Written(0, 0, 0, 0)
 _NOTED: Final = """SELECT name, kind, at, id, detail, mended, replaced FROM notes JOIN series ON number = series
     ORDER BY name, at, kind, id, detail"""
 
@@ -351,6 +371,12 @@ def _origin(connection: sqlite3.Connection) -> Origin | None:
 def _say_origin(connection: sqlite3.Connection, origin: Origin) -> None:
     said = (("synthetic", str(int(origin.synthetic))), ("label", origin.label))
     connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", said)
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    return not any(
+        connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for table in ("rows", "documents", "sealed")
+    )
 
 
 def _number(connection: sqlite3.Connection, series: Series[Any]) -> int | None:

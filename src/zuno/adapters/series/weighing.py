@@ -68,6 +68,11 @@ def judged(batch: Batch[Any]) -> Sound:
     return Sound(list(_candles(batch, bad) if batch.series.row is Candle else _others(batch, bad)), bad)
 
 
+def judged_all(batches: Sequence[Batch[Any]]) -> list[tuple[Batch[Any], Sound]]:
+    """Before a store is touched: one nobody can judge leaves it as it is, and a file is held no longer than needed."""
+    return [(batch, judged(batch)) for batch in batches if batch.rows]
+
+
 def weighed(sound: Sound, standing: Mapping[Key, Standing]) -> Weighed:
     """`standing`: the rows that are here already, at least those of the batch's keys."""
     result = Weighed(bad=len(sound.bad), notes=list(sound.bad))
