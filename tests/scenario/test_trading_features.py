@@ -398,6 +398,39 @@ async def test_a_silent_stream_that_is_alive_is_a_zero_and_a_dead_one_is_not(inv
     assert isinstance(deaf.longs_hour, Missing)
 
 
+def test_a_day_of_shocks_that_was_not_seen_whole_is_not_called_quiet(bundle: Bundle) -> None:
+    series = candles(BINANCE, SYMBOL, Timeframe.M1)
+    cut = with_rows(bundle, series, lambda rows: rows[-90:])
+    view = features_view(cut, "x", features(cut))
+    assert [one.why for one in view.unjudged if one.rule == "shock"] == [
+        "1410 of the last 1440 minutes could not be judged"
+    ]
+    whole = features_view(bundle, "x", features(bundle))
+    assert [one for one in whole.unjudged if one.rule == "shock"] == []
+
+
+def test_a_curve_of_long_ago_is_no_curve(bundle: Bundle) -> None:
+    later = replace(bundle, as_of=Millis(END + 30 * DAY_MS))
+    assert isinstance(features(later).economy.slope, Missing)
+    assert all(isinstance(one, Missing) for name, one in features(later).economy.figures if "DGS" in name)
+
+
+@pytest.mark.parametrize(
+    ("series", "value", "part"),
+    [
+        (trading.fear_greed("alternative.me"), 5_000.0, "mood"),
+        (trading.rates("upbit", "KRW-USDT"), 0.0, "won"),
+        (trading.rates("binance", "USDC-USDT"), 0.0, "dollar"),
+    ],
+    ids=["mood", "won", "dollar"],
+)
+def test_a_number_that_is_none_of_its_kind_is_missing(
+    bundle: Bundle, series: Series[Any], value: float, part: str
+) -> None:
+    spoilt = with_rows(bundle, series, lambda rows: (*rows[:-1], rows[-1]._replace(value=value)))
+    assert isinstance(getattr(features(spoilt), part), Missing)
+
+
 def test_another_row_is_another_hash(bundle: Bundle) -> None:
     series = trading.dvol(DERIBIT, "BTC")
     other = with_rows(bundle, series, lambda rows: (*rows[:-1], rows[-1]._replace(value=rows[-1].value + 0.01)))

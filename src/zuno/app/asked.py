@@ -75,7 +75,7 @@ def span(text: str) -> Seconds:
     return Seconds(int(found[1]) * _SPAN_SECONDS[found[2]])
 
 
-def moment(text: str, now: Seconds) -> Seconds:
+def moment(text: str, now: Seconds, whose: str = "the chain's own time") -> Seconds:
     """A point in the past: `7d`, `36h`, a date, an ISO time (UTC unless it says otherwise) or unix seconds.
 
     `now` is the chain's own time: a local world's is not today's, and nothing has happened after it.
@@ -83,7 +83,7 @@ def moment(text: str, now: Seconds) -> Seconds:
     wanted = _moment(text.strip(), now)
     if wanted > now:
         raise Usage(
-            f"{text[:80]!r} lies after the chain's own time, {time_text(now)}; "
+            f"{text[:80]!r} lies after {whose}, {time_text(now)}; "
             "count back from there, as in 7d, or give an earlier date."
         )
     return wanted

@@ -103,16 +103,17 @@ class TradingDesk:
             )
         if as_of is None:
             return end, {}, notes
-        wanted = asked.moment(as_of, Seconds(-(-end // 1_000)))
+        wanted = asked.moment(as_of, Seconds(-(-end // 1_000)), "the end of what is kept")
         return min(Millis(wanted * 1_000), end), {}, notes
 
     async def _end(self, symbol: Symbol) -> Millis | None:
         """When the newest bar that is kept of a symbol closed."""
+        ends: list[Millis] = []
         for timeframe in _FINE:
             series = candles(BINANCE, symbol, timeframe)
-            if rows := await self._store.read(series, Millis(0), LATEST, LATEST, newest=1):
-                return complete_at(series, rows[-1])
-        return None
+            rows = await self._store.read(series, Millis(0), LATEST, LATEST, newest=1)
+            ends += [complete_at(series, row) for row in rows]
+        return max(ends, default=None)
 
 
 def symbol_of(text: str) -> Symbol:

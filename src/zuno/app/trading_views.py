@@ -1,7 +1,7 @@
 """What the trading desk measured, in the names and types of the public JSON: every figure beside its source and age.
 
 Moments inside figures are Unix milliseconds; `asOf` is written as people read it. A figure that is missing is an object
-with its reason, `{"missing": …}`, never a null that could be taken for a zero.
+with its reason, `{"missing": …}`, never a zero; among the gauges a null is one that the bars are too few for.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pydantic.alias_generators import to_camel
 
 from zuno.app.views import Said, View
 from zuno.core.features import Features, Frame, Perpetual
-from zuno.core.known import Missing
-from zuno.core.shock import Shock
+from zuno.core.known import Known, Missing
+from zuno.core.shock import Shock, Watch
 from zuno.core.structure.reading import Structure
 from zuno.domain import trading
 from zuno.domain.trading import Feed, Series, Symbol, Timeframe, candles
@@ -133,7 +133,7 @@ def features_view(bundle: Bundle, name: str, found: Features, notes: tuple[str, 
         ),
         unjudged=(
             *(UnjudgedView(rule=one.rule, why=one.reason) for one in found.triage.unknown),
-            *([UnjudgedView(rule="shock", why=found.watch.reason)] if isinstance(found.watch, Missing) else []),
+            *_unwatched(found.watch),
         ),
         shocks=() if isinstance(found.watch, Missing) else tuple(map(_shock, found.watch.shocks)),
         sources=tuple(
@@ -152,6 +152,15 @@ def features_view(bundle: Bundle, name: str, found: Features, notes: tuple[str, 
         absent=tuple(AbsentView(what=gone.what, why=gone.why) for gone in bundle.absent),
         notes=notes,
     )
+
+
+def _unwatched(watch: Known[Watch]) -> Iterable[UnjudgedView]:
+    if isinstance(watch, Missing):
+        yield UnjudgedView(rule="shock", why=watch.reason)
+    elif watch.unjudged:
+        yield UnjudgedView(
+            rule="shock", why=f"{watch.unjudged} of the last {watch.minutes} minutes could not be judged"
+        )
 
 
 def iso(at: Millis) -> str:
@@ -187,6 +196,7 @@ def _all(bundle: Bundle, found: Features) -> dict[str, Any]:
             bundle, [trading.whales(BINANCE, symbol)], {"hour": found.whales_hour, "day": found.whales_day}
         ),
         "options": _group(bundle, [trading.options(DERIBIT, base)], found.surface),
+        "shocks": _group(bundle, bars(Timeframe.M1), found.watch),
         "dvol": _group(bundle, [trading.dvol(DERIBIT, base)], found.dvol),
         "macro": {
             **{name: _group(bundle, [trading.macro(*name.split("/", 1))], one) for name, one in found.economy.figures},

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import fsum, isclose, isfinite
+from math import fsum, isfinite
 from statistics import median
 from typing import Final, TypeAlias
 
 from zuno.core.known import Known, Missing
-from zuno.domain.trading import MINUTE_MS, Book, Candle, Quote, Side, Strike
+from zuno.domain.trading import MINUTE_MS, SECOND_MS, STALE_AFTER, Book, Candle, Feed, Quote, Side
 from zuno.domain.units import Millis
 
 NEAR_BPS: Final = 10
@@ -20,7 +20,8 @@ WALL: Final = 5
 TRADED_AWAY: Final = 0.2
 """The share of a wall that must have traded for its end to be honest."""
 SNAPSHOTS: Final = 5
-WITHIN_MS: Final = 60_000
+WITHIN_MS: Final = 60_000 + STALE_AFTER[Feed.BOOK] * SECOND_MS
+"""Five snapshots over a minute, and as late as a book may be."""
 
 Traded: TypeAlias = Callable[[Side, float, Millis, Millis], Known[float]]
 """How much takers of that side took at that price between two moments, or at most: in base units."""
@@ -55,6 +56,15 @@ class FakeWall:
     """At most."""
     seen: Millis
     gone: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class Walls:
+    """What became of the walls of a minute."""
+
+    fake: tuple[FakeWall, ...]
+    unjudged: int
+    """Prices at which one vanished, and nobody can say whether it traded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,36 +109,18 @@ def flaw_of(book: Book) -> str | None:
     return None
 
 
-def fake_walls(snapshots: Sequence[Book], traded: Traded) -> Known[tuple[FakeWall, ...]]:
+def fake_walls(snapshots: Sequence[Book], traded: Traded) -> Known[Walls]:
     """Levels of at least five times the median of their side that became ordinary (no more than that median is left)
     with less than a fifth of them traded, within the last five snapshots of a minute.
 
-    A level that a later book is not deep enough to show is not judged.
+    A level that a later book is not deep enough to show is not judged, nor one of which it is not known what traded.
     """
     sound = [book for book in sorted(snapshots, key=lambda book: book.at) if flaw_of(book) is None][-SNAPSHOTS:]
     if len(sound) < SNAPSHOTS or sound[-1].at - sound[0].at > WITHIN_MS:
         near = sum(sound[-1].at - book.at <= WITHIN_MS for book in sound) if sound else 0
         return Missing(f"{near} sound snapshots within a minute are known, {SNAPSHOTS} are needed to see a wall vanish")
-    found: list[FakeWall] = []
-    for side in Side:
-        fakes = _fakes(side, [_shown(side, book) for book in sound], traded)
-        if isinstance(fakes, Missing):
-            return fakes
-        found += fakes
-    return tuple(found)
-
-
-def traded_on_tape(trades: Sequence[Strike]) -> Traded:
-    """What was taken, from every trade of the time."""
-
-    def taken(side: Side, price: float, since: Millis, until: Millis) -> Known[float]:
-        return fsum(
-            trade.quantity
-            for trade in trades
-            if trade.side is side and since < trade.at <= until and isclose(trade.price, price, rel_tol=1e-9)
-        )
-
-    return taken
+    sides = [_fakes(side, [_shown(side, book) for book in sound], traded) for side in Side]
+    return Walls(tuple(fake for one in sides for fake in one.fake), sum(one.unjudged for one in sides))
 
 
 def traded_in_minutes(minutes: Sequence[Candle]) -> Traded:
@@ -156,6 +148,10 @@ def _mid(book: Book) -> float:
 
 def _imbalance(book: Book, mid: float) -> Known[float]:
     within = mid * NEAR_BPS / 1e4
+    for name, side in (("bids", book.bids), ("asks", book.asks)):
+        if abs(side[-1].price - mid) < within:
+            far = abs(side[-1].price - mid) / mid * 1e4
+            return Missing(f"the {name} we were shown end {far:.2f} bps from the mid, before {NEAR_BPS}")
     bids, asks = (
         fsum(price * size for price, size in side if abs(price - mid) <= within) for side in (book.bids, book.asks)
     )
@@ -181,9 +177,10 @@ def _shown(side: Side, book: Book) -> _Shown:
     return _Shown(book.at, dict(levels), levels[-1].price, median(level.size for level in levels))
 
 
-def _fakes(side: Side, shown: Sequence[_Shown], traded: Traded) -> Known[list[FakeWall]]:
+def _fakes(side: Side, shown: Sequence[_Shown], traded: Traded) -> Walls:
     """Each price once: as it was first seen."""
     found: dict[float, FakeWall] = {}
+    unjudged: set[float] = set()
     taker = Side.SHORT if side is Side.LONG else Side.LONG
     for position, book in enumerate(shown):
         for price, size in book.sizes.items():
@@ -194,10 +191,10 @@ def _fakes(side: Side, shown: Sequence[_Shown], traded: Traded) -> Known[list[Fa
                 continue
             taken = traded(taker, price, book.at, gone)
             if isinstance(taken, Missing):
-                return taken
-            if taken < TRADED_AWAY * size:
+                unjudged.add(price)
+            elif taken < TRADED_AWAY * size:
                 found[price] = FakeWall(side, price, size, size / book.middle, taken / size, book.at, gone)
-    return list(found.values())
+    return Walls(tuple(found.values()), len(unjudged - found.keys()))
 
 
 def _gone(side: Side, price: float, middle: float, later: Sequence[_Shown]) -> Millis | None:

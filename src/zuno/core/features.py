@@ -94,7 +94,7 @@ class Features:
     open_interest_hour: Known[derivatives.OpenInterestChange]
     open_interest_day: Known[derivatives.OpenInterestChange]
     book: Known[books.BookFigures]
-    walls: Known[tuple[books.FakeWall, ...]]
+    walls: Known[books.Walls]
     forced: Forced
     whales_hour: Known[tape.WhaleFlow]
     whales_day: Known[tape.WhaleFlow]
@@ -135,9 +135,9 @@ def features(bundle: Bundle) -> Features:
         surface=surface,
         dvol=dvol,
         economy=_economy(bundle),
-        mood=_newest(bundle, trading.fear_greed(ALTERNATIVE)),
-        won=_newest(bundle, trading.rates(UPBIT, WON)),
-        dollar=_newest(bundle, trading.rates(BINANCE, DOLLAR)),
+        mood=_within(_newest(bundle, trading.fear_greed(ALTERNATIVE)), 0, 100),
+        won=_above_zero(_newest(bundle, trading.rates(UPBIT, WON))),
+        dollar=_above_zero(_newest(bundle, trading.rates(BINANCE, DOLLAR))),
         triage=triage.triage(
             triage.Evidence(
                 spike=triage.measure_spike(hours, interest, as_of),
@@ -147,7 +147,7 @@ def features(bundle: Bundle) -> Features:
                 term=surface if isinstance(surface, Missing) else surface.term,
             )
         ),
-        watch=shock.watch(minutes, hours, as_of),
+        watch=shock.watch(minutes, hours.last(LOOKBACK), as_of, Millis(as_of - DAY_MS)),
     )
 
 
@@ -169,6 +169,17 @@ def _newest(bundle: Bundle, series: Series[R]) -> Known[R]:
     if isinstance(rows, Missing):
         return rows
     return rows[-1] if rows else Missing(f"{series} has no row")
+
+
+def _within(level: Known[Level], low: float, high: float) -> Known[Level]:
+    """A number outside is another thing in another unit."""
+    if isinstance(level, Missing) or low <= level.value <= high:
+        return level
+    return Missing(f"{level.value:g} is not between {low:g} and {high:g}")
+
+
+def _above_zero(level: Known[Level]) -> Known[Level]:
+    return level if isinstance(level, Missing) or level.value > 0 else Missing(f"{level.value:g} is no rate or amount")
 
 
 def _bars(bundle: Bundle, timeframe: Timeframe) -> Bars:
@@ -204,13 +215,13 @@ def _perpetual(bundle: Bundle, venue: str) -> Perpetual:
         venue,
         predicted if isinstance(predicted, Missing) else derivatives.funding_figures(predicted),
         settled if isinstance(settled, Missing) else derivatives.mean_funding(settled, bundle.as_of),
-        _newest(bundle, trading.open_interest(venue, symbol)),
+        _above_zero(_newest(bundle, trading.open_interest(venue, symbol))),
         accounts if isinstance(accounts, Missing) else derivatives.long_share(accounts),
         marks if isinstance(marks, Missing) else derivatives.basis_bps(marks),
     )
 
 
-def _book(bundle: Bundle) -> tuple[Known[books.BookFigures], Known[tuple[books.FakeWall, ...]]]:
+def _book(bundle: Bundle) -> tuple[Known[books.BookFigures], Known[books.Walls]]:
     snapshots: Known[Sequence[Book]] = fresh(bundle, trading.books(BINANCE, bundle.symbol))
     if isinstance(snapshots, Missing):
         return snapshots, snapshots

@@ -22,8 +22,6 @@ class Reading:
     """A figure's last print, as of a moment."""
 
     last: Print
-    stale: bool
-    """Nothing was released for longer than the figure's own cadence and five days more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +39,8 @@ def last_print(figure: str, prints: Sequence[Print], as_of: Millis) -> Known[Rea
     if not known:
         return Missing(f"no print of {figure} was known")
     latest = known[max(known)]
-    limit = CADENCE_DAYS.get(figure, 1) * DAY_MS + STALE_AFTER[Feed.MACRO] * 1_000
-    return Reading(latest, as_of - latest.released > limit)
+    late = _late(figure, latest, as_of)
+    return Reading(latest) if late is None else Missing(late)
 
 
 def slope(two_years: Sequence[Print], ten_years: Sequence[Print], as_of: Millis) -> Known[Slope]:
@@ -51,11 +49,25 @@ def slope(two_years: Sequence[Print], ten_years: Sequence[Print], as_of: Millis)
     days = sorted(short.keys() & long.keys())
     if not days:
         return Missing("no day is known on which both the two-year and the ten-year yield were printed")
+    for figure, print_ in (("DGS2", short[days[-1]]), ("DGS10", long[days[-1]])):
+        if late := _late(figure, print_, as_of):
+            return Missing(late)
     values = [long[day].value - short[day].value for day in days]
     change: Known[float] = Missing(f"{len(days)} days with both yields are known, {PRINTS + 1} are needed")
     if len(days) > PRINTS:
         change = values[-1] - values[-1 - PRINTS]
     return Slope(days[-1], values[-1], change)
+
+
+def _late(figure: str, last: Print, as_of: Millis) -> str | None:
+    """Whether nothing was released for longer than the figure's own cadence and five days more."""
+    limit = CADENCE_DAYS.get(figure, 1) * DAY_MS + STALE_AFTER[Feed.MACRO] * 1_000
+    age = as_of - last.released
+    return (
+        None
+        if age <= limit
+        else f"the last {figure} was released {age // DAY_MS} days ago, more than {limit // DAY_MS}"
+    )
 
 
 def _known_by(prints: Sequence[Print], as_of: Millis) -> dict[Millis, Print]:

@@ -66,7 +66,7 @@ class Watch:
     shocks: tuple[Shock, ...]
     minutes: int
     unjudged: int
-    """Minutes of which not every move could be judged: the first hour, and what a gap leaves open."""
+    """Minutes of which not every move could be judged: the first hour, and what a gap leaves open, or a start."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,10 +85,11 @@ class _Moves:
         return np.asarray(np.isfinite(self.share + self.threshold).all(axis=0))
 
 
-def watch(minutes: Bars, hours: Bars, as_of: Millis) -> Known[Watch]:
+def watch(minutes: Bars, hours: Bars, as_of: Millis, since: Millis | None = None) -> Known[Watch]:
     """Every event of these 1m bars, judged with what was known at each minute.
 
-    A minute that is missing is neither quiet nor loud, and a move to or from it is not judged.
+    A minute that is missing is neither quiet nor loud, and a move to or from it is not judged. `since`: only what
+    happened after it is told, though what came before is looked at: an event that had begun by then is not a new one.
     """
     minutes, hours = minutes.upto(as_of), hours.upto(as_of)
     if flaw := _unfit(minutes, hours, as_of):
@@ -97,7 +98,11 @@ def watch(minutes: Bars, hours: Bars, as_of: Millis) -> Known[Watch]:
     if np.isnan(atr[-1]):
         return Missing(f"no ATR is known: {ATR_BARS + 1} hours up to two hours before the last minute are needed")
     moves = _moves(minutes, atr)
-    return Watch(tuple(_events(minutes, atr, moves)), len(minutes), int((~moves.judged).sum()))
+    events = tuple(_events(minutes, atr, moves))
+    if since is None:
+        return Watch(events, len(minutes), int((~moves.judged).sum()))
+    span, told = (as_of - since) // MINUTE_MS, minutes.at + MINUTE_MS > since
+    return Watch(tuple(one for one in events if one.at > since), span, span - int((moves.judged & told).sum()))
 
 
 def _unfit(minutes: Bars, hours: Bars, as_of: Millis) -> str | None:

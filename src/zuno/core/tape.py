@@ -77,14 +77,17 @@ class SideHour:
 class WhaleFlow:
     """Large trades of a time: what buyers took less what sellers took."""
 
-    bought_usd: float
-    sold_usd: float
+    bought_usd: Known[float]
+    sold_usd: Known[float]
+    """A side nobody was heard on is zero only when every minute was heard."""
     trades: int
     complete: bool
 
     @property
-    def net_usd(self) -> float:
-        return self.bought_usd - self.sold_usd
+    def net_usd(self) -> Known[float]:
+        if isinstance(self.bought_usd, Missing):
+            return self.bought_usd
+        return self.sold_usd if isinstance(self.sold_usd, Missing) else self.bought_usd - self.sold_usd
 
 
 def tally(streams: Sequence[Stream], since: Millis, until: Millis) -> Tally:
@@ -115,8 +118,7 @@ def whale_flow(streams: Sequence[Stream], since: Millis, until: Millis) -> Known
     found = tally(large, since, until)
     if not found.events and not found.complete:
         return Missing(_unheard(found.heard, found.minutes))
-    bought, sold = (0.0 if isinstance(sum_, Missing) else sum_ for sum_ in (found.long_usd, found.short_usd))
-    return WhaleFlow(bought, sold, found.events, found.complete)
+    return WhaleFlow(found.long_usd, found.short_usd, found.events, found.complete)
 
 
 class Heard:

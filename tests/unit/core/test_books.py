@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zuno.core.books import BookFigures, FakeWall, book_figures, fake_walls, traded_in_minutes, traded_on_tape
+from zuno.core.books import BookFigures, FakeWall, Traded, Walls, book_figures, fake_walls, traded_in_minutes
 from zuno.core.known import Missing, or_none
 from zuno.domain.trading import Book, Candle, Quote, Side, Strike
 from zuno.domain.units import Millis
@@ -85,7 +86,8 @@ def test_slippage_agrees_with_a_walk_in_fractions(bids: list[Fraction], asks: li
 def test_a_book_turned_round_leans_as_far_the_other_way(bids: list[Fraction], asks: list[Fraction]) -> None:
     def levels(rows: list[Fraction], sign: int) -> list[tuple[float, float]]:
         # Notional, not size, is mirrored, so that prices do not tilt it.
-        return [(price, float(size) / price) for n, size in enumerate(rows) for price in [1000 + sign * (n + 1) / 8]]
+        near = [(price, float(size) / price) for n, size in enumerate(rows) for price in [1000 + sign * (n + 1) / 8]]
+        return [*near, (1000 + sign * 3.0, 1.0)]
 
     there, back = figures(book(levels(bids, -1), levels(asks, 1))), figures(book(levels(asks, -1), levels(bids, 1)))
     lean, mirrored = or_none(there.imbalance), or_none(back.imbalance)
@@ -108,7 +110,8 @@ def test_depth_that_just_suffices_suffices_and_a_dollar_less_does_not() -> None:
 
 
 def test_the_lean_counts_ten_basis_points_and_no_further() -> None:
-    at, beyond = (figures(book([(999.5, 1.0), (price, 50.0)], [(1000.5, 1.0)])) for price in (999.0, 998.99))
+    asks = [(1000.5, 1.0), (1002.0, 7.0)]
+    at, beyond = (figures(book([(999.5, 1.0), (price, 50.0)], asks)) for price in (999.0, 998.99))
     assert or_none(at.imbalance) == pytest.approx((999.5 + 999 * 50 - 1000.5) / (999.5 + 999 * 50 + 1000.5))
     assert or_none(beyond.imbalance) == pytest.approx(-1 / 2000)
 
@@ -143,7 +146,18 @@ def test_a_book_that_cannot_be_is_refused_with_its_reason(
 
 # -- walls
 
-NO_TRADE = traded_on_tape([])
+
+def on_tape(trades: list[Strike]) -> Traded:
+    """What was taken, from every trade of the time."""
+
+    def taken(side: Side, price: float, since: Millis, until: Millis) -> float:
+        of_it = (one for one in trades if one.side is side and one.price == price and since < one.at <= until)
+        return sum(one.quantity for one in of_it)
+
+    return taken
+
+
+NO_TRADE = on_tape([])
 
 
 def ladder(at: int, wall: float | None = None, side: Side = Side.SHORT, levels: int = 9) -> Book:
@@ -161,7 +175,11 @@ def minute(*walls: float | None, side: Side = Side.SHORT, step: int = 15_000) ->
 
 
 def found_in(snapshots: list[Book], trades: list[Strike] | None = None) -> tuple[FakeWall, ...]:
-    walls = fake_walls(snapshots, traded_on_tape(trades or []))
+    return walls_of(snapshots, on_tape(trades or [])).fake
+
+
+def walls_of(snapshots: list[Book], traded: Traded) -> Walls:
+    walls = fake_walls(snapshots, traded)
     assert not isinstance(walls, Missing)
     return walls
 
@@ -224,10 +242,11 @@ def test_the_last_level_a_book_shows_is_shown() -> None:
         assert len(found_in(wall)) == 1
 
 
-def test_a_minute_is_sixty_seconds() -> None:
+def test_a_minute_is_sixty_seconds_and_the_ten_a_book_may_be_late() -> None:
     walls = minute(50.0, 50.0, 50.0, 0.0, 0.0)
-    late = [*walls[:-1], ladder(NOW + 60_001, 0.0)]
+    just, late = ([*walls[:-1], ladder(NOW + at, 0.0)] for at in (70_000, 70_001))
     assert len(found_in(walls)) == 1
+    assert len(found_in(just)) == 1
     assert why(fake_walls(late, NO_TRADE)).startswith("4 sound snapshots within a minute")
 
 
@@ -236,7 +255,7 @@ def test_fewer_than_five_sound_snapshots_of_a_minute_show_no_wall_vanish() -> No
     crossed = book([(2.0, 1.0)], [(1.0, 1.0)], NOW + 15_000)
     assert why(fake_walls([walls[0], crossed, *walls[2:]], NO_TRADE)).startswith("4 sound snapshots within a minute")
     assert why(fake_walls([], NO_TRADE)).startswith("0 sound snapshots")
-    assert why(fake_walls(minute(50.0, 50.0, 50.0, 0.0, 0.0, step=15_001), NO_TRADE)).startswith("4 sound")
+    assert why(fake_walls(minute(50.0, 50.0, 50.0, 0.0, 0.0, step=17_501), NO_TRADE)).startswith("4 sound")
 
 
 def test_the_last_five_snapshots_count_in_whatever_order_they_come() -> None:
@@ -254,15 +273,37 @@ def test_without_a_tape_the_minutes_bound_what_can_have_traded() -> None:
     touched = traded_in_minutes([candle(NOW, 99.0, 103.0, 1000.0, 10.0)])
     sold = traded_in_minutes([candle(NOW, 99.0, 103.0, 1000.0, 9.9999)])
     unsaid = traded_in_minutes([candle(NOW, 99.0, 103.0, 10.0, None)])
-    assert len(or_none(fake_walls(walls, untouched)) or ()) == 1
-    assert or_none(fake_walls(walls, touched)) == ()
-    assert len(or_none(fake_walls(walls, sold)) or ()) == 1
-    assert or_none(fake_walls(walls, unsaid)) == ()
+    assert len(walls_of(walls, untouched).fake) == 1
+    assert walls_of(walls, touched) == Walls((), 0)
+    assert len(walls_of(walls, sold).fake) == 1
+    assert walls_of(walls, unsaid) == Walls((), 0)
     bids = minute(50.0, 50.0, 50.0, 0.0, 0.0, side=Side.LONG)
-    assert or_none(fake_walls(bids, traded_in_minutes([candle(NOW, 97.0, 99.0, 1000.0, 990.0)]))) == ()
-    assert len(or_none(fake_walls(bids, traded_in_minutes([candle(NOW, 97.0, 99.0, 1000.0, 991.0)]))) or ()) == 1
-    assert "whether it traded cannot be said" in why(fake_walls(walls, traded_in_minutes([])))
+    assert walls_of(bids, traded_in_minutes([candle(NOW, 97.0, 99.0, 1000.0, 990.0)])).fake == ()
+    assert len(walls_of(bids, traded_in_minutes([candle(NOW, 97.0, 99.0, 1000.0, 991.0)])).fake) == 1
+    assert walls_of(walls, traded_in_minutes([])) == Walls((), 1)
+
+
+def test_a_wall_nobody_can_judge_does_not_hide_another() -> None:
+    books = [ladder(NOW + n * 15_000, wall) for n, wall in enumerate((50.0, 0.0, None, None, None))]
+    bids = [ladder(NOW + n * 15_000, wall, Side.LONG) for n, wall in enumerate((60.0, 60.0, 60.0, 0.0, 0.0))]
+    both = [replace(ask, bids=bid.bids) for ask, bid in zip(books, bids, strict=True)]
+
+    def known_late(side: Side, price: float, since: Millis, until: Millis) -> float | Missing:
+        return 0.0 if until > NOW + 15_000 else Missing("not heard yet")
+
+    found = walls_of(both, known_late)
+    assert ([wall.price for wall in found.fake], found.unjudged) == ([97.0], 1)
 
 
 def test_minutes_that_are_missing_only_matter_where_a_wall_vanished() -> None:
-    assert or_none(fake_walls(minute(None, None, None, None, None), traded_in_minutes([]))) == ()
+    assert walls_of(minute(None, None, None, None, None), traded_in_minutes([])) == Walls((), 0)
+
+
+@pytest.mark.parametrize("far", [9.9, 10.0])
+def test_a_lean_needs_a_book_that_reaches_as_far_as_it_is_read(far: float) -> None:
+    near, end = 10_000 * 1e-4, 10_000 * far / 1e4
+    whole = [(10_000 - near, 1.0), (10_000 - 20.0, 1.0)]
+    cut = [(10_000 + near, 1.0), (10_000 + end, 1.0)]
+    found = book_figures(book(whole, cut))
+    assert not isinstance(found, Missing)
+    assert isinstance(found.imbalance, Missing) == (far < 10)

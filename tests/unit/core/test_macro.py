@@ -60,8 +60,14 @@ def test_a_figure_is_stale_after_its_own_cadence_and_five_days(figure: str, days
     row = printed(0, 4.0, lag_hours=0)
     fresh, stale = (last_print(figure, [row], Millis(row.released + days * DAY_MS + late)) for late in (0, 1))
     assert not isinstance(fresh, Missing)
-    assert not isinstance(stale, Missing)
-    assert (fresh.stale, stale.stale) == (False, True)
+    assert f"more than {days}" in why(stale)
+
+
+def test_an_old_slope_is_none() -> None:
+    rows = [printed(day, 4.0, lag_hours=0) for day in range(7)]
+    last = rows[-1].released + 6 * DAY_MS
+    assert not isinstance(slope(rows, rows, Millis(last)), Missing)
+    assert "more than 6" in why(slope(rows, rows, Millis(last + 1)))
 
 
 def test_the_slope_is_the_ten_less_the_two_and_its_change_is_over_five_prints() -> None:
@@ -86,7 +92,7 @@ def test_six_prints_make_a_change_and_five_do_not() -> None:
 def test_only_days_with_both_yields_make_a_slope() -> None:
     twos = [printed(day, 4.0) for day in (0, 1, 2, 4)]
     tens = [printed(day, 4.5 if day != 3 else 9.0) for day in (0, 1, 3)]
-    found = slope(twos, tens, moment(8))
+    found = slope(twos, tens, moment(6))
     assert not isinstance(found, Missing)
     assert (found.at, found.value) == (START + DAY_MS, 0.5)
     assert "on which both" in why(slope(twos, [printed(3, 4.0)], moment(8)))

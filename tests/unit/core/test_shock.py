@@ -296,3 +296,28 @@ def test_three_weeks_of_a_real_market_have_a_shock_or_two_a_day() -> None:
     assert not isinstance(found, Missing)
     assert 0.5 <= len(found.shocks) / 22 <= 4
     assert len(rows) == found.minutes
+
+
+def test_since_tells_the_later_ones_and_knows_what_had_begun() -> None:
+    closes = step(1, -0.04, before=70, then=30)
+    minutes, hours = by_minute(closes), hourly(0.1, until=START)
+    end = Millis(int(minutes.at[-1]) + MINUTE_MS)
+    whole = watch(minutes, hours, end)
+    assert not isinstance(whole, Missing)
+    (event,) = whole.shocks
+    later, before = watch(minutes, hours, end, event.at), watch(minutes, hours, end, Millis(event.at - 1))
+    assert not isinstance(later, Missing)
+    assert not isinstance(before, Missing)
+    assert later.shocks == ()  # the hour after it is loud still, and it is the same event
+    assert before.shocks == (event,)
+
+
+def test_since_counts_every_minute_that_was_not_judged_absent_ones_too() -> None:
+    minutes, hours = by_minute([100.0] * 130), hourly(0.1, until=START + 2 * HOUR_MS)
+    end = Millis(int(minutes.at[-1]) + MINUTE_MS)
+    found = watch(minutes, hours, end, Millis(end - 60 * MINUTE_MS))
+    assert not isinstance(found, Missing)
+    assert (found.minutes, found.unjudged) == (60, 0)
+    short = watch(minutes.last(1), hours, end, Millis(end - 24 * HOUR_MS))
+    assert not isinstance(short, Missing)
+    assert (short.minutes, short.unjudged) == (1_440, 1_440)

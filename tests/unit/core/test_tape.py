@@ -233,4 +233,6 @@ def test_no_whale_is_a_zero_only_when_heard() -> None:
     assert "zero is not known" in why(whale_flow([Stream("binance", (), ())], AGO, Millis(NOW)))
     one = whale_flow([Stream("binance", [strike(AGO, 200_000, Side.SHORT)], ())], AGO, Millis(NOW))
     assert not isinstance(one, Missing)
-    assert (one.net_usd, one.complete) == (-200_000.0, False)
+    assert (one.sold_usd, one.complete) == (200_000.0, False)
+    assert isinstance(one.bought_usd, Missing)
+    assert isinstance(one.net_usd, Missing)

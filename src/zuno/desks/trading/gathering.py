@@ -36,7 +36,7 @@ SLOTS: Final = ("previous_decision", "feedback", "memory", "positions", "equity"
 TAPE_DAYS: Final = 14
 """Twice what a percentile of hourly liquidations needs."""
 _BARS: Final[Mapping[Timeframe, int]] = {
-    Timeframe.M1: 24 * 60,
+    Timeframe.M1: 48 * 60,  # a day of shocks, and a day before them to know which had begun
     Timeframe.H1: 181 * 24,  # a day's volatility is held against half a year of days
     Timeframe.H4: 1_000,
     Timeframe.D1: 1_000,
@@ -53,7 +53,7 @@ class Reach:
 
 
 _REACH: Final[Mapping[Feed, Reach]] = {
-    Feed.FUNDING: Reach(180 * DAY_MS),
+    Feed.FUNDING: Reach(181 * DAY_MS),
     Feed.OPEN_INTEREST: Reach(181 * DAY_MS),
     Feed.LONG_SHORT: Reach(DAY_MS),
     Feed.BASIS: Reach(DAY_MS),
@@ -102,7 +102,7 @@ async def gather(
             )
             continue
         notes = (*_notes(series, rows), *((f"asked now: {failed[str(series)]}",) if str(series) in failed else ()))
-        blocks.append(Block(series, rows, last, Seconds((as_of - last) // SECOND_MS), _limit(series, rows), notes))
+        blocks.append(Block(series, rows, last, Seconds(-(-(as_of - last) // SECOND_MS)), _limit(series, rows), notes))
     named = {slot.name for slot in slots}
     absent += [Absent(name, "none is kept yet") for name in SLOTS if name not in named]
     return Bundle(
@@ -162,4 +162,6 @@ def _notes(series: Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _told(span: int) -> str:
-    return f"the {span // DAY_MS} days" if span >= 2 * DAY_MS else f"the {max(1, span // MINUTE_MS)} minutes"
+    if span >= 2 * DAY_MS:
+        return f"the {span // DAY_MS} days"
+    return f"the {span // MINUTE_MS} minutes" if span >= 2 * MINUTE_MS else f"the {span // SECOND_MS} seconds"

@@ -175,9 +175,9 @@ def _lines(found: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], Any]]:
         unit = "" if key == "imbalance" else " bps"
         inner = book if _missing(book["value"]) else _inside(book, key)
         yield name, inner, lambda one, unit=unit: f"{one:+.2f}{unit}"
-    yield "fake walls", _inside(found["book"], "fakeWalls"), lambda one: f"{len(one)}"
+    yield "fake walls", _inside(found["book"], "fakeWalls"), _walls
     for name, key in (("longs liquidated, hour", "longsHour"), ("shorts liquidated, hour", "shortsHour")):
-        yield name, _inside(found["liquidations"], key), lambda one: f"${one['usd']:,.0f} ({one['label']})"
+        yield name, _inside(found["liquidations"], key), _forced
     for span in ("hour", "day"):
         yield f"whales, {span}", _inside(found["whales"], span), _whales
     yield "ATM IV 7 d / 30 d", found["options"], _tenors
@@ -195,8 +195,20 @@ def _volatility(one: dict[str, Any]) -> str:
     return f"{100 * one['value']:.2f} % ({held})"
 
 
+def _walls(one: dict[str, Any]) -> str:
+    return f"{len(one['fake'])}" + (f", {one['unjudged']} not judged" if one["unjudged"] else "")
+
+
+def _forced(one: dict[str, Any]) -> str:
+    return f"${one['usd']:,.0f} ({one['label']}{'' if one['complete'] else ', heard in part'})"
+
+
 def _whales(one: dict[str, Any]) -> str:
-    return f"bought ${one['boughtUsd']:,.0f}, sold ${one['soldUsd']:,.0f} in {one['trades']} trades"
+    bought, sold = (
+        f"{word} unknown" if _missing(usd) else f"{word} ${usd:,.0f}"
+        for word, usd in (("bought", one["boughtUsd"]), ("sold", one["soldUsd"]))
+    )
+    return f"{bought}, {sold} in {one['trades']} trades" + ("" if one["complete"] else " (heard in part)")
 
 
 def _tenors(one: dict[str, Any]) -> str:
@@ -213,7 +225,7 @@ def _economy(figures: dict[str, Any]) -> Rows:
 
 def _printed(one: dict[str, Any]) -> str:
     if "last" in one:
-        return _number(one["last"]["value"]) + (" (stale)" if one["stale"] else "")
+        return _number(one["last"]["value"])
     change = one["change"]
     moved = change["missing"] if _missing(change) else f"{change:+.2f} over 5 prints"
     return f"{one['value']:+.2f} pp ({moved})"
