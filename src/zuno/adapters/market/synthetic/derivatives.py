@@ -1,6 +1,8 @@
 """What three venues say of their perpetuals in the synthetic market: funding, open interest, longs to shorts, basis.
 
 All of it follows the price and runs after it: holders pile in behind a move, pay for it, and are forced out by a jump.
+Where much is traded and the price goes far they come or leave by the per cent, at all venues together; whether they
+come or leave is drawn apart from which way the price goes.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from zuno.domain.trading import (
     Marks,
     Series,
     Symbol,
+    Timeframe,
     basis,
     funding,
     funding_next,
@@ -50,6 +53,12 @@ OPEN_USD: Final[Mapping[Symbol, float]] = {Symbol.BTCUSDT: 6e9, Symbol.ETHUSDT: 
 GRID: Final = 5 * MINUTE_MS
 CLOSE_LOOK: Final = 2 * DAY_MS
 """So long before the end a venue is read every five minutes; before that every hour, on the hour."""
+TOLD: Final = 4
+"""Five minutes of an hour after which its jump, if it has one, has come: it lies in the first third."""
+CROWD: Final = 0.010
+"""How far open interest goes in an hour that is restless by as much again as is usual, one deviation."""
+RESTLESS: Final = 3.0
+"""More than so much over the usual moves it no further."""
 INTEREST, BAND, CAP = 0.0001, 0.0005, 0.0025
 """Of funding: what is paid when the premium is small, how far it pulls, and the most a venue takes."""
 
@@ -64,6 +73,8 @@ class Grid:
     surprise: Floats
     """That step against the usual one."""
     price: Floats
+    volume: Floats
+    """In lots. Of an hour that has no minutes, the same part each time: nobody reads a venue within one."""
 
 
 def grid(made: Market) -> Grid:
@@ -72,18 +83,20 @@ def grid(made: Market) -> Grid:
     usual = np.repeat(made.path.sigma[hour_of(HOURS_FROM) :] / np.sqrt(12), 12)
     at = HOURS_FROM + GRID * (1 + np.arange(len(step)))
     before = np.log(START[made.symbol]) + made.path.steps[0].sum()
-    return Grid(at, step, np.clip(step / usual, -5, 5), np.exp(before + np.cumsum(step)))
+    early = made.bars[Timeframe.H1].volume[: len(hours)]
+    volume = np.concatenate([np.repeat(early / 12, 12), made.minutes.volume.reshape(-1, 5).sum(axis=1)])
+    return Grid(at, step, np.clip(step / usual, -5, 5), np.exp(before + np.cumsum(step)), volume)
 
 
 def batches(seed: int, made: Market) -> list[Batch[Any]]:
     seen = grid(made)
-    premium = _premium(seed, made, seen)
+    premium, crowd = _premium(seed, made, seen), _crowd_moves(seed, made, seen)
     given: list[Batch[Any]] = []
     for venue in VENUES:
         draw = chance(seed, f"venue {venue} {made.symbol}")
         own = np.clip(premium + fading(draw.standard_normal(len(premium)) * 4e-6, 0.999), -0.002, 0.002)
         given += _funding(venue, made.symbol, seen, own)
-        given.append(_open(draw, venue, made, seen))
+        given.append(_open(draw, venue, made, seen, crowd))
         given.append(_crowd(draw, venue, made.symbol, seen))
         given.append(_basis(draw, venue, made, seen, own))
     return given
@@ -128,14 +141,36 @@ def levels(series: Series[Level], at: Ints, values: Floats) -> Batch[Any]:
     return Batch(series, list(map(Level._make, zip(at.tolist(), values.tolist(), strict=True))))
 
 
-def _open(draw: np.random.Generator, venue: str, made: Market, seen: Grid) -> Batch[Any]:
-    """In base units: it grows with trends behind it and is torn down, or built up, by jumps."""
+def _open(draw: np.random.Generator, venue: str, made: Market, seen: Grid, crowd: Floats) -> Batch[Any]:
+    """In base units: it grows with trends behind it, moves with the crowd, and is torn down, or built up, by jumps."""
     push = draw.standard_normal(len(seen.at)) * 0.0006 + np.abs(seen.surprise) * 0.0001 - 0.00008
-    pushed = push + _torn(draw, made, len(seen.at))
+    pushed = push + crowd + _torn(draw, made, len(seen.at))
     level = fading(pushed, 1 - 1 / 1_800)
     size = OPEN_USD[made.symbol] / START[made.symbol] * VENUES[venue] * np.exp(np.clip(level, -1.2, 1.2))
     read = readings(seen.at) | (seen.at % (4 * HOUR_MS) == 0)
     return levels(open_interest(venue, made.symbol), seen.at[read], np.round(size[read], 3))
+
+
+def _crowd_moves(seed: int, made: Market, seen: Grid) -> Floats:
+    """What comes and leaves at every venue alike, while both volume and movement are beyond the usual."""
+    way = np.repeat(chance(seed, f"crowd {made.symbol}").standard_normal(len(seen.at) // 12), 12)
+    jumps, first = made.path.jumps, hour_of(HOURS_FROM)
+    inside = jumps.hour >= first
+    for hour, cascade in zip((jumps.hour[inside] - first).tolist(), jumps.cascade[inside].tolist(), strict=True):
+        after = slice(hour * 12 + TOLD, hour * 12 + 12)
+        way[after] = np.abs(way[after]) * (-1 if cascade else 1)
+    square = np.square(seen.step)
+    went = np.sqrt(_lately(square, HOUR_MS) / _lately(square, 7 * DAY_MS))
+    traded = seen.volume / _lately(seen.volume, DAY_MS)
+    return np.asarray(way * CROWD / 12 * np.clip(np.minimum(went, traded) - 1, 0, RESTLESS), dtype=np.float64)
+
+
+def _lately(column: Floats, span: int) -> Floats:
+    """The mean over the time that ended then, or over as much of it as there is."""
+    count, sums = span // GRID, np.append(0.0, np.cumsum(column))
+    place = np.arange(1, len(sums))
+    start = np.maximum(0, place - count)
+    return np.asarray((sums[place] - sums[start]) / (place - start), dtype=np.float64)
 
 
 def _torn(draw: np.random.Generator, made: Market, count: int) -> Floats:
@@ -145,9 +180,8 @@ def _torn(draw: np.random.Generator, made: Market, count: int) -> Floats:
     size = draw.uniform(0.02, 0.06, len(jumps.hour))
     change = np.where(jumps.cascade, -size, 0.6 * size)[inside]
     torn = np.zeros(count)
-    # From the jump's own five minutes on, which lie in the first third of the hour, to its end.
     for hour, much in zip(jumps.hour[inside] - first, change, strict=True):
-        torn[hour * 12 + 4 : hour * 12 + 12] += much / 8
+        torn[hour * 12 + TOLD : hour * 12 + 12] += much / (12 - TOLD)
     return torn
 
 

@@ -55,7 +55,7 @@ def _behind(surprises: Sequence[Floats], memory: int) -> list[Floats]:
 
 def _own(seed: int, path: Path) -> Floats:
     """Hour by hour."""
-    keep = np.exp(-HOUR_MS / OWN_MS)
+    keep = float(np.exp(-HOUR_MS / OWN_MS))
     return fading(chance(seed, f"takers {path.symbol}").standard_normal(HOURS), keep) * OWN * np.sqrt(1 - keep**2)
 
 
