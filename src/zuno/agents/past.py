@@ -3,12 +3,15 @@ own, so that one who talks a lot makes nobody forget another."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from zuno.agents.allowance import Allowance
 from zuno.messages.codec import Digest
+from zuno.messages.debate import Kind
 
+Turn = tuple[Kind, int]
+"""What is said, and after how many rounds."""
 _SWEEP_MS: Final = 60_000
 
 
@@ -23,6 +26,7 @@ class _Request:
     last_seq: int
     letters: int
     until: int
+    turns: set[Turn] = field(default_factory=set)
 
 
 class Past:
@@ -49,6 +53,11 @@ class Past:
         request = self._requests.get(request_id)
         return request is not None and seq <= request.last_seq
 
+    def has_turn(self, request_id: str, turn: Turn) -> bool:
+        """Whether it has said that in this request already."""
+        request = self._requests.get(request_id)
+        return request is not None and turn in request.turns
+
     def refusal(self, request_id: str, size: int, now: int) -> str | None:
         """Why so many bytes more are not taken in, if they are not."""
         self._sweep(now)
@@ -65,7 +74,7 @@ class Past:
             return None
         return f"fills more than {self._paper.burst:.0f} bytes and {self._paper.rate:.0f} a second"
 
-    def add(self, message_id: str, name: Digest, request_id: str, seq: int, until: int, size: int) -> None:
+    def add(self, message_id: str, name: Digest, request_id: str, seq: int, until: int, size: int, turn: Turn) -> None:
         """A letter that is written down; `until`: when nobody would take it any more."""
         if message_id in self._letters:
             return
@@ -73,10 +82,11 @@ class Past:
         request = self._requests.setdefault(request_id, _Request(seq, 0, until))
         request.last_seq, request.until = max(request.last_seq, seq), max(request.until, until)
         request.letters += 1
+        request.turns.add(turn)
         self._paper.pay(size)
 
     def wrote(self, size: int) -> None:
-        """A context of its is written down."""
+        """A context of its is written down, or an answer to it."""
         self._paper.pay(size)
 
     def _sweep(self, now: int) -> None:

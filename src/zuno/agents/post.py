@@ -39,6 +39,8 @@ SKEW_MS: Final = 60_000
 """How far two peers' clocks may be apart."""
 _MAGIC: Final = b"\x00ZM1"
 """Begins with a byte that no JSON begins with: no router on the way takes it for its own."""
+_MOST_MADE_OF_A_BYTE: Final = 1_032
+"""By this way of packing."""
 LONGEST_CODE: Final = 64
 """Characters of a version as it is shown."""
 _DOUBTFUL: Final = 4
@@ -74,7 +76,8 @@ class Rules:
     requests_of_a_sender: int = 512
     """Within the quarter of an hour its letters are good for: a debate every other second."""
     paper_bytes: int = 32 * 1024 * 1024
-    """Of one sender, written down before it has to slow down: some hundred debates, or twenty of the longest."""
+    """Of one sender, its letters and what was answered, before it has to slow down: some hundred debates, or ten of the
+    longest."""
     paper_a_second: float = 4 * 1024
     """Bytes it may have written down from then on: a third of a gigabyte a day, however it tries."""
     waiting_letters: int = 16
@@ -296,14 +299,18 @@ class Post:
 
     def take(self, parcel: Parcel, now: int) -> list[Event]:
         """What a parcel means. Whatever is wrong with it, it is an event and never an error."""
+        sort = _sort_of(parcel.data)
+        if not self._gate(parcel.sender, sort, now):
+            what = "messages" if sort is None else f"{sort.name.lower()}s"
+            return [Rejected(f"more than it may send ({what})", parcel.sender)]
         if len(parcel.data) > self._rules.largest_context:
             why = f"a message of {len(parcel.data)} bytes is over the limit of {self._rules.largest_context}"
             return [Rejected(why, parcel.sender)]
         try:
-            sort, packed = _sorted(parcel.data)
-            if not self._gate(parcel.sender, sort, now):
-                return [Rejected(f"more than it may send ({sort.name.lower()}s)", parcel.sender)]
+            packed = parcel.data[len(_MAGIC) + 1 :]
             match sort:
+                case None:
+                    raise Malformed("these are not bytes of a peer")
                 case _Sort.LETTER | _Sort.THOUGHT:
                     return self._envelope(sort, packed, parcel, now)
                 case _Sort.BUNDLE:
@@ -335,6 +342,17 @@ class Post:
             del self._awaiting[one.envelope.from_][one.envelope.id]
         return self._ack(received.sender, received.digest, now), letters
 
+    def heard_before(self, envelope: Envelope) -> bool:
+        """Whether its sender has had this very turn in the request: another letter in its place changes nothing."""
+        past = self._pasts.get(envelope.from_)
+        return past is not None and past.has_turn(envelope.request_id, turn_of(envelope))
+
+    def charge(self, sender: Role, size: int) -> None:
+        """Bytes written down here because of what it said: they are its own."""
+        past = self._pasts.get(sender)
+        if past is not None:
+            past.wrote(size)
+
     def remember(self, envelope: Envelope, heard: Heard | None = None) -> Digest:
         """A letter that was taken in, perhaps before this process began: it is never taken in again."""
         if heard is None:
@@ -345,7 +363,7 @@ class Post:
         until = envelope.expires + SKEW_MS
         past = self._pasts.get(envelope.from_)
         if past is not None:  # else whoever said it has left the table
-            past.add(envelope.id, name, envelope.request_id, envelope.seq, until, size)
+            past.add(envelope.id, name, envelope.request_id, envelope.seq, until, size, turn_of(envelope))
         return name
 
     # -- the rules, one by one
@@ -488,8 +506,9 @@ class Post:
         plain = min(self._rules.slowest_retry_ms, self._rules.first_retry_ms << (tries - 1))
         return int(plain * self._chance.uniform(0.75, 1.25))
 
-    def _gate(self, sender: Role | None, sort: _Sort, now: int) -> bool:
-        """Whether it may send one more. What it unpacks to is known afterwards: whoever sent too much waits then."""
+    def _gate(self, sender: Role | None, sort: _Sort | None, now: int) -> bool:
+        """Whether it may send one more, whatever it is. What it unpacks to is known afterwards: whoever sent too much
+        waits then."""
         thought, rules = sort is _Sort.THOUGHT, self._rules
         rate = rules.thoughts_a_second if thought else rules.letters_a_second
         number = self._gates.setdefault((sender, thought), Allowance(rate, rules.burst, now))
@@ -502,9 +521,7 @@ class Post:
         largest = self._rules.largest(sort)
         if len(packed) > largest:
             raise Malformed(f"a {sort.name.lower()} of {len(packed)} bytes is over the limit of {largest}")
-        body = _unpacked(sort, packed, largest, glance)
-        self._unpacking[parcel.sender].pay(len(body))
-        return body
+        return _unpacked(sort, packed, largest, glance, self._unpacking[parcel.sender].pay)
 
     def _past(self) -> Past:
         rules = self._rules
@@ -536,26 +553,37 @@ def _packed(sort: _Sort, body: bytes) -> bytes:
     return _MAGIC + sort.value + zlib.compress(body, 1)
 
 
-def _sorted(data: bytes) -> tuple[_Sort, bytes]:
-    """What sort of message it is, and the rest of it."""
+def turn_of(envelope: Envelope) -> tuple[Kind, int]:
+    """What a letter is in its debate: of each there is one."""
+    payload = envelope.payload
+    return envelope.kind, len(payload.debate.rounds) if isinstance(payload, Arguing) else 0
+
+
+def _sort_of(data: bytes) -> _Sort | None:
+    """What sort of message it is; None for what is none."""
     head = len(_MAGIC)
-    if not data.startswith(_MAGIC) or len(data) <= head:
-        raise Malformed("these are not bytes of a peer")
     try:
-        return _Sort(data[head : head + 1]), data[head + 1 :]
+        return _Sort(data[head : head + 1]) if data.startswith(_MAGIC) else None
     except ValueError:
-        raise Malformed("these bytes cannot be unpacked") from None
+        return None
 
 
-def _unpacked(sort: _Sort, packed: bytes, largest: int, glance: Callable[[bytes], None]) -> bytes:
-    """`glance` sees the first bytes before the others are unpacked, and may raise."""
-    opener = zlib.decompressobj()
+def _unpacked(
+    sort: _Sort, packed: bytes, largest: int, glance: Callable[[bytes], None], pay: Callable[[int], None]
+) -> bytes:
+    """`glance` sees the first bytes before the others are unpacked, and may raise. Whatever comes of it is paid for."""
+    opener, made = zlib.decompressobj(), 0
     try:
         head = opener.decompress(packed, FRONT_BYTES)
+        made = len(head)
         glance(head)
         body = head + opener.decompress(opener.unconsumed_tail, max(1, largest + 1 - len(head)))
+        made = len(body)
     except zlib.error:
+        made = min(largest, _MOST_MADE_OF_A_BYTE * len(packed))  # how much it was before it broke off is not told
         raise Malformed("these bytes cannot be unpacked") from None
+    finally:
+        pay(made)
     if len(body) > largest:
         raise Malformed(f"a {sort.name.lower()} unpacks to more than {largest} bytes")
     if not opener.eof or opener.unused_data:

@@ -32,14 +32,15 @@ from zuno.agents.post import (
     Rules,
     Wanted,
     context_of,
+    turn_of,
 )
 from zuno.agents.routes import ROUTES
 from zuno.agents.station import Mouth, failed, keep
-from zuno.domain.errors import Unknown, ZunoError
+from zuno.domain.errors import Broken, Unknown, ZunoError
 from zuno.domain.tokens import plain_text
 from zuno.messages.codec import Digest
 from zuno.messages.debate import AgentThought, Kind, Role, Thought
-from zuno.messages.envelope import Envelope
+from zuno.messages.envelope import Envelope, to_bytes
 from zuno.messages.wire import Wire
 from zuno.ports.journal import Author, Entry, Journal
 from zuno.ports.signing import NodeKey
@@ -47,6 +48,9 @@ from zuno.ports.transport import Parcel
 
 REJECTED: Final = "mesh_rejected"
 DEAD_LETTER: Final = "mesh_dead_letter"
+RESUMED: Final = "mesh_resumed"
+MOST_RESUMED: Final = 2
+"""Lives that may begin to answer a letter which an earlier one left: after that it is what they died of."""
 _KINDS: Final = frozenset(kind.value for kind in Kind)
 NOTES: Final = 100
 """Rejections of one sender that are written down at once: a flood must not fill the journal. All are counted."""
@@ -84,8 +88,14 @@ class RejectedNote(Wire):
     digest: str | None
 
 
+class ResumedNote(Wire):
+    """A message of an earlier life that this one begins to answer."""
+
+    message_id: str
+
+
 class DeadLetterNote(Wire):
-    """A message that nobody acknowledged."""
+    """A message that nobody acknowledged, or that its own receiver gave up."""
 
     to: Role
     message_id: str
@@ -102,6 +112,7 @@ class Standing:
     again: int = 0
     dead: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
+    """By sender and reason."""
 
 
 class Bundles:
@@ -180,10 +191,14 @@ class Resident:
             letters += await self._do(event)
         return letters
 
-    async def answer(self, letter: Envelope) -> None:
-        """One that `hear` left. Not more than a few to one sender at a time."""
+    async def answer(self, letter: Envelope, *, resumed: bool = False) -> None:
+        """One that `hear` or an earlier life left. Not more than a few to one sender at a time."""
         try:
             async with self._turns[letter.from_]:
+                if resumed:
+                    note = ResumedNote(message_id=letter.id)
+                    author = Author(self._role.value)
+                    await self._journal.append(kind=RESUMED, author=author, payload=note, request_id=letter.request_id)
                 await self._answer(letter)
         finally:
             self._answering.pop(letter.id, None)
@@ -194,13 +209,15 @@ class Resident:
         for one in out:
             await self._out(one)
         for letter in dead:
-            await self._buried(letter)
+            await self._bury(letter)
 
-    async def say(self, request_id: str, say: Say, cause: str | None) -> Envelope:
-        """Write it down, then send it until it is acknowledged."""
+    async def say(self, request_id: str, say: Say, cause: str | None, *, account: Envelope | None = None) -> Envelope:
+        """Write it down, then send it until it is acknowledged. `account`: the letter it answers, whose sender pays."""
         envelope, body = self._mouth.spoken(request_id, say, cause)
         await keep(self._journal, envelope, body)
         self.standing.said += 1
+        if account is not None:
+            await self._charge(account, envelope, len(body))
         if cause is not None:
             self._answers.setdefault(cause, []).append(envelope)
             while len(self._answers) > _AT_HAND:
@@ -216,37 +233,64 @@ class Resident:
         await self._out(self._post.ping(to, nonce, self._now()))
 
     async def resume(self, remembered: Callable[[], None] = lambda: None) -> int:
-        """After a start: remember what was heard, answer what was not answered, send what may not have arrived.
+        """After a start: remember what was heard, send what may not have arrived, answer what was not answered.
 
         Nothing may be taken in before `remembered` is called, or an old letter would pass for a new one; answering
         may take long. Returns how many letters were left unanswered.
         """
         heard: dict[str, Envelope] = {}
-        said: dict[str, list[Envelope]] = {}
+        said: list[Envelope] = []
         for envelope in await self._recent():
             if envelope.from_ is self._role:
-                said.setdefault(envelope.cause or "", []).append(envelope)
+                said.append(envelope)
                 self._mouth.counts[envelope.request_id] = max(
                     self._mouth.counts[envelope.request_id], envelope.seq + _GAP
                 )
             else:
                 heard[envelope.id] = envelope
                 self._post.remember(envelope)
+        for envelope in said:
+            if (cause := heard.get(envelope.cause or "")) is not None:
+                await self._charge(cause, envelope, len(to_bytes(envelope)))
+        answered, now = {envelope.cause for envelope in said}, self._now()
+        left = [one for one in heard.values() if one.id not in answered and one.expires >= now]
+        if self._peer is None:
+            left = []
+        for envelope in left:
+            self._answering[envelope.id] = envelope.from_
         remembered()
-        now, left = self._now(), 0
         for envelope in heard.values():
-            if envelope.expires < now:
-                continue
-            await self._know(envelope)
-            answers = said.get(envelope.id)
-            if answers is None and self._peer is not None:
-                left += 1
-                await self._answer(envelope)
-        for letters in said.values():
-            for envelope in letters:
-                if envelope.expires >= now:
-                    await self._letter(envelope)
-        return left
+            if envelope.expires >= now:
+                await self._know(envelope)
+        for envelope in said:
+            if envelope.expires >= now:
+                await self._letter(envelope)
+        await self._take_up(left)
+        return len(left)
+
+    async def _take_up(self, left: Sequence[Envelope]) -> None:
+        """Answer what an earlier life left: several at a time what is taken up for the first time. What was taken up
+        before and has no answer still may be what that life died of: it is taken up alone, and then no more."""
+        begun = Counter([str(entry.payload.get("messageId")) for entry in await self._newer(RESUMED, self._since())])
+        fresh = [letter for letter in left if not begun[letter.id]]
+        answering = [asyncio.ensure_future(self.answer(letter, resumed=True)) for letter in fresh]
+        try:
+            await asyncio.gather(*answering)
+        finally:
+            for task in answering:
+                task.cancel()
+        for letter in left:
+            if 0 < begun[letter.id] < MOST_RESUMED:
+                await self.answer(letter, resumed=True)
+            elif begun[letter.id]:
+                await self._given_up(letter, begun[letter.id])
+
+    async def _given_up(self, letter: Envelope, times: int) -> None:
+        """One that cannot be answered ends its debate, and not this peer once more."""
+        self._answering.pop(letter.id, None)
+        await self._bury(DeadLetter(self._role, letter, times))
+        why = f"The {self._role} ended {times} times over {letter.kind} of the {letter.from_}; its log has more."
+        await self.say(letter.request_id, Say(Role.CLI, failed(self._role, Broken(why))), letter.id, account=letter)
 
     # -- what events mean
 
@@ -314,6 +358,9 @@ class Resident:
         the owner, whose processes share a journal and have not heard everything each."""
         sender = envelope.from_
         if self._peer is not None:
+            if self._post.heard_before(envelope):
+                kind, rounds = turn_of(envelope)
+                return f"{sender} says {kind} after {rounds} rounds twice in one request"
             waiting = sum(role is sender for role in self._answering.values())
             return f"{sender} has {MOST_UNANSWERED} letters unanswered here" if waiting >= MOST_UNANSWERED else None
         if self._role.value not in said:
@@ -349,7 +396,7 @@ class Resident:
         except ZunoError as error:
             says = [Say(Role.CLI, failed(self._role, error))]
         for say in says:
-            await self.say(heard.request_id, say, heard.id)
+            await self.say(heard.request_id, say, heard.id, account=heard)
 
     async def _hear_again(self, letter: Again) -> None:
         """Somebody repeats a letter that was answered: they, or whoever we told, may have missed the answer."""
@@ -384,6 +431,14 @@ class Resident:
             with suppress(Unknown):
                 self._bundles.add(name, await self._journal.bundle(name), envelope.from_)
 
+    async def _charge(self, cause: Envelope, said: Envelope, size: int) -> None:
+        """What is written in answer to a letter is its sender's, and so is a context that was made for it."""
+        name = context_of(said)
+        if name is not None and name != context_of(cause):
+            await self._know(said)
+            size += len(self._bundles(name) or b"")
+        self._post.charge(cause.from_, size)
+
     async def _out(self, one: Outgoing) -> None:
         with suppress(ZunoError):  # lost is lost: what matters is sent again
             await self._send(one)
@@ -397,16 +452,18 @@ class Resident:
             await self._journal.append(kind=REJECTED, author=Author(self._role.value), payload=note)
 
     def _reason(self, event: Rejected) -> str:
-        """The first words that were found for such a rejection: what differs in ids and numbers alone is one reason."""
-        why = plain_text(event.why, _LONGEST_REASON)
+        """Whose it was, and the first words that were found for such a rejection: what differs in ids and numbers alone
+        is one reason."""
+        sender = "somebody" if event.claimed is None else f"the {event.claimed}"
+        why = f"from {sender}: {plain_text(event.why, _LONGEST_REASON)}"
         shape = event.claimed, _VARYING.sub("#", why)
         if shape not in self._reasons:
             if sum(claimed is event.claimed for claimed, _ in self._reasons) >= MOST_REASONS:
-                return "something else"
+                return f"from {sender}: something else"
             self._reasons[shape] = why
         return self._reasons[shape]
 
-    async def _buried(self, letter: DeadLetter) -> None:
+    async def _bury(self, letter: DeadLetter) -> None:
         self.standing.dead += 1
         note = DeadLetterNote(
             to=letter.to, message_id=letter.envelope.id, kind=letter.envelope.kind, tries=letter.tries
@@ -420,8 +477,7 @@ class Resident:
 
     async def _recent(self) -> list[Envelope]:
         """What was heard and said within the time in which it could be played again, oldest first."""
-        since = self._now() - WINDOW_MS
-        entries = [entry for kind in self._kinds() for entry in await self._newer(kind, since)]
+        entries = [entry for kind in self._kinds() for entry in await self._newer(kind.value, self._since())]
         found = [_envelope(entry) for entry in sorted(entries, key=lambda entry: entry.seq)]
         return [one for one in found if one is not None]
 
@@ -433,10 +489,13 @@ class Resident:
             if kind is not Kind.AGENT_THOUGHT and (self._role is receiver or self._role in senders)
         ]
 
-    async def _newer(self, kind: Kind, since: int) -> list[Entry]:
+    def _since(self) -> int:
+        return self._now() - WINDOW_MS
+
+    async def _newer(self, kind: str, since: int) -> list[Entry]:
         count = _PAGE
         while True:
-            newest = await self._journal.latest(count, kind=kind.value)
+            newest = await self._journal.latest(count, kind=kind)
             if len(newest) < count or newest[-1].at < since:
                 return [entry for entry in newest if entry.at >= since]
             count *= 2

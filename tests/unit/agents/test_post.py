@@ -369,8 +369,8 @@ class Unread:
 
 def big(to: Role = Role.CRITIC) -> Arguing:
     """A proposal's words without its figures: half a megabyte of narration."""
-    thought = Thought(role=Role.STRATEGIST, round=0, seq=0, text="so " * 600, speaker="deterministic")
-    return ContextObserved(debate=Debate(context="ab" * 32, flow="rebalance", transcript=(thought,) * 280))
+    thought = Thought(role=Role.STRATEGIST, round=0, seq=0, text="é" * 1_600, speaker="deterministic")
+    return ContextObserved(debate=Debate(context="ab" * 32, flow="rebalance", transcript=(thought,) * 160))
 
 
 def test_who_is_nobody_makes_nobody_unpack_or_parse(office: Offices, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -484,6 +484,59 @@ def test_bytes_are_unpacked_at_a_bounded_rate(office: Offices) -> None:
     assert isinstance(only(strategist.post.take(Parcel(context, Role.SCOUT), NOW + 5_000)), Rejected)
     assert strategist.post.take(Parcel(context, Role.CRITIC), NOW) == [], "another sender's share is its own"
     assert strategist.post.take(Parcel(context, Role.SCOUT), NOW + 60_000) == []
+
+
+BOMB = bytes(4 * 1024 * 1024 + 10)
+BOMBS = {
+    "too large": b"\x00ZM1B" + zlib.compress(BOMB, 9),
+    "cut at its end": b"\x00ZM1B" + zlib.compress(BOMB[:-20], 9)[:-8],
+    "broken at its end": b"\x00ZM1B" + zlib.compress(BOMB[:-20], 9)[:-8] + b"\xff" * 8,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_what_does_not_unpack_is_paid_for_all_the_same(office: Offices, name: str) -> None:
+    strategist = office(Role.STRATEGIST)
+    whys = [only(strategist.post.take(Parcel(BOMBS[name], Role.SCOUT), NOW)).why for _ in range(20)]
+    opened = [why for why in whys if "more than it may send" not in why]
+    assert len(opened) == 2 + (name != "too large"), "a little less than the half leaves a little"
+    assert whys[-1] == "more than it may send (bundles)"
+
+
+def test_whose_front_is_not_believed_pays_for_the_front_alone(office: Offices) -> None:
+    stranger, scout = office(Role.CLI, key="stranger"), office(Role.SCOUT)
+    rejected(scout, stranger.says(Role.SCOUT, START))
+    assert 0 < Rules().bytes_burst - scout.post._unpacking[None].left <= 512
+
+
+@pytest.mark.parametrize("data", [b"junk" * 1_000, b"\x00ZM1", b"\x00ZM1?junk", bytes(4 * 1024 * 1024 + 1)])
+def test_whatever_comes_counts_before_it_is_looked_at(
+    office: Offices, data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[int] = []
+    monkeypatch.setattr(post, "digest", lambda of: hashed.append(len(of)) or digest(of))
+    scout, burst = office(Role.SCOUT), int(Rules().burst)
+    events = [only(scout.post.take(Parcel(data, Role.CLI), NOW)) for _ in range(burst + 20)]
+    assert [event.why for event in events[burst:]] == ["more than it may send (messages)"] * 20
+    assert not any("more than it may send" in event.why for event in events[:burst])
+    assert len(hashed) <= burst
+    assert {event.claimed for event in events} == {Role.CLI}
+
+
+def test_clocks_may_be_a_minute_apart_and_letters_live_a_quarter_of_an_hour() -> None:
+    """In figures: the tests beside this one are written in the names, and would follow them anywhere."""
+    assert (SKEW_MS, LIFETIME_MS) == (60_000, 900_000)
+
+
+def test_a_turn_is_had_once_and_what_is_written_in_answer_is_the_sender_s(office: Offices) -> None:
+    cli, scout = office(Role.CLI), office(Role.SCOUT)
+    first, second = cli.says(Role.SCOUT, START), cli.says(Role.SCOUT, START)
+    assert not scout.post.heard_before(first)
+    scout.post.accepted(first, NOW)
+    assert scout.post.heard_before(second)
+    assert not scout.post.heard_before(in_request(cli, 7))
+    scout.post.charge(Role.CLI, Rules().paper_bytes)
+    assert "fills more than" in rejected(scout, in_request(cli, 8))
 
 
 def test_letters_that_wait_for_a_context_are_bounded_for_each_sender(office: Offices) -> None:

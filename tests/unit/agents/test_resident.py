@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -17,8 +18,10 @@ from zuno.agents.peer import Say, Think
 from zuno.agents.post import Outgoing, Rejected, Rules
 from zuno.agents.resident import (
     ANSWERS_AT_ONCE,
+    DEAD_LETTER,
     MOST_PONGS,
     MOST_REASONS,
+    MOST_RESUMED,
     MOST_UNANSWERED,
     NOTES,
     NOTES_A_SECOND,
@@ -194,10 +197,10 @@ async def test_a_restart_remembers_the_whole_window_however_much_came_after(tmp_
     journal = pair.journals[Role.STRATEGIST]
     for number in range(2_100):
         await journal.append(kind="model_attempt", author=Author("strategist"), payload={"number": number})
-    for number in range(600):
+    for number in range(500):
         pair.now += 1_000
-        await first.take(await observed(pair, 2 + number % 300))
-    assert first.standing.heard == 601
+        await first.take(await observed(pair, 2 + number))
+    assert first.standing.heard == 501
     mute = Mute()
     second = pair.resident(Role.STRATEGIST, mute)
     await second.resume()
@@ -264,7 +267,7 @@ async def test_a_flood_of_rejections_fills_neither_the_journal_nor_the_list_of_r
     notes = [entry async for entry in pair.journals[Role.STRATEGIST].entries(kind=REJECTED)]
     assert len(notes) <= 1 + NOTES + 30 * NOTES_A_SECOND + 1
     assert sum(strategist.standing.rejected.values()) == 3_001
-    assert strategist.standing.rejected["these are not bytes of a peer"] == 1
+    assert strategist.standing.rejected["from the critic: these are not bytes of a peer"] == 1
     assert len(strategist.standing.rejected) <= 5
     pair.now += 60_000
     await strategist.take(Parcel(b"junk", Role.SCOUT))
@@ -281,11 +284,169 @@ async def test_one_neighbour_s_inventions_do_not_hide_another_s_reasons(tmp_path
     await strategist._note(Rejected("msg_0123456789abcdef expired 61000 ms ago", Role.CRITIC))
     await strategist._note(Rejected("msg_fedcba9876543210 expired 62000 ms ago", Role.CRITIC))
     reasons = strategist.standing.rejected
-    assert reasons["msg_0123456789abcdef expired 61000 ms ago"] == 2
-    assert reasons["something else"] == 200 - MOST_REASONS
+    assert reasons["from the critic: msg_0123456789abcdef expired 61000 ms ago"] == 2
+    assert reasons["from the scout: something else"] == 200 - MOST_REASONS
     assert len(reasons) == MOST_REASONS + 2
     notes = [str(entry.payload["why"]) async for entry in pair.journals[Role.STRATEGIST].entries(kind=REJECTED)]
     assert all(text.isprintable() for text in (*reasons, *notes))
+
+
+async def test_the_same_words_of_two_neighbours_are_two_reasons(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    strategist = await settled(pair)
+    for claimed in (Role.SCOUT, Role.CRITIC, Role.CRITIC, None):
+        await strategist._note(Rejected("these bytes cannot be unpacked", claimed))
+    assert strategist.standing.rejected == {
+        "from the scout: these bytes cannot be unpacked": 1,
+        "from the critic: these bytes cannot be unpacked": 2,
+        "from somebody: these bytes cannot be unpacked": 1,
+    }
+
+
+async def test_a_turn_is_answered_once_however_often_it_is_had(tmp_path: Path) -> None:
+    """Thirty-two contexts of one Scout in one request are one debate."""
+    pair = Pair(tmp_path)
+    await settled(pair)
+    curt = Curt()
+    strategist = pair.resident(Role.STRATEGIST, curt)
+    for _ in range(5):
+        await strategist.take(await observed(pair, 1))
+    assert (len(curt.heard), strategist.standing.heard, strategist.standing.said) == (1, 1, 1)
+    why = "from the scout: scout says context_observed after 0 rounds twice in one request"
+    assert strategist.standing.rejected[why] == 4
+    after = pair.resident(Role.STRATEGIST, curt)
+    await after.resume()
+    await after.take(await observed(pair, 1))
+    assert (len(curt.heard), after.standing.rejected[why]) == (1, 1), "and after a restart"
+    await after.take(await observed(pair, 2))
+    assert len(curt.heard) == 2
+
+
+async def test_two_letters_that_waited_for_one_context_are_one_turn(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    await pair.journals[Role.SCOUT].put_bundle(CONTEXT)
+    curt = Curt()
+    strategist = pair.resident(Role.STRATEGIST, curt)
+    for _ in range(2):
+        await pair.scout.say(REQUEST, Say(Role.STRATEGIST, OBSERVED), None)
+    letters = [Parcel(one.data, Role.SCOUT) for _, one in pair.way if one.to is Role.STRATEGIST]
+    assert len(letters) == 3
+    for parcel in (letters[0], letters[2], letters[1]):  # the context last
+        await strategist.take(parcel)
+    assert len(curt.heard) == 1
+
+
+class Verbose(Mute):
+    """Makes a context of its own for every letter, and says so at length."""
+
+    def __init__(self, pair: Pair) -> None:
+        super().__init__()
+        self.pair = pair
+
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+        await super().handle(envelope, think)
+        name = await self.pair.journals[Role.STRATEGIST].put_bundle(b'{"of":"%s"}' % envelope.id.encode() * 1_000)
+        return [Say(Role.CRITIC, ContextObserved(debate=Debate(flow="rebalance", context=name)))]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_what_is_written_in_answer_is_on_the_account_of_who_asked(tmp_path: Path, restarted: bool) -> None:
+    pair = Pair(tmp_path)
+    await settled(pair)
+    strategist = pair.resident(Role.STRATEGIST, Verbose(pair))
+    letter = await observed(pair, 1)
+    await strategist.take(letter)
+    (answer,) = [one async for one in pair.journals[Role.STRATEGIST].entries() if one.author.role == "strategist"]
+    if restarted:
+        strategist = pair.resident(Role.STRATEGIST, Verbose(pair))
+        await strategist.resume()
+    paid = Rules().paper_bytes - strategist.post._pasts[Role.SCOUT]._paper.left
+    made = 1_000 * len(b'{"of":"msg_0123456789abcdef"}')
+    heard = len(zlib.decompress(letter.data[5:]))
+    assert paid == heard + len(canonical(dict(answer.payload))) + made
+
+
+# -- what is left of an earlier life
+
+
+class Deadly(Mute):
+    """Dies of one request, and answers all others."""
+
+    def __init__(self, of: str) -> None:
+        super().__init__()
+        self.of = of
+        self.at_once: set[str] = set()
+        self.most = 0
+
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+        self.heard.append(envelope.request_id)
+        self.at_once.add(envelope.id)
+        self.most = max(self.most, len(self.at_once))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.at_once.discard(envelope.id)
+        if envelope.request_id == self.of:
+            raise MemoryError
+        return [Say(Role.CLI, FlowFailed(at=Role.STRATEGIST, error="refused", reason="no"))]
+
+
+async def test_a_letter_that_every_life_dies_of_is_given_up_and_nobody_else_s_is(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    await settled(pair)
+    strategist = pair.resident(Role.STRATEGIST, Slow())
+    for number in range(20):
+        await strategist.hear(await observed(pair, number))
+    journal, lives = pair.journals[Role.STRATEGIST], list[Deadly]()
+    while True:
+        lives.append(Deadly(request(3)))
+        life = pair.resident(Role.STRATEGIST, lives[-1])
+        try:
+            await life.resume()
+            break
+        except MemoryError:
+            assert len(lives) < 10
+    assert len(lives) == 1 + MOST_RESUMED
+    assert lives[0].most == ANSWERS_AT_ONCE, "several at a time"
+    assert lives[1].heard[-1] == request(3)
+    assert lives[1].most <= ANSWERS_AT_ONCE
+    assert request(3) not in lives[2].heard
+    (dead,) = [entry async for entry in journal.entries(kind=DEAD_LETTER)]
+    assert (dead.request_id, dead.payload["tries"], life.standing.dead) == (request(3), MOST_RESUMED, 1)
+    ends = {entry.request_id: entry.payload async for entry in journal.entries(kind="flow_failed")}
+    assert len(ends) == 20
+    told: Any = ends[request(3)]["payload"]
+    assert told["reason"] == "The strategist ended 2 times over context_observed of the scout; its log has more."
+    assert [one["payload"]["error"] for one in ends.values()].count("refused") == 19  # type: ignore[index, call-overload]
+    assert await pair.resident(Role.STRATEGIST, Deadly(request(3))).resume() == 0, "that is its answer"
+
+
+async def test_what_was_said_goes_out_again_before_anything_is_answered(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    await settled(pair)
+    before = pair.resident(Role.STRATEGIST, Curt())
+    await before.take(await observed(pair, 1))
+    await before.hear(await observed(pair, 2))
+    pair.way.clear()
+    slow = Slow()
+    after = pair.resident(Role.STRATEGIST, slow)
+    resuming = asyncio.ensure_future(after.resume())
+    await until(lambda: len(slow.heard) == 1)
+    assert [one.to for _, one in pair.way] == [Role.CLI]
+    slow.let.set()
+    assert await resuming == 1
+
+
+async def test_a_journal_that_fails_while_old_letters_are_answered_is_seen_as_it_is(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    await settled(pair)
+    await pair.resident(Role.STRATEGIST, Slow()).hear(await observed(pair, 1))
+
+    class Failing(Mute):
+        async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+            raise OSError("The disk is full.")
+
+    with pytest.raises(OSError, match="The disk is full"):
+        await pair.resident(Role.STRATEGIST, Failing()).resume()
 
 
 class Slow(Mute):
@@ -321,7 +482,7 @@ async def test_a_sender_makes_only_so_many_answers_wait_and_pings_are_answered_a
     assert strategist.standing.heard == MOST_UNANSWERED
     assert slow.at_once == ANSWERS_AT_ONCE
     assert len(asyncio.all_tasks()) <= MOST_UNANSWERED + 3
-    assert f"scout has {MOST_UNANSWERED} letters unanswered here" in strategist.standing.rejected
+    assert f"from the scout: scout has {MOST_UNANSWERED} letters unanswered here" in strategist.standing.rejected
     pair.way.clear()
     await pair.scout.ping(Role.STRATEGIST, "0" * 16)
     inbox.put_nowait(Parcel(pair.way.pop()[1].data, Role.SCOUT))
@@ -391,7 +552,7 @@ async def test_nobody_ends_a_request_that_the_owner_never_began(tmp_path: Path) 
     owner = ears.resident(Role.CLI, None)
     await owner.take(ears.failure(1))
     assert await ears.kinds() == {REJECTED: 1}
-    assert "strategist writes about a request that nobody here began" in owner.standing.rejected
+    assert "from the strategist: strategist writes about a request that nobody here began" in owner.standing.rejected
     assert ears.way == [], "and it is not acknowledged"
     await owner.say(request(1), Say(Role.SCOUT, START), None)
     await ears.resident(Role.CLI, None).take(ears.failure(1))  # another process of the same home
@@ -417,7 +578,7 @@ async def test_the_owner_s_request_has_room_for_so_many_letters_of_one_sender(tm
         owner = ears.resident(Role.CLI, None)  # a new process each time: none of them has heard the others
         await owner.take(ears.failure(1))
     assert (await ears.kinds())["flow_failed"] == most
-    assert f"strategist says more than {most} letters in one request" in owner.standing.rejected
+    assert f"from the strategist: strategist says more than {most} letters in one request" in owner.standing.rejected
 
 
 async def test_the_words_that_end_a_flow_fit_a_message(tmp_path: Path) -> None:

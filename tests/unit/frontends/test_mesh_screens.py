@@ -36,10 +36,11 @@ def harmless(text: str) -> bool:
 
 
 def test_versions_and_reasons_are_plain_and_bounded() -> None:
-    view = MeshView.model_construct(transport="iroh", kept_by=None, peers=(peer(EVIL, {EVIL: 3}),))
+    reasons = {f"from the strategist: {EVIL}": 3}
+    view = MeshView.model_construct(transport="iroh", kept_by=None, peers=(peer(EVIL, reasons),))
     text = printed(shown_mesh(view))
     assert harmless(text)
-    assert "critic rejected 3×: ok[2J31m and more" in text
+    assert "critic rejected 3× from the strategist: ok[2J31m and more" in text
 
 
 def test_addresses_of_another_machine_s_table_are_plain() -> None:

@@ -60,7 +60,7 @@ def shown_mesh(view: MeshView) -> RenderableType:
         )
     kept = "kept running by nobody here" if view.kept_by is None else f"kept running by process {view.kept_by}"
     reasons = [
-        Text(f"{peer.role} rejected {times}×: {_told(why, _LONGEST_REASON)}", style=QUIET)
+        Text(f"{peer.role} rejected {times}× {_told(why, _LONGEST_REASON)}", style=QUIET)
         for peer in view.peers
         for why, times in peer.reasons.items()
     ]
