@@ -56,7 +56,8 @@ def _behind(surprises: Sequence[Floats], memory: int) -> list[Floats]:
 def _own(seed: int, path: Path) -> Floats:
     """Hour by hour."""
     keep = float(np.exp(-HOUR_MS / OWN_MS))
-    return fading(chance(seed, f"takers {path.symbol}").standard_normal(HOURS), keep) * OWN * np.sqrt(1 - keep**2)
+    noise = chance(seed, f"takers {path.symbol}").standard_normal(HOURS)
+    return fading(noise, keep) * OWN * float(np.sqrt(1 - keep**2))
 
 
 def _by_bar(zone: Zone, hours: Floats) -> Floats:
