@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from zuno.agents.allowance import Allowance
 from zuno.agents.peer import Peer, Say
@@ -78,6 +78,8 @@ _PAGE: Final = 512
 
 Send = Callable[[Outgoing], Awaitable[None]]
 Now = Callable[[], int]
+Work = Sequence[Coroutine[Any, Any, None]]
+AllOf = Callable[[Work], Awaitable[None]]
 
 
 class RejectedNote(Wire):
@@ -232,11 +234,11 @@ class Resident:
     async def ping(self, to: Role, nonce: str) -> None:
         await self._out(self._post.ping(to, nonce, self._now()))
 
-    async def resume(self, remembered: Callable[[], None] = lambda: None) -> int:
+    async def resume(self, remembered: Callable[[], None] = lambda: None, all_of: AllOf | None = None) -> int:
         """After a start: remember what was heard, send what may not have arrived, answer what was not answered.
 
         Nothing may be taken in before `remembered` is called, or an old letter would pass for a new one; answering
-        may take long. Returns how many letters were left unanswered.
+        may take long, and `all_of` may do several at a time. Returns how many letters were left unanswered.
         """
         heard: dict[str, Envelope] = {}
         said: list[Envelope] = []
@@ -265,20 +267,15 @@ class Resident:
         for envelope in said:
             if envelope.expires >= now:
                 await self._letter(envelope)
-        await self._take_up(left)
+        await self._take_up(left, all_of or one_by_one)
         return len(left)
 
-    async def _take_up(self, left: Sequence[Envelope]) -> None:
+    async def _take_up(self, left: Sequence[Envelope], all_of: AllOf) -> None:
         """Answer what an earlier life left: several at a time what is taken up for the first time. What was taken up
         before and has no answer still may be what that life died of: it is taken up alone, and then no more."""
         begun = Counter([str(entry.payload.get("messageId")) for entry in await self._newer(RESUMED, self._since())])
         fresh = [letter for letter in left if not begun[letter.id]]
-        answering = [asyncio.ensure_future(self.answer(letter, resumed=True)) for letter in fresh]
-        try:
-            await asyncio.gather(*answering)
-        finally:
-            for task in answering:
-                task.cancel()
+        await all_of([self.answer(letter, resumed=True) for letter in fresh])
         for letter in left:
             if 0 < begun[letter.id] < MOST_RESUMED:
                 await self.answer(letter, resumed=True)
@@ -507,6 +504,27 @@ _GAP: Final = 1_000
 
 def _envelope(entry: Entry) -> Envelope | None:
     return Envelope.model_validate(dict(entry.payload)) if entry.kind in _KINDS else None
+
+
+async def one_by_one(work: Work) -> None:
+    """Time and tasks are handed in: a world without either does one thing after the other."""
+    try:
+        for one in work:
+            await one
+    finally:
+        for one in work:
+            one.close()
+
+
+async def at_once(work: Work) -> None:
+    """The first that fails ends all of them, and is what is raised."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def patrol(resident: Resident, sleep: Callable[[float], Awaitable[None]], period: float = 0.05) -> None:

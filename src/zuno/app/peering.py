@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from zuno.agents.peer import Peer, Say, Think
+from zuno.agents.resident import at_once
 from zuno.agents.running import AGENTS, Running
 from zuno.app.views import View, harmless
 from zuno.domain.errors import Broken, ZunoError
@@ -113,7 +114,7 @@ class PeerLife:
             await asyncio.gather(working, stopping, return_exceptions=True)
 
     async def _attend(self) -> None:
-        left = await self.running.resident.resume(self.running.start)
+        left = await self.running.resident.resume(self.running.start, at_once)
         unanswered = f"; {left} unanswered from before" if left else ""
         self.tell(f"The {self.role} is there, over {self.transport}{unanswered}.")
         raise await self.running.failed()

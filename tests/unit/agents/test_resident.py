@@ -29,6 +29,7 @@ from zuno.agents.resident import (
     WINDOW_MS,
     Bundles,
     Resident,
+    at_once,
     attend,
 )
 from zuno.agents.station import Mouth, failed
@@ -401,7 +402,7 @@ async def test_a_letter_that_every_life_dies_of_is_given_up_and_nobody_else_s_is
         lives.append(Deadly(request(3)))
         life = pair.resident(Role.STRATEGIST, lives[-1])
         try:
-            await life.resume()
+            await life.resume(all_of=at_once)
             break
         except MemoryError:
             assert len(lives) < 10
@@ -446,7 +447,7 @@ async def test_a_journal_that_fails_while_old_letters_are_answered_is_seen_as_it
             raise OSError("The disk is full.")
 
     with pytest.raises(OSError, match="The disk is full"):
-        await pair.resident(Role.STRATEGIST, Failing()).resume()
+        await pair.resident(Role.STRATEGIST, Failing()).resume(all_of=at_once)
 
 
 class Slow(Mute):

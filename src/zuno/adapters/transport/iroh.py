@@ -12,8 +12,10 @@ import ipaddress
 import itertools
 import re
 import socket
+import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,11 +40,23 @@ _PREFIX_BYTES: Final = 4
 _TAKEN: Final = b"\x06"
 _READ_PATIENCE: Final = 30.0
 _CLOSE_PATIENCE: Final = 0.5
-_MOST_CONNECTIONS: Final = 4
+_MOST_CONNECTIONS: Final = 2
+"""With one neighbour: both may have called at the same time."""
+_MOST_COMMAND_LINES: Final = 4
+"""The owner's may be several processes with one key."""
+_MOST_STREAMS: Final = 32
+"""Messages of one neighbour under way at a time; a peer of ours sends sixteen. The library lets a new connection open a
+hundred before it hears of this, each with a window of its own: so what piles up is looked at as well."""
+MOST_UNREAD: Final = 32 * 1024 * 1024
+"""Bytes that came over one connection and were not read: two messages of the largest size there is."""
+_LOOK: Final = 0.05
+_IDLE: Final = 0.02
+"""Seconds without a new message after which none waits to be read."""
+_IDLE_LOOK: Final = 1.0
 _MOST_AT_THE_DOOR: Final = 32
 HANDSHAKE: Final = 2.0
 """Seconds a handshake may take: a few round trips around the world."""
-_STRANGER, _REPLACED, _LEAVING = 1, 2, 0
+_STRANGER, _REPLACED, _TOO_MUCH, _LEAVING = 1, 2, 3, 0
 _ENDPOINT_ID: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -238,15 +252,18 @@ class IrohTransport:
     def _keep(self, role: Role, connection: Connection) -> None:
         kept = self._connections[role]
         kept.append(connection)
-        if len(kept) > _MOST_CONNECTIONS:
+        if len(kept) > (_MOST_COMMAND_LINES if role is Role.CLI else _MOST_CONNECTIONS):
             kept.pop(0).close(_REPLACED, b"replaced")
+        connection.set_max_concurrent_uni_streams(0)
+        connection.set_max_concurrent_bi_streams(_MOST_STREAMS)
         self._run(self._listen(role, connection))
+        self._run(self._turn_away(connection))
 
-    def _forget(self, role: Role, connection: Connection) -> None:
+    def _forget(self, role: Role, connection: Connection, code: int = _REPLACED, why: bytes = b"silent") -> None:
         """So that the next message does not go the same way."""
         if connection in self._connections[role]:
             self._connections[role].remove(connection)
-        connection.close(_REPLACED, b"silent")
+        connection.close(code, why)
 
     # -- messages
 
@@ -268,24 +285,51 @@ class IrohTransport:
             task.cancel()
 
     async def _listen(self, role: Role, connection: Connection) -> None:
+        """One message at a time. What piles up meanwhile is the library's to keep, and has a bound."""
         iroh = _library()
+        unread = _Unread(connection)
         try:
             while True:
-                await self._inbox.room()
-                await self._take(role, await connection.accept_bi())
+                # No name for the stream: it ends when nobody holds it.
+                taking = asyncio.ensure_future(self._take(role, await _next_stream(connection, unread), unread))
+                try:
+                    while not taking.done():
+                        await asyncio.wait([taking], timeout=_LOOK)
+                        if unread.too_much():
+                            self.dropped += 1
+                            self._forget(role, connection, _TOO_MUCH, b"too much at once")
+                            return
+                    await taking
+                finally:
+                    taking.cancel()
         except iroh.IrohError:  # the connection is over
             return
         except Unavailable:  # and so is this transport
             return
 
-    async def _take(self, role: Role, stream: BiStream) -> None:
+    async def _turn_away(self, connection: Connection) -> None:
+        """No message comes one way: such a stream is stopped, and what came over it is dropped by the library."""
         iroh = _library()
+        try:
+            while True:
+                stream = await connection.accept_uni()
+                self.dropped += 1
+                await stream.stop(_STRANGER)
+        except iroh.IrohError:
+            return
+
+    async def _take(self, role: Role, stream: BiStream, unread: _Unread) -> None:
+        iroh = _library()
+        await self._inbox.room()
         try:
             async with asyncio.timeout(_READ_PATIENCE):
                 frame = await stream.recv().read_to_end(_PREFIX_BYTES + LIMIT)
         except (iroh.IrohError, TimeoutError):
             self.dropped += 1
+            with suppress(iroh.IrohError):
+                await stream.recv().stop(_STRANGER)
             return
+        unread.read(len(frame))
         if len(frame) != _PREFIX_BYTES + int.from_bytes(frame[:_PREFIX_BYTES], "big"):
             self.dropped += 1
             return
@@ -313,6 +357,45 @@ class IrohTransport:
     def _unless_closed(self) -> None:
         if self._inbox.closed:
             raise Unavailable(CLOSED)
+
+
+class _Unread:
+    """How many bytes have come over a connection since nothing waited, less those that were read. Headers and acks are
+    counted too, so it is never less than what waits."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.nothing()
+
+    def nothing(self) -> None:
+        """Nothing waits now."""
+        self._since = self._connection.stats().udp_rx_bytes
+        self._read = 0
+        self._looked = time.monotonic()
+
+    def read(self, count: int) -> None:
+        self._read += count
+
+    def too_much(self) -> bool:
+        """Looks at times only, for a look is not free."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK:
+            return False
+        self._looked = now
+        return self._connection.stats().udp_rx_bytes - self._since - self._read > MOST_UNREAD
+
+
+async def _next_stream(connection: Connection, unread: _Unread) -> BiStream:
+    """Streams come in order: while there is no next one, every one before it was read or stopped."""
+    accepting = asyncio.ensure_future(connection.accept_bi())
+    patience = _IDLE
+    try:
+        while not (await asyncio.wait([accepting], timeout=patience))[0]:
+            unread.nothing()
+            patience = _IDLE_LOOK
+        return await accepting
+    finally:
+        accepting.cancel()
 
 
 async def _written(connection: Connection, data: bytes) -> bytes:

@@ -21,7 +21,7 @@ import iroh.iroh_ffi as generated
 
 from zuno.adapters.transport.crossing import hasten
 from zuno.adapters.transport.inbox import Inbox
-from zuno.adapters.transport.iroh import HANDSHAKE, LIMIT, IrohPeer, IrohTransport
+from zuno.adapters.transport.iroh import HANDSHAKE, LIMIT, MOST_UNREAD, IrohPeer, IrohTransport
 from zuno.domain.errors import Refused, Unavailable, Usage
 from zuno.messages.debate import Role
 
@@ -371,6 +371,77 @@ async def test_a_full_inbox_takes_nothing_more_and_the_sender_is_told(
     three = asyncio.create_task(cli.send(SCOUT, b"three"))
     assert [await got(scout, SCOUT) for _ in range(2)] == [b"two", b"three"]  # late, and once
     await three
+
+
+# -- a neighbour with a right key that means no good
+
+
+async def test_what_piles_up_unread_ends_its_connection(making: Making, stray: Any) -> None:
+    """A hundred messages of sixteen megabytes are begun at once, and none is ended."""
+    scout = making(SCOUT, {CLI: IrohPeer(id_of(CLI))})
+    await scout.open()
+    connection = await connected(stray, scout)
+    piece, written = bytes(256 * 1024), 0
+
+    async def begin() -> None:
+        nonlocal written
+        with suppress(iroh.IrohError):
+            there = (await connection.open_bi()).send()
+            await there.write_all(LIMIT.to_bytes(4, "big"))
+            while True:
+                await there.write_all(piece)
+                written += len(piece)
+
+    writing = [asyncio.create_task(begin()) for _ in range(100)]
+    await until(lambda: connection.close_reason() is not None)
+    await asyncio.gather(*writing)
+    assert scout.dropped == 1
+    assert scout._alive(CLI) == []
+    assert written < 4 * MOST_UNREAD  # what the sender's own library had taken is in it too
+    again = await connected(stray, scout)
+    assert await answer_to(again, b"\x00\x00\x00\x04four") == b"\x06"
+
+
+async def test_many_messages_that_are_read_are_never_too_much(cli: IrohTransport, scout: IrohTransport) -> None:
+    data, count = bytes(4 * 1024 * 1024), 3 * MOST_UNREAD // (4 * 1024 * 1024)
+    sending = asyncio.gather(*(cli.send(SCOUT, data) for _ in range(2)))
+    for number in range(count):
+        assert len(await got(scout, SCOUT)) == len(data)
+        if number < count - 2:
+            sending = asyncio.gather(sending, cli.send(SCOUT, data))
+    await sending
+    assert (scout.dropped, len(scout._alive(CLI))) == (0, 1)
+
+
+async def test_a_stream_that_goes_one_way_is_stopped(stray: Any, scout: IrohTransport) -> None:
+    connection = await connected(stray, scout)
+    stopped = 0
+    for _ in range(100):
+        stream = await asyncio.wait_for(connection.open_uni(), BOUND)
+        try:
+            async with asyncio.timeout(BOUND):
+                while True:
+                    await stream.write_all(bytes(64 * 1024))
+        except iroh.IrohError:
+            stopped += 1
+    assert stopped == scout.dropped == 100
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(connection.open_uni(), 0.3)
+    assert connection.close_reason() is None
+    assert await answer_to(connection, b"\x00\x00\x00\x04four") == b"\x06"
+
+
+@pytest.mark.parametrize(("role", "most"), [(CRITIC, 2), (CLI, 4)])
+async def test_a_neighbour_has_few_connections_and_the_newest_stay(making: Making, role: Role, most: int) -> None:
+    scout = making(SCOUT, {role: IrohPeer(id_of(role))})
+    await scout.open()
+    endpoint = await raw_endpoint(role)
+    connections = []
+    for _ in range(most + 3):
+        connections.append(await connected(endpoint, scout))
+        assert await answer_to(connections[-1], b"\x00\x00\x00\x04four") == b"\x06"
+    await until(lambda: [one.close_reason() is None for one in connections] == [False] * 3 + [True] * most)
+    await endpoint.close()
 
 
 # -- a peer that is killed says nothing
