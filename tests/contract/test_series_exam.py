@@ -209,7 +209,8 @@ async def test_other_numbers_under_the_same_key_replace_and_are_noted(store: Ser
         0, 1, 1, 0
     )
     assert await everything(store, HOURS) == (bar(0, 101.0), bar(1))
-    assert await everything(store, HOURS, AT + 9 * HOUR_MS - 1) == (bar(1),)  # nobody knew the new numbers before
+    assert await everything(store, HOURS, AT + 9 * HOUR_MS) == (bar(0, 101.0), bar(1))
+    assert await everything(store, HOURS, AT + 9 * HOUR_MS - 1) == (bar(0), bar(1))  # nobody knew the new ones before
     (flaw,) = await store.flaws()
     assert (flaw.kind, flaw.first, flaw.last, flaw.count) == ("conflict", AT, AT, 1)
     assert flaw.detail == "close 100.0 → 101.0"
@@ -217,22 +218,25 @@ async def test_other_numbers_under_the_same_key_replace_and_are_noted(store: Ser
     assert flaw.mended is None
 
 
+OTHER: dict[type[Any], Callable[[Any], Any]] = {
+    Candle: lambda row: row._replace(volume=7.0),
+    Funding: lambda row: row._replace(rate=0.5),
+    Level: lambda row: row._replace(value=7.0),
+    Marks: lambda row: row._replace(mark=7.0),
+    Print: lambda row: row._replace(value=7.0),
+    Strike: lambda row: row._replace(price=7.0),
+    Book: lambda row: Book(row.at, (), ()),
+    OptionChain: lambda row: OptionChain(row.at, ()),
+    Text: lambda row: Text(row.at, row.channel, row.id, "other"),
+}
+"""Other numbers under the same key."""
+
+
 @pytest.mark.parametrize(("series", "rows"), EVERY_KIND, ids=[str(series) for series, _ in EVERY_KIND])
 async def test_what_was_replaced_is_kept_whatever_its_kind(
     store: SeriesStore, series: Series[Any], rows: list[Any]
 ) -> None:
-    other = {
-        Candle: lambda row: row._replace(volume=7.0),
-        Funding: lambda row: row._replace(rate=0.5),
-        Level: lambda row: row._replace(value=7.0),
-        Marks: lambda row: row._replace(mark=7.0),
-        Print: lambda row: row._replace(value=7.0),
-        Strike: lambda row: row._replace(price=7.0),
-        Book: lambda row: Book(row.at, (), ()),
-        OptionChain: lambda row: OptionChain(row.at, ()),
-        Text: lambda row: Text(row.at, row.channel, row.id, "other"),
-    }.get(series.row)
-    if other is None:
+    if (other := OTHER.get(series.row)) is None:
         return  # a sign of life has no numbers to change
     await store.write([Batch(series, rows[:1])])
     await store.write([Batch(series, [other(rows[0])])])
@@ -351,18 +355,75 @@ async def test_a_sealed_row_can_be_replaced_and_sealed_again(store: SeriesStore)
     assert [flaw.replaced for flaw in await store.flaws()] == [bar(1), bar(1, 150.0)]
 
 
-async def test_a_sealed_row_that_was_replaced_does_not_come_back_in_the_past(store: SeriesStore) -> None:
-    await store.write([Batch(HOURS, [bar(0), bar(1)])])
-    await store.seal(EVER)
-    await store.write([Batch(HOURS, [bar(0, 150.0)], known=Millis(AT + 50 * HOUR_MS))])
-    assert await everything(store, HOURS, AT + 49 * HOUR_MS) == (bar(1),)
-
-
-async def test_a_sealed_row_that_was_replaced_does_not_count_among_the_newest(store: SeriesStore) -> None:
+async def test_a_sealed_row_that_was_replaced_is_counted_once_among_the_newest(store: SeriesStore) -> None:
     await store.write([Batch(HOURS, [bar(0), bar(1), bar(2)])])
     await store.seal(EVER)
     await store.write([Batch(HOURS, [bar(2, 150.0)], known=Millis(AT + 50 * HOUR_MS))])
-    assert await store.read(HOURS, Millis(0), EVER, Millis(AT + 49 * HOUR_MS), 2) == (bar(0), bar(1))
+    for _ in range(2):
+        assert await store.read(HOURS, Millis(0), EVER, Millis(AT + 49 * HOUR_MS), 2) == (bar(1), bar(2))
+        assert await store.read(HOURS, Millis(0), EVER, Millis(AT + 50 * HOUR_MS), 2) == (bar(1), bar(2, 150.0))
+        assert await store.read(HOURS, Millis(0), EVER, Millis(AT + 2 * HOUR_MS), 2) == (bar(0), bar(1))
+        await store.seal(EVER)
+
+
+# -- what was known when
+
+
+def known_at(hour: int, *rows: Any, series: Series[Any] = HOURS) -> list[Batch[Any]]:
+    return [Batch(series, rows, Millis(AT + hour * HOUR_MS))]
+
+
+@pytest.mark.parametrize("seals", range(16))
+async def test_at_each_moment_the_numbers_that_were_known_then(store: SeriesStore, seals: int) -> None:
+    """Sealed or not between any two of the writes."""
+    for n, batches in enumerate(
+        (
+            [Batch(HOURS, [bar(0), bar(1)])],
+            known_at(10, bar(0, 60.0)),
+            known_at(20, bar(0, 70.0)),
+            known_at(30, bar(0, 60.0), bar(2)),
+        )
+    ):
+        await store.write(batches)
+        if seals >> n & 1:
+            await store.seal(EVER)
+    for hour, closes in ((0, []), (1, [100.0]), (9, [100.0]), (10, [60.0]), (19, [60.0]), (20, [70.0]), (30, [60.0])):
+        found = await everything(store, HOURS, AT + hour * HOUR_MS)
+        assert [row.close for row in found if row.at == AT] == closes
+        assert found == await store.read(HOURS, Millis(0), EVER, Millis(AT + hour * HOUR_MS), 9)
+        assert found[-1:] == await store.read(HOURS, Millis(0), EVER, Millis(AT + hour * HOUR_MS), 1)
+    assert await store.read(HOURS, Millis(AT + 1), EVER, Millis(AT + 9 * HOUR_MS)) == (bar(1),)
+    assert [span.count for span in await store.spans()] == [3]  # what stood there before is no row of its own
+
+
+@pytest.mark.parametrize(("series", "rows"), EVERY_KIND, ids=[str(series) for series, _ in EVERY_KIND])
+async def test_what_was_replaced_is_read_at_its_time_whatever_its_kind(
+    store: SeriesStore, series: Series[Any], rows: list[Any]
+) -> None:
+    if (other := OTHER.get(series.row)) is None:
+        return  # a sign of life has no numbers to change
+    await store.write([Batch(series, rows)])
+    before = await everything(store, series)
+    await store.write([Batch(series, list(map(other, rows)), known=Millis(AT + 9 * DAY_MS))])
+    assert await everything(store, series, AT + 9 * DAY_MS - 1) == before == tuple(rows)
+    assert await everything(store, series, AT + 9 * DAY_MS) == tuple(map(other, rows))
+
+
+async def test_what_took_a_place_is_not_known_before_it_did_whatever_is_said_later(store: SeriesStore) -> None:
+    await store.write(known_at(10, bar(0, 60.0)))
+    await store.write(known_at(20, bar(0, 70.0)))
+    assert await store.write([Batch(HOURS, [bar(0, 70.0)])]) == Written(0, 1, 0, 0)  # the venue's past has it so
+    assert await everything(store, HOURS, AT + 19 * HOUR_MS) == (bar(0, 60.0),)
+    await store.write([Batch(HOURS, [bar(0, 80.0)])])  # other numbers without a moment: not before those they replace
+    assert await everything(store, HOURS, AT + 19 * HOUR_MS) == (bar(0, 60.0),)
+    assert await everything(store, HOURS, AT + 20 * HOUR_MS) == (bar(0, 80.0),)
+
+
+async def test_a_store_begun_again_knows_nothing_of_what_was_replaced(store: SeriesStore) -> None:
+    await store.write([Batch(HOURS, [bar(0)])])
+    await store.write(known_at(10, bar(0, 60.0)))
+    await store.renew(RECORDED, known_at(10, bar(0, 60.0)))
+    assert await everything(store, HOURS, AT + 9 * HOUR_MS) == ()
 
 
 # -- whose past
@@ -644,6 +705,19 @@ async def test_a_damaged_file_is_broken_with_a_sentence(tmp_path: Path, damage: 
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(Broken, match=r"series\.db is damaged .*put it back from a copy"):
         await store.flaws()
+    await store.close()
+
+
+async def test_a_file_from_before_pasts_were_kept_is_read_and_keeps_them_from_now_on(tmp_path: Path) -> None:
+    store = SqliteSeries(tmp_path / "own", RECORDED)
+    await store.write([Batch(HOURS, [bar(0)])])
+    await store.close()
+    with sqlite3.connect(tmp_path / "own" / "series.db") as connection:
+        connection.execute("DROP TABLE pasts")
+    connection.close()
+    assert await everything(store, HOURS) == (bar(0),)
+    await store.write(known_at(10, bar(0, 60.0)))
+    assert await everything(store, HOURS, AT + 9 * HOUR_MS) == (bar(0),)
     await store.close()
 
 

@@ -4,7 +4,8 @@ The rules, finest bars first: a coarse bar that is missing, or is not what its f
 where every one of them is here; where an earlier row of the same place agrees with them, that one is put back. Any
 other missing bar is fetched again where there is a source to ask, and stays a gap where there is none: nothing is ever
 interpolated. Of two rows for one place the newer stays, unless finer bars say otherwise. Frozen stretches and rows that
-were set aside are told and left as they are.
+were set aside are told and left as they are. What is mended is known from its mending: who looks at an earlier moment
+sees what was known then.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from zuno.ports.series import Batch, Flaw, SeriesStore, Span
 
 Fetch: TypeAlias = Callable[[Series[Candle], Millis, Millis], Awaitable[Sequence[Candle]]]
 """Asks the venue again for the bars that opened in that time."""
+Now: TypeAlias = Callable[[], Millis]
 EVER: Final = Millis(2**62)
 WINDOW: Final = 4 * Timeframe.W1.millis
 """How much is held at a time; whole weeks, so that no bar lies in two windows."""
@@ -53,14 +55,17 @@ class Market:
 class Check:
     """One walk through a store."""
 
-    def __init__(self, store: SeriesStore, *, repair: bool, fetch: Fetch | None) -> None:
+    def __init__(self, store: SeriesStore, now: Now, *, repair: bool, fetch: Fetch | None) -> None:
         self._store = store
+        self._now = now
         self._repair = repair
         self._fetch = fetch
         self._found: list[Flaw] = []
         self._earlier: dict[tuple[str, Millis], list[Candle]] = {}
         self._settled: dict[tuple[str, Millis], str] = {}
         self._still: dict[str, Stillness] = {}
+        self._present: Millis | None = None
+        """An invented market's present is its end; ours is now."""
 
     async def run(self) -> tuple[tuple[Flaw, ...], int]:
         """What is wrong, with what was done about it, and how many notes were settled before."""
@@ -106,6 +111,8 @@ class Check:
     # -- candles
 
     async def _candles(self, market: Market) -> None:
+        if self._store.origin.synthetic:
+            self._present = _end(market)
         first = min(span.first for span in market.spans.values())
         last = max(span.last for span in market.spans.values())
         for since in range(Timeframe.W1.floor(first), last + 1, WINDOW):
@@ -202,7 +209,9 @@ class Check:
 
     async def _put(self, series: Series[Candle], rows: Sequence[Candle]) -> None:
         if rows:
-            await self._store.write([Batch(series, rows)])
+            closed = max(row.at for row in rows) + timeframe_of(series).millis
+            known = Millis(max(closed, self._now() if self._present is None else self._present))
+            await self._store.write([Batch(series, rows, known)])
 
     # -- what the store had noted
 
@@ -250,6 +259,10 @@ def _markets(spans: Sequence[Span]) -> list[Market]:
         Market(venue, dict(sorted(held.items(), key=lambda item: order.index(item[0]))))
         for (venue, _), held in grouped.items()
     ]
+
+
+def _end(market: Market) -> Millis:
+    return Millis(max(span.last + timeframe.millis for timeframe, span in market.spans.items()))
 
 
 def _joined(flaws: Sequence[Flaw]) -> Iterator[Flaw]:

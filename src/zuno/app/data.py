@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
-from zuno.app.checking import Check, Fetch, rule_for
+from zuno.app.checking import Check, Fetch, Now, rule_for
 from zuno.app.views import Said, VerdictView, View
 from zuno.domain.errors import Refused, Usage
 from zuno.domain.units import Millis
@@ -96,9 +96,10 @@ class SealedView(View):
 class DataDesk:
     """One store of the market's past."""
 
-    def __init__(self, store: SeriesStore, fetch: Fetch | None = None, invent: Invent | None = None) -> None:
+    def __init__(self, store: SeriesStore, now: Now, fetch: Fetch | None = None, invent: Invent | None = None) -> None:
         """`fetch`: a live source to ask again for bars that are missing, where one is configured."""
         self._store = store
+        self._now = now
         self._fetch = fetch
         self._invent = invent
 
@@ -113,7 +114,7 @@ class DataDesk:
         )
 
     async def check(self, *, repair: bool = False) -> DataCheckView:
-        flaws, before = await Check(self._store, repair=repair, fetch=self._fetch).run()
+        flaws, before = await Check(self._store, self._now, repair=repair, fetch=self._fetch).run()
         mended = sum(flaw.mended is not None for flaw in flaws)
         return DataCheckView(
             ok=mended == len(flaws),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -51,7 +52,8 @@ class DownloadView(VerdictView):
 
 
 class Downloads:
-    """From every venue into one store, as history: each row is known from the moment it was complete."""
+    """From every venue into one store, as history: each row is known from the moment it was complete. What lies among
+    rows that are here already mends them or fills a hole, and is known from now."""
 
     def __init__(
         self, sources: Sources, store: SeriesStore, now: Now, *, read_here: bool, patience: float = PATIENCE
@@ -102,10 +104,12 @@ class Downloads:
     async def _series(self, series: Series[Any], since: Millis, until: Millis, tell: Tell) -> DownloadedView:
         new, failure = 0, ""
         try:
+            here = [row.at for row in await self._store.read(series, since, until, _EVER)]
+            kept = range(here[0], here[-1] + 1) if here else range(0)
             for low, high in _pages(series, since, until):
-                here = await self._store.read(series, low, high, _EVER)
-                for hole in missing(series, [row.at for row in here], low, high):
-                    new += await self._fetched(series, *hole)
+                there = here[bisect_left(here, low) : bisect_right(here, high)]
+                for hole in missing(series, there, low, high):
+                    new += await self._fetched(series, *hole, kept)
                 if high < until and new:
                     tell(f"{series}: {new:,} new rows up to {moment(high + 1)} UTC")
         except ZunoError as error:
@@ -113,13 +117,16 @@ class Downloads:
         rows = await self._store.read(series, since, until, _EVER)
         return DownloadedView(series=str(series), new=new, here=len(rows), failure=failure)
 
-    async def _fetched(self, series: Series[Any], since: Millis, until: Millis) -> int:
+    async def _fetched(self, series: Series[Any], since: Millis, until: Millis, kept: range) -> int:
+        """`kept`: from the first row to the last that were here before."""
         try:
             async with asyncio.timeout(self._patience):
                 rows = await self._sources.ask(series, since, until)
         except TimeoutError:
             raise Unavailable(f"{series.venue} did not answer within {self._patience:g} s") from None
-        return (await self._store.write([Batch(series, rows)])).new
+        past = Batch(series, [row for row in rows if row.at not in kept])
+        mending = Batch(series, [row for row in rows if row.at in kept], self._now())
+        return (await self._store.write([past, mending])).new
 
     def _view(
         self, symbol: Symbol, since: Millis, until: Millis, done: Sequence[DownloadedView], refused: dict[str, str]

@@ -19,8 +19,9 @@ class Batch(Generic[R]):
     series: Series[R]
     rows: Sequence[R]
     known: Millis | None = None
-    """When they reached us. None for history: each row is then known from the moment it was complete (a bar's end, a
-    print's release, an event's own time), as it would have been to somebody who watched."""
+    """When they reached us. None for history of a time nothing is kept of: each row is then known from the moment it
+    was complete (a bar's end, a print's release, an event's own time), as it would have been to somebody who watched.
+    What mends a past that is kept, or fills a hole in it, reaches us now: nobody knew it before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Written:
     new: int
     same: int
     changed: int
-    """Rows that replaced one of the same key with other numbers."""
+    """Rows that took the place of one of the same key with other numbers."""
     bad: int
     """Rows no market can have made: kept aside with the reason, never read."""
 
@@ -87,12 +88,13 @@ class SeriesStore(Protocol):
     """Promises, to everyone who keeps or reads a market's past:
 
     - A `write` is all or nothing, survives a kill -9 once it returned, and may be repeated: the same row again changes
-      nothing, other numbers under the same key replace it and are counted, and noted as a conflict. A row given at two
-      times is known from the earlier; one that was replaced, from when its new numbers were.
+      nothing, other numbers under the same key take its place and are counted, and noted as a conflict.
+    - A row given at two times is known from the earlier. Other numbers are known from when they came, and not before
+      those whose place they take, which stay what was known until then.
     - A row that cannot be (NaN, a negative price or volume, high below low, a bar off its bucket or not closed by the
       time it was known) is set aside with its reason and place and never read.
-    - `read` gives each key once, oldest first: of the time asked for, both ends included, and known by `known_by`.
-      Of several prints of one day the newest released by then.
+    - `read` gives each key once, oldest first: of the time asked for, both ends included, the newest numbers known by
+      `known_by`. Of several prints of one day the newest released by then.
     - Rows come back equal to what went in. Rows that were sealed into files are read like the others.
     - Several processes may write; `Unavailable` when the store does not answer, `Broken` when it is damaged.
     """

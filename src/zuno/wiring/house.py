@@ -209,10 +209,11 @@ class House:
         return Chairs(self._seats(), self._meshes.keeper().glance)
 
     def data(self) -> DataDesk:
+        from zuno.adapters.clock.system import unix_millis
         from zuno.app.data import DataDesk
 
         fetch = self._markets.fetch() if self._settings.market == "live" else None
-        return DataDesk(self._recordings.chosen(), fetch, invent=self._recordings.invent)
+        return DataDesk(self._recordings.chosen(), unix_millis, fetch, invent=self._recordings.invent)
 
     def collector(self, symbols: Sequence[str]) -> Collector:
         self._chains.must_write()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from zuno.adapters.series.memory import MemorySeries
+from zuno.app.checking import Fetch
 from zuno.app.data import DataCheckView, DataDesk, moment
 from zuno.core.resampling import aggregate, resampled
 from zuno.domain.errors import Unavailable
@@ -52,6 +53,14 @@ HOURS = list(resampled(H1, M1, MINUTES))
 FOURS = list(resampled(H4, H1, HOURS))
 
 
+def now() -> Millis:
+    return Millis(AT + 99 * DAY_MS)
+
+
+def over(store: MemorySeries, fetch: Fetch | None = None) -> DataDesk:
+    return DataDesk(store, now, fetch)
+
+
 async def filled(*given: tuple[Timeframe, Sequence[Candle]], venue: str = "binance") -> MemorySeries:
     store = MemorySeries(SYNTHETIC)
     await store.write([Batch(series(timeframe, venue), rows) for timeframe, rows in given])
@@ -71,13 +80,13 @@ def told(view: DataCheckView) -> list[tuple[str, str, int, int, str | None]]:
 
 
 async def test_nothing_is_wrong_with_a_whole_past() -> None:
-    view = await DataDesk(await filled((M1, MINUTES), (H1, HOURS), (H4, FOURS))).check()
+    view = await over(await filled((M1, MINUTES), (H1, HOURS), (H4, FOURS))).check()
     assert (view.ok, view.flaws, view.checked, view.origin) == (True, (), 3, "SYNTHETIC seed 11")
 
 
 async def test_gaps_are_told_as_stretches_with_their_place() -> None:
     store = await filled((M1, MINUTES[:10] + MINUTES[13:60] + MINUTES[61:]))
-    view = await DataDesk(store).check()
+    view = await over(store).check()
     assert told(view) == [("1m", "gap", 10, 3, None), ("1m", "gap", 60, 1, None)]
     assert view.flaws[0].place == "2025-12-29 00:10 – 2025-12-29 00:12 UTC"
     assert (view.ok, view.remaining, view.mended) == (False, 2, 0)
@@ -86,14 +95,14 @@ async def test_gaps_are_told_as_stretches_with_their_place() -> None:
 async def test_a_missing_fine_bar_stays_a_gap_and_is_never_made_up() -> None:
     store = await filled((M1, MINUTES[:10] + MINUTES[13:]))
     before = await held(store, M1)
-    view = await DataDesk(store).check(repair=True)
+    view = await over(store).check(repair=True)
     assert (told(view), view.ok) == ([("1m", "gap", 10, 3, None)], False)
     assert await held(store, M1) == before
 
 
 async def test_a_missing_coarse_bar_is_rebuilt_from_its_finer_bars() -> None:
     store = await filled((M1, MINUTES), (H1, HOURS[:2] + HOURS[4:]), (H4, FOURS))
-    desk = DataDesk(store)
+    desk = over(store)
     assert told(await desk.check()) == [("1h", "gap", 120, 2, None)]
     view = await desk.check(repair=True)
     assert told(view) == [("1h", "gap", 120, 2, "rebuilt from its 60 1m bars")]
@@ -104,21 +113,21 @@ async def test_a_missing_coarse_bar_is_rebuilt_from_its_finer_bars() -> None:
 
 async def test_a_coarse_bar_with_a_hole_in_its_minutes_is_not_rebuilt_from_the_rest() -> None:
     store = await filled((M1, MINUTES[:70] + MINUTES[71:]), (H1, HOURS[:1] + HOURS[2:]))
-    view = await DataDesk(store).check(repair=True)
+    view = await over(store).check(repair=True)
     assert told(view) == [("1h", "gap", 60, 1, None), ("1m", "gap", 70, 1, None)]
     assert await held(store, H1) == HOURS[:1] + HOURS[2:]
 
 
 async def test_the_nearest_complete_finer_bars_are_asked() -> None:
     store = await filled((M1, MINUTES), (H1, HOURS[:4]), (H4, [*FOURS[:1], FOURS[1]._replace(close=99.0)]))
-    view = await DataDesk(store).check(repair=True)
+    view = await over(store).check(repair=True)
     assert told(view) == [("4h", "disagreement", 240, 1, "rebuilt from its 240 1m bars")]
     assert await held(store, H4) == FOURS
 
 
 async def test_what_is_rebuilt_counts_for_the_next_in_the_same_run() -> None:
     store = await filled((M1, MINUTES), (H1, [*HOURS[:1], HOURS[1]._replace(high=500.0), *HOURS[2:]]), (H4, FOURS))
-    desk = DataDesk(store)
+    desk = over(store)
     assert told(await desk.check()) == [
         ("1h", "disagreement", 60, 1, None),
         ("4h", "disagreement", 0, 1, None),  # by the hour that is wrong itself
@@ -133,7 +142,7 @@ async def test_what_is_rebuilt_counts_for_the_next_in_the_same_run() -> None:
 
 async def test_a_disagreement_says_what_and_by_how_much() -> None:
     store = await filled((M1, MINUTES[:60]), (H1, [HOURS[0]._replace(volume=3.0, taker_buy=None)]))
-    (flaw,) = (await DataDesk(store).check()).flaws
+    (flaw,) = (await over(store).check()).flaws
     assert flaw.detail == f"volume is 3.0, its parts make {HOURS[0].volume!r}"
     assert flaw.rule == "becomes what its finer bars make, where all of them are here"
 
@@ -142,7 +151,7 @@ async def test_weeks_are_held_against_days_and_windows_do_not_cut_them() -> None
     days = bars(D1, 7 * 9)  # over three windows
     weeks = list(resampled(W1, D1, days))
     store = await filled((D1, days), (W1, [*weeks[:4], weeks[4]._replace(low=1.0), *weeks[5:8], *weeks[8:]]))
-    view = await DataDesk(store).check(repair=True)
+    view = await over(store).check(repair=True)
     assert told(view) == [("1w", "disagreement", 4 * 7 * 1440, 1, "rebuilt from its 7 1d bars")]
     assert await held(store, W1) == weeks
 
@@ -156,7 +165,7 @@ async def test_a_gap_over_the_edge_of_a_window_is_one_and_is_mended_at_once() ->
     ]
     made = list(resampled(D1, H4, quarters))
     store = await filled((H4, quarters), (D1, made[:27] + made[30:]))
-    desk = DataDesk(store)
+    desk = over(store)
     assert told(await desk.check()) == [("1d", "gap", 27 * 1440, 3, None)]
     assert told(await desk.check(repair=True)) == [("1d", "gap", 27 * 1440, 3, "rebuilt from its 6 4h bars")]
     assert (await desk.check(repair=True)).flaws == ()
@@ -169,7 +178,7 @@ async def test_a_gap_over_the_edge_of_a_window_is_one_and_is_mended_at_once() ->
 async def test_of_two_bars_the_one_that_agrees_with_its_finer_bars() -> None:
     store = await filled((M1, MINUTES[:120]), (H1, HOURS[:2]))
     await store.write([Batch(series(H1), [HOURS[0]._replace(close=90.0), HOURS[1]])])  # newer, and wrong
-    desk = DataDesk(store)
+    desk = over(store)
     assert told(await desk.check()) == [("1h", "conflict", 0, 1, None), ("1h", "disagreement", 0, 1, None)]
     done = "put back the earlier bar, which its 60 1m bars make"
     view = await desk.check(repair=True)
@@ -183,7 +192,7 @@ async def test_the_earlier_bar_is_put_back_as_it_was() -> None:
     own = HOURS[0]._replace(volume=math.nextafter(HOURS[0].volume, 0.0))
     store = await filled((M1, MINUTES[:60]), (H1, [own]))
     await store.write([Batch(series(H1), [HOURS[0]._replace(low=1.0)])])
-    await DataDesk(store).check(repair=True)
+    await over(store).check(repair=True)
     assert await held(store, H1) == [own] != [HOURS[0]]
 
 
@@ -192,7 +201,7 @@ async def test_of_two_bars_the_newer_where_it_agrees_or_nobody_can_say() -> None
     await store.write([Batch(series(H1), [HOURS[0], HOURS[1]._replace(close=91.0)])])
     await store.write([Batch(series(M1), [MINUTES[0]._replace(volume=1.2)])])
     await store.write([Batch(series(M1), [MINUTES[0]])])
-    desk = DataDesk(store)
+    desk = over(store)
     view = await desk.check(repair=True)
     assert told(view) == [
         ("1h", "conflict", 0, 1, "kept, as its 60 1m bars make it"),
@@ -208,7 +217,7 @@ async def test_of_two_bars_the_newer_where_it_agrees_or_nobody_can_say() -> None
 async def test_a_bad_coarse_bar_is_rebuilt_and_a_bad_fine_one_is_a_gap() -> None:
     hours = [HOURS[0], HOURS[1]._replace(high=1.0), HOURS[2]]
     store = await filled((M1, [*MINUTES[:179], MINUTES[179]._replace(close=math.nan), *MINUTES[180:200]]), (H1, hours))
-    desk = DataDesk(store)
+    desk = over(store)
     view = await desk.check(repair=True)
     assert told(view) == [
         ("1h", "bad", 60, 1, "rebuilt from its 60 1m bars"),
@@ -226,7 +235,7 @@ async def test_a_bad_row_whose_place_was_taken_by_a_good_one_is_settled() -> Non
     store = MemorySeries(SYNTHETIC)
     await store.write([Batch(interest, [Level(AT, -1.0), Level(Millis(AT + 1), -1.0)])])
     await store.write([Batch(interest, [Level(AT, 1.0)])])
-    view = await DataDesk(store).check(repair=True)
+    view = await over(store).check(repair=True)
     assert [(flaw.first, flaw.mended) for flaw in view.flaws] == [
         (AT, "another row stands in its place"),
         (AT + 1, None),
@@ -235,7 +244,7 @@ async def test_a_bad_row_whose_place_was_taken_by_a_good_one_is_settled() -> Non
 
 async def test_one_answer_that_repeats_itself_is_no_flaw_that_remains() -> None:
     store = await filled((M1, [*MINUTES[:5], MINUTES[0]]))
-    view = await DataDesk(store).check()
+    view = await over(store).check()
     assert (view.ok, view.flaws, view.settled_before) == (True, (), 1)
 
 
@@ -245,13 +254,13 @@ async def test_one_answer_that_repeats_itself_is_no_flaw_that_remains() -> None:
 async def test_no_trade_is_no_gap_at_upbit() -> None:
     quiet = MINUTES[:10] + MINUTES[13:120]
     hours = [aggregate(HOURS[0].at, quiet[:57]), HOURS[1]]
-    assert (await DataDesk(await filled((M1, quiet), (H1, hours), venue="upbit")).check()).flaws == ()
-    assert (await DataDesk(await filled((M1, quiet), venue="binance")).check()).flaws != ()
+    assert (await over(await filled((M1, quiet), (H1, hours), venue="upbit")).check()).flaws == ()
+    assert (await over(await filled((M1, quiet), venue="binance")).check()).flaws != ()
 
 
 async def test_an_hour_at_upbit_that_its_minutes_do_not_make_is_told_and_left() -> None:
     store = await filled((M1, MINUTES[:10] + MINUTES[13:120]), (H1, HOURS[:2]), venue="upbit")
-    view = await DataDesk(store).check(repair=True)
+    view = await over(store).check(repair=True)
     assert told(view) == [("1h", "disagreement", 0, 1, None)]
     assert await held(store, H1, "upbit") == HOURS[:2]
 
@@ -260,7 +269,7 @@ async def test_an_hour_in_which_minutes_were_traded_is_a_gap_even_at_upbit() -> 
     store = await filled(
         (M1, [*MINUTES[:60], MINUTES[70], *MINUTES[180:240]]), (H1, [HOURS[0], HOURS[3]]), venue="upbit"
     )
-    view = await DataDesk(store).check(repair=True)
+    view = await over(store).check(repair=True)
     assert told(view) == [("1h", "gap", 60, 1, None)]  # the hour after it had no trade at all
 
 
@@ -274,7 +283,7 @@ async def test_frozen_stretches_are_told_and_left() -> None:
     store = await filled((M1, MINUTES[:5] + stuck + MINUTES[15:20]))
     await store.write([Batch(interest, [Level(Millis(AT + n * HOUR_MS), 5.0) for n in range(900)])])  # over windows
     await store.write([Batch(index, [Level(Millis(AT + n * DAY_MS), 50.0) for n in range(30)])])
-    view = await DataDesk(store).check(repair=True)
+    view = await over(store).check(repair=True)
     assert told(view) == [("1m", "frozen", 5, 10, None), ("BTCUSDT", "frozen", 0, 900, None)]
     assert view.flaws[0].rule == "left as it came"
 
@@ -291,7 +300,7 @@ async def test_a_missing_bar_is_fetched_again_where_a_source_is_configured() -> 
 
     store = await filled((M1, MINUTES[:10] + MINUTES[13:70] + MINUTES[71:120]), (H1, [HOURS[1]]))
     await store.write([Batch(series(H1), [HOURS[0]._replace(close=90.0)])])
-    view = await DataDesk(store, fetch).check(repair=True)
+    view = await over(store, fetch).check(repair=True)
     assert asked == [
         (str(series(M1)), MINUTES[10].at, MINUTES[12].at),
         (str(series(M1)), MINUTES[70].at, MINUTES[70].at),
@@ -309,7 +318,7 @@ async def test_nobody_is_asked_without_repair() -> None:
     async def fetch(*_: Any) -> Sequence[Candle]:
         raise AssertionError("asked")
 
-    view = await DataDesk(await filled((M1, MINUTES[:10] + MINUTES[13:])), fetch).check()
+    view = await over(await filled((M1, MINUTES[:10] + MINUTES[13:])), fetch).check()
     assert told(view) == [("1m", "gap", 10, 3, None)]
 
 
@@ -317,10 +326,48 @@ async def test_a_source_that_does_not_answer_leaves_the_gap_with_the_reason() ->
     async def fetch(*_: Any) -> Sequence[Candle]:
         raise Unavailable("Binance did not answer.")
 
-    view = await DataDesk(await filled((M1, MINUTES[:10] + MINUTES[13:])), fetch).check(repair=True)
+    view = await over(await filled((M1, MINUTES[:10] + MINUTES[13:])), fetch).check(repair=True)
     assert [(flaw.detail, flaw.mended) for flaw in view.flaws] == [
         ("asked for again in vain: Binance did not answer.", None)
     ]
+
+
+# -- what was known when
+
+
+async def test_what_is_mended_is_known_from_its_mending_and_who_looks_earlier_sees_what_was_known() -> None:
+    async def fetch(wanted: Series[Candle], since: Millis, until: Millis) -> Sequence[Candle]:
+        return [bar for bar in MINUTES if since <= bar.at <= until]
+
+    store = MemorySeries(Origin(False, "recorded"))
+    wrong = HOURS[1]._replace(high=500.0)
+    given = ((M1, MINUTES[:10] + MINUTES[13:]), (H1, [HOURS[0], wrong, HOURS[2], *HOURS[4:]]))
+    await store.write([Batch(series(timeframe), rows) for timeframe, rows in given])
+    view = await over(store, fetch).check(repair=True)
+    assert told(view) == [
+        ("1h", "disagreement", 60, 1, "rebuilt from its 60 1m bars"),
+        ("1h", "gap", 180, 1, "rebuilt from its 60 1m bars"),
+        ("1m", "gap", 10, 3, "fetched again"),
+    ]
+    for timeframe, rows, mended in ((*given[0], MINUTES), (*given[1], HOURS)):
+        assert list(await store.read(series(timeframe), Millis(0), EVER, Millis(now() - 1))) == rows
+        assert list(await store.read(series(timeframe), Millis(0), EVER, now())) == mended
+
+
+async def test_an_invented_market_is_mended_at_its_own_end() -> None:
+    wrong = HOURS[1]._replace(high=500.0)
+    store = await filled((M1, MINUTES), (H1, [HOURS[0], wrong, *HOURS[2:]]))
+    assert (await over(store).check(repair=True)).ok
+    end = AT + 8 * HOUR_MS
+    assert (await store.read(series(H1), Millis(0), EVER, Millis(end - 1)))[1] == wrong
+    assert await store.read(series(H1), Millis(0), EVER, Millis(end)) == tuple(HOURS)
+
+
+async def test_a_clock_that_is_behind_does_not_throw_away_what_is_mended() -> None:
+    store = MemorySeries(Origin(False, "recorded"))
+    await store.write([Batch(series(M1), MINUTES), Batch(series(H1), [HOURS[0], *HOURS[2:]])])
+    assert (await DataDesk(store, lambda: AT).check(repair=True)).ok
+    assert await held(store, H1) == HOURS
 
 
 # -- status and sealing
@@ -328,7 +375,7 @@ async def test_a_source_that_does_not_answer_leaves_the_gap_with_the_reason() ->
 
 async def test_what_is_here() -> None:
     store = await filled((M1, MINUTES[:5]), (H1, [HOURS[0]._replace(high=1.0), HOURS[1]]))
-    desk = DataDesk(store)
+    desk = over(store)
     assert (await desk.seal(MINUTES[2].at)).moved == 2
     view = await desk.status()
     assert (view.synthetic, view.origin, view.rows, view.unsettled) == (True, "SYNTHETIC seed 11", 6, {"bad": 1})
@@ -337,7 +384,7 @@ async def test_what_is_here() -> None:
         ("candles/binance/BTCUSDT/1m", 5, 2),
     ]
     assert view.series[1].place == "2025-12-29 00:00 – 2025-12-29 00:04 UTC"
-    assert (await DataDesk(MemorySeries(SYNTHETIC)).status()).notes != ()
+    assert (await over(MemorySeries(SYNTHETIC)).status()).notes != ()
 
 
 @pytest.mark.parametrize(

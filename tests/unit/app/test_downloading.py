@@ -38,6 +38,7 @@ from zuno.domain.trading import (
 )
 from zuno.domain.units import Millis
 from zuno.domain.venues import BINANCE, OKX, wanted
+from zuno.ports.series import Batch
 
 M1 = candles(BINANCE, "BTCUSDT", Timeframe.M1)
 W1 = candles(BINANCE, "BTCUSDT", Timeframe.W1)
@@ -129,6 +130,33 @@ async def test_history_is_known_from_when_it_was_complete() -> None:
     known = complete_at(M1, bar)
     assert await store.read(M1, bar.at, bar.at, known) == (bar,)
     assert await store.read(M1, bar.at, bar.at, Millis(known - 1)) == ()
+
+
+async def test_what_fills_a_hole_is_known_from_now_and_what_lies_around_as_history() -> None:
+    given, _ = await counted()
+    store = MemorySeries(OWN)
+    past = truth(M1, NOW - 6 * HOUR_MS, NOW - 2 * HOUR_MS)
+    await store.write([Batch(M1, [*past[60:90], *past[100:180]])])
+    await Downloads(given, store, now, read_here=True).download("BTCUSDT", "6h", "2h", silent)
+    assert await store.read(M1, Millis(0), EVER, NOW) == past
+    assert await store.read(M1, Millis(0), EVER, Millis(NOW - 1)) == past[:90] + past[100:]
+    bar = past[-1]
+    assert await store.read(M1, bar.at, bar.at, complete_at(M1, bar)) == (bar,)
+
+
+async def test_a_print_that_is_told_otherwise_later_changes_no_past() -> None:
+    """Prints are asked for again whatever is here."""
+    given, _ = await counted()
+    store, prints = MemorySeries(OWN), macro("fred", "DGS10")
+    past = truth(prints, NOW - 40 * DAY_MS, NOW - 2 * DAY_MS)
+    other = [row._replace(value=row.value + 1.0) for row in past]
+    await store.write([Batch(prints, other)])
+    before = await store.read(prints, Millis(0), EVER, Millis(NOW - 1))
+    assert len(before) > 5
+    await Downloads(given, store, now, read_here=True).download("BTCUSDT", "40d", "2d", silent)
+    assert await store.read(prints, Millis(0), EVER, Millis(NOW - 1)) == before
+    after = await store.read(prints, Millis(0), EVER, NOW)
+    assert {row.at: row.value + 1.0 for row in after} == {row.at: row.value for row in before}
 
 
 async def test_what_is_here_is_not_fetched_again() -> None:

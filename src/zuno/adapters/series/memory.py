@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from zuno.adapters.series.weighing import (
     Key,
     Note,
+    Past,
     Sound,
     Standing,
     add,
@@ -30,6 +31,7 @@ class MemorySeries:
     def __init__(self, origin: Origin) -> None:
         self._origin = origin
         self._rows: dict[Series[Any], dict[Key, Standing]] = {}
+        self._pasts: dict[Series[Any], dict[Key, list[Past]]] = {}
         self._notes: dict[tuple[str, str, Millis, str, str], tuple[Series[Any], Note]] = {}
         self._sealed: set[tuple[Series[Any], Key]] = set()
 
@@ -43,7 +45,10 @@ class MemorySeries:
     def _put(self, offered: Sequence[tuple[Batch[Any], Sound]]) -> Written:
         done = Written(0, 0, 0, 0)
         for batch, sound in offered:
-            result = weighed(sound, self._rows.get(batch.series, {}))
+            pasts = self._pasts.setdefault(batch.series, {})
+            result = weighed(sound, self._rows.get(batch.series, {}), pasts)
+            for past in result.pasts:
+                pasts.setdefault(past[:2], []).append(past)
             for at, name, known, row in result.puts:
                 self._rows.setdefault(batch.series, {})[at, name] = (known, row)
                 self._sealed.discard((batch.series, (at, name)))
@@ -56,9 +61,10 @@ class MemorySeries:
     async def read(
         self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
     ) -> tuple[R, ...]:
-        held = self._rows.get(series, {})
-        keys = sorted(key for key, (known, _) in held.items() if since <= key[0] <= until and known <= known_by)
-        rows = [held[key][1] for key in keys]
+        found = {key: row for key, (known, row) in self._rows.get(series, {}).items() if known <= known_by}
+        for pasts in self._pasts.get(series, {}).values():
+            found.update(((at, name), row) for at, name, known, end, row in pasts if known <= known_by < end)
+        rows = [found[key] for key in sorted(found) if since <= key[0] <= until]
         if series.row is Print:
             rows = newest_prints(iter(rows))
         return tuple(rows if newest is None else rows[max(0, len(rows) - newest) :])
@@ -88,7 +94,7 @@ class MemorySeries:
         offered = judged_all(batches)
         must_not_mix(self._origin, origin)
         self._origin = origin
-        self._rows, self._notes, self._sealed = {}, {}, set()
+        self._rows, self._pasts, self._notes, self._sealed = {}, {}, {}, set()
         return Begun(origin, self._put(offered), await self.spans())
 
     async def begin(self, origin: Origin, batches: Sequence[Batch[Any]]) -> bool:

@@ -1,6 +1,7 @@
 """The market's past in one SQLite file for the present, and files of Parquet for what was sealed.
 
 Every row is in exactly one place: in the file, or in one file of history unless a later row has superseded it there.
+Numbers that others took the place of are kept aside, in a table that is small and only asked for what was known before.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from zuno.adapters.series.history import Gone, History, Sealed
-from zuno.adapters.series.shapes import NUMBERS, shape_of
+from zuno.adapters.series.shapes import NUMBERS, Shape, shape_of
 from zuno.adapters.series.weighing import (
     Key,
     Note,
@@ -68,8 +69,12 @@ _SCHEMA: Final = (
     """CREATE TABLE IF NOT EXISTS superseded (
         series INTEGER NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, file TEXT NOT NULL,
         PRIMARY KEY (series, at, id, file)) WITHOUT ROWID""",
+    # What stood where other numbers stand now, and from when until when that was what was known.
+    """CREATE TABLE IF NOT EXISTS pasts (
+        series INTEGER NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, known INTEGER NOT NULL, until INTEGER NOT NULL,
+        packed BLOB NOT NULL, PRIMARY KEY (series, at, id, known)) WITHOUT ROWID""",
 )
-_TABLES: Final = ("series", "rows", "documents", "notes", "files", "sealed", "superseded")
+_TABLES: Final = ("series", "rows", "documents", "notes", "files", "sealed", "superseded", "pasts")
 
 
 class SqliteSeries:
@@ -151,8 +156,8 @@ class SqliteSeries:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
-        found = connection.execute("SELECT COUNT(*) FROM sqlite_master WHERE name = 'meta'").fetchone()[0]
-        if not found:
+        newest = "SELECT COUNT(*) FROM sqlite_master WHERE name = 'pasts'"
+        if not connection.execute(newest).fetchone()[0]:  # a new file, or one from before that table
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
                 for statement in _SCHEMA:
@@ -213,7 +218,8 @@ class SqliteSeries:
 
     def _put(self, connection: sqlite3.Connection, batch: Batch[Any], sound: Sound) -> Written:
         number = _numbered(connection, batch.series)
-        result = weighed(sound, self._standing(connection, batch.series, number, sound))
+        standing = self._standing(connection, batch.series, number, sound)
+        result = weighed(sound, standing, _changed(connection, number, sound) if standing else ())
         shape = shape_of(batch.series.row)
         stored = shape.stored
         places = ", ".join("?" * (NUMBERS if shape.table == "rows" else 1))
@@ -221,6 +227,10 @@ class SqliteSeries:
             f"INSERT OR REPLACE INTO {shape.table} (series, at, id, known, {_OWN[shape.table]}) "
             f"VALUES ({number}, ?, ?, ?, {places})",
             ((at, name, known, *stored(row)) for at, name, known, row in result.puts),
+        )
+        connection.executemany(
+            f"INSERT INTO pasts (series, at, id, known, until, packed) VALUES ({number}, ?, ?, ?, ?, ?)",
+            ((at, name, known, until, _packed(stored(row))) for at, name, known, until, row in result.pasts),
         )
         self._supersede(connection, number, batch.series, result.puts)
         _note(connection, number, batch.series, result.notes)
@@ -279,6 +289,13 @@ class SqliteSeries:
         if newest is not None:
             live.reverse()
         stacks = [live]
+        past = connection.execute(
+            "SELECT at, id, packed FROM pasts WHERE series = ? AND at BETWEEN ? AND ? AND known <= ? AND until > ? "
+            f"ORDER BY at{order}, id{order}{limit}",
+            (number, *span, known_by, known_by),
+        ).fetchall()
+        if past:
+            stacks.append(sorted(((*_unpacked(shape, *one), one[1]) for one in past), key=_place))
         for file, hidden in self._sealed(connection, number, span):
             asked = None if newest is None else newest + len(hidden)
             rows = self._history.read([file], (*shape.columns, "id"), str(series), span, known_by, asked)
@@ -393,6 +410,11 @@ def _numbered(connection: sqlite3.Connection, series: Series[Any]) -> int:
     return int(connection.execute("SELECT number FROM series WHERE name = ?", (str(series),)).fetchone()[0])
 
 
+def _changed(connection: sqlite3.Connection, number: int, sound: Sound) -> set[Key]:
+    asked = "SELECT DISTINCT at, id FROM pasts WHERE series = ? AND at BETWEEN ? AND ?"
+    return set(connection.execute(asked, (number, *sound.span())))
+
+
 def _note(connection: sqlite3.Connection, number: int, series: Series[Any], notes: Sequence[Note]) -> None:
     stored = shape_of(series.row).stored
     # What happens again is news again, whatever was done about it the last time.
@@ -419,16 +441,21 @@ def _packed(columns: Sequence[Any]) -> bytes:
     return columns[0] if isinstance(columns[0], bytes) else json.dumps(columns).encode()
 
 
+def _unpacked(shape: Shape, at: int, own: str, packed: bytes) -> list[Any]:
+    """The columns its row is made of."""
+    held: dict[str, Any] = {"at": at, "id": own, "body": packed}
+    if shape.table == "rows":
+        held.update((f"v{place}", number) for place, number in enumerate(json.loads(packed)))
+    return [held[column] for column in shape.columns]
+
+
 def _flaw(noted: tuple[Any, ...]) -> Flaw:
     name, kind, at, own, detail, mended, packed = noted
     series = series_named(name)
     replaced = None
     if packed is not None:
         shape = shape_of(series.row)
-        held: dict[str, Any] = {"at": at, "id": own, "body": packed}
-        if shape.table == "rows":
-            held.update((f"v{place}", number) for place, number in enumerate(json.loads(packed)))
-        replaced = shape.made([held[column] for column in shape.columns])
+        replaced = shape.made(_unpacked(shape, at, own, packed))
     return Flaw(series, kind, Millis(at), Millis(at), 1, detail, mended, replaced)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Container, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -20,6 +20,8 @@ Standing: TypeAlias = tuple[Millis, Any]
 """Since when a row is known, and the row."""
 Put: TypeAlias = tuple[Millis, str, Millis, Any]
 """A key and what is to stand there. Flat, because there are hundreds of thousands of them."""
+Past: TypeAlias = tuple[Millis, str, Millis, Millis, Any]
+"""A key and what stood there: known from when, and until when, which is when its successor was known."""
 GOOD_ENOUGH = "kept once"
 
 
@@ -40,6 +42,7 @@ class Weighed:
     """What is to be written, and what is to be said of it."""
 
     puts: Sequence[Put] = ()
+    pasts: list[Past] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     new: int = 0
     same: int = 0
@@ -73,13 +76,15 @@ def judged_all(batches: Sequence[Batch[Any]]) -> list[tuple[Batch[Any], Sound]]:
     return [(batch, judged(batch)) for batch in batches if batch.rows]
 
 
-def weighed(sound: Sound, standing: Mapping[Key, Standing]) -> Weighed:
-    """`standing`: the rows that are here already, at least those of the batch's keys."""
+def weighed(sound: Sound, standing: Mapping[Key, Standing], changed: Container[Key]) -> Weighed:
+    """`standing`: the rows that are here already, at least those of the batch's keys; `changed`: those among them that
+    others stood before."""
     result = Weighed(bad=len(sound.bad), notes=list(sound.bad))
     if not standing and all(before[:2] < after[:2] for before, after in pairwise(sound.rows)):
         result.puts, result.new = sound.rows, len(sound.rows)  # as a past is first written: nothing to compare
         return result
     puts: dict[Key, Standing] = {}
+    replaced: set[Key] = set()
     for at, name, known, row in sound.rows:
         key = (at, name)
         offered = key in puts
@@ -90,11 +95,16 @@ def weighed(sound: Sound, standing: Mapping[Key, Standing]) -> Weighed:
             result.same += 1
             if offered:
                 result.notes.append(Note("duplicate", *key, "the same row twice in one answer", mended=GOOD_ENOUGH))
-            if before[0] <= known:
+            # What took another's place was not known while that one was, whatever is said of it later.
+            if before[0] <= known or key in changed or key in replaced:
                 continue
         else:
             result.changed += 1
             result.notes.append(Note("conflict", *key, difference(before[1], row), before[1]))
+            known = max(known, before[0])
+            if before[0] < known:
+                result.pasts.append((*key, before[0], known, before[1]))
+                replaced.add(key)
         puts[key] = (known, row)
     result.puts = [(*key, *held) for key, held in puts.items()]
     return result
