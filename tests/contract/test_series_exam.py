@@ -713,7 +713,7 @@ async def test_a_file_from_before_pasts_were_kept_is_read_and_keeps_them_from_no
     await store.write([Batch(HOURS, [bar(0)])])
     await store.close()
     with sqlite3.connect(tmp_path / "own" / "series.db") as connection:
-        connection.execute("DROP TABLE pasts")
+        connection.execute("DROP TABLE earlier")
     connection.close()
     assert await everything(store, HOURS) == (bar(0),)
     await store.write(known_at(10, bar(0, 60.0)))

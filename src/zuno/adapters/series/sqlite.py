@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from zuno.adapters.series.history import Gone, History, Sealed
-from zuno.adapters.series.shapes import NUMBERS, Shape, shape_of
+from zuno.adapters.series.shapes import NUMBERS, shape_of
 from zuno.adapters.series.weighing import (
     Key,
     Note,
@@ -70,11 +70,12 @@ _SCHEMA: Final = (
         series INTEGER NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, file TEXT NOT NULL,
         PRIMARY KEY (series, at, id, file)) WITHOUT ROWID""",
     # What stood where other numbers stand now, and from when until when that was what was known.
-    """CREATE TABLE IF NOT EXISTS pasts (
+    f"""CREATE TABLE IF NOT EXISTS earlier (
         series INTEGER NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, known INTEGER NOT NULL, until INTEGER NOT NULL,
-        packed BLOB NOT NULL, PRIMARY KEY (series, at, id, known)) WITHOUT ROWID""",
+        {", ".join(f"v{place} REAL" for place in range(NUMBERS))}, body BLOB,
+        PRIMARY KEY (series, at, id, known)) WITHOUT ROWID""",
 )
-_TABLES: Final = ("series", "rows", "documents", "notes", "files", "sealed", "superseded", "pasts")
+_TABLES: Final = ("series", "rows", "documents", "notes", "files", "sealed", "superseded", "earlier")
 
 
 class SqliteSeries:
@@ -156,7 +157,7 @@ class SqliteSeries:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
-        newest = "SELECT COUNT(*) FROM sqlite_master WHERE name = 'pasts'"
+        newest = "SELECT COUNT(*) FROM sqlite_master WHERE name = 'earlier'"
         if not connection.execute(newest).fetchone()[0]:  # a new file, or one from before that table
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
@@ -229,8 +230,9 @@ class SqliteSeries:
             ((at, name, known, *stored(row)) for at, name, known, row in result.puts),
         )
         connection.executemany(
-            f"INSERT INTO pasts (series, at, id, known, until, packed) VALUES ({number}, ?, ?, ?, ?, ?)",
-            ((at, name, known, until, _packed(stored(row))) for at, name, known, until, row in result.pasts),
+            f"INSERT INTO earlier (series, at, id, known, until, {_OWN[shape.table]}) "
+            f"VALUES ({number}, ?, ?, ?, ?, {places})",
+            ((at, name, known, until, *stored(row)) for at, name, known, until, row in result.pasts),
         )
         self._supersede(connection, number, batch.series, result.puts)
         _note(connection, number, batch.series, result.notes)
@@ -289,13 +291,13 @@ class SqliteSeries:
         if newest is not None:
             live.reverse()
         stacks = [live]
-        past = connection.execute(
-            "SELECT at, id, packed FROM pasts WHERE series = ? AND at BETWEEN ? AND ? AND known <= ? AND until > ? "
-            f"ORDER BY at{order}, id{order}{limit}",
+        earlier = connection.execute(
+            f"SELECT {_listed(shape.columns)}, id FROM earlier WHERE series = ? AND at BETWEEN ? AND ? "
+            f"AND known <= ? AND until > ? ORDER BY at{order}, id{order}{limit}",
             (number, *span, known_by, known_by),
         ).fetchall()
-        if past:
-            stacks.append(sorted(((*_unpacked(shape, *one), one[1]) for one in past), key=_place))
+        if earlier:
+            stacks.append(earlier if newest is None else earlier[::-1])
         for file, hidden in self._sealed(connection, number, span):
             asked = None if newest is None else newest + len(hidden)
             rows = self._history.read([file], (*shape.columns, "id"), str(series), span, known_by, asked)
@@ -411,7 +413,7 @@ def _numbered(connection: sqlite3.Connection, series: Series[Any]) -> int:
 
 
 def _changed(connection: sqlite3.Connection, number: int, sound: Sound) -> set[Key]:
-    asked = "SELECT DISTINCT at, id FROM pasts WHERE series = ? AND at BETWEEN ? AND ?"
+    asked = "SELECT DISTINCT at, id FROM earlier WHERE series = ? AND at BETWEEN ? AND ?"
     return set(connection.execute(asked, (number, *sound.span())))
 
 
@@ -441,21 +443,16 @@ def _packed(columns: Sequence[Any]) -> bytes:
     return columns[0] if isinstance(columns[0], bytes) else json.dumps(columns).encode()
 
 
-def _unpacked(shape: Shape, at: int, own: str, packed: bytes) -> list[Any]:
-    """The columns its row is made of."""
-    held: dict[str, Any] = {"at": at, "id": own, "body": packed}
-    if shape.table == "rows":
-        held.update((f"v{place}", number) for place, number in enumerate(json.loads(packed)))
-    return [held[column] for column in shape.columns]
-
-
 def _flaw(noted: tuple[Any, ...]) -> Flaw:
     name, kind, at, own, detail, mended, packed = noted
     series = series_named(name)
     replaced = None
     if packed is not None:
         shape = shape_of(series.row)
-        replaced = shape.made(_unpacked(shape, at, own, packed))
+        held: dict[str, Any] = {"at": at, "id": own, "body": packed}
+        if shape.table == "rows":
+            held.update((f"v{place}", number) for place, number in enumerate(json.loads(packed)))
+        replaced = shape.made([held[column] for column in shape.columns])
     return Flaw(series, kind, Millis(at), Millis(at), 1, detail, mended, replaced)
 
 
