@@ -53,7 +53,7 @@ from zuno.domain.trading import (
     texts,
 )
 from zuno.domain.units import Millis
-from zuno.ports.series import Batch, Begun, Flaw, Origin, SeriesStore, Span, Written
+from zuno.ports.series import Batch, Begun, Flaw, Origin, SeriesStore, Slice, Span, State, Written
 
 AT = Millis(1_767_225_600_000)
 """2026-01-01."""
@@ -314,6 +314,24 @@ async def test_a_write_is_all_or_nothing(store: SeriesStore) -> None:
         await store.write([Batch(HOURS, [bar(1)]), Batch(nonsense, [bar(0)])])
     assert await everything(store, HOURS) == (bar(0),)
     assert len(await store.spans()) == 1
+
+
+async def test_many_series_are_read_as_each_by_itself_and_say_whose_they_are(store: SeriesStore) -> None:
+    asked = [
+        Slice(HOURS, AT, Millis(AT + 3 * HOUR_MS)),
+        Slice(OI, Millis(0), EVER, 1),
+        Slice(CPI, Millis(0), EVER),
+        Slice(HOURS, Millis(0), EVER, 2),
+    ]
+    assert await store.read_many(asked, EVER) == State(RECORDED, ((), (), (), ()))
+    assert await store.read_many([], EVER) == State(RECORDED, ())
+    prints = [Print(AT, 3.0, Millis(AT + 10)), Print(AT, 3.1, Millis(AT + 200))]
+    rows = [bar(hour) for hour in range(9)]
+    await store.renew(Origin(False, "anew"), [Batch(HOURS, rows), Batch(OI, [level(1), level(2)]), Batch(CPI, prints)])
+    for known_by in (Millis(AT + 100), Millis(AT + 5 * HOUR_MS), EVER):
+        each = [await store.read(one.series, one.since, one.until, known_by, one.newest) for one in asked]
+        assert await store.read_many(asked, known_by) == State(Origin(False, "anew"), tuple(each))
+    assert [len(one) for one in each] == [4, 1, 1, 2]
 
 
 # -- sealing
@@ -621,9 +639,15 @@ async def _at_once(folder: Path, act: Callable[[str, int, Any], None]) -> list[i
     workers = [context.Process(target=act, args=(str(folder), mine, both)) for mine in (1, 2)]
     for worker in workers:
         worker.start()
+    store = SqliteSeries(folder, INVENTED)
+    while any(worker.is_alive() for worker in workers):  # whoever looks meanwhile sees one of them whole, or none yet
+        state = await store.read_many([Slice(HOURS, Millis(0), EVER), Slice(OI, Millis(0), EVER)], EVER)
+        if state.origin != INVENTED:
+            seed = int(state.origin.label[-1])
+            assert {row.close for row in state.rows[0]} == {60.0 + seed}
+            assert [len(rows) for rows in state.rows] == [500 * seed, 1]
     for worker in workers:
         worker.join(60)
-    store = SqliteSeries(folder, INVENTED)
     mine = int(store.origin.label[-1])
     assert {row.close for row in await everything(store, HOURS)} == {60.0 + mine}
     assert [span.count for span in await store.spans()] == [500 * mine, 1]

@@ -76,6 +76,25 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class Slice(Generic[R]):
+    """What is asked of one series: the time, both ends included, and how many of the last rows at most."""
+
+    series: Series[R]
+    since: Millis
+    until: Millis
+    newest: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Several series as they stood at one moment, whoever writes meanwhile."""
+
+    origin: Origin
+    rows: tuple[tuple[Any, ...], ...]
+    """Of each slice that was asked for, in its order."""
+
+
+@dataclass(frozen=True, slots=True)
 class Begun:
     """What a store was begun again with, as it stood when that was written."""
 
@@ -108,6 +127,10 @@ class SeriesStore(Protocol):
         self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
     ) -> tuple[R, ...]:
         """Rows of [since, until]; `newest`: only so many of the last."""
+        ...
+
+    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> State:
+        """Each as `read` gives it, and whose they are, all of one state: no write of anybody's lies in between."""
         ...
 
     async def spans(self) -> tuple[Span, ...]:

@@ -20,7 +20,7 @@ from zuno.adapters.series.weighing import (
 )
 from zuno.domain.trading import Print, Row, Series
 from zuno.domain.units import Millis
-from zuno.ports.series import Batch, Begun, Flaw, Origin, Span, Written
+from zuno.ports.series import Batch, Begun, Flaw, Origin, Slice, Span, State, Written
 
 R = TypeVar("R", bound=Row)
 
@@ -61,10 +61,17 @@ class MemorySeries:
     async def read(
         self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
     ) -> tuple[R, ...]:
+        return self._read(Slice(series, since, until, newest), known_by)
+
+    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> State:
+        return State(self._origin, tuple(self._read(one, known_by) for one in slices))
+
+    def _read(self, asked: Slice[R], known_by: Millis) -> tuple[R, ...]:
+        series, newest = asked.series, asked.newest
         found = {key: row for key, (known, row) in self._rows.get(series, {}).items() if known <= known_by}
         for pasts in self._pasts.get(series, {}).values():
             found.update(((at, name), row) for at, name, known, end, row in pasts if known <= known_by < end)
-        rows = [found[key] for key in sorted(found) if since <= key[0] <= until]
+        rows = [found[key] for key in sorted(found) if asked.since <= key[0] <= asked.until]
         if series.row is Print:
             rows = newest_prints(iter(rows))
         return tuple(rows if newest is None else rows[max(0, len(rows) - newest) :])

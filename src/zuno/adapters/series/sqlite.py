@@ -35,7 +35,7 @@ from zuno.adapters.sqlite_file import SqliteFile
 from zuno.domain.errors import Broken
 from zuno.domain.trading import Print, Row, Series, series_named
 from zuno.domain.units import Millis
-from zuno.ports.series import Batch, Begun, Flaw, Origin, Span, Written
+from zuno.ports.series import Batch, Begun, Flaw, Origin, Slice, Span, State, Written
 
 R = TypeVar("R", bound=Row)
 T = TypeVar("T")
@@ -97,16 +97,15 @@ class SqliteSeries:
     async def read(
         self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
     ) -> tuple[R, ...]:
-        def act(connection: sqlite3.Connection) -> tuple[R, ...]:
-            number = _number(connection, series)
-            if number is None or newest == 0:
-                return ()
-            if series.row is Print:
-                prints = newest_prints(self._rows(connection, series, number, (since, until), known_by, None))
-                return tuple(prints if newest is None else prints[-newest:])
-            return tuple(self._rows(connection, series, number, (since, until), known_by, newest))
+        (rows,) = (await self.read_many([Slice(series, since, until, newest)], known_by)).rows
+        return rows
 
-        return await asyncio.to_thread(self._read, act) or ()
+    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> State:
+        def act(connection: sqlite3.Connection) -> State:
+            rows = tuple(self._slice(connection, asked, known_by) for asked in slices)
+            return State(_origin(connection) or self._wanted, rows)
+
+        return await asyncio.to_thread(self._read, act) or State(self._wanted, ((),) * len(slices))
 
     async def spans(self) -> tuple[Span, ...]:
         return await asyncio.to_thread(self._read, _spans) or ()
@@ -270,6 +269,16 @@ class SqliteSeries:
                 "INSERT OR IGNORE INTO superseded (series, at, id, file) VALUES (?, ?, ?, ?)",
                 [(number, at, name, file.name) for at, name in there if (at, name) in keys],
             )
+
+    def _slice(self, connection: sqlite3.Connection, asked: Slice[R], known_by: Millis) -> tuple[R, ...]:
+        series, newest, span = asked.series, asked.newest, (asked.since, asked.until)
+        number = _number(connection, series)
+        if number is None or newest == 0:
+            return ()
+        if series.row is Print:
+            prints = newest_prints(self._rows(connection, series, number, span, known_by, None))
+            return tuple(prints if newest is None else prints[-newest:])
+        return tuple(self._rows(connection, series, number, span, known_by, newest))
 
     def _rows(
         self,
