@@ -53,6 +53,8 @@ MUTE_TOKEN = bytes.fromhex("33" * 20)
 QUIET_HOOK = Address("0x" + "44" * 18 + "4000")
 """An address without any hook flag: allowed for dynamic fees, never called."""
 
+PATIENT = Policy(timeout=20.0, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=0.2)
+"""For a node that answers, however busy the machine is."""
 IMPATIENT = Policy(timeout=2.0, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=0.2)
 
 
@@ -351,6 +353,8 @@ async def listening(node: FaultyNode) -> AsyncIterator[FaultyNode]:
 
 class Desk:
     """Everything a test of the adapter needs: nodes that may fail, and chains that read from them."""
+
+    patient = PATIENT
 
     def __init__(self, stage: Stage, cache: Path, stack: Any) -> None:
         self.stage = stage
