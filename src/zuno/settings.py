@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
@@ -23,6 +24,7 @@ _CHANNEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{3,31}")
 _POSTGRES = re.compile(r"postgres(ql)?://\S+")
 _HOST = re.compile(r"[A-Za-z0-9._-]+")
 _IGNORED_PREFIX = "ZUNO_TEST_"  # the test suite's own switches
+_LOWEST_PORT = 2
 _LOCAL_CHAINS = ("sim", "devnet")
 _LP_ROLES = ("scout", "strategist", "critic", "arbiter")
 
@@ -43,6 +45,18 @@ def _url(text: str) -> str:
     if not _URL.fullmatch(text):
         raise ValueError("expected an http(s) URL")
     return text.rstrip("/")
+
+
+def _node_url(text: str) -> str:
+    """An AXL node's: its neighbours' port is counted from its own."""
+    url = _url(text)
+    try:
+        port = urlsplit(url).port
+    except ValueError:
+        raise ValueError("expected an http(s) URL with a port from 2 to 65535") from None
+    if port is not None and port < _LOWEST_PORT:
+        raise ValueError("expected an http(s) URL with a port from 2 to 65535")
+    return url
 
 
 def _stream(text: str) -> str:
@@ -128,6 +142,7 @@ def _chain(text: str) -> str:
 
 
 Url = Annotated[str, AfterValidator(_url)]
+NodeUrl = Annotated[str, AfterValidator(_node_url)]
 StreamUrl = Annotated[str, AfterValidator(_stream)]
 Channels = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_channels)]
 Urls = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_urls)]
@@ -243,11 +258,11 @@ class Settings(BaseSettings):
     axl_critic_peer_id: PeerId = Field(None, description="AXL peer id of the Critic")
     axl_arbiter_peer_id: PeerId = Field(None, description="AXL peer id of the Arbiter")
     axl_node: Path | None = Field(None, description="the AXL node's program, for a mesh that starts its own nodes")
-    axl_cli_api_url: Url = Field(_axl(9002), description="AXL node of the CLI")
-    axl_scout_api_url: Url = Field(_axl(9012), description="AXL node of the Scout")
-    axl_strategist_api_url: Url = Field(_axl(9022), description="AXL node of the Strategist")
-    axl_critic_api_url: Url = Field(_axl(9032), description="AXL node of the Critic")
-    axl_arbiter_api_url: Url = Field(_axl(9042), description="AXL node of the Arbiter")
+    axl_cli_api_url: NodeUrl = Field(_axl(9002), description="AXL node of the CLI")
+    axl_scout_api_url: NodeUrl = Field(_axl(9012), description="AXL node of the Scout")
+    axl_strategist_api_url: NodeUrl = Field(_axl(9022), description="AXL node of the Strategist")
+    axl_critic_api_url: NodeUrl = Field(_axl(9032), description="AXL node of the Critic")
+    axl_arbiter_api_url: NodeUrl = Field(_axl(9042), description="AXL node of the Arbiter")
     binance_url: Url | None = Field(None, description="a mirror of Binance's REST interfaces, futures and spot")
     binance_stream_url: StreamUrl = Field("wss://fstream.binance.com", description="Binance's futures streams")
     bybit_url: Url | None = Field(None, description="a mirror of Bybit's REST interface")

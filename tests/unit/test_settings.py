@@ -55,6 +55,17 @@ def test_a_malformed_value_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatc
         read_settings(os.environ)
 
 
+@pytest.mark.parametrize("role", ["CLI", "SCOUT", "STRATEGIST", "CRITIC", "ARBITER"])
+@pytest.mark.parametrize("port", ["65536", "99999", "1", "0", "-1", "http"])
+def test_a_node_has_a_port_that_there_is(monkeypatch: pytest.MonkeyPatch, role: str, port: str) -> None:
+    name = f"ZUNO_AXL_{role}_API_URL"
+    monkeypatch.setenv(name, f"http://127.0.0.1:{port}")
+    with pytest.raises(Usage, match=f"{name} cannot be read: expected an http.* URL with a port from 2 to 65535"):
+        read_settings(os.environ)
+    monkeypatch.setenv(name, "http://127.0.0.1:65535/")
+    assert getattr(read_settings(os.environ), name.removeprefix("ZUNO_").lower()) == "http://127.0.0.1:65535"
+
+
 def test_a_malformed_url_is_not_echoed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZUNO_BASE_RPC_URL", "wss://node.example/SECRETKEY")
     with pytest.raises(Usage) as refused:

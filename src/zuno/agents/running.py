@@ -27,6 +27,8 @@ class Outbox:
         self._transport = transport
         self._queues: dict[Role, asyncio.Queue[bytes]] = {}
         self._carrying: list[asyncio.Task[None]] = []
+        self.lost: dict[Role, str] = {}
+        """Why the last message to a role could not be sent, where it could not."""
 
     async def send(self, one: Outgoing) -> None:
         queue = self._queues.get(one.to)
@@ -52,8 +54,9 @@ class Outbox:
             data = await queue.get()
             try:
                 await self._transport.send(to, data)
-            except ZunoError:  # nobody is there; the post sends it again
-                pass
+                self.lost.pop(to, None)
+            except ZunoError as error:  # nobody is there; the post sends it again
+                self.lost[to] = str(error)
             finally:
                 queue.task_done()
 
@@ -97,6 +100,12 @@ class Running:
     @property
     def attends(self) -> bool:
         return bool(self._work)
+
+    @property
+    def unsent(self) -> str | None:
+        """Why nothing goes out at all: the same words for everybody are about this side."""
+        whys = set(self._outbox.lost.values())
+        return whys.pop() if len(self._outbox.lost) > 1 and len(whys) == 1 else None
 
     async def failed(self) -> BaseException:
         """Waits for what ends the attendance; it never ends by itself."""

@@ -19,7 +19,7 @@ LONGEST_PAUSE: Final = 10.0
 LONG_LIFE: Final = 30.0
 """Seconds after which a life counts as one; a death after it is the first again."""
 MOST_DEATHS: Final = 6
-"""Deaths in a row after which it is given up."""
+"""Deaths in a row after which it is started once more; the next one is the last."""
 GRACE: Final = 5.0
 LOOK: Final = 0.5
 

@@ -197,9 +197,13 @@ class MeshKeeper:
         """`Unavailable`, with who is silent, unless all four answer."""
         self.table()
         way = self.way(transport)
-        answered = await self._pinged(way)
+        place = await self._open_place(way)
+        try:
+            answered = await place.ping(PING_SECONDS)
+        finally:
+            await place.close()
         if silent := silence(answered):
-            raise Unavailable(silent_sentence(silent, way))
+            raise Unavailable(place.running.unsent or silent_sentence(silent, way))
         return PingView(
             transport=way, answered={role.value: round(answered[role].milliseconds, 3) for role in AGENTS}, silent=()
         )
@@ -291,7 +295,7 @@ class MeshKeeper:
         answered = await place.ping(PING_SECONDS)
         if silent := silence(answered):
             await place.close()
-            raise Unavailable(silent_sentence(silent, way))
+            raise Unavailable(place.running.unsent or silent_sentence(silent, way))
         others = [f"the {role} {harmless(pong.code)}" for role, pong in answered.items() if pong.code != code()]
         if others:
             tell(f"Not every peer is this version of Zuno ({code()}): {', '.join(others)}; their plans may not pass.")

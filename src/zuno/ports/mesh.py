@@ -130,7 +130,7 @@ class Child(Protocol):
         ...
 
     def last_words(self) -> str:
-        """The last line it wrote."""
+        """The last line it wrote; of one that a signal ended, that it was not its to say."""
         ...
 
 

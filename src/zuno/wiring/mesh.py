@@ -97,19 +97,26 @@ class Meshes:
         if role is Role.CLI:
             raise Usage("The owner speaks by commands; scout, strategist, critic and arbiter run as peers.")
         self._own_key(role)
-        files, journal = self._files(), self._book(role)
-        for note in await journal.start():
-            tell(note)
-        peer = PeerOfEach(
-            role, lambda request_id: _agent(role, request_id, journal, models, observe), tell, perf_counter
-        )
-        running = await self._running(role, way, peer, journal, None)
+        files = self._files()
+        chair = files.chair(role.value)
+        chair.take()  # first: whoever comes second is told so, and not that a port is taken
+        try:
+            journal = self._book(role)
+            for note in await journal.start():
+                tell(note)
+            peer = PeerOfEach(
+                role, lambda request_id: _agent(role, request_id, journal, models, observe), tell, perf_counter
+            )
+            running = await self._running(role, way, peer, journal, None)
+        except BaseException:
+            chair.leave()
+            raise
         return PeerLife(
             role=role,
             transport=way,
             running=running,
             folder=files,
-            chair=files.chair(role.value),
+            chair=chair,
             code=code_version(),
             now=unix_millis,
             orphaned=lambda: parent is not None and os.getppid() != parent,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 from zuno.adapters.transport.inproc import InProcess
 from zuno.agents.post import Outgoing
-from zuno.agents.running import MOST_WAITING, Outbox
+from zuno.agents.running import MOST_WAITING, Outbox, Running
 from zuno.domain.errors import Unavailable
 from zuno.messages.debate import Role
 
@@ -59,3 +61,37 @@ async def test_what_does_not_fit_is_lost_and_said_so() -> None:
             lost += 1
     assert lost == 5
     await outbox.close(5.0)
+
+
+class Broken(InProcess):
+    """Tells why it sends nothing."""
+
+    def __init__(self, why: Callable[[Role], str]) -> None:
+        super().__init__()
+        self.why: Callable[[Role], str] | None = why
+
+    async def send(self, to: Role, data: bytes) -> None:
+        if self.why is not None:
+            raise Unavailable(self.why(to))
+
+
+async def test_the_same_words_for_everybody_are_about_this_side() -> None:
+    wire = Broken(lambda to: "No node answers; start it.")
+    sends: list[Any] = []
+    running = Running(Role.CLI, wire, lambda send: sends.append(send), stopwatch=lambda: 0.0, nonce=lambda: "")  # type: ignore[arg-type, return-value]
+
+    async def told(*roles: Role) -> str | None:
+        for role in roles:
+            await sends[0](Outgoing(role, b"x"))
+        for queue in running._outbox._queues.values():
+            await asyncio.wait_for(queue.join(), 5)
+        return running.unsent
+
+    assert await told(Role.SCOUT) is None, "one that is not reached may be gone"
+    assert await told(Role.CRITIC) == "No node answers; start it."
+    wire.why = lambda to: f"The {to} is not there."
+    assert await told(Role.SCOUT, Role.CRITIC) is None
+    wire.why = None
+    assert await told(Role.SCOUT, Role.CRITIC) is None
+    assert running._outbox.lost == {}
+    await running._outbox.close(1.0)

@@ -23,6 +23,8 @@ class LockedChair:
         self._handle: int | None = None
 
     def take(self) -> None:
+        if self._handle is not None:  # whoever sits in it has it
+            return
         handle = self._opened()
         give_up = time.monotonic() + _PATIENCE
         while not _locked(handle, fcntl.LOCK_EX):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -84,8 +85,9 @@ class LoggedChild:
         return self._process.pid
 
     async def ended(self) -> int:
-        while (code := self._process.poll()) is None:  # noqa: ASYNC110  # a thread that waits could not be given up
-            await asyncio.sleep(_LOOK)
+        while (code := self._process.poll()) is None:
+            _shorten(self._log)
+            await asyncio.sleep(_LOOK)  # a thread that waits could not be given up
         return code
 
     def signal(self, *, hard: bool = False) -> None:
@@ -94,6 +96,10 @@ class LoggedChild:
                 self._process.send_signal(signal.SIGKILL if hard else signal.SIGTERM)
 
     def last_words(self) -> str:
+        """What it wrote before it ended by itself; whoever was killed could not say why."""
+        code = self._process.poll()
+        if code is not None and code < 0:
+            return f"it was killed, and its log {self._log} cannot say why"
         with suppress(OSError):
             with open(self._log, "rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - _LAST_BYTES))
@@ -103,12 +109,19 @@ class LoggedChild:
         return f"its log {self._log} is empty"
 
 
+def _shorten(log: Path) -> None:
+    """What was written so far is kept beside it, once. Whoever writes goes on at its end, wherever that is; a line of
+    this very instant may be lost."""
+    with suppress(OSError):
+        if log.stat().st_size > _LARGEST_LOG:
+            shutil.copyfile(log, log.with_suffix(".log.before"))
+            os.truncate(log, 0)
+
+
 def _started(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> LoggedChild:
     try:
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):
-            if log.stat().st_size > _LARGEST_LOG:
-                log.replace(log.with_suffix(".log.before"))
+        _shorten(log)
         with open(log, "ab") as words:
             # A session of its own: Ctrl-C at the terminal is for the parent, who ends its children itself.
             process = subprocess.Popen(

@@ -123,3 +123,14 @@ def test_answers_to_pings_that_nobody_sent_do_not_fill_the_board(tmp_path: Path)
     files.pin(Role.CRITIC, "aa", "1.0")
     assert len(list((files.root / "pongs").iterdir())) == 129
     assert files.pinned(Role.CRITIC, "aa") == "1.0", "another role's answers have their own room"
+
+
+def test_whoever_sits_in_a_chair_may_take_it_again(tmp_path: Path) -> None:
+    files = MeshFiles(tmp_path)
+    chair = files.chair("scout")
+    chair.take()
+    chair.take()
+    with pytest.raises(Refused, match=f"as process {os.getpid()}"):
+        files.chair("scout").take()
+    chair.leave()
+    assert files.chair("scout").holder() is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from zuno.adapters.mesh import orphans
+from zuno.adapters.mesh import orphans, processes
 from zuno.adapters.mesh.folder import MeshFiles
 from zuno.adapters.mesh.processes import Processes
 from zuno.messages.debate import Role
@@ -145,3 +146,34 @@ async def test_last_words_are_one_plain_line_of_the_end_of_a_log(tmp_path: Path,
     child = nursery.node(Role.SCOUT)
     await child.ended()
     assert child.last_words() == "[31mred end"
+
+
+async def test_whoever_was_killed_did_not_say_why(tmp_path: Path, nursery: Processes) -> None:
+    """Its last line is of before, and would be read as the reason."""
+    (tmp_path / "node").write_text("#!/bin/sh\necho all is well\nkill -9 $$\n")
+    (tmp_path / "node").chmod(0o700)
+    child = nursery.node(Role.SCOUT)
+    assert await child.ended() == -signal.SIGKILL
+    assert child.last_words() == f"it was killed, and its log {tmp_path}/mesh/scout/axl.log cannot say why"
+
+
+async def test_a_log_is_bounded_within_a_life(
+    tmp_path: Path, nursery: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_LARGEST_LOG", 10_000)
+    (tmp_path / "node").write_text(
+        f"#!/bin/sh\nyes xxx | head -c 20000\nwhile ! test -e {tmp_path}/go; do sleep 0.01; done\necho the end\n"
+    )
+    (tmp_path / "node").chmod(0o700)
+    child = nursery.node(Role.SCOUT)
+    log = tmp_path / "mesh" / "scout" / "axl.log"
+    ended = asyncio.ensure_future(child.ended())
+    async with asyncio.timeout(20):
+        while not (log.with_suffix(".log.before").exists() and log.stat().st_size < 20_000):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    (tmp_path / "go").touch()
+    assert await ended == 0
+    assert log.with_suffix(".log.before").read_bytes().startswith(b"xxx")
+    assert log.stat().st_size <= 10_000
+    assert child.last_words().endswith("the end"), "it goes on at the end"
+    assert b"\0" not in log.read_bytes()
