@@ -173,7 +173,7 @@ def test_a_picture_is_put_where_it_was_asked_for_with_its_numbers(invented: Path
     assert found["file"] == str(place)
     assert found["synthetic"] is True
     assert found["numbers"]["bars"] == 180
-    assert found["numbers"]["price"]["heat"]["origin"] in ("observed", "modelled")
+    assert found["numbers"]["price"]["heat"]["origin"] == "observed and modelled"
     assert {panel["name"] for panel in found["numbers"]["panels"]} >= {"volume", "cvd", "open_interest", "funding"}
     assert found["bundleHash"] == asked(invented, "BTCUSDT", "--json").document["bundleHash"]
     assert list(place.parent.iterdir()) == [place]

@@ -1,9 +1,11 @@
-"""Where liquidations were, or would be: a density over price and time, and always said which of the two it is.
+"""Where liquidations were, or would be: a density over price and time, and said of each bar which of the two it is.
 
-Observed: the dollars that were forced out, where they were. Modelled: the dollars that stand to be forced out at each
-price as of each bar. New positions are opened at a bar's typical price, longs and shorts alike, at the leverages of
-`TIERS`; they stand until the price touches where they are liquidated, or until they are closed: as open interest falls
-where it is known at every bar, else by half in `HALF_LIFE_MS`. It is a picture of a rule of thumb, not a measurement.
+Observed, where somebody listened: the dollars that were forced out, where they were. Modelled, everywhere else: the
+dollars that stand to be forced out at each price as of each bar; the two are not to be added or compared. New positions
+are opened at a bar's typical price, longs and shorts alike, at the leverages of `TIERS`; they stand until the price
+touches where they are liquidated, or until they are closed: as open interest falls where it is known at every bar, else
+by half in `HALF_LIFE_MS`. What was open before the first bar is left out, for nobody knows where it was opened. It is a
+picture of a rule of thumb, not a measurement.
 """
 
 from __future__ import annotations
@@ -31,26 +33,37 @@ VOLUME_SHARE: Final = 0.10
 """Of a bar's volume, what opens positions that outlive it; where open interest is not known."""
 HALF_LIFE_MS: Final = 3 * DAY_MS
 OBSERVED_SHARE: Final = 0.5
-"""Of a map's columns, how many must have been heard whole before it is drawn from what was observed."""
+"""Of a bar's minutes, how many must have been heard for it to be drawn from what was observed."""
 
 
 class Origin(StrEnum):
     OBSERVED = "observed"
     MODELLED = "modelled"
+    BOTH = "observed and modelled"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeatMap:
     """Dollars by price (rows, lowest first) and bar (columns, oldest first)."""
 
-    origin: Origin
-    note: str
+    source: str
+    """What the modelled columns are from: `open interest` or `volume`."""
     at: NDArray[np.int64]
     edges: Floats
     """Of the rows: one more than there are."""
     usd: Floats
+    observed: NDArray[np.bool_]
+    """Columns of what was forced out; the others are of what stands to be."""
     heard: NDArray[np.bool_]
-    """Columns in which a zero is a zero. A modelled map leaves none open."""
+    """Columns in which a zero is a zero. A modelled one leaves none open."""
+    standing: Floats
+    """What stands to be forced out as of the last bar, row by row; modelled, whatever its column shows."""
+
+    @property
+    def origin(self) -> Origin:
+        if self.observed.all():
+            return Origin.OBSERVED
+        return Origin.BOTH if self.observed.any() else Origin.MODELLED
 
 
 def heat_map(
@@ -59,17 +72,18 @@ def heat_map(
     open_interest: Sequence[Level] = (),
     edges: Floats | None = None,
 ) -> Known[HeatMap]:
-    """Observed where at least half of the bars were listened to, else modelled. `edges`: the rows; by default
+    """Each bar observed where at least half of it was listened to, else modelled. `edges`: the rows; by default
     `ROWS` equal ones from a tenth of the range below the lowest price to a tenth above the highest."""
     if not len(bars):
         return Missing("no bar is known to draw a map over")
     if not _sound(bars):
         return Missing("a bar has a price or a volume that is none")
     rows = _rows(bars) if edges is None else edges
-    heard = _columns_heard(bars, streams)
-    if heard.mean() >= OBSERVED_SHARE:
-        return _observed(bars, streams, rows, heard)
-    return _modelled(bars, open_interest, rows)
+    heard = _shares_heard(bars, streams)
+    observed = heard >= OBSERVED_SHARE
+    standing, source = _modelled(bars, open_interest, rows)
+    usd = np.where(observed, _observed(bars, streams, rows), standing)
+    return HeatMap(source, bars.at, rows, usd, observed, ~observed | (heard == 1), standing[:, -1].copy())
 
 
 def _sound(bars: Bars) -> bool:
@@ -84,15 +98,16 @@ def _rows(bars: Bars) -> Floats:
     return np.linspace(max(low - margin, low / 2), high + margin, ROWS + 1)
 
 
-def _columns_heard(bars: Bars, streams: Sequence[Stream]) -> NDArray[np.bool_]:
+def _shares_heard(bars: Bars, streams: Sequence[Stream]) -> Floats:
+    """Of each bar's minutes, the share in which every stream was proven alive."""
     if not streams:
-        return np.zeros(len(bars), dtype=bool)
+        return np.zeros(len(bars))
     heard, span = Heard(streams), bars.timeframe.millis
     tallies = (heard.tally(Millis(int(at)), Millis(int(at) + span)) for at in bars.at)
-    return np.fromiter((tally.complete for tally in tallies), dtype=bool, count=len(bars))
+    return np.fromiter((tally.heard / tally.minutes for tally in tallies), dtype=float, count=len(bars))
 
 
-def _observed(bars: Bars, streams: Sequence[Stream], edges: Floats, heard: NDArray[np.bool_]) -> HeatMap:
+def _observed(bars: Bars, streams: Sequence[Stream], edges: Floats) -> Floats:
     usd = np.zeros((len(edges) - 1, len(bars)))
     for row in (row for stream in streams for row in believable(stream.strikes)):
         column = int(np.searchsorted(bars.at, row.at, side="right")) - 1
@@ -100,11 +115,11 @@ def _observed(bars: Bars, streams: Sequence[Stream], edges: Floats, heard: NDArr
         inside = column >= 0 and row.at < bars.at[column] + bars.timeframe.millis
         if inside and 0 <= place < len(usd):
             usd[place, column] += row.usd
-    note = f"observed liquidations, a lower bound; {int(heard.sum())} of {len(bars)} bars were heard whole"
-    return HeatMap(Origin.OBSERVED, note, bars.at, edges, usd, heard)
+    return usd
 
 
-def _modelled(bars: Bars, open_interest: Sequence[Level], edges: Floats) -> HeatMap:
+def _modelled(bars: Bars, open_interest: Sequence[Level], edges: Floats) -> tuple[Floats, str]:
+    """What stands at each bar, and what it was modelled from."""
     opened, kept, source = _flows(bars, open_interest)
     typical = (bars.high + bars.low + bars.close) / 3
     leverage, weight = (np.array(column) for column in zip(*TIERS, strict=True))
@@ -119,8 +134,7 @@ def _modelled(bars: Bars, open_interest: Sequence[Level], edges: Floats) -> Heat
         standing[column] = dollars[column]
         alive = slice(0, column + 1)
         usd[:, column] = np.histogram(levels[alive], edges, weights=standing[alive])[0]
-    note = f"modelled from {source} at leverages of {', '.join(f'{one:g}×' for one in leverage)}: not measured"
-    return HeatMap(Origin.MODELLED, note, bars.at, edges, usd, np.ones(len(bars), dtype=bool))
+    return usd, source
 
 
 def _flows(bars: Bars, open_interest: Sequence[Level]) -> tuple[Floats, Floats, str]:
@@ -129,20 +143,17 @@ def _flows(bars: Bars, open_interest: Sequence[Level]) -> tuple[Floats, Floats, 
     if known is None:
         kept = np.full(len(bars), 0.5 ** (bars.timeframe.millis / HALF_LIFE_MS))
         return bars.volume * VOLUME_SHARE, kept, "volume"
-    before = np.concatenate(([0.0], known[:-1]))
-    return (
-        np.maximum(known - before, 0.0),
-        np.minimum(known / np.where(before > 0, before, known), 1.0),
-        "open interest",
-    )
+    before = np.concatenate((known[:1], known[:-1]))
+    return np.maximum(known - before, 0.0), np.minimum(known / before, 1.0), "open interest"
 
 
 def _open_at_ends(bars: Bars, open_interest: Sequence[Level]) -> Floats | None:
-    """The last open interest said within each bar; None where a bar has none, or one that cannot be."""
+    """The last open interest said within each bar; None where a bar has none, or one that cannot be, or where there is
+    but one bar: it takes two to see a change."""
     rows = sorted(open_interest, key=lambda row: row.at)
     at = np.array([row.at for row in rows], dtype=np.int64)
     place = np.searchsorted(at, bars.at + bars.timeframe.millis, side="right") - 1
-    if not rows or np.any(place < 0) or np.any(at[place] < bars.at):
+    if not rows or len(bars) < 2 or np.any(place < 0) or np.any(at[place] < bars.at):
         return None
     found = np.array([row.value for row in rows])[place]
     return found if np.all(np.isfinite(found) & (found > 0)) else None

@@ -135,14 +135,18 @@ class Heat:
     """Liquidations by price (rows, lowest first) and bar."""
 
     origin: str
-    """`observed` or `modelled`."""
+    """`observed`, `modelled` or `observed and modelled`."""
     note: str
     edges: tuple[float, ...]
     """Of the rows: one more than there are."""
     columns: tuple[tuple[float, ...], ...]
     """Dollars, one column for each bar."""
+    observed: tuple[bool, ...]
+    """Columns of dollars that were forced out; the others are of those that stand to be, by a model."""
     heard: tuple[bool, ...]
     """Columns in which a zero is a zero."""
+    standing: tuple[float, ...]
+    """Dollars that stand to be forced out as of the newest bar, by the model, row by row."""
 
 
 @dataclass(frozen=True, slots=True)

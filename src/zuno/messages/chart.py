@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from zuno.domain.chart import HEIGHT, WIDTH, Blank, Curve, Heat, Panel, Picture, PricePanel, Profile
@@ -54,10 +54,18 @@ class HeatCell(Wire):
 
 class HeatNumbers(Wire):
     origin: str
-    """`observed` or `modelled`."""
+    """`observed`, `modelled` or `observed and modelled`."""
     note: str
+    observed_bars: int
+    observed_from: int | None
+    """When the first bar opened that shows what was forced out, in Unix milliseconds; the bars that are not observed
+    show what stands to be, by a model."""
+    newest: str
+    """What the newest bar is: `observed` or `modelled`."""
     largest: tuple[HeatCell, ...]
     """Of the newest bar, the largest first."""
+    standing: tuple[HeatCell, ...]
+    """What stands to be forced out as of the newest bar, by the model alone, the largest first."""
 
 
 class PriceNumbers(Wire):
@@ -137,7 +145,7 @@ def _price(picture: Picture, panel: PricePanel) -> PriceNumbers:
         levels=tuple(drawn),
         left_out=panel.left_out,
         profile=_profile(profile) if isinstance(profile, Profile) else None,
-        heat=_heat(panel.heat) if isinstance(panel.heat, Heat) else None,
+        heat=_heat(picture, panel.heat) if isinstance(panel.heat, Heat) else None,
     )
 
 
@@ -165,11 +173,23 @@ def _profile(profile: Profile) -> ProfileNumbers:
     )
 
 
-def _heat(heat: Heat) -> HeatNumbers:
-    cells = zip(heat.edges, heat.edges[1:], heat.columns[-1], strict=False)
+def _heat(picture: Picture, heat: Heat) -> HeatNumbers:
+    opened = ((picture.first or 0) + place * picture.timeframe.millis for place in picture.places)
+    return HeatNumbers(
+        origin=heat.origin,
+        note=heat.note,
+        observed_bars=sum(heat.observed),
+        observed_from=next((at for at, observed in zip(opened, heat.observed, strict=True) if observed), None),
+        newest="observed" if heat.observed[-1] else "modelled",
+        largest=_largest(heat.edges, heat.columns[-1]),
+        standing=_largest(heat.edges, heat.standing),
+    )
+
+
+def _largest(edges: Sequence[float], column: Sequence[float]) -> tuple[HeatCell, ...]:
+    cells = zip(edges, edges[1:], column, strict=False)
     found = sorted((cell for cell in cells if cell[2] > 0), key=lambda cell: (-cell[2], cell[0]))[:HOTTEST]
-    largest = tuple(HeatCell(low=low, high=high, usd=usd) for low, high, usd in found)
-    return HeatNumbers(origin=heat.origin, note=heat.note, largest=largest)
+    return tuple(HeatCell(low=low, high=high, usd=usd) for low, high, usd in found)
 
 
 def _panel(panel: Panel) -> PanelNumbers:

@@ -47,8 +47,7 @@ def test_observed_dollars_lie_where_and_when_they_were_forced_out() -> None:
     found = drawn(heat_map(days((100, 110), (100, 120)), [stream], edges=np.array([100.0, 102.0, 118.0, 120.0])))
     assert found.origin is Origin.OBSERVED
     assert found.usd.tolist() == [[75.0, 0.0], [0.0, 0.0], [0.0, 10.0]]
-    assert found.heard.tolist() == [True, True]
-    assert "lower bound" in found.note
+    assert found.heard.tolist() == found.observed.tolist() == [True, True]
 
 
 def test_what_happened_outside_of_the_map_is_not_moved_into_it() -> None:
@@ -65,18 +64,50 @@ def test_what_happened_outside_of_the_map_is_not_moved_into_it() -> None:
 def test_the_model_assumes_what_it_says() -> None:
     assert TIERS == ((5.0, 0.30), (10.0, 0.30), (25.0, 0.20), (50.0, 0.15), (100.0, 0.05))
     assert (MAINTENANCE, VOLUME_SHARE, ROWS) == (0.005, 0.10, 48)
-    assert "volume at leverages of 5×, 10×, 25×, 50×, 100×: not measured" in drawn(heat_map(days((99, 101)))).note
+    assert drawn(heat_map(days((99, 101)))).source == "volume"
 
 
-def test_half_of_the_bars_must_have_been_heard_or_the_map_is_modelled() -> None:
-    market = days((100, 110), (100, 110), (100, 110))
-    two, one = (
-        drawn(heat_map(market, [Stream("binance", [strike(0, 105.0, 5.0)], heard(*n))])) for n in ((0, 1), (0,))
+def test_a_bar_is_observed_where_it_was_heard_and_modelled_everywhere_else() -> None:
+    market = days(*[(100, 110)] * 4)
+    forced = [strike(0.5, 105.0, 3.0), strike(1.5, 101.0, 5.0), strike(3.5, 109.0, 7.0)]
+    found = drawn(heat_map(market, [Stream("binance", forced, heard(1, 3))]))
+    model = drawn(heat_map(market))
+    assert found.observed.tolist() == [False, True, False, True]
+    assert found.heard.all()
+    assert (found.origin, model.origin) == (Origin.BOTH, Origin.MODELLED)
+    assert np.array_equal(found.usd[:, [0, 2]], model.usd[:, [0, 2]]), "what nobody heard is not made less by a strike"
+    assert found.usd[:, [1, 3]].sum(axis=0).tolist() == [5.0, 7.0]
+    assert not model.observed.any()
+
+
+def test_what_stands_now_is_modelled_whatever_the_last_bar_shows() -> None:
+    market = days(*[(100, 110)] * 3)
+    found, model = (
+        drawn(heat_map(market, streams)) for streams in ([Stream("binance", [strike(2.5, 105.0, 9.0)], heard(2))], [])
     )
-    assert (two.origin, one.origin) == (Origin.OBSERVED, Origin.MODELLED)
-    assert two.heard.tolist() == [True, True, False]
-    assert "2 of 3 bars were heard whole" in two.note
-    assert "not measured" in one.note
+    assert found.observed[-1]
+    assert found.standing.sum() > 0
+    assert np.array_equal(found.standing, model.usd[:, -1])
+    assert np.array_equal(model.standing, model.usd[:, -1])
+
+
+def test_a_few_days_heard_at_the_end_of_half_a_year_are_shown() -> None:
+    found = drawn(heat_map(days(*[(100, 110)] * 180), [Stream("binance", [], heard(*range(166, 180)))]))
+    assert found.observed.tolist() == [False] * 166 + [True] * 14
+
+
+@pytest.mark.parametrize(("minutes", "observed", "whole"), [(719, False, True), (720, True, False), (1440, True, True)])
+def test_half_of_a_bar_must_have_been_heard_and_what_is_not_whole_says_so(
+    minutes: int, observed: bool, whole: bool
+) -> None:
+    found = drawn(heat_map(days((100, 110)), [Stream("binance", [strike(0.1, 105.0, 5.0)], heard(0)[:minutes])]))
+    assert (bool(found.observed[0]), bool(found.heard[0])) == (observed, whole)
+    assert (float(found.usd.sum()) == 5.0) is observed
+
+
+def test_a_bar_is_heard_only_where_every_venue_was() -> None:
+    streams = [Stream("binance", [], heard(0, 1)), Stream("bybit", [], heard(1))]
+    assert drawn(heat_map(days((100, 110), (100, 110)), streams)).observed.tolist() == [False, True]
 
 
 def test_observed_events_that_cannot_be_or_were_told_twice_do_not_count_twice() -> None:
@@ -125,13 +156,14 @@ def test_open_interest_is_used_where_every_bar_has_it() -> None:
     levels = [Level(Millis(START + n * DAY_MS + DAY_MS // 2), value) for n, value in enumerate([100.0, 150.0, 75.0])]
     edges = np.array([80.0, 81.0])
     found = drawn(heat_map(market, open_interest=levels, edges=edges))
-    assert "open interest" in found.note
+    assert found.source == "open interest"
     share = TIERS[0][1] * 100
-    # 100 opened, then 50 more; then half of all of it is closed.
-    assert found.usd[0].tolist() == pytest.approx([100 * share, 150 * share, 75 * share], rel=1e-9)
+    # Where the first 100 were opened nobody knows; then 50 are opened; then half of all there is is closed.
+    assert found.usd[0].tolist() == pytest.approx([0, 50 * share, 25 * share], rel=1e-9)
     cannot_be = [[*levels[:2], levels[2]._replace(value=value)] for value in (math.nan, math.inf, 0.0, -1.0)]
     for worse in (levels[:2], levels[1:], [levels[0], levels[2]], [], *cannot_be):
-        assert "volume" in drawn(heat_map(market, open_interest=worse, edges=edges)).note
+        assert drawn(heat_map(market, open_interest=worse, edges=edges)).source == "volume"
+    assert drawn(heat_map(days((99, 101)), open_interest=levels[:1])).source == "volume", "one bar has no change"
 
 
 def test_no_bars_and_bars_that_cannot_be_have_no_map() -> None:
@@ -153,10 +185,16 @@ bounds = st.lists(st.tuples(st.floats(80, 100), st.floats(100, 120)), min_size=1
 
 
 @settings(max_examples=40, deadline=None)
-@given(bounds, st.integers(1, 12))
-def test_dropping_the_future_changes_no_column(market: list[tuple[float, float]], count: int) -> None:
+@given(bounds, st.integers(1, 12), st.sets(st.integers(0, 11), max_size=3), st.booleans())
+def test_dropping_the_future_changes_no_column(
+    market: list[tuple[float, float]], count: int, listened: set[int], opened: bool
+) -> None:
     edges = np.linspace(60, 140, 41)
-    whole, part = (drawn(heat_map(days(*rows), edges=edges)) for rows in (market, market[:count]))
+    streams = [Stream("binance", [strike(day + 0.5, 100.0, 5.0) for day in listened], heard(*listened))]
+    levels = [Level(Millis(START + (n + 1) * DAY_MS), 100.0 + n % 3) for n in range(12 if opened else 0)]
+    count = max(2, count)  # of one bar alone, open interest says nothing
+    whole, part = (drawn(heat_map(days(*rows), streams, levels, edges)) for rows in (market, market[:count]))
     assert np.array_equal(whole.usd[:, : len(part.at)], part.usd)
+    assert np.array_equal(whole.observed[: len(part.at)], part.observed)
     assert np.all(whole.usd >= 0)
     assert np.all(np.isfinite(whole.usd))

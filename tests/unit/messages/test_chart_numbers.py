@@ -14,8 +14,9 @@ from chart_bundles import AS_OF, DAYS, changed, whole, without
 
 from zuno.desks.trading.charting import describe
 from zuno.domain.chart import Heat, Panel, PricePanel
-from zuno.domain.trading import DAY_MS, Mode
-from zuno.messages.chart import ChartNumbers, numbers
+from zuno.domain.trading import DAY_MS, Feed, Mode, alive
+from zuno.messages.bundle import Bundle
+from zuno.messages.chart import ChartNumbers, HeatNumbers, numbers
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -55,16 +56,38 @@ def test_the_last_bar_is_dated_by_its_place() -> None:
 
 
 def test_the_hottest_cells_of_the_newest_bar_come_first() -> None:
-    picture = describe(whole())
+    heat, told = heats(whole())
+    assert (told.origin, told.newest) == ("observed and modelled", "observed")
+    for cells, column in ((told.largest, heat.columns[-1]), (told.standing, heat.standing)):
+        assert [cell.usd for cell in cells] == sorted((usd for usd in column if usd), reverse=True)[:5]
+        assert all(cell.low < cell.high for cell in cells)
+    assert told.standing != told.largest
+
+
+def test_it_is_told_since_when_the_map_is_observed() -> None:
+    heat, told = heats(whole())
+    assert told.note == heat.note
+    assert (told.observed_bars, told.observed_from) == (2, AS_OF - 2 * DAY_MS)
+    holed = heats(changed(whole(), DAYS, lambda rows: (*rows[-9:-5], *rows[-4:-2], rows[-1])))[1]
+    assert (holed.observed_bars, holed.observed_from) == (1, AS_OF - DAY_MS), "dated by its place"
+
+
+def test_a_map_that_nobody_heard_is_said_to_be_modelled() -> None:
+    heat, told = heats(without(whole(), alive(Feed.LIQUIDATIONS, "bybit", "BTCUSDT")))
+    assert (told.origin, told.newest, told.observed_bars, told.observed_from) == ("modelled", "modelled", 0, None)
+    assert told.largest == told.standing
+    assert heat.standing == heat.columns[-1]
+
+
+def heats(bundle: Bundle) -> tuple[Heat, HeatNumbers]:
+    """As drawn, and as told."""
+    picture = describe(bundle)
     told = numbers(picture).price
-    assert told is not None
-    assert told.heat is not None
     assert isinstance(picture.price, PricePanel)
     assert isinstance(picture.price.heat, Heat)
-    assert told.heat.origin == "modelled"
-    dollars = sorted((usd for usd in picture.price.heat.columns[-1] if usd), reverse=True)[:5]
-    assert [cell.usd for cell in told.heat.largest] == dollars
-    assert all(cell.low < cell.high for cell in told.heat.largest)
+    assert told is not None
+    assert told.heat is not None
+    return picture.price.heat, told.heat
 
 
 def test_what_is_absent_is_listed_with_its_reason() -> None:

@@ -42,7 +42,10 @@ if TYPE_CHECKING:
 
 SLANT_POINTS: Final = 64
 FULL_SHADE: Final = 0.95
-"""Of the cells of a heat map that hold something: what is beyond is no darker, so that a few do not pale the rest."""
+"""Of a heat map's cells of one kind that hold something: what is beyond is no darker, so that a few do not pale the
+rest."""
+ACROSS: Final = 190
+"""Letters that a line from edge to edge has room for."""
 STRIP: Final = 16
 """Pixels of a panel that its title has to itself."""
 APART: Final = 14.5
@@ -51,8 +54,8 @@ WHITE, BLACK, GREY, FAINT = "#ffffff", "#000000", "#5f5f5f", "#e3e3e3"
 ORANGE, SKY, GREEN = "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 PALE_BLUE: Final = "#8fc3e3"
-HEAT: Final = ((255, 255, 255), (176, 176, 176))
-"""From no liquidations to most."""
+MODELLED, OBSERVED = (176, 176, 176), (242, 218, 70)
+"""Most liquidations of each kind; none is white."""
 _CURVES: Final = {
     CurveKind.EMA200: (BLACK, 2.0),
     CurveKind.DAY_VWAP: (BLACK, 1.5),
@@ -154,8 +157,8 @@ class _Sheet:
         colour = VERMILLION if picture.synthetic else GREY
         self._ink.text(WIDTH - 8, HEIGHT - 15, picture.origin, fonts.title, colour, "right")
         self._ink.text(8, HEIGHT - 35, _key(self._stand), fonts.plain, BLACK)
-        self._ink.text(8, HEIGHT - 52, _cut(_heat_told(picture.price), 190), fonts.plain, BLACK)
-        self._ink.text(8, HEIGHT - 69, _cut(_absences(picture.price), 190), fonts.plain, VERMILLION)
+        self._ink.text(8, HEIGHT - 52, _cut(_heat_told(picture.price), ACROSS), fonts.plain, BLACK)
+        self._ink.text(8, HEIGHT - 69, _cut(_absences(picture.price), ACROSS), fonts.plain, VERMILLION)
         if picture.notes:
             self._ink.text(WIDTH - 8, HEIGHT - 35, _cut(" · ".join(picture.notes), 62), fonts.bold, VERMILLION, "right")
 
@@ -203,20 +206,14 @@ class _Sheet:
     def _heat(self, heat: Heat, frame: Frame) -> None:
         """An image of the bars' own pixels; a place without a bar stays white."""
         left, right = int(np.ceil(self._stand.left)), LAST - PROFILE
-        usd = np.array(heat.columns).T
-        dense = np.sort(usd[usd > 0])
-        if not len(dense):
-            return
-        full = float(dense[int(FULL_SHADE * (len(dense) - 1))])
-        table = np.zeros((usd.shape[0] + 2, self._picture.width + 1))
-        table[1:-1, np.array(self._picture.places, dtype=int)] = np.sqrt(np.minimum(usd / full, 1.0))
+        colours = _shaded(np.array(heat.columns).T, np.array(heat.observed, dtype=bool))
+        table = np.full((colours.shape[0] + 2, self._picture.width + 1, 3), 255.0)
+        table[1:-1, np.array(self._picture.places, dtype=int)] = colours
         middles: Floats = np.arange(frame.bottom, frame.top, dtype=np.float64) + 0.5
         row = np.searchsorted(np.array(heat.edges), frame.values(middles), side="right")
         column = ((np.arange(left, right) + 0.5 - self._stand.left) / self._stand.pitch).astype(int)
-        shade = table[row[:, None], np.clip(column, 0, self._picture.width)[None, :]][:, :, None]
-        light, dark = (np.array(colour, dtype=float) for colour in HEAT)
-        image = (light + (dark - light) * shade).astype(np.uint8)
-        self._ink.image(image, left, frame.bottom)
+        image = table[row[:, None], np.clip(column, 0, self._picture.width)[None, :]]
+        self._ink.image(image.astype(np.uint8), left, frame.bottom)
 
     def _unheard(self, heat: Heat, frame: Frame) -> None:
         deaf = self._middle[~np.array(heat.heard, dtype=bool)]
@@ -355,11 +352,25 @@ def _key(stand: Stand) -> str:
     )
 
 
+def _shaded(usd: Floats, observed: NDArray[np.bool_]) -> Floats:
+    """The colour of each cell. The two kinds are not of one measure: each is as dark as its own."""
+    colours = np.full((*usd.shape, 3), 255.0)
+    for some, colour in ((observed, OBSERVED), (~observed, MODELLED)):
+        dense = np.sort(usd[:, some][usd[:, some] > 0])
+        if len(dense):
+            full = dense[int(FULL_SHADE * (len(dense) - 1))]
+            shade = np.sqrt(np.minimum(usd[:, some] / full, 1.0))
+            colours[:, some] += shade[:, :, None] * (np.array(colour) - 255.0)
+    return colours
+
+
 def _heat_told(price: PricePanel | Blank) -> str:
     if isinstance(price, Blank) or isinstance(price.heat, Blank):
         return ""
-    deaf = "" if all(price.heat.heard) else "; purple foot: not all of the bar was heard"
-    return f"grey: liquidations by price and time, {price.heat.origin.upper()} ({price.heat.note}{deaf})"
+    heat = price.heat
+    kinds = (("yellow OBSERVED", any(heat.observed)), ("grey MODELLED", not all(heat.observed)))
+    deaf = "" if all(heat.heard) else "; purple foot: not heard whole"
+    return f"liquidations, {', '.join(kind for kind, so in kinds if so)}: {heat.note}{deaf}"
 
 
 def _absences(price: PricePanel | Blank) -> str:

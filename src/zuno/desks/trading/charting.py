@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Final
 
 from zuno.core.bars import LOOKBACK, Bars, Floats, bars
-from zuno.core.heat import heat_map
+from zuno.core.heat import TIERS, HeatMap, Origin, heat_map
 from zuno.core.indicators.columns import Columns, columns, sound
 from zuno.core.indicators.flows import anchored_vwap, vwap
 from zuno.core.indicators.profile import volume_profile
@@ -298,7 +298,30 @@ def _heat(bundle: Bundle, shown: Bars, opened: OpenInterest | Blank) -> Heat | B
     if isinstance(found, Missing):
         return Blank("liquidation heat map", found.reason)
     dollars = tuple(map(tuple, found.usd.T.tolist()))
-    return Heat(found.origin, found.note, tuple(found.edges.tolist()), dollars, tuple(found.heard.tolist()))
+    return Heat(
+        found.origin,
+        _heat_note(found),
+        tuple(found.edges.tolist()),
+        dollars,
+        tuple(found.observed.tolist()),
+        tuple(found.heard.tolist()),
+        tuple(found.standing.tolist()),
+    )
+
+
+def _heat_note(found: HeatMap) -> str:
+    """What it is, and since when where it is of both kinds."""
+    bound = "a lower bound"
+    model = f"from {found.source} at {TIERS[0][0]:g}×–{TIERS[-1][0]:g}×, not measured"
+    if found.origin is Origin.MODELLED:
+        return f"modelled {model}"
+    if found.origin is Origin.OBSERVED:
+        return f"observed, {bound}"
+    first = int(found.observed.argmax())
+    since, rest = day_text(int(found.at[first])), found.observed[first:]
+    if rest.all():
+        return f"observed from {since}, {bound}; modelled before, {model}"
+    return f"observed in {int(rest.sum())} bars from {since}, {bound}; else modelled, {model}"
 
 
 def _streams(bundle: Bundle) -> Iterator[Stream]:

@@ -20,7 +20,17 @@ sys.path.append(str(Path(__file__).parents[3] / "wire"))
 from chart_bundles import DAYS, changed, whole
 
 from zuno.adapters.chart.frames import LAST, LEFT, PROFILE, Frame, rows, stand
-from zuno.adapters.chart.painter import BLUE, GREY, PURPLE, VERMILLION, painted
+from zuno.adapters.chart.painter import (
+    ACROSS,
+    BLUE,
+    GREY,
+    MODELLED,
+    OBSERVED,
+    PURPLE,
+    VERMILLION,
+    _heat_told,
+    painted,
+)
 from zuno.desks.trading.charting import describe
 from zuno.domain.chart import HEIGHT, WIDTH, Axis, Blank, Heat, Picture, PricePanel, Scale
 from zuno.domain.trading import Mode
@@ -107,14 +117,20 @@ def test_an_empty_place_is_empty() -> None:
     assert (strip.max(axis=2) - strip.min(axis=2)).max() == 0  # the grid is grey
 
 
+EDGES = tuple(np.linspace(price(PICTURE).axis.low, price(PICTURE).axis.high, 11).tolist())
+COLUMN = (0.0, 0.0, 100.0, 0.0, 0.0, 25.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def heat_of(observed: tuple[bool, ...], columns: tuple[tuple[float, ...], ...], heard: tuple[bool, ...]) -> Heat:
+    return Heat("whichever", "a note", EDGES, columns, observed, heard, COLUMN)
+
+
 def test_the_heat_map_is_darkest_where_most_is() -> None:
-    edges = tuple(np.linspace(price(PICTURE).axis.low, price(PICTURE).axis.high, 11).tolist())
-    column = (0.0, 0.0, 100.0, 0.0, 0.0, 25.0, 0.0, 0.0, 0.0, 0.0)
     count = len(PICTURE.places)
-    heat = Heat("observed", "", edges, (column,) * count, (True,) * (count - 1) + (False,))
+    heat = heat_of((False,) * count, (COLUMN,) * count, (True,) * (count - 1) + (False,))
     frame = Frame(*rows(4)[0], price(PICTURE).axis)
     pixels = look(replace(bare(PICTURE, heat=heat, axis=replace(frame.axis, ticks=())), times=()))
-    levels = [np.median(pixels[int(frame.at((a + b) / 2)), LEFT + 5 : LAST - PROFILE - 5]) for a, b in pairwise(edges)]
+    levels = [np.median(pixels[int(frame.at((a + b) / 2)), LEFT + 5 : LAST - PROFILE - 5]) for a, b in pairwise(EDGES)]
     assert levels[2] == 176
     assert 176 < levels[5] < 230
     assert {levels[place] for place in (0, 3, 8, 9)} == {255}
@@ -123,9 +139,65 @@ def test_the_heat_map_is_darkest_where_most_is() -> None:
     assert np.nonzero(foot)[0].min() > LAST - PROFILE - 8
 
 
+def test_observed_bars_are_of_another_colour_and_as_dark_as_their_own_kind() -> None:
+    """A thousandth of what stands is forced out in a day: on one scale it would not be seen."""
+    count = len(PICTURE.places)
+    little = tuple(usd / 1_000 for usd in COLUMN)
+    observed = tuple(place >= count // 2 for place in range(count))
+    heat = heat_of(observed, tuple(little if so else COLUMN for so in observed), (True,) * count)
+    frame = Frame(*rows(4)[0], price(PICTURE).axis)
+    pixels = look(replace(bare(PICTURE, heat=heat, axis=replace(frame.axis, ticks=())), times=()))
+    middle = int(stand(PICTURE.width).middle(np.array([count // 2]))[0])
+    for place, (low, high) in enumerate(pairwise(EDGES)):
+        row = pixels[int(frame.at((low + high) / 2))]
+        left, right = (np.median(part, axis=0) for part in (row[LEFT + 5 : middle - 8], row[middle + 8 : LAST - 70]))
+        if COLUMN[place] == 0:
+            assert left.tolist() == right.tolist() == [255, 255, 255]
+        elif place == 2:
+            assert left.tolist() == list(MODELLED)
+            assert right.tolist() == list(OBSERVED)
+        else:
+            assert left[0] == left[1] == left[2]
+            assert right[2] < right[1] < 255
+
+
+@pytest.mark.parametrize(
+    ("observed", "heard", "told"),
+    [
+        ((True, True), (True, True), "liquidations, yellow OBSERVED: a note"),
+        ((False, False), (True, True), "liquidations, grey MODELLED: a note"),
+        ((False, True), (True, True), "liquidations, yellow OBSERVED, grey MODELLED: a note"),
+        ((True, True), (True, False), "liquidations, yellow OBSERVED: a note; purple foot: not heard whole"),
+    ],
+)
+def test_the_legend_names_the_kinds_that_are_drawn(
+    observed: tuple[bool, ...], heard: tuple[bool, ...], told: str
+) -> None:
+    assert told_of(bare(PICTURE, heat=heat_of(observed, (COLUMN,) * 2, heard))) == told
+
+
+def test_the_longest_legend_has_room() -> None:
+    since = "observed in 179 bars from 2025-12-18, a lower bound; else modelled"
+    longest = f"{since}, from open interest at 5×–100×, not measured"
+    count = len(PICTURE.places)
+    heat = heat_of((True, False) * (count // 2), (COLUMN,) * count, (False,) + (True,) * (count - 1))
+    picture = bare(PICTURE, heat=replace(heat, note=longest))
+    told = told_of(picture)
+    assert len(told) <= ACROSS
+    assert told.endswith("not measured; purple foot: not heard whole")
+    line = look(picture)[HEIGHT - 58 : HEIGHT - 46].min(axis=(0, 2))
+    end = int(np.flatnonzero(line < 128).max())
+    assert WIDTH - 80 < end < WIDTH - 6, "it is that long, and does not run off the paper"
+
+
+def told_of(picture: Picture) -> str:
+    return _heat_told(picture.price)
+
+
 def test_a_log_axis_puts_the_heat_where_the_prices_are() -> None:
     axis = Axis(100.0, 10_000.0, Scale.LOG, ())
-    heat = Heat("modelled", "", (100.0, 900.0, 1_100.0, 10_000.0), ((0.0, 9.0, 0.0),) * 180, (True,) * 180)
+    edges, column, none = (100.0, 900.0, 1_100.0, 10_000.0), (0.0, 9.0, 0.0), (False,) * 180
+    heat = Heat("modelled", "", edges, (column,) * 180, none, (True,) * 180, column)
     frame = Frame(*rows(4)[0], axis)
     pixels = look(replace(bare(PICTURE, heat=heat, axis=axis), times=()))
     shaded = [

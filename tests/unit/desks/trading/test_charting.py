@@ -20,11 +20,24 @@ from zuno.core.indicators.flows import vwap
 from zuno.core.indicators.profile import volume_profile
 from zuno.core.structure.reading import structure
 from zuno.desks.trading.charting import MOST_GAPS, MOST_PIVOTS, describe
+from zuno.desks.trading.scales import day_text
 from zuno.domain.chart import Blank, CurveKind, Heat, MarkKind, Panel, Picture, PricePanel, Profile, Scale
-from zuno.domain.trading import DAY_MS, HOUR_MS, MINUTE_MS, Candle, Funding, Level, Mode, Timeframe, funding
+from zuno.domain.trading import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    Candle,
+    Feed,
+    Funding,
+    Level,
+    Mode,
+    Timeframe,
+    alive,
+    funding,
+)
 from zuno.domain.trading import open_interest as opened
 from zuno.domain.units import Millis
-from zuno.domain.venues import PERPETUALS
+from zuno.domain.venues import PERPETUALS, TAPES
 from zuno.messages.bundle import Bundle
 
 
@@ -169,29 +182,46 @@ def test_lines_begin_where_what_made_them_was() -> None:
 # -- the heat map
 
 
-def test_a_map_that_was_not_listened_to_is_modelled() -> None:
+def test_a_map_is_observed_where_it_was_heard_and_modelled_before() -> None:
     heat = price(describe(whole())).heat
     assert isinstance(heat, Heat)
-    assert heat.origin == "modelled"
+    assert heat.origin == "observed and modelled"
+    assert heat.observed == (False,) * 178 + (True, True)
     assert all(heat.heard)
+    since = f"observed from {day_text(AS_OF - 2 * DAY_MS)}, a lower bound; modelled before, from open interest"
+    assert heat.note == f"{since} at 5×–100×, not measured"
     assert len(heat.columns) == 180
-    assert {len(column) for column in heat.columns} == {len(heat.edges) - 1}
-
-
-def test_a_map_of_days_that_were_heard_is_observed() -> None:
-    heat = price(describe(changed(whole(), DAYS, lambda rows: rows[-3:]))).heat
-    assert isinstance(heat, Heat)
-    assert (heat.origin, heat.heard) == ("observed", (False, True, True))
+    assert {len(column) for column in heat.columns} == {len(heat.edges) - 1} == {len(heat.standing)}
     assert sum(heat.columns[-1]) == pytest.approx(2 * 5e4 * 20, rel=0.2)
+    assert sum(heat.standing) > 0
+
+
+def test_a_map_of_days_that_were_all_heard_is_observed() -> None:
+    heat = price(describe(changed(whole(), DAYS, lambda rows: rows[-2:]))).heat
+    assert isinstance(heat, Heat)
+    assert (heat.origin, heat.observed, heat.note) == ("observed", (True, True), "observed, a lower bound")
+
+
+def test_a_day_in_between_that_nobody_heard_is_modelled() -> None:
+    bundle, turn = whole(), AS_OF - DAY_MS
+    for venue in TAPES:  # the first of the two days was the day before
+        bundle = changed(
+            bundle,
+            alive(Feed.LIQUIDATIONS, venue, BTC),
+            lambda rows: tuple(row if row.at >= turn else row._replace(at=Millis(row.at - DAY_MS)) for row in rows),
+        )
+    heat = price(describe(bundle)).heat
+    assert isinstance(heat, Heat)
+    assert heat.observed == (False,) * 177 + (True, False, True)
+    assert heat.note.startswith(f"observed in 2 bars from {day_text(AS_OF - 3 * DAY_MS)}, a lower bound; else modelled")
 
 
 def test_a_venue_that_is_not_heard_makes_no_silence() -> None:
-    from zuno.domain.trading import Feed, alive
-
-    bundle = without(changed(whole(), DAYS, lambda rows: rows[-3:]), alive(Feed.LIQUIDATIONS, "bybit", BTC))
-    heat = price(describe(bundle)).heat
+    heat = price(describe(without(whole(), alive(Feed.LIQUIDATIONS, "bybit", BTC)))).heat
     assert isinstance(heat, Heat)
     assert heat.origin == "modelled"
+    assert heat.note.startswith("modelled from ")
+    assert not any(heat.observed)
 
 
 # -- the panels
