@@ -665,6 +665,28 @@ async def test_of_two_who_begin_at_once_one_is_first_and_the_other_leaves_it_alo
         assert sorted(await _at_once(tmp_path / str(n), _begin_one), key=str) == [10, 20]
 
 
+async def test_no_write_lies_between_two_series_that_are_read_together(tmp_path: Path) -> None:
+    reader, writer, seeds = SqliteSeries(tmp_path, INVENTED), SqliteSeries(tmp_path, INVENTED), iter(range(1, 100))
+
+    def another(statement: str = "SELECT") -> None:
+        if statement.startswith("SELECT"):
+            seed = next(seeds)
+            rows = [Batch(HOURS, [bar(0, 60.0 + seed)]), Batch(OI, [level(0, 60.0 + seed)])]
+            writer._renew(Origin(True, f"SYNTHETIC seed {seed}"), rows, lambda _: True)
+
+    another()
+    assert len(await everything(reader, HOURS)) == 1  # opens the file
+    assert reader._file._connection is not None
+    reader._file._connection.set_trace_callback(another)  # a whole market before every question
+    state = await reader.read_many([Slice(HOURS, Millis(0), EVER), Slice(OI, Millis(0), EVER)], EVER)
+    ((hour,), (interest,)) = state.rows
+    assert state.origin.label == f"SYNTHETIC seed {hour.close - 60.0:.0f}"
+    assert hour.close == interest.value
+    assert next(seeds) > 5
+    await reader.close()
+    await writer.close()
+
+
 async def test_a_store_that_somebody_holds_is_unavailable(tmp_path: Path) -> None:
     store = SqliteSeries(tmp_path / "own", RECORDED)
     await store.write([Batch(HOURS, [bar(0)])])

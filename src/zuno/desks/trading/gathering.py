@@ -29,7 +29,7 @@ from zuno.domain.trading import (
 from zuno.domain.units import Millis, Seconds
 from zuno.domain.venues import wanted
 from zuno.messages.bundle import Absent, Block, Bundle, Slot
-from zuno.ports.series import SeriesStore
+from zuno.ports.series import SeriesStore, Slice
 
 SLOTS: Final = ("previous_decision", "feedback", "memory", "positions", "equity")
 """What the desk itself brings to a cycle."""
@@ -87,18 +87,18 @@ async def gather(
     blocks: list[Block] = []
     absent: list[Absent] = []
     heard: dict[str, Millis] = {}
-    for series in sorted(
-        wanted(symbol), key=lambda one: one.row is not Alive
-    ):  # who is alive is known before who spoke
-        reach = reach_of(series)
-        since = Millis(as_of - reach.span)
-        rows = await store.read(series, since, as_of, as_of, reach.newest)
+    several = sorted(wanted(symbol), key=lambda one: one.row is not Alive)  # who is alive is known before who spoke
+    state = await store.read_many([_slice(series, as_of) for series in several], as_of)
+    for series, rows in zip(several, state.rows, strict=True):
         last = _last(series, rows, heard)
         if series.row is Alive and last is not None:
             heard[str(series)] = last
         if last is None:
             absent.append(
-                Absent(str(series), failed.get(str(series)) or f"nothing is recorded of {_told(reach.span)} before")
+                Absent(
+                    str(series),
+                    failed.get(str(series)) or f"nothing is recorded of {_told(reach_of(series).span)} before",
+                )
             )
             continue
         notes = (*_notes(series, rows), *((f"asked now: {failed[str(series)]}",) if str(series) in failed else ()))
@@ -109,11 +109,16 @@ async def gather(
         symbol,
         mode,
         as_of,
-        store.origin.label,
+        state.origin.label,
         tuple(sorted(blocks, key=lambda block: str(block.series))),
         tuple(sorted(absent, key=lambda gone: gone.what)),
         tuple(sorted(slots, key=lambda slot: slot.name)),
     )
+
+
+def _slice(series: Series[Any], as_of: Millis) -> Slice[Any]:
+    reach = reach_of(series)
+    return Slice(series, Millis(as_of - reach.span), as_of, reach.newest)
 
 
 def reach_of(series: Series[Any]) -> Reach:
