@@ -10,7 +10,7 @@ from typing import Any, Final
 from zuno.app import asked
 from zuno.app.data import moment
 from zuno.app.intake import PATIENCE, Now, clause
-from zuno.app.sources import Sources, is_of_now, is_streamed, kept_since, missing
+from zuno.app.sources import Sources, is_of_now, is_streamed, kept_since, lost, missing
 from zuno.app.trading import symbol_of
 from zuno.app.views import Said, VerdictView, View
 from zuno.core.resampling import timeframe_of
@@ -102,7 +102,7 @@ class Downloads:
         return done
 
     async def _series(self, series: Series[Any], since: Millis, until: Millis, tell: Tell) -> DownloadedView:
-        new, failure = 0, ""
+        new, failure, began = 0, "", self._now()
         try:
             here = [row.at for row in await self._store.read(series, since, until, _EVER)]
             kept = range(here[0], here[-1] + 1) if here else range(0)
@@ -115,6 +115,7 @@ class Downloads:
         except ZunoError as error:
             failure = clause(error)
         rows = await self._store.read(series, since, until, _EVER)
+        failure = failure or _owed(series, lost(series, [row.at for row in rows], since, until, began))
         return DownloadedView(series=str(series), new=new, here=len(rows), failure=failure)
 
     async def _fetched(self, series: Series[Any], since: Millis, until: Millis, kept: range) -> int:
@@ -151,6 +152,15 @@ class Downloads:
             said=said,
             notes=tuple(notes),
         )
+
+
+def _owed(series: Series[Any], stretches: Sequence[tuple[Millis, Millis]]) -> str:
+    """A venue that leaves something out without a word is told like one that fails."""
+    if not stretches:
+        return ""
+    first, last = stretches[0]
+    more = f", and nothing of {len(stretches) - 1:,} later times" if len(stretches) > 1 else ""
+    return f"{series.venue} told nothing from {moment(first)} to {moment(last)} UTC{more}"
 
 
 def _pages(series: Series[Any], since: Millis, until: Millis) -> Iterator[tuple[Millis, Millis]]:

@@ -23,7 +23,7 @@ from zuno.domain.trading import (
     Timeframe,
 )
 from zuno.domain.units import Millis, Seconds
-from zuno.domain.venues import BINANCE, OKX
+from zuno.domain.venues import BINANCE, OKX, UPBIT
 from zuno.ports.feeds import (
     BookFeed,
     CandleFeed,
@@ -97,6 +97,8 @@ _APART: Final[Mapping[Feed, int]] = {
 """Neighbours further from each other than this have lost something in between."""
 LEEWAY: Final = MINUTE_MS
 """Venues stamp what is due at an hour some moments before or after it."""
+SETTLING: Final = 10 * SECOND_MS
+"""A bar that closed less than this before now is not owed yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +198,29 @@ def missing(series: Series[Any], moments: Sequence[int], since: int, until: int)
         return [(Millis(since), Millis(until))]
     edges = (since - 1, *moments, until + 1)
     return [(Millis(one + 1), Millis(two - 1)) for one, two in pairwise(edges) if two - one > apart]
+
+
+def lost(
+    series: Series[Any], moments: Sequence[int], since: int, until: int, now: Millis
+) -> list[tuple[Millis, Millis]]:
+    """What a venue owes of a time it was asked for and did not tell, each from its beginning to what comes after it.
+
+    `moments`: when the rows are that are here now, oldest first. Before the first there may have been nothing. Where
+    nobody trades on Upbit it makes no bar, and words and prints come when they come: they owe nothing.
+    """
+    apart = _apart(series)
+    if apart is None or series.venue == UPBIT:
+        return []
+    if series.row is Candle:
+        timeframe = timeframe_of(series)
+        last = min(until, timeframe.floor(now - SETTLING) - 1)
+        due, after = timeframe.floor(last) >= since, timeframe.millis
+    else:
+        last = min(until, now - apart - 1)
+        due, after = last - since > apart, 0
+    if not moments:
+        return [(Millis(since), Millis(last + 1))] if due else []
+    return [(Millis(low - 1 + after), Millis(high + 1)) for low, high in missing(series, moments, moments[0], last)]
 
 
 def _apart(series: Series[Any]) -> int | None:

@@ -19,7 +19,7 @@ from collecting import END, EVER, OWN, market, rows, sources
 from zuno.adapters.series.memory import MemorySeries
 from zuno.app import downloading
 from zuno.app.downloading import Downloads
-from zuno.app.sources import Sources, missing, pages
+from zuno.app.sources import SETTLING, Sources, lost, missing, pages
 from zuno.core.soundness import complete_at
 from zuno.domain.errors import Unavailable, Usage
 from zuno.domain.trading import (
@@ -37,7 +37,7 @@ from zuno.domain.trading import (
     texts,
 )
 from zuno.domain.units import Millis
-from zuno.domain.venues import BINANCE, OKX, wanted
+from zuno.domain.venues import BINANCE, OKX, UPBIT, wanted
 from zuno.ports.series import Batch
 
 M1 = candles(BINANCE, "BTCUSDT", Timeframe.M1)
@@ -213,6 +213,50 @@ async def test_a_venue_that_hangs_is_told() -> None:
     assert one.failure == "binance did not answer within 0.05 s"
 
 
+class Forgetful(Counting):
+    """Leaves stretches of minutes out without a word."""
+
+    def __init__(self, feed: Any, *stretches: tuple[int, int]) -> None:
+        super().__init__(feed)
+        self.stretches = stretches
+
+    async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Any:
+        bars = await self._feed.candles(symbol, timeframe, since, until)
+        if timeframe is not Timeframe.M1:
+            return bars
+        return [bar for bar in bars if not any(low <= bar.at < high for low, high in self.stretches)]
+
+
+async def test_what_a_venue_leaves_out_without_a_word_is_not_complete() -> None:
+    given, _ = await counted()
+    at = NOW - 5 * HOUR_MS
+    venue = Forgetful(given.candles[BINANCE], (at, at + 20 * MINUTE_MS))
+    given = replace(given, candles={**given.candles, BINANCE: venue})
+    downloads, lines = Downloads(given, MemorySeries(OWN), now, read_here=True), list[str]()
+    view = await downloads.download("BTCUSDT", "6h", "2h", lines.append)
+    (failed,) = (one for one in view.series if one.failure)
+    told = "binance told nothing from 2025-12-31 19:00 to 2025-12-31 19:20 UTC"
+    assert (view.ok, failed.series, failed.here, failed.failure) == (False, str(M1), 220, told)
+    assert f"{M1}: {told}" in lines
+    assert any("1 series are not complete" in note for note in view.notes)
+    venue.stretches = ()
+    assert (await downloads.download("BTCUSDT", "6h", "2h", silent)).ok
+    venue.stretches = ((at, at + MINUTE_MS), (at + 5 * MINUTE_MS, at + 9 * MINUTE_MS), (NOW - 3 * HOUR_MS, NOW))
+    again = Downloads(given, MemorySeries(OWN), now, read_here=True)
+    (failed,) = (one for one in (await again.download("BTCUSDT", "6h", "2h", silent)).series if one.failure)
+    assert failed.failure.endswith("from 2025-12-31 19:00 to 2025-12-31 19:01 UTC, and nothing of 2 later times")
+
+
+async def test_a_venue_that_tells_nothing_at_all_is_not_complete() -> None:
+    given, _ = await counted()
+    venue = Forgetful(given.candles[BINANCE], (0, NOW))
+    given = replace(given, candles={**given.candles, BINANCE: venue})
+    view = await Downloads(given, MemorySeries(OWN), now, read_here=True).download("BTCUSDT", "6h", "2h", silent)
+    assert {one.series: one.failure for one in view.series if one.failure} == {
+        str(M1): "binance told nothing from 2025-12-31 18:00 to 2025-12-31 22:00 UTC"
+    }
+
+
 @pytest.mark.parametrize(
     ("symbol", "since", "until", "why"),
     [
@@ -259,6 +303,34 @@ def test_points_that_come_too_late_after_each_other_have_lost_some() -> None:
     assert missing(rates, paid, at - 9 * HOUR_MS, paid[-1]) == [(at - 9 * HOUR_MS, at - 1)]
     for series in (macro("fred", "DGS2"), texts(Feed.NEWS, "channels", "BTC")):
         assert missing(series, paid, at, NOW) == [(at, NOW)]
+
+
+def test_a_bar_is_owed_when_it_is_closed_and_settled() -> None:
+    at = Millis(NOW - HOUR_MS)
+    minutes = [at + n * MINUTE_MS for n in range(10)]
+    closed = minutes[-1] + MINUTE_MS
+    assert lost(M1, minutes, at, NOW, Millis(closed + MINUTE_MS + SETTLING - 1)) == []
+    assert lost(M1, minutes, at, NOW, Millis(closed + MINUTE_MS + SETTLING)) == [(closed, closed + MINUTE_MS)]
+    assert lost(M1, minutes, at, closed - 1, NOW) == []
+    assert lost(M1, minutes, at - DAY_MS, closed - 1, NOW) == []  # there may have been no market yet
+    assert lost(M1, minutes[:2] + minutes[4:], at, closed - 1, NOW) == [(minutes[2], minutes[4])]
+    monday = Timeframe.W1.floor(NOW - 7 * DAY_MS)
+    assert lost(W1, [], monday, NOW, NOW) == [(monday, Timeframe.W1.floor(NOW))]
+    assert lost(W1, [], monday + 1, NOW, NOW) == []  # no week opened in it and is over
+
+
+def test_a_point_is_owed_when_the_next_is_due() -> None:
+    rates, late = funding(BINANCE, "BTCUSDT"), 8 * HOUR_MS + MINUTE_MS
+    at = NOW - 10 * DAY_MS
+    paid = [at + n * 8 * HOUR_MS for n in range(6)]
+    assert lost(rates, paid, at, NOW, Millis(paid[-1] + 2 * late)) == []
+    assert lost(rates, paid, at, NOW, NOW) == [(paid[-1], NOW - late)]
+    assert lost(rates, [*paid[:2], *paid[3:]], at, paid[-1], NOW) == [(paid[1], paid[3])]
+    assert lost(rates, [], at, at + late, NOW) == []
+    assert lost(rates, [], at, at + late + 1, NOW) == [(at, at + late + 2)]
+    quiet = candles(UPBIT, "KRW-BTC", Timeframe.H1)
+    for series in (quiet, macro("fred", "DGS2"), texts(Feed.NEWS, "channels", "BTC")):
+        assert lost(series, [], at, NOW, NOW) == lost(series, paid, at, NOW, NOW) == []
 
 
 def test_open_interest_is_asked_for_in_hours_and_then_in_minutes() -> None:
