@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import multiprocessing
 import os
+import re
 import resource
 import signal
 import sqlite3
 import stat
+import zlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -808,13 +811,76 @@ async def test_a_damaged_file_of_history_is_broken_with_its_name(tmp_path: Path,
     await store.close()
 
 
-async def test_a_document_that_cannot_be_read_is_broken(tmp_path: Path) -> None:
-    store, book = SqliteSeries(tmp_path / "own", RECORDED), books("binance", "BTCUSDT")
-    await store.write([Batch(book, [Book(AT, (), ())])])
+def _pressed(document: object) -> bytes:
+    return zlib.compress(json.dumps(document).encode())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\x00",
+        zlib.compress(b"{"),
+        _pressed([[[1.0, 2.0, 3.0]], []]),
+        _pressed([[[1.0, 2.0]], [], "more"]),
+        _pressed({"bids": [], "asks": []}),
+        _pressed(5),
+    ],
+    ids=["garbage", "cut", "an older quote", "an older book", "names", "a number"],
+)
+@pytest.mark.parametrize(
+    ("origin", "remedy"),
+    [(INVENTED, "`zuno data synth` invents it anew"), (RECORDED, "put it back from a copy, or move it away")],
+    ids=["invented", "recorded"],
+)
+async def test_a_document_in_another_form_is_broken_with_its_series_and_what_to_do(
+    tmp_path: Path, body: bytes, origin: Origin, remedy: str
+) -> None:
+    store, book = SqliteSeries(tmp_path / "own", origin), books("binance", "BTCUSDT")
+    await store.write([Batch(book, [Book(AT, (), ())]), Batch(HOURS, [bar(0)])])
     await store.close()
     with sqlite3.connect(tmp_path / "own" / "series.db") as connection:
-        connection.execute("UPDATE documents SET body = x'00'")
+        connection.execute("UPDATE documents SET body = ?", (body,))
     connection.close()
-    with pytest.raises(Broken, match="holds what no row has"):
+    said = re.escape(f"keeps book/binance/BTCUSDT in a form this Zuno does not read; {remedy}.")
+    with pytest.raises(Broken, match=said):
         await everything(store, book)
+    with pytest.raises(Broken, match=said):
+        await store.read_many([Slice(HOURS, AT, AT), Slice(book, AT, AT)], EVER)
+    with pytest.raises(Broken, match=said):
+        await store.write([Batch(book, [Book(AT, (), (Quote(1.0, 1.0),))])])
+    assert await everything(store, HOURS) == (bar(0),)
+    await store.renew(origin, [Batch(book, [Book(AT, (), ())])])  # which looks at nothing that was here
+    assert await everything(store, book) == (Book(AT, (), ()),)
+    await store.close()
+
+
+async def test_names_that_no_series_has_and_notes_in_another_form_are_broken_too(tmp_path: Path) -> None:
+    store, book = SqliteSeries(tmp_path / "own", INVENTED), books("binance", "BTCUSDT")
+    await store.write([Batch(book, [Book(AT, (), ())])])
+    await store.write([Batch(book, [Book(AT, (), (Quote(1.0, 1.0),))])])
+    await store.close()
+    with sqlite3.connect(tmp_path / "own" / "series.db") as connection:
+        connection.execute("UPDATE notes SET replaced = ?", (_pressed([[], [], []]),))
+    connection.close()
+    with pytest.raises(Broken, match=r"keeps book/binance/BTCUSDT in a form .* `zuno data synth`"):
+        await store.flaws()
+    await store.close()
+    with sqlite3.connect(tmp_path / "own" / "series.db") as connection:
+        connection.execute("UPDATE series SET name = 'moods/binance/BTCUSDT'")
+    connection.close()
+    for ask in (store.spans, store.flaws):
+        with pytest.raises(Broken, match=r"keeps moods/binance/BTCUSDT in a form .* `zuno data synth`"):
+            await ask()
+    await store.close()
+
+
+async def test_a_text_written_by_names_is_not_taken_for_its_names(tmp_path: Path) -> None:
+    store, news = SqliteSeries(tmp_path / "own", RECORDED), texts(Feed.NEWS, "telegram", "BTC")
+    await store.write([Batch(news, [Text(AT, "a", "1", "words")])])
+    await store.close()
+    with sqlite3.connect(tmp_path / "own" / "series.db") as connection:
+        connection.execute("UPDATE documents SET body = ?", (_pressed({"channel": "a", "id": "1", "text": "words"}),))
+    connection.close()
+    with pytest.raises(Broken, match=r"keeps news/telegram/BTC in a form"):
+        await everything(store, news)
     await store.close()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from zuno.domain.errors import Malformed
 from zuno.domain.trading import (
     Alive,
     Book,
@@ -66,7 +67,10 @@ def _print(columns: Sequence[Any]) -> Print:
 def _document(kind: type[Any]) -> Shape:
     def made(columns: Sequence[Any]) -> Any:
         at, body = columns
-        return raised(kind, [at, *json.loads(zlib.decompress(body))])
+        plain = json.loads(zlib.decompress(body))
+        if not isinstance(plain, list):
+            raise Malformed(f"A {kind.__name__} is kept as a list.")
+        return raised(kind, [at, *plain])
 
     def stored(row: Any) -> tuple[bytes]:
         return (zlib.compress(_ENCODER.encode(lowered(row)[1:]).encode(), _FAST),)

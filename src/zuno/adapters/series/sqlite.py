@@ -32,7 +32,7 @@ from zuno.adapters.series.weighing import (
     weighed,
 )
 from zuno.adapters.sqlite_file import SqliteFile
-from zuno.domain.errors import Broken
+from zuno.domain.errors import Broken, Malformed
 from zuno.domain.trading import Print, Row, Series, series_named
 from zuno.domain.units import Millis
 from zuno.ports.series import Batch, Begun, Flaw, Origin, Slice, Span, State, Written
@@ -40,6 +40,7 @@ from zuno.ports.series import Batch, Begun, Flaw, Origin, Slice, Span, State, Wr
 R = TypeVar("R", bound=Row)
 T = TypeVar("T")
 VERSION: Final = "1"
+_REMEDY: Final = "put it back from a copy, or move it away"
 _PATIENCE: Final = 180_000
 """Milliseconds somebody waits for another's write: a whole market is one, and takes seconds on a machine at ease."""
 _FEW: Final = 200
@@ -84,7 +85,7 @@ class SqliteSeries:
     def __init__(self, folder: Path, origin: Origin) -> None:
         """`origin`: whose past a store that is not there yet will be; one that is there keeps its own."""
         self._wanted = origin
-        self._file = SqliteFile(folder / "series.db", self._prepare, "put it back from a copy, or move it away.")
+        self._file = SqliteFile(folder / "series.db", self._prepare, f"{_REMEDY}.")
         self._history = History(folder / "history")
 
     @property
@@ -108,7 +109,7 @@ class SqliteSeries:
         return await asyncio.to_thread(self._read, act) or State(self._wanted, ((),) * len(slices))
 
     async def spans(self) -> tuple[Span, ...]:
-        return await asyncio.to_thread(self._read, _spans) or ()
+        return await asyncio.to_thread(self._read, self._spans) or ()
 
     async def flaws(self) -> tuple[Flaw, ...]:
         """Also holds the file's pages together and every sealed file against its hash."""
@@ -116,10 +117,9 @@ class SqliteSeries:
         def act(connection: sqlite3.Connection) -> tuple[Flaw, ...]:
             found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if found != "ok":
-                raise Broken(f"{self._file.path} is damaged ({found}); put it back from a copy, or move it away.")
+                raise Broken(f"{self._file.path} is damaged ({found}); {_REMEDY}.")
             self._history.inspect(_files(connection))
-            with self._readable():
-                return tuple(map(_flaw, connection.execute(_NOTED).fetchall()))
+            return tuple(map(self._flaw, connection.execute(_NOTED).fetchall()))
 
         return await asyncio.to_thread(self._read, act) or ()
 
@@ -179,11 +179,38 @@ class SqliteSeries:
             return self._file.read(act)  # renewed by another process between its manifest and its files
 
     @contextmanager
-    def _readable(self) -> Iterator[None]:
+    def _readable(self, series: object) -> Iterator[None]:
+        """Rows of that series, written by us: in another form they are an older Zuno's, or damaged."""
         try:
             yield
-        except (ValueError, TypeError, KeyError, zlib.error) as error:
-            raise Broken(f"{self._file.path} holds what no row has; put it back from a copy.") from error
+        except (Malformed, ValueError, TypeError, KeyError, IndexError, zlib.error) as error:
+            remedy = "`zuno data synth` invents it anew" if self._wanted.synthetic else _REMEDY
+            raise Broken(f"{self._file.path} keeps {series} in a form this Zuno does not read; {remedy}.") from error
+
+    def _spans(self, connection: sqlite3.Connection) -> tuple[Span, ...]:
+        live = connection.execute(
+            """SELECT series, COUNT(*), MIN(at), MAX(at), 0 FROM rows GROUP BY series
+            UNION ALL SELECT series, COUNT(*), MIN(at), MAX(at), 0 FROM documents GROUP BY series
+            UNION ALL SELECT series, SUM(count), MIN(first), MAX(last), SUM(count) FROM sealed GROUP BY series"""
+        ).fetchall()
+        hidden = dict(connection.execute("SELECT series, COUNT(*) FROM superseded GROUP BY series").fetchall())
+        spans = []
+        for number, name in connection.execute("SELECT number, name FROM series ORDER BY name").fetchall():
+            parts = [part[1:] for part in live if part[0] == number]
+            if parts:
+                counts, firsts, lasts, sealed = zip(*parts, strict=True)
+                gone = hidden.get(number, 0)
+                with self._readable(name):
+                    series = series_named(name)
+                spans.append(Span(series, sum(counts) - gone, min(firsts), max(lasts), sum(sealed) - gone))
+        return tuple(spans)
+
+    def _flaw(self, noted: tuple[Any, ...]) -> Flaw:
+        name, kind, at, own, detail, mended, packed = noted
+        with self._readable(name):
+            series = series_named(name)
+            replaced = None if packed is None else _replaced(series, at, own, packed)
+        return Flaw(series, kind, Millis(at), Millis(at), 1, detail, mended, replaced)
 
     # -- rows
 
@@ -203,7 +230,7 @@ class SqliteSeries:
             for table in _TABLES:
                 connection.execute(f"DELETE FROM {table}")
             _say_origin(connection, origin)
-            return Begun(origin, self._put_all(connection, offered), _spans(connection))
+            return Begun(origin, self._put_all(connection, offered), self._spans(connection))
 
         begun = self._file.write(act)
         if begun is not None:
@@ -254,7 +281,7 @@ class SqliteSeries:
             columns = ("id", "known", *shape.columns)
             rows = self._history.read([file], columns, str(series), span, _EVER, None)
             found += [row for row in rows if (row[2], row[0]) not in hidden]
-        with self._readable():
+        with self._readable(series):
             return {(Millis(row[2]), row[0]): (Millis(row[1]), shape.made(row[2:])) for row in found}
 
     def _supersede(self, connection: sqlite3.Connection, number: int, series: Series[Any], puts: Sequence[Put]) -> None:
@@ -312,7 +339,7 @@ class SqliteSeries:
             rows = self._history.read([file], (*shape.columns, "id"), str(series), span, known_by, asked)
             stacks.append([row for row in rows if (row[0], row[-1]) not in hidden] if hidden else rows)
         whole = live if len(stacks) == 1 else list(merge(*stacks, key=_place))
-        with self._readable():
+        with self._readable(series):
             yield from map(shape.made, (row[:-1] for row in (whole if newest is None else whole[-newest:])))
 
     def _sealed(
@@ -452,38 +479,16 @@ def _packed(columns: Sequence[Any]) -> bytes:
     return columns[0] if isinstance(columns[0], bytes) else json.dumps(columns).encode()
 
 
-def _flaw(noted: tuple[Any, ...]) -> Flaw:
-    name, kind, at, own, detail, mended, packed = noted
-    series = series_named(name)
-    replaced = None
-    if packed is not None:
-        shape = shape_of(series.row)
-        held: dict[str, Any] = {"at": at, "id": own, "body": packed}
-        if shape.table == "rows":
-            held.update((f"v{place}", number) for place, number in enumerate(json.loads(packed)))
-        replaced = shape.made([held[column] for column in shape.columns])
-    return Flaw(series, kind, Millis(at), Millis(at), 1, detail, mended, replaced)
+def _replaced(series: Series[Any], at: int, own: str, packed: bytes) -> Any:
+    shape = shape_of(series.row)
+    held: dict[str, Any] = {"at": at, "id": own, "body": packed}
+    if shape.table == "rows":
+        held.update((f"v{place}", number) for place, number in enumerate(json.loads(packed)))
+    return shape.made([held[column] for column in shape.columns])
 
 
 def _files(connection: sqlite3.Connection) -> list[Sealed]:
     return [Sealed(*file) for file in connection.execute("SELECT name, size, digest FROM files ORDER BY name")]
-
-
-def _spans(connection: sqlite3.Connection) -> tuple[Span, ...]:
-    live = connection.execute(
-        """SELECT series, COUNT(*), MIN(at), MAX(at), 0 FROM rows GROUP BY series
-        UNION ALL SELECT series, COUNT(*), MIN(at), MAX(at), 0 FROM documents GROUP BY series
-        UNION ALL SELECT series, SUM(count), MIN(first), MAX(last), SUM(count) FROM sealed GROUP BY series"""
-    ).fetchall()
-    hidden = dict(connection.execute("SELECT series, COUNT(*) FROM superseded GROUP BY series").fetchall())
-    spans = []
-    for number, name in connection.execute("SELECT number, name FROM series ORDER BY name").fetchall():
-        parts = [part[1:] for part in live if part[0] == number]
-        if parts:
-            counts, firsts, lasts, sealed = zip(*parts, strict=True)
-            gone = hidden.get(number, 0)
-            spans.append(Span(series_named(name), sum(counts) - gone, min(firsts), max(lasts), sum(sealed) - gone))
-    return tuple(spans)
 
 
 def _listed(columns: Sequence[str]) -> str:
