@@ -535,15 +535,17 @@ async def binance_tape() -> AsyncIterator[TapeFeed]:
 
 @asynccontextmanager
 async def bybit_tape() -> AsyncIterator[TapeFeed]:
+    """Our clock is asked once with each stamped message."""
     clock = iter([NOON - 1_000, *(at for _, at, _, _ in LIQUIDATED), NOON + 130_000])
 
     async def play(socket: ServerConnection) -> None:
         await socket.recv()
         await socket.send(bybit_wire.taken())
+        await socket.send(bybit_wire.ticker(NOON - 1_000))
         for side, at, price, quantity in LIQUIDATED:
             said = bybit_wire.forced(at, "Buy" if side is Side.LONG else "Sell", str(quantity), str(price))
             await socket.send(said)
-        await socket.send(bybit_wire.taken(op="ping"))
+        await socket.send(bybit_wire.ticker(NOON + 130_000))
 
     async with streaming(play) as venue:
         yield BybitTape(lambda: Millis(next(clock)), venue.url)

@@ -1,8 +1,8 @@
 """Bybit's v5 REST interface and its public stream.
 
 Built from https://bybit-exchange.github.io/docs/v5/market (kline, history-fund-rate, instrument, tickers,
-open-interest, long-short-ratio, orderbook), …/v5/error (10001, 10006), …/v5/websocket/public/all-liquidation and
-…/v5/ws/connect.
+open-interest, long-short-ratio, orderbook), …/v5/error (10001, 10006), …/v5/websocket/public/all-liquidation,
+…/public/ticker and …/v5/ws/connect.
 """
 
 from __future__ import annotations
@@ -109,3 +109,10 @@ def taken(success: bool = True, op: str = "subscribe") -> str:
 def forced(at: int, side: str = "Buy", size: str = "0.5", price: str = "60000.5") -> str:
     data = [{"T": at, "s": SYMBOL, "S": side, "v": size, "p": price}]
     return json.dumps({"topic": f"allLiquidation.{SYMBOL}", "type": "snapshot", "ts": at + 4, "data": data})
+
+
+def ticker(at: int) -> str:
+    """What of it changed; it comes ten times a second."""
+    data = {"symbol": SYMBOL, "lastPrice": "60003.50", "turnover24h": "15324.1"}
+    head = {"topic": f"tickers.{SYMBOL}", "type": "delta", "ts": at, "cs": 24_987_956_059}
+    return json.dumps({**head, "data": data})

@@ -2,7 +2,8 @@
 
 Endpoints: https://bybit-exchange.github.io/docs/v5/market (kline, history-fund-rate, instrument, tickers,
 open-interest, long-short-ratio, orderbook). Every answer carries the venue's time. Lists come newest first.
-Stream: https://bybit-exchange.github.io/docs/v5/websocket/public/all-liquidation, …/v5/ws/connect (ping).
+Stream: https://bybit-exchange.github.io/docs/v5/websocket/public/all-liquidation, …/public/ticker, …/v5/ws/connect
+(ping). Forced trades are rare and pongs carry no time; tickers come all the time and tell the venue's.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 from zuno.adapters.market.live.exchange import Exchange, Vendor
 from zuno.adapters.market.live.paging import irregular, regular
 from zuno.adapters.market.live.reading import Answer, book_of
-from zuno.adapters.market.live.streams import STEADY, Begun, Manners, News, Sign, Stream, Told, listening
+from zuno.adapters.market.live.streams import STEADY, Begun, Manners, News, Pong, Stream, Told, listening
 from zuno.domain.errors import Malformed, Unavailable
 from zuno.domain.trading import (
     DAY_MS,
@@ -168,7 +169,8 @@ class BybitTape:
     def listen(
         self, symbols: Sequence[str]
     ) -> AsyncIterator[tuple[Series[Strike], Strike] | tuple[Series[Alive], Alive]]:
-        hello = json.dumps({"op": "subscribe", "args": [f"allLiquidation.{symbol}" for symbol in symbols]})
+        topics = [f"{kind}.{symbol}" for symbol in symbols for kind in ("allLiquidation", "tickers")]
+        hello = json.dumps({"op": "subscribe", "args": topics})
         stream = Stream("Bybit", f"{self._url}/v5/public/linear", hello, ping='{"op":"ping"}')
         proven = {symbol: [alive(Feed.LIQUIDATIONS, BYBIT, symbol)] for symbol in symbols}
         return listening(stream, _told, proven, self._now, self._manners)
@@ -178,8 +180,10 @@ def _told(message: Answer) -> Told:
     if isinstance(message.value, dict) and "op" in message.value:
         if not message.flag("success"):
             raise Unavailable("Bybit's stream does not take that wish; check the symbols")
-        return Begun() if message.text("op") == "subscribe" else Sign()
+        return Begun() if message.text("op") == "subscribe" else Pong()
     kind, _, symbol = message.text("topic").partition(".")
+    if kind == "tickers":
+        return News(message.moment("ts"), symbol, ())
     if kind != "allLiquidation":
         raise Malformed("Bybit's stream sent a topic nobody asked for")
     rows = tuple(_forced(row, place) for place, row in enumerate(message.many("data")))

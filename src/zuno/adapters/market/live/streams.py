@@ -1,9 +1,10 @@
 """Listening to a venue's stream, and knowing through which minutes it was there.
 
-A minute is proven when the stream served us before it began and gave a sign of life, data or the answer to a ping,
-after it ended: messages keep their order on a connection, so whatever was sent in between has come. Silence is asked
-about every few seconds, and a stream that does not answer is lost. Minutes are the venue's: its own times, where data
-carry them, correct our clock.
+A minute is proven when the stream served us before it began and sent something after it ended: messages keep their
+order on a connection, so whatever was sent in between has come. When a message was read proves nothing, for it may
+have waited for us: data prove up to the time the venue stamped on them, and the answer to a ping up to the moment the
+ping was sent. Silence is asked about every few seconds, and a stream that does not answer is lost. Minutes are the
+venue's: before its first stamp nothing is proven.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from zuno.adapters.market.live.exchange import INSTALL
@@ -61,38 +62,46 @@ class Begun:
     """The venue took our wish: from here on silence means that nothing happened."""
 
 
-class Sign:
-    """Something that is no news, such as the answer to a ping."""
+class Pong:
+    """The answer to a ping in the venue's own words."""
 
 
-Told: TypeAlias = News | Begun | Sign
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A ping was, and when we had sent it."""
+
+    asked: Millis
+
+
+Told: TypeAlias = News | Begun | Pong
 Item: TypeAlias = tuple[Series[Strike], Strike] | tuple[Series[Alive], Alive]
 
 
 @dataclass(slots=True)
 class Watch:
-    """Which minutes are proven, by signs of life."""
+    """Which minutes are proven, by what the venue stamped and by pings it answered."""
 
-    _begun: int | None = None
+    _begun: bool = False
     _ahead: int | None = None
-    """How far the venue's clock is ahead of ours, at least: what it stamped, less when it came."""
-    _next: int | None = field(default=None)
+    """How far the venue's clock was ahead of ours at its newest stamp, at least: the stamp, less when it was read."""
+    _next: int | None = None
 
-    def begin(self, now: Millis) -> None:
-        if self._begun is None:
-            self._begun = now
+    def begin(self) -> None:
+        self._begun = True
 
-    def sign(self, now: Millis, stamped: Millis | None = None) -> Iterator[Alive]:
-        """The minutes that this sign proves."""
-        if stamped is not None:
-            self._ahead = stamped - now if self._ahead is None else max(self._ahead, stamped - now)
-        if self._begun is None:
-            return
-        ahead = self._ahead or 0
-        if self._next is None or stamped is not None:
-            first = -(-(self._begun + ahead) // MINUTE_MS) * MINUTE_MS
-            self._next = first if self._next is None else max(self._next, first)
-        while self._next + MINUTE_MS + MARGIN_MS <= now + ahead:
+    def stamped(self, at: Millis, read: Millis) -> Iterator[Alive]:
+        """The minutes proven by a message of that time by the venue's clock, which was read then by ours."""
+        self._ahead = at - read
+        if self._begun and self._next is None:
+            self._next = -(-at // MINUTE_MS) * MINUTE_MS
+        return self._until(at)
+
+    def answered(self, asked: Millis) -> Iterator[Alive]:
+        """The minutes proven by the answer to a ping that was sent then by our clock."""
+        return iter(()) if self._ahead is None else self._until(asked + self._ahead)
+
+    def _until(self, end: int) -> Iterator[Alive]:
+        while self._next is not None and self._next + MINUTE_MS + MARGIN_MS <= end:
             yield Alive(Millis(self._next))
             self._next += MINUTE_MS
 
@@ -117,27 +126,34 @@ async def listening(
                 ping_interval=None,  # we ask ourselves, because the answer is a proof
                 max_size=LARGEST_MESSAGE,
             ) as socket,
-            aclosing(_messages(socket, stream, manners)) as messages,
+            aclosing(_messages(socket, stream, told, now, manners)) as messages,
         ):
             if stream.hello is not None:
                 await socket.send(stream.hello)
             async for message in messages:
-                news = Sign() if message is None else told(_parsed(message, stream))
-                seen = now()
-                for symbol in _begins(news, stream, watches):
-                    watches[symbol].begin(seen)
-                stamped = news.at if isinstance(news, News) else None
-                for row in news.rows if isinstance(news, News) else ():
+                read = now() if isinstance(message, News) else None
+                for symbol in _begins(message, stream, watches):
+                    watches[symbol].begin()
+                for row in message.rows if isinstance(message, News) else ():
                     yield row
                 for symbol, watch in watches.items():
-                    for minute in watch.sign(seen, stamped):
+                    for minute in _proven(watch, message, read):
                         for series in proven[symbol]:
                             yield series, minute
     except errors as error:
         raise Unavailable(f"{stream.name}'s stream was lost ({type(error).__name__})") from None
 
 
-def _begins(news: Told, stream: Stream, symbols: Collection[str]) -> Collection[str]:
+def _proven(watch: Watch, message: Told | Answered, read: Millis | None) -> Iterator[Alive]:
+    match message:
+        case News() if read is not None:
+            return watch.stamped(message.at, read)
+        case Answered():
+            return watch.answered(message.asked)
+    return iter(())
+
+
+def _begins(news: Told | Answered, stream: Stream, symbols: Collection[str]) -> Collection[str]:
     """Whose silence means something from here on. A venue that does not say that it took our wish has shown it for a
     symbol with the first news of it: until then it may be answering pings and serving nobody."""
     match news:
@@ -152,14 +168,15 @@ def _parsed(message: str | bytes, stream: Stream) -> Answer:
     return parsed(message.encode() if isinstance(message, str) else message, f"{stream.name}'s stream")
 
 
-async def _messages(socket: Any, stream: Stream, manners: Manners) -> AsyncGenerator[str | bytes | None, None]:
-    """What comes; None when a ping was answered. `TimeoutError` when one was not.
-
-    A venue with a ping of its own answers by a message; any message will do, for it came after we asked.
-    """
+async def _messages(
+    socket: Any, stream: Stream, told: Callable[[Answer], Told], now: Callable[[], Millis], manners: Manners
+) -> AsyncGenerator[Told | Answered, None]:
+    """What comes, and which pings were answered. `TimeoutError` when one was not: other messages are no answer, for
+    they may have been under way when we asked."""
     clock = asyncio.get_running_loop().time
     receiving: asyncio.Future[Any] | None = None
     answer: asyncio.Future[Any] | None = None
+    asked = Millis(0)
     due = clock() + manners.ping_every
     try:
         while True:
@@ -167,17 +184,18 @@ async def _messages(socket: Any, stream: Stream, manners: Manners) -> AsyncGener
             waiting = {receiving} if answer is None else {receiving, answer}
             done, _ = await asyncio.wait(waiting, timeout=max(0.0, due - clock()), return_when=asyncio.FIRST_COMPLETED)
             if receiving in done:
-                message, receiving = receiving.result(), None
-                if answer is not None and stream.ping is not None and not answer.done():
+                message, receiving = told(_parsed(receiving.result(), stream)), None
+                if isinstance(message, Pong) and answer is not None and not answer.done():
                     answer.set_result(None)
                 yield message
             if answer is not None and answer.done():
                 answer.result()
                 answer, due = None, clock() + manners.ping_every
-                yield None
+                yield Answered(asked)
             elif not done:
                 if answer is not None:
                     raise TimeoutError
+                asked = now()
                 answer = await _asked(socket, stream)
                 due = clock() + manners.pong_within
     finally:

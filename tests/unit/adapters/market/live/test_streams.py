@@ -20,7 +20,7 @@ from zuno.adapters.market.live.binance import BinanceTape
 from zuno.adapters.market.live.bybit import BybitTape
 from zuno.adapters.market.live.streams import MARGIN_MS, Manners, Watch
 from zuno.domain.errors import Malformed, Unavailable
-from zuno.domain.trading import Alive, Feed, Side, Strike
+from zuno.domain.trading import MINUTE_MS, Alive, Feed, Side, Strike
 from zuno.domain.units import Millis
 
 HASTY = Manners(open_within=5.0, ping_every=0.02, pong_within=30.0)
@@ -66,56 +66,107 @@ async def of_binance(*messages: str, seconds: tuple[float, ...] = (-1, 1)) -> tu
 # -- which minutes
 
 
-def minutes(watch: Watch, *signs: tuple[float, float | None]) -> list[float]:
-    """Seconds after noon at which the proven minutes began; a sign is our time and what the venue stamped."""
-    found = [
-        minute for ours, theirs in signs for minute in watch.sign(at(ours), None if theirs is None else at(theirs))
-    ]
+def since_noon(found: Iterable[Alive]) -> list[float]:
+    """Seconds after noon at which minutes began."""
     return [(minute.at - NOON) / 1_000 for minute in found]
 
 
-def begun(seconds: float) -> Watch:
+def stamped(watch: Watch, *stamps: float, late: float = 0) -> list[float]:
+    """Messages of these times, each read so much later by our clock, which may be wrong by as much."""
+    return since_noon(minute for stamp in stamps for minute in watch.stamped(at(stamp), at(stamp + late)))
+
+
+def answered(watch: Watch, asked: float) -> list[float]:
+    return since_noon(watch.answered(at(asked)))
+
+
+def begun(*stamps: float, late: float = 0) -> Watch:
     watch = Watch()
-    watch.begin(at(seconds))
+    watch.begin()
+    assert stamped(watch, *stamps, late=late) == []
     return watch
 
 
-def test_a_minute_is_proven_by_a_sign_after_its_end() -> None:
-    assert minutes(begun(-1), (30, None), (60.9, None)) == []
-    assert minutes(begun(-1), (61, None)) == [0]
-    assert minutes(begun(0), (200, None)) == [0, 60, 120]
+def test_a_minute_is_proven_by_a_stamp_after_its_end() -> None:
+    assert stamped(begun(-1), 30, 60.9) == []
+    assert stamped(begun(-1), 61) == [0]
+    assert stamped(begun(0), 200) == [0, 60, 120]
+
+
+def test_a_minute_is_proven_by_an_answer_to_a_ping_that_was_sent_after_its_end() -> None:
+    assert answered(begun(-1), 60.9) == []
+    assert answered(begun(-1), 61) == [0]
 
 
 def test_the_minute_in_which_it_was_opened_is_not() -> None:
-    assert minutes(begun(0.001), (119, None)) == []
-    assert minutes(begun(0.001), (121, None)) == [60]
+    assert stamped(begun(0.001), 119) == []
+    assert stamped(begun(0.001), 121) == [60]
 
 
 def test_nothing_is_proven_before_the_venue_took_our_wish() -> None:
-    assert minutes(Watch(), (500, 500)) == []
+    watch = Watch()
+    assert stamped(watch, 0, 500) == []
+    watch.begin()
+    assert answered(watch, 600) == []
+    assert stamped(watch, 601) == []
+    assert stamped(watch, 721) == [660]
+
+
+def test_nothing_is_proven_before_the_venues_clock_was_seen() -> None:
+    watch = begun()
+    assert answered(watch, 500) == []
+    assert stamped(watch, 501) == []
+    assert answered(watch, 601) == [540]
 
 
 def test_the_venues_clock_decides_where_a_minute_ends() -> None:
-    assert minutes(begun(90), (121, 31)) == []  # ours is ninety seconds fast: it was open from 0
-    assert minutes(begun(89), (121, 31), (151, 61)) == [0]
-    assert minutes(begun(-1), (1, 61)) == []  # ours is a minute slow: it was open from 59
-    assert minutes(begun(-1), (1, 61), (61, None)) == [60]
+    fast, slow = begun(0, late=90), begun(0, late=-60)  # what our clock shows more than the venue's
+    assert answered(fast, 61 + 89) == []
+    assert answered(fast, 61 + 90) == [0]
+    assert answered(slow, 0.9) == []
+    assert answered(slow, 1) == [0]
 
 
-def test_a_message_that_was_long_on_its_way_does_not_turn_the_clock_back() -> None:
-    assert minutes(begun(-1), (30, 30), (62, 20)) == [0]
+def test_a_message_that_waited_for_us_proves_no_minute_that_nobody_heard() -> None:
+    """We stood still for eight hours; the message was sent twenty seconds after we stopped."""
+    watch = begun(-1)
+    assert stamped(watch, 20, late=8 * 3_600) == []
+    assert answered(watch, 8 * 3_600) == []
+    assert stamped(watch, 8 * 3_600)[-1] == 8 * 3_600 - 120
 
 
-@given(st.lists(st.integers(0, 900), min_size=1, max_size=30), st.integers(-100, 100), st.integers(0, 59))
-def test_each_minute_is_proven_once_in_order_and_never_too_early(signs: list[int], skew: int, opened: int) -> None:
-    watch = begun(opened + skew)
-    told: list[float] = []
-    for now in sorted(signs):
-        new = minutes(watch, (now + skew, float(now)))
-        assert all(start + 60 + MARGIN_MS / 1_000 <= now for start in new)
-        told += new
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.integers(0, 200_000), st.integers(0, 5_000_000)),
+        min_size=1,
+        max_size=30,
+    ),
+    st.integers(-100_000, 100_000),
+    st.integers(0, 5),
+)
+def test_no_minute_ends_after_the_newest_stamp_or_answered_ping(
+    events: list[tuple[bool, int, int]], skew: int, opened: int
+) -> None:
+    """Each event is sent so long after the one before, by the venue or by us, and read whenever we come to it: on one
+    connection in order. `skew` is how far our clock is fast."""
+    watch = Watch()
+    sent = read = proof = int(NOON)
+    first: int | None = None
+    told: list[int] = []
+    for place, (is_stamp, gap, wait) in enumerate(events):
+        if place == opened:
+            watch.begin()
+        sent += gap
+        read = max(read, sent + wait)
+        proof = max(proof, sent)
+        if is_stamp and first is None and place >= opened:
+            first = sent
+        new = watch.stamped(Millis(sent), Millis(read + skew)) if is_stamp else watch.answered(Millis(sent + skew))
+        for minute in new:
+            assert minute.at + MINUTE_MS + MARGIN_MS <= proof
+            told.append(minute.at)
     assert told == sorted(set(told))
-    assert all(start >= opened for start in told)
+    assert all(first is not None and start >= first for start in told)
 
 
 # -- what was heard
@@ -148,7 +199,7 @@ async def test_whales_trade_a_hundred_thousand_dollars_at_once() -> None:
 async def test_bybit_names_the_position_itself() -> None:
     async def play(socket: ServerConnection) -> None:
         wish = json.loads(await socket.recv())
-        assert wish == {"op": "subscribe", "args": ["allLiquidation.BTCUSDT"]}
+        assert wish == {"op": "subscribe", "args": ["allLiquidation.BTCUSDT", "tickers.BTCUSDT"]}
         for message in (bybit.taken(), bybit.forced(at(1), "Buy"), bybit.forced(at(2), "Sell")):
             await socket.send(message)
 
@@ -273,16 +324,58 @@ async def test_silence_without_answers_is_a_lost_stream_and_proves_nothing() -> 
     assert asked == ['{"op":"ping"}']
 
 
-async def test_bybits_own_answer_to_a_ping_is_a_sign() -> None:
+async def test_bybits_own_answer_to_a_ping_proves_until_it_was_asked() -> None:
+    """Our clock is read with the ticker and with each ping."""
+
     async def play(socket: ServerConnection) -> None:
         await socket.recv()
         await socket.send(bybit.taken())
+        await socket.send(bybit.ticker(at(-1)))
+        for _ in range(2):
+            await socket.recv()
+            await socket.send(bybit.taken(op="ping"))
         await socket.recv()
-        await socket.send(bybit.taken(op="ping"))
 
     async with streaming(play) as venue:
-        found, _ = await heard(BybitTape(clock(-1, 61), venue.url, manners=HASTY))
-    assert found[:1] == [Alive(NOON)]
+        found, _ = await heard(BybitTape(clock(-1, 60.9, 61, 3_600), venue.url, manners=HASTY))
+    assert found == [Alive(NOON)]
+
+
+async def test_bybits_pings_prove_nothing_before_it_told_its_time() -> None:
+    async def play(socket: ServerConnection) -> None:
+        await socket.recv()
+        await socket.send(bybit.taken())
+        for _ in range(3):
+            await socket.recv()
+            await socket.send(bybit.taken(op="ping"))
+
+    async with streaming(play) as venue:
+        found, _ = await heard(BybitTape(clock(-1, 61, 3_600), venue.url, manners=HASTY))
+    assert found == []
+
+
+async def test_bybits_tickers_are_no_answer_to_a_ping() -> None:
+    """They may have been under way when we asked."""
+
+    async def play(socket: ServerConnection) -> None:
+        await socket.recv()
+        await socket.send(bybit.taken())
+        await socket.send(bybit.ticker(at(-1)))
+        await socket.recv()
+        while True:
+            await socket.send(bybit.ticker(at(1)))
+            await asyncio.sleep(0.01)
+
+    async with streaming(play) as venue:
+        found, error = await heard(BybitTape(clock(-1, 3_600), venue.url, manners=DEAF))
+    assert found == []
+    assert "lost" in str(error)
+
+
+async def test_a_message_read_an_hour_late_proves_only_the_minutes_before_it_was_sent() -> None:
+    messages = binance.traded(at(-1)), binance.traded(at(62)), binance.traded(at(80))
+    found, _ = await of_binance(*messages, seconds=(-1, 62, 3_680))
+    assert found == [Alive(NOON), Alive(NOON)]
 
 
 async def test_minutes_before_a_reconnect_stay_unproven() -> None:
