@@ -23,6 +23,8 @@ from debating import Table, observed
 from figure import report
 from mesh_world import Weather, World
 
+from zuno.adapters.chain.sim.chain import SimChain
+from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.sqlite import open_sqlite
@@ -39,7 +41,7 @@ from zuno.desks.lp.strategist import Strategist
 from zuno.domain.debate import RiskProfile
 from zuno.memory.journal import ChainedJournal
 from zuno.messages.codec import canonical, decoded
-from zuno.messages.debate import Context, FlowFailed, FlowStart, PlanReady, Role
+from zuno.messages.debate import Context, FlowFailed, FlowStart, Kind, PlanReady, Role
 from zuno.messages.envelope import Envelope
 from zuno.ports.journal import Journal
 from zuno.ports.transport import Parcel
@@ -302,7 +304,8 @@ def _free_ports(count: int) -> list[int]:
 
 
 def weather(folder: Path) -> bool:
-    """A thousand debates with a tenth of everything lost and a tenth doubled."""
+    """A thousand debates with a tenth of everything lost and a tenth doubled: what their owner's journal holds a minute
+    after the end."""
     frozen = asyncio.run(observed(folder / "sim"))
     minds = Table(folder, frozen).minds()
     keys = {role: KeyFile(folder / "keys" / role.value / "node.key") for role in Role}
@@ -312,19 +315,21 @@ def weather(folder: Path) -> bool:
     def peer(role: Role, journal: Journal) -> Peer:
         return desk(frozen, minds, role, journal)
 
-    ended = plans = doubled = sent = 0
+    chain = SimChain(SimFile(folder / "sim"))
+    plans = failed = doubled = sent = 0
     bad = Weather(loss=0.1, repeats=0.1, slowest_ms=200)
     for seed in range(DEBATES):
-        world = World(seed, keys, peer, bad)
+        world = World(seed, keys, peer, bad, chain)
         debate = world.ask(seed)
         world.run()
-        ended += debate.over and not debate.given_up
-        plans += len(debate.plans)
-        doubled += len(debate.plans) > 1
+        written = world.written(Role.CLI, debate)
+        plans += "plan" in written
+        failed += "flow_failed" in written
+        doubled += written.count(Kind.PLAN_READY.value) > 1 or len(debate.plans) > 1
         sent += world.sent
     good = report(
-        "mesh.weather.unended", DEBATES - ended, "debates", DEBATES, "all of them", 0.0, plans=plans, doubled=doubled,
-        messages=sent / DEBATES,
+        "mesh.weather.planless", DEBATES - plans, "debates", DEBATES, "all of them", 0.0, failed=failed,
+        doubled=doubled, messages=sent / DEBATES,
     )  # fmt: skip
     return good and not doubled
 

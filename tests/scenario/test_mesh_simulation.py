@@ -1,7 +1,8 @@
 """The mesh under a virtual clock: loss, repetition, reordering, delay, partitions, crashes and liars, seed by seed.
 
-Whatever the weather: at most one plan for a request, every debate ends, nobody speaks without bound, and a seed tells
-the same story twice. `ZUNO_TEST_MESH_SEED=N` runs one seed alone.
+Whatever the weather: every debate ends, in its owner's journal; one plan at most is ever believed, however late another
+comes; nobody speaks without bound; and a seed tells the same story twice. Without a liar the plan and every journal are
+those of fine weather. `ZUNO_TEST_MESH_SEED=N` runs one seed alone.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parents[1] / "wire"))
 
 from debating import Table, observed
-from mesh_world import START, Debate, Weather, World
+from mesh_world import ASKED, START, Debate, Weather, World
 from seals import seals
 
+from zuno.adapters.chain.sim.chain import SimChain
+from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.agents.peer import Peer, Say, Think
-from zuno.agents.resident import DEAD_LETTER
 from zuno.app.debate import recalled
 from zuno.app.plans import decided_hash
 from zuno.desks.lp.arbiter import Arbiter
@@ -33,11 +35,11 @@ from zuno.desks.lp.critic import Critic
 from zuno.desks.lp.rechecking import check_ready
 from zuno.desks.lp.scout import Scout
 from zuno.desks.lp.strategist import Strategist
-from zuno.domain.debate import PlanVerdict, RiskProfile, Verdict
-from zuno.domain.errors import Malformed, Refused
+from zuno.domain.debate import PlanVerdict, Verdict
 from zuno.messages.codec import Digest, digest, spelled
-from zuno.messages.debate import Arguing, Context, FlowFailed, FlowStart, PlanReady, Role, Thought
+from zuno.messages.debate import Arguing, Context, FlowFailed, Kind, PlanReady, Role, Thought
 from zuno.messages.envelope import Envelope
+from zuno.ports.chain import Chain
 from zuno.ports.journal import Journal
 from zuno.ports.signing import NodeKey
 from zuno.ports.transport import Parcel
@@ -46,8 +48,9 @@ SEEDS = 2_000
 CHUNKS = 20
 MOST_MESSAGES = 1_500
 """For one debate in the worst weather; a calm one takes 23."""
-LONGEST_MS = 300_000
-ASKED = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
+ENDS = {"plan", Kind.FLOW_FAILED.value}
+TOLD = {"plan", *(kind.value for kind in Kind)}
+"""What a debate leaves in journals; the rest is about delivery."""
 
 
 # -- liars
@@ -162,11 +165,6 @@ class Noting:
         return await self._journal.put_bundle(content)
 
 
-@pytest.fixture(scope="session")
-def frozen(tmp_path_factory: pytest.TempPathFactory) -> Context:
-    return asyncio.run(observed(tmp_path_factory.mktemp("mesh-sim")))
-
-
 def key_files(folder: Path) -> Mapping[Role, NodeKey]:
     made = {role: KeyFile(folder / role.value / "node.key") for role in Role}
     for key in made.values():
@@ -179,12 +177,15 @@ class Theatre:
     """Everything a seed is played with."""
 
     frozen: Context
+    chain: Chain
     keys: Mapping[Role, NodeKey]
     minds: Any
     hash: str = ""
+    journals: dict[Role, list[str]] = field(default_factory=dict)
+    """What each journal holds after a debate in fine weather."""
     told: dict[tuple[Role, str], Told] | None = field(default_factory=dict)
     """What peers answered before; None: they think anew each time."""
-    believed: dict[str, bool] = field(default_factory=dict)
+    checked: set[str] = field(default_factory=set)
 
     def world(self, seed: int, weather: Weather, liar: Role | None = None) -> World:
         chance = Random(seed ^ 0x11A5)
@@ -195,7 +196,8 @@ class Theatre:
             honest = thinking if self.told is None else Remembering(thinking, noting, self.told)
             return Liar(honest, chance) if role is liar else honest
 
-        return World(seed, self.keys, peer, weather, self.believe)
+        checked = None if self.told is None else self.checked
+        return World(seed, self.keys, peer, weather, self.chain, checked=checked)
 
     def peer(self, role: Role, journal: Journal) -> Peer:
         async def recall(name: str) -> Context:
@@ -214,29 +216,19 @@ class Theatre:
             case _:
                 return Arbiter(recall, self.minds)
 
-    def believe(self, plan: PlanReady) -> bool:
-        """The owner's own look; at each plan once, for it follows from the plan alone."""
-        name = digest(spelled(plan))
-        if name not in self.believed or self.told is None:
-            self.believed[name] = self._holds(plan)
-        return self.believed[name]
-
-    def _holds(self, plan: PlanReady) -> bool:
-        try:
-            check_ready(self.frozen, plan, ASKED)
-        except (Malformed, Refused):
-            return False
-        return True
-
 
 @pytest.fixture(scope="session")
-def theatre(frozen: Context, tmp_path_factory: pytest.TempPathFactory) -> Theatre:
-    stage = Theatre(frozen, seals(Role), Table(tmp_path_factory.mktemp("mesh-table"), frozen).minds())
+def theatre(tmp_path_factory: pytest.TempPathFactory) -> Theatre:
+    home = tmp_path_factory.mktemp("mesh-sim")
+    frozen = asyncio.run(observed(home))
+    minds = Table(tmp_path_factory.mktemp("mesh-table"), frozen).minds()
+    stage = Theatre(frozen, SimChain(SimFile(home)), seals(Role), minds)
     world = stage.world(0, Weather())
     debate = world.ask(0)
     world.run()
-    (plan,) = debate.plans
+    (plan,) = debate.plans.values()
     stage.hash = decided_hash(frozen, plan)
+    stage.journals = {role: world.written(role, debate) for role in Role}
     return stage
 
 
@@ -269,15 +261,8 @@ def played(theatre: Theatre, seed: int) -> tuple[World, list[Debate]]:
         junk = bytes(chance.getrandbits(8) for _ in range(chance.randint(0, 200)))
         whole = chance.choice([junk, b"\x00ZM1L" + junk, b"\x00ZM1A" + junk])
         world.inject(chance.choice(list(Role)), Parcel(whole, None), chance.randint(0, 3_000))
-    world.run(LONGEST_MS)
+    world.run()
     return world, debates
-
-
-async def dead_letters(world: World) -> int:
-    """Letters that were lost more often than anybody sends one: the only reason for an honest debate without a plan."""
-    return sum(
-        [len([entry async for entry in node.journal.entries(kind=DEAD_LETTER)]) for node in world.nodes.values()]
-    )
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -299,24 +284,40 @@ def holds(theatre: Theatre, seed: int) -> None:
     world, debates = played(theatre, seed)
     for debate in debates:
         told = f"seed {seed} ({weather_of(seed)}, liar {liar_of(seed)})"
-        assert debate.over, f"{told} never ended"
-        assert len(debate.plans) <= 1, f"{told} gave {len(debate.plans)} plans"
-        for plan in debate.plans:
-            assert len(plan.debate.rounds) <= ASKED.max_rounds + 1, told
-            if liar_of(seed) is None:
-                assert decided_hash(theatre.frozen, plan) == theatre.hash, f"{told}: another plan"
+        ends_once(world, debate, told)
         if liar_of(seed) is None:
-            excused = asyncio.run(dead_letters(world))
-            assert debate.plans or excused, f"{told}: no plan, {debate.failures or 'given up'}"
+            as_in_fine_weather(theatre, world, debate, told)
     assert world.sent <= MOST_MESSAGES * len(debates), f"seed {seed} sent {world.sent} messages"
+
+
+def ends_once(world: World, debate: Debate, told: str) -> None:
+    """It ends, and that is written down; and whoever comes late brings no second plan."""
+    mine = world.written(Role.CLI, debate)
+    assert debate.over_at is not None, f"{told} never ended"
+    assert ENDS & set(mine), f"{told} ended, and its owner's journal holds only {mine}"
+    assert len(debate.plans) <= 1, f"{told} had {len(debate.plans)} plans believed"
+    assert mine.count("plan") == len(debate.plans), f"{told}: {mine}"
+    for plan in debate.plans.values():
+        assert len(plan.debate.rounds) <= ASKED.max_rounds + 1, told
+
+
+def as_in_fine_weather(theatre: Theatre, world: World, debate: Debate, told: str) -> None:
+    """Nobody lies, so nobody hears or says anything but what a debate in fine weather takes, and that once."""
+    assert debate.plans, f"{told}: no plan, {debate.failures}"
+    for plan in debate.plans.values():
+        assert decided_hash(theatre.frozen, plan) == theatre.hash, f"{told}: another plan"
+    for role, kinds in theatre.journals.items():
+        written = [kind for kind in world.written(role, debate) if kind in TOLD]
+        assert written == kinds, f"{told}: the journal of the {role} holds {written}"
 
 
 def test_a_calm_mesh_is_quick_and_quiet(theatre: Theatre) -> None:
     world = theatre.world(1, Weather())
     debate = world.ask(1)
     world.run()
-    assert decided_hash(theatre.frozen, debate.plans[0]) == theatre.hash
-    assert world.now - START < 1_000
+    as_in_fine_weather(theatre, world, debate, "a calm one")
+    assert debate.over_at is not None
+    assert debate.over_at - START < 1_000
     assert world.sent < 40
 
 
@@ -341,10 +342,9 @@ def test_a_liar_never_gets_another_plan_past_the_owner(theatre: Theatre, liar: R
     for seed in range(30):
         world = theatre.world(seed, Weather(), liar)
         debate = world.ask(seed)
-        world.run(LONGEST_MS)
-        assert debate.over
-        assert len(debate.plans) <= 1
-        outcomes.add("plan" if debate.plans else "failed" if debate.failures else "given up")
-        for plan in debate.plans:
+        world.run()
+        ends_once(world, debate, f"a lying {liar}, seed {seed}")
+        outcomes.add("plan" if debate.plans else type(debate.failures[0]).__name__)
+        for plan in debate.plans.values():
             check_ready(theatre.frozen, plan, ASKED)
     assert len(outcomes) > 1, "the liar did lie, and was not always caught in the same way"

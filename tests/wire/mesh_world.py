@@ -1,33 +1,48 @@
-"""A mesh without sockets or clocks: peers, a network that loses and repeats, crashes, and one seed for all of it.
+"""A mesh without sockets or clocks: peers, their owner, a network that loses and repeats, crashes; one seed for it all.
 
 Everything happens in the order of a heap of moments. The same seed gives the same story to the byte, so that a failing
-one can be told again.
+one can be told again. The owner is the one of the command line: it says its start again, checks what it is told, gives
+up and writes it all down by the code that is shipped. Only its pings are left out.
 """
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import itertools
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from zuno.adapters.store.memory import MemoryStore
+from zuno.adapters.transport.inproc import InProcess
 from zuno.agents.peer import Peer, Say
 from zuno.agents.post import Outgoing, Rules
 from zuno.agents.resident import Resident
+from zuno.agents.running import Running
+from zuno.app.debate import planned
+from zuno.app.mesh_room import LOOK, Ear, MeshRoom, OwnerPlace, Vigil
+from zuno.domain.debate import RiskProfile
+from zuno.domain.errors import ZunoError
 from zuno.domain.units import Millis
 from zuno.memory.journal import ChainedJournal
-from zuno.messages.debate import FlowFailed, FlowStart, PlanReady, Role
+from zuno.messages.codec import Digest, digest, spelled
+from zuno.messages.debate import FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role
 from zuno.messages.envelope import Envelope
-from zuno.ports.journal import Entry, Journal
+from zuno.ports.chain import Chain
+from zuno.ports.journal import Damaged, Entry, Journal
 from zuno.ports.signing import NodeKey
 from zuno.ports.transport import Parcel
 
 START = 1_700_000_000_000
 TICK_MS = 50
+CALM_MS = 60_000
+"""A world goes on for so long after its last debate has ended: late repetitions have their chance to do harm."""
+MOST_SENT = 4_000
+"""Messages after which a world is not told any further: somebody in it speaks without bound."""
+ASKED = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
 PeerOf = Callable[[Role, Journal], Peer]
 Happening = Callable[[], Coroutine[Any, Any, None]]
 
@@ -77,6 +92,7 @@ class Node:
     """One peer: a journal that stays, and a life that may end."""
 
     role: Role
+    store: MemoryStore
     journal: Mortal
     resident: Resident | None = None
     lives: int = 0
@@ -84,18 +100,36 @@ class Node:
     """When it next looks for what is due."""
 
 
+@dataclass(frozen=True, slots=True)
+class Owner(MeshRoom):
+    """The owner of one debate. What held in another world is not computed again: it follows from the plan and the
+    chain, and this chain stands still."""
+
+    checked: set[str] | None
+    """None: everything is checked anew."""
+
+    async def check(
+        self, opening: Envelope, end: Envelope, ready: PlanReady, start: FlowStart | FlowCreateStart
+    ) -> None:
+        name = digest(spelled(ready))
+        if self.checked is None or name not in self.checked:
+            await MeshRoom.check(self, opening, end, ready, start)
+        if self.checked is not None:
+            self.checked.add(name)
+
+
 @dataclass
 class Debate:
-    """What the owner saw of one request."""
+    """One request, and what its owner made of it."""
 
-    request_id: str
-    plans: list[PlanReady] = field(default_factory=list)
-    failures: list[FlowFailed] = field(default_factory=list)
-    given_up: bool = False
-
-    @property
-    def over(self) -> bool:
-        return bool(self.plans or self.failures) or self.given_up
+    owner: Owner
+    opening: Envelope | None = None
+    vigil: Vigil | None = None
+    plans: dict[Digest, PlanReady] = field(default_factory=dict)
+    """Every message that was ever believed, however late."""
+    failures: list[ZunoError] = field(default_factory=list)
+    over_at: int | None = None
+    """When the owner first had a plan or knew that there is none."""
 
 
 def _done(work: Coroutine[Any, Any, None]) -> None:
@@ -107,6 +141,12 @@ def _done(work: Coroutine[Any, Any, None]) -> None:
     raise AssertionError("somebody waits for something outside of this world")
 
 
+def _at_once(work: Coroutine[Any, Any, int]) -> None:
+    """The same for work that is split into tasks: those that are left when it is cut short die with it."""
+    with asyncio.Runner() as runner:
+        runner.run(work)
+
+
 class World:
     def __init__(
         self,
@@ -114,9 +154,13 @@ class World:
         keys: Mapping[Role, NodeKey],
         peer_of: PeerOf,
         weather: Weather,
-        believe: Callable[[PlanReady], bool] = lambda plan: True,
+        chain: Chain,
+        *,
+        patience: float = 300.0,
+        checked: set[str] | None = None,
         rules: Rules | None = None,
     ) -> None:
+        """`chain` is the owner's own; `patience` is in seconds of this world; `checked`: plans that held before."""
         self.chance = Random(seed)
         self.now = START
         self.weather = weather
@@ -127,14 +171,17 @@ class World:
         self.debates: dict[str, Debate] = {}
         self.told: list[str] = []
         """Everything that happened, for comparing two tellings."""
-        self._believe = believe
+        self._chain = chain
+        self._patience = patience
+        self._checked = checked
         self._peer_of = peer_of
         self._moments: list[tuple[int, int, Happening]] = []
         self._count = itertools.count()
         self._apart: list[tuple[int, int, frozenset[Role]]] = []
-        self.nodes = {role: Node(role, self._journal(role)) for role in Role}
+        self.nodes = {role: self._node(role) for role in Role}
         for node in self.nodes.values():
             self._live(node)
+        self._place = self._owner_s_place()
         self._plan_crashes()
         self._plan_partitions()
 
@@ -142,22 +189,27 @@ class World:
 
     def ask(self, number: int, at: int = 0) -> Debate:
         request_id = f"req_{number:016x}"
-        debate = self.debates[request_id] = Debate(request_id)
+        debate = self.debates[request_id] = Debate(self._owner(request_id))
         self.at(START + at, partial(self._start, debate))
         return debate
 
-    def run(self, longest_ms: int = 300_000) -> None:
-        """Until every debate is over and nothing is in flight that could change it, or the owner gives up."""
-        for debate in self.debates.values():
-            self.at(START + longest_ms, partial(self._give_up, debate))
-        while self._moments:
+    def run(self) -> None:
+        """Until every debate is over, and for a while after. An owner who waits for ever is left waiting."""
+        last = START + 2 * round(self._patience * 1000)
+        calm = False
+        while self._moments and self._moments[0][0] <= last and self.sent < MOST_SENT:
             self.now, _, happen = heapq.heappop(self._moments)
             try:
                 _done(happen())
             except Crashed:
                 self.told.append(f"{self.now - START}: crash")
-            if all(debate.over for debate in self.debates.values()) and self.now > START + self._calm_after():
-                break
+            if not calm and all(debate.over_at is not None for debate in self.debates.values()):
+                calm, last = True, self.now + CALM_MS
+
+    def written(self, role: Role, debate: Debate) -> list[str]:
+        """The kinds of what is in a journal about a debate, in order."""
+        rows = [row for row in self.nodes[role].store.kept.values() if not isinstance(row, Damaged)]
+        return [row.kind for row in rows if row.request_id == debate.owner.request_id]
 
     def at(self, moment: int, happen: Happening) -> None:
         heapq.heappush(self._moments, (moment, next(self._count), happen))
@@ -168,25 +220,42 @@ class World:
 
     # -- how it goes on
 
-    def _calm_after(self) -> int:
-        """A while after the end, so that late repetitions have their chance to do harm."""
-        return 0
-
     async def _start(self, debate: Debate) -> None:
-        cli = self.nodes[Role.CLI].resident
-        if cli is None:
-            self.at(self.now + 500, partial(self._start, debate))
-            return
-        start = FlowStart(chain="sim", position_id=1, profile="balanced", max_rounds=2)
-        try:
-            await cli.say(debate.request_id, Say(Role.SCOUT, start), None)
-        except Crashed:
-            self._die(self.nodes[Role.CLI])
+        resident = debate.owner.place.running.resident
+        debate.opening = await resident.say(debate.owner.request_id, Say(Role.SCOUT, ASKED), None)
+        debate.vigil = Vigil(self._seconds(), self._patience)
         self._wind(self.nodes[Role.CLI])
+        self._wake_later(debate, debate.vigil)
 
-    async def _give_up(self, debate: Debate) -> None:
-        if not debate.over:
-            debate.given_up = True
+    async def _wake(self, debate: Debate) -> None:
+        if debate.over_at is None:
+            await self._look(debate)
+
+    def _wake_later(self, debate: Debate, vigil: Vigil) -> None:
+        due = round(vigil.next_at * 1000) + self.chance.randint(1, round(LOOK * 1000))
+        self.at(max(self.now, due), partial(self._wake, debate))
+
+    async def _look(self, debate: Debate) -> None:
+        """What the command line makes of a debate so far, and `mesh join` after it."""
+        owner, opening, vigil = debate.owner, debate.opening, debate.vigil
+        assert opening is not None
+        assert vigil is not None
+        try:
+            end = await owner.look(opening, vigil)
+            if end is None:
+                self._wake_later(debate, vigil)
+                return
+            owner.place.running.resident.post.forget(owner.request_id)
+            ended = await owner.settle(opening, end, ASKED)
+            debate.plans[ended.message] = ended.ready
+            await planned(owner, ended, None)
+        except ZunoError as error:
+            debate.failures.append(error)
+        finally:
+            self._wind(self.nodes[Role.CLI])
+        if debate.over_at is None:
+            debate.over_at = self.now
+            self.told.append(f"{self.now - START}: over")
 
     def _wind(self, node: Node) -> None:
         """Set its alarm for what is due next, up to a tick late as a real one is."""
@@ -227,22 +296,45 @@ class World:
             self.at(self.now + delay, partial(self._arrive, one.to, Parcel(one.data, known)))
 
     async def _listen(self, envelope: Envelope) -> None:
+        await self._place.ear.hear(envelope)
         debate = self.debates.get(envelope.request_id)
-        if debate is None:
-            return
-        match envelope.payload:
-            case PlanReady() as plan if not debate.over and self._believe(plan):
-                debate.plans.append(plan)
-            case FlowFailed() as failure if not debate.over:
-                debate.failures.append(failure)
-            case _:
-                pass
+        if debate is not None and isinstance(envelope.payload, PlanReady | FlowFailed):
+            self.at(self.now, partial(self._look, debate))
+
+    # -- the owner
+
+    def _seconds(self) -> float:
+        return self.now / 1000
+
+    def _owner_s_place(self) -> OwnerPlace:
+        resident, nowhere = self.nodes[Role.CLI].resident, cast(Any, None)
+        running = Running(
+            Role.CLI, InProcess(), lambda send: cast(Resident, resident), stopwatch=self._seconds, nonce=nowhere
+        )
+        return OwnerPlace(running, Ear(), nowhere, "virtual")
+
+    def _owner(self, request_id: str) -> Owner:
+        journal: Any = self.nodes[Role.CLI].journal
+        return Owner(
+            place=self._place,
+            journal=journal,
+            key=self.keys[Role.CLI],
+            now=lambda: self.now,
+            stopwatch=self._seconds,
+            chain_of=lambda name: self._chain,
+            request_id=request_id,
+            max_rounds=ASKED.max_rounds,
+            patience=self._patience,
+            tell=self.told.append,
+            checked=self._checked,
+        )
 
     # -- lives
 
-    def _journal(self, role: Role) -> Mortal:
+    def _node(self, role: Role) -> Node:
         clock: Callable[[], Millis] = lambda: Millis(self.now)  # noqa: E731
-        return Mortal(ChainedJournal(MemoryStore(), self.keys[role], code=lambda: "mesh", now=clock, secrets=()))
+        store = MemoryStore()
+        return Node(role, store, Mortal(ChainedJournal(store, self.keys[role], code=lambda: "mesh", now=clock)))
 
     def _live(self, node: Node) -> None:
         node.lives += 1
@@ -276,7 +368,7 @@ class World:
         self.told.append(f"{self.now - START}: {node.role} lives")
         if node.resident is not None:
             try:
-                await node.resident.resume()
+                _at_once(node.resident.resume())
             except Crashed:
                 self._die(node)
             self._wind(node)
