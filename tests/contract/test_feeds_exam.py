@@ -395,7 +395,11 @@ PRINTS = [
 ]
 YAHOO_PRINTS = [row._replace(released=Millis(row.at + DAY_MS + 4 * HOUR_MS)) for row in PRINTS]
 
-FRED = Candidate("fred", over_web(lambda web, world: Fred(web, figures.KEY), "/fred", figures.fred), "DGS10")
+FRED = Candidate(
+    "fred",
+    over_web(lambda web, world: Fred(web, figures.KEY, lambda: Millis(world.now)), "/fred", figures.fred),
+    "DGS10",
+)
 YAHOO = Candidate("yahoo", over_web(lambda web, world: Yahoo(web), "", figures.yahoo), "NASDAQ")
 RECORDED_FIGURES = Candidate(
     "recorded", over_store(lambda store, world: RecordedFigures(store, "yahoo", lambda: Millis(world.now))), "NASDAQ"

@@ -138,7 +138,7 @@ class Markets:
             closed[FRED] = "FRED needs a key, which is free: set ZUNO_FRED_API_KEY"
         else:
             key = settings.fred_api_key.get_secret_value()
-            macro[FRED] = Fred(self._web(Web("FRED", settings.fred_url, secret=key)), key)
+            macro[FRED] = Fred(self._web(Web("FRED", settings.fred_url, secret=key)), key, unix_millis)
         if settings.perplexity_api_key is None:
             closed[SEARCH] = "the search needs a key: set ZUNO_PERPLEXITY_API_KEY"
         else:

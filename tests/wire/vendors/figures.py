@@ -1,6 +1,7 @@
 """FRED, Yahoo's chart endpoint and alternative.me.
 
-Built from https://fred.stlouisfed.org/docs/api/fred/series_observations.html (`.` is no value; `realtime_start`),
+Built from https://fred.stlouisfed.org/docs/api/fred/series_observations.html (`.` is no value; `realtime_start`;
+a question about tomorrow, or about the revisions of a figure that has none, is a bad request),
 https://github.com/ranaroussi/yfinance (the chart's form, which Yahoo documents nowhere) and
 https://alternative.me/crypto/fear-and-greed-index/#api.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from vendors.serving import Query, Route, said
 from vendors.world import World
@@ -25,13 +27,23 @@ def day(at: float) -> str:
     return datetime.fromtimestamp(at / 1_000, UTC).strftime("%Y-%m-%d")
 
 
-def fred(world: World) -> dict[str, Route]:
+def bad_request(words: str) -> bytes:
+    return said({"error_code": 400, "error_message": f"Bad Request.  {words}"}, 400)
+
+
+def fred(world: World, *, without_vintages: bool = False) -> dict[str, Route]:
     def observations(query: Query) -> Any:
         if query.get("api_key") != KEY:
             return NO_KEY
+        today = datetime.fromtimestamp(world.now / 1_000, ZoneInfo("America/Chicago")).strftime("%Y-%m-%d")
+        for name in ("realtime_start", "realtime_end"):
+            if query.get(name, today) > today:
+                return bad_request(f"Variable {name} can not be after today's date.")
+        if without_vintages and "realtime_start" in query:
+            return bad_request("The series does not exist in ALFRED but may exist in FRED.")
         rows = [
             {
-                "realtime_start": day(row.released - 30 * HOUR_MS),
+                "realtime_start": today if without_vintages else day(row.released - 30 * HOUR_MS),
                 "realtime_end": "9999-12-31",
                 "date": day(row.at),
                 "value": str(row.value),
@@ -41,8 +53,8 @@ def fred(world: World) -> dict[str, Route]:
         ]
         holiday = {"realtime_start": "2025-10-02", "realtime_end": "9999-12-31", "date": "2025-10-01", "value": "."}
         rows.append(holiday)
-        head = {"realtime_start": query["realtime_start"], "realtime_end": query["realtime_end"], "units": "lin"}
-        return {**head, "count": len(rows), "offset": 0, "limit": 100_000, "observations": rows}
+        head = {name: query.get(name, today) for name in ("realtime_start", "realtime_end")}
+        return {**head, "units": "lin", "count": len(rows), "offset": 0, "limit": 100_000, "observations": rows}
 
     return {"/fred/series/observations": observations}
 

@@ -82,7 +82,7 @@ _bybit = _of("bybit", bybit.routes, through(bybit_feed.Bybit, bybit_feed.VENDOR)
 _okx = _of("okx", okx.routes, through(okx_feed.Okx, okx_feed.VENDOR))
 _upbit = _of("upbit", upbit.routes, through(upbit_feed.Upbit, upbit_feed.VENDOR))
 _deribit = _of("deribit", deribit.routes, through(deribit_feed.Deribit, deribit_feed.VENDOR))
-_FRED = web(lambda here: Fred(here, figures.KEY), "/fred", figures.KEY)
+_FRED = web(lambda here: Fred(here, figures.KEY, now), "/fred", figures.KEY)
 _SEARCH = web(lambda here: Search(here, now), secret=words.KEY)
 
 _INTERVALS: dict[str, set[str | int]] = {"/fapi/v1/fundingInfo": {"symbol", "fundingIntervalHours"}}

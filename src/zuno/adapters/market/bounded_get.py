@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -41,7 +41,7 @@ PATIENCE = Patience()
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server said; the body is read only when it said OK."""
+    """What the server said; the body is read only when it said OK or something whose words are wanted."""
 
     status: int
     body: bytes = b""
@@ -75,8 +75,10 @@ class BoundedGet:
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
+        reads: Collection[int] = (OK,),
     ) -> None:
         self._name = name
+        self._reads = reads
         self._client = client
         self._patience = patience
         self._sleep = sleep
@@ -121,9 +123,9 @@ class BoundedGet:
                     limited = response.status_code == TOO_MANY_REQUESTS
                     reason = "limits our requests (HTTP 429)" if limited else f"failed (HTTP {response.status_code})"
                     return _Again(reason, asked_wait(response.headers))
-                if response.status_code != OK:
+                if response.status_code not in self._reads:
                     return Answer(response.status_code)
-                return Answer(OK, await self._body(response))
+                return Answer(response.status_code, await self._body(response))
         except (TimeoutError, httpx2.TimeoutException):
             return _Again(f"did not answer within {self._patience.timeout:g} s")
         except httpx2.ConnectError:

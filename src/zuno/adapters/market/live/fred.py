@@ -1,41 +1,49 @@
 """Figures of the economy from FRED, each with the day it was released and every revision of it.
 
 Endpoint: https://fred.stlouisfed.org/docs/api/fred/series_observations.html. `realtime_start` is the day from which a
-value held; FRED tells no hour, so a print is taken for known when that day was over in St. Louis.
+value held; FRED tells no hour, so a print is taken for known when that day was over in St. Louis. It answers no
+question about a day after its own today. Figures of which it keeps no revisions are taken for known when the day they
+speak of was over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Final
 
 from zuno.adapters.market.live.paging import bounded
 from zuno.adapters.market.live.reading import Answer
-from zuno.adapters.market.live.web import Web
+from zuno.adapters.market.live.web import Declined, Web
 from zuno.domain.errors import Malformed, Refused, Unavailable
 from zuno.domain.trading import DAY_MS, HOUR_MS, Print
 from zuno.domain.units import Millis
 from zuno.domain.venues import FIGURES, FRED
 
 PUBLIC_URL: Final = "https://api.stlouisfed.org/fred"
-DAY_OVER: Final = DAY_MS + 6 * HOUR_MS
-"""From midnight UTC of a day to its end in St. Louis, in winter."""
+BEHIND: Final = 6 * HOUR_MS
+"""St. Louis after UTC, in winter; in summer its day is taken to begin an hour late."""
+DAY_OVER: Final = DAY_MS + BEHIND
+"""From midnight UTC of a day to its end in St. Louis."""
 SPAN: Final = 2 * 365 * DAY_MS
 REVISED_FOR: Final = 3 * 365 * DAY_MS
 """FRED gives at most 2,000 vintages at once: days are asked for by twos of years, with three years of revisions."""
 MOST_SPANS: Final = 20
 MOST_ROWS: Final = 100_000
 NO_PRINT: Final = "."
+NO_VINTAGES: Final = b"does not exist in ALFRED"
+MONTHLY: Final = frozenset({"CPIAUCSL", "FEDFUNDS"})
+"""Months are named by their first day and printed weeks after it: without revisions nobody knows when."""
 
 
 class Fred:
     """Prints by FRED's own names of them."""
 
-    def __init__(self, web: Web, api_key: str) -> None:
+    def __init__(self, web: Web, api_key: str, now: Callable[[], Millis]) -> None:
         self._web = web
         self._key = api_key
+        self._now = now
 
     @property
     def venue(self) -> str:
@@ -56,33 +64,42 @@ class Fred:
         async with bounded("FRED's observations"):
             for start in spans:
                 end = min(until, start + SPAN - 1)
-                found.update(_prints(await self._observations(figure, start, end)))
+                found.update(await self._span(figure, start, end))
         return sorted((row for row in found if since <= row.at <= until), key=attrgetter("at", "released"))
 
     async def close(self) -> None:
         await self._web.close()
 
-    async def _observations(self, figure: str, start: int, end: int) -> Answer:
+    async def _span(self, figure: str, start: int, end: int) -> Sequence[Print]:
+        today = self._now() - BEHIND
+        known = {"realtime_start": _day(min(start, today)), "realtime_end": _day(min(end + REVISED_FOR, today))}
+        try:
+            return list(_prints(await self._observations(figure, start, end, known), "realtime_start"))
+        except Declined as refusal:
+            if NO_VINTAGES not in refusal.said or figure in MONTHLY:
+                raise
+        return list(_prints(await self._observations(figure, start, end, {}), "date"))
+
+    async def _observations(self, figure: str, start: int, end: int, known: Mapping[str, str]) -> Answer:
         params = {
             "series_id": figure,
             "api_key": self._key,
             "file_type": "json",
             "observation_start": _day(start),
             "observation_end": _day(end),
-            "realtime_start": _day(start),
-            "realtime_end": _day(end + REVISED_FOR),
             "limit": str(MOST_ROWS),
+            **known,
         }
         return await self._web.json("series/observations", "observations", params)
 
 
-def _prints(answer: Answer) -> Iterator[Print]:
+def _prints(answer: Answer, released_on: str) -> Iterator[Print]:
     """A day whose value is a point has no print. An answer that stops before its own count is half of one."""
     rows = answer.many("observations")
     if answer.whole("count") != len(rows):
         raise Malformed(f"FRED counts {answer.whole('count')} observations and sent {len(rows)}")
     for row in rows:
-        released = Millis(row.day("realtime_start") + DAY_OVER)
+        released = Millis(row.day(released_on) + DAY_OVER)
         at = row.day("date")
         if row.text("value") != NO_PRINT:
             yield Print(at, row.number("value"), released)

@@ -15,8 +15,17 @@ from zuno.adapters.market.bounded_get import Answer as Raw
 from zuno.adapters.market.live.reading import Answer, parsed
 from zuno.domain.errors import Unavailable, Usage
 
+BAD_REQUEST: Final = 400
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _LOG: Final = logging.getLogger("httpx2")
+
+
+class Declined(Unavailable):
+    """The service will not answer that question. What it said of it is for us to read, never to repeat."""
+
+    def __init__(self, message: str, said: bytes) -> None:
+        super().__init__(message)
+        self.said = said
 
 
 class Web:
@@ -47,7 +56,7 @@ class Web:
             transport=transport,
             follow_redirects=False,
         )
-        self._http = BoundedGet(name, self._client, patience, sleep=sleep, chance=chance)
+        self._http = BoundedGet(name, self._client, patience, sleep=sleep, chance=chance, reads=(OK, BAD_REQUEST))
         if secret:
             _LOG.addFilter(self._harmless)
 
@@ -67,7 +76,8 @@ class Web:
 
     def _taken(self, answer: Raw) -> bytes:
         if answer.status != OK:
-            raise Unavailable(f"{self.name} declined (HTTP {answer.status}); check what was asked for and the key")
+            message = f"{self.name} declined (HTTP {answer.status}); check what was asked for and the key"
+            raise Declined(message, answer.body)
         return answer.body
 
     def _harmless(self, record: logging.LogRecord) -> bool:

@@ -57,6 +57,41 @@ async def test_a_print_is_known_when_its_day_was_over_in_st_louis() -> None:
         assert query["realtime_end"] > query["observation_end"]
 
 
+@pytest.mark.parametrize("hours", [0, 4.9, 5.1, 6.1, 23.9])
+async def test_nothing_is_asked_of_a_day_after_today_in_st_louis(hours: float) -> None:
+    """In October it is five hours behind UTC; until then FRED declines the day that has begun elsewhere."""
+    midnight = LAST + DAY_MS
+    world = World(now=round(midnight + hours * HOUR_MS), prints=prints(3.0, 3.1))
+    async with vendor(figures.fred(world)) as here:
+        feed = Fred(Web("FRED", here.url + "/fred", patience=QUICK), figures.KEY, lambda: Millis(world.now))
+        assert await feed.prints("DGS10", FIRST, Millis(midnight + 40 * DAY_MS)) == world.prints
+        await feed.prints("DGS10", Millis(midnight + 2 * DAY_MS), Millis(midnight + 40 * DAY_MS))
+        for _, query in here.asked:
+            assert query["realtime_start"] <= query["realtime_end"]
+        assert here.asked[0][1]["realtime_end"] == figures.day(midnight if hours >= 6 else LAST)
+        await feed.close()
+
+
+async def test_a_figure_without_revisions_is_known_when_its_own_day_was_over() -> None:
+    world = World(prints=prints(3.0, 3.1))
+    async with vendor(figures.fred(world, without_vintages=True)) as here:
+        feed = Fred(Web("FRED", here.url + "/fred", patience=QUICK), figures.KEY, lambda: Millis(world.now))
+        assert await feed.prints("NASDAQCOM", FIRST, LAST) == world.prints
+        assert ["realtime_end" in query for _, query in here.asked] == [True, False]
+        with pytest.raises(Unavailable, match="HTTP 400"):
+            await feed.prints("CPIAUCSL", FIRST, LAST)
+        assert len(here.asked) == 3
+        await feed.close()
+
+
+async def test_another_bad_request_is_not_asked_in_another_way() -> None:
+    async with asking(question("fred prints")) as (here, feed):
+        here.mood = figures.bad_request("Variable realtime_end can not be after today's date.")
+        with pytest.raises(Unavailable, match="HTTP 400"):
+            await feed.prints("DGS10", FIRST, LAST)
+        assert len(here.asked) == 1
+
+
 async def test_a_long_time_is_asked_for_in_parts_that_have_few_vintages() -> None:
     async with asking(question("fred prints")) as (here, feed):
         found = await feed.prints("DGS10", Millis(LAST - 5 * SPAN // 2), LAST)
