@@ -137,6 +137,8 @@ def test_the_position_desk_reads_weeks(invented: Path) -> None:
         (("BTCUSDT", "--mode", "casino"), 2, "no mode"),
         (("BTCUSDT", "--as-of", "yesterday"), 2, "not a time"),
         (("BTCUSDT", "--as-of", "2031-01-01"), 2, "lies after"),
+        (("BTCUSDT", "--as-of", "999999w"), 2, "no coin yet"),
+        (("BTCUSDT", "--as-of", "0001-01-01"), 2, "no coin yet"),
     ],
 )
 def test_nonsense_is_told(invented: Path, arguments: tuple[str, ...], code: int, said: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
@@ -14,13 +14,15 @@ from zuno.app.phrases import token_named
 from zuno.domain.alerts import is_alert_id
 from zuno.domain.errors import Usage
 from zuno.domain.tokens import plain_text
-from zuno.domain.units import Address, HexId, Seconds
+from zuno.domain.units import Address, HexId, Millis, Seconds
 
 _ID = re.compile(r"[0-9]{1,78}")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _POOL_ID = re.compile(r"0x[0-9a-fA-F]{64}")
 _SPAN = re.compile(r"([0-9]{1,6}) *(m|h|d|w)")
 _UNIX = re.compile(r"[0-9]{9,11}")
+_UNIX_MILLIS = re.compile(r"[0-9]{13}")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PERCENT = re.compile(r"[+-]?(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,2})? *%?")
 _SPAN_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 MAX_ID = (1 << 256) - 1
@@ -75,43 +77,63 @@ def span(text: str) -> Seconds:
     return Seconds(int(found[1]) * _SPAN_SECONDS[found[2]])
 
 
-def moment(text: str, now: Seconds, whose: str = "the chain's own time") -> Seconds:
+def moment(text: str, now: Seconds) -> Seconds:
     """A point in the past: `7d`, `36h`, a date, an ISO time (UTC unless it says otherwise) or unix seconds.
 
     `now` is the chain's own time: a local world's is not today's, and nothing has happened after it.
     """
-    wanted = _moment(text.strip(), now)
+    wanted = Seconds(_moment(text.strip(), Millis(now * 1_000)) // 1_000)
     if wanted > now:
-        raise Usage(
-            f"{text[:80]!r} lies after {whose}, {time_text(now)}; "
-            "count back from there, as in 7d, or give an earlier date."
-        )
+        raise Usage(_too_late(text, f"the chain's own time, {time_text(now)}"))
+    return wanted
+
+
+def market_moment(text: str, end: Millis, latest: Millis) -> Millis:
+    """The same, to the millisecond, of the market's past: counted back from the end of what is kept of it, and not
+    after `latest`."""
+    wanted = _moment(text.strip(), end)
+    if wanted > latest:
+        raise Usage(_too_late(text, f"the end of what is kept, {time_text(latest // 1_000)}"))
+    if wanted < FIRST_COIN * 1_000:
+        raise Usage(_too_early(text))
     return wanted
 
 
 def stretch(since: str, until: str | None, now: Seconds) -> tuple[Seconds, Seconds]:
     """A time of the market's past, the end outside it and now where none is said."""
-    first, last = _moment(since.strip(), now), now if until is None else _moment(until.strip(), now)
+    today = Millis(now * 1_000)
+    first = Seconds(_moment(since.strip(), today) // 1_000)
+    last = now if until is None else Seconds(_moment(until.strip(), today) // 1_000)
     for moment, written in ((first, since), (last, until)):
         if moment > now and written is not None:
             raise Usage(f"{plain_text(written, 40)!r} has not come yet: it is {time_text(now)}; give an earlier date.")
     if first < FIRST_COIN:
-        raise Usage(f"{plain_text(since, 40)!r} is before {time_text(FIRST_COIN)}, when there was no coin yet.")
+        raise Usage(_too_early(since))
     if first >= last:
         raise Usage(f"From {time_text(first)} to {time_text(last)} is no time at all; write the earlier date first.")
     return first, last
 
 
-def _moment(text: str, now: Seconds) -> Seconds:
+def _too_late(text: str, end: str) -> str:
+    return f"{text[:80]!r} lies after {end}; count back from there, as in 7d, or give an earlier date."
+
+
+def _too_early(text: str) -> str:
+    return f"{plain_text(text, 40)!r} is before {time_text(FIRST_COIN)}, when there was no coin yet."
+
+
+def _moment(text: str, now: Millis) -> Millis:
     if span := _SPAN.fullmatch(text.lower()):
-        return Seconds(now - int(span[1]) * _SPAN_SECONDS[span[2]])
+        return Millis(now - int(span[1]) * _SPAN_SECONDS[span[2]] * 1_000)
+    if _UNIX_MILLIS.fullmatch(text):
+        return Millis(int(text))
     if _UNIX.fullmatch(text):
-        return Seconds(int(text))
+        return Millis(int(text) * 1_000)
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
         raise Usage(f"{text[:80]!r} is not a time; write 7d, 36h, 2026-01-25 or 2026-01-25T12:00.") from None
-    return Seconds(int((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()))
+    return Millis(((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1))
 
 
 def percent(text: str) -> Decimal:

@@ -14,19 +14,18 @@ from zuno.desks.trading.charting import describe
 from zuno.desks.trading.gathering import gather
 from zuno.domain.errors import Refused, Usage
 from zuno.domain.tokens import plain_text
-from zuno.domain.trading import Mode, Symbol, Timeframe, candles
-from zuno.domain.units import Millis, Seconds
-from zuno.domain.venues import BINANCE
+from zuno.domain.trading import Mode, Print, Symbol
+from zuno.domain.units import Millis
+from zuno.domain.venues import wanted
 from zuno.messages.bundle import Bundle, content
 from zuno.messages.chart import numbers
 from zuno.messages.codec import Digest
 from zuno.ports.chart import Painter
 from zuno.ports.journal import Journal
-from zuno.ports.series import SeriesStore
+from zuno.ports.series import SeriesStore, Slice
 
 DEFAULT_SEED: Final = 1
 LATEST: Final = Millis(7_258_118_400_000)
-_FINE: Final = (Timeframe.M1, Timeframe.H1, Timeframe.H4, Timeframe.D1)
 
 Refresh: TypeAlias = Callable[[Symbol], Awaitable[tuple[Millis, Mapping[str, str]]]]
 """Asks every live source now and keeps what they say: the moment it was asked at, and who failed, and why."""
@@ -60,13 +59,16 @@ class TradingDesk:
         painter: Painter,
         invent: Invent | None = None,
         refresh: Refresh | None = None,
+        now: Callable[[], Millis] | None = None,
     ) -> None:
-        """`invent`: makes a market from a seed where none is kept yet. `refresh`: asks live sources first."""
+        """`invent`: makes a market from a seed where none is kept yet. `refresh`: asks live sources first. `now`: of a
+        market that goes on, which may be asked for as it is known at any moment that has come."""
         self._store = store
         self._journal = journal
         self._painter = painter
         self._invent = invent
         self._refresh = refresh
+        self._now = now
 
     async def features(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> FeaturesView:
         frozen = await self.freeze(symbol_of(symbol), mode_of(mode), as_of)
@@ -103,16 +105,14 @@ class TradingDesk:
             )
         if as_of is None:
             return end, {}, notes
-        wanted = asked.moment(as_of, Seconds(-(-end // 1_000)), "the end of what is kept")
-        return min(Millis(wanted * 1_000), end), {}, notes
+        latest = end if self._now is None else Millis(max(end, self._now()))
+        return asked.market_moment(as_of, end if self._refresh is None else latest, latest), {}, notes
 
     async def _end(self, symbol: Symbol) -> Millis | None:
-        """When the newest bar that is kept of a symbol closed."""
-        ends: list[Millis] = []
-        for timeframe in _FINE:
-            series = candles(BINANCE, symbol, timeframe)
-            rows = await self._store.read(series, Millis(0), LATEST, LATEST, newest=1)
-            ends += [complete_at(series, row) for row in rows]
+        """When the newest row that is kept of a symbol was complete. A print may be told before its day."""
+        series = [one for one in wanted(symbol) if one.row is not Print]
+        state = await self._store.read_many([Slice(one, Millis(0), LATEST, newest=1) for one in series], LATEST)
+        ends = [complete_at(one, row) for one, rows in zip(series, state.rows, strict=True) for row in rows]
         return max(ends, default=None)
 
 

@@ -225,6 +225,7 @@ class House:
 
     def trading(self) -> TradingDesk:
         from zuno.adapters.chart.painter import MatplotlibPainter
+        from zuno.adapters.clock.system import unix_millis
         from zuno.app.trading import TradingDesk
 
         store, live = self._recordings.chosen(), self._settings.market == "live"
@@ -234,6 +235,7 @@ class House:
             MatplotlibPainter(),
             invent=self._recordings.invent_first if store.origin.synthetic else None,
             refresh=self._markets.refresh(store) if live else None,
+            now=None if store.origin.synthetic else unix_millis,
         )
 
     def sim(self) -> SimPlayground:

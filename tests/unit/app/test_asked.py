@@ -10,7 +10,7 @@ import pytest
 from zuno.app import asked
 from zuno.domain.errors import Usage
 from zuno.domain.tokens import base_units
-from zuno.domain.units import Seconds
+from zuno.domain.units import Millis, Seconds
 
 NOW = Seconds(1_769_817_600)  # 2026-01-31 00:00 UTC
 DAY = 86_400
@@ -83,6 +83,40 @@ def test_a_moment_that_has_not_come_is_refused_with_advice(text: str) -> None:
 def test_an_absurd_clock_does_not_stop_the_advice() -> None:
     with pytest.raises(Usage, match="count back"):
         asked.moment("2026-01-01", Seconds(-(2**70)))
+
+
+END = Millis(NOW * 1_000 + 250)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("7d", END - 7 * DAY * 1_000),
+        ("0m", END),
+        ("2026-01-31T00:00:00.250Z", END),
+        ("2026-01-31T01:00:00.251+01:00", END + 1),
+        ("2026-01-30T23:59:59.9996", END - 251),
+        (str(END), END),
+        (str(NOW), NOW * 1_000),
+        ("2009-01-03", 1_230_940_800_000),
+    ],
+)
+def test_a_moment_of_the_market_is_read_to_the_millisecond(text: str, moment: int) -> None:
+    assert asked.market_moment(text, END, Millis(END + 1)) == moment
+
+
+@pytest.mark.parametrize("text", [str(END + 1), "2026-01-31T00:00:00.251", "2026-01-31T00:00:01", "9999-12-31"])
+def test_a_moment_after_what_is_kept_is_refused(text: str) -> None:
+    with pytest.raises(Usage, match="lies after the end of what is kept, 2026-01-31 00:00 UTC"):
+        asked.market_moment(text, END, END)
+
+
+@pytest.mark.parametrize(
+    "text", ["999999w", "0001-01-01", "0001-01-01T00:00+14:00", "2009-01-02T23:59:59.999", "0" * 13]
+)
+def test_a_moment_before_the_first_coin_is_refused(text: str) -> None:
+    with pytest.raises(Usage, match="is before 2009-01-03 00:00 UTC, when there was no coin yet"):
+        asked.market_moment(text, END, END)
 
 
 @pytest.mark.parametrize(

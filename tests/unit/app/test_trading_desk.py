@@ -1,0 +1,131 @@
+"""The desk's moment: the newest of what is kept, or now; and a live bundle is asked for again by its own moment."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Test folders are no packages; the code these tests share is found from here.
+sys.path.append(str(Path(__file__).parents[2] / "wire"))
+
+from collecting import END, OWN, market, sources
+from leaping import leaping
+
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.series.memory import MemorySeries
+from zuno.adapters.store.memory import MemoryStore
+from zuno.app.intake import Intake, refreshed
+from zuno.app.trading import TradingDesk
+from zuno.app.trading_views import iso
+from zuno.domain.errors import Refused, Usage
+from zuno.domain.trading import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    SECOND_MS,
+    Alive,
+    Candle,
+    Level,
+    Mode,
+    Print,
+    Symbol,
+    Timeframe,
+    candles,
+    fear_greed,
+    macro,
+)
+from zuno.domain.units import Millis
+from zuno.domain.venues import ALTERNATIVE, BINANCE, FRED, tape
+from zuno.memory.journal import ChainedJournal
+from zuno.ports.journal import Journal
+from zuno.ports.series import Batch, SeriesStore
+
+START = Millis(END - 4 * HOUR_MS + 17_123)
+M1 = candles(BINANCE, "BTCUSDT", Timeframe.M1)
+BTC, SWING = Symbol.BTCUSDT, Mode.SWING
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Callable[..., TradingDesk]:
+    key = KeyFile(tmp_path / "desk.key")
+    key.ensure()
+    book = ChainedJournal(MemoryStore(), key, code=lambda: "test", now=lambda: START)
+
+    async def journal() -> Journal:
+        return book
+
+    def made(store: SeriesStore, **more: Any) -> TradingDesk:
+        return TradingDesk(store, journal, None, **more)  # type: ignore[arg-type]  # nobody paints here
+
+    return made
+
+
+def test_a_live_bundle_is_asked_for_again_by_its_moment(desk: Callable[..., TradingDesk]) -> None:
+    async def story(now: Callable[[], Millis]) -> None:
+        store = MemorySeries(OWN)
+        await store.write(
+            [Batch(one, [Alive(Millis(START - 2 * MINUTE_MS))], START) for one in tape(BTC) if one.row is Alive]
+        )
+
+        async def keep(batch: Batch[Any]) -> None:
+            await store.write([batch])
+
+        intake = Intake(sources(await market(), now), store, keep, now)
+
+        async def refresh(symbol: Symbol) -> Any:
+            return await refreshed(intake, store, symbol, now)
+
+        live = desk(store, refresh=refresh, now=now)
+        first = await live.freeze(BTC, SWING, None)
+        moment = first.bundle.as_of
+        assert moment == START
+        assert len(first.bundle.blocks) > 30
+        later = Millis(moment + SECOND_MS)
+        await store.write([Batch(M1, [Candle(Millis(END), 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)], Millis(END + DAY_MS))])
+        recorded = desk(store, now=lambda: later)
+        for again in (live, recorded):
+            for written in (iso(moment), str(moment)):
+                assert (await again.freeze(BTC, SWING, written)).name == first.name
+        with pytest.raises(Usage, match="lies after"):
+            await desk(store, refresh=refresh, now=lambda: moment).freeze(BTC, SWING, str(END + DAY_MS))
+
+    leaping(START, story)
+
+
+async def test_the_newest_row_of_any_series_is_the_end_of_what_is_kept(desk: Callable[..., TradingDesk]) -> None:
+    store = MemorySeries(OWN)
+    with pytest.raises(Refused, match="Nothing is recorded"):
+        await desk(store).freeze(BTC, SWING, None)
+    bar = Candle(Millis(END - MINUTE_MS), 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
+    mood = Level(Millis(END + 12_345), 50.0)
+    coming = Print(Millis(END + DAY_MS), 3.0, END)
+    await store.write([Batch(M1, [bar])])
+    assert (await desk(store).freeze(BTC, SWING, None)).bundle.as_of == END
+    await store.write([Batch(fear_greed(ALTERNATIVE), [mood]), Batch(macro(FRED, "DGS2"), [coming], END)])
+    assert (await desk(store).freeze(BTC, SWING, None)).bundle.as_of == mood.at
+    assert (await desk(store).freeze(BTC, SWING, "1h")).bundle.as_of == mood.at - HOUR_MS
+    with pytest.raises(Usage, match="lies after the end of what is kept"):
+        await desk(store).freeze(BTC, SWING, str(mood.at + 1))
+
+
+async def test_a_past_that_goes_on_is_counted_from_its_end_and_known_until_now(
+    desk: Callable[..., TradingDesk],
+) -> None:
+    store, now = MemorySeries(OWN), Millis(END + DAY_MS)
+    await store.write([Batch(M1, [Candle(Millis(END - MINUTE_MS), 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)])])
+
+    async def refresh(symbol: Symbol) -> Any:
+        raise AssertionError
+
+    recorded, live = desk(store, now=lambda: now), desk(store, refresh=refresh, now=lambda: now)
+    for one, hour_ago in ((recorded, END - HOUR_MS), (live, now - HOUR_MS)):
+        assert (await one.freeze(BTC, SWING, "1h")).bundle.as_of == hour_ago
+        assert (await one.freeze(BTC, SWING, str(now))).bundle.as_of == now
+        with pytest.raises(Usage, match="lies after"):
+            await one.freeze(BTC, SWING, str(now + 1))
+        with pytest.raises(Usage, match="no coin yet"):
+            await one.freeze(BTC, SWING, "999999w")
