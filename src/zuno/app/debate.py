@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from pydantic import ValidationError
+
 from zuno.agents.peer import Say
 from zuno.agents.station import Mouth, Now, Station, keep, opened
 from zuno.app import asked, plans
@@ -15,7 +17,7 @@ from zuno.app.plans import ChoiceRefused, PlanRecord, PlanView
 from zuno.app.views import harmless
 from zuno.app.wishes import Flags, request_of
 from zuno.domain.debate import RiskProfile
-from zuno.domain.errors import Broken, Refused, Unavailable, Unknown, Usage, ZunoError
+from zuno.domain.errors import Broken, Malformed, Refused, Unavailable, Unknown, Usage, ZunoError
 from zuno.messages.codec import Digest, decoded, digest
 from zuno.messages.debate import AgentThought, Context, FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role, Thought
 from zuno.messages.envelope import Envelope, to_bytes
@@ -222,7 +224,15 @@ async def recalled(journal: Journal, digest: str) -> Context:
         content = await journal.bundle(Digest(digest))
     except Unknown:
         raise Broken(f"The context {digest[:12]}… is gone from the journal; run `zuno journal verify`.") from None
-    return Context.model_validate(decoded(content))
+    try:
+        return Context.model_validate(decoded(content))
+    except ValidationError as error:
+        raise Malformed(f"The context {digest[:12]}… is none this Zuno takes: {_first(error)}.") from error
+
+
+def _first(error: ValidationError) -> str:
+    told = error.errors(include_url=False, include_input=False)[0]
+    return harmless(f"{'.'.join(map(str, told['loc']))}: {told['msg']}")
 
 
 def error_of(failed: FlowFailed) -> ZunoError:
