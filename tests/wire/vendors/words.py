@@ -35,16 +35,27 @@ def search(world: World) -> dict[str, Route]:
     return {"/chat/completions": answer}
 
 
-def post(at: int, number: str, body: str, channel: str = CHANNEL) -> str:
+def post(at: int, number: str, body: str, channel: str = CHANNEL, *, quoted: str = "", service: bool = False) -> str:
+    """A message; `quoted` is what it replies to, and a service message is what the channel did, without a time."""
     time = datetime.fromtimestamp(at / 1_000, UTC).isoformat()
     words = escape(body).replace("\n", "<br/>")
+    marks = "text_not_supported_wrap service_message" if service else "text_not_supported_wrap"
+    reply = (
+        f"""<a class="tgme_widget_message_reply user-color-4" href="https://t.me/{channel}/2">
+<div class="tgme_widget_message_author accent_color"><span class="tgme_widget_message_author_name">A</span></div>
+<div class="tgme_widget_message_text js-message_reply_text" dir="auto">{escape(quoted)}</div></a>"""
+        if quoted
+        else ""
+    )
+    time_shown = "" if service else f'<time datetime="{time}" class="time">12:00</time>'
     return f"""<div class="tgme_widget_message_wrap js-widget_message_wrap">
-<div class="tgme_widget_message text_not_supported_wrap js-widget_message" data-post="{channel}/{number}" data-view="x">
+<div class="tgme_widget_message {marks} js-widget_message" data-post="{channel}/{number}" data-view="x">
 <div class="tgme_widget_message_user"><a href="https://t.me/{channel}"><img src="a.jpg"></a></div>
 <div class="tgme_widget_message_bubble"><div class="tgme_widget_message_author">Author words</div>
+{reply}
 <div class="tgme_widget_message_text js-message_text" dir="auto">{words}<b></b></div>
 <div class="tgme_widget_message_footer compact"><span class="tgme_widget_message_views">1.2K</span>
-<a class="tgme_widget_message_date" href="#"><time datetime="{time}" class="time">12:00</time></a></div>
+<a class="tgme_widget_message_date" href="#">{time_shown}</a></div>
 </div></div></div>"""
 
 

@@ -70,11 +70,11 @@ class Channels:
         found: list[Text] = []
         before: dict[str, str] = {}
         for _ in range(MOST_PAGES):
-            page = posts(await self._web.text(f"s/{name}", "page", before), name)
-            found += page
-            if not page or min(text.at for text in page) < since:
+            page = preview(await self._web.text(f"s/{name}", "page", before), name)
+            found += page.texts
+            if page.first is None or (page.oldest is not None and page.oldest < since):
                 return found
-            before = {"before": str(min(int(text.id) for text in page))}
+            before = {"before": str(page.first)}
         raise Unavailable(f"The channel {name} has more than {MOST_PAGES} pages of that time; ask for less")
 
 
@@ -83,33 +83,52 @@ def concerns(body: str, about: str) -> bool:
     return not named or about in named
 
 
-def posts(page: str, channel: str) -> list[Text]:
-    """The messages of a preview page; ones without words are left out. A page that has none of the marks of a channel's
-    preview is `Malformed`."""
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """One page: the posts that have words, and the lowest number and oldest time of all there are, for a page of
+    pictures is no end."""
+
+    texts: Sequence[Text]
+    first: int | None
+    oldest: Millis | None
+
+
+def preview(page: str, channel: str) -> Preview:
+    """A page that has none of the marks of a channel's preview is `Malformed`. What a channel does (it pins a post, it
+    changes its picture) is shown as a message too; it has a number and says nothing."""
     reader = _Page()
     reader.feed(page)
     reader.close()
     if not reader.is_channel:
         raise Malformed(f"The page of the channel {channel} is no preview of a channel")
-    return [text for post in reader.posts if (text := _text(post, channel)) is not None]
+    numbers = [_number(post, channel) for post in reader.posts]
+    texts = [
+        _text(post, channel, number) for post, number in zip(reader.posts, numbers, strict=True) if not post.is_service
+    ]
+    oldest = min((text.at for text in texts), default=None)
+    return Preview([text for text in texts if text.body], min(numbers, default=None), oldest)
 
 
 @dataclass(slots=True)
 class _Post:
     name: str
+    is_service: bool
     time: str | None = None
     words: list[str] = field(default_factory=list)
 
 
-def _text(post: _Post, channel: str) -> Text | None:
+def _number(post: _Post, channel: str) -> int:
     number = _POST.fullmatch(post.name)
-    if number is None or post.time is None:
-        raise Malformed(f"A post of the channel {channel} has no number or no time")
-    at = instant(post.time)
+    if number is None:
+        raise Malformed(f"A post of the channel {channel} has no number")
+    return int(number[1])
+
+
+def _text(post: _Post, channel: str, number: int) -> Text:
+    at = None if post.time is None else instant(post.time)
     if at is None:
-        raise Malformed(f"A post of the channel {channel} has a time that cannot be read")
-    body = clean("".join(post.words), LONGEST)
-    return Text(at, channel, number[1], body) if body else None
+        raise Malformed(f"A post of the channel {channel} has no time that can be read")
+    return Text(at, channel, str(number), clean("".join(post.words), LONGEST))
 
 
 class _Page(HTMLParser):
@@ -134,13 +153,14 @@ class _Page(HTMLParser):
         if "tgme_channel_history" in classes or "tgme_channel_info" in classes:
             self.is_channel = True
         if "tgme_widget_message" in classes and self._post_depth is None:
-            self.posts.append(_Post(found.get("data-post") or ""))
+            self.posts.append(_Post(found.get("data-post") or "", "service_message" in classes))
             self._post_depth = self._depth
         elif self._post_depth is not None:
             self._inside(tag, classes, found)
 
     def _inside(self, tag: str, classes: Sequence[str], found: Mapping[str, str | None]) -> None:
-        if "tgme_widget_message_text" in classes and self._text_depth is None:
+        is_quoted = "js-message_reply_text" in classes
+        if "tgme_widget_message_text" in classes and not is_quoted and self._text_depth is None:
             self._text_depth = self._depth
         if tag == "time" and "time" in classes:
             self.posts[-1].time = found.get("datetime")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from vendors.serving import vendor
 from vendors.world import NOON, World
 
 from zuno.adapters.market.live.channels import LONGEST as LONGEST_POST
-from zuno.adapters.market.live.channels import MOST_PAGES, Channels, concerns, posts
+from zuno.adapters.market.live.channels import MOST_PAGES, Channels, concerns, preview
 from zuno.adapters.market.live.search import LONGEST as LONGEST_ANSWER
 from zuno.adapters.market.live.web import Web
 from zuno.adapters.market.live.words import clean
@@ -82,6 +83,10 @@ async def test_the_past_is_not_asked_for() -> None:
 # -- channels
 
 
+def posts(page: str, channel: str) -> list[Text]:
+    return list(preview(page, channel).texts)
+
+
 async def read(world: World, since: float, until: float, most: int = 20) -> tuple[list[Text], list[Any]]:
     async with vendor(words.channels(world, most)) as here:
         feed = Channels(Web("Telegram", here.url, patience=QUICK), [words.CHANNEL])
@@ -135,8 +140,31 @@ def test_a_post_is_cut() -> None:
     assert len(found.body) == LONGEST_POST
 
 
-def test_a_post_without_words_is_left_out() -> None:
-    assert posts(words.page(words.post(NOON, "41", "") + words.post(NOON, "42", "word")), "c")[0].id == "42"
+async def test_posts_without_words_are_left_out_and_do_not_end_the_pages() -> None:
+    """Two pages of pictures between the newest words and older ones."""
+    texts = posted(12)
+    pictures = {str(100 + n) for n in range(3, 11)}
+    world = World(texts=[replace(text, body="" if text.id in pictures else text.body) for text in texts])
+    found, asked = await read(world, -24, 0, most=4)
+    assert [text.id for text in found] == ["100", "101", "102", "111"]
+    assert [query for _, query in asked] == [{}, {"before": "108"}, {"before": "104"}, {"before": "100"}]
+    found, asked = await read(world, -1, 0, most=4)
+    assert [text.id for text in found] == ["111"]
+    assert [query for _, query in asked] == [{}, {"before": "108"}]
+
+
+def test_what_a_post_replies_to_is_not_what_it_says() -> None:
+    (found,) = posts(words.page(words.post(NOON, "41", "No.", quoted="Bitcoin is banned")), words.CHANNEL)
+    assert found.body == "No."
+
+
+def test_what_a_channel_does_is_no_post() -> None:
+    pinned = words.post(NOON, "41", "Wire pinned Bitcoin is banned", service=True)
+    found = preview(words.page(pinned + words.post(NOON, "42", "word")), "c")
+    assert [text.body for text in found.texts] == ["word"]
+    assert (found.first, found.oldest) == (41, NOON)
+    alone = preview(words.page(pinned), "c")
+    assert (list(alone.texts), alone.first, alone.oldest) == ([], 41, None)
 
 
 def test_a_channel_without_posts_is_empty() -> None:
