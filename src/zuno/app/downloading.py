@@ -35,6 +35,8 @@ class DownloadedView(View):
     """Rows of that time that are kept now."""
     failure: Said
     """Why it is not complete, if so."""
+    beyond: Said = ""
+    """What of that time the venue no longer keeps, if any."""
 
 
 class DownloadView(VerdictView):
@@ -89,15 +91,19 @@ class Downloads:
             elif (why := self._sources.closed.get(series.venue)) is not None:
                 yield str(series), why
             elif until < (kept := kept_since(series, self._now())):
-                yield str(series), f"{series.venue} keeps nothing of before {moment(kept)} UTC"
+                yield str(series), _gone(series, kept)
 
     async def _venue(
         self, several: Sequence[Series[Any]], since: Millis, until: Millis, tell: Tell
     ) -> list[DownloadedView]:
         done = []
         for series in several:
-            one = await self._series(series, Millis(max(since, kept_since(series, self._now()))), until, tell)
-            tell(f"{one.series}: {one.failure or f'{one.here:,} rows, {one.new:,} of them new'}")
+            kept = kept_since(series, self._now())
+            one = await self._series(series, Millis(max(since, kept)), until, tell)
+            if since < kept:
+                one = one.model_copy(update={"beyond": _gone(series, kept)})
+            told = one.failure or f"{one.here:,} rows, {one.new:,} of them new"
+            tell(f"{one.series}: {told}{one.beyond and f'; {one.beyond}'}")
             done.append(one)
         return done
 
@@ -152,6 +158,10 @@ class Downloads:
             said=said,
             notes=tuple(notes),
         )
+
+
+def _gone(series: Series[Any], kept: Millis) -> str:
+    return f"{series.venue} keeps nothing of before {moment(kept)} UTC"
 
 
 def _owed(series: Series[Any], stretches: Sequence[tuple[Millis, Millis]]) -> str:

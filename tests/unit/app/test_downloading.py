@@ -117,9 +117,17 @@ async def test_what_has_no_past_is_named_with_the_reason() -> None:
 
 async def test_a_venue_is_not_asked_for_what_it_no_longer_keeps() -> None:
     given, binance = await counted()
-    await Downloads(given, MemorySeries(OWN), now, read_here=True).download("BTCUSDT", "45d", None, silent)
+    downloads, lines = Downloads(given, MemorySeries(OWN), now, read_here=True), list[str]()
+    view = await downloads.download("BTCUSDT", "45d", None, lines.append)
     for what, oldest in (("open_interest", 29), ("long_short", 29), ("funding", 45)):
         assert min(low for asked, low, _ in binance.asked if asked == f"{what}/BTCUSDT") == NOW - oldest * DAY_MS
+    told = {one.series: one.beyond for one in view.series if one.beyond}
+    assert set(told) == {
+        f"{feed}/{venue}/BTCUSDT" for feed in ("open_interest", "long_short") for venue in (BINANCE, OKX)
+    }
+    assert told["open_interest/binance/BTCUSDT"] == "binance keeps nothing of before 2025-12-03 00:00 UTC"
+    (line,) = (line for line in lines if line.startswith("long_short/okx/BTCUSDT"))
+    assert line.endswith("; okx keeps nothing of before 2025-12-03 00:00 UTC")
 
 
 async def test_history_is_known_from_when_it_was_complete() -> None:

@@ -82,7 +82,10 @@ def test_a_download_shows_what_came_and_what_cannot(capsys: pytest.CaptureFixtur
         symbol="BTCUSDT",
         since=AT,
         until=AT + 1,
-        series=(DownloadedView(series="dvol/deribit/BTC", new=5, here=7, failure="Deribit is away"),),
+        series=(
+            DownloadedView(series="dvol/deribit/BTC", new=5, here=7, failure="Deribit is away"),
+            DownloadedView(series="funding/okx/BTCUSDT", new=0, here=3, failure="", beyond="okx keeps nothing of then"),
+        ),
         not_downloadable={"book/binance/BTCUSDT": "of now alone", "options/deribit/BTC": "of now alone"},
         new=5,
         said="7 rows are here.",
@@ -92,4 +95,6 @@ def test_a_download_shows_what_came_and_what_cannot(capsys: pytest.CaptureFixtur
     shown = " ".join(capsys.readouterr().out.split())
     assert "BTCUSDT: 7 rows are here." in shown
     assert "dvol/deribit/BTC 7 5 Deribit is away" in shown
+    assert "funding/okx/BTCUSDT: okx keeps nothing of then" in shown
+    assert "dvol/deribit/BTC:" not in shown
     assert "not downloadable: book/binance/BTCUSDT, options/deribit/BTC (of now alone)" in shown

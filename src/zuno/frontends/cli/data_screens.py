@@ -96,6 +96,7 @@ def shown_download(view: DownloadView) -> RenderableType:
     for series, why in view.not_downloadable.items():
         reasons.setdefault(why, []).append(series)
     left = [f"not downloadable: {', '.join(several)} ({why})" for why, several in reasons.items()]
+    left += [f"{one.series}: {one.beyond}" for one in view.series if one.beyond]
     return Group(heading(f"{view.symbol}: {view.said}"), table, *noted((*left, *view.notes)))
 
 
