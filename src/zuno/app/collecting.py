@@ -19,7 +19,7 @@ from zuno.app.sources import Sources, fresh_for, habit_of, is_streamed
 from zuno.app.views import Said, VerdictView, View
 from zuno.core.resampling import timeframe_of
 from zuno.domain.errors import Broken, Unavailable, ZunoError
-from zuno.domain.trading import HOUR_MS, SECOND_MS, Alive, Candle, Series, Symbol
+from zuno.domain.trading import HOUR_MS, SECOND_MS, Alive, Candle, Feed, Series, Symbol
 from zuno.domain.units import Millis
 from zuno.domain.venues import wanted
 from zuno.ports.alerts import Seat
@@ -329,6 +329,9 @@ class Collector:
         if line.series.row is Candle:
             return self._to_next_bar(line, now)
         period = habit_of(line.series).period
+        if line.series.feed is Feed.NARRATIVE and (newest := self._intake.newest(line.series)) is not None:
+            left = period - (now - newest) / SECOND_MS  # whoever asked for it, it may have been before us
+            return left if 0 < left < period else period
         return max(0.0, min(period, period - (now - began) / SECOND_MS))
 
     def _to_next_bar(self, line: _Line, now: Millis) -> float:

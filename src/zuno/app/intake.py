@@ -51,13 +51,23 @@ class Intake:
         """From when the newest of what came in is known."""
 
     async def visit(self, series: Series[Any]) -> None:
-        """Ask for all that is owed of a series, and keep it."""
+        """Ask for all that is owed of a series, and keep it. A search costs money: it is not asked again, whoever
+        asked, while its last answer is young."""
+        if series.feed is Feed.NARRATIVE and await self._is_young(series):
+            return
         await self._stretch(series, *await self._tail(series))
         await self._fill(series)
 
     def newest(self, series: Series[Any]) -> Millis | None:
         """The time of the last row that is here, as far as somebody looked."""
         return self._frontier.get(series)
+
+    async def _is_young(self, series: Series[Any]) -> bool:
+        old = Millis(self._now() - round(habit_of(series).period * SECOND_MS))
+        found = await self._store.read(series, Millis(old + 1), _EVER, _EVER, newest=1)
+        if found:
+            self._frontier[series] = found[-1].at
+        return bool(found)
 
     async def _stretch(self, series: Series[Any], since: Millis, until: Millis) -> None:
         for low, high in pages(series, since, until):
@@ -120,7 +130,7 @@ async def refreshed(
 ) -> tuple[Millis, Mapping[str, str]]:
     """Ask everybody once and at the same time: the moment from which all of it is known, and who failed, and why."""
     series = [one for one in wanted(symbol) if not is_streamed(one)]
-    tasks = {asyncio.create_task(_looked(intake, store, one, now)): one for one in series}
+    tasks = {asyncio.create_task(_looked(intake, one)): one for one in series}
     try:
         await asyncio.wait(tasks, timeout=within)
     finally:
@@ -134,12 +144,8 @@ async def refreshed(
     return moment, failures | await _unheard(store, symbol, moment)
 
 
-async def _looked(intake: Intake, store: SeriesStore, series: Series[Any], now: Now) -> str:
-    """Why it failed, or nothing. A search costs money and is not asked again while its last answer is young."""
-    if series.feed is Feed.NARRATIVE:
-        young = Millis(now() - round(habit_of(series).period * SECOND_MS))
-        if await store.read(series, young, _EVER, _EVER, newest=1):
-            return ""
+async def _looked(intake: Intake, series: Series[Any]) -> str:
+    """Why it failed, or nothing."""
     try:
         await intake.visit(series)
     except Broken:

@@ -32,14 +32,16 @@ from zuno.domain.trading import (
     Level,
     Series,
     Symbol,
+    Text,
     Timeframe,
     alive,
     basis,
     candles,
     open_interest,
+    texts,
 )
 from zuno.domain.units import Millis
-from zuno.domain.venues import BINANCE, BYBIT, DERIBIT, wanted
+from zuno.domain.venues import BINANCE, BYBIT, DERIBIT, SEARCH, wanted
 from zuno.ports.series import Batch, Written
 
 START = Millis(END - 4 * HOUR_MS)
@@ -309,6 +311,29 @@ def test_holes_of_an_earlier_life_are_filled() -> None:
         await store.write([Batch(M1, [*bars[:20], *bars[50:60], *bars[61:100]])])
         await collector(sources(await market(), now), store, now).once()
         await assert_whole(store, START - 5 * HOUR_MS, START)
+
+    leaping(START, story)
+
+
+def test_a_search_somebody_paid_for_is_asked_for_when_it_is_old_and_then_at_its_pace() -> None:
+    series = texts(Feed.NARRATIVE, SEARCH, "BTC")
+    asked: list[int] = []
+
+    class Paid:
+        venue, feed = SEARCH, Feed.NARRATIVE
+
+        async def texts(self, about: str, since: Millis, until: Millis) -> list[Text]:
+            asked.append(until)
+            await asyncio.sleep(5)
+            return [Text(until, SEARCH, str(until), "words")]
+
+    async def story(now: Any) -> None:
+        store = MemorySeries(OWN)
+        before = Millis(START - 2 * HOUR_MS)
+        await store.write([Batch(series, [Text(before, SEARCH, "before", "words")], before)])
+        others = {one.venue: "not asked here" for one in wanted(Symbol.BTCUSDT) if one.venue != SEARCH}
+        await collected(collector(Sources(texts={SEARCH: Paid()}, closed=others), store, now), 17 * 3_600)
+        assert [round((at - before) / HOUR_MS, 3) for at in asked] == [6, 12, 18]
 
     leaping(START, story)
 
