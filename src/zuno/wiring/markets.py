@@ -124,9 +124,8 @@ class Markets:
     def _with_keys(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
         """Feeds that need something of the owner: figures, words, and why some of them cannot be asked."""
         from zuno.adapters.clock.system import unix_millis
-        from zuno.adapters.market.live import channels
+        from zuno.adapters.market.live import channels, search
         from zuno.adapters.market.live.fred import Fred
-        from zuno.adapters.market.live.search import Search
         from zuno.adapters.market.live.web import Web
         from zuno.domain.venues import CHANNELS, FRED, SEARCH
 
@@ -144,9 +143,8 @@ class Markets:
         else:
             key = settings.perplexity_api_key.get_secret_value()
             headers = {"authorization": f"Bearer {key}"}
-            texts[SEARCH] = Search(
-                self._web(Web("The search", settings.perplexity_url, secret=key, headers=headers)), unix_millis
-            )
+            web = Web("The search", settings.perplexity_url, secret=key, headers=headers, patience=search.PATIENCE)
+            texts[SEARCH] = search.Search(self._web(web), unix_millis)
         if not settings.news_channels:
             closed[CHANNELS] = "no channel is read: set ZUNO_NEWS_CHANNELS"
         else:

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from zuno.adapters.market.bounded_get import Patience
 from zuno.adapters.market.live.web import Web
 from zuno.adapters.market.live.words import clean
 from zuno.domain.errors import Malformed
@@ -17,6 +18,8 @@ from zuno.domain.units import Millis
 from zuno.domain.venues import SEARCH
 
 PUBLIC_URL: Final = "https://api.perplexity.ai"
+PATIENCE: Final = Patience(timeout=60.0, attempts=1)
+"""It reads the web before it answers, and every question costs: one that failed is not asked again."""
 MODEL: Final = "sonar"
 LONGEST: Final = 4_000
 MOST_TOKENS: Final = 800

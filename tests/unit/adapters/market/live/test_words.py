@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,11 +18,15 @@ from vendors.world import NOON, World
 from zuno.adapters.market.live.channels import LONGEST as LONGEST_POST
 from zuno.adapters.market.live.channels import MOST_PAGES, Channels, concerns, preview
 from zuno.adapters.market.live.search import LONGEST as LONGEST_ANSWER
+from zuno.adapters.market.live.search import PATIENCE
 from zuno.adapters.market.live.web import Web
 from zuno.adapters.market.live.words import clean
 from zuno.domain.errors import Malformed, Unavailable, Usage
 from zuno.domain.trading import MINUTE_MS, Text
 from zuno.domain.units import Millis
+from zuno.domain.venues import SEARCH as SEARCH_VENUE
+from zuno.settings import read_settings
+from zuno.wiring.markets import Markets
 
 SEARCH = next(question for question in QUESTIONS if question.name == "search")
 
@@ -64,6 +69,19 @@ async def test_a_search_sends_its_question_and_its_key_in_a_header() -> None:
         assert "Ethereum (ETH)" in message["content"]
         assert here.bodies[-1]["max_tokens"] <= 1_000
         await feed.close()
+
+
+async def test_a_paid_question_that_failed_is_not_asked_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with vendor(words.search(WORLD)) as here:
+        here.mood = http(503, b"")
+        monkeypatch.setenv("ZUNO_PERPLEXITY_API_KEY", words.KEY)
+        monkeypatch.setenv("ZUNO_PERPLEXITY_URL", here.url)
+        opened = Markets(read_settings({}, home))
+        with pytest.raises(Unavailable, match="tried once"):
+            await opened.sources().texts[SEARCH_VENUE].texts("BTC", Millis(0), Millis(10**14))
+        assert len(here.asked) == 1
+        await opened.close()
+    assert PATIENCE.timeout == 60
 
 
 async def test_an_answer_without_words_is_malformed() -> None:
