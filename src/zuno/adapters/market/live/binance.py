@@ -133,8 +133,9 @@ class Binance:
             return [_candle(row) for row in answer.items() if row.moment(6) < now]
 
         first = timeframe.floor(since + step - 1)
-        last = Millis(min(timeframe.floor(until), timeframe.floor(now) - step))
-        return await regular("Binance's klines", page, first, last, step, limit)
+        newest = timeframe.floor(now) - step
+        last = Millis(min(timeframe.floor(until), newest))
+        return await regular("Binance's klines", page, first, last, step, limit, newest)
 
     async def _points(
         self, symbol: str, since: Millis, until: Millis, endpoint: str, what: str, field: str

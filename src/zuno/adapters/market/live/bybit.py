@@ -73,8 +73,9 @@ class Bybit:
             return [_candle(row) for row in _list(answer)]
 
         now = (await self._ask("Tickers", "tickers", symbol)).moment("time")
-        first, last = timeframe.floor(since + step - 1), min(timeframe.floor(until), timeframe.floor(now) - step)
-        return await regular("Bybit's klines", page, first, Millis(last), step, BARS_A_PAGE)
+        newest = timeframe.floor(now) - step
+        first, last = timeframe.floor(since + step - 1), min(timeframe.floor(until), newest)
+        return await regular("Bybit's klines", page, first, Millis(last), step, BARS_A_PAGE, newest)
 
     async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]:
         hours = await self._interval(symbol)

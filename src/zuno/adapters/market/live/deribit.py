@@ -58,9 +58,10 @@ class Deribit:
 
         now = (await self._exchange.ask("publicGetGetTime", "time")).moment("result")
         first = -(-since // HOUR_MS) * HOUR_MS - HOUR_MS
-        last = (min(until, now) // HOUR_MS - 1) * HOUR_MS
+        newest = (now // HOUR_MS - 1) * HOUR_MS
+        last = min((until // HOUR_MS - 1) * HOUR_MS, newest)
         what = "Deribit's volatility index"
-        rows = await regular(what, page, Millis(first), Millis(last), HOUR_MS, HOURS_A_PAGE)
+        rows = await regular(what, page, Millis(first), Millis(last), HOUR_MS, HOURS_A_PAGE, newest)
         return [Level(Millis(row.at + HOUR_MS), row.value) for row in rows]
 
     async def close(self) -> None:

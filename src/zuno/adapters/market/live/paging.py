@@ -33,12 +33,15 @@ async def bounded(what: str, seconds: float = LONGEST) -> AsyncIterator[None]:
         raise Unavailable(f"{what} took longer than {seconds:g} s; ask for less time at once") from None
 
 
-async def regular(what: str, ask: Ask[R], first: Millis, last: Millis, step: int, limit: int) -> tuple[R, ...]:
+async def regular(
+    what: str, ask: Ask[R], first: Millis, last: Millis, step: int, limit: int, newest: int | None = None
+) -> tuple[R, ...]:
     """Rows that the venue makes at every step from the day it began: `first` and `last` lie on a step.
 
     Each page is asked for as exactly as many steps as it can hold, and whatever it lacks is asked for again. What is
     then still missing was never made, if rows came after it. If none did, or a whole page is gone, the venue has
-    stopped half way, which is `Unavailable`: after its first row it has no last one before now.
+    stopped half way, which is `Unavailable`: after its first row it has no last one before now. `newest` is the row
+    that has just been made by the venue's clock: that one alone it may not serve yet.
     """
     found: list[R] = []
     pages = _pages(what, (last - first) // step // limit + 1)
@@ -47,9 +50,10 @@ async def regular(what: str, ask: Ask[R], first: Millis, last: Millis, step: int
             high = min(last, low + (limit - 1) * step)
             rows = await _filled(what, ask, low, high, step, pages)
             if found and not rows:
-                raise Unavailable(f"{what} stop after {_when(found[-1].at)} although {_when(last)} was asked for")
+                break
             found += rows
-    if found and found[-1].at < last:
+    served = last - step if last == newest else last
+    if found and found[-1].at < served:
         raise Unavailable(f"{what} stop after {_when(found[-1].at)} although {_when(last)} was asked for")
     return tuple(found)
 

@@ -111,14 +111,20 @@ async def test_numbers_no_market_can_have_made_are_left_to_the_store() -> None:
 
 
 async def test_a_bar_whose_own_end_the_venue_puts_later_is_not_closed() -> None:
-    """The last bar of the time asked for: by its own word it still runs, so the answer is not whole."""
+    """The newest bar may still run by its own word and is left out; when it is two of them, the venue has stopped."""
 
-    def longer(rows: list[Any]) -> list[Any]:
-        rows[-1][6] += HOUR_MS
-        return rows
+    def longer(count: int) -> Any:
+        def change(rows: list[Any]) -> list[Any]:
+            for row in rows[-count:]:
+                row[6] += 2 * HOUR_MS
+            return rows
 
+        return change
+
+    usual = await bars_with(lambda rows: rows)
+    assert await bars_with(longer(1)) == usual[:-1]
     with pytest.raises(Unavailable, match="stop after"):
-        await bars_with(longer)
+        await bars_with(longer(2))
 
 
 async def test_a_venue_that_leaves_bars_out_is_asked_again() -> None:

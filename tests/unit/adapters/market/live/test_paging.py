@@ -79,6 +79,22 @@ async def test_a_venue_that_stops_half_way_is_unavailable() -> None:
             await read(Venue(stopped), 19)
 
 
+@pytest.mark.parametrize("limit", [5, 19, 20])
+async def test_the_newest_row_alone_may_not_be_served_yet(limit: int) -> None:
+    """Whether it lies on a page of its own or not; a row of the past has no such excuse, nor have two rows."""
+
+    async def asked(upto: int, newest: int | None) -> list[int]:
+        new = None if newest is None else level(newest).at
+        rows = await regular("its rows", Venue(range(upto)).page, level(0).at, level(19).at, STEP, limit, new)
+        return [round(row.value) for row in rows]
+
+    assert await asked(19, newest=19) == list(range(19))
+    assert await asked(20, newest=19) == list(range(20))
+    for upto, newest in ((19, 20), (19, None), (18, 19), (1, 19)):
+        with pytest.raises(Unavailable, match="stop after"):
+            await asked(upto, newest)
+
+
 async def test_a_page_in_the_middle_that_is_gone_is_unavailable() -> None:
     with pytest.raises(Unavailable, match="stop after"):
         await read(Venue([*range(5), *range(10, 20)]), 19)
