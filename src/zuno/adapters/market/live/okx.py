@@ -1,6 +1,6 @@
 """OKX's linear perpetuals: what it says of funding, open interest and positions.
 
-Endpoints: https://www.okx.com/docs-v5/en (Get funding rate, Get funding rate history, Get open intex
+Endpoints: https://www.okx.com/docs-v5/en (Get funding rate, Get funding rate history, Get open
 interest history, Get contract long/short ratio, Get mark price, Get index tickers, Get instruments). Open interest is
 told in contracts; one contract is `ctVal` of the base currency.
 """

@@ -7,6 +7,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
+from urllib.parse import unquote, unquote_plus
 
 import httpx2
 
@@ -29,7 +30,8 @@ class Declined(Unavailable):
 
 
 class Web:
-    """GETs and POSTs of one service. The client's log quotes addresses; lines with the key are taken out of it."""
+    """GETs and POSTs of one service. The client's log quotes addresses; lines with the key, as it is or as
+    addresses write it, are taken out of it."""
 
     def __init__(
         self,
@@ -81,4 +83,7 @@ class Web:
         return answer.body
 
     def _harmless(self, record: logging.LogRecord) -> bool:
-        return self._secret is None or self._secret not in record.getMessage()
+        said = record.getMessage()
+        return self._secret is None or not any(
+            self._secret in text for text in (said, unquote(said), unquote_plus(said))
+        )

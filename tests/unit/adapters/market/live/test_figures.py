@@ -124,6 +124,16 @@ async def test_the_key_is_in_no_error_and_in_no_log(caplog: pytest.LogCaptureFix
     assert figures.KEY not in caplog.text
 
 
+@pytest.mark.parametrize("shown", ["k&y/+ 1", "k%26y%2F%2B%201", "k%26y/%2B+1", "k%26y%2f%2b+1"])
+async def test_a_key_is_in_no_log_as_addresses_write_it(shown: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    web = Web("FRED", "https://mirror.example/fred", secret="k&y/+ 1")
+    logging.getLogger("httpx2").info("GET https://mirror.example/fred?api_key=%s", shown)
+    logging.getLogger("httpx2").info("GET https://mirror.example/fred?api_key=%s", "another")
+    await web.close()
+    assert [record.args for record in caplog.records] == [("another",)]
+
+
 async def test_a_key_does_not_travel_in_the_open() -> None:
     with pytest.raises(Usage, match="must be https"):
         Web("FRED", "http://mirror.example/fred", secret="key")
