@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -53,10 +54,31 @@ class Vendor:
 
 @asynccontextmanager
 async def vendor(routes: Mapping[str, Route]) -> AsyncIterator[Vendor]:
+    """An answer that has no end is ended with the vendor: who answers is held until then, for nobody else does."""
     here = Vendor(routes)
-    async with serving(here.answer) as server:
+    answering: set[asyncio.Task[Any]] = set()
+
+    def answer(heard: Heard) -> Answer:
+        found = here.answer(heard)
+        if isinstance(found, bytes):
+            return found
+
+        async def held(writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            answering.add(task)
+            await found(writer)
+
+        return held
+
+    async with serving(answer) as server:
         here.url = server.origin
-        yield here
+        try:
+            yield here
+        finally:
+            for task in answering:
+                task.cancel()
+            await asyncio.gather(*answering, return_exceptions=True)
 
 
 # -- one field renamed: what a vendor may do any day
