@@ -14,7 +14,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from zuno.app.intake import PATIENCE, Intake, Now, clause
+from zuno.app.data import moment
+from zuno.app.intake import PATIENCE, Hole, Intake, Now, clause
 from zuno.app.sources import Sources, fresh_for, habit_of, is_streamed
 from zuno.app.views import Said, VerdictView, View
 from zuno.core.resampling import timeframe_of
@@ -75,6 +76,8 @@ class CollectView(View):
     streams: tuple[StreamView, ...]
     unasked: dict[str, Said]
     """Venues nobody can ask as things are set, and why."""
+    given_up: dict[str, Said]
+    """Series of which something is missing that no venue tells any more, and where."""
     rows: int
     """New rows since the start."""
     unwritten: int
@@ -91,6 +94,7 @@ class RoundView(VerdictView):
     rows: int
     failing: tuple[FailingView, ...]
     unasked: dict[str, Said]
+    given_up: dict[str, Said]
     said: str
     notes: tuple[str, ...] = ()
 
@@ -399,6 +403,7 @@ class Collector:
             failing=self._failing(),
             streams=tuple(map(_stream_view, self._radios)),
             unasked=dict(self._sources.closed),
+            given_up=self._given_up(),
             rows=self._scribe.rows,
             unwritten=self._scribe.waiting,
             store=self._scribe.trouble,
@@ -411,6 +416,9 @@ class Collector:
             if line.failing_since is not None
         )
 
+    def _given_up(self) -> dict[str, str]:
+        return {str(series): _places(holes) for series, holes in self._intake.given_up.items()}
+
     def _round(self) -> RoundView:
         failing, rows = self._failing(), self._scribe.rows
         answered = len(self._lines) - len(failing)
@@ -422,6 +430,7 @@ class Collector:
             rows=rows,
             failing=failing,
             unasked=dict(self._sources.closed),
+            given_up=self._given_up(),
             said=f"{answered} of {len(self._lines)} series answered; {rows:,} new rows are kept.",
             notes=("streams are heard by a collector that stays: run it without --once",),
         )
@@ -437,6 +446,11 @@ async def _first(tasks: Sequence[asyncio.Future[None]]) -> None:
 
 def _is_fresh(line: _Line, now: Millis) -> bool:
     return line.answered is not None and now - line.answered <= fresh_for(line.series) * SECOND_MS
+
+
+def _places(holes: Sequence[Hole]) -> str:
+    (first, last), more = holes[0], len(holes) - 1
+    return f"from {moment(first)} to {moment(last)} UTC" + (f" (and {more:,} more)" if more else "")
 
 
 def _stream_view(radio: _Radio) -> StreamView:

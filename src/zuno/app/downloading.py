@@ -169,7 +169,7 @@ def _owed(series: Series[Any], stretches: Sequence[tuple[Millis, Millis]]) -> st
     if not stretches:
         return ""
     first, last = stretches[0]
-    more = f", and nothing of {len(stretches) - 1:,} later times" if len(stretches) > 1 else ""
+    more = f" (and {len(stretches) - 1:,} more)" if len(stretches) > 1 else ""
     return f"{series.venue} told nothing from {moment(first)} to {moment(last)} UTC{more}"
 
 

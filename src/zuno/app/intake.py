@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from zuno.app.sources import Sources, arrived, habit_of, is_of_now, is_streamed, kept_since, missing, pages
+from zuno.app.sources import Sources, arrived, habit_of, is_of_now, is_streamed, kept_since, lost, missing, pages
 from zuno.domain.errors import Broken, Unavailable, ZunoError
 from zuno.domain.tokens import plain_text
 from zuno.domain.trading import MINUTE_MS, SECOND_MS, Feed, Print, Series, Symbol, alive
@@ -22,6 +22,7 @@ from zuno.ports.series import Batch, SeriesStore
 Keep: TypeAlias = Callable[[Batch[Any]], Awaitable[None]]
 """Writes a batch and returns when it is safe."""
 Now: TypeAlias = Callable[[], Millis]
+Hole: TypeAlias = tuple[Millis, Millis]
 
 PATIENCE: Final = 120.0
 """Seconds one question may take, all its pages together."""
@@ -45,8 +46,10 @@ class Intake:
         self._now = now
         self._patience = patience
         self._frontier: dict[Series[Any], Millis] = {}
-        self._holes: dict[Series[Any], list[tuple[Millis, Millis]]] = {}
-        self._tries: Counter[Series[Any]] = Counter()
+        self._holes: dict[Series[Any], list[Hole]] = {}
+        self._tries: Counter[tuple[Series[Any], Hole]] = Counter()
+        self.given_up: dict[Series[Any], list[Hole]] = {}
+        """What an earlier life left out and no venue tells any more, each from its beginning to what comes after."""
         self.latest = _BEGINNING
         """From when the newest of what came in is known."""
 
@@ -102,20 +105,31 @@ class Intake:
         return max(oldest, self._frontier.get(series, oldest)), now
 
     async def _fill(self, series: Series[Any]) -> None:
-        """What an earlier life left out. A venue may never have had it: after some tries it is let be."""
+        """What an earlier life left out. A venue may never have had it: after some tries it is let be, and told."""
         holes = self._holes.get(series, [])
         while holes:
             try:
                 await self._stretch(series, *holes[0])
             except ZunoError:
-                self._tries[series] += 1
-                if self._tries[series] >= MOST_TRIES:
-                    holes.clear()
+                self._tries[series, holes[0]] += 1
+                if self._tries[series, holes[0]] >= MOST_TRIES:
+                    since, until = hole = holes.pop(0)
+                    self._give_up(series, await self._left(series, hole) or [(since, Millis(until + 1))])
                 raise
-            holes.pop(0)
+            self._give_up(series, await self._left(series, holes.pop(0)))
+
+    async def _left(self, series: Series[Any], hole: Hole) -> list[Hole]:
+        """What is owed of it still."""
+        since, until = hole
+        found = await self._store.read(series, Millis(since - 1), Millis(until + 1), _EVER)
+        return lost(series, [row.at for row in found], since, until, self._now())
+
+    def _give_up(self, series: Series[Any], left: list[Hole]) -> None:
+        if left:
+            self.given_up.setdefault(series, []).extend(left)
 
 
-def _few(holes: list[tuple[Millis, Millis]]) -> list[tuple[Millis, Millis]]:
+def _few(holes: list[Hole]) -> list[Hole]:
     """Many small holes are asked for as one large one."""
     return holes if len(holes) <= MOST_HOLES else [(holes[0][0], holes[-1][1])]
 

@@ -315,6 +315,21 @@ def test_holes_of_an_earlier_life_are_filled() -> None:
     leaping(START, story)
 
 
+def test_holes_nobody_has_are_told() -> None:
+    async def story(now: Any) -> None:
+        store, truth = MemorySeries(OWN), await market()
+        bars = await truth.read(M1, Millis(START - 3 * HOUR_MS), START, START)
+        await store.write([Batch(M1, [*bars[:50], *bars[60:80], *bars[81:]])])
+        poor = MemorySeries(OWN)
+        await poor.write([Batch(M1, [*bars[:50], *bars[60:80], *bars[81:]])])
+        work = collector(Sources(candles=sources(poor, now).candles), store, now)
+        told = (await work.once()).given_up
+        assert told == {str(M1): "from 2025-12-31 17:50 to 2025-12-31 18:00 UTC (and 1 more)"}
+        assert work.status().given_up == told
+
+    leaping(START, story)
+
+
 def test_a_search_somebody_paid_for_is_asked_for_when_it_is_old_and_then_at_its_pace() -> None:
     series = texts(Feed.NARRATIVE, SEARCH, "BTC")
     asked: list[int] = []

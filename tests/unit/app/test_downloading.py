@@ -252,7 +252,7 @@ async def test_what_a_venue_leaves_out_without_a_word_is_not_complete() -> None:
     venue.stretches = ((at, at + MINUTE_MS), (at + 5 * MINUTE_MS, at + 9 * MINUTE_MS), (NOW - 3 * HOUR_MS, NOW))
     again = Downloads(given, MemorySeries(OWN), now, read_here=True)
     (failed,) = (one for one in (await again.download("BTCUSDT", "6h", "2h", silent)).series if one.failure)
-    assert failed.failure.endswith("from 2025-12-31 19:00 to 2025-12-31 19:01 UTC, and nothing of 2 later times")
+    assert failed.failure.endswith("from 2025-12-31 19:00 to 2025-12-31 19:01 UTC (and 2 more)")
 
 
 async def test_a_venue_that_tells_nothing_at_all_is_not_complete() -> None:

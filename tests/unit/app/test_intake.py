@@ -166,13 +166,42 @@ def test_a_hole_that_no_venue_fills_is_let_be_after_some_tries() -> None:
                 return await calm.candles[BINANCE].candles(symbol, timeframe, since, until)
 
         one = intake(replace(calm, candles={BINANCE: Gone()}), store, now)
-        for _ in range(3):
+        for _ in range(6):  # what lies before the first row is a hole too
             with pytest.raises(Unavailable):
                 await one.visit(M1)
         for _ in range(3):
             await one.visit(M1)
-        assert len(asked) == 3
+        assert len(asked) == 6
         assert (await store.read(M1, bars[60].at, EVER, EVER)) == bars[60:]  # the news came all the while
+        assert one.given_up == {M1: [(START - 7 * DAY_MS, bars[0].at), (bars[50].at, bars[60].at)]}
+
+    leaping(START, story)
+
+
+def test_each_hole_has_its_own_tries_and_what_no_venue_has_is_told() -> None:
+    async def story(now: Any) -> None:
+        store, truth = MemorySeries(OWN), await market()
+        bars = await truth.read(M1, Millis(START - 3 * HOUR_MS), START, START)
+        await store.write([Batch(M1, [*bars[:50], *bars[60:80], *bars[90:110], *bars[120:]])])
+        calm = sources(truth, now)
+
+        class Gone:
+            venue = BINANCE
+
+            async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Any:
+                if bars[49].at < since < bars[60].at:
+                    raise Unavailable("that time is gone")
+                if bars[79].at < since < bars[90].at:
+                    return ()
+                return await calm.candles[BINANCE].candles(symbol, timeframe, since, until)
+
+        one = intake(replace(calm, candles={BINANCE: Gone()}), store, now)
+        for _ in range(3):
+            with pytest.raises(Unavailable):
+                await one.visit(M1)
+        await one.visit(M1)
+        assert one.given_up == {M1: [(bars[50].at, bars[60].at), (bars[80].at, bars[90].at)]}
+        assert await store.read(M1, bars[90].at, bars[-1].at, EVER) == bars[90:]
 
     leaping(START, story)
 

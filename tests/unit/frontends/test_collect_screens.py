@@ -23,6 +23,7 @@ def status(**more: Any) -> CollectView:
         "failing": (),
         "streams": (),
         "unasked": {},
+        "given_up": {},
         "rows": 1_234,
         "unwritten": 0,
         "store": "",
@@ -66,6 +67,7 @@ def test_a_round_and_an_end_have_a_screen(capsys: pytest.CaptureFixture[str]) ->
         rows=3,
         failing=(failing("basis/okx/BTCUSDT"),),
         unasked={"fred": "FRED needs a key"},
+        given_up={"funding/okx/BTCUSDT": "from here to there"},
         said="1 of 2 series answered; 3 new rows are kept.",
         notes=("streams are heard by a collector that stays",),
     )
@@ -74,6 +76,9 @@ def test_a_round_and_an_end_have_a_screen(capsys: pytest.CaptureFixture[str]) ->
     shown = capsys.readouterr().out
     for words in ("1 of 2 series answered", "basis/okx/BTCUSDT", "could not be reached", "fred is not asked", "ended."):
         assert words in shown
+    assert "funding/okx/BTCUSDT is given up from here to there" in " ".join(shown.split())
+    line = collect_line(status(given_up={"funding/okx/BTCUSDT": "from here to there"}))
+    assert line.endswith("1,234 new rows; funding/okx/BTCUSDT is given up from here to there")
 
 
 def test_a_download_shows_what_came_and_what_cannot(capsys: pytest.CaptureFixture[str]) -> None:

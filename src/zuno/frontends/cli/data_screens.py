@@ -73,6 +73,7 @@ def collect_line(view: CollectView) -> str:
         parts.append(f"{len(view.failing) - MOST_NAMED} more fail")
     if view.waiting_for:
         parts.append(f"{len(view.waiting_for)} are waited for")
+    parts += [f"{series} is given up {where}" for series, where in view.given_up.items()]
     return f"{_clock(view.at)} UTC  {'; '.join(parts)}"
 
 
@@ -80,7 +81,9 @@ def shown_round(view: RoundView) -> RenderableType:
     table = Rows("series", "why")
     for one in view.failing:
         table.add_row(one.series, Text(one.why, style=BAD))
-    notes = (*(f"{venue} is not asked: {why}" for venue, why in view.unasked.items()), *view.notes)
+    left = [f"{venue} is not asked: {why}" for venue, why in view.unasked.items()]
+    left += [f"{series} is given up {where}" for series, where in view.given_up.items()]
+    notes = (*left, *view.notes)
     return Group(heading(view.said), *([table] if view.failing else []), *noted(notes))
 
 
