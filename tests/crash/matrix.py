@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -37,9 +38,10 @@ from zuno.wiring import House, open_zuno
 CHECKOUT = Path(__file__).resolve().parents[2]
 WORLDS = CHECKOUT / ".cache" / "devnet"
 EDGE_POSITION = "1"
-APPROVAL_SECONDS = 7200
-"""Longer than all kills of a stage take on a slow machine: the chain's clock goes on though its blocks are set back."""
-LATE_SECONDS = APPROVAL_SECONDS + 300
+LATE_SECONDS = 1200
+"""Past the approval's fifteen minutes."""
+APPROVED_AGAIN_AFTER = 240
+"""Seconds: the chain's clock goes on though its blocks are set back, and no approval is to run out by slowness."""
 GAS_WEI = 10**12
 """Five hundred units of gas at the devnet's price."""
 WORTH_LOST = Decimal("0.005")
@@ -205,7 +207,6 @@ def doomed_apply(home: Path, plan_id: str, fatal: int | None) -> tuple[int, list
 def _command(home: Path, arguments: Sequence[str], opener: Any) -> tuple[int, str, str]:
     for name in [name for name in os.environ if name.startswith("ZUNO_")]:
         del os.environ[name]
-    os.environ["ZUNO_APPROVAL_SECONDS"] = str(APPROVAL_SECONDS)
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = run((*arguments, "--home", str(home)), opener)
@@ -222,7 +223,7 @@ def ask(url: str, method: str, *params: object) -> Any:
 # -- the matrix
 
 
-@dataclass(frozen=True)
+@dataclass
 class Stage:
     """A home with an approved plan, on a chain that can be set back to that moment."""
 
@@ -233,13 +234,24 @@ class Stage:
     url: str
     plan_id: str
     before: Ledger
+    approved_at: float = 0.0
 
     def fresh(self) -> Path:
-        """The home as it was when the plan was approved."""
+        """The home as it was when the plan was approved, which is not long ago."""
         _forget(self.home)
         for path in self.kept.iterdir():
             shutil.copy2(path, self.home / path.name)
+        if time.monotonic() - self.approved_at > APPROVED_AGAIN_AFTER:
+            self.approve()
         return self.home
+
+    def approve(self) -> None:
+        approved = zuno(self.home, "plan", "approve", self.plan_id, "--yes", "--json")
+        if approved.code != 0:
+            raise AssertionError(f"{self.name}: {approved.err}")
+        for path in self.home.glob("journal*"):
+            shutil.copy2(path, self.kept / path.name)
+        self.approved_at = time.monotonic()
 
 
 def _forget(home: Path) -> None:
@@ -370,14 +382,11 @@ def stages(scratch: Path, url: str, home: Path) -> Iterator[Stage]:
         mark = ask(url, "evm_snapshot")
         plan_id = candidate(home)
         before = ledger(home)
-        approved = zuno(home, "plan", "approve", plan_id, "--yes", "--json")
-        if approved.code != 0:
-            raise AssertionError(f"{name}: {approved.err}")
         kept = scratch / name.replace(" ", "-")
         kept.mkdir()
-        for path in home.glob("journal*"):
-            shutil.copy2(path, kept / path.name)
-        yield Stage(name, home, kept, url, plan_id, before)
+        stage = Stage(name, home, kept, url, plan_id, before)
+        stage.approve()
+        yield stage
         ask(url, "evm_revert", mark)
 
 
