@@ -232,8 +232,8 @@ class World:
             await self._look(debate)
 
     def _wake_later(self, debate: Debate, vigil: Vigil) -> None:
-        due = round(vigil.next_at * 1000) + self.chance.randint(1, round(LOOK * 1000))
-        self.at(max(self.now, due), partial(self._wake, debate))
+        due = max(self.now, round(vigil.next_at * 1000)) + self.chance.randint(1, round(LOOK * 1000))
+        self.at(due, partial(self._wake, debate))
 
     async def _look(self, debate: Debate) -> None:
         """What the command line makes of a debate so far, and `mesh join` after it."""
