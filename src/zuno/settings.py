@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
@@ -21,10 +20,12 @@ _PEER_ID = re.compile(r"[0-9a-fA-F]{64}")
 _URL = re.compile(r"https?://[^\s/?#]+\S*")
 _STREAM = re.compile(r"wss?://[^\s/?#]+\S*")
 _CHANNEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{3,31}")
+_NODE_URL = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]]+)(?::(\d{1,9}))?(?:[/?#]\S*)?")
 _POSTGRES = re.compile(r"postgres(ql)?://\S+")
 _HOST = re.compile(r"[A-Za-z0-9._-]+")
 _IGNORED_PREFIX = "ZUNO_TEST_"  # the test suite's own switches
 _LOWEST_PORT = 2
+_HIGHEST_PORT = 65_535
 _LOCAL_CHAINS = ("sim", "devnet")
 _LP_ROLES = ("scout", "strategist", "critic", "arbiter")
 
@@ -50,11 +51,8 @@ def _url(text: str) -> str:
 def _node_url(text: str) -> str:
     """An AXL node's: its neighbours' port is counted from its own."""
     url = _url(text)
-    try:
-        port = urlsplit(url).port
-    except ValueError:
-        raise ValueError("expected an http(s) URL with a port from 2 to 65535") from None
-    if port is not None and port < _LOWEST_PORT:
+    found = _NODE_URL.fullmatch(url)
+    if found is None or (found[1] is not None and not _LOWEST_PORT <= int(found[1]) <= _HIGHEST_PORT):
         raise ValueError("expected an http(s) URL with a port from 2 to 65535")
     return url
 
