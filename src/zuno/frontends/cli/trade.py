@@ -23,7 +23,7 @@ Symbol = Annotated[str, typer.Argument(metavar="SYMBOL", help="BTCUSDT or ETHUSD
 Mode = Annotated[str, typer.Option("--mode", metavar="swing|position", help="Hours to days, or days to weeks.")]
 AsOf = Annotated[
     str | None,
-    typer.Option("--as-of", metavar="T", help="As it could be known then: 7d, 36h, 2025-12-24T12:00, unix seconds."),
+    typer.Option("--as-of", metavar="T", help="As it could be known then: 7d, 2025-12-24T12:00, unix seconds or ms."),
 ]
 
 
