@@ -139,6 +139,7 @@ async def test_a_row_that_no_sample_makes_is_told_of(samples: SqliteSamples, tmp
 
 
 async def test_a_place_that_cannot_be_written_is_unavailable(tmp_path: Path) -> None:
-    nowhere = SqliteSamples(tmp_path / "missing")
+    (tmp_path / "file").write_text("in the way")
+    nowhere = SqliteSamples(tmp_path / "file")
     with pytest.raises(Unavailable):
         await nowhere.keep([sample()], [], NOW)

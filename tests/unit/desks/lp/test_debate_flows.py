@@ -29,7 +29,7 @@ from zuno.desks.lp.scenes import ballot_of, moves_of, scenes_of
 from zuno.domain.debate import Candidate, CandidateKind, DecidedBy, Fault, PlanVerdict, RiskProfile, Verdict
 from zuno.domain.errors import Broken, Refused, Unavailable
 from zuno.messages.codec import canonical
-from zuno.messages.debate import Context, FlowCreateStart, FlowStart, Kind, PlanReady, Role, Round
+from zuno.messages.debate import MOST_CANDIDATES, Context, FlowCreateStart, FlowStart, Kind, PlanReady, Role, Round
 from zuno.messages.envelope import Envelope, signed_part, to_bytes
 from zuno.ports.model import ModelRequest
 
@@ -415,7 +415,9 @@ LIES: dict[str, Callable[[Any], Any]] = {
     "the same move twice": lambda lines: lines.append({**lines[2], "index": len(lines)}),
     "no close": lambda lines: lines.__delitem__(slice(1, None)),
     "a move called hold": tell(2, "kind", by=lambda kind: "hold"),
-    "a hundred moves": lambda lines: lines.extend({**lines[2], "index": at} for at in range(len(lines), 100)),
+    "as many moves as a round may hold": lambda lines: lines.extend(
+        {**lines[2], "index": at} for at in range(len(lines), MOST_CANDIDATES)
+    ),
 }
 
 
