@@ -17,7 +17,7 @@ from time import perf_counter
 from figure import report
 
 from zuno.adapters.market.synthetic.path import END
-from zuno.adapters.market.synthetic.world import fill, origin
+from zuno.adapters.market.synthetic.world import batches, origin
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.core.features import features
 from zuno.desks.trading.gathering import gather, reach_of
@@ -54,7 +54,7 @@ async def measured(store: SqliteSeries) -> tuple[float, float, float, int]:
 async def run(folder: Path) -> tuple[float, float, float, int]:
     store = SqliteSeries(folder, origin(SEED))
     try:
-        await fill(store, SEED)
+        await store.begin(origin(SEED), batches(SEED))
         return await measured(store)
     finally:
         await store.close()

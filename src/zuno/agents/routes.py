@@ -25,8 +25,3 @@ ROUTES: Final[Mapping[Kind, tuple[frozenset[Role], Role]]] = MappingProxyType(
         Kind.AGENT_THOUGHT: (_AGENTS, Role.CLI),
     }
 )
-
-
-def may_say(kind: Kind, sender: Role, to: Role) -> bool:
-    senders, receiver = ROUTES[kind]
-    return sender in senders and to is receiver

@@ -97,7 +97,7 @@ class TradingDesk:
         if end is None and self._invent is not None:
             self._store = await self._invent(DEFAULT_SEED)
             end = await self._end(symbol)
-            notes = (f"no market was here yet: one was invented from seed {DEFAULT_SEED}",)
+            notes = (f"no market was here yet: one was invented, {self._store.origin.label}",)
         if end is None:
             raise Refused(
                 f"Nothing is recorded of {symbol}: `zuno data download {symbol} --from 400d` fetches its past, "

@@ -11,7 +11,7 @@ from zuno.adapters.market.synthetic import books, candles, derivatives, macro, o
 from zuno.adapters.market.synthetic.dirt import DIRT, Dirt, stained
 from zuno.adapters.market.synthetic.path import Path, paths
 from zuno.domain.trading import Symbol
-from zuno.ports.series import Batch, Origin, SeriesStore, Written
+from zuno.ports.series import Batch, Origin
 
 
 @contextmanager
@@ -28,12 +28,6 @@ def _uncollected() -> Iterator[None]:
 
 def origin(seed: int) -> Origin:
     return Origin(synthetic=True, label=f"SYNTHETIC seed {seed}")
-
-
-async def fill(store: SeriesStore, seed: int) -> Written:
-    """Offer the store the whole market, dirt included, in one write: all of it is there afterwards, or nothing."""
-    with _uncollected():
-        return await store.write(batches(seed))
 
 
 def batches(seed: int, dirt: Sequence[Dirt] = DIRT) -> list[Batch[Any]]:
