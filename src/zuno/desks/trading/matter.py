@@ -9,6 +9,7 @@ from zuno.core.features import Features, features
 from zuno.core.known import Known
 from zuno.core.menu import Menu, menu_of
 from zuno.core.terms import Terms, terms_of
+from zuno.desks.trading.signs import Signs, signs_of
 from zuno.messages.bundle import Bundle
 
 
@@ -21,8 +22,16 @@ class Matter:
     menu: Menu
     terms: Terms
     standing: Known[Standing]
+    signs: Signs
 
 
 def matter_of(bundle: Bundle) -> Matter:
     measured = features(bundle)
-    return Matter(bundle, measured, menu_of(bundle, measured), terms_of(bundle, measured), standing(bundle, measured))
+    return Matter(
+        bundle,
+        measured,
+        menu_of(bundle, measured),
+        terms_of(bundle, measured),
+        standing(bundle, measured),
+        signs_of(bundle),
+    )

@@ -1,0 +1,145 @@
+"""What experts read beside the features: how far the price came, who took, how wide its bands are, what others did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from zuno.core.bars import LOOKBACK, Bars, Floats, bars
+from zuno.core.features import fresh
+from zuno.core.indicators import reach
+from zuno.core.indicators.columns import sound
+from zuno.core.indicators.flows import taken
+from zuno.core.known import Known, Missing
+from zuno.domain.trading import HOUR_MS, Print, Timeframe, candles, macro
+from zuno.domain.units import Millis
+from zuno.domain.venues import BINANCE, YAHOO
+from zuno.messages.bundle import Bundle
+
+FLOW_BARS: Final = 30
+WIDTH_BARS: Final = 180
+"""Days a band's width is held against."""
+LEAST_PAST: Final = 60
+PRINTS: Final = 5
+"""Prints a change of the dollar or of stocks is taken over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Takers and the price over the last bars of one timeframe."""
+
+    timeframe: Timeframe
+    moved: float
+    """The price's change, as a share."""
+    balance: float
+    """What takers bought less what they sold, as a share of what was traded."""
+    rank: Known[float]
+    """The share of earlier stretches as long in which they leaned less to buying."""
+    slope: float
+    """Of the line through the running balance: base units a bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    day: Known[float]
+    """The price's change over 24 hours, as a share."""
+    week: Known[float]
+    flow: Known[Flow]
+    """Of the mode's middle timeframe."""
+    days: Known[Flow]
+    """Of 1d bars."""
+    width_rank: Known[float]
+    """The share of earlier days whose Bollinger bands were narrower than the last."""
+    dollar: Known[float]
+    stocks: Known[float]
+    """DXY and Nasdaq against five prints earlier, as a share."""
+
+
+def signs_of(bundle: Bundle) -> Signs:
+    hours, days = _window(bundle, Timeframe.H1), _window(bundle, Timeframe.D1)
+    return Signs(
+        day=_moved(hours, 24),
+        week=_moved(hours, 7 * 24),
+        flow=_flow(_window(bundle, bundle.mode.timeframes[1])),
+        days=_flow(days),
+        width_rank=_width_rank(days),
+        dollar=_changed(bundle, "DXY"),
+        stocks=_changed(bundle, "NASDAQ"),
+    )
+
+
+def _window(bundle: Bundle, timeframe: Timeframe) -> Known[Bars]:
+    rows = fresh(bundle, candles(BINANCE, bundle.symbol, timeframe))
+    if isinstance(rows, Missing):
+        return rows
+    window = sound(bars(timeframe, rows).upto(bundle.as_of)).last(LOOKBACK)
+    return window if len(window) else Missing(f"no {timeframe} bar can be believed")
+
+
+def _moved(hours: Known[Bars], count: int) -> Known[float]:
+    if isinstance(hours, Missing):
+        return hours
+    end = int(hours.at[-1])
+    place = int(np.searchsorted(hours.at, end - count * HOUR_MS))
+    if hours.at[place] != end - count * HOUR_MS:
+        return Missing(f"the hour {count} hours before the last is not known")
+    return float(hours.close[-1] / hours.close[place]) - 1
+
+
+def _flow(window: Known[Bars]) -> Known[Flow]:
+    if isinstance(window, Missing):
+        return window
+    if len(window) <= FLOW_BARS:
+        return Missing(f"{len(window)} {window.timeframe} bars are known, {FLOW_BARS + 1} are needed")
+    delta, volume = taken(window), window.volume
+    if np.isnan(delta[-FLOW_BARS:]).any() or not volume[-FLOW_BARS:].sum():
+        return Missing(f"who took is not known of all the last {FLOW_BARS} {window.timeframe} bars")
+    shares = _shares(delta, volume)
+    past = shares[:-1][np.isfinite(shares[:-1])]
+    rank: Known[float] = Missing(f"{len(past)} earlier stretches are known, {LEAST_PAST} are needed")
+    if len(past) >= LEAST_PAST:
+        rank = float(np.mean(past < shares[-1]))
+    running = np.cumsum(delta[-FLOW_BARS:])
+    return Flow(
+        window.timeframe,
+        float(window.close[-1] / window.close[-1 - FLOW_BARS]) - 1,
+        float(shares[-1]),
+        rank,
+        float(np.polyfit(np.arange(FLOW_BARS), running, 1)[0]),
+    )
+
+
+def _shares(delta: Floats, volume: Floats) -> Floats:
+    """Of every stretch, the balance over the volume; NaN where a bar does not say, or nothing traded."""
+    sums = np.lib.stride_tricks.sliding_window_view(delta, FLOW_BARS).sum(axis=1)
+    traded = np.lib.stride_tricks.sliding_window_view(volume, FLOW_BARS).sum(axis=1)
+    return np.divide(sums, traded, out=np.full(len(sums), np.nan), where=traded > 0)
+
+
+def _width_rank(days: Known[Bars]) -> Known[float]:
+    if isinstance(days, Missing):
+        return days
+    bands = reach.bollinger(days.close)
+    width = ((bands.upper - bands.lower) / bands.middle)[-WIDTH_BARS - 1 :]
+    past = width[:-1][np.isfinite(width[:-1])]
+    if len(past) < LEAST_PAST or not np.isfinite(width[-1]):
+        return Missing(f"{len(past)} days have a band, {LEAST_PAST} are needed")
+    return float(np.mean(past < width[-1]))
+
+
+def _changed(bundle: Bundle, figure: str) -> Known[float]:
+    """Against five prints earlier, of what the world knew."""
+    known: dict[Millis, Print] = {}
+    prints: Known[Sequence[Print]] = fresh(bundle, macro(YAHOO, figure))
+    if isinstance(prints, Missing):
+        return prints
+    for row in sorted(prints, key=lambda row: row.released):
+        if row.released <= bundle.as_of and 0 < row.value < float("inf"):
+            known[row.at] = row
+    if len(known) <= PRINTS:
+        return Missing(f"{len(known)} prints of {figure} are known, {PRINTS + 1} are needed")
+    values = [known[day].value for day in sorted(known)]
+    return values[-1] / values[-1 - PRINTS] - 1
