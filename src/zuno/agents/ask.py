@@ -27,6 +27,11 @@ _GRACE = 1.0
 """Seconds a cancelled call has to end; after that it is left behind, not waited for."""
 
 Record = Callable[[Attempt], Awaitable[None]]
+Recall = Callable[[ModelRequest], Attempt | None]
+
+
+def nothing_on_record(request: ModelRequest) -> None:
+    """For a run that has just begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,8 @@ class Minds:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     timeout: float = 30.0
     """Seconds for one call. A question takes at most (models + 1) × this."""
+    recall: Recall = nothing_on_record
+    """What is on record of this very request: it is taken instead of asking, and not recorded again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,20 +129,12 @@ def _repair(opening: ModelRequest, attempt: Attempt) -> ModelRequest:
 
 async def _try(model: Model, unsigned: ModelRequest, question: Question[T], prompt: Prompt, minds: Minds) -> _Tried[T]:
     request = replace(unsigned, fingerprint=_fingerprint(model.name, unsigned))
+    if (known := minds.recall(request)) is not None:
+        return _Tried(known, _heard(known.reply, question, prompt)[3])
     started = minds.stopwatch()
     reply, usage = await _call(model, request, minds)
     latency = max(0, round((minds.stopwatch() - started) * 1000))
-    outcome: Outcome
-    if isinstance(reply, Failed):
-        outcome, why, usable = reply.kind, bounded(reply.why), None
-        raw, cut = _written(reply.raw), reply.cut
-    else:
-        verdict = read(text := _written(reply.text), question, prompt.untrusted)
-        usable = verdict if isinstance(verdict, Usable) else None
-        outcome, why = ("ok", "") if isinstance(verdict, Usable) else (verdict.kind, verdict.why)
-        raw, cut = text, False
-    if len(raw) > MAX_REPLY_CHARS:
-        raw, cut = raw[:EVIDENCE_CHARS], True
+    outcome, why, (raw, cut), usable = _heard(reply, question, prompt)
     attempt = Attempt(
         role=request.role,
         round=request.round,
@@ -154,6 +153,22 @@ async def _try(model: Model, unsigned: ModelRequest, question: Question[T], prom
     )
     await minds.record(attempt)
     return _Tried(attempt, usable)
+
+
+def _heard(
+    reply: Reply, question: Question[T], prompt: Prompt
+) -> tuple[Outcome, str, tuple[str, bool], Usable[T] | None]:
+    """What a reply is worth: how it ended, why, the evidence and whether that is cut, and the value if it is one."""
+    if isinstance(reply, Failed):
+        return reply.kind, bounded(reply.why), _evidence(_written(reply.raw), reply.cut), None
+    verdict = read(text := _written(reply.text), question, prompt.untrusted)
+    if isinstance(verdict, Usable):
+        return "ok", "", _evidence(text), verdict
+    return verdict.kind, verdict.why, _evidence(text), None
+
+
+def _evidence(raw: str, cut: bool = False) -> tuple[str, bool]:
+    return (raw, cut) if len(raw) <= MAX_REPLY_CHARS else (raw[:EVIDENCE_CHARS], True)
 
 
 def _written(text: str) -> str:

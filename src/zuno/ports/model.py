@@ -166,6 +166,18 @@ class Attempt(BaseModel):
     """Whether tokens and dollars are the reservation, because the model did not say."""
     latency_ms: int = Field(ge=0)
 
+    @property
+    def reply(self) -> Reply:
+        """What came back then, as far as it was kept."""
+        usage = Usage(self.tokens_in, self.tokens_out, self.usd, self.estimated)
+        match self.outcome:
+            case "ok" | "out_of_bounds" | "unsupported_figure":
+                return Answered(self.raw, usage)
+            case "malformed" if self.raw and not self.cut:
+                return Answered(self.raw, usage)
+            case fault:
+                return Failed(fault, self.why, usage, self.raw, self.cut)
+
 
 class DayBook(Protocol):
     """Promises what was spent on a day by everyone who shares it, other processes included.

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from zuno.domain.errors import Broken
-from zuno.ports.model import Answered, Attempt, Failed, ModelRequest, Reply, Seating, Usage
+from zuno.ports.model import Attempt, ModelRequest, Reply, Seating
 
 _Key = tuple[str, int, int]
 
@@ -56,14 +56,7 @@ class RecordedSeats:
         self._unheard.discard(key)
         if attempt.request != request.fingerprint:
             self._differences.append(f"{key[0]}, round {key[1]}, attempt {key[2]}: asked differently then")
-        usage = Usage(attempt.tokens_in, attempt.tokens_out, attempt.usd, attempt.estimated)
-        match attempt.outcome:
-            case "ok" | "out_of_bounds" | "unsupported_figure":
-                return Answered(attempt.raw, usage)
-            case "malformed" if attempt.raw and not attempt.cut:
-                return Answered(attempt.raw, usage)
-            case fault:
-                return Failed(fault, attempt.why, usage, attempt.raw, attempt.cut)
+        return attempt.reply
 
 
 class _RecordedModel:
