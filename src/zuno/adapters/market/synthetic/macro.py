@@ -10,7 +10,17 @@ import numpy as np
 
 from zuno.adapters.market.synthetic.candles import Market
 from zuno.adapters.market.synthetic.derivatives import GRID, levels, readings
-from zuno.adapters.market.synthetic.path import END, HOURS_FROM, MINUTES_FROM, SIGMA, chance, fading, hour_of
+from zuno.adapters.market.synthetic.path import (
+    END,
+    HOURS_FROM,
+    MINUTES_FROM,
+    SIGMA,
+    Ints,
+    chance,
+    fading,
+    hour_of,
+    panics,
+)
 from zuno.core.bars import Floats
 from zuno.domain.trading import (
     DAY_MS,
@@ -126,10 +136,21 @@ def _mood(seed: int, made: Market) -> Batch[Any]:
 
 
 def _rates(seed: int, won: Floats) -> list[Batch[Any]]:
-    """Won for a dollar, and one dollar's token in another's: one to one but for a few basis points."""
+    """Won for a dollar, and one dollar's token in another's: a few basis points apart until fear comes."""
     at = MINUTES_FROM + GRID * (1 + np.arange((END - MINUTES_FROM) // GRID))
     read = readings(at)
     by_minute = won[-(END - MINUTES_FROM) // MINUTE_MS :]
     apart = fading(chance(seed, DOLLAR).normal(0, 2e-5, len(at)), 0.99)
-    given = {rates(UPBIT, WON): by_minute[4::5], rates(BINANCE, DOLLAR): np.round(1 + apart, 5)}
+    given = {rates(UPBIT, WON): by_minute[4::5], rates(BINANCE, DOLLAR): np.round(1 + apart + slips(seed, at), 5)}
     return [levels(series, at[read], values[read]) for series, values in given.items()]
+
+
+def slips(seed: int, at: Ints) -> Floats:
+    """In some panics one of the two tokens is doubted: it slips by the per cent within hours and is back in days."""
+    draw, slip = chance(seed, "slip"), np.zeros(len(at))
+    for hour in panics(seed).tolist():
+        doubted, way, far = draw.uniform() < 0.6, draw.integers(0, 2) * 2 - 1, draw.uniform(0.015, 0.04)
+        since = (at - HOURS_FROM) / HOUR_MS - (hour - hour_of(HOURS_FROM))
+        after = np.clip(since, 0, None)
+        slip += doubted * way * far * np.minimum(after / 3, 1) * np.exp(-after / 30)
+    return slip

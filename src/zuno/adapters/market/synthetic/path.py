@@ -131,24 +131,24 @@ def _jumps(seed: int) -> tuple[Jumps, Floats, Floats]:
     draw = chance(seed, "jumps")
     fell = draw.uniform(size=HOURS) < 0.005
     fell[HOURS - 72 :] = False  # the last days are quiet, so that what is looked at first is an ordinary market
-    panics = _panics(seed)
-    fell[panics] = True
+    fear = panics(seed)
+    fell[fear] = True
     hour = np.flatnonzero(fell)
     size = np.minimum(0.013 + draw.exponential(0.007, len(hour)), 0.10)
-    in_panic = np.isin(hour, panics)
+    in_panic = np.isin(hour, fear)
     size[in_panic] += 0.03
     cascade = (draw.uniform(size=len(hour)) < 0.5) | in_panic
     aftershock = np.zeros(HOURS)
     for at, much in zip(hour.tolist(), size, strict=True):
         ahead = np.arange(min(48, HOURS - at))
         aftershock[at : at + 48] += 60 * much * np.exp(-ahead / 4)
-    for at in panics.tolist():
+    for at in fear.tolist():
         ahead = np.arange(min(20 * 24, HOURS - at))
         aftershock[at : at + 20 * 24] += 1.4 * np.exp(-ahead / 72)
     return Jumps(hour, cascade), size, aftershock
 
 
-def _panics(seed: int) -> Ints:
+def panics(seed: int) -> Ints:
     """Hours in which fear sets in: every other month or so, and always once in the time of minutes."""
     draw = chance(seed, "panics")
     many = HOURS - MINUTES_DAYS * 24

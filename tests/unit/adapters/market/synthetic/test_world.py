@@ -14,7 +14,8 @@ import pytest
 
 from zuno.adapters.market.synthetic.candles import WON_MINUTES_FROM
 from zuno.adapters.market.synthetic.dirt import DIRT, Dirt, Stain, stained
-from zuno.adapters.market.synthetic.path import END, HOURS, HOURS_FROM, MINUTES_FROM, Path, paths
+from zuno.adapters.market.synthetic.macro import slips
+from zuno.adapters.market.synthetic.path import DAYS_FROM, END, HOURS, HOURS_FROM, MINUTES_FROM, Path, panics, paths
 from zuno.adapters.market.synthetic.tape import HEARD_FROM
 from zuno.adapters.market.synthetic.world import drawn, origin
 from zuno.adapters.series.memory import MemorySeries
@@ -167,10 +168,20 @@ def test_the_won_market_follows_and_makes_no_bar_without_a_trade(clean: World, s
     assert all(bar.taker_buy is None for bar in minutes)
 
 
-def test_a_dollar_is_a_dollar(clean: World) -> None:
-    values = [row.value for row in clean[rates(BINANCE, DOLLAR)]]
-    assert len(set(values)) > 20
-    assert max(abs(value - 1) for value in values) < 0.005
+def test_a_dollar_is_a_dollar_until_fear_comes(clean: World) -> None:
+    rows = clean[rates(BINANCE, DOLLAR)]
+    fear = [DAYS_FROM + hour * HOUR_MS for hour in panics(SEED).tolist()]
+    calm = [row.value for row in rows if not any(0 <= row.at - at < 10 * DAY_MS for at in fear)]
+    assert len(set(calm)) > 20
+    assert max(abs(value - 1) for value in calm) < 0.005
+
+
+def test_in_some_panics_a_dollarslips_and_comes_back() -> None:
+    at = np.arange(MINUTES_FROM, END, HOUR_MS)
+    furthest = {seed: np.abs(slips(seed, at)) for seed in range(1, 13)}
+    slipped = [slip for slip in furthest.values() if slip.max() > 0.01]
+    assert 3 <= len(slipped) <= 10
+    assert all(slip[-1] < 0.001 and 0.005 < np.mean(slip > 0.01) < 0.1 for slip in slipped)
 
 
 # -- holders
