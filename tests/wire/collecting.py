@@ -17,9 +17,21 @@ from zuno.adapters.store.alerts_memory import SeatInMemory
 from zuno.app.collecting import Collector, CollectView
 from zuno.app.sources import Sources
 from zuno.domain.errors import Malformed, Unavailable
-from zuno.domain.trading import DAY_MS, MINUTE_MS, Alive, Feed, Series, Strike, Symbol, Timeframe
+from zuno.domain.trading import DAY_MS, MINUTE_MS, Alive, Feed, Series, Strike, Symbol, Timeframe, basis
 from zuno.domain.units import Millis
-from zuno.domain.venues import ALTERNATIVE, BINANCE, BYBIT, CHANNELS, DERIBIT, FRED, OKX, SEARCH, UPBIT, YAHOO
+from zuno.domain.venues import (
+    ALTERNATIVE,
+    BINANCE,
+    BYBIT,
+    CHANNELS,
+    DERIBIT,
+    FRED,
+    OKX,
+    SEARCH,
+    UPBIT,
+    YAHOO,
+    neighbours,
+)
 from zuno.ports.series import Batch, Origin, SeriesStore
 
 END = Millis(1_767_225_600_000)
@@ -48,7 +60,9 @@ def _reach(series: Series[Any]) -> int:
 
 async def market() -> MemorySeries:
     store = MemorySeries(origin(SEED))
-    await store.write([Batch(series, given) for series, given in rows()])
+    marks = dict(rows())[basis(BINANCE, Symbol.BTCUSDT)]
+    beside = [Batch(series, marks) for series in neighbours(Symbol.BTCUSDT)]  # one symbol's past is enough to draw
+    await store.write([*(Batch(series, given) for series, given in rows()), *beside])
     return store
 
 

@@ -16,7 +16,7 @@ from zuno.domain.errors import Broken, Unavailable, ZunoError
 from zuno.domain.tokens import plain_text
 from zuno.domain.trading import MINUTE_MS, SECOND_MS, Feed, Print, Series, Symbol, alive
 from zuno.domain.units import Millis
-from zuno.domain.venues import wanted
+from zuno.domain.venues import neighbours, wanted
 from zuno.ports.series import Batch, SeriesStore
 
 Keep: TypeAlias = Callable[[Batch[Any]], Awaitable[None]]
@@ -143,7 +143,7 @@ async def refreshed(
     intake: Intake, store: SeriesStore, symbol: Symbol, now: Now, *, within: float = LIVE_SECONDS
 ) -> tuple[Millis, Mapping[str, str]]:
     """Ask everybody once and at the same time: the moment from which all of it is known, and who failed, and why."""
-    series = [one for one in wanted(symbol) if not is_streamed(one)]
+    series = [one for one in (*wanted(symbol), *neighbours(symbol)) if not is_streamed(one)]
     tasks = {asyncio.create_task(_looked(intake, one)): one for one in series}
     try:
         await asyncio.wait(tasks, timeout=within)

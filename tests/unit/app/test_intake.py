@@ -39,12 +39,12 @@ from zuno.domain.trading import (
     texts,
 )
 from zuno.domain.units import Millis
-from zuno.domain.venues import BINANCE, BYBIT, SEARCH, wanted
+from zuno.domain.venues import BINANCE, BYBIT, SEARCH, neighbours, wanted
 from zuno.ports.series import Batch, SeriesStore
 
 START = Millis(END - 4 * HOUR_MS)
 M1 = candles(BINANCE, "BTCUSDT", Timeframe.M1)
-ASKED = {str(one) for one in wanted(Symbol.BTCUSDT) if not is_streamed(one)}
+ASKED = {str(one) for one in (*wanted(Symbol.BTCUSDT), *neighbours(Symbol.BTCUSDT)) if not is_streamed(one)}
 TAPE = {str(one) for one in wanted(Symbol.BTCUSDT) if is_streamed(one)}
 
 

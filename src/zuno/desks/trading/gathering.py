@@ -27,7 +27,7 @@ from zuno.domain.trading import (
     alive,
 )
 from zuno.domain.units import Millis, Seconds
-from zuno.domain.venues import wanted
+from zuno.domain.venues import neighbours, wanted
 from zuno.messages.bundle import Absent, Block, Bundle, Slot
 from zuno.ports.series import SeriesStore, Slice
 
@@ -88,8 +88,10 @@ async def gather(
     absent: list[Absent] = []
     heard: dict[str, Millis] = {}
     several = sorted(wanted(symbol), key=lambda one: one.row is not Alive)  # who is alive is known before who spoke
-    state = await store.read_many([_slice(series, as_of) for series in several], as_of)
-    for series, rows in zip(several, state.rows, strict=True):
+    beside = neighbours(symbol)
+    slices = [_slice(series, as_of) for series in several] + [_slice(series, as_of, newest=1) for series in beside]
+    state = await store.read_many(slices, as_of)
+    for series, rows in zip((*several, *beside), state.rows, strict=True):
         last = _last(series, rows, heard)
         if series.row is Alive and last is not None:
             heard[str(series)] = last
@@ -116,9 +118,9 @@ async def gather(
     )
 
 
-def _slice(series: Series[Any], as_of: Millis) -> Slice[Any]:
+def _slice(series: Series[Any], as_of: Millis, newest: int | None = None) -> Slice[Any]:
     reach = reach_of(series)
-    return Slice(series, Millis(as_of - reach.span), as_of, reach.newest)
+    return Slice(series, Millis(as_of - reach.span), as_of, newest or reach.newest)
 
 
 def reach_of(series: Series[Any]) -> Reach:
