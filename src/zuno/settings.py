@@ -28,6 +28,17 @@ _LOWEST_PORT = 2
 _HIGHEST_PORT = 65_535
 _LOCAL_CHAINS = ("sim", "devnet")
 _LP_ROLES = ("scout", "strategist", "critic", "arbiter")
+_TRADING_ROLES = {
+    "meta": "macro",
+    "liquidity": "liquidity",
+    "microstructure": "microstructure",
+    "macro": "macro",
+    "vlm_geometric": "vlm_geometric",
+    "synthesis": "liquidity",
+    "judge": "judge",
+    "risk_manager": "macro",
+}
+"""Whose setting names the models of a role."""
 
 
 def _address(text: str) -> str:
@@ -213,6 +224,22 @@ class Settings(BaseSettings):
         description="the model of the LP agents, or several separated by commas, best first: `gpt-…`, `claude-…`, "
         "`gemini-…`, `ollama:NAME`, `http(s)://HOST/v1#NAME`",
     )
+    model_judge: Models = Field(
+        "claude-sonnet-4-6,gemini-3-flash-preview",
+        description="the model of the trading desk's Judge, or several, best first, named as in `ZUNO_AGENT_MODEL`",
+    )
+    model_liquidity: Models = Field(
+        "gemini-3-flash-preview", description="the same of the expert on orderflow, and of the synthesis"
+    )
+    model_microstructure: Models = Field("gemini-3-flash-preview", description="the same of the expert on the book")
+    model_macro: Models = Field(
+        "gemini-3-flash-preview",
+        description="the same of the expert on options and the economy, of Meta and of the risk officer",
+    )
+    model_vlm_geometric: Models = Field(
+        "gemini-3.1-pro-preview,gemini-3-flash-preview",
+        description="the same of the expert who looks at the chart: models that see pictures",
+    )
     model_timeout_seconds: float = Field(30.0, gt=0, le=600, description="how long one call of a model may take")
     model_prices: ModelPrices = Field(
         default_factory=dict,
@@ -302,7 +329,8 @@ class Settings(BaseSettings):
 
     def model_table(self) -> dict[str, tuple[ModelId, ...]]:
         """Which models speak for which role, best first."""
-        return dict.fromkeys(_LP_ROLES, parse_chain(self.agent_model))
+        table = dict.fromkeys(_LP_ROLES, parse_chain(self.agent_model))
+        return table | {role: parse_chain(getattr(self, f"model_{name}")) for role, name in _TRADING_ROLES.items()}
 
     def vendor_keys(self) -> dict[Vendor, str]:
         """The vendors' keys that are set, in the clear: for wiring alone."""

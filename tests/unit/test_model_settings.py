@@ -11,6 +11,7 @@ from zuno.domain.errors import Usage
 from zuno.domain.models import Vendor
 from zuno.settings import read_settings
 
+LP = ("scout", "strategist", "critic", "arbiter")
 REFUSED = {
     "ZUNO_AGENT_MODEL": ["llama", "http://h/v1", "gpt-4o-mini,nobody", "https://u:SECRETKEY@h/v1#m", " , "],
     "ZUNO_MODEL_KEYS": ["SECRETKEY", "h=", "=SECRETKEY", "https://h=SECRETKEY", "h:8000=SECRETKEY"],
@@ -34,11 +35,27 @@ def test_what_cannot_be_read_is_refused_by_name(monkeypatch: pytest.MonkeyPatch,
 def test_the_defaults_ask_one_cheap_model_and_limit_everything() -> None:
     settings = read_settings(os.environ)
     table = settings.model_table()
-    assert set(table) == {"scout", "strategist", "critic", "arbiter"}
-    assert {str(model_id) for chain in table.values() for model_id in chain} == {"gpt-4o-mini"}
+    named = {role: ",".join(map(str, chain)) for role, chain in table.items()}
+    assert {named[role] for role in LP} == {"gpt-4o-mini"}
     assert settings.vendor_keys() == {}
     assert 0 < settings.budget_usd_per_run < settings.budget_usd_per_day
     assert 0 < settings.budget_tokens_per_run < settings.budget_tokens_per_day
+
+
+def test_the_trading_desk_seats_its_own_models_each_before_its_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZUNO_MODEL_MACRO", "ollama:small")
+    table = read_settings(os.environ).model_table()
+    flash, small = "gemini-3-flash-preview", "http://127.0.0.1:11434/v1#small"
+    assert {role: ",".join(map(str, table[role])) for role in table if role not in LP} == {
+        "judge": f"claude-sonnet-4-6,{flash}",
+        "vlm_geometric": f"gemini-3.1-pro-preview,{flash}",
+        "liquidity": flash,
+        "synthesis": flash,
+        "microstructure": flash,
+        "macro": small,
+        "meta": small,
+        "risk_manager": small,
+    }
 
 
 def test_a_chain_a_url_and_its_price(monkeypatch: pytest.MonkeyPatch) -> None:

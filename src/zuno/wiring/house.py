@@ -377,7 +377,7 @@ class House:
 
     def _patience(self, rounds: int) -> float:
         """What a debate may take when every model asked takes all of its time, and the world is slow to observe."""
-        asked_at_most = max(len(chain) for chain in self._settings.model_table().values()) + 1
+        asked_at_most = len(self._settings.model_table()["scout"]) + 1
         chairs = 2 + 2 * (rounds + 1)
         return OBSERVING_SECONDS + chairs * asked_at_most * self._settings.model_timeout_seconds
 

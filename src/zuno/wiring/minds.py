@@ -33,8 +33,11 @@ class Models:
             self._seats = self._seated()
         return self._seats
 
-    def minds(self, journal: Journal, request_id: str, seats: Seats, *, limited: bool = True) -> Minds:
-        """What asking needs; a replay spends nothing, and its refusals by budget or breaker are recorded ones."""
+    def minds(
+        self, journal: Journal, request_id: str, seats: Seats, *, limited: bool = True, desk: str = "zuno.desks.lp"
+    ) -> Minds:
+        """What asking needs; a replay spends nothing, and its refusals by budget or breaker are recorded ones. `desk`:
+        the package whose prompts are read."""
         from time import perf_counter
 
         from zuno.adapters.clock.system import SystemClock
@@ -61,7 +64,7 @@ class Models:
         days = DayBookFile(settings.home / "spend.json") if limited else DayBookInMemory()
         return Minds(
             seats=seats,
-            prompts=Prompts("zuno.desks.lp"),
+            prompts=Prompts(desk),
             budget=RunBudget(limits if limited else Limits(), days, clock),
             breakers=self._breakers if limited else Breakers(threshold=None),
             record=record,
