@@ -1,0 +1,45 @@
+"""Checkpoints in one SQLite file. It may be lost: the journal alone knows every run."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zuno.adapters.checkpoints.strict import strict
+from zuno.domain.errors import Broken, Unavailable
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+@asynccontextmanager
+async def sqlite_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
+    """The saver, for one run; made by the first write."""
+    import aiosqlite
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+    try:
+        async with aiosqlite.connect(path, timeout=30) as connection:
+            await connection.execute("PRAGMA journal_mode = WAL")
+            await connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last: the journal has it
+            _for_its_owner(path)
+            saver = AsyncSqliteSaver(connection, serde=strict())
+            await saver.setup()
+            yield saver
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be written ({error.strerror}).") from error
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code is not None and code & 0xFF in _DAMAGE:
+            raise Broken(f"{path} is damaged ({error}); remove it, the journal knows every run.") from error
+        raise Unavailable(f"{path} did not answer ({error}).") from error
+
+
+def _for_its_owner(path: Path) -> None:
+    with suppress(OSError):  # somebody else's file: the home itself is closed to others
+        path.chmod(0o600)
