@@ -136,22 +136,30 @@ def features_view(bundle: Bundle, name: str, found: Features, notes: tuple[str, 
             *_unwatched(found.watch),
         ),
         shocks=() if isinstance(found.watch, Missing) else tuple(map(_shock, found.watch.shocks)),
-        sources=tuple(
-            SourceView(
-                feed=block.series.feed,
-                source=block.series.venue,
-                series=str(block.series),
-                as_of=iso(block.as_of),
-                age_seconds=block.age,
-                stale=block.stale,
-                rows=len(block.rows),
-                notes=block.notes,
-            )
-            for block in bundle.blocks
-        ),
-        absent=tuple(AbsentView(what=gone.what, why=gone.why) for gone in bundle.absent),
+        sources=source_views(bundle),
+        absent=absent_views(bundle),
         notes=notes,
     )
+
+
+def source_views(bundle: Bundle) -> tuple[SourceView, ...]:
+    return tuple(
+        SourceView(
+            feed=block.series.feed,
+            source=block.series.venue,
+            series=str(block.series),
+            as_of=iso(block.as_of),
+            age_seconds=block.age,
+            stale=block.stale,
+            rows=len(block.rows),
+            notes=block.notes,
+        )
+        for block in bundle.blocks
+    )
+
+
+def absent_views(bundle: Bundle) -> tuple[AbsentView, ...]:
+    return tuple(AbsentView(what=gone.what, why=gone.why) for gone in bundle.absent)
 
 
 def _unwatched(watch: Known[Watch]) -> Iterable[UnjudgedView]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from zuno.domain.errors import Broken, Malformed, Refused, Unavailable, Usage, ZunoError
 
 if TYPE_CHECKING:
+    from zuno.app.cycle import Listen as Watch
     from zuno.app.debate import Listen
     from zuno.app.views import VerdictView, View
     from zuno.app.zuno import Zuno
@@ -77,6 +78,18 @@ def listen_and_answer(session: Session, json: bool, question: Callable[[Zuno, Li
 
     with Transcript() as transcript:
         view = _asked(session, json, lambda zuno: question(zuno, transcript.hear))
+    _print(session, view, json)
+
+
+def watch_and_answer(session: Session, json: bool, question: Callable[[Zuno, Watch], Awaitable[View]]) -> None:
+    """Ask the trading desk, showing who waits and who speaks; a script gets the document alone."""
+    if json:
+        answer(session, json, lambda zuno: question(zuno, lambda event: None))
+        return
+    from zuno.frontends.cli.cycle_progress import Progress
+
+    with Progress() as progress:
+        view = _asked(session, json, lambda zuno: question(zuno, progress.hear))
     _print(session, view, json)
 
 

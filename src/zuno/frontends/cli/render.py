@@ -14,6 +14,7 @@ from zuno.app.archive import PlanDiffView, PlanListView, ReplayView, WhyView
 from zuno.app.carried import ExecutionView, SimulationView, UnsignedView
 from zuno.app.chairs import ChairsView
 from zuno.app.collecting import CollectedView, RoundView
+from zuno.app.cycle_views import CycleWhyView, RunsView, RunView
 from zuno.app.data import DataCheckView, DataStatusView, SynthView
 from zuno.app.demo import CarriedOut, DemoOpening
 from zuno.app.downloading import DownloadView
@@ -47,6 +48,7 @@ from zuno.app.views import (
 from zuno.app.wallets import AllowancesView, AllowanceView, BalancesView, WalletsView, WalletView
 from zuno.domain.tokens import plain_text
 from zuno.frontends.cli.alert_screens import shown_alerts, shown_answer, shown_tick
+from zuno.frontends.cli.cycle_screens import shown_run, shown_runs, shown_why
 from zuno.frontends.cli.data_screens import (
     shown_check,
     shown_collected,
@@ -89,6 +91,9 @@ _shown.register(StoppedView, lambda view: Text(view.said))
 _shown.register(DataStatusView, shown_data)
 _shown.register(FeaturesView, shown_features)
 _shown.register(ChartView, shown_chart)
+_shown.register(RunView, shown_run)
+_shown.register(CycleWhyView, shown_why)
+_shown.register(RunsView, shown_runs)
 _shown.register(DataCheckView, shown_check)
 _shown.register(SynthView, shown_synth)
 _shown.register(RoundView, shown_round)

@@ -1,0 +1,303 @@
+"""Runs of the trading desk as they would be on record, written by hand: for whoever shows them."""
+
+from __future__ import annotations
+
+import base64
+from decimal import Decimal
+from typing import Any
+
+from zuno.app.cycle import RunLine, Told
+from zuno.domain import trading
+from zuno.domain.cycle import Call, Exchange, Expert, Regime, RiskBias, Signal, Style, Target
+from zuno.domain.trading import Level, Mode, Side, Symbol
+from zuno.domain.units import Millis, Seconds
+from zuno.messages.bundle import Absent, Block, Bundle, name_of
+from zuno.messages.cycle import (
+    Blackboard,
+    Change,
+    Conflict,
+    Decision,
+    Directive,
+    Expectation,
+    GeometryEntry,
+    KeyLevels,
+    Leg,
+    LiquidityEntry,
+    MacroEntry,
+    Meta,
+    MicrostructureEntry,
+    Reasoning,
+    Ruling,
+    Synthesis,
+    Voice,
+)
+from zuno.messages.outcome import Chart, Degraded, Noticed, Outcome, sealed
+from zuno.ports.model import Attempt
+
+AS_OF = Millis(1_767_225_600_000)
+RUN = "run_00112233445566aa"
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+"""One pixel."""
+
+
+def bundle(origin: str = "SYNTHETIC seed 1") -> Bundle:
+    book = Block(trading.rates("binance", "USDC-USDT"), (Level(AS_OF, 1.0),), AS_OF, Seconds(4), Seconds(600))
+    won = Block(
+        trading.rates("upbit", "KRW-USDT"),
+        (Level(Millis(AS_OF - 900_000), 1_450.0),),
+        Millis(AS_OF - 900_000),
+        Seconds(900),
+        Seconds(600),
+        ("stands still",),
+    )
+    mood = Block(trading.fear_greed("alternative.me"), (Level(AS_OF, 40.0),), AS_OF, Seconds(7_200), Seconds(129_600))
+    absent = (Absent("memory", "nothing is remembered yet"),)
+    return Bundle(Symbol.BTCUSDT, Mode.SWING, AS_OF, origin, (book, won, mood), absent)
+
+
+def board(**changed: Any) -> Blackboard:
+    entries: dict[str, Any] = {
+        "liquidity": LiquidityEntry(
+            source="model",
+            why="",
+            anomaly="whale_cvd_divergence",
+            confidence=0.62,
+            target_entry=93_120.5,
+            rationale="Whales bought $4.2M net into a flat day while CVD kept falling.",
+            stance=1,
+        ),
+        "microstructure": MicrostructureEntry(
+            source="repaired",
+            why="a-small-model (malformed): confidence must be a number",
+            anomaly="microstructure_imbalance",
+            confidence=0.71,
+            directional_bias="UP",
+            rationale="Bids within 10 bps outweigh offers 6 to 1, and no wall vanished.",
+            stance=1,
+        ),
+        "macro": MacroEntry(
+            source="fallback",
+            why="a-small-model (timeout): no answer within 30 s",
+            anomaly="none",
+            options_bias="BEARISH",
+            confidence=0.4,
+            rationale="Puts are 3.1 points dearer than calls at 30 days.",
+            stance=-1,
+        ),
+        "vlm_geometry": GeometryEntry(
+            source="deterministic",
+            why="no key",
+            anomaly="accumulation_range",
+            directional_bias="NEUTRAL",
+            confidence=0.5,
+            key_levels=KeyLevels(
+                immediate_support=92_400.0,
+                immediate_resistance=95_000.0,
+                major_support=88_100.0,
+                major_resistance=99_800.0,
+                liquidation_pool_above=None,
+                liquidation_pool_below=90_050.0,
+                volume_poc=93_600.0,
+            ),
+            fibonacci_context="between 0.382 at 92,400 and 0.5 at 94,150",
+            pattern="none",
+            cvd_signal="divergence_bullish",
+            funding_visual=None,
+            rationale="Price has kept inside 92,400 to 95,000 for nine days.",
+            stance=0,
+        ),
+        "synthesis": Synthesis(
+            source="model",
+            why="",
+            consensus_signals=("Support near 92,400 is defended in book and tape.",),
+            conflicts=(
+                Conflict(
+                    between=(Expert.LIQUIDITY, Expert.MACRO),
+                    expert_a_claim="Whales accumulate.",
+                    expert_b_claim="Hedgers pay up for puts.",
+                    tiebreaker="Whether skew eases once 95,000 is traded through.",
+                ),
+            ),
+            dominant_signal=Signal.BULLISH,
+            highest_confidence_expert=Expert.MICROSTRUCTURE,
+            key_uncertainty="Is the bid real after the funding stamp?",
+            regime_note="A range favours the book.",
+            score=0.4322,
+        ),
+    }
+    return Blackboard(**{**entries, **changed})
+
+
+def decided(call: Call = Call.LONG, **changed: Any) -> Decision:
+    opens = call.side is not None
+    said: dict[str, Any] = {
+        "source": "model",
+        "why": "",
+        "decision": call,
+        "allocation_pct": 40 if opens else 0,
+        "leverage": 2 if opens else 1,
+        "entry_price": 93_600.0 if opens else None,
+        "stop_loss": 92_050.0 if opens else None,
+        "take_profit": 96_700.0 if opens else None,
+        "hold_duration": "5d",
+        "reasoning": Reasoning(
+            counter_scenario="The put skew is right: a macro print breaks 92,400 and the longs above it are sold."
+            if opens
+            else "",
+            meta_agent_context="A range with a bid.",
+            technical="Higher lows on 4h above the point of control.",
+            derivatives="Funding is flat.",
+            experts="Two numeric experts agree; macro objects.",
+            narrative="Quiet news.",
+            final_logic="Buy the defended support with the stop below the pool.",
+        ),
+        "win_probability_pct": 55 if opens else 0,
+        "expected_profit_pct": 3.3 if opens else 0.0,
+        "expected_loss_pct": 1.7 if opens else 0.0,
+        "ev_rationale": "Two to one.",
+        "key_factors": ("book imbalance 0.71", "whales +$4.2M"),
+    }
+    return Decision(**{**said, **changed})
+
+
+def ruled(**changed: Any) -> Ruling:
+    said: dict[str, Any] = {
+        "decision": Call.LONG,
+        "allocation_pct": 12.0,
+        "leverage": 2.0,
+        "target_exchange": Target.BINANCE,
+        "execution_style": Style.PASSIVE_MAKER,
+        "legs": (
+            Leg(venue=Exchange.BINANCE, side=Side.LONG, currency="USD", margin=240.0, notional=480.0, leverage=2.0),
+        ),
+        "veto": None,
+        "valid_until": "2026-01-01T00:15:00Z",
+        "changes": (
+            Change(by="budget", field="allocation_pct", from_=40.0, to=24.0, why="60 % of the risk budget"),
+            Change(by="cro_volatility", field="allocation_pct", from_=24.0, to=12.0, why="2s10s moved by 0.31 pp"),
+            Change(by="cro_style", field="execution_style", from_=None, to="PASSIVE_MAKER", why="spread of 0.8 bps"),
+        ),
+    }
+    return Ruling(**{**said, **changed})
+
+
+def held(**changed: Any) -> Ruling:
+    said: dict[str, Any] = {
+        "decision": Call.HOLD,
+        "allocation_pct": 0.0,
+        "leverage": 1.0,
+        "target_exchange": None,
+        "execution_style": None,
+        "legs": (),
+        "veto": "ev",
+        "changes": (Change(by="ev", field="decision", from_="LONG", to="HOLD", why="−0.021 % is not above zero"),),
+    }
+    return ruled(**{**said, **changed})
+
+
+def outcome(**changed: Any) -> Outcome:
+    said: dict[str, Any] = {
+        "symbol": Symbol.BTCUSDT,
+        "mode": Mode.SWING,
+        "as_of": AS_OF,
+        "origin": "SYNTHETIC seed 1",
+        "bundle": name_of(bundle()),
+        "meta": Meta(
+            source="model",
+            why="",
+            regime=Regime.SIDEWAYS_ACCUMULATION,
+            rationale="Narrow bands, and CVD climbs.",
+            trust_directive=Directive(expert=Expert.MICROSTRUCTURE, note="In a range the book speaks first."),
+            risk_budget_pct=60,
+            risk_bias=RiskBias.NEUTRAL,
+        ),
+        "anomalies": (
+            Noticed(rule="microstructure_imbalance", label=None, said="0.71 of the notional is bid, more than 0.70"),
+        ),
+        "board": board(),
+        "decision": decided(),
+        "expectation": Expectation(
+            p_judge=0.55,
+            p0=0.349,
+            p=0.39925,
+            profit_pct=3.1823,
+            loss_pct=1.7859,
+            fees_pct=0.07,
+            slippage_pct=0.0132,
+            funding_pct=0.0465,
+            llm_cost_usd=0.0123,
+            ev_pct=0.1949,
+        ),
+        "ruling": ruled(),
+        "degraded": (Degraded(what="macro", why="spoke as fallback: no answer within 30 s"),),
+        "voices": (
+            Voice(role="meta", source="model", why="", model="gemini-3-flash-preview", tokens=2_100, usd=0.0011),
+            Voice(role="liquidity", source="model", why="", model="gemini-3-flash-preview", tokens=1_900, usd=0.001),
+            Voice(
+                role="microstructure",
+                source="repaired",
+                why="malformed: confidence must be a number",
+                model="gemini-3-flash-preview",
+                tokens=3_800,
+                usd=0.002,
+            ),
+            Voice(role="macro", source="fallback", why="no answer within 30 s", model=None, tokens=0, usd=None),
+            Voice(role="vlm_geometric", source="deterministic", why="no key", model=None, tokens=0, usd=0.0),
+            Voice(role="synthesis", source="model", why="", model="gemini-3-flash-preview", tokens=2_500, usd=0.0012),
+            Voice(role="judge", source="model", why="", model="claude-sonnet-4-6", tokens=5_200, usd=0.007),
+        ),
+        "chart": Chart(sha256="0" * 64, media_type="image/png"),
+        "run_id": RUN,
+        "code": "0.1.0",
+        "hash": "",
+    }
+    return sealed(Outcome(**{**said, **changed}))
+
+
+def attempts() -> tuple[Attempt, ...]:
+    def one(role: str, attempt: int, outcome: Any, why: str = "", raw: str = "{}") -> Attempt:
+        return Attempt(
+            role=role,
+            round=0,
+            attempt=attempt,
+            model="gemini-3-flash-preview",
+            request="ab" * 32,
+            outcome=outcome,
+            why=why,
+            raw=raw,
+            cut=False,
+            tokens_in=1_500,
+            tokens_out=400,
+            usd=None if outcome == "timeout" else Decimal("0.001"),
+            estimated=outcome == "timeout",
+            latency_ms=1_234,
+        )
+
+    return (
+        one("meta", 1, "ok", raw='{"regime": "SIDEWAYS_ACCUMULATION"}'),
+        one("microstructure", 1, "malformed", "confidence must be a number", '{"confidence": "high"}'),
+        one("microstructure", 2, "ok", raw='{"confidence": 71}'),
+        one("macro", 1, "timeout", "no answer within 30 s", ""),
+    )
+
+
+def told(found: Outcome | None = None, picture: bytes | None = PNG, **changed: Any) -> Told:
+    """A run that has ended."""
+    ended = found or outcome(**changed)
+    line = RunLine(
+        run_id=ended.run_id,
+        symbol=ended.symbol,
+        mode=ended.mode,
+        as_of=ended.as_of,
+        at=Millis(AS_OF + 3_600_000),
+        state="ended",
+        outcome=ended,
+    )
+    return Told(line, bundle(ended.origin), attempts(), picture)
+
+
+def unfinished() -> Told:
+    line = RunLine(RUN, Symbol.BTCUSDT, Mode.SWING, AS_OF, Millis(AS_OF + 3_600_000), "unfinished", None)
+    return Told(line, bundle(), attempts()[:1], None)
