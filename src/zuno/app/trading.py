@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -17,7 +17,7 @@ from zuno.domain.tokens import plain_text
 from zuno.domain.trading import Mode, Print, Symbol
 from zuno.domain.units import Millis
 from zuno.domain.venues import wanted
-from zuno.messages.bundle import Bundle, content
+from zuno.messages.bundle import Bundle, Slot, content
 from zuno.messages.chart import numbers
 from zuno.messages.codec import Digest
 from zuno.ports.chart import Painter
@@ -30,6 +30,15 @@ LATEST: Final = Millis(7_258_118_400_000)
 Refresh: TypeAlias = Callable[[Symbol], Awaitable[tuple[Millis, Mapping[str, str]]]]
 """Asks every live source now and keeps what they say: the moment it was asked at, and who failed, and why."""
 Invent: TypeAlias = Callable[[int], Awaitable[SeriesStore]]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When a bundle is taken; which sources were asked just then and did not answer, and why."""
+
+    at: Millis
+    failures: Mapping[str, str]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +92,30 @@ class TradingDesk:
 
     async def freeze(self, symbol: Symbol, mode: Mode, as_of: str | None) -> Frozen:
         """Everything that could be known then, stored once under its hash."""
-        moment, failures, notes = await self._moment(symbol, as_of)
-        bundle = await gather(self._store, symbol, mode, moment, failures=failures)
-        journal = await self._journal()
-        return Frozen(bundle, await journal.put_bundle(content(bundle)), notes)
+        return await self.frozen(symbol, mode, await self.moment(symbol, as_of))
 
-    async def _moment(self, symbol: Symbol, as_of: str | None) -> tuple[Millis, Mapping[str, str], tuple[str, ...]]:
+    async def frozen(self, symbol: Symbol, mode: Mode, moment: Moment, slots: Sequence[Slot] = ()) -> Frozen:
+        bundle = await gather(self._store, symbol, mode, moment.at, slots, moment.failures)
+        journal = await self._journal()
+        return Frozen(bundle, await journal.put_bundle(content(bundle)), moment.notes)
+
+    async def paint(self, bundle: Bundle) -> tuple[str, bytes]:
+        """The picture of a bundle: what kind of image it is, and its bytes."""
+        return self._painter.media_type, await self._painter.paint(describe(bundle))
+
+    @property
+    def origin(self) -> str:
+        """Whose past this is; known for good once a moment was asked for."""
+        return self._store.origin.label
+
+    def live(self, as_of: str | None) -> bool:
+        """Whether a moment that is asked for so is the present."""
+        return self._refresh is not None and as_of is None
+
+    async def moment(self, symbol: Symbol, as_of: str | None) -> Moment:
+        """The moment somebody asks for; the present of a live market is asked for from every source."""
         if self._refresh is not None and as_of is None:
-            now, failures = await self._refresh(symbol)
-            return now, failures, ()
+            return Moment(*await self._refresh(symbol))
         end = await self._end(symbol)
         notes: tuple[str, ...] = ()
         if end is None and self._invent is not None:
@@ -104,9 +128,9 @@ class TradingDesk:
                 "and ZUNO_RECORDING=synthetic reads an invented one."
             )
         if as_of is None:
-            return end, {}, notes
+            return Moment(end, {}, notes)
         latest = end if self._now is None else Millis(max(end, self._now()))
-        return asked.market_moment(as_of, end if self._refresh is None else latest, latest), {}, notes
+        return Moment(asked.market_moment(as_of, end if self._refresh is None else latest, latest), {}, notes)
 
     async def _end(self, symbol: Symbol) -> Millis | None:
         """When the newest row that is kept of a symbol was complete. A print may be told before its day."""
