@@ -139,7 +139,7 @@ _EQUITY: Final = TypeAdapter(EquitySlot)
 
 
 def account_slots(
-    account: Account, as_of: Millis, source: str, unread: str | None = None, notes: Sequence[str] = ()
+    account: Account, as_of: Millis, source: str = "paper book", unread: str | None = None, notes: Sequence[str] = ()
 ) -> list[Slot]:
     """The account as the slots of a bundle. `unread`: why the wallet's liquidity could not be read; nobody can then say
     how much is at risk."""

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from zuno.domain.account import Account
 from zuno.domain.units import Millis
+from zuno.messages.account import BookChange
 
 
 class AccountBook(Protocol):
@@ -18,3 +19,19 @@ class AccountBook(Protocol):
     """
 
     async def at(self, origin: str, moment: Millis) -> Account: ...
+
+
+class PaperBook(AccountBook, Protocol):
+    """An account that is only written down. Promises, beside those above:
+
+    - changes come back in the order they were written, each market's own;
+    - `write` puts one change behind so many others, on disk when it returns; where another change stands there already,
+      or fewer are before it, it is `Refused` and nothing is written; where the same does nothing happens. Among all
+      processes looking and writing are one step.
+    - whether a change can be is the rules' affair (`core.paper`): a writer asks them first, a reader finds a book that
+      contradicts them `Broken`.
+    """
+
+    async def changes(self, origin: str) -> tuple[BookChange, ...]: ...
+
+    async def write(self, origin: str, change: BookChange, after: int) -> None: ...

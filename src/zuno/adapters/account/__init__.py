@@ -1,0 +1,1 @@
+"""Where the desk's account is read from."""
