@@ -30,6 +30,11 @@ class Symbol(StrEnum):
     def base(self) -> str:
         return self.value.removesuffix("USDT")
 
+    @property
+    def tick(self) -> float:
+        """The smallest step of its price, in dollars."""
+        return {Symbol.BTCUSDT: 0.1, Symbol.ETHUSDT: 0.01}[self]
+
 
 class Timeframe(StrEnum):
     """How long a bar is. Buckets are UTC; weeks open on Monday at midnight."""

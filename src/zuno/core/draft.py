@@ -1,0 +1,134 @@
+"""A ruling in the making: what is left of a decision after each rule, and which rule took what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from zuno.domain.cycle import Call, Style, Target
+from zuno.messages.cycle import Change, Decision, Expectation, Leg
+
+
+class Office(StrEnum):
+    """Whose rule it is."""
+
+    DESK = "desk"
+    CRO = "cro"
+    GUARD = "guard"
+
+
+class RuleName(StrEnum):
+    """Every rule between a decision and a ruling. A change it made is signed with its name first."""
+
+    CLOSE_FIRST = "close_first"
+    JUDGE_FALLBACK = "judge_fallback"
+    MISSING_FACTS = "missing_facts"
+    PANIC_BUDGET = "panic_budget"
+    RISK_BUDGET = "risk_budget"
+    STOP_RISK = "stop_risk"
+    NO_SIZE = "no_size"
+    EXPECTANCY = "expectancy"
+    TOP_UP = "top_up"
+    EXPIRED = "expired"
+    LEVERAGE = "cro_1_leverage"
+    VOLATILITY = "cro_2_volatility"
+    FUNDING = "cro_3_funding"
+    LIQUIDATIONS = "cro_4_liquidations"
+    VENUE_CAP = "cro_5_venue_cap"
+    WON = "cro_5_won"
+    STYLE = "cro_6_style"
+    DOLLAR = "cro_7_dollar"
+    TIGHTENED = "cro_model"
+    LEVERAGE_GUARD = "leverage_guard"
+
+    @property
+    def office(self) -> Office:
+        if self is RuleName.LEVERAGE_GUARD:
+            return Office.GUARD
+        return Office.CRO if self.value.startswith("cro_") else Office.DESK
+
+
+@dataclass(frozen=True, slots=True)
+class Tightening:
+    """What a risk officer asks for beyond the rules. None leaves a figure as it is; asking for more changes nothing."""
+
+    allocation_pct: float | None = None
+    leverage: float | None = None
+    veto: bool = False
+    style: Style | None = None
+    rationale: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What would be done by now."""
+
+    decision: Decision
+    """The Judge's; its prices are nobody's to touch."""
+    call: Call
+    allocation_pct: float
+    """Margin as a percentage of the equity that carries it."""
+    leverage: float
+    target: Target | None
+    style: Style | None
+    legs: tuple[Leg, ...]
+    expectation: Expectation | None
+    veto: str | None
+    changes: tuple[Change, ...]
+    cost_usd: float = 0.0
+    """What the minds cost until now and are yet expected to."""
+    routed: Target | None = None
+    """Where it was sent at first: a leg that is lost makes no room for the other."""
+
+    @property
+    def opens(self) -> bool:
+        """Whether it takes new risk."""
+        return self.call.side is not None
+
+
+def begun(decision: Decision, cost_usd: float) -> Draft:
+    """A decision as it was made. What opens nothing has no size."""
+    opens = decision.decision.side is not None
+    return Draft(
+        decision=decision,
+        call=decision.decision,
+        allocation_pct=float(decision.allocation_pct) if opens else 0.0,
+        leverage=float(decision.leverage) if opens else 1.0,
+        target=None,
+        style=None,
+        legs=(),
+        expectation=None,
+        veto=None,
+        changes=(),
+        cost_usd=cost_usd,
+    )
+
+
+def noted(
+    draft: Draft,
+    rule: RuleName,
+    field: str,
+    before: float | str | None,
+    after: float | str | None,
+    why: str,
+    *,
+    unknown: bool = False,
+) -> Draft:
+    """With one more change on record. `unknown`: the rule fired because what it looks at is missing."""
+    by = f"{rule.value} (unknown)" if unknown else rule.value
+    change = Change(by=by, field=field, from_=_plain(before), to=_plain(after), why=why)
+    return replace(draft, changes=(*draft.changes, change))
+
+
+def vetoed(draft: Draft, rule: RuleName, why: str, *, unknown: bool = False) -> Draft:
+    """Nothing new is risked. An exit is never vetoed."""
+    if not draft.opens:
+        return draft
+    told = noted(draft, rule, "decision", draft.call, Call.HOLD, why, unknown=unknown)
+    return replace(
+        told, call=Call.HOLD, allocation_pct=0.0, leverage=1.0, target=None, style=None, legs=(), veto=rule.value
+    )
+
+
+def _plain(value: float | str | None) -> float | str | None:
+    return value.value if isinstance(value, StrEnum) else value
