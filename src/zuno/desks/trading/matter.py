@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zuno.core.account import Standing, standing
+from zuno.core.account import Standing
 from zuno.core.features import Features, features
 from zuno.core.known import Known
 from zuno.core.menu import Menu, menu_of
@@ -27,11 +27,5 @@ class Matter:
 
 def matter_of(bundle: Bundle) -> Matter:
     measured = features(bundle)
-    return Matter(
-        bundle,
-        measured,
-        menu_of(bundle, measured),
-        terms_of(bundle, measured),
-        standing(bundle, measured),
-        signs_of(bundle),
-    )
+    terms = terms_of(bundle, measured)
+    return Matter(bundle, measured, menu_of(bundle, measured), terms, terms.standing, signs_of(bundle))

@@ -1,12 +1,20 @@
-"""How an agent of the trading desk is heard: what it said, and who spoke for it at what price."""
+"""How an agent of the trading desk is asked and heard: what it was told, what it said, who spoke and at what price."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from zuno.agents.question import Spoken, T
+from zuno.agents.ask import Minds, ask
+from zuno.agents.prompts import Value
+from zuno.agents.question import Question, Spoken, T
+from zuno.core.menu import Menu
+from zuno.core.provenance.figures import Figure
+from zuno.desks.trading.briefing import Section, brief, cap_of
+from zuno.desks.trading.knowledge import Backing
 from zuno.messages.cycle import Voice
+from zuno.ports.model import Image
 
 V = TypeVar("V")
 WHY_CHARS: Final = 2_000
@@ -18,6 +26,46 @@ class Heard(Generic[V]):
 
     value: V
     voice: Voice
+
+
+@dataclass(frozen=True, slots=True)
+class Asking(Generic[T]):
+    """One role's question, before it is cut to its room."""
+
+    role: str
+    """Also the name of its prompt."""
+    sections: Sequence[Section]
+    output: type[T]
+    twin: Callable[[], T]
+    texts: Callable[[T], Iterable[str]]
+    """What of the answer is prose: every figure in it must have been told."""
+    own: Callable[[T], Sequence[Figure]] = lambda _: ()
+    """Figures of the answer's own fields, which its prose may repeat."""
+    judge: Callable[[T], str | None] = lambda _: None
+    others: Mapping[str, Value] | None = None
+    images: tuple[Image, ...] = ()
+    max_output_tokens: int = 1_500
+
+
+async def hear(asking: Asking[T], minds: Minds) -> Spoken[T]:
+    told = brief(minds.prompts, asking.role, asking.sections, asking.others or {}, cap_of(asking.role))
+
+    def unsupported(said: T) -> list[str]:
+        return Backing((*told.figures, *asking.own(said)))(*asking.texts(said))
+
+    question = Question(
+        role=asking.role,
+        round=0,
+        prompt=asking.role,
+        variables=told.variables,
+        output=asking.output,
+        fallback=asking.twin,
+        judge=asking.judge,
+        unsupported=unsupported,
+        images=asking.images,
+        max_output_tokens=asking.max_output_tokens,
+    )
+    return await ask(question, minds)
 
 
 def voice_of(role: str, spoken: Spoken[T]) -> Voice:
@@ -32,3 +80,13 @@ def voice_of(role: str, spoken: Spoken[T]) -> Voice:
         tokens=sum(attempt.tokens_in + attempt.tokens_out for attempt in spoken.attempts),
         usd=float(sum(known)) if len(known) == len(costs) else None,
     )
+
+
+def snapped(menu: Menu, price: float | None) -> float | None:
+    """The level that is meant; None where it is none of the menu's."""
+    return None if price is None else menu.snap(price)
+
+
+def noted(spoken: Spoken[T], *remarks: str) -> str:
+    """Why it was not the model, and what code did to its answer."""
+    return "; ".join(filter(None, (spoken.why, *remarks)))[:WHY_CHARS]

@@ -1,0 +1,327 @@
+"""The expert on geometry: the only one who sees the chart; without eyes, the same shapes from the bars themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from zuno.agents.ask import Minds
+from zuno.core.board import stance_of
+from zuno.core.features import Frame
+from zuno.core.known import Known, Missing
+from zuno.core.menu import POOL, Menu, MenuLevel, frame_of
+from zuno.core.provenance.figures import Unit
+from zuno.core.structure.lines import Gauge
+from zuno.core.structure.patterns import Formation, formation
+from zuno.core.structure.pivots import Way
+from zuno.desks.trading import knowledge
+from zuno.desks.trading.briefing import Line, Section
+from zuno.desks.trading.knowledge import price
+from zuno.desks.trading.matter import Matter
+from zuno.desks.trading.opinions import LONG_TEXT, GeometryOpinion, KeyLevelsOpinion
+from zuno.desks.trading.speaking import Asking, Heard, hear, noted, snapped, voice_of
+from zuno.desks.trading.weighing import Pull, confidence, pulled, told, total, way
+from zuno.domain.trading import Timeframe
+from zuno.messages.cycle import CvdSignal, FundingLook, GeometryEntry, KeyLevels, Lean, Pattern, ShapeAnomaly
+from zuno.ports.model import Image
+
+ROLE: Final = "vlm_geometric"
+FRESH_BREAK: Final = 3
+FAILED_BREAK: Final = 6
+FRESH_DIVERGENCE: Final = 15
+"""Bars within which each still counts."""
+HOT, COLD, QUIET: Final = 70.0, 30.0, 20.0
+EXTREME_FUNDING, HIGH_FUNDING: Final = 0.0005, 0.0002
+"""Fractions for eight hours."""
+MAJOR: Final = 3.0
+"""In ATR: support and resistance further away are major."""
+STRUCTURAL: Final = ("pivot", "line", "gap", "profile", "fibonacci")
+LEANS: Final[dict[int, Lean]] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
+
+
+@dataclass(frozen=True, slots=True)
+class Panels:
+    """Which parts of the picture are there to be read."""
+
+    cvd: bool
+    funding: bool
+
+
+async def look(matter: Matter, image: Image | None, minds: Minds) -> Heard[GeometryEntry]:
+    shown = panels_of(matter, image)
+    spoken = await hear(
+        Asking(
+            role=ROLE,
+            sections=(
+                knowledge.market(matter),
+                knowledge.anomalies(matter),
+                _picture(matter, image, shown),
+                knowledge.levels(matter),
+                knowledge.structure(matter),
+                knowledge.gauges(matter, matter.bundle.mode.chart[0]),
+            ),
+            output=GeometryOpinion,
+            twin=lambda: twin(matter, shown),
+            texts=lambda said: (said.rationale, said.fibonacci_context),
+            own=lambda said: knowledge.figures("confidence", said.confidence, Unit.RATIO),
+            images=() if image is None else (image,),
+        ),
+        minds,
+    )
+    said = spoken.value
+    named = said.key_levels.model_dump()
+    kept = {name: snapped(matter.menu, value) for name, value in named.items()}
+    gone = [name for name, value in named.items() if value is not None and kept[name] is None]
+    unseen = [
+        name
+        for name, value, there in (
+            ("cvd_signal", said.cvd_signal, shown.cvd),
+            ("funding_visual", said.funding_visual, shown.funding),
+        )
+        if value is not None and not there
+    ]
+    entry = GeometryEntry(
+        source=spoken.source,
+        why=noted(
+            spoken,
+            f"no levels of the menu: {', '.join(gone)}" if gone else "",
+            f"read from panels that are absent: {', '.join(unseen)}" if unseen else "",
+        ),
+        anomaly=said.anomaly,
+        directional_bias=said.directional_bias,
+        confidence=said.confidence,
+        key_levels=KeyLevels(**kept),
+        fibonacci_context=said.fibonacci_context,
+        pattern=said.pattern,
+        cvd_signal=said.cvd_signal if shown.cvd else None,
+        funding_visual=said.funding_visual if shown.funding else None,
+        rationale=said.rationale,
+        stance=0,
+    )
+    return Heard(entry.model_copy(update={"stance": stance_of(entry)}), voice_of(ROLE, spoken))
+
+
+def panels_of(matter: Matter, image: Image | None) -> Panels:
+    """The panels that are drawn under the price: none without a picture, none without what would be in it."""
+    if image is None or isinstance(_frame(matter), Missing):
+        return Panels(cvd=False, funding=False)
+    return Panels(cvd=not isinstance(matter.signs.days, Missing), funding=_funding(matter) is not None)
+
+
+def _picture(matter: Matter, image: Image | None, shown: Panels) -> Section:
+    timeframe, count = matter.bundle.mode.chart
+    drawn = f"the chart shows {count} bars of {timeframe}" if image else "there is no picture: read the structure below"
+    absent = [name for name, there in (("CVD", shown.cvd), ("funding", shown.funding)) if not there]
+    lines = [Line(drawn, knowledge.figures_in(drawn))]
+    if absent:
+        lines.append(Line(f"panels that are absent: {', '.join(absent)}; answer null for what they would show"))
+    return Section("picture", 98, tuple(lines))
+
+
+# -- the same without eyes
+
+
+def twin(matter: Matter, shown: Panels) -> GeometryOpinion:
+    frame = _frame(matter)
+    if isinstance(frame, Missing):
+        return _blind(matter, f"Nothing can be seen: {frame.reason}.")
+    shape = formation(frame.structure.pivots, frame.readings.close, frame.readings.atr)
+    anomaly, struck = _anomaly(matter, frame)
+    pulls = [*struck, *_trend(matter), *_shaped(shape)]
+    lean = way(total(pulls))
+    return GeometryOpinion(
+        anomaly=anomaly,
+        directional_bias=LEANS[lean],
+        confidence=confidence(pulls),
+        key_levels=key_levels(matter.menu),
+        fibonacci_context=_fibonacci(frame)[:LONG_TEXT],
+        pattern=_pattern(shape),
+        cvd_signal=_cvd(matter, frame) if shown.cvd else None,
+        funding_visual=_look_of_funding(matter) if shown.funding else None,
+        rationale=told(pulls, "The bars show neither a trend nor a shape.")[:LONG_TEXT],
+    )
+
+
+def _blind(matter: Matter, why: str) -> GeometryOpinion:
+    return GeometryOpinion(
+        anomaly="none",
+        directional_bias="NEUTRAL",
+        confidence=0.0,
+        key_levels=key_levels(matter.menu),
+        fibonacci_context="No swing is known.",
+        pattern="none",
+        cvd_signal=None,
+        funding_visual=None,
+        rationale=why[:LONG_TEXT],
+    )
+
+
+def _frame(matter: Matter) -> Known[Frame]:
+    return frame_of(matter.features, matter.bundle.mode.chart[0])
+
+
+def _anomaly(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]]:
+    """What is out of the ordinary in the shape, the most telling first, and how it pulls."""
+    found = (_broken(matter, frame), _tired(matter, frame), _trapped(matter, frame))
+    first = next((one for one in found if one is not None), None)
+    if first is not None:
+        return first
+    adx = frame.readings.adx
+    if frame.readings.squeeze and adx is not None and adx < QUIET:
+        return "accumulation_range", []
+    return "none", []
+
+
+def _broken(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]] | None:
+    if not frame.structure.breaks:
+        return None
+    last, close = frame.structure.breaks[-1], frame.readings.close
+    sign = 1 if last.way is Way.UP else -1
+    ago = _ago(matter, last.known_at, frame.timeframe)
+    through, stands = f"{frame.timeframe} {last.kind} {last.way} through {price(last.pivot.price)}", (
+        sign * (close - last.pivot.price) > 0
+    )
+    if stands and ago <= FRESH_BREAK:
+        return "clean_breakout", [Pull(0.3 * sign, f"{through} holds, {ago} bars ago")]
+    if not stands and ago <= FAILED_BREAK:
+        return "fake_breakout", [Pull(-0.35 * sign, f"{through} failed: the close is back at {price(close)}")]
+    return None
+
+
+def _tired(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]] | None:
+    """An extreme that momentum no longer follows."""
+    rsi = frame.readings.rsi
+    turns = [
+        one
+        for one in frame.structure.divergences
+        if one.gauge is Gauge.RSI
+        and not one.hidden
+        and _ago(matter, one.known_at, frame.timeframe) <= FRESH_DIVERGENCE
+    ]
+    if rsi is None:
+        return None
+    downs, ups = (any(one.way is side for one in turns) for side in (Way.DOWN, Way.UP))
+    if rsi >= HOT or (downs and rsi >= 60):
+        return "exhaustion_top", [Pull(-0.3, f"{frame.timeframe} RSI14 is {rsi:.1f}: a top that tires")]
+    if rsi <= COLD or (ups and rsi <= 40):
+        return "capitulation_bottom", [Pull(0.3, f"{frame.timeframe} RSI14 is {rsi:.1f}: sellers are spent")]
+    return None
+
+
+def _trapped(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]] | None:
+    """A zone where many levels meet, straight ahead of the trend."""
+    atr, close, trend = frame.readings.atr, frame.readings.close, frame.structure.trend
+    if not atr or trend is None:
+        return None
+    sign = 1 if trend is Way.UP else -1
+    for zone in frame.structure.zones:
+        edge = zone.low if sign > 0 else zone.high
+        if len(zone.kinds) >= 3 and 0 < sign * (edge - close) <= 0.5 * atr:
+            said = f"{len(zone.levels)} levels meet between {price(zone.low)} and {price(zone.high)}, right ahead"
+            return "geometric_trap", [Pull(-0.2 * sign, said)]
+    return None
+
+
+def _trend(matter: Matter) -> list[Pull]:
+    """Structure and averages of the mode's two longer timeframes."""
+    found: list[Pull] = []
+    for (timeframe, frame), weight in zip(matter.features.frames[1:], (0.2, 0.25), strict=True):
+        if isinstance(frame, Missing):
+            continue
+        seen, trend = frame.readings, frame.structure.trend
+        if trend is not None:
+            found.append(Pull(weight if trend is Way.UP else -weight, f"{timeframe} structure points {trend}"))
+        if seen.ema50 is not None and seen.atr:
+            gap = (seen.close - seen.ema50) / seen.atr
+            side = "above" if gap > 0 else "below"
+            said = f"{timeframe} close of {price(seen.close)} is {side} EMA50 at {price(seen.ema50)}"
+            found.append(Pull(pulled(gap, 3, weight / 2), said))
+    return found
+
+
+def _shaped(shape: Formation | None) -> list[Pull]:
+    if shape is None or shape.way is None:
+        return []
+    sign = 1 if shape.way is Way.UP else -1
+    done = "is confirmed beyond" if shape.confirmed else "forms over" if sign < 0 else "forms under"
+    name = "triangle" if shape.shape == "other" else shape.shape.replace("_", " ")
+    return [Pull(sign * (0.3 if shape.confirmed else 0.15), f"a {name} {done} {price(shape.line)}")]
+
+
+def _pattern(shape: Formation | None) -> Pattern:
+    return "none" if shape is None else shape.shape.value  # type: ignore[return-value]  # one name for both
+
+
+def _fibonacci(frame: Frame) -> str:
+    swing = frame.structure.fibonacci
+    if swing is None:
+        return "No swing is confirmed yet."
+    span = swing.end.price - swing.start.price
+    close = frame.readings.close
+    nearest = min(swing.retracements, key=lambda one: abs(one.price - close))
+    back = (swing.end.price - close) / span if span else 0.0
+    reached = f"{100 * back:.0f} % of it is retraced" if 0 <= back <= 1 else "the close lies outside of it"
+    ends = f"{price(swing.start.price)} to {price(swing.end.price)}"
+    return f"{frame.timeframe} swing from {ends}: {reached}; the nearest retracement is at {price(nearest.price)}."
+
+
+def key_levels(menu: Menu) -> KeyLevelsOpinion:
+    """Support and resistance among what was measured, the nearest and the next beyond three ATR."""
+    if isinstance(menu.now, Missing) or isinstance(menu.atr, Missing):
+        nothing = dict.fromkeys(KeyLevelsOpinion.model_fields)
+        return KeyLevelsOpinion(**nothing)
+    now, far = menu.now, MAJOR * menu.atr
+    structural = [one for one in menu.levels if one.kind in STRUCTURAL]
+    below = [one.price for one in structural if one.price < now]
+    above = [one.price for one in structural if one.price > now]
+    return KeyLevelsOpinion(
+        immediate_support=max(below, default=None),
+        immediate_resistance=min(above, default=None),
+        major_support=max((one for one in below if now - one >= far), default=None),
+        major_resistance=min((one for one in above if one - now >= far), default=None),
+        liquidation_pool_above=_nearest(menu, now, lambda one: one.kind == POOL and one.price > now),
+        liquidation_pool_below=_nearest(menu, now, lambda one: one.kind == POOL and one.price < now),
+        volume_poc=_nearest(menu, now, lambda one: one.id.endswith(".poc")),
+    )
+
+
+def _nearest(menu: Menu, now: float, wanted: Callable[[MenuLevel], bool]) -> float | None:
+    found: Iterable[float] = (one.price for one in menu.levels if wanted(one))
+    return min(found, key=lambda value: abs(value - now), default=None)
+
+
+def _cvd(matter: Matter, frame: Frame) -> CvdSignal:
+    fresh = [
+        one
+        for one in frame.structure.divergences
+        if one.gauge is Gauge.CVD and _ago(matter, one.known_at, frame.timeframe) <= FRESH_DIVERGENCE
+    ]
+    if fresh:
+        return "divergence_bullish" if fresh[-1].way is Way.UP else "divergence_bearish"
+    flow = matter.signs.days
+    if isinstance(flow, Missing):
+        return "neutral"
+    return "confirming" if flow.moved * flow.balance > 0 else "neutral"
+
+
+def _funding(matter: Matter) -> float | None:
+    for one in matter.features.perpetuals:
+        if not isinstance(one.week, Missing):
+            return one.week.per_8h
+    return None
+
+
+def _look_of_funding(matter: Matter) -> FundingLook | None:
+    rate = _funding(matter)
+    if rate is None:
+        return None
+    if abs(rate) >= EXTREME_FUNDING:
+        return "extreme_positive" if rate > 0 else "extreme_negative"
+    if rate >= HIGH_FUNDING:
+        return "high_positive"
+    return "negative" if rate < 0 else "neutral"
+
+
+def _ago(matter: Matter, at: int, timeframe: Timeframe) -> int:
+    return (matter.bundle.as_of - at) // timeframe.millis

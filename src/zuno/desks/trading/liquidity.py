@@ -1,0 +1,189 @@
+"""The expert on liquidity: who takes, whether the price goes along, and whose stops are being hunted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from zuno.agents.ask import Minds
+from zuno.core.board import flow_stance, stance_of
+from zuno.core.known import Known, Missing
+from zuno.core.menu import MARK, Menu
+from zuno.core.provenance.figures import Unit
+from zuno.core.structure.lines import Divergence, Gauge
+from zuno.core.structure.pivots import Way
+from zuno.core.tape import SideHour, WhaleFlow
+from zuno.core.triage import CLUSTER_USD
+from zuno.desks.trading import knowledge
+from zuno.desks.trading.matter import Matter
+from zuno.desks.trading.opinions import LONG_TEXT, LiquidityOpinion
+from zuno.desks.trading.speaking import Asking, Heard, hear, noted, snapped, voice_of
+from zuno.desks.trading.weighing import Pull, confidence, pulled, told, total, way
+from zuno.domain.trading import Side
+from zuno.messages.cycle import FlowAnomaly, LiquidityEntry, Stance
+
+ROLE: Final = "liquidity"
+FRESH_BARS: Final = 12
+"""A divergence that was known longer ago has played out."""
+LEANING_RANK: Final = 0.70
+"""Takers lean where they lean more than in so many of earlier stretches."""
+WHALE_Z: Final = 1.5
+ENTRY_REACH: Final = (0.25, 1.0)
+"""In ATR: where a better price is waited for."""
+
+
+async def weigh(matter: Matter, minds: Minds) -> Heard[LiquidityEntry]:
+    spoken = await hear(
+        Asking(
+            role=ROLE,
+            sections=(
+                knowledge.market(matter),
+                knowledge.anomalies(matter),
+                knowledge.flow(matter),
+                knowledge.forced(matter),
+                knowledge.derivatives(matter, 70),
+                knowledge.structure(matter, 50),
+                knowledge.levels(matter),
+            ),
+            output=LiquidityOpinion,
+            twin=lambda: twin(matter),
+            texts=lambda said: (said.rationale,),
+            own=lambda said: knowledge.figures("confidence", said.confidence, Unit.RATIO),
+        ),
+        minds,
+    )
+    said = spoken.value
+    target = snapped(matter.menu, said.target_entry)
+    gone = "the entry it named is no level of the menu" if said.target_entry is not None and target is None else ""
+    entry = LiquidityEntry(
+        source=spoken.source,
+        why=noted(spoken, gone),
+        anomaly=said.anomaly,
+        confidence=said.confidence,
+        target_entry=target,
+        rationale=said.rationale,
+        stance=0,
+    )
+    return Heard(
+        entry.model_copy(update={"stance": stance_of(entry, leaning(matter, said.anomaly))}), voice_of(ROLE, spoken)
+    )
+
+
+def leaning(matter: Matter, anomaly: FlowAnomaly) -> Stance:
+    """Which way an anomaly points by what was measured, whoever named it."""
+    if anomaly == "whale_cvd_divergence":
+        return way(total(flow_pulls(matter))) or flow_stance(anomaly, matter.features)
+    return way(total(hunt_pulls(matter))) or flow_stance(anomaly, matter.features)
+
+
+def twin(matter: Matter) -> LiquidityOpinion:
+    flow, hunt = flow_pulls(matter), hunt_pulls(matter)
+    hunted = bool(hunt) and abs(total(hunt)) >= abs(total(flow))
+    pulls = [*flow, *hunt] if way(total(flow)) * way(total(hunt)) >= 0 else hunt if hunted else flow
+    lean = way(total(pulls))
+    anomaly: FlowAnomaly = "none" if not lean else "liquidation_hunting" if hunted else "whale_cvd_divergence"
+    return LiquidityOpinion(
+        anomaly=anomaly,
+        confidence=confidence(pulls),
+        target_entry=_entry(matter.menu, lean) if lean else None,
+        rationale=told(pulls, _nothing(matter))[:LONG_TEXT],
+    )
+
+
+def flow_pulls(matter: Matter) -> list[Pull]:
+    """What those who take say, beside what the price does."""
+    found = _divergences(matter)
+    flow = matter.signs.flow
+    if not isinstance(flow, Missing) and not isinstance(flow.rank, Missing):
+        lean = 1 if flow.rank >= LEANING_RANK else -1 if flow.rank <= 1 - LEANING_RANK else 0
+        against = lean * flow.moved < 0
+        share = f"{100 * flow.balance:+.2f} %"
+        moved = f"{100 * flow.moved:+.2f} %"
+        if lean:
+            beside = "against" if against else "with"
+            said = (
+                f"takers' balance of {share} goes {beside} a price change of {moved} over 30 bars of {flow.timeframe}"
+            )
+            found.append(Pull(lean * (0.35 if against else 0.2), said))
+    for name, whales, weight in (("24h", matter.features.whales_day, 0.35), ("the last hour", _hour(matter), 0.25)):
+        found += _whales(name, whales, weight)
+    return found
+
+
+def _hour(matter: Matter) -> Known[WhaleFlow]:
+    return matter.features.whales_hour
+
+
+def _divergences(matter: Matter) -> list[Pull]:
+    """The newest between price and CVD, on the two shorter timeframes, while fresh."""
+    found: list[Pull] = []
+    for (timeframe, frame), weight in zip(matter.features.frames[:2], (0.25, 0.4), strict=True):
+        if isinstance(frame, Missing):
+            continue
+        newest = _newest(frame.structure.divergences)
+        ago = 0 if newest is None else (matter.bundle.as_of - newest.known_at) // timeframe.millis
+        if newest is not None and ago <= FRESH_BARS:
+            hidden = "hidden " if newest.hidden else ""
+            sign = 1 if newest.way is Way.UP else -1
+            said = f"a {hidden}CVD divergence of {timeframe} points {newest.way}, known {ago} bars ago"
+            found.append(Pull(sign * weight * (0.6 if newest.hidden else 1.0), said))
+    return found
+
+
+def _newest(divergences: tuple[Divergence, ...]) -> Divergence | None:
+    found = [one for one in divergences if one.gauge is Gauge.CVD]
+    return max(found, key=lambda one: one.known_at, default=None)
+
+
+def _whales(name: str, flow: Known[WhaleFlow], weight: float) -> list[Pull]:
+    """Large takers, where their leaning is more than so many coins would show."""
+    if isinstance(flow, Missing) or isinstance(net := flow.net_usd, Missing):
+        return []
+    bought, sold = flow.bought_usd, flow.sold_usd
+    if isinstance(bought, Missing) or isinstance(sold, Missing) or not bought + sold:
+        return []
+    z = net / (bought + sold) * flow.trades**0.5
+    if abs(z) < WHALE_Z:
+        return []
+    sides = f"bought ${bought:,.0f} and sold ${sold:,.0f}"
+    return [Pull(pulled(z, 2 * WHALE_Z, weight), f"large takers of {name} {sides}")]
+
+
+def hunt_pulls(matter: Matter) -> list[Pull]:
+    """Whose stops were run: the hunted side is spent, unless new positions came in behind the move."""
+    seen = matter.features.forced
+    longs, shorts = (_run(one) for one in (seen.longs_hour, seen.shorts_hour))
+    if not longs and not shorts:
+        return []
+    side, usd = (Side.LONG, longs) if longs >= shorts else (Side.SHORT, shorts)
+    spent = 1 if side is Side.LONG else -1
+    crowd = matter.features.open_interest_hour
+    fuelled = not isinstance(crowd, Missing) and crowd.share > 0.005
+    said = f"{side}s of ${usd:,.0f} were liquidated in an hour"
+    if fuelled:
+        return [Pull(-0.4 * spent, f"{said} and open interest rose: the move has fuel")]
+    return [Pull(0.6 * spent, f"{said} and nobody new came in: that side is spent")]
+
+
+def _run(hour: Known[SideHour]) -> float:
+    """What was forced out, where it is a cluster by triage's own rule."""
+    if isinstance(hour, Missing) or hour.usd <= CLUSTER_USD:
+        return 0.0
+    return hour.usd if isinstance(hour.high, Missing) or hour.usd >= hour.high else 0.0
+
+
+def _entry(menu: Menu, lean: Stance) -> float | None:
+    """A measured level a little better than the market; else the market's own price."""
+    if isinstance(menu.now, Missing) or isinstance(menu.atr, Missing):
+        return None
+    near, far = (step * menu.atr for step in ENTRY_REACH)
+    better = [one.price for one in menu.levels if near <= lean * (menu.now - one.price) <= far]
+    if better:
+        return min(better, key=lambda price: abs(price - menu.now))  # type: ignore[operator]  # known above
+    return next((one.price for one in menu.levels if one.kind == MARK), None)
+
+
+def _nothing(matter: Matter) -> str:
+    flow = matter.signs.flow
+    if isinstance(flow, Missing):
+        return f"Nothing to read: {flow.reason}."
+    return f"Takers' balance of {100 * flow.balance:+.2f} % is ordinary; no divergence is fresh and no side was hunted."

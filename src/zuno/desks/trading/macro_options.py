@@ -1,0 +1,124 @@
+"""The expert on options and the economy: what is paid for protection, and what dollar, stocks and the curve did."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from zuno.agents.ask import Minds
+from zuno.core.board import stance_of
+from zuno.core.known import Known, Missing
+from zuno.core.provenance.figures import Unit
+from zuno.desks.trading import knowledge
+from zuno.desks.trading.knowledge import of
+from zuno.desks.trading.matter import Matter
+from zuno.desks.trading.opinions import LONG_TEXT, MacroOpinion
+from zuno.desks.trading.signs import PRINTS
+from zuno.desks.trading.speaking import Asking, Heard, hear, noted, voice_of
+from zuno.desks.trading.weighing import Pull, confidence, pulled, told, total, way
+from zuno.messages.cycle import Lean, MacroAnomaly, MacroEntry
+
+ROLE: Final = "macro"
+BALANCED: Final = 0.8
+"""Puts for each call that the market usually holds."""
+LEANS: Final[dict[int, Lean]] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
+
+
+async def weigh(matter: Matter, minds: Minds) -> Heard[MacroEntry]:
+    spoken = await hear(
+        Asking(
+            role=ROLE,
+            sections=(
+                knowledge.market(matter),
+                knowledge.anomalies(matter),
+                knowledge.options(matter),
+                knowledge.economy(matter),
+                knowledge.day(matter, 50),
+            ),
+            output=MacroOpinion,
+            twin=lambda: twin(matter),
+            texts=lambda said: (said.rationale,),
+            own=lambda said: knowledge.figures("confidence", said.confidence, Unit.RATIO),
+        ),
+        minds,
+    )
+    said = spoken.value
+    entry = MacroEntry(
+        source=spoken.source,
+        why=noted(spoken),
+        anomaly=said.anomaly,
+        options_bias=said.options_bias,
+        confidence=said.confidence,
+        rationale=said.rationale,
+        stance=0,
+    )
+    return Heard(entry.model_copy(update={"stance": stance_of(entry)}), voice_of(ROLE, spoken))
+
+
+def twin(matter: Matter) -> MacroOpinion:
+    fear, world = option_pulls(matter), world_pulls(matter)
+    pulls = [*fear, *world]
+    anomaly: MacroAnomaly = "none"
+    if matter.terms.panic is True:
+        anomaly = "options_panic"
+    elif way(total(fear)) * way(total(world)) < 0:
+        anomaly = "macro_divergence"
+    return MacroOpinion(
+        anomaly=anomaly,
+        options_bias=LEANS[way(total(pulls))],
+        confidence=confidence(pulls),
+        rationale=told(pulls, _nothing(matter))[:LONG_TEXT],
+    )
+
+
+def option_pulls(matter: Matter) -> list[Pull]:
+    """Dear protection is fear, and so is a near future dearer than the far one; cheap protection is calm."""
+    dvol, surface = matter.features.dvol, matter.features.surface
+    found: list[Pull] = []
+    if not isinstance(dvol, Missing) and abs(dvol.z) >= 1:
+        side = "over" if dvol.z > 0 else "under"
+        said = f"DVOL of {dvol.value:.1f} points is {abs(dvol.z):.2f} deviations {side} its mean of {dvol.mean:.1f}"
+        found.append(Pull(-pulled(dvol.z, 3, 0.35), said))
+    if isinstance(surface, Missing):
+        return found
+    skew, ratio, term = surface.week.skew25, surface.put_call_open_interest, surface.term
+    if not isinstance(skew, Missing) and abs(skew) >= 1:
+        dear = "puts" if skew > 0 else "calls"
+        found.append(Pull(-pulled(skew, 6, 0.3), f"{dear} are dear: the 25-delta skew of 7d is {skew:+.1f} points"))
+    if not isinstance(ratio, Missing) and abs(ratio - BALANCED) >= 0.1:
+        many = "many" if ratio > BALANCED else "few"
+        found.append(Pull(-pulled(ratio - BALANCED, 0.4, 0.2), f"{many} puts are held: {ratio:.2f} for each call"))
+    if not isinstance(term, Missing) and term > 0:
+        found.append(Pull(-pulled(term, 4, 0.3), f"the term structure is inverted by {term:.1f} points"))
+    return found
+
+
+def world_pulls(matter: Matter) -> list[Pull]:
+    """A dear dollar and falling stocks drain what is risky; a curve that moves fast does so either way."""
+    signs, slope = matter.signs, matter.features.economy.slope
+    found: list[Pull] = []
+    found += _change("DXY", signs.dollar, 0.015, -0.3)
+    found += _change("Nasdaq", signs.stocks, 0.03, 0.35)
+    change: Known[float] = of(slope, "change")
+    if not isinstance(change, Missing) and abs(change) >= 0.15:
+        found.append(
+            Pull(-0.15, f"the curve is restless: 2s10s moved {change:+.2f} percentage points over {PRINTS} prints")
+        )
+    return found
+
+
+def _change(name: str, change: Known[float], full: float, weight: float) -> list[Pull]:
+    """Of a figure that moved by at least a quarter of what counts in full."""
+    if isinstance(change, Missing) or abs(change) < full / 4:
+        return []
+    sign = 1 if weight > 0 else -1
+    return [
+        Pull(sign * pulled(change, full, abs(weight)), f"{name} changed by {100 * change:+.2f} % over {PRINTS} prints")
+    ]
+
+
+def _nothing(matter: Matter) -> str:
+    dvol = matter.features.dvol
+    if isinstance(dvol, Missing):
+        return f"Little is known of options ({dvol.reason}), and the economy says nothing."
+    usual = f"DVOL of {dvol.value:.1f} points is ordinary beside its mean of {dvol.mean:.1f}"
+    return f"{usual}; dollar and stocks hardly moved."
