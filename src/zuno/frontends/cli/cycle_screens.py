@@ -123,16 +123,16 @@ def _regime(view: RunView) -> Iterator[RenderableType]:
 def _board(view: RunView) -> Iterator[RenderableType]:
     for expert, entry, model in entries(view):
         if entry is None:
-            yield Text.assemble((f"  {expert}", "bold"), ("  absent, and weighs nothing", QUIET))
+            yield _under(Text.assemble((expert, "bold"), ("  absent, and weighs nothing", QUIET)))
             continue
-        line = Text(f"  {expert}", style="bold")
+        line = Text(expert, style="bold")
         line.append(f"  {STANCE[entry.stance]}", style=_STANCE[entry.stance])
         line.append(f"  {entry.confidence:.2f}", style="not bold")
         line.append(f"  {entry.anomaly}", style="not bold")
         if leant := leaning(entry):
             line.append(f"  {leant}", style="not bold")
         line.append_text(_spoke(entry.source, model, before="  "))
-        yield line
+        yield _under(line)
         yield _under(Group(*_said(entry)), 4)
 
 
@@ -232,11 +232,11 @@ def _data(view: RunView) -> RenderableType:
 
 def _degraded(view: RunView) -> Iterator[RenderableType]:
     for gone in view.absent:
-        yield Text(f"  absent: {gone.what}: {gone.why}", style=QUIET)
+        yield _under(Text(f"absent: {gone.what}: {gone.why}", style=QUIET))
     if view.degraded:
         yield heading("Done without")
     for one in view.degraded:
-        yield Text(f"  {one.what}: {one.why}", style=BAD)
+        yield _under(Text(f"{one.what}: {one.why}", style=BAD))
 
 
 def _voices(view: RunView) -> RenderableType:
@@ -248,11 +248,11 @@ def _voices(view: RunView) -> RenderableType:
 
 def _attempts(attempts: Sequence[AttemptView]) -> Iterator[RenderableType]:
     for one in attempts:
-        line = Text.assemble((f"  {one.role} {one.attempt}", "bold"), f"  {one.model}  ")
+        line = Text.assemble((f"{one.role} {one.attempt}", "bold"), f"  {one.model}  ")
         line.append(one.outcome, style="" if one.outcome == "ok" else BAD)
         about = " (estimated)" if one.estimated else ""
         line.append(f"  {one.tokens:,} tokens, {money(one.usd)}{about}, {one.latency_ms / 1000:.1f} s", style=QUIET)
-        yield line
+        yield _under(line)
         for text in (one.why, one.said):
             if text:
                 yield _under(Text(text, style=QUIET), 4)
