@@ -31,8 +31,13 @@ FRESH_BREAK: Final = 3
 FAILED_BREAK: Final = 6
 FRESH_DIVERGENCE: Final = 15
 """Bars within which each still counts."""
-HOT, COLD, QUIET: Final = 70.0, 30.0, 20.0
-EXTREME_FUNDING, HIGH_FUNDING: Final = 0.0005, 0.0002
+HOT: Final = 70.0
+COLD: Final = 30.0
+"""Of the RSI."""
+QUIET: Final = 20.0
+"""Of the ADX."""
+EXTREME_FUNDING: Final = 0.0005
+HIGH_FUNDING: Final = 0.0002
 """Fractions for eight hours."""
 MAJOR: Final = 3.0
 """In ATR: support and resistance further away are major."""
@@ -179,9 +184,8 @@ def _broken(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]] | N
     last, close = frame.structure.breaks[-1], frame.readings.close
     sign = 1 if last.way is Way.UP else -1
     ago = _ago(matter, last.known_at, frame.timeframe)
-    through, stands = f"{frame.timeframe} {last.kind} {last.way} through {price(last.pivot.price)}", (
-        sign * (close - last.pivot.price) > 0
-    )
+    through = f"{frame.timeframe} {last.kind} {last.way} through {price(last.pivot.price)}"
+    stands = sign * (close - last.pivot.price) > 0
     if stands and ago <= FRESH_BREAK:
         return "clean_breakout", [Pull(0.3 * sign, f"{through} holds, {ago} bars ago")]
     if not stands and ago <= FAILED_BREAK:
@@ -195,9 +199,7 @@ def _tired(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]] | No
     turns = [
         one
         for one in frame.structure.divergences
-        if one.gauge is Gauge.RSI
-        and not one.hidden
-        and _ago(matter, one.known_at, frame.timeframe) <= FRESH_DIVERGENCE
+        if one.gauge is Gauge.RSI and not one.hidden and _ago(matter, one.known_at, frame.timeframe) <= FRESH_DIVERGENCE
     ]
     if rsi is None:
         return None
