@@ -6,15 +6,17 @@ Every text in it may be a model's: one printable line, bounded.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from zuno.app.cycle import RunLine, Told
 from zuno.app.trading_views import AbsentView, AnomalyView, SourceView, absent_views, iso, source_views
 from zuno.app.views import Said, View, harmless
 from zuno.domain.errors import Refused
 from zuno.messages.cycle import Blackboard, Change, Decision, Expectation, Meta, Part, Ruling, Voice
 from zuno.messages.outcome import Degraded, Outcome
 from zuno.ports.model import Attempt
+
+if TYPE_CHECKING:
+    from zuno.app.cycle import RunLine, Told
 
 P = TypeVar("P", bound=Part)
 
@@ -107,7 +109,8 @@ class RunLineView(View):
     run_id: str
     symbol: str
     mode: str
-    as_of: str
+    as_of: str | None
+    """Null: it was cut off before the moment was known."""
     started: str
     state: str
     synthetic: bool | None
@@ -168,7 +171,7 @@ def why_view(told: Told) -> CycleWhyView:
         run_id=line.run_id,
         symbol=line.symbol,
         mode=line.mode,
-        as_of=iso(line.as_of),
+        as_of=iso(told.bundle.as_of),
         bundle_hash=None if line.outcome is None else line.outcome.bundle,
         state=line.state,
         started=iso(line.at),
@@ -225,7 +228,7 @@ def _line(line: RunLine) -> RunLineView:
         run_id=line.run_id,
         symbol=line.symbol,
         mode=line.mode,
-        as_of=iso(line.as_of),
+        as_of=None if line.as_of is None else iso(line.as_of),
         started=iso(line.at),
         state=line.state,
         synthetic=None if outcome is None else outcome.origin.startswith("SYNTHETIC"),

@@ -6,14 +6,16 @@ from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from zuno.app.cycle import Cycles, Listen, Told
 from zuno.app.cycle_views import CycleWhyView, RunsView, RunView, run_view, runs_view, why_view
 from zuno.app.trading_views import SourceView
 from zuno.domain.cycle import CONVICTION, Call, Expert
 from zuno.domain.trading import Mode
 from zuno.messages.cycle import Blackboard, Decision, GeometryEntry, LiquidityEntry, MacroEntry, MicrostructureEntry
+
+if TYPE_CHECKING:
+    from zuno.app.cycle import Cycles, Listen, Told
 
 Entry = LiquidityEntry | MicrostructureEntry | MacroEntry | GeometryEntry
 

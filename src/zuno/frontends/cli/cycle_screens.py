@@ -70,7 +70,7 @@ def shown_runs(view: RunsView) -> RenderableType:
             one.run_id,
             f"{one.symbol}{' SYNTHETIC' if one.synthetic else ''}",
             one.mode,
-            one.as_of,
+            one.as_of or "–",
             one.started,
             one.regime or "–",
             _call(one.decision),
