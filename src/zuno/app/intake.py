@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from zuno.app.sources import Sources, arrived, habit_of, is_of_now, is_streamed, kept_since, lost, missing, pages
@@ -144,6 +144,14 @@ async def refreshed(
 ) -> tuple[Millis, Mapping[str, str]]:
     """Ask everybody once and at the same time: the moment from which all of it is known, and who failed, and why."""
     series = [one for one in (*wanted(symbol), *neighbours(symbol)) if not is_streamed(one)]
+    moment, failures = await visited(intake, series, now, within=within)
+    return moment, failures | await _unheard(store, symbol, moment)
+
+
+async def visited(
+    intake: Intake, series: Sequence[Series[Any]], now: Now, *, within: float = LIVE_SECONDS
+) -> tuple[Millis, dict[str, str]]:
+    """The same of these series alone."""
     tasks = {asyncio.create_task(_looked(intake, one)): one for one in series}
     try:
         await asyncio.wait(tasks, timeout=within)
@@ -154,8 +162,7 @@ async def refreshed(
         await asyncio.gather(*slow, return_exceptions=True)
     failures = {str(one): f"it did not answer within {within:g} s" for task, one in tasks.items() if task.cancelled()}
     failures |= {str(tasks[task]): why for task in tasks if not task.cancelled() and (why := task.result())}
-    moment = Millis(max(now(), intake.latest))
-    return moment, failures | await _unheard(store, symbol, moment)
+    return Millis(max(now(), intake.latest)), failures
 
 
 async def _looked(intake: Intake, series: Series[Any]) -> str:

@@ -123,11 +123,15 @@ def mark_in(row: Marks) -> Known[float]:
 
 
 def marked(
-    account: Account, symbol: Symbol, marks: Mapping[Symbol, Known[float]], won: Known[float], notes: Iterable[str] = ()
+    account: Account,
+    symbol: Symbol | None,
+    marks: Mapping[Symbol, Known[float]],
+    won: Known[float],
+    notes: Iterable[str] = (),
 ) -> Known[Standing]:
-    """An account at these marks. `won`: for one dollar."""
+    """An account at these marks, as somebody looks at it who asks about a symbol. `won`: for one dollar."""
     prices: dict[Symbol, float] = {}
-    for one in dict.fromkeys((symbol, *_symbols(account))):
+    for one in dict.fromkeys((*([] if symbol is None else [symbol]), *_symbols(account))):
         mark = marks.get(one, Missing("nobody asked"))
         if isinstance(mark, Missing):
             return Missing(f"{one} has no mark: {mark.reason}")
@@ -141,14 +145,14 @@ def marked(
         upbit = account.krw + fsum(one.quantity * prices[one.symbol] * rate for one in _at(account, Exchange.UPBIT))
         dollars = upbit / rate
     binance = account.usd + fsum(unrealised(one, prices[one.symbol]) for one in _at(account, Exchange.BINANCE))
-    position = position_in(account, symbol)
+    position = None if symbol is None else position_in(account, symbol)
     return Standing(
         equity={Exchange.BINANCE: binance, Exchange.UPBIT: upbit},
         equity_usd=binance + dollars,
         exposure_usd=_exposure(account, prices),
         margin={exchange: margin_at(account, exchange) for exchange in Exchange},
         position=position,
-        gain_pct=None if position is None else _gain(position, prices[symbol], rate),
+        gain_pct=None if position is None else _gain(position, prices[position.symbol], rate),
         pending=tuple(one for one in account.pending if one.symbol is symbol),
         marks=prices,
         notes=tuple(said),
