@@ -1,7 +1,7 @@
 """How often a target is touched before a stop in a market that goes nowhere on average but moves as this one did.
 
-A block bootstrap of the market's own bars, highs and lows kept, its mean taken out. In a bar that touches both the
-stop came first: nobody knows better.
+A block bootstrap of the market's own bars, highs and lows kept, its mean and its lean taken out. In a bar that touches
+both, the stop came first: nobody knows better.
 """
 
 from __future__ import annotations
@@ -56,22 +56,30 @@ def driftless(touch: Touch, gain: float, loss: float) -> float:
 
 
 def _steps(bars: Bars) -> Known[Floats]:
-    """Close, high and low of each bar over the close before, where the bar before is there; the mean return is none."""
+    """Close, high and low of each bar over the close before, where the bar before is there."""
     follows = np.flatnonzero(np.diff(bars.at) == bars.timeframe.millis) + 1
     if len(follows) < LEAST_STEPS:
         return Missing(f"{len(follows)} bars that follow one another are known, {LEAST_STEPS} are needed")
-    before = bars.close[follows - 1]
-    steps = np.stack((bars.close[follows], bars.high[follows], bars.low[follows])) / before
-    return np.asarray(steps / steps[0].mean())
+    return np.asarray(np.stack((bars.close[follows], bars.high[follows], bars.low[follows])) / bars.close[follows - 1])
+
+
+def _windows(steps: Floats) -> Floats:
+    """Every block of the past as it was, and upside down: a thousand bars lean one way or the other by chance, and what
+    leans is no yardstick. The mean return of either is none."""
+    mirrored = 1 / steps[[0, 2, 1]]
+    found: list[Floats] = []
+    for given in (steps, mirrored):
+        fair = given / given[0].mean()
+        # The past wraps round, so that its ends are drawn as often as the rest.
+        around = np.concatenate((fair, fair[:, : BLOCK - 1]), axis=1)
+        found.append(np.lib.stride_tricks.sliding_window_view(around, BLOCK, axis=1))
+    return np.concatenate(found, axis=1)
 
 
 def _walked(steps: Floats, up: float, down: float, hold: int, seed: int, side: Side) -> tuple[int, int, int]:
     """Paths that touched the upper and the lower bound first, and the bars all of them lasted."""
-    count = steps.shape[1]
-    generator = np.random.PCG64(seed)
-    # The past wraps round, so that its ends are drawn as often as the rest.
-    around = np.concatenate((steps, steps[:, : BLOCK - 1]), axis=1)
-    windows = np.lib.stride_tricks.sliding_window_view(around, BLOCK, axis=1)
+    generator, windows = np.random.PCG64(seed), _windows(steps)
+    count = windows.shape[1]
     at = np.ones(PATHS)
     upper = lower = lasted = 0
     for start in range(0, hold, BLOCK):

@@ -10,7 +10,7 @@ picture of a rule of thumb, not a measurement.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -86,6 +86,15 @@ def heat_map(
     return HeatMap(source, bars.at, rows, usd, observed, ~observed | (heard == 1), standing[:, -1].copy())
 
 
+def standing_now(bars: Bars, open_interest: Sequence[Level], edges: Floats) -> Known[Floats]:
+    """What stands to be forced out as of the last bar alone, row by row."""
+    if not len(bars) or not _sound(bars):
+        return Missing("there is no bar to model it from, or one that is none")
+    opened, kept, _ = _flows(bars, open_interest)
+    *_, (levels, standing) = _stood(bars, opened, kept)
+    return np.asarray(np.histogram(levels, edges, weights=standing)[0])
+
+
 def _sound(bars: Bars) -> bool:
     prices = np.stack((bars.high, bars.low, bars.close))
     volume = np.isfinite(bars.volume) & (bars.volume >= 0)
@@ -121,20 +130,27 @@ def _observed(bars: Bars, streams: Sequence[Stream], edges: Floats) -> Floats:
 def _modelled(bars: Bars, open_interest: Sequence[Level], edges: Floats) -> tuple[Floats, str]:
     """What stands at each bar, and what it was modelled from."""
     opened, kept, source = _flows(bars, open_interest)
+    usd = np.zeros((len(edges) - 1, len(bars)))
+    for column, (levels, standing) in enumerate(_stood(bars, opened, kept)):
+        usd[:, column] = np.histogram(levels, edges, weights=standing)[0]
+    return usd, source
+
+
+def _stood(bars: Bars, opened: Floats, kept: Floats) -> Iterator[tuple[Floats, Floats]]:
+    """As of each bar: where positions would be liquidated, and the dollars that still stand there."""
     typical = (bars.high + bars.low + bars.close) / 3
     leverage, weight = (np.array(column) for column in zip(*TIERS, strict=True))
     reach = 1 / leverage - MAINTENANCE
     levels = np.concatenate((np.outer(typical, 1 - reach), np.outer(typical, 1 + reach)), axis=1)
     dollars = np.outer(opened * typical, np.concatenate((weight, weight)))
     longs = np.arange(levels.shape[1]) < len(TIERS)
-    usd, standing = np.zeros((len(edges) - 1, len(bars))), np.zeros_like(dollars)
+    standing = np.zeros_like(dollars)
     for column in range(len(bars)):
         touched = np.where(longs, levels >= bars.low[column], levels <= bars.high[column])
         standing = np.where(touched, 0.0, standing * kept[column])
         standing[column] = dollars[column]
         alive = slice(0, column + 1)
-        usd[:, column] = np.histogram(levels[alive], edges, weights=standing[alive])[0]
-    return usd, source
+        yield levels[alive], standing[alive]
 
 
 def _flows(bars: Bars, open_interest: Sequence[Level]) -> tuple[Floats, Floats, str]:

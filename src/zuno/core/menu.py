@@ -9,12 +9,12 @@ from typing import Final
 
 import numpy as np
 
-from zuno.core.bars import LOOKBACK, bars
+from zuno.core.bars import bars
 from zuno.core.features import Features, Frame, fresh
-from zuno.core.heat import heat_map
+from zuno.core.heat import standing_now
 from zuno.core.indicators.columns import sound
 from zuno.core.known import Known, Missing
-from zuno.domain.trading import Mode, Symbol, Timeframe, candles, open_interest
+from zuno.domain.trading import Mode, Timeframe, candles, open_interest
 from zuno.domain.venues import BINANCE
 from zuno.messages.bundle import Bundle
 
@@ -27,6 +27,10 @@ RANGE: Final = "range"
 POOL: Final = "pool"
 POOLS: Final = 2
 """Liquidation pools on either side of the market."""
+POOL_BARS: Final = 180
+POOL_REACH: Final = 10.0
+"""ATR from the market to the furthest pool."""
+POOL_ROWS: Final = 80
 ATR_FRAME: Final = {Mode.SWING: Timeframe.H4, Mode.POSITION: Timeframe.D1}
 
 
@@ -59,7 +63,7 @@ class Menu:
 
 def menu_of(bundle: Bundle, features: Features) -> Menu:
     atr, now = atr_of(bundle, features), price_now(bundle, features)
-    found = (*_measured(features), *_from_here(now, atr), *_pools(bundle, now))
+    found = (*_measured(features), *_from_here(now, atr), *_pools(bundle, now, atr))
     tick = bundle.symbol.tick
     rounded = (MenuLevel(one.id, one.kind, to_tick(one.price, tick)) for one in found)
     kept = sorted((one for one in rounded if one.price > 0), key=lambda one: (one.price, one.id))
@@ -114,19 +118,20 @@ def _from_here(now: Known[float], atr: Known[float]) -> Iterator[MenuLevel]:
         yield MenuLevel(f"range_down_{step:g}", RANGE, now - step * atr)
 
 
-def _pools(bundle: Bundle, now: Known[float]) -> Iterator[MenuLevel]:
-    """Where most stands to be forced out by the chart's model, above and below; the fullest first."""
-    timeframe, count = bundle.mode.chart
+def _pools(bundle: Bundle, now: Known[float], atr: Known[float]) -> Iterator[MenuLevel]:
+    """Where most stands to be forced out, by the same model the chart draws, above and below; the fullest first."""
+    timeframe = ATR_FRAME[bundle.mode]
     rows = fresh(bundle, candles(BINANCE, bundle.symbol, timeframe))
-    if isinstance(now, Missing) or isinstance(rows, Missing):
+    if isinstance(now, Missing) or isinstance(atr, Missing) or isinstance(rows, Missing):
         return
-    shown = sound(bars(timeframe, rows)).last(min(count, LOOKBACK))
-    found = heat_map(shown, (), bundle.rows(open_interest(BINANCE, Symbol(bundle.symbol))))
-    if isinstance(found, Missing):
+    shown = sound(bars(timeframe, rows[-POOL_BARS:]))
+    edges = now + atr * np.linspace(-POOL_REACH, POOL_REACH, POOL_ROWS + 1)
+    standing = standing_now(shown, bundle.rows(open_interest(BINANCE, bundle.symbol)), edges)
+    if isinstance(standing, Missing):
         return
-    middles = (found.edges[:-1] + found.edges[1:]) / 2
-    fullest = np.argsort(-found.standing, kind="stable")
+    middles = (edges[:-1] + edges[1:]) / 2
+    fullest = np.argsort(-standing, kind="stable").tolist()
     for name, beyond in (("above", middles > now), ("below", middles < now)):
-        places = [place for place in fullest.tolist() if beyond[place] and found.standing[place] > 0][:POOLS]
+        places = [place for place in fullest if beyond[place] and standing[place] > 0][:POOLS]
         for rank, place in enumerate(places, 1):
             yield MenuLevel(f"pool_{name}_{rank}", POOL, float(middles[place]))

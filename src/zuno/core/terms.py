@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from math import fsum
-from typing import Final
+from typing import Final, TypeVar
 
 from zuno.core.account import Standing, account_of, mark_of, standing
 from zuno.core.bars import LOOKBACK, Bars, bars
@@ -15,15 +15,16 @@ from zuno.core.features import Features, fresh
 from zuno.core.indicators.columns import sound
 from zuno.core.known import Known, Missing
 from zuno.core.menu import atr_of
-from zuno.core.tape import Stream, tally
+from zuno.core.tape import Stream, Tally, tally
 from zuno.core.triage import Label, Rule, Triage
 from zuno.domain.account import Account
 from zuno.domain.cycle import DEFAULT_HOLD, Exchange
-from zuno.domain.trading import DAY_MS, Feed, Mode, Side, Symbol, alive, candles, liquidations
+from zuno.domain.trading import DAY_MS, MINUTE_MS, Feed, Mode, Row, Side, Symbol, alive, candles, liquidations
 from zuno.domain.units import Millis
 from zuno.domain.venues import BINANCE, TAPES
 from zuno.messages.bundle import Bundle
 
+R = TypeVar("R", bound=Row)
 HEARD_SHARE: Final = 0.9
 """Of a day's minutes, how many must have been heard for its forced trades to be known."""
 TRAP_USD: Final = 50e6
@@ -125,7 +126,7 @@ def terms_of(
     bundle: Bundle, features: Features, *, fees: Fees | None = None, paper: bool = True, resolved: int = 0
 ) -> Terms:
     perpetual = next(one for one in features.perpetuals if one.venue == BINANCE)
-    slope = features.economy.slope
+    slope, forced = features.economy.slope, _forced(bundle)
     return Terms(
         symbol=bundle.symbol,
         mode=bundle.mode,
@@ -139,8 +140,8 @@ def terms_of(
         panic=_fired(features.triage, Rule.OPTIONS_PANIC),
         day_rank=features.volatility if isinstance(features.volatility, Missing) else features.volatility.rank,
         curve_change=slope if isinstance(slope, Missing) else slope.change,
-        longs_forced=_forced(bundle, Side.LONG),
-        shorts_forced=_forced(bundle, Side.SHORT),
+        longs_forced=forced[Side.LONG],
+        shorts_forced=forced[Side.SHORT],
         breakout=_breakout(features.triage),
         restless=_fired(features.triage, Rule.SPIKE, Rule.LIQUIDATION_CLUSTER, Rule.OPTIONS_PANIC),
         dollar=features.dollar if isinstance(features.dollar, Missing) else features.dollar.value,
@@ -202,11 +203,11 @@ def _breakout(found: Triage) -> Known[bool]:
     return known if isinstance(known, Missing) else False
 
 
-def _forced(bundle: Bundle, side: Side) -> Known[float]:
-    """A day's forced trades of every venue that is listened to, minutes nobody heard counted like the others. Less than
-    all of them is known only where it is too much already."""
+def _forced(bundle: Bundle) -> Mapping[Side, Known[float]]:
+    """A day's forced trades of every venue that is listened to, minutes nobody heard counted like the others. Where one
+    was not heard, the rest is known only if it is too much already."""
     since = Millis(bundle.as_of - DAY_MS)
-    sums: list[float] = []
+    days: list[Tally] = []
     gone: list[str] = []
     for venue in TAPES:
         strikes = fresh(bundle, liquidations(venue, bundle.symbol))
@@ -214,14 +215,21 @@ def _forced(bundle: Bundle, side: Side) -> Known[float]:
             gone.append(f"{venue}: {strikes.reason}")
             continue
         signs = bundle.rows(alive(Feed.LIQUIDATIONS, venue, bundle.symbol))
-        day = tally([Stream(venue, strikes, signs)], since, bundle.as_of)
-        enough = max(day.heard, HEARD_SHARE * day.minutes)
-        usd = day.usd(side)
-        sums.append(0.0 if isinstance(usd, Missing) else usd * day.minutes / enough)
-        if day.heard < enough:
+        day = tally([Stream(venue, _since(strikes, since), _since(signs, since))], since, bundle.as_of)
+        days.append(day)
+        if day.heard < HEARD_SHARE * day.minutes:
             gone.append(f"{venue}: {day.heard} of {day.minutes} minutes were heard")
-    known = fsum(sums)
-    return known if not gone or known > TRAP_USD else Missing("; ".join(gone))
+    sums = {side: fsum(_whole(day, side) for day in days) for side in Side}
+    return {side: usd if not gone or usd > TRAP_USD else Missing("; ".join(gone)) for side, usd in sums.items()}
+
+
+def _whole(day: Tally, side: Side) -> float:
+    usd = day.usd(side)
+    return 0.0 if isinstance(usd, Missing) else usd * day.minutes / max(day.heard, HEARD_SHARE * day.minutes)
+
+
+def _since(rows: Sequence[R], since: int) -> list[R]:
+    return [row for row in rows if row.at >= since // MINUTE_MS * MINUTE_MS]
 
 
 def lacking(terms: Terms) -> tuple[str, ...]:
