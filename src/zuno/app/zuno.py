@@ -7,6 +7,7 @@ from typing import Protocol
 
 from zuno.app.alerts import AlertDesk
 from zuno.app.archive import Archive
+from zuno.app.book import Bookkeeper
 from zuno.app.chairs import Chairs
 from zuno.app.collecting import Collector
 from zuno.app.data import DataDesk
@@ -104,6 +105,10 @@ class Zuno(Protocol):
 
     def trading(self) -> TradingDesk:
         """The trading desk: what is measured of a symbol."""
+        ...
+
+    def book(self) -> Bookkeeper:
+        """The paper book of the market this home reads."""
         ...
 
     def sim(self) -> SimPlayground: ...

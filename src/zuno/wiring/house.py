@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from zuno.agents.ask import Minds
     from zuno.app.alerts import AlertDesk
     from zuno.app.archive import Archive, Recorded, Rehearsal
+    from zuno.app.book import Bookkeeper, Inventory
     from zuno.app.chairs import Chairs
     from zuno.app.collecting import Collector
     from zuno.app.data import DataDesk
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from zuno.app.monitor import Monitor
     from zuno.app.peering import PeerLife
     from zuno.app.place import Place
-    from zuno.app.trading import TradingDesk
+    from zuno.app.trading import Refresh, TradingDesk
     from zuno.app.wallets import WalletKeeper, WalletOnChain
     from zuno.desks.lp.scout import Observe
     from zuno.execution.hands import Hands, Limits, Pace
@@ -223,18 +224,40 @@ class House:
         self._chains.must_write()
         return self._markets.downloads(self._recordings.own())
 
+    def book(self) -> Bookkeeper:
+        from zuno.adapters.account.paper import JournalBook
+        from zuno.app.book import Bookkeeper
+
+        store = self._recordings.chosen()
+        desk = self._desk(self._markets.look_at_marks(store) if self._settings.market == "live" else None)
+        return Bookkeeper(desk, store, JournalBook(self._opened_journal), self._inventory())
+
+    def _inventory(self) -> Inventory:
+        """The liquidity positions an account counts, or why none are looked for."""
+        chain = self._settings.default_chain()
+        if self._settings.market != "live":
+            return "liquidity positions are read where the market is live; `zuno trade book lp` states them by hand"
+        if chain in LOCAL:
+            return f"the default chain, {chain}, is invented: its liquidity positions are not counted"
+        return lambda: self.lp(chain).positions()
+
     def trading(self) -> TradingDesk:
+        live = self._settings.market == "live"
+        return self._desk(self._markets.refresh(self._recordings.chosen()) if live else None)
+
+    def _desk(self, refresh: Refresh | None) -> TradingDesk:
+        """The trading desk, which asks so much of the live sources before it looks."""
         from zuno.adapters.chart.painter import MatplotlibPainter
         from zuno.adapters.clock.system import unix_millis
         from zuno.app.trading import TradingDesk
 
-        store, live = self._recordings.chosen(), self._settings.market == "live"
+        store = self._recordings.chosen()
         return TradingDesk(
             store,
             self._opened_journal,
             MatplotlibPainter(),
             invent=self._recordings.invent_first if store.origin.synthetic else None,
-            refresh=self._markets.refresh(store) if live else None,
+            refresh=refresh,
             now=None if store.origin.synthetic else unix_millis,
         )
 

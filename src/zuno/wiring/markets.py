@@ -71,6 +71,21 @@ class Markets:
 
         return refresh
 
+    def look_at_marks(self, store: SeriesStore) -> Refresh:
+        """What the account is marked by, and nothing else."""
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.app.book import MARKED_BY
+        from zuno.app.intake import Intake, visited
+        from zuno.ports.series import Batch
+
+        async def keep(batch: Batch[Any]) -> None:
+            await store.write([batch])
+
+        async def refresh(_: Symbol) -> tuple[Millis, Mapping[str, str]]:
+            return await visited(Intake(self.sources(), store, keep, unix_millis), MARKED_BY, unix_millis)
+
+        return refresh
+
     def fetch(self) -> Fetch:
         async def fetch(series: Series[Candle], since: Millis, until: Millis) -> Sequence[Candle]:
             return await self.sources().ask(series, since, until)

@@ -11,6 +11,7 @@ import typer
 from zuno.frontends.cli import answering, carrying
 from zuno.frontends.cli.agents import agents
 from zuno.frontends.cli.answering import Opener
+from zuno.frontends.cli.book import book
 from zuno.frontends.cli.data import data
 from zuno.frontends.cli.grammar import ChainName, Home, Json, group, help_alone, whole_number
 from zuno.frontends.cli.mesh import Transport, mesh, peer
@@ -46,6 +47,7 @@ app.add_typer(monitor, name="monitor")
 app.add_typer(alerts, name="alerts")
 app.add_typer(data, name="data")
 app.add_typer(trade, name="trade")
+trade.add_typer(book, name="book")
 app.add_typer(mesh, name="mesh")
 app.command("peer")(peer)
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from zuno.app.alerts import AlertsView, AnsweredView
 from zuno.app.archive import PlanDiffView, PlanListView, ReplayView, WhyView
+from zuno.app.book import BookView
 from zuno.app.carried import ExecutionView, SimulationView, UnsignedView
 from zuno.app.chairs import ChairsView
 from zuno.app.collecting import CollectedView, RoundView
@@ -48,6 +49,7 @@ from zuno.app.views import (
 from zuno.app.wallets import AllowancesView, AllowanceView, BalancesView, WalletsView, WalletView
 from zuno.domain.tokens import plain_text
 from zuno.frontends.cli.alert_screens import shown_alerts, shown_answer, shown_tick
+from zuno.frontends.cli.book_screens import shown_book
 from zuno.frontends.cli.cycle_screens import shown_run, shown_runs, shown_why
 from zuno.frontends.cli.data_screens import (
     shown_check,
@@ -90,6 +92,7 @@ _shown.register(TickView, shown_tick)
 _shown.register(StoppedView, lambda view: Text(view.said))
 _shown.register(DataStatusView, shown_data)
 _shown.register(FeaturesView, shown_features)
+_shown.register(BookView, shown_book)
 _shown.register(ChartView, shown_chart)
 _shown.register(RunView, shown_run)
 _shown.register(CycleWhyView, shown_why)
