@@ -252,7 +252,7 @@ QUESTIONS = [
                 "chart",
                 "result",
                 "meta",
-                "gmtoffset",
+                "exchangeTimezoneName",
                 "regularMarketTime",
                 "currentTradingPeriod",
                 "regular",

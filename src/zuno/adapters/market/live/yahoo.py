@@ -7,8 +7,10 @@ https://github.com/ranaroussi/yfinance (data of `history`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final
 from urllib.parse import quote
+from zoneinfo import ZoneInfo
 
 from zuno.adapters.market.live.reading import Answer, ordered
 from zuno.adapters.market.live.web import Web
@@ -54,21 +56,33 @@ class Yahoo:
 def _closes(chart: Answer) -> Iterator[Print]:
     """By the exchange's own days. A null is a day without a close; the day that still trades has none yet."""
     meta = chart.one("meta")
-    offset = round(meta.number("gmtoffset")) * SECOND_MS
+    zone = _zone(meta)
     last_trade = meta.moment_of_seconds("regularMarketTime")
     session_over = meta.one("currentTradingPeriod").one("regular").moment_of_seconds("end") <= last_trade
-    today = _day(last_trade, offset)
+    today = _date(last_trade, zone)
     times = chart.many("timestamp")
     closes = chart.one("indicators").one("quote").only().one("close")
     if len(times) != len(closes.items()):
         raise Malformed(f"{chart.what} has {len(times)} times and {len(closes.items())} closes")
-    stamps = Answer(chart.what, [time.value for time in times])
+    stamps = Answer(chart.what, [stamp.value for stamp in times])
     for place in range(len(times)):
-        at, value = _day(stamps.moment_of_seconds(place), offset), closes.maybe_number(place)
-        if value is not None and (at < today or (at == today and session_over)):
-            yield Print(at, value, Millis(at + DAY_MS - offset))
+        day, value = _date(stamps.moment_of_seconds(place), zone), closes.maybe_number(place)
+        if value is not None and (day < today or (day == today and session_over)):
+            yield Print(_midnight(day, UTC), value, _midnight(day + timedelta(days=1), zone))
 
 
-def _day(at: int, offset: int) -> Millis:
-    """Midnight, UTC, of the date it was at the exchange."""
-    return Millis((at + offset) // DAY_MS * DAY_MS)
+def _zone(meta: Answer) -> ZoneInfo:
+    """The exchange's clock, winter and summer: the offset that is told beside its name is of today alone."""
+    try:
+        return ZoneInfo(meta.text("exchangeTimezoneName"))
+    except (KeyError, ValueError, OSError):  # no such name, or one that is no name
+        raise Malformed(f"{meta.what}: field 'exchangeTimezoneName' is no time zone") from None
+
+
+def _date(at: Millis, zone: tzinfo) -> date:
+    """Which day it was at the exchange."""
+    return datetime.fromtimestamp(at / SECOND_MS, zone).date()
+
+
+def _midnight(day: date, zone: tzinfo) -> Millis:
+    return Millis(round(datetime.combine(day, time(), zone).timestamp()) * SECOND_MS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -183,6 +184,52 @@ async def test_a_days_close_is_released_when_the_day_is_over_at_the_exchange() -
         for row in await feed.prints("GOLD", FIRST, LAST):
             assert row.at % DAY_MS == 0
             assert row.released == row.at + DAY_MS + 4 * HOUR_MS
+
+
+NEW_YORK_MIDNIGHTS = [(2025, 10, 30, 4), (2025, 10, 31, 4), (2025, 11, 3, 5), (2025, 11, 4, 5)]
+"""Gold's days as Yahoo stamps them, in UTC: the clocks of New York went back on the second of November."""
+
+
+@pytest.mark.parametrize(("asked_on", "offset"), [((2025, 11, 1, 15), -14_400), ((2026, 1, 20, 15), -18_000)])
+async def test_a_day_is_the_exchanges_on_both_sides_of_a_change_of_its_clock(
+    asked_on: tuple[int, ...], offset: int
+) -> None:
+    def seconds(*when: int) -> int:
+        return round(datetime(*when, tzinfo=UTC).timestamp())  # type: ignore[arg-type, misc]
+
+    last = seconds(*asked_on)
+    stamps = [stamp for when in NEW_YORK_MIDNIGHTS if (stamp := seconds(*when)) < last]
+
+    def spoil(path: str, document: Any) -> Any:
+        (result,) = document["chart"]["result"]
+        result["meta"] |= {"gmtoffset": offset, "regularMarketTime": last}
+        result["meta"]["currentTradingPeriod"]["regular"]["end"] = last + 3_600
+        result["timestamp"] = stamps
+        result["indicators"]["quote"] = [{"close": [float(place) for place in range(len(stamps))]}]
+        return document
+
+    async with asking(question("yahoo prints")) as (here, feed):
+        here.change = spoil
+        found = await feed.prints("GOLD", Millis(seconds(2025, 10, 1) * 1_000), Millis(last * 1_000))
+    assert [(row.at, row.released) for row in found] == [
+        (seconds(2025, 10, 30) * 1_000, seconds(2025, 10, 31, 4) * 1_000),
+        (seconds(2025, 10, 31) * 1_000, seconds(2025, 11, 1, 4) * 1_000),
+        (seconds(2025, 11, 3) * 1_000, seconds(2025, 11, 4, 5) * 1_000),
+        (seconds(2025, 11, 4) * 1_000, seconds(2025, 11, 5, 5) * 1_000),
+    ][: len(stamps)]
+
+
+@pytest.mark.parametrize("name", ["", "Nowhere", "America", "../../etc/passwd", "/etc/passwd", "a\0b", "x" * 5_000])
+async def test_a_time_zone_that_is_none_is_malformed(name: str) -> None:
+    async with asking(question("yahoo prints")) as (here, feed):
+
+        def spoil(path: str, document: Any) -> Any:
+            document["chart"]["result"][0]["meta"]["exchangeTimezoneName"] = name
+            return document
+
+        here.change = spoil
+        with pytest.raises(Malformed, match="is no time zone"):
+            await feed.prints("GOLD", FIRST, LAST)
 
 
 # -- mood
