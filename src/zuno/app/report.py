@@ -81,7 +81,9 @@ class Reports:
 
 def report(told: Told) -> Report:
     view = run_view(told)
-    return Report(view, page(view, told.picture), told.picture)
+    chart = None if told.line.outcome is None else told.line.outcome.chart
+    image = told.picture if chart is not None and chart.media_type == "image/png" else None
+    return Report(view, page(view, image), image)
 
 
 def page(view: RunView, image: bytes | None) -> str:

@@ -17,6 +17,7 @@ from told import PNG, board, decided, held, outcome, told
 from zuno.app.report import ages, number, report, signed, span
 from zuno.domain.cycle import Call
 from zuno.messages.cycle import Change
+from zuno.messages.outcome import Chart
 
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 FETCHING = frozenset("script link iframe object embed base form video audio".split())
@@ -113,6 +114,12 @@ def test_the_picture_is_inside() -> None:
     text = report(told()).page
     assert f"data:image/png;base64,{b64encode(PNG).decode()}" in text
     assert "data:image" not in report(told(picture=None)).page
+
+
+def test_what_is_no_picture_is_not_shown_as_one() -> None:
+    made = report(told(chart=Chart(sha256="0" * 64, media_type="text/plain")))
+    assert made.image is None
+    assert "data:" not in made.page.replace("img-src data:", "")
 
 
 def test_a_market_that_was_not_invented_has_no_banner() -> None:
