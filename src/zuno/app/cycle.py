@@ -2,18 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import hashlib
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
+from zuno.agents.ask import Minds
 from zuno.app.archive import ReplayView
+from zuno.app.trading import Moment, TradingDesk, mode_of, symbol_of
+from zuno.desks.trading.charting import describe
+from zuno.desks.trading.nodes import Cycle, World
+from zuno.desks.trading.nodes import Listen as Listen
+from zuno.desks.trading.notebook import (
+    ENDED,
+    STARTED,
+    Collected,
+    Ended,
+    Gathered,
+    Guarded,
+    Judged,
+    Notebook,
+    Painted,
+    Reported,
+    Started,
+    ended,
+    kind_of,
+)
+from zuno.domain.cycle import Node
+from zuno.domain.errors import Broken, Refused, Unknown, Usage, ZunoError
+from zuno.domain.tokens import plain_text
 from zuno.domain.trading import Mode, Symbol
 from zuno.domain.units import Millis
-from zuno.messages.bundle import Bundle
-from zuno.messages.outcome import NodeEvent, Outcome
-from zuno.ports.model import Attempt
+from zuno.messages.bundle import Bundle, Slot, read_bundle
+from zuno.messages.codec import Digest, decoded, plain
+from zuno.messages.cycle import Decision
+from zuno.messages.outcome import Chart, NodeEvent, Outcome, content_for_hash
+from zuno.ports.alerts import Seat
+from zuno.ports.journal import Entry, Journal
+from zuno.ports.model import Attempt, Image
 
-Listen = Callable[[NodeEvent], None]
+if TYPE_CHECKING:
+    from zuno.desks.trading.graph import Saver
+
+_RUN: Final = re.compile(r"run_[0-9a-f]{16}")
+MOST: Final = 500
+"""Runs that are listed or looked back at."""
+PAINTING_SECONDS: Final = 60.0
+REVIEW_TOKENS: Final = (5_000, 700)
+"""What asking for a review takes, at most and as a rule: fifteen thousand characters in, a few sentences out."""
+_PICTURES: Final = ("image/png", "image/jpeg", "image/webp")
+
+Slots = Callable[[str, Millis, bool], Awaitable[Sequence[Slot]]]
+"""What is held in the market of that origin, strictly before a moment; and whether that moment is the present."""
 
 
 def _deaf(event: NodeEvent) -> None:
@@ -27,7 +70,8 @@ class RunLine:
     run_id: str
     symbol: Symbol
     mode: Mode
-    as_of: Millis
+    as_of: Millis | None
+    """None: it was cut off before the moment was known."""
     at: Millis
     """When it was started, by the clock on the wall."""
     state: Literal["ended", "unfinished"]
@@ -45,8 +89,37 @@ class Told:
     picture: bytes | None
 
 
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """Where a recorded run is held again: a journal that is forgotten, minds that say what was said."""
+
+    journal: Journal
+    minds: Callable[[Notebook], Minds]
+    differences: Callable[[], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Backing:
+    """What cycles lean on; wiring chooses it."""
+
+    journal: Callable[[], Awaitable[Journal]]
+    held: Slots
+    minds: Callable[[Notebook], Minds]
+    checkpoints: Callable[[], AbstractAsyncContextManager[Saver]]
+    lease: Callable[[Symbol], Seat]
+    rehearse: Callable[[Sequence[Attempt], Mapping[str, str]], Awaitable[Rehearsal]]
+    """From the attempts on record, and by role why no model sat."""
+    now: Callable[[], Millis]
+    random: Callable[[int], bytes]
+    code: Callable[[], str]
+
+
 class Cycles:
     """Runs of the trading desk. One symbol is argued about by one process of a home at a time."""
+
+    def __init__(self, desk: TradingDesk, backing: Backing) -> None:
+        self._desk = desk
+        self._with = backing
 
     async def run(
         self,
@@ -57,22 +130,323 @@ class Cycles:
         *,
         chart: bool = True,
     ) -> Outcome:
-        raise NotImplementedError
+        """Argue about a symbol at a moment (none: now, or the end of the recording) and rule."""
+        asked = Started(
+            symbol=symbol_of(symbol), mode=mode_of(mode), as_of=as_of, live=self._desk.live(as_of), chart=chart
+        )
+        async with self._alone(asked.symbol):
+            # A moment that cannot be is found out before anything is on record.
+            collected = None if asked.live else await self._collected(asked)
+            run_id = "run_" + hashlib.sha256(self._with.random(16)).hexdigest()[:16]
+            notebook = Notebook(await self._with.journal(), run_id)
+            await notebook.keep(STARTED, asked)
+            return await self._conducted(notebook, asked, listen, collected)
 
     async def resume(self, run_id: str, listen: Listen = _deaf) -> Outcome:
-        raise NotImplementedError
+        """Take a run up where it was cut off; what is on record is not said again. One that ended is as it was."""
+        notebook = await self._notebook(run_id)
+        asked = notebook.read(STARTED, Started)
+        if not notebook.has(ENDED):
+            async with self._alone(asked.symbol):
+                notebook = await self._notebook(run_id)
+                if not notebook.has(ENDED):
+                    return await self._conducted(notebook, asked, listen, None)
+        return notebook.read(Node.GENERATE_REPORT, Reported).outcome
 
     async def outcome(self, run_id: str) -> Outcome:
         """`Unknown` for a run nobody started, `Refused` for one that has not ended."""
-        raise NotImplementedError
+        return _ended_one(await self._notebook(run_id))
 
     async def told(self, run_id: str) -> Told:
         """A run that has not ended has no outcome in its line."""
-        raise NotImplementedError
+        journal = await self._with.journal()
+        notebook = await self._notebook(run_id)
+        if not notebook.has(Node.CONTEXT_GATHERING):
+            raise Refused(
+                f"{run_id} was cut off before anything was known; `zuno trade resume {run_id}` takes it up again."
+            )
+        (started,) = await journal.latest(1, request_id=run_id, kind=STARTED)
+        bundle = await _bundle(journal, notebook.read(Node.CONTEXT_GATHERING, Gathered).bundle)
+        chart = notebook.read(Node.GENERATE_CHART, Painted).chart if notebook.has(Node.GENERATE_CHART) else None
+        return Told(
+            line=_line(started, bundle.as_of, _ended_one(notebook) if notebook.has(ENDED) else None),
+            bundle=bundle,
+            attempts=tuple(notebook.attempts),
+            picture=None if chart is None else await journal.bundle(Digest(chart.sha256)),
+        )
 
     async def runs(self) -> tuple[RunLine, ...]:
         """The newest first."""
-        raise NotImplementedError
+        journal = await self._with.journal()
+        over = {entry.request_id for entry in await journal.latest(MOST, kind=ENDED)}
+        reports = {entry.request_id: entry for entry in await journal.latest(MOST, kind=kind_of(Node.GENERATE_REPORT))}
+        lines = []
+        for entry in await journal.latest(MOST, kind=STARTED):
+            run_id = entry.request_id
+            if run_id in over and run_id in reports:
+                outcome = Reported.model_validate(dict(reports[run_id].payload)).outcome
+                lines.append(_line(entry, outcome.as_of, outcome))
+                continue
+            known = await journal.latest(1, request_id=run_id, kind=kind_of(Node.COLLECT_DATA))
+            as_of = Collected.model_validate(dict(known[0].payload)).as_of if known else None
+            lines.append(_line(entry, as_of, None))
+        return tuple(lines)
 
     async def replay(self, run_id: str) -> ReplayView:
-        raise NotImplementedError
+        """Argue again from what is on record, with no key and no network, and compare what is decided.
+
+        Nothing is written, and nobody is kept from running.
+        """
+        journal = await self._with.journal()
+        notebook = await self._notebook(run_id)
+        then = _ended_one(notebook)
+        (first,), (last,) = [await journal.latest(1, request_id=run_id, kind=kind) for kind in (STARTED, ENDED)]
+        await journal.vouch(first.seq, last.seq)
+        whys = {voice.role: voice.why for voice in then.voices if voice.source == "deterministic"}
+        rehearsal = await self._with.rehearse(asked_last(notebook.attempts), whys)
+        problems: list[str] = []
+        now: Outcome | None = None
+        try:
+            again = Notebook(rehearsal.journal, run_id)
+            cycle = Cycle(again, _as_recorded(notebook, journal), rehearsal.minds(again), _deaf, self._with.code())
+            await _taken(cycle, again, None)
+            now = cycle.outcome
+        except ZunoError as error:
+            problems.append(f"the replay ended in an error: {error}")
+        problems += rehearsal.differences()
+        problems += [] if now is None else _differences(then, now)
+        return ReplayView(
+            ok=not problems,
+            identical=not problems,
+            request_id=run_id,
+            hash=then.hash,
+            replayed_hash=None if now is None else now.hash,
+            code_then=then.code,
+            code_now=self._with.code(),
+            differences=tuple(problems),
+        )
+
+    # -- one run
+
+    async def _conducted(
+        self, notebook: Notebook, asked: Started, listen: Listen, collected: Collected | None
+    ) -> Outcome:
+        minds = self._with.minds(notebook)
+        world = await self._world(asked, minds, collected)
+        cycle = Cycle(notebook, world, minds, listen, self._with.code())
+        for node in Node:
+            if notebook.has(node):
+                listen(cycle.event(node))
+        async with self._with.checkpoints() as saver:
+            await _taken(cycle, notebook, saver)
+            await notebook.keep(ENDED, ended(cycle.outcome))
+            await _forgotten(notebook.run_id, saver)
+        return cycle.outcome
+
+    async def _world(self, asked: Started, minds: Minds, collected: Collected | None) -> World:
+        journal = await self._with.journal()
+
+        async def collect() -> Collected:
+            return collected or await self._collected(asked)
+
+        async def gather(moment: Collected) -> tuple[Digest, Bundle]:
+            if moment.origin != self._desk.origin:
+                raise Refused(
+                    f"This run is about {moment.origin}, and this home now reads {self._desk.origin}: resume it "
+                    "with the market it was begun with."
+                )
+            slots = [
+                *await self._with.held(moment.origin, moment.as_of, asked.live),
+                *await _looked_back(journal, asked, moment),
+            ]
+            frozen = await self._desk.frozen(
+                asked.symbol, asked.mode, Moment(moment.as_of, moment.failures, moment.notes), slots
+            )
+            return frozen.name, frozen.bundle
+
+        async def paint(bundle: Bundle) -> Painted:
+            return await self._painted(bundle, journal) if asked.chart else Painted(chart=None)
+
+        async def ahead(decision: Decision) -> float:
+            models = minds.seats.seat("risk_manager", 0).models
+            if decision.decision.side is None or not models:
+                return 0.0  # nobody is asked
+            return float(await models[0].price(*REVIEW_TOKENS) or 0)
+
+        return World(
+            collect=collect,
+            gather=gather,
+            recorded=lambda name: _bundle(journal, name),
+            paint=paint,
+            image=lambda painted: _image(journal, painted),
+            ahead=ahead,
+            now=lambda node, as_of: self._with.now() if asked.live else as_of,
+        )
+
+    async def _collected(self, asked: Started) -> Collected:
+        moment = await self._desk.moment(asked.symbol, asked.as_of)
+        return Collected(as_of=moment.at, origin=self._desk.origin, failures=moment.failures, notes=moment.notes)
+
+    async def _painted(self, bundle: Bundle, journal: Journal) -> Painted:
+        picture = describe(bundle)
+        try:
+            image = await asyncio.wait_for(self._desk.painter.paint(picture), PAINTING_SECONDS)
+        except Exception as error:  # a vendor's library draws: whatever it raises, the desk can argue without a picture
+            return Painted(chart=None, why=f"the picture could not be painted ({type(error).__name__})")
+        name = await journal.put_bundle(image)
+        return Painted(chart=Chart(sha256=name, media_type=self._desk.painter.media_type))
+
+    async def _notebook(self, run_id: str) -> Notebook:
+        run_id = run_id.strip()
+        if not _RUN.fullmatch(run_id):
+            raise Usage(
+                f"{plain_text(run_id, 40)!r} is no run of the trading desk; a run's id is run_ and 16 hex digits, and "
+                "`zuno trade runs` lists them."
+            )
+        notebook = await Notebook(await self._with.journal(), run_id).open()
+        if not notebook.has(STARTED):
+            raise Unknown(f"No run {run_id} in this journal; `zuno trade runs` lists them.")
+        return notebook
+
+    @asynccontextmanager
+    async def _alone(self, symbol: Symbol) -> AsyncIterator[None]:
+        seat = self._with.lease(symbol)
+        seat.take()
+        try:
+            yield
+        finally:
+            seat.leave()
+
+
+async def _taken(cycle: Cycle, notebook: Notebook, saver: Saver | None) -> None:
+    """Every step that was not taken yet; what the checkpoints name is what the journal holds."""
+    from zuno.desks.trading.graph import conduct
+
+    said = await conduct(notebook.run_id, cycle.steps(), saver)
+    for node in Node:
+        if said.get(node) != notebook.digest(node):
+            raise Broken(
+                f"The checkpoints of {notebook.run_id} name another {node} than the journal holds; run `zuno journal "
+                "verify`, and remove cycles.db if that finds nothing."
+            )
+
+
+async def _forgotten(run_id: str, saver: Saver) -> None:
+    from zuno.desks.trading.graph import forget
+
+    await forget(run_id, saver)
+
+
+def _ended_one(notebook: Notebook) -> Outcome:
+    if not notebook.has(ENDED):
+        run_id = notebook.run_id
+        raise Refused(f"{run_id} has not ended; `zuno trade resume {run_id}` takes it up again.")
+    return notebook.read(Node.GENERATE_REPORT, Reported).outcome
+
+
+def _line(started: Entry, as_of: Millis | None, outcome: Outcome | None) -> RunLine:
+    asked = Started.model_validate(dict(started.payload))
+    return RunLine(
+        run_id=started.request_id or "",
+        symbol=asked.symbol,
+        mode=asked.mode,
+        as_of=as_of,
+        at=started.at,
+        state="unfinished" if outcome is None else "ended",
+        outcome=outcome,
+    )
+
+
+async def _looked_back(journal: Journal, asked: Started, moment: Collected) -> list[Slot]:
+    """What was decided last about a symbol of this market in this mode, strictly earlier; of two at one moment the
+    newer word."""
+    best: Ended | None = None
+    for entry in await journal.latest(MOST, kind=ENDED):
+        one = Ended.model_validate(dict(entry.payload))
+        same = (one.symbol, one.mode, one.origin) == (asked.symbol, asked.mode, moment.origin)
+        if same and one.as_of < moment.as_of and (best is None or one.as_of > best.as_of):
+            best = one
+    if best is None:
+        return []
+    told = best.model_dump(exclude={"symbol", "origin", "hash"})
+    return [Slot("previous_decision", plain(told), best.as_of, "journal")]
+
+
+async def _bundle(journal: Journal, name: str) -> Bundle:
+    return read_bundle(await journal.bundle(Digest(name)))
+
+
+async def _image(journal: Journal, painted: Painted) -> Image | None:
+    chart = painted.chart
+    if chart is None or chart.media_type not in _PICTURES:
+        return None
+    media_type = cast(Literal["image/png", "image/jpeg", "image/webp"], chart.media_type)
+    return Image(media_type, await journal.bundle(Digest(chart.sha256)))
+
+
+# -- a run, again
+
+
+def _as_recorded(notebook: Notebook, journal: Journal) -> World:
+    """The world as it was: what came from outside comes from the record."""
+
+    async def collect() -> Collected:
+        return notebook.read(Node.COLLECT_DATA, Collected)
+
+    async def gather(moment: Collected) -> tuple[Digest, Bundle]:
+        name = notebook.read(Node.CONTEXT_GATHERING, Gathered).bundle
+        return Digest(name), await _bundle(journal, name)
+
+    async def paint(bundle: Bundle) -> Painted:
+        return notebook.read(Node.GENERATE_CHART, Painted)
+
+    async def ahead(decision: Decision) -> float:
+        return notebook.read(Node.JUDGE_AGENT, Judged).ahead_usd
+
+    def now(node: Node, as_of: Millis) -> Millis:
+        if node is Node.PORTFOLIO_LEVERAGE_GUARD:
+            return notebook.read(node, Guarded).at
+        return notebook.read(Node.GENERATE_REPORT, Reported).at
+
+    return World(
+        collect=collect,
+        gather=gather,
+        recorded=lambda name: _bundle(journal, name),
+        paint=paint,
+        image=lambda painted: _image(journal, painted),
+        ahead=ahead,
+        now=now,
+    )
+
+
+def asked_last(attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
+    """The attempts that count: a question that was begun anew, because other models sat when the run was resumed, has
+    those of its last asking alone."""
+    kept: dict[tuple[str, int], list[Attempt]] = {}
+    for attempt in attempts:
+        theirs = kept.setdefault((attempt.role, attempt.round), [])
+        theirs[:] = [one for one in theirs if one.attempt < attempt.attempt]
+        theirs.append(attempt)
+    return tuple(attempt for theirs in kept.values() for attempt in theirs)
+
+
+def _differences(then: Outcome, now: Outcome) -> list[str]:
+    """Which parts of the decided bytes are others."""
+    if then.hash == now.hash:
+        return []
+    before: Any = decoded(content_for_hash(then))
+    after: Any = decoded(content_for_hash(now))
+    parts = [name for name in before if before[name] != after.get(name)]
+    if not parts:
+        return ["the outcome of record has another hash than its content gives"]
+    return [f"{name}: {_first_other(before[name], after.get(name))}" for name in parts]
+
+
+def _first_other(before: Any, after: Any, where: str = "") -> str:
+    if isinstance(before, dict) and isinstance(after, dict):
+        name = next(name for name in {**before, **after} if before.get(name) != after.get(name))
+        return _first_other(before.get(name), after.get(name), f"{where}.{name}" if where else name)
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        at = next(at for at, (one, two) in enumerate(zip(before, after, strict=True)) if one != two)
+        return _first_other(before[at], after[at], f"{where}[{at}]")
+    return f"{where + ' was ' if where else 'was '}{str(before)[:80]}, is {str(after)[:80]}"

@@ -99,9 +99,9 @@ class TradingDesk:
         journal = await self._journal()
         return Frozen(bundle, await journal.put_bundle(content(bundle)), moment.notes)
 
-    async def paint(self, bundle: Bundle) -> tuple[str, bytes]:
-        """The picture of a bundle: what kind of image it is, and its bytes."""
-        return self._painter.media_type, await self._painter.paint(describe(bundle))
+    @property
+    def painter(self) -> Painter:
+        return self._painter
 
     @property
     def origin(self) -> str:

@@ -10,6 +10,7 @@ from zuno.app.archive import Archive
 from zuno.app.book import Bookkeeper
 from zuno.app.chairs import Chairs
 from zuno.app.collecting import Collector
+from zuno.app.cycle import Cycles
 from zuno.app.data import DataDesk
 from zuno.app.debate import Advice
 from zuno.app.downloading import Downloads
@@ -109,6 +110,10 @@ class Zuno(Protocol):
 
     def book(self) -> Bookkeeper:
         """The paper book of the market this home reads."""
+        ...
+
+    def cycles(self) -> Cycles:
+        """The trading desk's cycles: run, resumed, replayed."""
         ...
 
     def sim(self) -> SimPlayground: ...

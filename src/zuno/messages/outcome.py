@@ -83,7 +83,8 @@ _COSTS: Final = {"voices": {"__all__": {"tokens", "usd"}}, "expectation": {"llm_
 
 def content_for_hash(outcome: Outcome) -> bytes:
     """The canonical bytes of what was decided: no id, no cost, no clock on a wall, no image; floats rounded."""
-    kept = outcome.model_dump(by_alias=True, exclude={**dict.fromkeys(_OF_THE_RUN, True), **_COSTS})
+    left_out: Any = {**dict.fromkeys(_OF_THE_RUN, True), **_COSTS}
+    kept = outcome.model_dump(by_alias=True, exclude=left_out)
     return canonical(_rounded(kept))
 
 

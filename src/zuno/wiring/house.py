@@ -16,7 +16,7 @@ from zuno.app.lp import LpDesk
 from zuno.app.playground import Devnet, Playground, SimPlayground
 from zuno.domain.chains import ChainInfo
 from zuno.domain.errors import Refused, Usage
-from zuno.domain.units import Address
+from zuno.domain.units import Address, Millis
 from zuno.ports.journal import JournalStore
 from zuno.settings import Settings, read_settings
 from zuno.wiring.chains import LOCAL, Chains, unusable
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from zuno.app.book import Bookkeeper, Inventory
     from zuno.app.chairs import Chairs
     from zuno.app.collecting import Collector
+    from zuno.app.cycle import Cycles
     from zuno.app.data import DataDesk
     from zuno.app.debate import Advice, Room, Venue
     from zuno.app.downloading import Downloads
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from zuno.desks.lp.scout import Observe
     from zuno.execution.hands import Hands, Limits, Pace
     from zuno.memory.journal import ChainedJournal
+    from zuno.messages.bundle import Slot
     from zuno.messages.debate import Context, FlowCreateStart, FlowStart
     from zuno.ports.journal import Journal
     from zuno.ports.model import Seats
@@ -260,6 +262,18 @@ class House:
             refresh=refresh,
             now=None if store.origin.synthetic else unix_millis,
         )
+
+    def cycles(self) -> Cycles:
+        from zuno.wiring.cycles import cycles_of
+
+        self._chains.must_write()
+        key = self._key()
+        key.ensure()
+
+        async def held(origin: str, moment: Millis, present: bool) -> Sequence[Slot]:
+            return await self.book().slots(origin, moment, present=present)
+
+        return cycles_of(self._settings, self.trading(), self._opened_journal, key, self._models, held)
 
     def sim(self) -> SimPlayground:
         self._chains.must_write()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from zuno.domain.errors import Broken
@@ -17,7 +17,10 @@ class RecordedSeats:
     A role and round without a record had no model then: `why` says so, as it did then.
     """
 
-    def __init__(self, attempts: Iterable[Attempt], why: str = "no model was asked") -> None:
+    def __init__(
+        self, attempts: Iterable[Attempt], why: str = "no model was asked", whys: Mapping[str, str] | None = None
+    ) -> None:
+        """`whys`: for roles of which it is known."""
         self._attempts: dict[_Key, Attempt] = {}
         for attempt in attempts:
             key = (attempt.role, attempt.round, attempt.attempt)
@@ -25,6 +28,7 @@ class RecordedSeats:
                 raise Broken(f"Two records of attempt {attempt.attempt} of {attempt.role} in round {attempt.round}.")
             self._attempts[key] = attempt
         self._why = why
+        self._whys = whys or {}
         self._unheard = set(self._attempts)
         self._differences: list[str] = []
 
@@ -42,7 +46,7 @@ class RecordedSeats:
         theirs = [attempt for key, attempt in sorted(self._attempts.items()) if key[:2] == (role, round)]
         names = dict.fromkeys(attempt.model for attempt in theirs)
         models = tuple(_RecordedModel(self, name) for name in names)
-        return Seating(models, "" if models else self._why)
+        return Seating(models, "" if models else self._whys.get(role, self._why))
 
     async def close(self) -> None:
         return None

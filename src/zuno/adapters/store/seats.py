@@ -49,6 +49,17 @@ class CollectorSeat(FileSeat):
         )
 
 
+class SymbolSeat(FileSeat):
+    """`leases/<symbol>.lock` in the home: one run about a symbol at a time, whatever its mode."""
+
+    def __init__(self, home: Path, symbol: str) -> None:
+        super().__init__(
+            home / "leases" / f"{symbol}.lock",
+            f"{symbol} is being argued about already ({{}}); wait for it, or end it and take it up with `zuno trade "
+            "resume`.",
+        )
+
+
 def taken(handle: int) -> bool:
     """Whether the lock of an open file is now ours."""
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any, Final, TypeAlias, TypedDict
+from typing import Annotated, Any, Final, Protocol, TypeAlias, TypedDict
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
@@ -84,7 +84,11 @@ def _compiled(steps: Mapping[Node, Step], saver: Saver | None) -> CompiledStateG
     return graph.compile(checkpointer=saver)
 
 
-def _acting(node: Node, step: Step) -> Callable[[State], Awaitable[dict[str, dict[str, str]]]]:
+class _Act(Protocol):
+    def __call__(self, state: State) -> Awaitable[dict[str, dict[str, str]]]: ...
+
+
+def _acting(node: Node, step: Step) -> _Act:
     async def act(state: State) -> dict[str, dict[str, str]]:
         return {"said": {node.value: await step()}}
 

@@ -21,6 +21,7 @@ from zuno.frontends.cli.trade import trade
 from zuno.frontends.cli.wallet import wallet
 
 if TYPE_CHECKING:
+    from zuno.app.archive import ReplayView
     from zuno.app.debate import Listen
     from zuno.app.views import View
     from zuno.app.zuno import Zuno
@@ -61,6 +62,7 @@ Candidate = Annotated[
 ]
 PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="plan_ and 12 hex digits.")]
 Reference = Annotated[str, typer.Argument(metavar="PLAN|REQUEST", help="A plan's or a request's id.")]
+Again = Annotated[str, typer.Argument(metavar="PLAN|REQUEST|RUN", help="A plan's, a request's or a run's id.")]
 PositionId = Annotated[str, typer.Argument(metavar="ID", help="The position's id (its NFT's number).")]
 Percent = Annotated[str, typer.Option("--percent", metavar="P", help="Change of the ETH price in USDC, e.g. -6.")]
 
@@ -264,9 +266,14 @@ def why(ctx: typer.Context, reference: Reference, home: Home = None, json: Json 
 
 
 @app.command()
-def replay(ctx: typer.Context, reference: Reference, home: Home = None, json: Json = False) -> None:
-    """Hold a recorded debate again, with no key and no network, and compare the decided bytes."""
-    answering.verdict(ctx.obj.at(home), json, lambda zuno: zuno.archive().replay(reference))
+def replay(ctx: typer.Context, reference: Again, home: Home = None, json: Json = False) -> None:
+    """Hold a recorded debate, or a run of the trading desk, again, with no key and no network, and compare."""
+
+    def again(zuno: Zuno) -> Awaitable[ReplayView]:
+        of_the_desk = reference.strip().startswith("run_")
+        return zuno.cycles().replay(reference) if of_the_desk else zuno.archive().replay(reference)
+
+    answering.verdict(ctx.obj.at(home), json, again)
 
 
 @plan.command("list")

@@ -1,0 +1,279 @@
+"""A trading desk to run cycles at: a small invented market in memory, a home of its own, minds by script or by rule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from zuno.adapters.account.paper import JournalBook
+from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
+from zuno.adapters.clock.system import SystemClock
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.market.synthetic.path import END
+from zuno.adapters.market.synthetic.world import batches, origin
+from zuno.adapters.model.daybook import DayBookInMemory
+from zuno.adapters.model.recorded import RecordedSeats
+from zuno.adapters.model.seating import SeatingTable
+from zuno.adapters.series.memory import MemorySeries
+from zuno.adapters.store.memory import MemoryStore
+from zuno.adapters.store.seats import SymbolSeat
+from zuno.adapters.store.sqlite import open_sqlite
+from zuno.agents.ask import Minds
+from zuno.agents.breaker import Breakers
+from zuno.agents.budget import Limits, RunBudget
+from zuno.agents.prompts import Prompts
+from zuno.app.cycle import Backing, Cycles, Rehearsal
+from zuno.app.trading import TradingDesk
+from zuno.core.known import Missing
+from zuno.core.menu import Menu
+from zuno.desks.trading.gathering import reach_of
+from zuno.desks.trading.notebook import Notebook
+from zuno.domain.chart import Picture
+from zuno.domain.trading import HOUR_MS, Symbol
+from zuno.domain.units import Millis
+from zuno.domain.venues import wanted
+from zuno.memory.journal import ChainedJournal
+from zuno.messages.account import account_slots
+from zuno.messages.bundle import Slot
+from zuno.ports.chart import Painter
+from zuno.ports.journal import Journal
+from zuno.ports.model import Attempt, Model, ModelRequest, Seating, Seats
+from zuno.ports.series import Batch
+
+SEED = 3
+HOURS_BACK = 30 * 24
+"""How far before the end the market can be looked at; before that rows are missing."""
+WALL = Millis(END + 40 * HOUR_MS)
+PNG = b"\x89PNG\r\n\x1a\n the picture"
+
+
+@cache
+def rows(seed: int = SEED) -> tuple[Batch[Any], ...]:
+    """Of BTCUSDT and whatever a bundle of it holds, as far back as is looked; the same for every test of a process."""
+    known = {str(series): series for symbol in Symbol for series in wanted(symbol)}
+    found = []
+    for batch in batches(seed):
+        if str(batch.series) in known:
+            since = END - reach_of(batch.series).span - HOURS_BACK * HOUR_MS
+            found.append(Batch(batch.series, [row for row in batch.rows if row.at >= since], batch.known))
+    return tuple(found)
+
+
+async def market(seed: int = SEED) -> MemorySeries:
+    store = MemorySeries(origin(seed))
+    await store.write(list(rows(seed)))
+    return store
+
+
+class Brush:
+    """A painter of one picture."""
+
+    media_type = "image/png"
+
+    def __init__(self, fails: Exception | None = None) -> None:
+        self._fails = fails
+        self.painted = 0
+
+    async def paint(self, picture: Picture) -> bytes:
+        self.painted += 1
+        if self._fails is not None:
+            raise self._fails
+        return PNG
+
+
+@dataclass
+class Desk:
+    """Everything a run needs, in one home."""
+
+    home: Path
+    store: MemorySeries
+    models: Mapping[str, Sequence[Model]] | None = None
+    """By role; None: nobody sits."""
+    painter: Painter = field(default_factory=Brush)
+    journal: Journal | None = None
+    live: bool = False
+    now: Callable[[], Millis] = lambda: WALL
+    refresh: Callable[[Symbol], Awaitable[tuple[Millis, Mapping[str, str]]]] | None = None
+    checkpoints: Callable[[], AbstractAsyncContextManager[Any]] | None = None
+    number: int = 0
+
+    @property
+    def key(self) -> KeyFile:
+        key = KeyFile(self.home / "keys" / "node.key")
+        key.ensure()
+        return key
+
+    async def opened(self) -> Journal:
+        if self.journal is None:
+            self.journal = ChainedJournal(open_sqlite(self.home), self.key, code=lambda: "test", now=lambda: WALL)
+        return self.journal
+
+    async def close(self) -> None:
+        if isinstance(self.journal, ChainedJournal):
+            await self.journal.close()
+
+    @property
+    def cycles(self) -> Cycles:
+        desk = TradingDesk(self.store, self.opened, self.painter, refresh=self.refresh if self.live else None)
+        return Cycles(
+            desk,
+            Backing(
+                journal=self.opened,
+                held=self._held,
+                minds=lambda notebook: self._minds(notebook, self._seats()),
+                checkpoints=self.checkpoints or (lambda: sqlite_checkpoints(self.home / "cycles.db")),
+                lease=lambda symbol: SymbolSeat(self.home, symbol),
+                rehearse=self._rehearse,
+                now=self.now,
+                random=self._random,
+                code=lambda: "test",
+            ),
+        )
+
+    async def _held(self, of: str, moment: Millis, present: bool) -> list[Slot]:
+        return account_slots(await JournalBook(self.opened).at(of, moment), moment)
+
+    def _seats(self) -> Seats:
+        nobody = Seating((), "nobody sits here")
+        given = {role: Seating(tuple(models)) for role, models in (self.models or {}).items()}
+        return SeatingTable(nobody, given)
+
+    def _minds(self, notebook: Notebook, seats: Seats) -> Minds:
+        clock = SystemClock()
+        return Minds(
+            seats=seats,
+            prompts=Prompts("zuno.desks.trading"),
+            budget=RunBudget(Limits(), DayBookInMemory(), clock),
+            breakers=Breakers(threshold=None),
+            record=notebook.record,
+            clock=clock,
+            stopwatch=perf_counter,
+            recall=notebook.recall,
+        )
+
+    async def _rehearse(self, attempts: Sequence[Attempt], whys: Mapping[str, str]) -> Rehearsal:
+        journal = ChainedJournal(MemoryStore(), self.key, code=lambda: "test", now=lambda: WALL)
+        seats = RecordedSeats(attempts, whys=whys)
+        return Rehearsal(journal, lambda notebook: self._minds(notebook, seats), lambda: seats.differences)
+
+    def _random(self, count: int) -> bytes:
+        self.number += 1
+        return self.number.to_bytes(count, "big")
+
+
+# -- what a model may say
+
+ROLES = ("meta", "liquidity", "microstructure", "macro", "vlm_geometric", "synthesis", "judge", "risk_manager")
+_LEVELS = (
+    "immediate_support immediate_resistance major_support major_resistance liquidation_pool_above "
+    "liquidation_pool_below volume_poc"
+).split()
+_ARGUED = "meta_agent_context technical derivatives experts narrative final_logic".split()
+_WORDS = "once again anew afresh likewise besides moreover still furthermore also".split()
+
+
+def opinion(role: str, menu: Menu, turn: int = 0) -> str:
+    """A usable answer for a role; at every turn another one. The Judge buys at the market, as long as there is one."""
+    word = _WORDS[turn % len(_WORDS)] + " and" * (turn // len(_WORDS))
+    sure = 0.6 + 0.01 * (turn % 30)
+    text = f"It is said {word}."
+    said: dict[str, Any] = {
+        "meta": {
+            "regime": "RANGE_BOUND",
+            "rationale": text,
+            "trust_directive": {"expert": "microstructure", "note": text},
+            "risk_budget_pct": 60 - turn % 50,
+            "risk_bias": "NEUTRAL",
+        },
+        "liquidity": {"anomaly": "none", "confidence": sure, "target_entry": None, "rationale": text},
+        "microstructure": {
+            "anomaly": "microstructure_imbalance",
+            "confidence": sure,
+            "directional_bias": "UP",
+            "rationale": text,
+        },
+        "macro": {"anomaly": "none", "options_bias": "BULLISH", "confidence": sure, "rationale": text},
+        "vlm_geometric": {
+            "anomaly": "none",
+            "directional_bias": "BULLISH",
+            "confidence": sure,
+            "key_levels": dict.fromkeys(_LEVELS),
+            "fibonacci_context": text,
+            "pattern": "none",
+            "cvd_signal": None,
+            "funding_visual": None,
+            "rationale": text,
+        },
+        "synthesis": {
+            "consensus_signals": [text],
+            "conflicts": [],
+            "highest_confidence_expert": "microstructure",
+            "key_uncertainty": text,
+            "regime_note": text,
+        },
+        "judge": _bought(menu, text, turn),
+        "risk_manager": {
+            "allocation_pct": 100 - turn % 90,
+            "leverage": 3,
+            "veto": False,
+            "execution_style": "PASSIVE_MAKER",
+            "rationale": text,
+        },
+    }
+    return json.dumps(said[role])
+
+
+def _bought(menu: Menu, text: str, turn: int) -> dict[str, Any]:
+    assert not isinstance(menu.now, Missing)
+    assert not isinstance(menu.atr, Missing)
+    price, step = menu.now, menu.atr
+    return {
+        "decision": "LONG",
+        "allocation_pct": 40 - turn % 30,
+        "leverage": 2,
+        "entry_price": menu.snap(price),
+        "stop_loss": menu.snap(price - 1.5 * step),
+        "take_profit": menu.snap(price + 3 * step),
+        "hold_duration": "5d",
+        "reasoning": {"counter_scenario": text, **dict.fromkeys(_ARGUED, text)},
+        "win_probability_pct": 80,
+        "expected_profit_pct": 4.0,
+        "expected_loss_pct": 2.0,
+        "ev_rationale": text,
+        "key_factors": [text],
+    }
+
+
+class Talkative:
+    """A model that never says the same twice: what it says follows from how often a role was asked."""
+
+    def __init__(self, menu: Menu, asked: Callable[[ModelRequest], int], name: str = "talkative") -> None:
+        self._menu = menu
+        self._asked = asked
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def price(self, tokens_in: int, tokens_out: int) -> Decimal:
+        return Decimal(0)
+
+    async def ready(self) -> None:
+        return None
+
+    async def reply(self, request: ModelRequest) -> Any:
+        from zuno.ports.model import Answered, Usage
+
+        turn = self._asked(request)
+        return Answered(opinion(request.role, self._menu, turn), Usage(100, 50, Decimal(0)))
+
+    async def close(self) -> None:
+        return None
