@@ -239,7 +239,7 @@ class House:
         chain = self._settings.default_chain()
         if self._settings.market != "live":
             return "liquidity positions are read where the market is live; `zuno trade book lp` states them by hand"
-        if chain in LOCAL:
+        if chain in {one.name for one in LOCAL}:
             return f"the default chain, {chain}, is invented: its liquidity positions are not counted"
         return lambda: self.lp(chain).positions()
 
@@ -267,13 +267,11 @@ class House:
         from zuno.wiring.cycles import cycles_of
 
         self._chains.must_write()
-        key = self._key()
-        key.ensure()
 
         async def held(origin: str, moment: Millis, present: bool) -> Sequence[Slot]:
             return await self.book().slots(origin, moment, present=present)
 
-        return cycles_of(self._settings, self.trading(), self._opened_journal, key, self._models, held)
+        return cycles_of(self._settings, self.trading(), self._opened_journal, self._key(), self._models, held)
 
     def sim(self) -> SimPlayground:
         self._chains.must_write()
