@@ -25,6 +25,7 @@ from zuno.core.paper import (
     position_named,
     told,
 )
+from zuno.core.terms import Fees
 from zuno.domain.account import Account, Holding, Liquidity, Resting
 from zuno.domain.cycle import Exchange
 from zuno.domain.errors import Refused, Unavailable, Unknown, Usage, ZunoError
@@ -49,8 +50,6 @@ from zuno.ports.series import SeriesStore, Slice
 
 MARKED_BY: Final[tuple[Series[Any], ...]] = (*(basis(BINANCE, symbol) for symbol in Symbol), rates(UPBIT, WON))
 """Everything an account is marked by."""
-TAKER_FEE: Final[Mapping[Exchange, float]] = {Exchange.BINANCE: 0.0005, Exchange.UPBIT: 0.0005}
-"""What is taken of the notional, either way: a book that is kept by hand never rests."""
 MOST_PRICE: Final = 1e12
 _EVER: Final = Millis(2**53)
 _BASES: Final[Mapping[str, Symbol]] = {
@@ -175,7 +174,10 @@ class _Page:
 class Bookkeeper:
     """One home's paper book of the market it reads."""
 
-    def __init__(self, desk: TradingDesk, store: SeriesStore, book: PaperBook, inventory: Inventory) -> None:
+    def __init__(
+        self, desk: TradingDesk, store: SeriesStore, book: PaperBook, inventory: Inventory, fees: Fees | None = None
+    ) -> None:
+        self._fees = fees or Fees()
         self._desk = desk
         self._store = store
         self._book = book
@@ -220,7 +222,7 @@ class Bookkeeper:
             change: BookChange = Rested(at=page.moment, order=RestingRecord(**shape, price=price, placed=page.moment))
             done = f"{shape['id']} rests"
         else:
-            fee = quantity * price * TAKER_FEE[where]
+            fee = self._fee(where, quantity * price)
             position = HoldingRecord(**shape, entry=price, opened=page.moment)
             change = Opened(at=page.moment, position=position, fee=fee)
             done = f"{shape['id']} is open, for a fee of {money(fee, where)}"
@@ -252,7 +254,7 @@ class Bookkeeper:
             said.append(f"{one.id} rests no longer")
         for held in positions:
             price, source = self._price(page, held.symbol, held.exchange, at, "--at")
-            fee = held.quantity * price * TAKER_FEE[held.exchange]
+            fee = self._fee(held.exchange, held.quantity * price)
             changes.append(Closed(at=page.moment, id=held.id, price=price, fee=fee))
             result = money(unrealised(held, price) - fee, held.exchange)
             said.append(
@@ -267,7 +269,7 @@ class Bookkeeper:
         change = LiquidityStated(at=page.moment, symbol=what, quantity=amount)
         return await self._written(page, [change], [f"liquidity positions hold {amount:g} {what.base}"])
 
-    async def slots(self, origin: str, moment: Millis, *, present: bool) -> list[Slot]:
+    async def slots(self, origin: str, moment: Millis, present: bool) -> list[Slot]:
         """The account for a bundle of that moment. `present`: of a live market, where the chain can be asked too."""
         account = await self._book.at(origin, moment)
         if isinstance(self._inventory, str):
@@ -284,6 +286,10 @@ class Bookkeeper:
         return account_slots(_with_liquidity(account, found), moment)
 
     # -- parts
+
+    def _fee(self, exchange: Exchange, notional: float) -> float:
+        """The taker's, either way: what is written by hand is done at once."""
+        return notional * self._fees.at(exchange).taker / 100
 
     async def _looked(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> Moment:
         """The latest moment that is known of any of these; of a live market all marks are asked for once."""

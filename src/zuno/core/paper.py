@@ -103,7 +103,8 @@ def new_id(kind: str, origin: str, number: int, *content: object) -> str:
 
 
 def money(amount: float, exchange: Exchange) -> str:
-    return f"${amount:,.2f}" if exchange is Exchange.BINANCE else f"₩{amount:,.0f}"
+    sign = "-" if amount < 0 else ""
+    return f"{sign}${abs(amount):,.2f}" if exchange is Exchange.BINANCE else f"{sign}₩{abs(amount):,.0f}"
 
 
 def told(moment: Millis) -> str:
