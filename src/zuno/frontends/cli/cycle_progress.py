@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 MOST: Final = 160
 """Characters of a note."""
-_MARKS: Final = {"speaks": "»", "done": "✓", "skipped": "–"}
+_MARKS: Final = {"speaks": "✓", "done": "✓", "skipped": "–"}
+_WORDS: Final = {"speaks": "spoke", "done": "done", "skipped": "skipped"}
 
 
 class Progress:
@@ -33,7 +34,6 @@ class Progress:
         self._console = console()
         self._deaf = False
         self._last: dict[Node, NodeEvent] = {}
-        self._spoke: dict[Node, NodeEvent] = {}
         self._spinner = Spinner("dots")
         self._live = Live(console=self._console, refresh_per_second=8, transient=True, get_renderable=self._board)
 
@@ -50,8 +50,6 @@ class Progress:
 
     def hear(self, event: NodeEvent) -> None:
         self._last[event.node] = event
-        if event.source is not None:
-            self._spoke[event.node] = event
         if self._deaf:
             return
         try:
@@ -63,26 +61,21 @@ class Progress:
             self._deaf = True
 
     def _line(self, event: NodeEvent) -> Text | None:
-        """In a pipe what is over is told once, with whoever spoke in it."""
-        if event.state not in ("done", "skipped"):
+        """In a pipe what is over is told once."""
+        if event.state == "waits":
             return None
-        return Text(f"{event.node:<26}{event.state:<9}{self._about(event)}".rstrip())
-
-    def _about(self, event: NodeEvent) -> str:
-        spoke = self._spoke.get(event.node)
-        parts = [] if spoke is None or spoke.source is None else [SPOKE[spoke.source], *_cost(spoke.usd)]
-        note = event.note or ("" if spoke is None else spoke.note)
-        return "  ".join((*parts, *((plain_text(note, MOST),) if note else ())))
+        return Text(f"{event.node:<26}{_WORDS[event.state]:<9}{_about(event)}".rstrip())
 
     def _board(self) -> RenderableType:
         table = Table.grid(padding=(0, 1))
         for node in Node:
             event = self._last.get(node)
-            failed = (spoke := self._spoke.get(node)) is not None and spoke.source == "fallback"
-            style = QUIET if event is None or event.state == "skipped" else BAD if failed else ""
-            about = Text("" if event is None else self._about(event), style=style, no_wrap=True, overflow="ellipsis")
+            style = QUIET if event is None or event.state == "skipped" else ""
+            if event is not None and event.source == "fallback":
+                style = BAD
+            about = Text("" if event is None else _about(event), style=style, no_wrap=True, overflow="ellipsis")
             table.add_row(self._mark(event), Text(node, style=style), about)
-        spent = sum(event.usd or 0.0 for event in self._spoke.values())
+        spent = sum(event.usd or 0.0 for event in self._last.values())
         return Group(table, Text(f"spent ${spent:.4f}", style=QUIET))
 
     def _mark(self, event: NodeEvent | None) -> RenderableType:
@@ -91,5 +84,9 @@ class Progress:
         return self._spinner if event.state == "waits" else Text(_MARKS[event.state])
 
 
-def _cost(usd: float | None) -> tuple[str, ...]:
-    return () if not usd else (f"${usd:.4f}",)
+def _about(event: NodeEvent) -> str:
+    """Who spoke, for how much, and what is to be noted."""
+    who = () if event.source is None else (SPOKE[event.source],)
+    cost = () if not event.usd else (f"${event.usd:.4f}",)
+    note = () if not event.note else (plain_text(event.note, MOST),)
+    return "  ".join((*who, *cost, *note))
