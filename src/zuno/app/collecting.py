@@ -8,14 +8,13 @@ where the store is slow, the stream waits. A minute of a stream is proven by its
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from zuno.app.data import moment
-from zuno.app.intake import PATIENCE, Hole, Intake, Now, clause
+from zuno.app.intake import PATIENCE, Hole, Intake, Now, clause, said_of
 from zuno.app.sources import Sources, fresh_for, habit_of, is_streamed
 from zuno.app.views import Said, VerdictView, View
 from zuno.core.resampling import timeframe_of
@@ -41,7 +40,6 @@ MOST_WAITING: Final = 5_000
 """Parcels between venues and store."""
 MOST_AT_ONCE: Final = 2_000
 LONGEST_WRITE_PAUSE: Final = 5.0
-_LOG: Final = logging.getLogger(__name__)
 
 
 class FailingView(View):
@@ -321,8 +319,7 @@ class Collector:
         except ZunoError as error:
             return clause(error)
         except Exception as bug:  # one source's bug must not silence the others
-            _LOG.exception("%s failed", what)
-            return f"Zuno has a bug ({type(bug).__name__})"
+            return said_of(bug, what)
         return None
 
     def _pause(self, line: _Line, began: Millis) -> float:

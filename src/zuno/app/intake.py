@@ -7,6 +7,7 @@ its end alone: the next one goes on from the last row. Repeating is harmless, fo
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -31,6 +32,7 @@ LIVE_SECONDS: Final = 30.0
 MOST_HOLES: Final = 20
 MOST_TRIES: Final = 3
 _LONGEST_CLAUSE: Final = 300
+_LOG: Final = logging.getLogger(__name__)
 _BEGINNING, _EVER = Millis(0), Millis(2**62)
 
 
@@ -139,6 +141,12 @@ def clause(error: ZunoError) -> str:
     return plain_text(str(error), _LONGEST_CLAUSE).rstrip(".")
 
 
+def said_of(bug: Exception, what: object) -> str:
+    """Our own mistake about one source; where it lies is in the log."""
+    _LOG.error("%s failed", what, exc_info=bug)
+    return f"Zuno has a bug ({type(bug).__name__})"
+
+
 async def refreshed(
     intake: Intake, store: SeriesStore, symbol: Symbol, now: Now, *, within: float = LIVE_SECONDS
 ) -> tuple[Millis, Mapping[str, str]]:
@@ -173,6 +181,8 @@ async def _looked(intake: Intake, series: Series[Any]) -> str:
         raise
     except ZunoError as error:
         return clause(error)
+    except Exception as bug:  # one source's bug must not silence the others
+        return said_of(bug, series)
     return ""
 
 

@@ -35,11 +35,12 @@ from zuno.domain.trading import (
     alive,
     basis,
     candles,
+    fear_greed,
     macro,
     texts,
 )
 from zuno.domain.units import Millis
-from zuno.domain.venues import BINANCE, BYBIT, SEARCH, neighbours, wanted
+from zuno.domain.venues import ALTERNATIVE, BINANCE, BYBIT, SEARCH, neighbours, wanted
 from zuno.ports.series import Batch, SeriesStore
 
 START = Millis(END - 4 * HOUR_MS)
@@ -98,6 +99,24 @@ def test_who_fails_is_named_and_who_hangs_keeps_nobody_longer_than_said() -> Non
         assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
 
     leaping(START, story)
+
+
+def test_a_bug_in_one_feed_costs_its_series_and_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    class Odd:
+        async def levels(self, name: str, since: Millis, until: Millis) -> Any:
+            raise TypeError("'<' not supported between instances of 'str' and 'int'")
+
+    async def story(now: Any) -> None:
+        given, store = sources(await market(), now), MemorySeries(OWN)
+        given = replace(given, levels={**given.levels, ALTERNATIVE: Odd()})  # type: ignore[dict-item]
+        _, failures = await refreshed(intake(given, store, now), store, Symbol.BTCUSDT, now)
+        assert {name: why for name, why in failures.items() if name not in TAPE} == {
+            str(fear_greed(ALTERNATIVE)): "Zuno has a bug (TypeError)"
+        }
+        assert len(await store.read(M1, Millis(0), EVER, EVER)) > 100
+
+    leaping(START, story)
+    assert [record.exc_info is not None for record in caplog.records if "fear" in record.getMessage()] == [True]
 
 
 def test_a_damaged_store_is_nobodys_failure() -> None:

@@ -198,6 +198,12 @@ def _careful(kind: Any, vendor: Vendor, max_bytes: int) -> Any:
                 )
             if code < 400 and vendor.envelope and (not isinstance(response, dict) or vendor.envelope not in response):
                 raise Malformed(f"{vendor.name} answered without {vendor.envelope!r}")
-            super().handle_errors(code, reason, url, method, headers, body, response, *asked)
+            try:
+                super().handle_errors(code, reason, url, method, headers, body, response, *asked)
+            except Exception as error:
+                if nearest(error) is not None:
+                    raise
+                # ccxt reads an answer of a form it does not know as one it knows, and stumbles
+                raise Malformed(f"{vendor.name} answered in a form nobody knows (HTTP {code})") from None
 
     return Careful

@@ -49,7 +49,9 @@ FAULTS: dict[str, tuple[Answer, type[ZunoError]]] = {
     "null": (http(200, b"null"), Malformed),
     "another document": (said({"hello": "world"}), Malformed),
     "an empty list": (said([]), Malformed),
+    "a gateway's word": (said({"code": "AccessDenied", "message": "the portal is closed"}), ZunoError),
 }
+FORMS: list[object] = [None, [], [1], {}, "AccessDenied", 1, -1.5, True, "", 10**30]
 HASTY = replace(QUICK, timeout=0.15)
 NARROW = replace(QUICK, timeout=30.0, max_bytes=100_000)
 
@@ -67,6 +69,29 @@ async def test_every_fault_is_one_of_our_errors(question: Question) -> None:
                 await question.ask(feed)
         for word in ("portal", "oops", "hello", figures.KEY, words.KEY, "127.0.0.1"):
             assert word not in str(told.value), name
+
+
+@of_all(
+    [question for question in ONE_EACH if question.name.split()[0] in ("binance", "bybit", "okx", "upbit", "deribit")]
+)
+async def test_no_form_of_an_exchanges_error_is_our_own_bug(question: Question) -> None:
+    """Gateways answer in an exchange's place, with its fields and other things in them."""
+    async with asking(question) as (here, feed):
+        for form in FORMS:
+            for document in (
+                {"code": form, "msg": form, "message": form},
+                {"retCode": form, "retMsg": form, "result": form},
+                {"code": form, "data": form},
+                {"code": "1", "data": [{"sCode": form, "sMsg": form}], "msg": form},
+                {"error": form},
+                {"error": {"code": form, "message": form, "name": form}},
+                form,
+            ):
+                for status in (200, 400, 403):
+                    here.mood = said(document, status)
+                    feed._exchange._quiet_until = -1e18
+                    with pytest.raises((Unavailable, Malformed)):
+                        await question.ask(feed)
 
 
 @of_all()
