@@ -19,6 +19,10 @@ SHALLOW: Final = (0.1, 0.5)
 """Of the pole: how much of it a flag may give back."""
 
 
+PLAYED_OUT: Final = 4.0
+"""Of the ATR: a shape whose line lies further away has done what it would."""
+
+
 class Shape(StrEnum):
     HEAD_AND_SHOULDERS = "H&S"
     INVERSE_HEAD_AND_SHOULDERS = "inv_H&S"
@@ -49,7 +53,7 @@ def formation(turns: Sequence[Pivot], close: float, atr: float | None) -> Format
         return None
     ends = zigzag(turns)
     found = (_head(ends, close, atr), _double(ends, close, atr), _corner(ends, close, atr), _flag(ends, close, atr))
-    return next((one for one in found if one is not None), None)
+    return next((one for one in found if one is not None and abs(close - one.line) <= PLAYED_OUT * atr), None)
 
 
 def _head(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None:

@@ -64,7 +64,7 @@ async def look(matter: Matter, image: Image | None, minds: Minds) -> Heard[Geome
                 _picture(matter, image, shown),
                 knowledge.levels(matter),
                 knowledge.structure(matter),
-                knowledge.gauges(matter, matter.bundle.mode.chart[0]),
+                knowledge.gauges(matter, *matter.bundle.mode.timeframes[1:]),
             ),
             output=GeometryOpinion,
             twin=lambda: twin(matter, shown),
@@ -135,6 +135,8 @@ def twin(matter: Matter, shown: Panels) -> GeometryOpinion:
     anomaly, struck = _anomaly(matter, frame)
     pulls = [*struck, *_trend(matter), *_shaped(shape)]
     lean = way(total(pulls))
+    if lean * total(struck) < 0:
+        anomaly = "none"  # the rest of the picture overrules it
     return GeometryOpinion(
         anomaly=anomaly,
         directional_bias=LEANS[lean],
@@ -252,18 +254,17 @@ def _shaped(shape: Formation | None) -> list[Pull]:
 
 
 def _pattern(shape: Formation | None) -> Pattern:
-    return "none" if shape is None else shape.shape.value  # type: ignore[return-value]  # one name for both
+    return "none" if shape is None else shape.shape.value
 
 
 def _fibonacci(frame: Frame) -> str:
     swing = frame.structure.fibonacci
     if swing is None:
         return "No swing is confirmed yet."
-    span = swing.end.price - swing.start.price
     close = frame.readings.close
     nearest = min(swing.retracements, key=lambda one: abs(one.price - close))
-    back = (swing.end.price - close) / span if span else 0.0
-    reached = f"{100 * back:.0f} % of it is retraced" if 0 <= back <= 1 else "the close lies outside of it"
+    back = knowledge.retraced(swing, close)
+    reached = "the close lies outside of it" if back is None else f"{100 * back:.0f} % of it is retraced"
     ends = f"{price(swing.start.price)} to {price(swing.end.price)}"
     return f"{frame.timeframe} swing from {ends}: {reached}; the nearest retracement is at {price(nearest.price)}."
 

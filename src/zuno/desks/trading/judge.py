@@ -31,9 +31,9 @@ EXIT: Final = -0.4
 CONVICTIONS: Final = ((0.45, 3), (0.30, 2), (0.0, 1))
 """From which score on a trade is worth how much conviction."""
 ALLOCATIONS: Final[Mapping[int, int]] = {1: 20, 2: 35, 3: 50}
-EDGE: Final = 0.30
+EDGE: Final = 0.25
 """How many points of probability a full score is worth beyond what the distances alone give."""
-MOST_EDGE: Final = 0.15
+MOST_EDGE: Final = 0.12
 NEAR_STOP: Final = 1.25
 USUAL_STOP: Final = 2.0
 """In ATR: nearer than the first is noise; without structure the stop goes to the second."""
@@ -152,6 +152,8 @@ def own_figures(said: JudgeOpinion, matter: Matter) -> tuple[Figure, ...]:
         found += knowledge.figures("profit", 100 * plan.reward, Unit.PERCENT)
         found += knowledge.figures("loss", 100 * plan.risk, Unit.PERCENT)
         found += knowledge.figures("reward for risk", plan.reward / plan.risk, Unit.RATIO)
+        found += knowledge.figures("share by distance", 100 * plan.fair, Unit.PERCENT)
+        found += knowledge.figures("edge", said.win_probability_pct - 100 * plan.fair, Unit.PERCENT)
         if not isinstance(matter.menu.atr, Missing):
             found += knowledge.figures("stop in ATR", abs(entry - stop) / matter.menu.atr, Unit.COUNT)
             found += knowledge.figures("target in ATR", abs(take - entry) / matter.menu.atr, Unit.COUNT)
@@ -335,7 +337,7 @@ def _opening(matter: Matter, meta: Meta, board: Blackboard, worth: float, plan: 
         expected_loss_pct=round(100 * plan.risk, 4),
         ev_rationale=(
             f"By distance alone the target comes first in {100 * plan.fair:.0f} % of paths; "
-            f"the experts' score is worth {min(EDGE * abs(worth), MOST_EDGE) * 100:.0f} points more."
+            f"the experts' score is worth {win - 100 * plan.fair:.0f} points more."
         ),
         key_factors=_factors(board),
     )

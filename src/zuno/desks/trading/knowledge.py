@@ -17,6 +17,7 @@ from zuno.core.known import Known, Missing
 from zuno.core.menu import MenuLevel
 from zuno.core.provenance.check import NO_FACT, Facts, check
 from zuno.core.provenance.figures import Figure, Unit
+from zuno.core.structure.patterns import formation
 from zuno.core.structure.swings import Fibonacci
 from zuno.desks.trading.briefing import Line, Section
 from zuno.desks.trading.matter import Matter
@@ -75,7 +76,10 @@ def fact(name: str, value: Known[float] | None, unit: Unit, digits: int = 2, *, 
         return Line(f"{name}: unknown (too few bars)")
     if isinstance(value, Missing):
         return Line(f"{name}: unknown ({value.reason})", figures_in(value.reason))
-    return Line(f"{name}: {written(value, unit, digits, signed=signed)}", figures(name, value, unit))
+    # A name has parameters in it, which may be repeated with it: "30 bars", "25-delta".
+    return Line(
+        f"{name}: {written(value, unit, digits, signed=signed)}", (*figures(name, value, unit), *figures_in(name))
+    )
 
 
 def figures(name: str, value: float, unit: Unit) -> tuple[Figure, ...]:
@@ -208,7 +212,11 @@ def structure(matter: Matter, weight: int = 70) -> Section:
         for one in shape.divergences[-kept:]:
             ago, hidden = _bars_ago(matter, one.known_at, timeframe), "hidden " if one.hidden else ""
             lines.append(remark(f"{timeframe} {hidden}{one.gauge} divergence points {one.way}, {ago} bars ago"))
-        lines += _fibonacci(timeframe, shape.fibonacci)
+        lines += _fibonacci(timeframe, shape.fibonacci, frame.readings.close)
+        lines += _zones(timeframe, frame, kept)
+        found = formation(shape.pivots, frame.readings.close, frame.readings.atr)
+        if found is not None and timeframe is matter.bundle.mode.chart[0]:
+            lines.append(_priced(f"{timeframe} shape: {found.shape}, its line at", found.line))
     return Section("structure", weight, tuple(lines))
 
 
@@ -220,12 +228,34 @@ def _bars_ago(matter: Matter, at: int, timeframe: Timeframe) -> int:
     return (matter.bundle.as_of - at) // timeframe.millis
 
 
-def _fibonacci(timeframe: Timeframe, swing: Fibonacci | None) -> Iterator[Line]:
+def _fibonacci(timeframe: Timeframe, swing: Fibonacci | None, close: float) -> Iterator[Line]:
     if swing is None:
         return
     ends = (swing.start.price, swing.end.price)
     told = [figure for value in ends for figure in figures("swing", value, Unit.PRICE)]
     yield Line(f"{timeframe} last swing: {price(ends[0])} to {price(ends[1])}", tuple(told))
+    if (back := retraced(swing, close)) is not None:
+        yield fact(f"{timeframe} swing retraced by", 100 * back, Unit.PERCENT, 0)
+    for one in swing.retracements:
+        yield _priced(f"{timeframe} retracement {one.ratio:g}:", one.price)
+
+
+def retraced(swing: Fibonacci, close: float) -> float | None:
+    """How much of the swing was given back; None where the close lies outside of it."""
+    span = swing.end.price - swing.start.price
+    back = (swing.end.price - close) / span if span else -1.0
+    return back if 0 <= back <= 1 else None
+
+
+def _zones(timeframe: Timeframe, frame: Frame, count: int) -> Iterator[Line]:
+    """The nearest places where levels of several kinds meet."""
+    close = frame.readings.close
+    near = sorted(frame.structure.zones, key=lambda zone: (max(zone.low - close, close - zone.high), zone.low))
+    for zone in near[:count]:
+        told = [figure for edge in (zone.low, zone.high) for figure in figures("zone", edge, Unit.PRICE)]
+        count_ = figures("levels", float(len(zone.levels)), Unit.COUNT)
+        said = f"{timeframe}: {len(zone.levels)} levels meet between {price(zone.low)} and {price(zone.high)}"
+        yield Line(said, (*told, *count_))
 
 
 def flow(matter: Matter, weight: int = 90) -> Section:
@@ -323,7 +353,7 @@ def options(matter: Matter, weight: int = 90) -> Section:
 def economy(matter: Matter, weight: int = 70) -> Section:
     signs, seen = matter.signs, matter.features.economy
     lines = [
-        fact("2s10s slope, percentage points", of(seen.slope, "value"), Unit.PERCENT, 2, signed=True),
+        fact("slope of the curve (ten years less two)", of(seen.slope, "value"), Unit.PERCENT, 2, signed=True),
         fact(f"its change over {PRINTS} prints", of(seen.slope, "change"), Unit.PERCENT, 2, signed=True),
         fact(f"DXY change over {PRINTS} prints", scaled(signs.dollar, 100), Unit.PERCENT, signed=True),
         fact(f"Nasdaq change over {PRINTS} prints", scaled(signs.stocks, 100), Unit.PERCENT, signed=True),

@@ -20,6 +20,10 @@ from zuno.messages.cycle import Lean, MacroAnomaly, MacroEntry
 ROLE: Final = "macro"
 BALANCED: Final = 0.8
 """Puts for each call that the market usually holds."""
+USUAL_SKEW: Final = 1.5
+"""Vol points that puts are usually dearer by: insurance has a price in quiet times too."""
+RESTLESS: Final = 0.25
+"""Percentage points of 2s10s over five prints."""
 LEANS: Final[dict[int, Lean]] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
 
 
@@ -81,9 +85,10 @@ def option_pulls(matter: Matter) -> list[Pull]:
     if isinstance(surface, Missing):
         return found
     skew, ratio, term = surface.week.skew25, surface.put_call_open_interest, surface.term
-    if not isinstance(skew, Missing) and abs(skew) >= 1:
-        dear = "puts" if skew > 0 else "calls"
-        found.append(Pull(-pulled(skew, 6, 0.3), f"{dear} are dear: the 25-delta skew of 7d is {skew:+.1f} points"))
+    if not isinstance(skew, Missing) and abs(skew - USUAL_SKEW) >= 1:
+        dear = "dear" if skew > USUAL_SKEW else "cheap"
+        said = f"puts are {dear}: the 25-delta skew of 7d is {skew:+.1f} points"
+        found.append(Pull(-pulled(skew - USUAL_SKEW, 5, 0.3), said))
     if not isinstance(ratio, Missing) and abs(ratio - BALANCED) >= 0.1:
         many = "many" if ratio > BALANCED else "few"
         found.append(Pull(-pulled(ratio - BALANCED, 0.4, 0.2), f"{many} puts are held: {ratio:.2f} for each call"))
@@ -99,9 +104,9 @@ def world_pulls(matter: Matter) -> list[Pull]:
     found += _change("DXY", signs.dollar, 0.015, -0.3)
     found += _change("Nasdaq", signs.stocks, 0.03, 0.35)
     change: Known[float] = of(slope, "change")
-    if not isinstance(change, Missing) and abs(change) >= 0.15:
+    if not isinstance(change, Missing) and abs(change) >= RESTLESS:
         found.append(
-            Pull(-0.15, f"the curve is restless: 2s10s moved {change:+.2f} percentage points over {PRINTS} prints")
+            Pull(-0.15, f"the curve is restless: its slope changed by {change:+.2f} points over {PRINTS} prints")
         )
     return found
 

@@ -116,7 +116,8 @@ def _shares(delta: Floats, volume: Floats) -> Floats:
     """Of every stretch, the balance over the volume; NaN where a bar does not say, or nothing traded."""
     sums = np.lib.stride_tricks.sliding_window_view(delta, FLOW_BARS).sum(axis=1)
     traded = np.lib.stride_tricks.sliding_window_view(volume, FLOW_BARS).sum(axis=1)
-    return np.divide(sums, traded, out=np.full(len(sums), np.nan), where=traded > 0)
+    shares: Floats = np.divide(sums, traded, out=np.full(len(sums), np.nan), where=traded > 0)
+    return shares
 
 
 def _width_rank(days: Known[Bars]) -> Known[float]:

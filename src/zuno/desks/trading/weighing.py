@@ -46,13 +46,12 @@ def confidence(pulls: Sequence[Pull]) -> float:
     return round(min(MOST_CONFIDENT, abs(lean) * (0.5 + 0.5 * agreement)), 2)
 
 
-def told(pulls: Iterable[Pull], otherwise: str, most: int = 4) -> str:
-    """The strongest in words."""
-    strongest = sorted(pulls, key=lambda one: -abs(one.weight))[:most]
-    return "; ".join(one.said for one in strongest) or otherwise
-
-
-def strongest(pulls: Iterable[Pull], side: int) -> Pull | None:
-    """What pulls most to one side."""
-    found = [one for one in pulls if one.weight * side > 0]
-    return max(found, key=lambda one: abs(one.weight), default=None)
+def told(pulls: Sequence[Pull], otherwise: str, most: int = 3) -> str:
+    """The strongest in words, first what pulls the way of the whole, then what pulls against it."""
+    lean = total(pulls)
+    ordered = sorted(pulls, key=lambda one: -abs(one.weight))
+    along = [one.said for one in ordered if one.weight * lean > 0][:most]
+    against = [one.said for one in ordered if one.weight * lean <= 0][: most - 1]
+    if not along:
+        return "; ".join(against) or otherwise
+    return "; ".join(along) + (f"; against it: {'; '.join(against)}" if against else "")
