@@ -97,7 +97,7 @@ class Markets:
             await self._opened.pop()()
 
     def _made(self) -> Sources:
-        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.clock.system import steady_millis, unix_millis
         from zuno.adapters.market.live import binance, bybit, deribit, okx, upbit
         from zuno.adapters.market.live.exchange import Exchange, Vendor
         from zuno.adapters.market.live.fear_greed import FearGreed
@@ -130,8 +130,8 @@ class Markets:
             levels={ALTERNATIVE: moods, UPBIT: upbits, BINANCE: binances},
             texts=texts,
             tapes={
-                BINANCE: binance.BinanceTape(unix_millis, settings.binance_stream_url),
-                BYBIT: bybit.BybitTape(unix_millis, settings.bybit_stream_url),
+                BINANCE: binance.BinanceTape(steady_millis, settings.binance_stream_url),
+                BYBIT: bybit.BybitTape(steady_millis, settings.bybit_stream_url),
             },
             closed=closed,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,21 @@ async def test_with_them_somebody_is_asked_for_everything_the_desk_wants(
     assert {series.venue for series in wanted(Symbol.BTCUSDT) if not is_streamed(series)} <= told
     assert all(venue == feed.venue for kind in (*kinds, sources.texts) for venue, feed in kind.items())
     assert opened.sources() is sources
+    await opened.close()
+
+
+async def test_a_clock_that_is_set_is_not_the_one_that_proves_minutes_of_streams(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = markets(home, monkeypatch)
+    tapes = opened.sources().tapes.values()
+    before = [tape._steady() for tape in tapes]  # type: ignore[attr-defined]
+    tomorrow = time.time_ns() + 86_400 * 10**9
+    monkeypatch.setattr(time, "time_ns", lambda: tomorrow)
+    monkeypatch.setattr(time, "time", lambda: tomorrow / 10**9)
+    passed = [tape._steady() - then for tape, then in zip(tapes, before, strict=True)]  # type: ignore[attr-defined]
+    assert len(passed) == 2
+    assert all(0 <= millis < 3_600_000 for millis in passed)
     await opened.close()
 
 

@@ -142,15 +142,21 @@ def upbit_paths() -> dict[str, Route]:
 
 
 async def chatting(socket: ServerConnection, hello: bool) -> None:
-    """A forced trade every now and then, for as long as somebody listens."""
+    """A forced trade every now and then, for as long as somebody listens; Bybit answers pings in words of its own."""
     with suppress(ConnectionClosed):
         if hello:
             await socket.recv()
             await socket.send(bybit.taken())
+        due = 0.0
         while True:
-            at = time.time_ns() // 1_000_000
-            await socket.send(bybit.forced(at) if hello else binance.forced(at))
-            await asyncio.sleep(0.2)
+            if time.monotonic() >= due:
+                due = time.monotonic() + 0.2
+                at = time.time_ns() // 1_000_000
+                await socket.send(bybit.forced(at) if hello else binance.forced(at))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, due - time.monotonic())):
+                    await socket.recv()
+                await socket.send(bybit.taken(op="ping"))
 
 
 @asynccontextmanager

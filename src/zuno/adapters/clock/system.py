@@ -23,3 +23,8 @@ class SystemClock:
 def unix_millis() -> Millis:
     """The machine's time as it is, for dating what is written down."""
     return Millis(time.time_ns() // 1_000_000)
+
+
+def steady_millis() -> Millis:
+    """A clock nobody sets, for what lies between two looks at it; by itself it says nothing."""
+    return Millis(time.monotonic_ns() // 1_000_000)

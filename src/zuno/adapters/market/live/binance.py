@@ -174,8 +174,9 @@ class BinanceTape:
     """Forced trades and those of whales on one connection. The venue pushes at most one forced order of a symbol in a
     second: totals are a lower bound."""
 
-    def __init__(self, now: Callable[[], Millis], url: str = STREAM_URL, *, manners: Manners = STEADY) -> None:
-        self._now = now
+    def __init__(self, steady: Callable[[], Millis], url: str = STREAM_URL, *, manners: Manners = STEADY) -> None:
+        """`steady`: a clock nobody sets."""
+        self._steady = steady
         self._url = url.rstrip("/")
         self._manners = manners
 
@@ -190,7 +191,7 @@ class BinanceTape:
         stream = Stream("Binance", f"{self._url}/market/stream?streams={'/'.join(names)}")
         feeds = (Feed.LIQUIDATIONS, Feed.WHALES)
         proven = {symbol: [alive(feed, BINANCE, symbol) for feed in feeds] for symbol in symbols}
-        return listening(stream, _told, proven, self._now, self._manners)
+        return listening(stream, _told, proven, self._steady, self._manners)
 
 
 def _told(message: Answer) -> Told:

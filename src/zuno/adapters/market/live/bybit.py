@@ -158,8 +158,9 @@ class Bybit:
 class BybitTape:
     """Every forced trade of a symbol, by the position that was closed."""
 
-    def __init__(self, now: Callable[[], Millis], url: str = STREAM_URL, *, manners: Manners = STEADY) -> None:
-        self._now = now
+    def __init__(self, steady: Callable[[], Millis], url: str = STREAM_URL, *, manners: Manners = STEADY) -> None:
+        """`steady`: a clock nobody sets."""
+        self._steady = steady
         self._url = url.rstrip("/")
         self._manners = manners
 
@@ -174,7 +175,7 @@ class BybitTape:
         hello = json.dumps({"op": "subscribe", "args": topics})
         stream = Stream("Bybit", f"{self._url}/v5/public/linear", hello, ping='{"op":"ping"}')
         proven = {symbol: [alive(Feed.LIQUIDATIONS, BYBIT, symbol)] for symbol in symbols}
-        return listening(stream, _told, proven, self._now, self._manners)
+        return listening(stream, _told, proven, self._steady, self._manners)
 
 
 def _told(message: Answer) -> Told:

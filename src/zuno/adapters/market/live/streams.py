@@ -4,7 +4,8 @@ A minute is proven when the stream served us before it began and sent something 
 order on a connection, so whatever was sent in between has come. When a message was read proves nothing, for it may
 have waited for us: data prove up to the time the venue stamped on them, and the answer to a ping up to the moment the
 ping was sent. Silence is asked about every few seconds, and a stream that does not answer is lost. Minutes are the
-venue's: before its first stamp nothing is proven.
+venue's: before its first stamp nothing is proven. A venue may answer pings and serve others while it has forgotten a
+symbol: of one that was not heard for a minute nothing more is proven until it is heard again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from zuno.domain.units import Millis
 WHALE_USD: Final = 100_000.0
 MARGIN_MS: Final = 1_000
 """How far after its end a minute is taken for over: venues stamp a trade before they send it."""
+LONGEST_SILENCE: Final = MINUTE_MS
+"""How far beyond a symbol's own last stamp anything else proves."""
 LARGEST_MESSAGE: Final = 1_000_000
 
 
@@ -79,21 +82,26 @@ Item: TypeAlias = tuple[Series[Strike], Strike] | tuple[Series[Alive], Alive]
 
 @dataclass(slots=True)
 class Watch:
-    """Which minutes are proven, by what the venue stamped and by pings it answered."""
+    """Which minutes of a symbol are proven, by what the venue stamped and by pings it answered."""
 
     _begun: bool = False
     _ahead: int | None = None
     """How far the venue's clock was ahead of ours at its newest stamp, at least: the stamp, less when it was read."""
+    _heard: int | None = None
+    """The symbol's own newest stamp."""
     _next: int | None = None
 
     def begin(self) -> None:
         self._begun = True
 
-    def stamped(self, at: Millis, read: Millis) -> Iterator[Alive]:
-        """The minutes proven by a message of that time by the venue's clock, which was read then by ours."""
+    def stamped(self, at: Millis, read: Millis, *, own: bool = True) -> Iterator[Alive]:
+        """The minutes proven by a message of that time by the venue's clock, which was read then by ours. `own`: it
+        speaks of this symbol."""
         self._ahead = at - read
-        if self._begun and self._next is None:
-            self._next = -(-at // MINUTE_MS) * MINUTE_MS
+        if own:
+            self._heard = at if self._heard is None else max(at, self._heard)
+            if self._begun and self._next is None:
+                self._next = -(-at // MINUTE_MS) * MINUTE_MS
         return self._until(at)
 
     def answered(self, asked: Millis) -> Iterator[Alive]:
@@ -101,6 +109,8 @@ class Watch:
         return iter(()) if self._ahead is None else self._until(asked + self._ahead)
 
     def _until(self, end: int) -> Iterator[Alive]:
+        if self._heard is not None:
+            end = min(end, self._heard + LONGEST_SILENCE)
         while self._next is not None and self._next + MINUTE_MS + MARGIN_MS <= end:
             yield Alive(Millis(self._next))
             self._next += MINUTE_MS
@@ -110,11 +120,11 @@ async def listening(
     stream: Stream,
     told: Callable[[Answer], Told],
     proven: Mapping[str, Sequence[Series[Alive]]],
-    now: Callable[[], Millis],
+    steady: Callable[[], Millis],
     manners: Manners,
 ) -> AsyncIterator[Item]:
     """Everything a stream says until it is lost, which is `Unavailable`. `proven`: for each symbol the series whose
-    minutes are."""
+    minutes are. `steady`: our clock; one that is set while we listen would prove minutes that have not been."""
     errors, connect = _websockets(stream.name)
     watches = {symbol: Watch() for symbol in proven}
     try:
@@ -126,28 +136,28 @@ async def listening(
                 ping_interval=None,  # we ask ourselves, because the answer is a proof
                 max_size=LARGEST_MESSAGE,
             ) as socket,
-            aclosing(_messages(socket, stream, told, now, manners)) as messages,
+            aclosing(_messages(socket, stream, told, steady, manners)) as messages,
         ):
             if stream.hello is not None:
                 await socket.send(stream.hello)
             async for message in messages:
-                read = now() if isinstance(message, News) else None
+                read = steady() if isinstance(message, News) else None
                 for symbol in _begins(message, stream, watches):
                     watches[symbol].begin()
                 for row in message.rows if isinstance(message, News) else ():
                     yield row
                 for symbol, watch in watches.items():
-                    for minute in _proven(watch, message, read):
+                    for minute in _proven(symbol, watch, message, read):
                         for series in proven[symbol]:
                             yield series, minute
     except errors as error:
         raise Unavailable(f"{stream.name}'s stream was lost ({type(error).__name__})") from None
 
 
-def _proven(watch: Watch, message: Told | Answered, read: Millis | None) -> Iterator[Alive]:
+def _proven(symbol: str, watch: Watch, message: Told | Answered, read: Millis | None) -> Iterator[Alive]:
     match message:
         case News() if read is not None:
-            return watch.stamped(message.at, read)
+            return watch.stamped(message.at, read, own=message.symbol == symbol)
         case Answered():
             return watch.answered(message.asked)
     return iter(())
@@ -169,7 +179,7 @@ def _parsed(message: str | bytes, stream: Stream) -> Answer:
 
 
 async def _messages(
-    socket: Any, stream: Stream, told: Callable[[Answer], Told], now: Callable[[], Millis], manners: Manners
+    socket: Any, stream: Stream, told: Callable[[Answer], Told], steady: Callable[[], Millis], manners: Manners
 ) -> AsyncGenerator[Told | Answered, None]:
     """What comes, and which pings were answered. `TimeoutError` when one was not: other messages are no answer, for
     they may have been under way when we asked."""
@@ -195,7 +205,7 @@ async def _messages(
             elif not done:
                 if answer is not None:
                     raise TimeoutError
-                asked = now()
+                asked = steady()
                 answer = await _asked(socket, stream)
                 due = clock() + manners.pong_within
     finally:

@@ -20,7 +20,7 @@ from zuno.adapters.market.live.binance import BinanceTape
 from zuno.adapters.market.live.bybit import BybitTape
 from zuno.adapters.market.live.streams import MARGIN_MS, Manners, Watch
 from zuno.domain.errors import Malformed, Unavailable
-from zuno.domain.trading import MINUTE_MS, Alive, Feed, Side, Strike
+from zuno.domain.trading import MINUTE_MS, Alive, Side, Strike
 from zuno.domain.units import Millis
 
 HASTY = Manners(open_within=5.0, ping_every=0.02, pong_within=30.0)
@@ -94,8 +94,25 @@ def test_a_minute_is_proven_by_a_stamp_after_its_end() -> None:
 
 
 def test_a_minute_is_proven_by_an_answer_to_a_ping_that_was_sent_after_its_end() -> None:
-    assert answered(begun(-1), 60.9) == []
-    assert answered(begun(-1), 61) == [0]
+    assert answered(begun(-1, 5), 60.9) == []
+    assert answered(begun(-1, 5), 61) == [0]
+
+
+def test_a_ping_proves_a_minute_beyond_the_last_stamp_and_no_more() -> None:
+    """A venue that forgot a symbol answers pings for ever."""
+    assert answered(begun(-1, 0.9), 3_600) == []
+    watch = begun(-1, 1)
+    assert answered(watch, 3_600) == [0]
+    assert answered(watch, 7_200) == []
+    assert stamped(watch, 121) == [60]
+
+
+def test_news_of_another_symbol_prove_a_minute_beyond_the_last_stamp_and_no_more() -> None:
+    watch = begun(-1, 1)
+    assert since_noon(watch.stamped(at(3_600), at(3_600), own=False)) == [0]
+    assert stamped(watch, 3_601)[-1] == 3_540
+    unheard = begun()
+    assert since_noon(unheard.stamped(at(0), at(0), own=False)) == stamped(unheard, 600) == []
 
 
 def test_the_minute_in_which_it_was_opened_is_not() -> None:
@@ -115,12 +132,12 @@ def test_nothing_is_proven_before_the_venue_took_our_wish() -> None:
 def test_nothing_is_proven_before_the_venues_clock_was_seen() -> None:
     watch = begun()
     assert answered(watch, 500) == []
-    assert stamped(watch, 501) == []
+    assert stamped(watch, 501, 545) == []
     assert answered(watch, 601) == [540]
 
 
 def test_the_venues_clock_decides_where_a_minute_ends() -> None:
-    fast, slow = begun(0, late=90), begun(0, late=-60)  # what our clock shows more than the venue's
+    fast, slow = begun(0, 5, late=90), begun(0, 5, late=-60)  # what our clock shows more than the venue's
     assert answered(fast, 61 + 89) == []
     assert answered(fast, 61 + 90) == [0]
     assert answered(slow, 0.9) == []
@@ -150,7 +167,7 @@ def test_no_minute_ends_after_the_newest_stamp_or_answered_ping(
     """Each event is sent so long after the one before, by the venue or by us, and read whenever we come to it: on one
     connection in order. `skew` is how far our clock is fast."""
     watch = Watch()
-    sent = read = proof = int(NOON)
+    sent = read = proof = heard = int(NOON)
     first: int | None = None
     told: list[int] = []
     for place, (is_stamp, gap, wait) in enumerate(events):
@@ -159,11 +176,12 @@ def test_no_minute_ends_after_the_newest_stamp_or_answered_ping(
         sent += gap
         read = max(read, sent + wait)
         proof = max(proof, sent)
+        heard = sent if is_stamp else heard
         if is_stamp and first is None and place >= opened:
             first = sent
         new = watch.stamped(Millis(sent), Millis(read + skew)) if is_stamp else watch.answered(Millis(sent + skew))
         for minute in new:
-            assert minute.at + MINUTE_MS + MARGIN_MS <= proof
+            assert minute.at + MINUTE_MS + MARGIN_MS <= min(proof, heard + MINUTE_MS)
             told.append(minute.at)
     assert told == sorted(set(told))
     assert all(first is not None and start >= first for start in told)
@@ -264,20 +282,17 @@ async def test_what_is_no_message_is_malformed(message: str) -> None:
 # -- silence and loss
 
 
-async def test_silence_with_answers_to_pings_is_proven() -> None:
-    """The server says one thing and nothing more; its library answers pings."""
+async def test_a_minutes_silence_with_answers_to_pings_is_proven_and_no_more() -> None:
+    """The server says two things and nothing more; its library answers pings."""
 
     async def play(socket: ServerConnection) -> None:
-        await socket.send(binance.traded(at(-1)))
-        await socket.wait_closed()
+        for seconds in (-1, 1):
+            await socket.send(binance.traded(at(seconds)))
+        await asyncio.sleep(0.3)
 
     async with streaming(play) as venue:
-        tape = BinanceTape(clock(-1, 61, 121), venue.url, manners=HASTY).listen([SYMBOL])
-        found = [await anext(tape) for _ in range(4)]
-        await tape.aclose()  # type: ignore[attr-defined]
-    assert [(series.feed, row.at) for series, row in found] == [
-        (feed, at(start)) for start in (0, 60) for feed in (Feed.LIQUIDATIONS, Feed.WHALES)
-    ]
+        found, _ = await heard(BinanceTape(clock(-1, 1, 61, 121, 3_600), venue.url, manners=HASTY))
+    assert found == [Alive(NOON), Alive(NOON)]  # of both kinds of trades
 
 
 async def test_answers_to_pings_alone_prove_nothing_of_a_stream_that_never_served_us() -> None:
@@ -299,6 +314,22 @@ async def test_a_symbol_that_was_never_heard_is_not_proven_by_another() -> None:
         with pytest.raises(Unavailable):
             await anext(tape)
     assert {series.name for series, _ in found} == {f"{SYMBOL}/alive"}
+
+
+async def test_a_symbol_that_fell_silent_is_not_proven_by_another() -> None:
+    async def play(socket: ServerConnection) -> None:
+        await socket.recv()
+        await socket.send(bybit.taken())
+        for seconds, symbol in ((-1, SYMBOL), (-1, "ETHUSDT"), (1, "ETHUSDT"), (200, SYMBOL)):
+            await socket.send(bybit.ticker(at(seconds)).replace(SYMBOL, symbol))
+
+    proven: dict[str, list[float]] = {}
+    async with streaming(play) as venue:
+        tape = BybitTape(clock(-1, -1, 1, 200), venue.url, manners=PATIENT).listen(["ETHUSDT", SYMBOL])
+        with pytest.raises(Unavailable):
+            async for series, row in tape:
+                proven.setdefault(series.name, []).append((row.at - NOON) / 1_000)
+    assert proven == {f"{SYMBOL}/alive": [0, 60, 120], "ETHUSDT/alive": [0]}
 
 
 async def test_news_of_a_symbol_nobody_asked_for_prove_nothing() -> None:
@@ -324,21 +355,21 @@ async def test_silence_without_answers_is_a_lost_stream_and_proves_nothing() -> 
     assert asked == ['{"op":"ping"}']
 
 
-async def test_bybits_own_answer_to_a_ping_proves_until_it_was_asked() -> None:
-    """Our clock is read with the ticker and with each ping."""
+@pytest.mark.parametrize(("asked", "proven"), [(60.9, []), (61, [Alive(NOON)])])
+async def test_bybits_own_answer_to_a_ping_proves_until_it_was_asked(asked: float, proven: list[Alive]) -> None:
+    """Our clock is read with each ticker and with the ping."""
 
     async def play(socket: ServerConnection) -> None:
         await socket.recv()
         await socket.send(bybit.taken())
-        await socket.send(bybit.ticker(at(-1)))
-        for _ in range(2):
-            await socket.recv()
-            await socket.send(bybit.taken(op="ping"))
+        for seconds in (-1, 5):
+            await socket.send(bybit.ticker(at(seconds)))
         await socket.recv()
+        await socket.send(bybit.taken(op="ping"))
 
     async with streaming(play) as venue:
-        found, _ = await heard(BybitTape(clock(-1, 60.9, 61, 3_600), venue.url, manners=HASTY))
-    assert found == [Alive(NOON)]
+        found, _ = await heard(BybitTape(clock(-1, 5, asked), venue.url, manners=HASTY))
+    assert found == proven
 
 
 async def test_bybits_pings_prove_nothing_before_it_told_its_time() -> None:
