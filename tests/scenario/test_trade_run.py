@@ -53,13 +53,9 @@ def test_the_document_of_a_run_is_whole(ran: Any, invented: Path) -> None:
 
 
 def test_the_same_bundle_gives_the_same_hash(ran: Any, invented: Path) -> None:
-    """Without a picture too: what the twins decide does not hang on it."""
     again = trade(invented, "run", "BTCUSDT", "--as-of", ran["asOf"], "--json").document
     assert again["runId"] != ran["runId"]
-    if again["bundleHash"] == ran["bundleHash"]:
-        assert again["hash"] == ran["hash"]
-    third = trade(invented, "run", "BTCUSDT", "--as-of", ran["asOf"], "--json").document
-    assert (third["bundleHash"], third["hash"]) == (again["bundleHash"], again["hash"])
+    assert (again["bundleHash"], again["hash"]) == (ran["bundleHash"], ran["hash"])
 
 
 def test_in_a_pipe_each_step_has_its_line_before_the_report(invented: Path, tmp_path: Path) -> None:

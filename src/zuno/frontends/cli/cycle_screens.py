@@ -145,7 +145,7 @@ def _said(entry: Entry) -> Iterator[Text]:
         yield Text(f"pattern {entry.pattern}, {support}, {resistance}, POC {number(levels.volume_poc)}", style=QUIET)
         if entry.fibonacci_context:
             yield Text(entry.fibonacci_context, style=QUIET)
-    if entry.why:
+    if entry.why and entry.source != "deterministic":  # that no model sits is told once, with the voices
         yield Text(entry.why, style=QUIET)
 
 
