@@ -17,13 +17,11 @@ from zuno.core.known import Known, Missing, or_none
 from zuno.core.paper import (
     MOST_LEVERAGE,
     applied,
-    backward,
     free_cash,
     money,
     new_id,
     order_named,
     position_named,
-    told,
 )
 from zuno.core.terms import Fees
 from zuno.domain.account import Account, Holding, Liquidity, Resting
@@ -314,7 +312,10 @@ class Bookkeeper:
         if as_of is None and not self._desk.live(as_of):
             moment = Millis(max(looked.at - 1, min(newest, looked.at)))  # a cycle at the end sees what was before it
         if moment < newest:
-            raise Refused(backward(moment, Millis(newest)))
+            raise Refused(
+                f"The book's newest change is of {told(Millis(newest))} and {told(moment)} is before it; a book is "
+                f"written forward: give {told(Millis(newest))} or a later moment."
+            )
         account = await self._book.at(self._desk.origin, _EVER)
         return _Page(moment, changes, account, await self._prices(moment), looked.notes)
 
@@ -405,6 +406,11 @@ def _with_liquidity(account: Account, found: Mapping[Symbol, float]) -> Account:
     stated = {one.symbol: one.quantity for one in account.liquidity}
     most = {symbol: max(stated.get(symbol, 0.0), found.get(symbol, 0.0)) for symbol in Symbol}
     return replace(account, liquidity=tuple(Liquidity(symbol, size) for symbol, size in most.items() if size))
+
+
+def told(moment: Millis) -> str:
+    """A moment as people read it and `--as-of` takes it."""
+    return iso(moment).removesuffix("Z").removesuffix(":00")
 
 
 def _fresh(series: Series[Any], rows: Sequence[Any], moment: Millis) -> Known[Any]:

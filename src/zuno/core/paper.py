@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Final, assert_never
 
 from zuno.core.account import margin_at, position_in, unrealised
@@ -41,18 +40,11 @@ def book_of(changes: Iterable[BookChange], before: Millis | None = None) -> Acco
     account, newest = BEGINNING, 0
     for change in changes:
         if change.at < newest:
-            raise Refused(backward(Millis(change.at), Millis(newest)))
+            raise Refused(f"A change of {change.at} ms stands behind one of {newest} ms; a book is written forward.")
         newest = change.at
         if before is None or change.at < before:
             account = applied(account, change)
     return account
-
-
-def backward(moment: Millis, newest: Millis) -> str:
-    return (
-        f"The book's newest change is of {told(newest)} and {told(moment)} is before it; a book is written forward: "
-        f"give {told(newest)} or a later moment."
-    )
 
 
 def applied(account: Account, change: BookChange) -> Account:
@@ -107,12 +99,6 @@ def money(amount: float, exchange: Exchange) -> str:
     return f"{sign}${abs(amount):,.2f}" if exchange is Exchange.BINANCE else f"{sign}₩{abs(amount):,.0f}"
 
 
-def told(moment: Millis) -> str:
-    """A moment as people read it and `--as-of` takes it."""
-    text = datetime.fromtimestamp(moment / 1_000, UTC).isoformat(timespec="milliseconds")
-    return text.removesuffix("+00:00").removesuffix(".000").removesuffix(":00")
-
-
 # -- each change
 
 
@@ -129,8 +115,7 @@ def _closed(account: Account, change: Closed) -> Account:
     position = position_named(account, change.id)
     if change.at < position.opened:
         raise Refused(
-            f"{position.id} was opened at {told(position.opened)}; it cannot be closed before, at "
-            f"{told(Millis(change.at))}."
+            f"{position.id} was opened at {position.opened} ms; it cannot be closed before, at {change.at} ms."
         )
     back = unrealised(position, change.price)
     if position.exchange is Exchange.UPBIT:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zuno.core.account import Standing, marked
-from zuno.core.paper import BEGINNING, applied, book_of, free_cash, money, new_id, told
+from zuno.core.paper import BEGINNING, applied, book_of, free_cash, money, new_id
 from zuno.domain.account import Account
 from zuno.domain.cycle import Exchange
 from zuno.domain.errors import Refused, Unknown
@@ -103,7 +103,12 @@ REFUSED: list[tuple[str, list[BookChange], BookChange, str]] = [
     ("an order of the other side", [opened()], rested(side=Side.SHORT), "one side of a symbol only"),
     ("a name twice", [opened()], opened(), "in the book already"),
     ("an order's name twice", [rested()], rested(), "in the book already"),
-    ("backward", [opened(at=10)], LiquidityStated(at=9, symbol=ETH, quantity=1.0), "1970-01-01T00:00:00.009 is before"),
+    (
+        "backward",
+        [opened(at=10)],
+        LiquidityStated(at=9, symbol=ETH, quantity=1.0),
+        "of 9 ms stands behind one of 10 ms",
+    ),
 ]
 
 
@@ -126,7 +131,7 @@ def test_what_is_not_there_cannot_be_ended(change: BookChange) -> None:
 
 def test_nothing_is_closed_before_it_was_opened() -> None:
     account = applied(BEGINNING, opened(at=10))
-    with pytest.raises(Refused, match=r"00\.010; it cannot be closed before, at 1970-01-01T00:00:00\.009"):
+    with pytest.raises(Refused, match="opened at 10 ms; it cannot be closed before, at 9 ms"):
         applied(account, Closed(at=9, id="pos_1", price=1.0, fee=0.0))
     assert applied(account, Closed(at=10, id="pos_1", price=50_000.0, fee=0.0)).positions == ()
 
@@ -148,10 +153,8 @@ def test_names_are_of_the_content_and_the_place() -> None:
     assert len(others | {name}) == 4
 
 
-def test_money_and_moments_for_eyes() -> None:
+def test_money_for_eyes() -> None:
     assert (money(-1_234.5, Exchange.BINANCE), money(-1_234.5, Exchange.UPBIT)) == ("-$1,234.50", "-₩1,234")
-    assert told(Millis(1_767_225_600_000)) == "2026-01-01T00:00"
-    assert told(Millis(1_767_225_599_999)) == "2025-12-31T23:59:59.999"
 
 
 # -- properties
