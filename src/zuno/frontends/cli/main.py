@@ -61,7 +61,6 @@ Candidate = Annotated[
     ),
 ]
 PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="plan_ and 12 hex digits.")]
-Reference = Annotated[str, typer.Argument(metavar="PLAN|REQUEST", help="A plan's or a request's id.")]
 Again = Annotated[str, typer.Argument(metavar="PLAN|REQUEST|RUN", help="A plan's, a request's or a run's id.")]
 PositionId = Annotated[str, typer.Argument(metavar="ID", help="The position's id (its NFT's number).")]
 Percent = Annotated[str, typer.Option("--percent", metavar="P", help="Change of the ETH price in USDC, e.g. -6.")]
@@ -260,9 +259,16 @@ def devnet_down(ctx: typer.Context, home: Home = None, json: Json = False) -> No
 
 
 @app.command()
-def why(ctx: typer.Context, reference: Reference, home: Home = None, json: Json = False) -> None:
-    """Show a debate from the journal; no model is asked."""
-    answering.answer(ctx.obj.at(home), json, lambda zuno: zuno.archive().why(reference))
+def why(ctx: typer.Context, reference: Again, home: Home = None, json: Json = False) -> None:
+    """Show a debate, or a run of the trading desk, from the journal; no model is asked."""
+
+    def asked(zuno: Zuno) -> Awaitable[View]:
+        from zuno.app.report import Reports
+
+        of_the_desk = reference.strip().startswith("run_")
+        return Reports(zuno.cycles()).why(reference) if of_the_desk else zuno.archive().why(reference)
+
+    answering.answer(ctx.obj.at(home), json, asked)
 
 
 @app.command()

@@ -27,6 +27,7 @@ HELP: Final = """Say it, or type a command as after `zuno` (`lp positions --chai
               what are my options · why · diff · replay it
   act         simulate it · approve it · apply it · cancel it · collect fees of 1 · close position 1
               add 0.1 ETH to position 1 · remove 50% of position 1
+  trade       trade run BTCUSDT · trade features ETHUSDT · trade runs · trade why RUN   (typed as they stand)
   elsewhere   switch to base · start the devnet · drop the price by 6% on devnet · reset the sim · ack alert · demo
   leave       exit, or Ctrl-D; Ctrl-C ends what is running
 
