@@ -76,7 +76,7 @@ class Terms:
     symbol: Symbol
     mode: Mode
     as_of: Millis
-    bars: Known[Bars]
+    bars: Known[Bars] = field(repr=False)
     """The mode's shortest, the last thousand; missing where any of the mode's timeframes is."""
     atr: Known[float]
     mark: Known[float]

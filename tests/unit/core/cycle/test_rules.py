@@ -1,0 +1,524 @@
+"""One test per rule between a decision and a ruling: at its bound, just inside, just beyond, and without its input."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from trades import (
+    CASH,
+    NOW,
+    PRICE,
+    WON,
+    decision,
+    fired,
+    holding,
+    liquidity,
+    meta,
+    resting,
+    ruled_on,
+    standing,
+    terms,
+    walk,
+    worth,
+)
+
+from zuno.core.draft import Draft, Office, RuleName, Tightening
+from zuno.core.known import Missing
+from zuno.core.ruling import drafted, guarded, reviewed, ruled
+from zuno.core.terms import TRAP_USD, Terms
+from zuno.domain.cycle import Call, Exchange, Style, Target
+from zuno.domain.trading import MINUTE_MS, Mode, Side, Symbol
+from zuno.domain.units import Millis
+
+GONE = Missing("nobody said")
+TIGHT = decision(leverage=1, allocation_pct=20)
+"""Small enough for no cap to bite: half at either exchange."""
+
+
+def test_every_rule_has_a_test_of_its_name() -> None:
+    named = {name.removeprefix("test_rule_") for name in globals() if name.startswith("test_rule_")}
+    assert named == {rule.value for rule in RuleName}
+
+
+def test_every_rule_has_its_office() -> None:
+    assert {rule for rule in RuleName if rule.office is Office.GUARD} == {RuleName.LEVERAGE_GUARD}
+    assert sum(rule.office is Office.CRO for rule in RuleName) == 9
+
+
+def test_nothing_fires_on_a_calm_market() -> None:
+    done = ruled_on(TIGHT, terms())
+    assert done.changes == ()
+    assert (done.call, done.leverage, done.target, done.style) == (
+        Call.LONG,
+        1.0,
+        Target.SPLIT,
+        Style.PASSIVE_MAKER,
+    )
+    assert [(leg.venue, leg.margin, leg.notional) for leg in done.legs] == [
+        (Exchange.BINANCE, 200.0, 200.0),
+        (Exchange.UPBIT, 200_000.0, 200_000.0),
+    ]
+    assert done.allocation_pct == pytest.approx(20)
+
+
+# -- the desk's own
+
+
+@pytest.mark.parametrize("how", ["open", "pending"])
+@pytest.mark.parametrize(("call", "side"), [(Call.LONG, Side.SHORT), (Call.SHORT, Side.LONG)])
+def test_rule_close_first(how: str, call: Call, side: Side) -> None:
+    account = replace(CASH, positions=(holding(side),)) if how == "open" else replace(CASH, pending=(resting(side),))
+    done = ruled_on(decision(call), terms(account))
+    assert (done.call, done.style, done.target) == (Call.CANCEL_AND_CLOSE, Style.CASINO_EXIT, Target.BINANCE)
+    assert fired(done) == [RuleName.CLOSE_FIRST]
+    assert (done.veto, done.legs, done.allocation_pct) == (None, (), 0.0)
+
+
+def test_close_first_minds_its_own_symbol_and_orders_that_add() -> None:
+    other = replace(CASH, positions=(holding(Side.SHORT, symbol=Symbol.ETHUSDT, entry=10.0),))
+    assert ruled_on(decision(), terms(other)).call is Call.LONG
+    leaving = replace(CASH, pending=(resting(Side.SHORT, reduce_only=True),))
+    assert ruled_on(decision(), terms(leaving)).call is Call.LONG
+
+
+def test_close_first_needs_no_mark() -> None:
+    account = replace(CASH, positions=(holding(Side.SHORT),))
+    done = ruled_on(decision(), terms(account, mark=GONE))
+    assert done.call is Call.CANCEL_AND_CLOSE
+
+
+@pytest.mark.parametrize(("source", "opens"), [("model", 1), ("repaired", 1), ("deterministic", 1), ("fallback", 0)])
+def test_rule_judge_fallback(source: Any, opens: int) -> None:
+    done = ruled_on(decision(source=source), terms())
+    assert done.opens == bool(opens)
+    assert (done.veto == RuleName.JUDGE_FALLBACK) == (source == "fallback")
+
+
+def test_a_fallback_judge_may_partsleave() -> None:
+    assert ruled_on(decision(Call.CANCEL_AND_CLOSE, source="fallback"), terms()).call is Call.CANCEL_AND_CLOSE
+
+
+@pytest.mark.parametrize(
+    "gone", ["bars", "atr", "mark", "slippage", "funding_next", "funding_week", "standing", "account"]
+)
+def test_rule_missing_facts(gone: str) -> None:
+    done = ruled_on(decision(), replace(terms(), **{gone: GONE}))
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.MISSING_FACTS)
+    assert "nobody said" in done.changes[-1].why
+
+
+@pytest.mark.parametrize(
+    ("changed", "budget"),
+    [
+        ({"panic": GONE}, 20),
+        ({"panic": True}, 20),
+        ({"day_rank": GONE}, 20),
+        ({"day_rank": 0.95}, 20),
+        ({"day_rank": 0.949}, 80),
+        ({}, 80),
+    ],
+)
+def test_rule_panic_budget(changed: dict[str, Any], budget: int) -> None:
+    draft = drafted(TIGHT, meta(80), terms(**changed), 0, 0)
+    assert draft.allocation_pct == pytest.approx(20 * budget / 100)
+    assert (RuleName.PANIC_BUDGET in fired(draft)) == (budget == 20)
+
+
+def test_a_smaller_budget_than_panics_is_left_alone() -> None:
+    assert RuleName.PANIC_BUDGET not in fired(drafted(TIGHT, meta(20), terms(panic=True), 0, 0))
+
+
+@pytest.mark.parametrize(("budget", "left"), [(100, 20.0), (99, 19.8), (50, 10.0), (1, 0.2)])
+def test_rule_risk_budget(budget: int, left: float) -> None:
+    draft = drafted(TIGHT, meta(budget), terms(), 0, 0)
+    assert draft.allocation_pct == pytest.approx(left)
+    assert (RuleName.RISK_BUDGET in fired(draft)) == (budget < 100)
+
+
+@pytest.mark.parametrize("budget", [0, None])
+def test_a_missing_budget_is_none(budget: int | None) -> None:
+    done = ruled_on(decision(), terms(), budget)
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.RISK_BUDGET)
+
+
+@pytest.mark.parametrize(
+    ("leverage", "asked", "left"),
+    # A stop 2 % away: at 2× a quarter of the equity costs exactly one per cent of it.
+    [(2, 24, 24.0), (2, 25, 25.0), (2, 26, 25.0), (1, 51, 50.0), (3, 40, 100 / 6)],
+)
+def test_rule_stop_risk(leverage: int, asked: int, left: float) -> None:
+    draft = drafted(decision(leverage=leverage, allocation_pct=asked), meta(), terms(), 0, 0)
+    assert draft.allocation_pct == pytest.approx(left)
+    assert (RuleName.STOP_RISK in fired(draft)) == (left < asked)
+
+
+def test_a_stop_never_costs_more_than_its_share() -> None:
+    given = terms()
+    done = ruled_on(decision(allocation_pct=100, leverage=3), given)
+    assert worth(done, given) * 0.02 <= 0.01 * standing(given).equity_usd
+
+
+def test_rule_no_size() -> None:
+    done = ruled_on(decision(allocation_pct=0), terms())
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.NO_SIZE)
+    for cash in (0.0, 0.004, -5.0):
+        assert ruled_on(decision(), terms(replace(CASH, usd=cash))).veto in (RuleName.NO_SIZE, RuleName.VENUE_CAP)
+    empty = replace(_whole(Call.LONG), legs=())
+    assert guarded(empty, terms()).veto in (RuleName.NO_SIZE, RuleName.LEVERAGE_GUARD)
+
+
+def test_rule_expectancy() -> None:
+    # p0 = 1/3 on a market that stands still, λ = 1/4: from 49.3 % on the opinion carries its costs of 0.24 %.
+    p0, needed = 1 / 3, (2 + 0.24) / 6
+    assert 100 * (p0 + (needed - p0) * 4) == pytest.approx(49.333, abs=1e-3)
+    parts = {"fees_pct": 0.07, "slippage_pct": 0.02, "funding_pct": 0.15}
+    above, below = (ruled_on(decision(win_probability_pct=pct), terms()) for pct in (50, 49))
+    assert (below.call, below.veto) == (Call.HOLD, RuleName.EXPECTANCY)
+    assert above.call is Call.LONG
+    assert above.expectation is not None
+    assert {name: pytest.approx(getattr(above.expectation, name)) for name in parts} == parts
+
+
+def test_what_is_worth_nothing_is_not_done() -> None:
+    draft = _whole(Call.LONG)
+    assert draft.expectation is not None
+    even = draft.expectation.model_copy(update={"p": 0.5, "profit_pct": 2.0, "loss_pct": 2.0})
+    assert guarded(replace(draft, expectation=even), terms()).veto == RuleName.EXPECTANCY
+    a_little = even.model_copy(update={"profit_pct": 2.0001})
+    assert guarded(replace(draft, expectation=a_little), terms()).opens
+
+
+def test_expectancy_is_asked_again_after_the_guard() -> None:
+    """What the minds cost is little of the whole and too much of what the guard leaves."""
+    room = 60.0
+    account = replace(
+        CASH, positions=(holding(symbol=Symbol.ETHUSDT, margin=(2 * 3_428.571428 - room) / 3, leverage=3, entry=10.0),)
+    )
+    account = replace(account, usd=2_000.0)
+    given = terms(account)
+    draft = reviewed(drafted(decision(leverage=1), meta(), given, 0.5, 0.0), given, None)
+    assert draft.opens
+    done = guarded(draft, given)
+    assert done.veto == RuleName.EXPECTANCY
+    assert fired(done)[-2:] == [RuleName.LEVERAGE_GUARD, RuleName.EXPECTANCY]
+
+
+def test_rule_top_up() -> None:
+    # Half of 20 % of $2,000 is meant for BINANCE: what is held of it is not bought twice.
+    held = replace(CASH, positions=(holding(margin=150.0),))
+    done = ruled_on(TIGHT, terms(held))
+    assert fired(done) == [RuleName.TOP_UP]
+    assert {leg.venue: leg.margin for leg in done.legs} == {Exchange.BINANCE: 50.0, Exchange.UPBIT: 200_000.0}
+    waiting = replace(CASH, pending=(resting(margin=150.0),))
+    assert {leg.venue: leg.margin for leg in ruled_on(TIGHT, terms(waiting)).legs}[Exchange.BINANCE] == 50.0
+
+
+def test_what_is_held_whole_is_not_bought_again() -> None:
+    held = replace(CASH, positions=(holding(margin=500.0, leverage=2.0),))
+    done = ruled_on(decision(allocation_pct=20), terms(held))
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.TOP_UP)
+
+
+@pytest.mark.parametrize(("mode", "minutes"), [(Mode.SWING, 15), (Mode.POSITION, 60)])
+def test_rule_expired(mode: Mode, minutes: int) -> None:
+    given = terms(mode=mode)
+    done = ruled_on(decision(leverage=1), given)
+    end = Millis(NOW + minutes * MINUTE_MS)
+    fresh, late = ruled(done, given, end), ruled(done, given, Millis(end + 1))
+    assert fresh.decision is Call.LONG
+    assert (late.decision, late.veto, late.legs) == (Call.HOLD, "expired", ())
+    assert fresh.valid_until == ("2026-01-01T00:15:00Z" if minutes == 15 else "2026-01-01T01:00:00Z")
+
+
+# -- the risk officer's
+
+
+@pytest.mark.parametrize(
+    ("mode", "asked", "left"),
+    [(Mode.SWING, 3, 3.0), (Mode.POSITION, 1, 1.0), (Mode.POSITION, 2, 1.0), (Mode.POSITION, 3, 1.0)],
+)
+def test_rule_cro_1_leverage(mode: Mode, asked: int, left: float) -> None:
+    done = ruled_on(decision(leverage=asked), terms(mode=mode))
+    assert done.leverage == left
+    assert (RuleName.LEVERAGE in fired(done)) == (left < asked)
+
+
+@pytest.mark.parametrize(
+    ("changed", "halved"),
+    [
+        ({}, False),
+        ({"panic": True}, True),
+        ({"panic": GONE}, True),
+        ({"curve_change": 0.249}, False),
+        ({"curve_change": 0.25}, True),
+        ({"curve_change": 0.251}, True),
+        ({"curve_change": -0.249}, False),
+        ({"curve_change": -0.25}, True),
+        ({"curve_change": GONE}, True),
+        ({"panic": True, "curve_change": 0.5}, True),
+    ],
+)
+def test_rule_cro_2_volatility(changed: dict[str, Any], halved: bool) -> None:
+    _halves(RuleName.VOLATILITY, terms(**changed), Call.LONG, halved)
+
+
+@pytest.mark.parametrize(
+    ("call", "rate", "held"),
+    [
+        (Call.LONG, 0.00029, False),
+        (Call.LONG, 0.0003, False),
+        (Call.LONG, 0.00031, True),
+        (Call.LONG, -0.002, False),
+        (Call.SHORT, -0.00029, False),
+        (Call.SHORT, -0.0003, False),
+        (Call.SHORT, -0.00031, True),
+        (Call.SHORT, 0.002, False),
+        (Call.SHORT, GONE, True),
+    ],
+)
+def test_rule_cro_3_funding(call: Call, rate: Any, held: bool) -> None:
+    done = reviewed(_whole(call), terms(funding_next=rate), None)
+    assert (done.veto == RuleName.FUNDING) == held
+    assert done.opens is not held
+
+
+@pytest.mark.parametrize("call", [Call.LONG, Call.SHORT])
+@pytest.mark.parametrize(
+    ("usd", "halved"), [(TRAP_USD - 1, False), (TRAP_USD, False), (TRAP_USD + 1, True), (GONE, True)]
+)
+def test_rule_cro_4_liquidations(call: Call, usd: Any, halved: bool) -> None:
+    """The other side's: those who were forced out are who moved the price."""
+    against = "shorts_forced" if call is Call.LONG else "longs_forced"
+    along = "longs_forced" if call is Call.LONG else "shorts_forced"
+    _halves(RuleName.LIQUIDATIONS, terms(**{against: usd}), call, halved)
+    _halves(RuleName.LIQUIDATIONS, terms(**{along: usd}), call, False)
+
+
+@pytest.mark.parametrize(("used", "left"), [(1_799.0, 200.0), (1_800.0, 200.0), (1_801.0, 199.0), (1_999.99, 0.01)])
+def test_rule_cro_5_venue_cap(used: float, left: float) -> None:
+    # Margin of another symbol counts, and profits do not widen the cap.
+    account = replace(CASH, usd=2_000.0, positions=(holding(margin=used, symbol=Symbol.ETHUSDT, entry=10.0),))
+    done = ruled_on(TIGHT, terms(account))
+    assert {leg.venue: leg.margin for leg in done.legs}[Exchange.BINANCE] == pytest.approx(left)
+    assert (RuleName.VENUE_CAP in fired(done)) == (used > 1_800)
+
+
+def test_caps_are_of_margin_in_the_exchanges_own_money() -> None:
+    rich = terms(replace(CASH, usd=50_000.0, krw=50_000_000.0))
+    done = ruled_on(decision(leverage=3, allocation_pct=16), rich)
+    assert [(leg.margin, leg.notional) for leg in done.legs] == [(2_000.0, 6_000.0)]
+    done = ruled_on(decision(leverage=1, allocation_pct=50), rich)
+    assert [leg.margin for leg in done.legs] == [2_000.0, 2_000_000.0]
+
+
+def test_pending_margin_counts_against_the_cap() -> None:
+    account = replace(CASH, pending=(resting(margin=1_900.0, symbol=Symbol.ETHUSDT),))
+    done = ruled_on(TIGHT, terms(account, won=WON))
+    assert {leg.venue: leg.margin for leg in done.legs}[Exchange.BINANCE] == pytest.approx(100.0)
+
+
+def test_margin_never_exceeds_what_an_exchange_holds() -> None:
+    account = replace(CASH, usd=500.0, positions=(holding(margin=460.0, symbol=Symbol.ETHUSDT, entry=10.0),))
+    done = ruled_on(decision(allocation_pct=25), terms(account))
+    assert [leg.margin for leg in done.legs] == [40.0]
+
+
+def test_rule_cro_5_won() -> None:
+    done = ruled_on(TIGHT, terms(won=GONE))
+    assert fired(done) == [RuleName.WON]
+    assert (done.target, [(leg.venue, leg.margin) for leg in done.legs]) == (
+        Target.BINANCE,
+        [(Exchange.BINANCE, 200.0)],
+    )
+    assert done.allocation_pct == pytest.approx(10)
+
+
+def test_a_leg_that_is_lost_is_not_carried_elsewhere() -> None:
+    done = ruled_on(decision(leverage=1), terms(won=GONE, mode=Mode.POSITION))
+    assert (done.call, done.veto, done.legs) == (Call.HOLD, RuleName.WON, ())
+
+
+@pytest.mark.parametrize(
+    ("breakout", "restless", "style"),
+    [
+        (False, False, Style.PASSIVE_MAKER),
+        (False, True, Style.SMART_DCA),
+        (True, True, Style.MOMENTUM_SNIPER),
+        (GONE, False, Style.SMART_DCA),
+        (False, GONE, Style.SMART_DCA),
+        (GONE, GONE, Style.SMART_DCA),
+    ],
+)
+def test_rule_cro_6_style(breakout: Any, restless: Any, style: Style) -> None:
+    done = ruled_on(TIGHT, terms(breakout=breakout, restless=restless))
+    assert done.style is style
+    assert (RuleName.STYLE in fired(done)) == (style is not Style.PASSIVE_MAKER)
+
+
+@pytest.mark.parametrize("asked", list(Style))
+@pytest.mark.parametrize("restless", [False, True])
+def test_a_model_picks_no_costlier_style_and_no_exits(asked: Style, restless: bool) -> None:
+    allowed = Style.SMART_DCA if restless else Style.PASSIVE_MAKER
+    done = ruled_on(TIGHT, terms(restless=restless), tightening=Tightening(style=asked))
+    assert done.style is (asked if asked is Style.PASSIVE_MAKER else allowed)
+
+
+@pytest.mark.parametrize(
+    ("rate", "held"),
+    [(1.0, False), (1.0099, False), (1.01, False), (1.0101, True), (0.99, False), (0.9899, True), (GONE, True)],
+)
+def test_rule_cro_7_dollar(rate: Any, held: bool) -> None:
+    done = ruled_on(TIGHT, terms(dollar=rate))
+    assert (done.veto == RuleName.DOLLAR) == held
+
+
+def test_rule_cro_model() -> None:
+    given = terms()
+    assert ruled_on(TIGHT, given, tightening=Tightening(veto=True)).veto == RuleName.TIGHTENED
+    half = ruled_on(TIGHT, given, tightening=Tightening(allocation_pct=10))
+    assert [leg.margin for leg in half.legs] == [100.0, 100_000.0]
+    assert half.allocation_pct == pytest.approx(10)
+    assert fired(half) == [RuleName.TIGHTENED]
+    slower = ruled_on(decision(leverage=3, allocation_pct=10), given, tightening=Tightening(leverage=2))
+    assert [(leg.margin, leg.notional, leg.leverage) for leg in slower.legs] == [(200.0, 400.0, 2.0)]
+    assert ruled_on(TIGHT, given, tightening=Tightening(allocation_pct=0)).veto == RuleName.TIGHTENED
+
+
+def test_a_smaller_leverage_sends_nothing_elsewhere() -> None:
+    done = ruled_on(decision(leverage=3), terms(), tightening=Tightening(leverage=1))
+    assert (done.leverage, done.target) == (1.0, Target.BINANCE)
+
+
+def test_a_model_that_asks_for_more_gets_nothing() -> None:
+    given = terms()
+    more = Tightening(allocation_pct=100, leverage=3)
+    assert ruled_on(TIGHT, given, tightening=more) == ruled_on(TIGHT, given)
+
+
+# -- the guard's
+
+
+@pytest.mark.parametrize(
+    ("borrowed", "left"),
+    # $3,428.57 of equity may carry $6,857.14; a LONG of 25 % of $2,000 at 2× asks for $1,000.
+    [(5_857.0, 500.0), (5_857.2, 499.97), (6_357.14, 250.0), (6_857.2, None)],
+)
+def test_rule_leverage_guard(borrowed: float, left: float | None) -> None:
+    account = replace(CASH, liquidity=(liquidity(borrowed / PRICE),))
+    done = ruled_on(decision(allocation_pct=25), terms(account))
+    if left is None:
+        assert (done.call, done.veto) == (Call.HOLD, RuleName.LEVERAGE_GUARD)
+        return
+    assert [leg.margin for leg in done.legs] == [pytest.approx(left, abs=0.011)]
+    assert (RuleName.LEVERAGE_GUARD in fired(done)) == (left < 500)
+
+
+def test_pending_orders_and_inventory_fill_the_guards_room() -> None:
+    for held in (
+        replace(CASH, pending=(resting(margin=6_900.0),)),
+        replace(CASH, liquidity=(liquidity(69.0),)),
+    ):
+        given = terms(held)
+        draft = replace(_whole(Call.LONG), changes=())
+        assert guarded(draft, given).veto == RuleName.LEVERAGE_GUARD
+
+
+def test_the_guard_fails_closed() -> None:
+    assert guarded(_whole(Call.LONG), terms(standing=GONE)).veto == RuleName.LEVERAGE_GUARD
+    assert guarded(_whole(Call.LONG), terms(replace(CASH, usd=-3_000.0))).veto == RuleName.LEVERAGE_GUARD
+
+
+def test_behaviour_05_an_exit_with_nothing_to_gain_survives_every_veto_and_closes() -> None:
+    nothing = terms(replace(CASH, positions=(holding(),)))
+    blind = replace(nothing, **dict.fromkeys(_known(), GONE))
+    exits = decision(Call.CANCEL_AND_CLOSE, win_probability_pct=0, expected_profit_pct=0.0, source="fallback")
+    for given in (nothing, blind, replace(nothing, panic=True, funding_next=0.002, dollar=0.5)):
+        for tightening in (None, Tightening(veto=True, allocation_pct=0)):
+            for budget in (None, 0, 100):
+                done = ruled_on(exits, given, budget, tightening, cost=50.0)
+                late = ruled(done, given, Millis(NOW + 10**9))
+                assert (late.decision, late.execution_style, late.veto) == (
+                    Call.CANCEL_AND_CLOSE,
+                    Style.CASINO_EXIT,
+                    None,
+                )
+    assert ruled(ruled_on(exits, nothing), nothing, NOW).target_exchange is Target.BINANCE
+
+
+def test_behaviour_06_expected_loss_of_either_sign_gives_the_same_expectation() -> None:
+    given = terms(bars=walk())
+    minus, plus = (ruled_on(decision(expected_loss_pct=loss), given) for loss in (-3.0, 3.0))
+    assert minus.expectation == plus.expectation
+    assert minus.expectation is not None
+    assert minus.legs == plus.legs
+
+
+def test_behaviour_07_with_twice_open_a_new_long_is_scaled_to_nothing() -> None:
+    equity = 2_000.0 + 2_000_000.0 / WON
+    account = replace(CASH, positions=(holding(symbol=Symbol.ETHUSDT, margin=2 * equity / 3, leverage=3, entry=10.0),))
+    account = replace(account, usd=2_000.0)
+    given = terms(account)
+    assert standing(given).leverage == pytest.approx(2.0)
+    draft = drafted(decision(leverage=1), meta(), terms(), 0, 0)
+    done = guarded(reviewed(draft, terms(), None), given)
+    assert (done.call, done.legs, done.allocation_pct, done.veto) == (Call.HOLD, (), 0.0, RuleName.LEVERAGE_GUARD)
+    assert not ruled_on(decision(leverage=1), given).opens
+
+
+@pytest.mark.parametrize("leverage", [1, 2, 3])
+@pytest.mark.parametrize("mode", list(Mode))
+def test_behaviour_08_a_short_never_reaches_upbit(mode: Mode, leverage: int) -> None:
+    done = ruled_on(decision(Call.SHORT, leverage=leverage, allocation_pct=10), terms(mode=mode))
+    assert (done.call, done.target) == (Call.SHORT, Target.BINANCE)
+    assert {leg.venue for leg in done.legs} == {Exchange.BINANCE}
+    forced = replace(drafted(decision(Call.SHORT), meta(), terms(), 0, 0), routed=Target.SPLIT, target=Target.SPLIT)
+    assert {leg.venue for leg in reviewed(forced, terms(), None).legs} == {Exchange.BINANCE}
+
+
+@pytest.mark.parametrize(
+    ("call", "leverage", "mode", "target"),
+    [
+        (Call.LONG, 1, Mode.SWING, Target.SPLIT),
+        (Call.LONG, 1, Mode.POSITION, Target.UPBIT),
+        (Call.LONG, 2, Mode.SWING, Target.BINANCE),
+        (Call.LONG, 2, Mode.POSITION, Target.UPBIT),
+        (Call.SHORT, 1, Mode.SWING, Target.BINANCE),
+        (Call.SHORT, 1, Mode.POSITION, Target.BINANCE),
+    ],
+)
+def test_where_a_trade_is_sent(call: Call, leverage: int, mode: Mode, target: Target) -> None:
+    done = ruled_on(decision(call, leverage=leverage), terms(mode=mode))
+    assert done.target is target
+    assert all(leg.leverage == 1.0 for leg in done.legs if leg.venue is Exchange.UPBIT)
+
+
+def test_a_hold_changes_nothing() -> None:
+    done = ruled_on(decision(Call.HOLD), terms(replace(CASH, positions=(holding(),))))
+    assert (done.call, done.veto, done.changes, done.legs, done.style) == (Call.HOLD, None, (), (), None)
+
+
+def _whole(call: Call) -> Draft:
+    return drafted(replace_call(call), meta(), terms(), 0, 0)
+
+
+def replace_call(call: Call) -> Any:
+    return decision(call, leverage=2, allocation_pct=20)
+
+
+def _halves(rule: RuleName, given: Terms, call: Call, halved: bool) -> None:
+    whole = _whole(call)
+    done = reviewed(whole, given, None)
+    assert done.allocation_pct == pytest.approx(whole.allocation_pct / (2 if halved else 1))
+    assert (rule in fired(done)) == halved
+    assert sum(leg.margin for leg in done.legs) == pytest.approx(sum(leg.margin for leg in whole.legs) / (1 + halved))
+
+
+def _known() -> list[str]:
+    """The figures of terms that may be missing."""
+    return [
+        name
+        for name in Terms.__dataclass_fields__
+        if name not in ("symbol", "mode", "as_of", "fees", "paper", "resolved")
+    ]

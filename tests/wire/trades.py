@@ -1,0 +1,221 @@
+"""A calm market, a plain account and a decision worth taking: what the rules of the trading desk are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from zuno.core.account import Standing, marked
+from zuno.core.bars import Bars
+from zuno.core.draft import Draft, Tightening
+from zuno.core.known import Known
+from zuno.core.menu import Menu, MenuLevel
+from zuno.core.ruling import drafted, guarded, reviewed
+from zuno.core.terms import Slippage, Terms
+from zuno.domain.account import Account, Holding, Liquidity, Resting
+from zuno.domain.cycle import Call, Exchange, Expert, Regime, RiskBias
+from zuno.domain.trading import HOUR_MS, Mode, Side, Symbol, Timeframe
+from zuno.domain.units import Millis
+from zuno.messages.cycle import (
+    Blackboard,
+    Decision,
+    Directive,
+    LiquidityEntry,
+    MacroEntry,
+    Meta,
+    MicrostructureEntry,
+    Reasoning,
+)
+
+NOW = Millis(1_767_225_600_000)
+PRICE = 100.0
+WON = 1_400.0
+CASH = Account(usd=2_000.0, krw=2_000_000.0)
+
+
+@cache
+def walk(count: int = 1_000, spread: float = 0.004, seed: int = 5) -> Bars:
+    """Hours without drift, each with a high and a low beyond its ends."""
+    chance = np.random.default_rng(seed)
+    steps = chance.normal(0.0, spread, count)
+    close = PRICE * np.exp(np.cumsum(steps))
+    before = np.concatenate(([PRICE], close[:-1]))
+    reach = np.abs(chance.normal(0.0, spread / 3, (2, count)))
+    high, low = np.maximum(before, close) * (1 + reach[0]), np.minimum(before, close) * (1 - reach[1])
+    return _bars(before, high, low, close)
+
+
+@cache
+def still(count: int = 1_000) -> Bars:
+    """Hours in which nothing happens: no trade ends but by the clock."""
+    price = np.full(count, PRICE)
+    return _bars(price, price, price, price)
+
+
+def _bars(*prices: Any) -> Bars:
+    count = len(prices[0])
+    at = np.arange(NOW - count * HOUR_MS, NOW, HOUR_MS, dtype=np.int64)
+    return Bars(Timeframe.H1, at, *prices, np.ones(count), np.full(count, 0.5))
+
+
+def terms(account: Account = CASH, won: Known[float] = WON, mark: Known[float] = PRICE, **changed: Any) -> Terms:
+    """Everything known, nothing wrong, the account marked at these rates."""
+    marks: dict[Symbol, Known[float]] = {Symbol.BTCUSDT: mark, Symbol.ETHUSDT: 10.0}
+    calm = Terms(
+        symbol=Symbol.BTCUSDT,
+        mode=Mode.SWING,
+        as_of=NOW,
+        bars=still(),
+        atr=1.0,
+        mark=mark,
+        slippage=Slippage(0.01, 0.02),
+        funding_next=0.0001,
+        funding_week=0.0001,
+        panic=False,
+        day_rank=0.5,
+        curve_change=0.1,
+        longs_forced=1e6,
+        shorts_forced=1e6,
+        breakout=False,
+        restless=False,
+        dollar=1.0,
+        won=won,
+        account=account,
+        standing=marked(account, Symbol.BTCUSDT, marks, won),
+    )
+    return replace(calm, **changed)
+
+
+def standing(given: Terms) -> Standing:
+    assert isinstance(given.standing, Standing)
+    return given.standing
+
+
+def decision(call: Call = Call.LONG, **changed: Any) -> Decision:
+    """A trade with two per cent to lose and four to win."""
+    sign = 1 if call is Call.LONG else -1
+    opens = call.side is not None
+    plain = Decision(
+        source="deterministic",
+        why="",
+        decision=call,
+        allocation_pct=40,
+        leverage=2,
+        entry_price=PRICE if opens else None,
+        stop_loss=PRICE - sign * 2 if opens else None,
+        take_profit=PRICE + sign * 4 if opens else None,
+        hold_duration="5d",
+        reasoning=Reasoning(
+            counter_scenario="it may fall",
+            meta_agent_context="",
+            technical="",
+            derivatives="",
+            experts="",
+            narrative="",
+            final_logic="",
+        ),
+        win_probability_pct=90,
+        expected_profit_pct=4.0,
+        expected_loss_pct=2.0,
+        ev_rationale="",
+        key_factors=(),
+    )
+    return plain.model_copy(update=changed)
+
+
+def meta(budget: int = 100) -> Meta:
+    return Meta(
+        source="deterministic",
+        why="",
+        regime=Regime.RANGE_BOUND,
+        rationale="",
+        trust_directive=Directive(expert=Expert.MACRO, note=""),
+        risk_budget_pct=budget,
+        risk_bias=RiskBias.NEUTRAL,
+    )
+
+
+def board(stance: int = 1, confidence: float = 0.6) -> Blackboard:
+    """One expert who reads numbers has an opinion."""
+    said: dict[str, Any] = {"source": "deterministic", "why": "", "rationale": ""}
+    bias: Any = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}[stance]
+    return Blackboard(
+        liquidity=LiquidityEntry(**said, anomaly="none", confidence=0.0, target_entry=None, stance=0),
+        microstructure=MicrostructureEntry(
+            **said, anomaly="none", confidence=confidence, directional_bias=bias, stance=stance
+        ),
+        macro=MacroEntry(**said, anomaly="none", options_bias="NEUTRAL", confidence=0.9, stance=0),
+        vlm_geometry=None,
+    )
+
+
+def menu(*prices: float, atr: Known[float] = 1.0) -> Menu:
+    levels = tuple(MenuLevel(f"level_{price:g}", "pivot", price) for price in sorted(prices))
+    return Menu(levels, atr, 0.1, PRICE)
+
+
+def holding(side: Side = Side.LONG, margin: float = 100.0, leverage: float = 1.0, **changed: Any) -> Holding:
+    exchange = changed.get("exchange", Exchange.BINANCE)
+    entry = changed.pop("entry", PRICE * (WON if exchange is Exchange.UPBIT else 1.0))
+    plain = Holding(
+        "pos_1",
+        Symbol.BTCUSDT,
+        Exchange.BINANCE,
+        side,
+        margin * leverage / entry,
+        entry,
+        leverage,
+        Millis(NOW - HOUR_MS),
+    )
+    return replace(plain, **changed)
+
+
+def resting(side: Side = Side.LONG, margin: float = 100.0, **changed: Any) -> Resting:
+    plain = Resting("ord_1", Symbol.BTCUSDT, Exchange.BINANCE, side, margin / PRICE, PRICE, 1.0, Millis(NOW - HOUR_MS))
+    return replace(plain, **changed)
+
+
+def liquidity(quantity: float) -> Liquidity:
+    return Liquidity(Symbol.BTCUSDT, quantity)
+
+
+def ruled_on(
+    said: Decision, given: Terms, budget: int | None = 100, tightening: Tightening | None = None, cost: float = 0.0
+) -> Draft:
+    """The whole way from a decision to what is left of it."""
+    draft = drafted(said, None if budget is None else meta(budget), given, cost, 0.0)
+    return guarded(reviewed(draft, given, tightening), given)
+
+
+def fired(draft: Draft) -> list[str]:
+    """The rules that changed something, in their order, each once."""
+    return list(dict.fromkeys(change.by.split(" ")[0] for change in draft.changes))
+
+
+def worth(draft: Draft, given: Terms) -> float:
+    """The notional of all legs, in dollars."""
+    won = given.won if isinstance(given.won, float) else 1.0
+    return sum(leg.notional if leg.venue is Exchange.BINANCE else leg.notional / won for leg in draft.legs)
+
+
+def no_more(after: Draft, before: Draft) -> bool:
+    """Whether the first risks nothing the second does not."""
+    if not after.opens:
+        return True
+    most = {leg.venue: leg for leg in before.legs}
+    smaller = all(
+        leg.venue in most
+        and leg.side is most[leg.venue].side
+        and leg.notional <= most[leg.venue].notional + 1e-6
+        and leg.margin <= most[leg.venue].margin + 1e-6
+        for leg in after.legs
+    )
+    return (
+        after.call is before.call
+        and smaller
+        and after.leverage <= before.leverage
+        and after.allocation_pct <= before.allocation_pct + 1e-6
+    )
