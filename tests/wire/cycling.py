@@ -50,25 +50,30 @@ from zuno.ports.series import Batch
 SEED = 3
 HOURS_BACK = 30 * 24
 """How far before the end the market can be looked at; before that rows are missing."""
+THIN_MS = 26 * HOUR_MS
+THIN_ROWS = 260
 WALL = Millis(END + 40 * HOUR_MS)
 PNG = b"\x89PNG\r\n\x1a\n the picture"
 
 
 @cache
-def rows(seed: int = SEED) -> tuple[Batch[Any], ...]:
-    """Of BTCUSDT and whatever a bundle of it holds, as far back as is looked; the same for every test of a process."""
+def rows(seed: int = SEED, *, thin: bool = False) -> tuple[Batch[Any], ...]:
+    """Of BTCUSDT and whatever a bundle of it holds, as far back as is looked; the same for every test of a process.
+    `thin`: as little as a desk can rule on, for tests that run many cycles."""
     known = {str(series): series for symbol in Symbol for series in wanted(symbol)}
     found = []
     for batch in batches(seed):
         if str(batch.series) in known:
-            since = END - reach_of(batch.series).span - HOURS_BACK * HOUR_MS
-            found.append(Batch(batch.series, [row for row in batch.rows if row.at >= since], batch.known))
+            since = END - (THIN_MS if thin else reach_of(batch.series).span + HOURS_BACK * HOUR_MS)
+            some = [row for row in batch.rows if row.at >= since]
+            some = batch.rows[-THIN_ROWS:] if thin and len(some) < THIN_ROWS else some
+            found.append(Batch(batch.series, some, batch.known))
     return tuple(found)
 
 
-async def market(seed: int = SEED) -> MemorySeries:
+async def market(seed: int = SEED, *, thin: bool = False) -> MemorySeries:
     store = MemorySeries(origin(seed))
-    await store.write(list(rows(seed)))
+    await store.write(list(rows(seed, thin=thin)))
     return store
 
 

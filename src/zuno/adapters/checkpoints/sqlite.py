@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,15 +24,13 @@ async def sqlite_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
     try:
+        _look(path)
         async with aiosqlite.connect(path, timeout=30) as connection:
             await connection.execute("PRAGMA journal_mode = WAL")
             await connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last: the journal has it
-            _for_its_owner(path)
             saver = AsyncSqliteSaver(connection, serde=strict())
             await saver.setup()
             yield saver
-    except OSError as error:
-        raise Unavailable(f"{path} cannot be written ({error.strerror}).") from error
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", None)
         if code is not None and code & 0xFF in _DAMAGE:
@@ -40,6 +38,9 @@ async def sqlite_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
         raise Unavailable(f"{path} did not answer ({error}).") from error
 
 
-def _for_its_owner(path: Path) -> None:
+def _look(path: Path) -> None:
+    """A file that cannot be used is found out here: there it would leave a thread behind."""
+    with closing(sqlite3.connect(path, timeout=30)) as connection:
+        connection.execute("PRAGMA schema_version")
     with suppress(OSError):  # somebody else's file: the home itself is closed to others
         path.chmod(0o600)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Annotated, Any, Final, Protocol, TypeAlias, TypedDict
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -72,16 +73,21 @@ def _compiled(steps: Mapping[Node, Step], saver: Saver | None) -> CompiledStateG
     graph = StateGraph(State)
     for node in Node:
         graph.add_node(node.value, _acting(node, steps[node]))
-    graph.add_edge(START, Node.COLLECT_DATA)
-    graph.add_edge(Node.COLLECT_DATA, Node.CONTEXT_GATHERING)
-    for node in _AT_ONCE:
-        graph.add_edge(Node.CONTEXT_GATHERING, node)
-    for node in _ARGUING:
-        graph.add_edge(list(_AT_ONCE), node)
-    graph.add_edge(list(_ARGUING), _IN_TURN[0])  # one edge: five of them would run what follows twice
-    for before, after in zip(_IN_TURN, (*_IN_TURN[1:], END), strict=True):
+    for before, after in _edges():
         graph.add_edge(before, after)
     return graph.compile(checkpointer=saver)
+
+
+def _edges() -> Iterator[tuple[str | list[str], str]]:
+    """Whom each waits for. In plain text: a checkpoint names nothing of ours that would have to be made again."""
+    yield START, Node.COLLECT_DATA.value
+    yield Node.COLLECT_DATA.value, Node.CONTEXT_GATHERING.value
+    yield from ((Node.CONTEXT_GATHERING.value, node.value) for node in _AT_ONCE)
+    yield from (([one.value for one in _AT_ONCE], node.value) for node in _ARGUING)
+    # One edge from all five: an edge from each would run what follows twice.
+    yield [one.value for one in _ARGUING], _IN_TURN[0].value
+    yield from ((before.value, after.value) for before, after in pairwise(_IN_TURN))
+    yield _IN_TURN[-1].value, END
 
 
 class _Act(Protocol):
