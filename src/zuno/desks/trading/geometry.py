@@ -219,7 +219,7 @@ def _trapped(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]] | 
     if not atr or trend is None:
         return None
     sign = 1 if trend is Way.UP else -1
-    for zone in frame.structure.zones:
+    for zone in knowledge.nearest_zones(frame, 2):
         edge = zone.low if sign > 0 else zone.high
         if len(zone.kinds) >= 3 and 0 < sign * (edge - close) <= 0.5 * atr:
             said = f"{len(zone.levels)} levels meet between {price(zone.low)} and {price(zone.high)}, right ahead"

@@ -326,7 +326,7 @@ def _opening(matter: Matter, meta: Meta, board: Blackboard, worth: float, plan: 
     return JudgeOpinion(
         decision=call,
         allocation_pct=ALLOCATIONS[level],
-        leverage=min(level, LEVERAGE_CAP[mode]),
+        leverage=_leverage(matter, plan.side, level),
         entry_price=plan.entry,
         stop_loss=plan.stop,
         take_profit=plan.take,
@@ -341,6 +341,14 @@ def _opening(matter: Matter, meta: Meta, board: Blackboard, worth: float, plan: 
         ),
         key_factors=_factors(board),
     )
+
+
+def _leverage(matter: Matter, side: Side, level: int) -> int:
+    """By conviction; whoever would pay funding for a long buys it with their own money instead."""
+    rate = matter.terms.funding_week
+    if side is Side.LONG and (isinstance(rate, Missing) or rate > 0):
+        return 1
+    return min(level, LEVERAGE_CAP[matter.bundle.mode])
 
 
 def _still(matter: Matter, meta: Meta, board: Blackboard, worth: float, call: Call, why: str) -> JudgeOpinion:

@@ -17,6 +17,7 @@ from zuno.core.known import Known, Missing
 from zuno.core.menu import MenuLevel
 from zuno.core.provenance.check import NO_FACT, Facts, check
 from zuno.core.provenance.figures import Figure, Unit
+from zuno.core.structure.levels import Zone
 from zuno.core.structure.patterns import formation
 from zuno.core.structure.swings import Fibonacci
 from zuno.desks.trading.briefing import Line, Section
@@ -247,11 +248,14 @@ def retraced(swing: Fibonacci, close: float) -> float | None:
     return back if 0 <= back <= 1 else None
 
 
+def nearest_zones(frame: Frame, count: int) -> list[Zone]:
+    close = frame.readings.close
+    return sorted(frame.structure.zones, key=lambda zone: (max(zone.low - close, close - zone.high), zone.low))[:count]
+
+
 def _zones(timeframe: Timeframe, frame: Frame, count: int) -> Iterator[Line]:
     """The nearest places where levels of several kinds meet."""
-    close = frame.readings.close
-    near = sorted(frame.structure.zones, key=lambda zone: (max(zone.low - close, close - zone.high), zone.low))
-    for zone in near[:count]:
+    for zone in nearest_zones(frame, count):
         told = [figure for edge in (zone.low, zone.high) for figure in figures("zone", edge, Unit.PRICE)]
         count_ = figures("levels", float(len(zone.levels)), Unit.COUNT)
         said = f"{timeframe}: {len(zone.levels)} levels meet between {price(zone.low)} and {price(zone.high)}"
