@@ -416,7 +416,7 @@ async def test_many_messages_that_are_read_are_never_too_much(cli: IrohTransport
 async def test_a_stream_that_goes_one_way_is_stopped(stray: Any, scout: IrohTransport) -> None:
     connection = await connected(stray, scout)
     stopped = 0
-    for _ in range(100):
+    for _ in range(20)  # slow machines let more through before each is stopped: together less than is too much:
         stream = await asyncio.wait_for(connection.open_uni(), BOUND)
         try:
             async with asyncio.timeout(BOUND):
@@ -424,8 +424,8 @@ async def test_a_stream_that_goes_one_way_is_stopped(stray: Any, scout: IrohTran
                     await stream.write_all(bytes(64 * 1024))
         except iroh.IrohError:
             stopped += 1
-    assert stopped == 100
-    await until(lambda: scout.dropped == 100)
+    assert stopped == 20
+    await until(lambda: scout.dropped == 20)
     assert connection.close_reason() is None
     assert await answer_to(connection, b"\x00\x00\x00\x04four") == b"\x06"
 
