@@ -41,6 +41,8 @@ REWARD: Final = (1.5, 3.0)
 """What is to be won for what is risked, as the twin likes it."""
 FLIP: Final = 0.30
 """The score from which a fresh decision is turned round."""
+PAYING_HOLD: Final[Mapping[Mode, str]] = {Mode.SWING: "2d", Mode.POSITION: "3w"}
+"""How long a trade may take that pays funding while it waits."""
 SOON: Final[Mapping[Mode, int]] = {Mode.SWING: 12 * HOUR_MS, Mode.POSITION: 3 * 24 * HOUR_MS}
 
 
@@ -330,7 +332,7 @@ def _opening(matter: Matter, meta: Meta, board: Blackboard, worth: float, plan: 
         entry_price=plan.entry,
         stop_loss=plan.stop,
         take_profit=plan.take,
-        hold_duration=DEFAULT_HOLD[mode],
+        hold_duration=PAYING_HOLD[mode] if _pays(matter, plan.side) else DEFAULT_HOLD[mode],
         reasoning=_reasoning(matter, meta, board, logic, counter(matter, board, plan)),
         win_probability_pct=win,
         expected_profit_pct=round(100 * plan.reward, 4),
@@ -345,10 +347,15 @@ def _opening(matter: Matter, meta: Meta, board: Blackboard, worth: float, plan: 
 
 def _leverage(matter: Matter, side: Side, level: int) -> int:
     """By conviction; whoever would pay funding for a long buys it with their own money instead."""
-    rate = matter.terms.funding_week
-    if side is Side.LONG and (isinstance(rate, Missing) or rate > 0):
+    if side is Side.LONG and _pays(matter, side):
         return 1
     return min(level, LEVERAGE_CAP[matter.bundle.mode])
+
+
+def _pays(matter: Matter, side: Side) -> bool:
+    """Whether holding that side costs funding, or nobody knows."""
+    rate = matter.terms.funding_week
+    return isinstance(rate, Missing) or (rate > 0) == (side is Side.LONG)
 
 
 def _still(matter: Matter, meta: Meta, board: Blackboard, worth: float, call: Call, why: str) -> JudgeOpinion:
