@@ -296,6 +296,29 @@ async def test_spans_say_how_much_is_here(store: SeriesStore) -> None:
     assert await store.spans() == (Span(HOURS, 1, AT, AT, 1), Span(OI, 3, Millis(AT + 1), Millis(AT + 9), 1))
 
 
+@pytest.mark.parametrize("seals", [0, 2, 9])
+async def test_from_when_the_newest_and_from_when_all_is_known(store: SeriesStore, seals: int) -> None:
+    trades = liquidations("binance", "BTCUSDT")
+
+    async def known() -> list[tuple[int | None, int | None]]:
+        await store.seal(Millis(AT + seals * HOUR_MS))
+        several = (OI, HOURS, trades)
+        return list(zip(await store.newest_known(several), await store.all_known(several), strict=True))
+
+    assert await known() == [(None, None)] * 3
+    await store.write([Batch(HOURS, [bar(0), bar(1), bar(3)])])
+    assert await known() == [(None, None), (bar(4).at, bar(4).at), (None, None)]
+    await store.write([Batch(HOURS, [bar(2)], Millis(AT + DAY_MS))])  # fills a hole
+    assert (await known())[1] == (bar(4).at, AT + DAY_MS)
+    await store.write([Batch(HOURS, [bar(2)], Millis(AT + DAY_MS // 2))])  # was known earlier, as it turns out
+    assert (await known())[1] == (bar(4).at, AT + DAY_MS // 2)
+    await store.write([Batch(HOURS, [bar(3, close=99.0)], Millis(AT + 2 * DAY_MS))])  # mends the newest
+    assert (await known())[1] == (bar(4).at, AT + 2 * DAY_MS)
+    strikes = [Strike(AT, Side.LONG, 1.0, 2.0, 2.0, name) for name in "ab"]
+    await store.write([Batch(trades, strikes[:1], Millis(AT + 2)), Batch(trades, strikes[1:], Millis(AT + 1))])
+    assert (await known())[2] == (AT + 1, AT + 2)
+
+
 async def test_mending_is_noted_and_what_happens_again_is_news_again(store: SeriesStore) -> None:
     await store.write([Batch(HOURS, [bar(0), bar(1)])])
     await store.write([Batch(HOURS, [bar(0, 101.0), bar(1, 101.0)])])
@@ -529,6 +552,7 @@ def test_the_file_and_the_memory_never_differ(tmp_path_factory: pytest.TempPathF
                 seen.append(await store.write(batches))
             seen += [await everything(store, HOURS, AT + hour * HOUR_MS) for hour in range(8)]
             seen += [await store.spans(), await store.flaws()]
+            seen += [await store.newest_known([HOURS]), await store.all_known([HOURS])]
         await store.close()
         return seen
 

@@ -7,25 +7,25 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from zuno.app import asked
-from zuno.app.trading_views import ChartView, FeaturesView, chart_view, features_view
+from zuno.app.trading_views import ChartView, FeaturesView, chart_view, features_view, iso
 from zuno.core.features import features
-from zuno.core.soundness import complete_at
 from zuno.desks.trading.charting import describe
 from zuno.desks.trading.gathering import gather
 from zuno.domain.errors import Refused, Usage
 from zuno.domain.tokens import plain_text
-from zuno.domain.trading import Mode, Print, Symbol
+from zuno.domain.trading import MINUTE_MS, Mode, Print, Symbol
 from zuno.domain.units import Millis
-from zuno.domain.venues import wanted
+from zuno.domain.venues import neighbours, wanted
 from zuno.messages.bundle import Bundle, Slot, content
 from zuno.messages.chart import numbers
 from zuno.messages.codec import Digest
 from zuno.ports.chart import Painter
 from zuno.ports.journal import Journal
-from zuno.ports.series import SeriesStore, Slice
+from zuno.ports.series import SeriesStore
 
 DEFAULT_SEED: Final = 1
-LATEST: Final = Millis(7_258_118_400_000)
+SAME_VISIT: Final = MINUTE_MS
+"""Venues that are asked at once answer one after the other; what comes so soon after the newest row came with it."""
 
 Refresh: TypeAlias = Callable[[Symbol], Awaitable[tuple[Millis, Mapping[str, str]]]]
 """Asks every live source now and keeps what they say: the moment it was asked at, and who failed, and why."""
@@ -128,16 +128,33 @@ class TradingDesk:
                 "and ZUNO_RECORDING=synthetic reads an invented one."
             )
         if as_of is None:
-            return Moment(end, {}, notes)
+            return Moment(end, {}, notes) if self._store.origin.synthetic else await self._latest(symbol, end)
         latest = end if self._now is None else Millis(max(end, self._now()))
         return Moment(asked.market_moment(as_of, end if self._refresh is None else latest, latest), {}, notes)
 
     async def _end(self, symbol: Symbol) -> Millis | None:
-        """When the newest row that is kept of a symbol was complete. A print may be told before its day."""
-        series = [one for one in wanted(symbol) if one.row is not Print]
-        state = await self._store.read_many([Slice(one, Millis(0), LATEST, newest=1) for one in series], LATEST)
-        ends = [complete_at(one, row) for one, rows in zip(series, state.rows, strict=True) for row in rows]
-        return max(ends, default=None)
+        """From when the newest row that is kept of a symbol is known. A print may be told before its day."""
+        found = await self._store.newest_known([one for one in wanted(symbol) if one.row is not Print])
+        return max((known for known in found if known is not None), default=None)
+
+    async def _latest(self, symbol: Symbol, end: Millis) -> Moment:
+        """The end of what was recorded. What came in with it belongs to it. What filled a hole or mended a row much
+        later was not known then, and a desk that waited for it would find everything else stale: it is told."""
+        several = (*wanted(symbol), *neighbours(symbol))
+        found = zip(several, await self._store.all_known(several), strict=True)
+        whole = {one: known for one, known in found if known is not None}
+        moment = max(known for known in (end, *whole.values()) if known <= end + SAME_VISIT)
+        own = [known for one, known in whole.items() if one in wanted(symbol) and one.row is not Print]
+        later = [known for known in own if known > moment]
+        return Moment(moment, {}, (_mended(len(later), max(later)),) if later else ())
+
+
+def _mended(series: int, since: Millis) -> str:
+    many = "1 series was" if series == 1 else f"{series} series were"
+    return (
+        f"{many} filled or mended after this moment: what came then is known from {iso(since)} on, and `--as-of` that "
+        "moment sees it"
+    )
 
 
 def symbol_of(text: str) -> Symbol:

@@ -137,6 +137,15 @@ class SeriesStore(Protocol):
         """Every series that has rows, by name."""
         ...
 
+    async def newest_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
+        """Of each of these, in their order: since when something of its last moment is known; None where nothing is
+        here."""
+        ...
+
+    async def all_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
+        """The same: since when all of it is. What fills a hole or mends a row may come long after what lies behind."""
+        ...
+
     async def flaws(self) -> tuple[Flaw, ...]:
         """What was set aside and what conflicted, by place."""
         ...

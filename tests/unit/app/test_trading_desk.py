@@ -19,7 +19,7 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.series.memory import MemorySeries
 from zuno.adapters.store.memory import MemoryStore
 from zuno.app.intake import Intake, refreshed
-from zuno.app.trading import TradingDesk
+from zuno.app.trading import Frozen, TradingDesk
 from zuno.app.trading_views import iso
 from zuno.domain.errors import Refused, Usage
 from zuno.domain.trading import (
@@ -30,6 +30,7 @@ from zuno.domain.trading import (
     Alive,
     Candle,
     Level,
+    Marks,
     Mode,
     Print,
     Symbol,
@@ -39,7 +40,7 @@ from zuno.domain.trading import (
     macro,
 )
 from zuno.domain.units import Millis
-from zuno.domain.venues import ALTERNATIVE, BINANCE, FRED, tape
+from zuno.domain.venues import ALTERNATIVE, BINANCE, FRED, neighbours, tape
 from zuno.memory.journal import ChainedJournal
 from zuno.ports.journal import Journal
 from zuno.ports.series import Batch, SeriesStore
@@ -91,7 +92,7 @@ def test_a_live_bundle_is_asked_for_again_by_its_moment(desk: Callable[..., Trad
             for written in (iso(moment), str(moment)):
                 assert (await again.freeze(BTC, SWING, written)).name == first.name
         with pytest.raises(Usage, match="lies after"):
-            await desk(store, refresh=refresh, now=lambda: moment).freeze(BTC, SWING, str(END + DAY_MS))
+            await desk(store, refresh=refresh, now=lambda: moment).freeze(BTC, SWING, str(END + DAY_MS + 1))
 
     leaping(START, story)
 
@@ -110,6 +111,51 @@ async def test_the_newest_row_of_any_series_is_the_end_of_what_is_kept(desk: Cal
     assert (await desk(store).freeze(BTC, SWING, "1h")).bundle.as_of == mood.at - HOUR_MS
     with pytest.raises(Usage, match="lies after the end of what is kept"):
         await desk(store).freeze(BTC, SWING, str(mood.at + 1))
+
+
+MINUTES = [Candle(Millis(END - n * MINUTE_MS), 1.0, 1.0, 1.0, 1.0, 1.0, 0.5) for n in range(5, 0, -1)]
+"""The last of them closed at the end."""
+
+
+def known(frozen: Frozen) -> list[int]:
+    """The minutes that are in a bundle."""
+    return [row.at for block in frozen.bundle.blocks if block.series == M1 for row in block.rows]
+
+
+async def test_what_was_collected_is_known_from_its_arrival_and_the_desk_waits_for_all_of_one_round(
+    desk: Callable[..., TradingDesk],
+) -> None:
+    store, came = MemorySeries(OWN), Millis(END + 2_345)
+    rates, other = macro(FRED, "DGS2"), neighbours(BTC)[0]
+    await store.write([Batch(M1, MINUTES, came)])
+    frozen = await desk(store).freeze(BTC, SWING, None)
+    assert (frozen.bundle.as_of, known(frozen), frozen.notes) == (came, [one.at for one in MINUTES], ())
+    await store.write([Batch(rates, [Print(Millis(END - 2 * DAY_MS), 3.0, Millis(END - DAY_MS))], Millis(came + 700))])
+    assert (await desk(store).freeze(BTC, SWING, None)).bundle.as_of == came + 700
+    await store.write([Batch(other, [Marks(END, 1.0, 1.0)], Millis(came + 900))])
+    frozen = await desk(store).freeze(BTC, SWING, None)
+    assert frozen.bundle.as_of == came + 900
+    assert {rates, other} <= {block.series for block in frozen.bundle.blocks}
+    await store.write([Batch(other, [Marks(Millis(END + DAY_MS), 1.0, 1.0)], Millis(END + DAY_MS))])
+    assert (await desk(store).freeze(BTC, SWING, None)).bundle.as_of == came + 700  # it is of another round
+
+
+async def test_what_was_mended_much_later_does_not_make_a_past_stale_and_is_told(
+    desk: Callable[..., TradingDesk],
+) -> None:
+    store, mended = MemorySeries(OWN), Millis(END + DAY_MS)
+    await store.write([Batch(M1, [*MINUTES[:2], *MINUTES[3:]])])
+    await store.write([Batch(M1, [MINUTES[2]], mended)])
+    recorded = desk(store, now=lambda: mended)
+    frozen = await recorded.freeze(BTC, SWING, None)
+    assert (frozen.bundle.as_of, MINUTES[2].at in known(frozen)) == (END, False)
+    (note,) = frozen.notes
+    assert note.startswith("1 series was filled or mended after this moment")
+    assert iso(mended) in note
+    later = await recorded.freeze(BTC, SWING, iso(mended))
+    assert (MINUTES[2].at in known(later), later.notes) == (True, ())
+    await store.write([Batch(M1, [MINUTES[4]._replace(volume=2.0)], Millis(mended + 1))])  # the newest row of all
+    assert (await recorded.freeze(BTC, SWING, None)).bundle.as_of == END
 
 
 async def test_a_past_that_goes_on_is_counted_from_its_end_and_known_until_now(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +73,15 @@ class History:
         with self._reading(", ".join(file.name for file in files)):
             rows = self._duck().execute(query, [paths, series, *span, known_by]).fetchall()
         return rows if newest is None else rows[::-1]
+
+    def all_known(self, file: Sealed, hidden: Collection[tuple[int, str]], series: str) -> int | None:
+        """The latest moment from which a row of that series in a file is known; `hidden`: keys that do not count."""
+        self._must_be_whole(file)
+        chosen = '"at", id, known' if hidden else "NULL, NULL, max(known)"
+        query = f"SELECT {chosen} FROM read_parquet(?) WHERE series = ?"
+        with self._reading(file.name):
+            rows = self._duck().execute(query, [str(self._folder / file.name), series]).fetchall()
+        return max((row[2] for row in rows if row[2] is not None and row[:2] not in hidden), default=None)
 
     def inspect(self, files: Sequence[Sealed]) -> None:
         """Hold every file against what was written; `Broken` for the first that is another."""

@@ -79,6 +79,19 @@ class MemorySeries:
     async def spans(self) -> tuple[Span, ...]:
         return tuple(self._span(series) for series in sorted(self._rows, key=str))
 
+    async def newest_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
+        return tuple(map(self._newest_known, several))
+
+    def _newest_known(self, series: Series[Any]) -> Millis | None:
+        held, pasts = self._rows.get(series, {}), self._pasts.get(series, {})
+        last = max(held, default=(None, ""))[0]
+        first = [known for (at, _), (known, _) in held.items() if at == last]
+        first += [past[2] for (at, _), stood in pasts.items() if at == last for past in stood]
+        return min(first, default=None)
+
+    async def all_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
+        return tuple(max((known for known, _ in self._rows.get(one, {}).values()), default=None) for one in several)
+
     async def flaws(self) -> tuple[Flaw, ...]:
         return tuple(
             Flaw(series, note.kind, note.at, note.at, 1, note.detail, note.mended, note.replaced)

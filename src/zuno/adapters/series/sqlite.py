@@ -111,6 +111,12 @@ class SqliteSeries:
     async def spans(self) -> tuple[Span, ...]:
         return await asyncio.to_thread(self._read, self._spans) or ()
 
+    async def newest_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
+        return await self._of_each(several, self._newest_known)
+
+    async def all_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
+        return await self._of_each(several, self._all_known)
+
     async def flaws(self) -> tuple[Flaw, ...]:
         """Also holds the file's pages together and every sealed file against its hash."""
 
@@ -341,6 +347,42 @@ class SqliteSeries:
         whole = live if len(stacks) == 1 else list(merge(*stacks, key=_place))
         with self._readable(series):
             yield from map(shape.made, (row[:-1] for row in (whole if newest is None else whole[-newest:])))
+
+    async def _of_each(
+        self, several: Sequence[Series[Any]], ask: Callable[[sqlite3.Connection, Series[Any], int], Millis | None]
+    ) -> tuple[Millis | None, ...]:
+        def act(connection: sqlite3.Connection) -> tuple[Millis | None, ...]:
+            numbers = [_number(connection, one) for one in several]
+            held = zip(several, numbers, strict=True)
+            return tuple(None if number is None else ask(connection, one, number) for one, number in held)
+
+        return await asyncio.to_thread(self._read, act) or (None,) * len(several)
+
+    def _newest_known(self, connection: sqlite3.Connection, series: Series[Any], number: int) -> Millis | None:
+        table = shape_of(series.row).table
+        lasts = connection.execute(
+            f"SELECT MAX(at) FROM {table} WHERE series = ? UNION ALL SELECT MAX(last) FROM sealed WHERE series = ?",
+            (number, number),
+        ).fetchall()
+        last = max((at for (at,) in lasts if at is not None), default=None)
+        if last is None:
+            return None
+        found = connection.execute(
+            f"""SELECT known FROM {table} WHERE series = ? AND at = ?
+            UNION ALL SELECT known FROM earlier WHERE series = ? AND at = ?""",
+            (number, last, number, last),
+        ).fetchall()
+        for file, hidden in self._sealed(connection, number, (last, last)):
+            rows = self._history.read([file], ("known", "at", "id"), str(series), (last, last), _EVER, None)
+            found += [row[:1] for row in rows if row[1:] not in hidden]
+        return Millis(min(known for (known,) in found))
+
+    def _all_known(self, connection: sqlite3.Connection, series: Series[Any], number: int) -> Millis | None:
+        table = shape_of(series.row).table
+        found = [connection.execute(f"SELECT MAX(known) FROM {table} WHERE series = ?", (number,)).fetchone()[0]]
+        for file, hidden in self._sealed(connection, number, (-_EVER, _EVER)):
+            found.append(self._history.all_known(file, hidden, str(series)))
+        return max((known for known in found if known is not None), default=None)
 
     def _sealed(
         self, connection: sqlite3.Connection, number: int, span: tuple[int, int]
