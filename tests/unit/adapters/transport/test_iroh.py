@@ -416,7 +416,7 @@ async def test_many_messages_that_are_read_are_never_too_much(cli: IrohTransport
 async def test_a_stream_that_goes_one_way_is_stopped(stray: Any, scout: IrohTransport) -> None:
     connection = await connected(stray, scout)
     stopped = 0
-    for _ in range(20)  # slow machines let more through before each is stopped: together less than is too much:
+    for _ in range(20):  # each lets more through on a slow machine; together they stay under what is too much
         stream = await asyncio.wait_for(connection.open_uni(), BOUND)
         try:
             async with asyncio.timeout(BOUND):
