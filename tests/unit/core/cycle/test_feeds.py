@@ -1,0 +1,201 @@
+"""From a bundle of the invented market to a ruling: with the Judge's decision fixed, losing a feed never raises it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from trades import CASH, decision, holding, no_more, resting, ruled_on
+
+from zuno.adapters.market.synthetic.path import END, paths
+from zuno.adapters.market.synthetic.world import drawn, origin
+from zuno.adapters.series.memory import MemorySeries
+from zuno.core.draft import Draft
+from zuno.core.features import features
+from zuno.core.known import Missing
+from zuno.core.menu import Menu, menu_of
+from zuno.core.terms import Terms, lacking, terms_of
+from zuno.desks.trading.gathering import gather
+from zuno.domain.account import Account
+from zuno.domain.cycle import Call, Exchange
+from zuno.domain.trading import HOUR_MS, Feed, Mode, Side, Symbol, alive, basis
+from zuno.domain.units import Millis
+from zuno.domain.venues import BINANCE, neighbours
+from zuno.messages.account import account_slots
+from zuno.messages.bundle import Absent, Bundle
+from zuno.messages.cycle import Decision
+from zuno.ports.series import Batch
+
+SEED = 11
+QUIET = Millis(END)
+LOUD = Millis(END - 3 * 61 * HOUR_MS)
+"""A moment at which the curve had moved too far."""
+
+
+@cache
+def market() -> MemorySeries:
+    store = MemorySeries(origin(SEED))
+    given = drawn(SEED, {Symbol.BTCUSDT: paths(SEED)[Symbol.BTCUSDT]})
+    marks = next(batch.rows for batch in given if batch.series == basis(BINANCE, Symbol.BTCUSDT))
+    asyncio.run(store.write([*given, *(Batch(series, marks) for series in neighbours(Symbol.BTCUSDT))]))
+    return store
+
+
+@cache
+def bundle(at: Millis, mode: Mode = Mode.SWING, account: Account = CASH) -> Bundle:
+    """Not more of it than every figure needs, for it is measured many times."""
+    whole = asyncio.run(gather(market(), Symbol.BTCUSDT, mode, at, account_slots(account, at)))
+    enough = {"1m": 120, "1h": 800, "4h": 260, "1d": 200, "1w": 120, "alive": 8 * 24 * 60}
+    rows = {block.series: block.rows[-enough.get(block.series.name.split("/")[-1], 4_000) :] for block in whole.blocks}
+    return replace(whole, blocks=tuple(replace(block, rows=rows[block.series]) for block in whole.blocks))
+
+
+def told(given: Bundle) -> Terms:
+    return terms_of(given, features(given))
+
+
+def offered(given: Bundle) -> Menu:
+    return menu_of(given, features(given))
+
+
+def without(given: Bundle, what: str) -> Bundle:
+    """A feed, or a slot of the desk's own, that is not there."""
+    return replace(
+        given,
+        blocks=tuple(block for block in given.blocks if str(block.series) != what),
+        slots=tuple(slot for slot in given.slots if slot.name != what),
+        absent=(*given.absent, Absent(what, "it was lost")),
+    )
+
+
+def names(given: Bundle) -> list[str]:
+    return [*(str(block.series) for block in given.blocks), *(slot.name for slot in given.slots)]
+
+
+def decided(given: Terms) -> list[Decision]:
+    """Trades of every kind at the market's price, as sure as can be."""
+    assert not isinstance(given.mark, Missing)
+    assert not isinstance(given.atr, Missing)
+    found = []
+    for call in (Call.LONG, Call.SHORT):
+        sign = 1 if call is Call.LONG else -1
+        prices = {
+            "entry_price": given.mark,
+            "stop_loss": given.mark - sign * 2 * given.atr,
+            "take_profit": given.mark + sign * 4 * given.atr,
+        }
+        for leverage in (1, 3) if call is Call.LONG else (2,):
+            found.append(decision(call, leverage=leverage, allocation_pct=60, win_probability_pct=80, **prices))
+    return found
+
+
+def rulings(given: Terms, said: list[Decision]) -> list[Draft]:
+    return [ruled_on(one, given, 80, cost=0.02) for one in said]
+
+
+@pytest.mark.parametrize(("at", "feeds"), [(QUIET, ""), (LOUD, "macro dvol options liquidations rates")])
+def test_losing_any_feed_never_raises_a_ruling(at: Millis, feeds: str) -> None:
+    whole = bundle(at)
+    given = told(whole)
+    assert lacking(given) == ()
+    said = decided(given)
+    before = rulings(given, said)
+    assert all(one.opens for one in before)
+    ends: Counter[bool] = Counter()
+    for name in (name for name in names(whole) if name.startswith(tuple(feeds.split()) or "")):
+        after = rulings(told(without(whole, name)), said)
+        for one, two in zip(after, before, strict=True):
+            assert no_more(one, two), name
+            ends[one.opens] += 1
+    assert ends[True] > 20
+    assert ends[False] > 2  # some are lost altogether, and some are not
+
+
+def test_losing_any_feed_of_a_position_never_raises_a_ruling() -> None:
+    """Spot and futures both held, an order waiting, another symbol open: everything that has to be marked."""
+    account = replace(
+        CASH,
+        positions=(
+            holding(Side.LONG, 50.0, entry=30_000.0),
+            holding(Side.LONG, 100_000.0, exchange=Exchange.UPBIT, id="pos_2", entry=40e6),
+            holding(Side.SHORT, 300.0, 2.0, symbol=Symbol.ETHUSDT, id="pos_3", entry=30_000.0),
+        ),
+        pending=(resting(Side.LONG, 20.0, price=30_000.0, quantity=0.0005),),
+    )
+    for mode in Mode:
+        whole = bundle(QUIET, mode, account)
+        given = told(whole)
+        said = decided(given)
+        before = rulings(given, said)
+        assert any(one.opens for one in before)
+        ends = {one.call for one in before}
+        assert Call.CANCEL_AND_CLOSE in ends  # what would go the other way
+        for name in (one for one in names(whole) if one.startswith(("rates", "basis/binance", "positions", "equity"))):
+            after = rulings(told(without(whole, name)), said)
+            assert all(no_more(one, two) for one, two in zip(after, before, strict=True)), name
+
+
+def test_a_stale_feed_is_a_lost_one() -> None:
+    whole = bundle(QUIET)
+    said = decided(told(whole))
+    for gone in ("book/binance/BTCUSDT", "funding/binance/BTCUSDT/next", "basis/binance/BTCUSDT"):
+        blocks = tuple(
+            replace(block, age=block.limit + 1) if str(block.series) == gone else block for block in whole.blocks
+        )
+        given = told(replace(whole, blocks=blocks))
+        assert lacking(given)
+        assert not any(one.opens for one in rulings(given, said))
+
+
+def test_silence_of_a_stream_is_not_quiet() -> None:
+    whole = bundle(QUIET)
+    assert isinstance(told(whole).longs_forced, float)
+    for venue in ("binance", "bybit"):
+        for name in (f"liquidations/{venue}/BTCUSDT", str(alive(Feed.LIQUIDATIONS, venue, Symbol.BTCUSDT))):
+            assert isinstance(told(without(whole, name)).longs_forced, Missing), name
+
+
+def test_the_draw_rests_on_the_bars_alone() -> None:
+    whole = bundle(QUIET)
+    assert told(without(whole, "dvol/deribit/BTC")).seed == told(whole).seed
+    assert told(bundle(LOUD)).seed != told(whole).seed
+
+
+def test_the_menu_of_a_real_moment() -> None:
+    whole = bundle(QUIET)
+    given, menu = told(whole), offered(whole)
+    assert not isinstance(menu.now, Missing)
+    assert not isinstance(menu.atr, Missing)
+    kinds = Counter(level.kind for level in menu.levels)
+    assert kinds["mark"] == 1
+    assert kinds["range"] == 16
+    assert kinds["pool"] == 4
+    assert {"pivot", "fibonacci", "average", "band", "profile"} <= set(kinds)
+    assert len({level.id for level in menu.levels}) == len(menu.levels)
+    assert list(menu.levels) == sorted(menu.levels, key=lambda level: (level.price, level.id))
+    steps = [level.price / menu.tick for level in menu.levels]
+    assert steps == pytest.approx([round(step) for step in steps], abs=1e-4)
+    ranges = {level.id: level.price for level in menu.levels if level.kind == "range"}
+    assert ranges["range_up_2.5"] == pytest.approx(menu.now + 2.5 * menu.atr, abs=menu.tick)
+    assert ranges["range_down_5"] == pytest.approx(menu.now - 5 * menu.atr, abs=menu.tick)
+    above = [level.price for level in menu.levels if level.id.startswith("pool_above")]
+    below = [level.price for level in menu.levels if level.id.startswith("pool_below")]
+    assert max(below) < menu.now < min(above)
+    assert given.atr == menu.atr
+
+
+def test_a_menu_without_a_book_stands_on_the_last_close() -> None:
+    whole = without(bundle(QUIET), "book/binance/BTCUSDT")
+    menu = offered(whole)
+    assert (
+        menu.now == whole.rows(next(b.series for b in whole.blocks if str(b.series).endswith("BTCUSDT/1m")))[-1].close
+    )
+    bare = bundle(QUIET)
+    for name in [name for name in names(bare) if name.startswith(("candles/binance", "book"))]:
+        bare = without(bare, name)
+    empty = offered(bare)
+    assert (empty.levels, isinstance(empty.now, Missing), isinstance(empty.atr, Missing)) == ((), True, True)
+    assert empty.snap(33_000.0) is None
