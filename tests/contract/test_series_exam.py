@@ -89,7 +89,7 @@ async def everything(store: SeriesStore, series: Series[Any], known_by: int = EV
 
 
 EVERY_KIND: list[tuple[Series[Any], list[Any]]] = [
-    (HOURS, [bar(0), Candle(Millis(AT + HOUR_MS), 0.1 + 0.2, 1e300, 5e-324, 1 / 3, 0.0, 0.0)]),
+    (HOURS, [bar(0), Candle(Millis(AT + HOUR_MS), 0.1 + 0.2, 1e18, 1e-9, 1 / 3, 0.0, 0.0)]),
     (funding("okx", "ETHUSDT"), [Funding(AT, -0.0001, 4.0)]),
     (OI, [level(0, math.pi), level(1, 0.0)]),
     (basis("bybit", "BTCUSDT"), [Marks(AT, 100.1, 100.2)]),

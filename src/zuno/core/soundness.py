@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
@@ -33,6 +32,13 @@ from zuno.domain.units import Millis
 EARLIEST: Final = -2_208_988_800_000
 LATEST: Final = 7_258_118_400_000
 """1900 and 2200: a time outside is not in milliseconds."""
+MOST: Final = 1e18
+"""No price, amount or figure of a market is further from zero: sums and products of what is below stay numbers."""
+LEAST_PRICE: Final = 1e-9
+LEAST_AMOUNT: Final = 1e-18
+"""What is smaller and not zero is a unit nobody counts in; shares of it would be no numbers."""
+INTERVAL_HOURS: Final = (1 / 60, 24.0)
+"""Funding is paid no more often than every minute, and every day at least."""
 QUIET_VENUES: Final = frozenset({"upbit"})
 """They make no bar without a trade, so a bar that is not there may be no gap."""
 FROZEN_AFTER: Final[Mapping[Feed, int]] = {
@@ -45,7 +51,6 @@ FROZEN_AFTER: Final[Mapping[Feed, int]] = {
 }
 """So many rows in a row with the very same numbers, and the feed stood still. The others may well repeat themselves."""
 _ROUNDING: Final = 2.0**-53
-_INF: Final = math.inf
 
 
 # -- rows
@@ -78,9 +83,9 @@ def sound_candle(span: int, shift: int, bar: Candle, known: float) -> bool:
     `impossible` says why not."""
     at, opened, high, low, close, volume, taken = bar
     return (
-        0.0 < low <= opened <= high < _INF
+        LEAST_PRICE <= low <= opened <= high <= MOST
         and low <= close <= high
-        and 0.0 <= volume < _INF
+        and (volume == 0.0 or LEAST_AMOUNT <= volume <= MOST)
         and (taken is None or 0.0 <= taken <= volume)
         and (at - shift) % span == 0
         and at >= EARLIEST
@@ -113,7 +118,7 @@ def _misplaced(timeframe: Timeframe, at: Millis, known: Millis | None) -> str | 
 
 
 def _candle(bar: Candle) -> str | None:
-    fault = _numbers(bar, ("open", "high", "low", "close"), above=True) or _numbers(bar, ("volume",))
+    fault = _prices(bar, ("open", "high", "low", "close")) or _amounts(bar, ("volume",))
     if fault is not None:
         return fault
     if bar.high < bar.low:
@@ -123,31 +128,34 @@ def _candle(bar: Candle) -> str | None:
             return f"{name} {getattr(bar, name)!r} is outside {bar.low!r} to {bar.high!r}"
     if bar.taker_buy is None:
         return None
-    if fault := _numbers(bar, ("taker_buy",)):
+    if fault := _bounded("taker_buy", bar.taker_buy, 0.0):
         return fault
     return f"buyers took {bar.taker_buy!r} of {bar.volume!r}" if bar.taker_buy > bar.volume else None
 
 
 def _funding(row: Funding) -> str | None:
-    return _number("rate", row.rate) or _numbers(row, ("interval_hours",), above=True)
+    return _bounded("rate", row.rate) or _bounded("interval_hours", row.interval_hours, *INTERVAL_HOURS)
 
 
 def _level(row: Level) -> str | None:
-    return _numbers(row, ("value",))
+    return _amounts(row, ("value",))
 
 
 def _marks(row: Marks) -> str | None:
-    return _numbers(row, ("mark", "spot"), above=True)
+    return _prices(row, ("mark", "spot"))
 
 
 def _print(row: Print) -> str | None:
-    if type(row.released) is not int or not EARLIEST <= row.released < LATEST:
-        return f"its release is {row.released!r}, no moment in milliseconds between 1900 and 2200"
-    return _number("value", row.value)
+    return _moment("release", row.released) or _bounded("value", row.value)
 
 
 def _strike(row: Strike) -> str | None:
-    return _numbers(row, ("price", "quantity"), above=True) or _numbers(row, ("usd",)) or _words(row, ("id",))
+    return (
+        _prices(row, ("price",))
+        or _bounded("quantity", row.quantity, LEAST_AMOUNT)
+        or _amounts(row, ("usd",))
+        or _words(row, ("id",))
+    )
 
 
 def _book(book: Book) -> str | None:
@@ -160,9 +168,9 @@ def _book(book: Book) -> str | None:
 
 def _quote(quote: Quote) -> str | None:
     price, size = quote
-    if type(price) is float and type(size) is float and 0.0 < price < _INF and 0.0 <= size < _INF:
+    if type(price) is float and type(size) is float and LEAST_PRICE <= price <= MOST and _amount(size):
         return None
-    return _numbers(quote, ("price",), above=True) or _numbers(quote, ("size",))
+    return _prices(quote, ("price",)) or _amounts(quote, ("size",))
 
 
 def _options(chain: OptionChain) -> str | None:
@@ -174,14 +182,15 @@ def _options(chain: OptionChain) -> str | None:
 
 def _sound_option(quote: OptionQuote) -> bool:
     """The quick way, for thousands of quotes in an hour."""
-    vol, forward = quote.mark_iv, quote.underlying
+    vol, forward, expiry = quote.mark_iv, quote.underlying, quote.expiry
     try:
         return (
-            0.0 < quote.strike < _INF
-            and 0.0 <= quote.open_interest < _INF
-            and 0.0 <= quote.volume < _INF
-            and (vol is None or 0.0 <= vol < _INF)
-            and (forward is None or 0.0 <= forward < _INF)
+            LEAST_PRICE <= quote.strike <= MOST
+            and _amount(quote.open_interest)
+            and _amount(quote.volume)
+            and (vol is None or 0.0 <= vol <= MOST)
+            and (not forward or LEAST_PRICE <= forward <= MOST)
+            and (expiry is None or (type(expiry) is int and EARLIEST <= expiry < LATEST))
             and quote.name.isascii()
         )
     except (TypeError, AttributeError):
@@ -189,12 +198,15 @@ def _sound_option(quote: OptionQuote) -> bool:
 
 
 def _option(quote: OptionQuote) -> str | None:
-    stated = [name for name in ("mark_iv", "underlying") if getattr(quote, name) is not None]
-    return (
-        _numbers(quote, ("strike",), above=True)
-        or _numbers(quote, ("open_interest", "volume", *stated))
-        or _words(quote, ("name",))
-    )
+    """A forward of zero is one that is not said."""
+    fault = _prices(quote, ("strike",)) or _amounts(quote, ("open_interest", "volume"))
+    if fault is None and quote.mark_iv is not None:
+        fault = _bounded("mark_iv", quote.mark_iv, 0.0)
+    if fault is None and quote.underlying is not None and quote.underlying != 0:
+        fault = _prices(quote, ("underlying",))
+    if fault is None and quote.expiry is not None:
+        fault = _moment("expiry", quote.expiry)
+    return fault or _words(quote, ("name",))
 
 
 def _text(text: Text) -> str | None:
@@ -214,20 +226,35 @@ _JUDGES: Final[Mapping[type[Any], Callable[[Any], str | None]]] = {
 }
 
 
-def _number(name: str, value: object) -> str | None:
+def _moment(name: str, value: object) -> str | None:
+    if type(value) is int and EARLIEST <= value < LATEST:
+        return None
+    return f"its {name} is {value!r}, no moment in milliseconds between 1900 and 2200"
+
+
+def _bounded(name: str, value: object, least: float = -MOST, most: float = MOST) -> str | None:
     if not isinstance(value, float | int) or isinstance(value, bool):
         return f"{name} is {value!r}, no number"
-    return None if -_INF < value < _INF else f"{name} is {value!r}"
+    return None if least <= value <= most else f"{name} is {value!r}, not between {least:g} and {most:g}"
 
 
-def _numbers(row: Any, names: Sequence[str], *, above: bool = False) -> str | None:
-    """The first of these that is no number, or negative; `above`: zero will not do either."""
+def _prices(row: Any, names: Sequence[str]) -> str | None:
+    """The first of these that is no price."""
+    return next((fault for name in names if (fault := _bounded(name, getattr(row, name), LEAST_PRICE))), None)
+
+
+def _amount(value: float) -> bool:
+    return value == 0 or LEAST_AMOUNT <= value <= MOST
+
+
+def _amounts(row: Any, names: Sequence[str]) -> str | None:
+    """The first of these that is no amount; nothing is one."""
     for name in names:
         value = getattr(row, name)
-        if fault := _number(name, value):
+        if fault := _bounded(name, value, 0.0):
             return fault
-        if value < 0 or (above and value == 0):
-            return f"{name} is {value!r}"
+        if not _amount(value):
+            return f"{name} is {value!r}, above 0 and below {LEAST_AMOUNT:g}"
     return None
 
 

@@ -110,8 +110,8 @@ class SeriesStore(Protocol):
       nothing, other numbers under the same key take its place and are counted, and noted as a conflict.
     - A row given at two times is known from the earlier. Other numbers are known from when they came, and not before
       those whose place they take, which stay what was known until then.
-    - A row that cannot be (NaN, a negative price or volume, high below low, a bar off its bucket or not closed by the
-      time it was known) is set aside with its reason and place and never read.
+    - A row that cannot be (NaN, a negative price or volume, a number beyond what any market has, high below low, a bar
+      off its bucket or not closed by the time it was known) is set aside with its reason and place and never read.
     - `read` gives each key once, oldest first: of the time asked for, both ends included, the newest numbers known by
       `known_by`. Of several prints of one day the newest released by then.
     - Rows come back equal to what went in. Rows that were sealed into files are read like the others.

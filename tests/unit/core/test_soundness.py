@@ -76,6 +76,8 @@ SOUND: list[tuple[Series[Any], Any]] = [
     (liquidations("okx", "BTCUSDT"), Strike(AT, Side.LONG, 100.0, 0.1, 10.0, "a")),
     (books("okx", "BTCUSDT"), Book(AT, (Quote(101.0, 1.0),), (Quote(100.0, 0.0),))),  # crossed: the rules say so
     (books("okx", "BTCUSDT"), Book(AT, (), ())),
+    (funding("okx", "BTCUSDT"), Funding(AT, 0.0, 24.0)),
+    (options("deribit", "BTC"), OptionChain(AT, (OptionQuote("x", None, 1.0, True, 0.0, 0.0, 0.0, 0.0),))),  # unsaid
     (options("deribit", "BTC"), OptionChain(AT, (OPTION, OptionQuote("x", None, 1.0, False, None, 0.0, 0.0, None)))),
     (texts(Feed.NEWS, "telegram", "BTC"), Text(AT, "channel", "1", "words 🙂")),
     (alive(Feed.WHALES, "binance", "BTCUSDT"), Alive(AT)),
@@ -115,6 +117,23 @@ BAD: list[tuple[Series[Any], Any, str]] = [
     (books("okx", "BTCUSDT"), Book(AT, (), (Quote(1.0, -1.0),)), "ask 1: size is -1.0"),
     (books("okx", "BTCUSDT"), Book(AT, (), (Quote(NAN, 1.0),)), "ask 1: price is nan"),
     (texts(Feed.NEWS, "telegram", "BTC"), Text(AT, "channel", "1", "\ud800"), "body holds half a character"),
+    # finite, and nothing a market has
+    (HOURS, BAR._replace(high=1.1e18), "high is 1.1e+18, not between 1e-09 and 1e+18"),
+    (HOURS, BAR._replace(low=9e-10), "low is 9e-10"),
+    (HOURS, BAR._replace(volume=1.1e18), "volume is 1.1e+18"),
+    (HOURS, BAR._replace(volume=9e-19, taker_buy=None), "volume is 9e-19, above 0 and below 1e-18"),
+    (HOURS, BAR._replace(open=10**400), "not between"),
+    (funding("okx", "BTCUSDT"), Funding(AT, 1e305, 8.0), "rate is 1e+305"),
+    (funding("okx", "BTCUSDT"), Funding(AT, -1e305, 8.0), "rate is -1e+305"),
+    (funding("okx", "BTCUSDT"), Funding(AT, 1e-4, 24.5), "interval_hours is 24.5"),
+    (funding("okx", "BTCUSDT"), Funding(AT, 1e-4, 0.016), "interval_hours is 0.016"),
+    (open_interest("okx", "BTCUSDT"), Level(AT, 1.7e308), "value is 1.7e+308"),
+    (basis("okx", "BTCUSDT"), Marks(AT, 1e19, 1.0), "mark is 1e+19"),
+    (macro("fred", "DGS2"), Print(AT, -1e19, AT), "value is -1e+19"),
+    (liquidations("okx", "BTCUSDT"), Strike(AT, Side.LONG, 100.0, 1.0, 1e308, "a"), "usd is 1e+308"),
+    (liquidations("okx", "BTCUSDT"), Strike(AT, Side.LONG, 100.0, 1e-300, 1.0, "a"), "quantity is 1e-300"),
+    (books("okx", "BTCUSDT"), Book(AT, (Quote(1.0, 1e19),), ()), "bid 1: size is 1e+19"),
+    (books("okx", "BTCUSDT"), Book(AT, (Quote(1e-300, 1.0),), ()), "bid 1: price is 1e-300"),
     *(
         (options("deribit", "BTC"), OptionChain(AT, (OPTION, quote)), f"'{quote.name}': {said}")
         for quote, said in (
@@ -123,6 +142,13 @@ BAD: list[tuple[Series[Any], Any, str]] = [
             (OptionQuote("x", None, 1.0, True, None, -1.0, 0.0, None), "open_interest is -1.0"),
             (OptionQuote("x", None, 1.0, True, None, 0.0, INF, None), "volume is inf"),
             (OptionQuote("x", None, 1.0, True, None, 0.0, 0.0, -1.0), "underlying is -1.0"),
+            (OptionQuote("x", None, 9e-10, True, None, 0.0, 0.0, None), "strike is 9e-10"),
+            (OptionQuote("x", None, 1e19, True, None, 0.0, 0.0, None), "strike is 1e+19"),
+            (OptionQuote("x", None, 1.0, True, None, 1e308, 0.0, None), "open_interest is 1e+308"),
+            (OptionQuote("x", None, 1.0, True, None, 0.0, 1e-300, None), "volume is 1e-300"),
+            (OptionQuote("x", None, 1.0, True, 1e308, 0.0, 0.0, None), "mark_iv is 1e+308"),
+            (OptionQuote("x", None, 1.0, True, None, 0.0, 0.0, 1e-300), "underlying is 1e-300"),
+            (OptionQuote("x", Millis(10**400), 1.0, True, None, 0.0, 0.0, None), "its expiry is 1000"),
             (OptionQuote("x", None, "1", True, None, 0.0, 0.0, None), "strike is '1', no number"),  # type: ignore[arg-type]
         )
     ),
@@ -146,7 +172,9 @@ def test_a_bar_must_have_closed_when_it_was_read() -> None:
     assert impossible(HOURS, BAR, Millis(AT + HOUR_MS - 1)) == "it had 1 ms to go when it was read"
 
 
-odd = st.sampled_from([NAN, INF, -INF, -1.0, 0.0, 1e-9, 1.0, 2.0, 3.0])
+odd = st.sampled_from(
+    [NAN, INF, -INF, -1.0, 0.0, 5e-324, 9e-19, 1e-18, 9e-10, 1e-9, 1.0, 2.0, 3.0, 1e18, 1.1e18, 1.7e308]
+)
 
 
 @given(

@@ -28,6 +28,8 @@ def price_axis(low: float, high: float) -> Axis:
     """Prices above zero, with a little room either side."""
     if high < LOG_FROM * low:
         return _linear(low, high, PRICE_TICKS, lambda at, step: f"{at:,.{_places(step)}f}")
+    if not isfinite(high / low):
+        raise ValueError(f"from {low:g} to {high:g} is no range of an axis")
     room = (high / low) ** _MARGIN
     bottom, top = low / room, high * room
     return Axis(
@@ -41,9 +43,12 @@ def value_axis(values: Sequence[float], *, from_zero: bool) -> Axis:
 
 
 def _linear(low: float, high: float, most: int, told: Callable[[float, float], str]) -> Axis:
-    """At most so many ticks and one; where all is one value, it stands in the middle."""
+    """At most so many ticks and one; where all is one value, it stands in the middle. `ValueError` for ends that are
+    no numbers, or are too far apart for one."""
     room = (high - low) * _MARGIN or abs(high) * 0.01 or 1.0
     bottom, top = low - room, high + room
+    if not isfinite(top - bottom):
+        raise ValueError(f"from {low:g} to {high:g} is no range of an axis")
     step = _round_step((top - bottom) / most)
     found = (step * place for place in range(ceil(bottom / step), floor(top / step) + 1))
     return Axis(bottom, top, Scale.LINEAR, tuple(Tick(at, told(at, step)) for at in found if bottom <= at <= top))
@@ -68,9 +73,9 @@ def moment_text(at: int) -> str:
 
 
 def _round_step(wanted: float) -> float:
-    """The smallest of 1, 2, 2.5, 5 and 10 times a power of ten that is no smaller."""
+    """The smallest of 1, 2, 2.5, 5 and 10 times a power of ten that is no smaller. `ValueError` for what is no step."""
     if not (isfinite(wanted) and wanted > 0):
-        return 1.0
+        raise ValueError(f"{wanted:g} is no step of an axis")
     power = 10.0 ** floor(log10(wanted))
     return next(step * power for step in (1.0, 2.0, 2.5, 5.0, 10.0) if step * power >= wanted * (1 - 1e-9))
 

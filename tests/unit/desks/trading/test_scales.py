@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 
 import pytest
@@ -38,6 +39,18 @@ def test_a_value_axis_holds_its_values(values: list[float], from_zero: bool) -> 
     assert axis.low < min(values) <= max(values) < axis.high
     assert not from_zero or axis.low < 0 < axis.high
     assert len(axis.ticks) <= VALUE_TICKS + 1
+
+
+@pytest.mark.parametrize("values", [[1.7e308], [-1e308, 1e308], [math.nan, 1.0], [1.0, math.inf]])
+def test_what_is_no_range_has_no_axis(values: list[float]) -> None:
+    with pytest.raises(ValueError, match="no range of an axis"):
+        value_axis(values, from_zero=True)
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.0, math.inf), (5e-324, 1e18), (1.0, math.nan)])
+def test_what_is_no_range_of_prices_has_no_axis(low: float, high: float) -> None:
+    with pytest.raises(ValueError, match="no range of an axis"):
+        price_axis(low, high)
 
 
 def test_three_times_the_lowest_price_is_drawn_in_ratios() -> None:
