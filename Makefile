@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 NODE   := contracts/node_modules/.package-lock.json
 
-.PHONY: demo test lint types layers unit bench crash devnet constraints clean
+.PHONY: demo test lint types layers unit bench crash crash-cycle devnet constraints clean
 
 demo: $(VENV)/.base  ## install, then show the embedded world
 	$(BIN)/zuno demo
@@ -29,6 +29,9 @@ bench: $(VENV)/.dev $(NODE)  ## ratios against yardsticks measured in the same r
 
 crash: $(VENV)/.dev $(NODE)  ## kill -9 at every persisted step of two rebalances on the real contracts, and recover
 	$(BIN)/python tests/crash/matrix.py
+
+crash-cycle: $(VENV)/.dev  ## kill -9 a trading cycle at every durable write and at every node, resume, and compare
+	$(BIN)/python tests/crash/cycle.py
 
 devnet: $(VENV)/.devnet $(NODE)  ## what `zuno devnet up` needs: py-evm and the official contract packages
 
