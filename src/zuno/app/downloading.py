@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from zuno.app import asked
@@ -78,7 +78,8 @@ class Downloads:
         for series in wanted(chosen):
             if str(series) not in refused:
                 by_venue.setdefault(series.venue, []).append(series)
-        found = await asyncio.gather(*(self._venue(mine, low, high, tell) for mine in by_venue.values()))
+        kept = {span.series: range(span.first, span.last + 1) for span in await self._store.spans()}
+        found = await asyncio.gather(*(self._venue(mine, low, high, kept, tell) for mine in by_venue.values()))
         done = sorted((one for several in found for one in several), key=lambda one: one.series)
         return self._view(chosen, low, high, done, refused)
 
@@ -94,24 +95,31 @@ class Downloads:
                 yield str(series), _gone(series, kept)
 
     async def _venue(
-        self, several: Sequence[Series[Any]], since: Millis, until: Millis, tell: Tell
+        self,
+        several: Sequence[Series[Any]],
+        since: Millis,
+        until: Millis,
+        kept: Mapping[Series[Any], range],
+        tell: Tell,
     ) -> list[DownloadedView]:
+        """`kept`: from the first row to the last that were here before, whenever they are of."""
         done = []
         for series in several:
-            kept = kept_since(series, self._now())
-            one = await self._series(series, Millis(max(since, kept)), until, tell)
-            if since < kept:
-                one = one.model_copy(update={"beyond": _gone(series, kept)})
+            oldest = kept_since(series, self._now())
+            one = await self._series(series, Millis(max(since, oldest)), until, kept.get(series, range(0)), tell)
+            if since < oldest:
+                one = one.model_copy(update={"beyond": _gone(series, oldest)})
             told = one.failure or f"{one.here:,} rows, {one.new:,} of them new"
             tell(f"{one.series}: {told}{one.beyond and f'; {one.beyond}'}")
             done.append(one)
         return done
 
-    async def _series(self, series: Series[Any], since: Millis, until: Millis, tell: Tell) -> DownloadedView:
+    async def _series(
+        self, series: Series[Any], since: Millis, until: Millis, kept: range, tell: Tell
+    ) -> DownloadedView:
         new, failure, began = 0, "", self._now()
         try:
             here = [row.at for row in await self._store.read(series, since, until, _EVER)]
-            kept = range(here[0], here[-1] + 1) if here else range(0)
             for low, high in _pages(series, since, until):
                 there = here[bisect_left(here, low) : bisect_right(here, high)]
                 for hole in missing(series, there, low, high):
@@ -125,7 +133,6 @@ class Downloads:
         return DownloadedView(series=str(series), new=new, here=len(rows), failure=failure)
 
     async def _fetched(self, series: Series[Any], since: Millis, until: Millis, kept: range) -> int:
-        """`kept`: from the first row to the last that were here before."""
         try:
             async with asyncio.timeout(self._patience):
                 rows = await self._sources.ask(series, since, until)

@@ -95,6 +95,8 @@ _APART: Final[Mapping[Feed, int]] = {
     Feed.FEAR_GREED: DAY_MS,
 }
 """Neighbours further from each other than this have lost something in between."""
+LISTED: Final = Millis(1_704_067_200_000)
+"""2024: since before it every venue has had what the desk wants of it. Of an earlier time it may have nothing."""
 LEEWAY: Final = MINUTE_MS
 """Venues stamp what is due at an hour some moments before or after it."""
 SETTLING: Final = 10 * SECOND_MS
@@ -205,8 +207,9 @@ def lost(
 ) -> list[tuple[Millis, Millis]]:
     """What a venue owes of a time it was asked for and did not tell, each from its beginning to what comes after it.
 
-    `moments`: when the rows are that are here now, oldest first. Before the first there may have been nothing. Where
-    nobody trades on Upbit it makes no bar, and words and prints come when they come: they owe nothing.
+    `moments`: when the rows are that are here now, oldest first. Before the first there may have been no market, but
+    not of late. Where nobody trades on Upbit it makes no bar, and words and prints come when they come: they owe
+    nothing.
     """
     apart = _apart(series)
     if apart is None or series.venue == UPBIT:
@@ -220,7 +223,10 @@ def lost(
         due, after = last - since > apart, 0
     if not moments:
         return [(Millis(since), Millis(last + 1))] if due else []
-    return [(Millis(low - 1 + after), Millis(high + 1)) for low, high in missing(series, moments, moments[0], last)]
+    began = Millis(max(since, LISTED))
+    before = [(began, Millis(moments[0]))] if moments[0] - began >= apart else []
+    holes = missing(series, moments, moments[0], last)
+    return [*before, *((Millis(low - 1 + after), Millis(high + 1)) for low, high in holes)]
 
 
 def _apart(series: Series[Any]) -> int | None:

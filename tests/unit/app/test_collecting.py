@@ -324,7 +324,7 @@ def test_holes_nobody_has_are_told() -> None:
         await poor.write([Batch(M1, [*bars[:50], *bars[60:80], *bars[81:]])])
         work = collector(Sources(candles=sources(poor, now).candles), store, now)
         told = (await work.once()).given_up
-        assert told == {str(M1): "from 2025-12-31 17:50 to 2025-12-31 18:00 UTC (and 1 more)"}
+        assert told == {str(M1): "from 2025-12-24 20:00 to 2025-12-31 17:00 UTC (and 2 more)"}
         assert work.status().given_up == told
 
     leaping(START, story)

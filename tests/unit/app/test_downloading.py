@@ -19,7 +19,7 @@ from collecting import END, EVER, OWN, market, rows, sources
 from zuno.adapters.series.memory import MemorySeries
 from zuno.app import downloading
 from zuno.app.downloading import Downloads
-from zuno.app.sources import SETTLING, Sources, lost, missing, pages
+from zuno.app.sources import LISTED, SETTLING, Sources, lost, missing, pages
 from zuno.core.soundness import complete_at
 from zuno.domain.errors import Unavailable, Usage
 from zuno.domain.trading import (
@@ -152,6 +152,19 @@ async def test_what_fills_a_hole_is_known_from_now_and_what_lies_around_as_histo
     assert await store.read(M1, bar.at, bar.at, complete_at(M1, bar)) == (bar,)
 
 
+@pytest.mark.parametrize(("since", "until"), [("5h", "3h"), ("6h", "2h"), ("4h", "3h")])
+async def test_a_hole_is_filled_from_now_on_however_little_around_it_is_asked_for(since: str, until: str) -> None:
+    """A collector was away for two hours; at a moment in them nobody knew more, and nobody does afterwards."""
+    given, _ = await counted()
+    store, past = MemorySeries(OWN), truth(M1, NOW - 6 * HOUR_MS, NOW - 2 * HOUR_MS)
+    await store.write([Batch(M1, [bar], Millis(complete_at(M1, bar) + 2_000)) for bar in (*past[:60], *past[180:])])
+    before = {at: await store.read(M1, Millis(0), EVER, at) for at in (past[150].at, Millis(NOW - 1))}
+    assert (await Downloads(given, store, now, read_here=True).download("BTCUSDT", since, until, silent)).new > 0
+    for at, known in before.items():
+        assert await store.read(M1, Millis(0), EVER, at) == known
+    assert len(await store.read(M1, Millis(0), EVER, NOW)) > 120
+
+
 async def test_a_print_that_is_told_otherwise_later_changes_no_past() -> None:
     """Prints are asked for again whatever is here."""
     given, _ = await counted()
@@ -255,6 +268,17 @@ async def test_what_a_venue_leaves_out_without_a_word_is_not_complete() -> None:
     assert failed.failure.endswith("from 2025-12-31 19:00 to 2025-12-31 19:01 UTC (and 2 more)")
 
 
+async def test_a_venue_that_leaves_out_the_beginning_is_not_complete() -> None:
+    given, _ = await counted()
+    venue = Forgetful(given.candles[BINANCE], (0, NOW - 3 * HOUR_MS))
+    given = replace(given, candles={**given.candles, BINANCE: venue})
+    view = await Downloads(given, MemorySeries(OWN), now, read_here=True).download("BTCUSDT", "10h", "2h", silent)
+    assert not view.ok
+    assert {one.series: one.failure for one in view.series if one.failure} == {
+        str(M1): "binance told nothing from 2025-12-31 14:00 to 2025-12-31 21:00 UTC"
+    }
+
+
 async def test_a_venue_that_tells_nothing_at_all_is_not_complete() -> None:
     given, _ = await counted()
     venue = Forgetful(given.candles[BINANCE], (0, NOW))
@@ -320,7 +344,12 @@ def test_a_bar_is_owed_when_it_is_closed_and_settled() -> None:
     assert lost(M1, minutes, at, NOW, Millis(closed + MINUTE_MS + SETTLING - 1)) == []
     assert lost(M1, minutes, at, NOW, Millis(closed + MINUTE_MS + SETTLING)) == [(closed, closed + MINUTE_MS)]
     assert lost(M1, minutes, at, closed - 1, NOW) == []
-    assert lost(M1, minutes, at - DAY_MS, closed - 1, NOW) == []  # there may have been no market yet
+    assert lost(M1, minutes, at - DAY_MS, closed - 1, NOW) == [(at - DAY_MS, at)]
+    assert lost(M1, minutes, at - MINUTE_MS + 1, closed - 1, NOW) == []  # none opened in between
+    assert lost(M1, minutes, at - MINUTE_MS, closed - 1, NOW) == [(at - MINUTE_MS, at)]
+    early = [LISTED + n * MINUTE_MS for n in range(-5, 5)]
+    assert lost(M1, early, LISTED - DAY_MS, early[-1], NOW) == []  # there may have been no market yet
+    assert lost(M1, early[6:], LISTED - DAY_MS, early[-1], NOW) == [(LISTED, early[6])]
     assert lost(M1, minutes[:2] + minutes[4:], at, closed - 1, NOW) == [(minutes[2], minutes[4])]
     monday = Timeframe.W1.floor(NOW - 7 * DAY_MS)
     assert lost(W1, [], monday, NOW, NOW) == [(monday, Timeframe.W1.floor(NOW))]
@@ -334,6 +363,8 @@ def test_a_point_is_owed_when_the_next_is_due() -> None:
     assert lost(rates, paid, at, NOW, Millis(paid[-1] + 2 * late)) == []
     assert lost(rates, paid, at, NOW, NOW) == [(paid[-1], NOW - late)]
     assert lost(rates, [*paid[:2], *paid[3:]], at, paid[-1], NOW) == [(paid[1], paid[3])]
+    assert lost(rates, paid, at - late + 1, paid[-1], NOW) == []
+    assert lost(rates, paid, at - late, paid[-1], NOW) == [(at - late, at)]
     assert lost(rates, [], at, at + late, NOW) == []
     assert lost(rates, [], at, at + late + 1, NOW) == [(at, at + late + 2)]
     quiet = candles(UPBIT, "KRW-BTC", Timeframe.H1)

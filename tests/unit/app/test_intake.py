@@ -197,6 +197,27 @@ def test_a_hole_that_no_venue_fills_is_let_be_after_some_tries() -> None:
     leaping(START, story)
 
 
+def test_a_beginning_that_a_venue_leaves_out_without_a_word_is_told() -> None:
+    async def story(now: Any) -> None:
+        store, truth = MemorySeries(OWN), await market()
+        bars = await truth.read(M1, Millis(START - 3 * HOUR_MS), START, START)
+        await store.write([Batch(M1, bars)])
+        calm = sources(truth, now)
+
+        class Short:
+            venue = BINANCE
+
+            async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Any:
+                found = await calm.candles[BINANCE].candles(symbol, timeframe, since, until)
+                return [bar for bar in found if bar.at >= bars[0].at - HOUR_MS]
+
+        one = intake(replace(calm, candles={BINANCE: Short()}), store, now)
+        await one.visit(M1)
+        assert one.given_up == {M1: [(START - 7 * DAY_MS, bars[0].at - HOUR_MS)]}
+
+    leaping(START, story)
+
+
 def test_each_hole_has_its_own_tries_and_what_no_venue_has_is_told() -> None:
     async def story(now: Any) -> None:
         store, truth = MemorySeries(OWN), await market()
@@ -219,7 +240,9 @@ def test_each_hole_has_its_own_tries_and_what_no_venue_has_is_told() -> None:
             with pytest.raises(Unavailable):
                 await one.visit(M1)
         await one.visit(M1)
-        assert one.given_up == {M1: [(bars[50].at, bars[60].at), (bars[80].at, bars[90].at)]}
+        first = (await truth.read(M1, Millis(0), EVER, EVER))[0].at  # the recording is shorter than what is asked for
+        before = (START - 7 * DAY_MS, first)
+        assert one.given_up == {M1: [before, (bars[50].at, bars[60].at), (bars[80].at, bars[90].at)]}
         assert await store.read(M1, bars[90].at, bars[-1].at, EVER) == bars[90:]
 
     leaping(START, story)
