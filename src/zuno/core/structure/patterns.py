@@ -48,11 +48,11 @@ class Formation:
 
 
 def formation(turns: Sequence[Pivot], close: float, atr: float | None) -> Formation | None:
-    """The shape of the newest confirmed turns, the rarest first; None where there is none, or no measure for it."""
+    """The shape of the newest confirmed turns, the one that takes most turns first; None where there is none, or no measure for it."""
     if not atr or atr <= 0:
         return None
     ends = zigzag(turns)
-    found = (_head(ends, close, atr), _double(ends, close, atr), _corner(ends, close, atr), _flag(ends, close, atr))
+    found = (_head(ends, close, atr), _corner(ends, close, atr), _double(ends, close, atr), _flag(ends, close, atr))
     return next((one for one in found if one is not None and abs(close - one.line) <= PLAYED_OUT * atr), None)
 
 

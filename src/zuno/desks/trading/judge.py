@@ -31,11 +31,11 @@ EXIT: Final = -0.4
 CONVICTIONS: Final = ((0.45, 3), (0.30, 2), (0.0, 1))
 """From which score on a trade is worth how much conviction."""
 ALLOCATIONS: Final[Mapping[int, int]] = {1: 20, 2: 35, 3: 50}
-EDGE: Final = 0.25
+EDGE: Final = 0.30
 """How many points of probability a full score is worth beyond what the distances alone give."""
-MOST_EDGE: Final = 0.12
-NEAR_STOP: Final = 1.25
-USUAL_STOP: Final = 2.0
+MOST_EDGE: Final = 0.15
+NEAR_STOP: Final = 1.5
+USUAL_STOP: Final = 2.5
 """In ATR: nearer than the first is noise; without structure the stop goes to the second."""
 REWARD: Final = (1.5, 3.0)
 """What is to be won for what is risked, as the twin likes it."""
@@ -301,7 +301,7 @@ def planned(menu: Menu, side: Side) -> Plan | None:
 
 
 def _stop(levels: tuple[MenuLevel, ...], entry: float, sign: int, atr: float) -> float | None:
-    """The first level beyond the nearest structure that is far enough not to be noise; else two ATR."""
+    """The first level beyond the nearest structure that is far enough not to be noise; else the usual distance."""
     behind = sorted((sign * (entry - one.price) / atr, one.price, one.kind) for one in levels)
     shelter = next((far for far, _, kind in behind if kind in STRUCTURAL and NEAR_STOP <= far <= USUAL_STOP), None)
     if shelter is not None:
@@ -424,7 +424,7 @@ def counter(matter: Matter, board: Blackboard, plan: Plan) -> str:
         return f"{expert} looks the other way with {sure:.2f}: {entry.rationale}"
     worse = "below" if plan.side is Side.LONG else "above"
     quiet = [expert for expert, entry in entries(board).items() if not entry.stance]
-    unsaid = f"{', '.join(quiet)} do not confirm" if quiet else "nobody objects, which is crowded"
+    unsaid = f"there is no confirmation by {', '.join(quiet)}" if quiet else "nobody objects, which is crowded"
     return f"{unsaid}; a close {worse} {price(plan.stop)} would show that the level did not hold."
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from zuno.agents.prompts import Untrusted
 from zuno.core.features import Frame, Perpetual, fresh
 from zuno.core.known import Known, Missing
-from zuno.core.menu import MenuLevel
+from zuno.core.menu import MARK, POOL, RANGE, MenuLevel
 from zuno.core.provenance.check import NO_FACT, Facts, check
 from zuno.core.provenance.figures import Figure, Unit
 from zuno.core.structure.levels import Zone
@@ -29,7 +29,7 @@ from zuno.messages.cycle import Blackboard, Meta, Synthesis
 
 QUIET_LEVELS: Final = 24
 DEEP_LEVELS: Final = 48
-"""Levels of the menu that are told, the nearest first."""
+"""Measured levels of the menu that are told, the nearest."""
 NEWS_CHARS: Final = 2_400
 NARRATIVE_CHARS: Final = 1_600
 REMARK_CHARS: Final = 280
@@ -397,12 +397,14 @@ def levels(matter: Matter, weight: int = 96) -> Section:
 
 
 def nearest(matter: Matter) -> list[MenuLevel]:
+    """Every distance and pool, for a stop and a target lie far apart, and of what was measured the nearest."""
     count = DEEP_LEVELS if deep(matter) else QUIET_LEVELS
     now = matter.menu.now
-    found = list(matter.menu.levels)
+    always = [one for one in matter.menu.levels if one.kind in (MARK, RANGE, POOL)]
+    found = [one for one in matter.menu.levels if one.kind not in (MARK, RANGE, POOL)]
     if not isinstance(now, Missing):
         found.sort(key=lambda one: (abs(one.price - now), one.id))
-    return sorted(found[:count], key=lambda one: (one.price, one.id))
+    return sorted((*always, *found[:count]), key=lambda one: (one.price, one.id))
 
 
 def _level_figures(one: MenuLevel) -> tuple[Figure, ...]:

@@ -1,0 +1,282 @@
+"""Bundles for the trading desk's minds: a small market by hand with every feed the desk reads, or with parts gone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from math import exp
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from zuno.adapters.clock.system import SystemClock
+from zuno.adapters.model.daybook import DayBookInMemory
+from zuno.adapters.model.seating import SeatingTable
+from zuno.agents.ask import Minds
+from zuno.agents.breaker import Breakers
+from zuno.agents.budget import Limits, RunBudget
+from zuno.agents.prompts import Prompts
+from zuno.domain import trading
+from zuno.domain.account import Account, Holding
+from zuno.domain.cycle import Exchange
+from zuno.domain.trading import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    STALE_AFTER,
+    Alive,
+    Book,
+    Candle,
+    Feed,
+    Funding,
+    Level,
+    Marks,
+    Mode,
+    OptionChain,
+    OptionQuote,
+    Print,
+    Quote,
+    Series,
+    Side,
+    Strike,
+    Symbol,
+    Text,
+    Timeframe,
+)
+from zuno.domain.units import Millis, Seconds
+from zuno.domain.venues import BINANCE, DERIBIT, FIGURES, PERPETUALS, TAPES, wanted
+from zuno.messages.account import account_slots
+from zuno.messages.bundle import Absent, Block, Bundle, Slot
+from zuno.ports.model import Answered, Attempt, Model, ModelRequest, Reply, Seating, Usage
+
+BTC = Symbol.BTCUSDT
+AS_OF = Millis(1_767_225_600_000)
+PRICE = 80_000.0
+_BARS = {Timeframe.M1: 1_500, Timeframe.H1: 1_100, Timeframe.H4: 600, Timeframe.D1: 400, Timeframe.W1: 200}
+_HOURLY = 0.005
+
+
+@dataclass(frozen=True)
+class World:
+    """What kind of market it is."""
+
+    drift: float = 0.0
+    """Of each day, as a share."""
+    lean: float = 0.0
+    """Of the book: −1 to 1."""
+    dvol: float = 50.0
+    """The last hour's; the hours before were at 50 or so."""
+    skew: float = 1.5
+    stocks: float = 0.0
+    """Nasdaq over its last five prints, as a share."""
+    whales: float = 0.0
+    """What large takers bought less what they sold, as a share."""
+    news: str = "Somebody said something about the market."
+    seed: int = 1
+
+
+def bundle_of(
+    world: World | None = None,
+    mode: Mode = Mode.SWING,
+    account: Account | None = None,
+    slots: Sequence[Slot] = (),
+) -> Bundle:
+    """Every series the desk wants, fresh, of one invented market."""
+    given = world or World()
+    rows = _rows(given)
+    blocks = tuple(
+        _block(series, rows[str(series)])
+        for series in sorted(wanted(BTC), key=str)
+        if str(series) in rows and rows[str(series)]
+    )
+    held = account_slots(account or Account(usd=2_000.0, krw=2_000_000.0), AS_OF)
+    gone = tuple(Absent(str(one), "not in this market") for one in wanted(BTC) if str(one) not in rows)
+    return Bundle(BTC, mode, AS_OF, "SYNTHETIC by hand", blocks, gone, (*held, *slots))
+
+
+def without(bundle: Bundle, *gone: str) -> Bundle:
+    left = tuple(one for one in bundle.blocks if str(one.series) not in gone)
+    said = tuple(Absent(name, "the venue did not answer") for name in gone)
+    return replace(bundle, blocks=left, absent=(*bundle.absent, *said))
+
+
+def holding(side: Side, entry: float = PRICE) -> Account:
+    one = Holding("pos_1", BTC, Exchange.BINANCE, side, 0.01, entry, 2.0, Millis(AS_OF - DAY_MS))
+    return Account(usd=2_000.0, krw=2_000_000.0, positions=(one,))
+
+
+def decided(call: str, hours: int = 4, mode: Mode = Mode.SWING) -> Slot:
+    """What was decided some hours ago."""
+    content = {"mode": mode.value, "decision": call, "regime": "RANGE_BOUND", "entry_price": 79_000.0}
+    return Slot("previous_decision", content, Millis(AS_OF - hours * HOUR_MS), "journal")
+
+
+def _block(series: Series[Any], rows: Sequence[Any]) -> Block:
+    limit = STALE_AFTER.get(series.feed, Seconds(2 * 7 * 86_400))
+    return Block(series, tuple(rows), AS_OF, Seconds(0), limit)
+
+
+def _rows(world: World) -> dict[str, list[Any]]:
+    dice = np.random.default_rng(world.seed)
+    found: dict[str, list[Any]] = {}
+    for timeframe in Timeframe:
+        found[str(trading.candles(BINANCE, BTC, timeframe))] = _walk(timeframe, world, dice)
+    for venue in PERPETUALS:
+        found |= _perpetual(venue, dice)
+    for venue in TAPES:
+        found |= _tape(venue)
+    found[str(trading.whales(BINANCE, BTC))] = [
+        Strike(Millis(AS_OF - (place + 1) * 8 * MINUTE_MS), side, PRICE, 2.0, usd, f"w{place}{side}")
+        for place in range(100)
+        for side, usd in ((Side.LONG, 2e5 * (1 + world.whales)), (Side.SHORT, 2e5 * (1 - world.whales)))
+    ]
+    day = range(AS_OF - DAY_MS, AS_OF, MINUTE_MS)
+    found[str(trading.alive(Feed.WHALES, BINANCE, BTC))] = [Alive(Millis(at)) for at in day]
+    found[str(trading.books(BINANCE, BTC))] = [
+        _book(world.lean, AS_OF - back) for back in (56_000, 42_000, 28_000, 14_000, 0)
+    ]
+    found[str(trading.options(DERIBIT, "BTC"))] = [_chain(world.skew)]
+    found[str(trading.dvol(DERIBIT, "BTC"))] = [
+        Level(Millis(AS_OF - back * HOUR_MS), world.dvol if not back else 50.0 + dice.normal(0, 1.5))
+        for back in range(300, -1, -1)
+    ]
+    for venue, figures in FIGURES.items():
+        for figure in figures:
+            found[str(trading.macro(venue, figure))] = _prints(figure, world)
+    found[str(trading.fear_greed("alternative.me"))] = [Level(AS_OF, 50.0)]
+    found[str(trading.texts(Feed.NEWS, "channels", "BTC"))] = [Text(AS_OF, "channel", "n1", world.news)]
+    found[str(trading.texts(Feed.NARRATIVE, "search", "BTC"))] = [
+        Text(AS_OF, "search", "s1", "The story goes that buyers wait.")
+    ]
+    found[str(trading.rates("upbit", "KRW-USDT"))] = [Level(AS_OF, 1_350.0)]
+    found[str(trading.rates(BINANCE, "USDC-USDT"))] = [Level(AS_OF, 1.0)]
+    return found
+
+
+def _walk(timeframe: Timeframe, world: World, dice: np.random.Generator) -> list[Candle]:
+    """Bars that end at the price."""
+    count, hours = _BARS[timeframe], timeframe.millis / HOUR_MS
+    sigma, drift = _HOURLY * hours**0.5, world.drift * hours / 24
+    steps = dice.normal(drift, sigma, count)
+    close = PRICE * np.exp(np.cumsum(steps) - steps.sum())
+    opened = close * np.exp(-steps)
+    high = np.maximum(opened, close) * (1 + np.abs(dice.normal(0, sigma / 3, count)))
+    low = np.minimum(opened, close) * (1 - np.abs(dice.normal(0, sigma / 3, count)))
+    volume = dice.lognormal(3, 0.5, count) * hours
+    share = 0.5 + np.clip(steps / sigma, -1, 1) * 0.05 + dice.normal(0, 0.02, count)
+    last = timeframe.floor(AS_OF) - timeframe.millis
+    at = [Millis(last - (count - 1 - place) * timeframe.millis) for place in range(count)]
+    columns = (opened, high, low, close, volume, volume * np.clip(share, 0, 1))
+    return list(map(Candle, at, *(column.tolist() for column in columns)))
+
+
+def _perpetual(venue: str, dice: np.random.Generator) -> dict[str, list[Any]]:
+    eights = range(AS_OF - 30 * DAY_MS, AS_OF + 1, 8 * HOUR_MS)
+    hours = range(AS_OF - 30 * DAY_MS, AS_OF + 1, HOUR_MS)
+    open_ = 100_000 * np.exp(np.cumsum(dice.normal(0, 0.001, len(hours))))
+    return {
+        str(trading.funding(venue, BTC)): [Funding(Millis(at), 1e-4 + dice.normal(0, 2e-5), 8.0) for at in eights],
+        str(trading.funding_next(venue, BTC)): [Funding(AS_OF, 1e-4, 8.0)],
+        str(trading.open_interest(venue, BTC)): [
+            Level(Millis(at), one) for at, one in zip(hours, open_.tolist(), strict=True)
+        ],
+        str(trading.long_short(venue, BTC)): [Level(AS_OF, 1.2)],
+        str(trading.basis(venue, BTC)): [Marks(AS_OF, PRICE, PRICE * 0.9997)],
+    }
+
+
+def _tape(venue: str) -> dict[str, list[Any]]:
+    minutes = range(AS_OF - 8 * DAY_MS, AS_OF, MINUTE_MS)
+    strikes = [
+        Strike(Millis(AS_OF - HOUR_MS * place - MINUTE_MS), side, PRICE, 0.5, 4e4, f"{place}{side}")
+        for place in range(8 * 24 - 1)
+        for side in Side
+    ]
+    return {
+        str(trading.alive(Feed.LIQUIDATIONS, venue, BTC)): [Alive(Millis(at)) for at in minutes],
+        str(trading.liquidations(venue, BTC)): sorted(strikes, key=lambda row: row.at),
+    }
+
+
+def _book(lean: float, at: int) -> Book:
+    bids = tuple(Quote(round(PRICE - 0.1 - place * 4, 1), 3.0 * (1 + lean)) for place in range(60))
+    asks = tuple(Quote(round(PRICE + 0.1 + place * 4, 1), 3.0 * (1 - lean)) for place in range(60))
+    return Book(Millis(at), bids, asks)
+
+
+def _chain(skew: float) -> OptionChain:
+    quotes = []
+    for days in (5, 9, 25, 40):
+        expiry = Millis(AS_OF + days * DAY_MS)
+        for step in range(-12, 13):
+            strike = round(PRICE * exp(0.02 * step * (days / 7) ** 0.5), -1)
+            away = -step / 6
+            iv = 50.0 + skew / 2 * max(-2.0, min(2.0, away)) + 0.5 * away**2
+            for call in (True, False):
+                name = f"BTC-{days}-{strike:.0f}-{'C' if call else 'P'}"
+                held = 100.0 if call else 80.0
+                quotes.append(OptionQuote(name, expiry, strike, call, iv, held, 10.0, PRICE))
+    return OptionChain(AS_OF, tuple(quotes))
+
+
+def _prints(figure: str, world: World) -> list[Print]:
+    start = {"DGS2": 4.0, "DGS10": 4.2, "CPIAUCSL": 320.0, "FEDFUNDS": 4.3}.get(figure, 100.0)
+    change = world.stocks / 5 if figure in ("NASDAQ", "NASDAQCOM") else 0.0
+    days = range(20, 0, -1)
+    return [
+        Print(Millis(AS_OF - day * DAY_MS), start * (1 - change) ** (day - 1), Millis(AS_OF - day * DAY_MS + HOUR_MS))
+        for day in days
+    ]
+
+
+# -- who answers
+
+
+class Scripted:
+    """A model whose answers follow from what it is asked."""
+
+    name = "scripted"
+
+    def __init__(self, answer: Callable[[ModelRequest], str]) -> None:
+        self._answer = answer
+        self.asked: list[ModelRequest] = []
+
+    async def price(self, tokens_in: int, tokens_out: int) -> Decimal:
+        return Decimal(0)
+
+    async def ready(self) -> None:
+        return None
+
+    async def reply(self, request: ModelRequest) -> Reply:
+        self.asked.append(request)
+        return Answered(self._answer(request), Usage(100, 50, Decimal("0.001")))
+
+    async def close(self) -> None:
+        return None
+
+
+def minds_of(*models: Model, prompts: Prompts | None = None) -> Minds:
+    """Minds with these models in every seat; with none, the rules."""
+    clock = SystemClock()
+
+    async def record(attempt: Attempt) -> None:
+        return None
+
+    return Minds(
+        seats=SeatingTable(Seating(tuple(models), "" if models else "nobody sits here")),
+        prompts=prompts or Prompts("zuno.desks.trading"),
+        budget=RunBudget(Limits(), DayBookInMemory(), clock),
+        breakers=Breakers(threshold=None),
+        record=record,
+        clock=clock,
+        stopwatch=perf_counter,
+    )
+
+
+def saying(said: Mapping[str, Any] | str) -> Scripted:
+    """A model that says one thing, whoever asks."""
+    text = said if isinstance(said, str) else json.dumps(said)
+    return Scripted(lambda _: text)

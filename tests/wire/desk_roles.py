@@ -1,0 +1,86 @@
+"""Every agent of the trading desk by its role: how it is asked, and what its rules would say."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from desk_bundles import minds_of
+
+from zuno.agents.ask import Minds
+from zuno.agents.opinion import Opinion
+from zuno.core.ruling import Draft, drafted
+from zuno.desks.trading import (
+    geometry,
+    judge,
+    liquidity,
+    macro_options,
+    meta,
+    microstructure,
+    risk_manager,
+    synthesis,
+)
+from zuno.desks.trading.matter import Matter, matter_of
+from zuno.desks.trading.speaking import Heard
+from zuno.messages.bundle import Bundle
+from zuno.messages.cycle import Blackboard, Decision, Meta
+from zuno.ports.model import Image
+
+PICTURE = Image("image/png", b"a picture")
+
+
+@dataclass(frozen=True)
+class Argued:
+    """A whole argument by rule."""
+
+    matter: Matter
+    meta: Meta
+    board: Blackboard
+    decision: Decision
+    draft: Draft
+
+    def ask(self, role: str, minds: Minds, image: Image | None = PICTURE) -> Awaitable[Heard[Any]]:
+        matter, board = self.matter, self.board
+        asked: Mapping[str, Callable[[], Awaitable[Heard[Any]]]] = {
+            "meta": lambda: meta.classify(matter, minds),
+            "liquidity": lambda: liquidity.weigh(matter, minds),
+            "microstructure": lambda: microstructure.weigh(matter, minds),
+            "macro": lambda: macro_options.weigh(matter, minds),
+            "vlm_geometric": lambda: geometry.look(matter, image, minds),
+            "synthesis": lambda: synthesis.distil(matter, self.meta, board, minds),
+            "judge": lambda: judge.decide(matter, self.meta, board, minds),
+            "risk_manager": lambda: risk_manager.review(matter, self.draft, minds),
+        }
+        return asked[role]()
+
+    def twin(self, role: str, image: Image | None = PICTURE) -> Opinion:
+        matter, board = self.matter, self.board
+        said: Mapping[str, Callable[[], Opinion]] = {
+            "meta": lambda: meta.twin(matter),
+            "liquidity": lambda: liquidity.twin(matter),
+            "microstructure": lambda: microstructure.twin(matter),
+            "macro": lambda: macro_options.twin(matter),
+            "vlm_geometric": lambda: geometry.twin(matter, geometry.panels_of(matter, image)),
+            "synthesis": lambda: synthesis.twin(matter.bundle.mode, self.meta, board),
+            "judge": lambda: judge.twin(matter, self.meta, board),
+            "risk_manager": lambda: risk_manager.twin(matter, self.draft),
+        }
+        return said[role]()
+
+
+ROLES = ("meta", "liquidity", "microstructure", "macro", "vlm_geometric", "synthesis", "judge", "risk_manager")
+
+
+async def argued(bundle: Bundle, image: Image | None = PICTURE) -> Argued:
+    matter, nobody = matter_of(bundle), minds_of()
+    ruled = (await meta.classify(matter, nobody)).value
+    board = Blackboard(
+        liquidity=(await liquidity.weigh(matter, nobody)).value,
+        microstructure=(await microstructure.weigh(matter, nobody)).value,
+        macro=(await macro_options.weigh(matter, nobody)).value,
+        vlm_geometry=(await geometry.look(matter, image, nobody)).value,
+    )
+    board = board.model_copy(update={"synthesis": (await synthesis.distil(matter, ruled, board, nobody)).value})
+    decision = (await judge.decide(matter, ruled, board, nobody)).value
+    return Argued(matter, ruled, board, decision, drafted(decision, ruled, matter.terms, 0.0, 0.0))
