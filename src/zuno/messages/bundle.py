@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from zuno.domain.errors import Malformed
 from zuno.domain.trading import MINUTE_MS, Alive, Mode, Row, Series, Symbol, series_named
 from zuno.domain.units import Millis, Seconds
-from zuno.messages.codec import Digest, Json, canonical, decoded, digest
+from zuno.messages.codec import Digest, Json, decoded, digest, spelled_plain
 from zuno.messages.rows import lowered, raised
 
 R = TypeVar("R", bound=Row)
@@ -83,7 +83,7 @@ class Bundle:
 
 def content(bundle: Bundle) -> bytes:
     """The bundle's canonical bytes: what is stored, and what its hash is of."""
-    return canonical(
+    return spelled_plain(
         {
             "version": VERSION,
             "symbol": bundle.symbol,
@@ -96,7 +96,7 @@ def content(bundle: Bundle) -> bytes:
                     "asOf": block.as_of,
                     "ageSeconds": block.age,
                     "staleAfter": block.limit,
-                    "notes": block.notes,
+                    "notes": list(block.notes),
                     "rows": _written(block),
                 }
                 for block in bundle.blocks

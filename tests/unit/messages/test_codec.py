@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 from pydantic.alias_generators import to_camel
 
 from zuno.domain.errors import Malformed
-from zuno.messages.codec import MAX_DEPTH, canonical, decoded, digest, plain
+from zuno.messages.codec import MAX_DEPTH, canonical, decoded, digest, plain, spelled_plain
 
 SCALARS = (
     st.none()
@@ -210,3 +210,30 @@ def test_plain_is_where_it_stays() -> None:
     value = {"a": [1, 2.5, "x", None, True], "b": {"c": []}}
     assert plain(value) == value
     assert digest(canonical(value)) == digest(canonical(plain(value)))
+
+
+@given(VALUES)
+def test_the_short_way_spells_the_same_bytes(value: Any) -> None:
+    assert spelled_plain(value) == canonical(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": -0.0},
+        [-0.0, 1],
+        [[-0.0]],
+        [-0.05, -0.001],
+        {"a": "-0.0"},
+        [2**255, -(2**255)],
+        {"b": 1, "a": [1.0, 1e300, 1e-9]},
+    ],
+)
+def test_the_short_way_spells_what_is_doubtful_the_long_way(value: Any) -> None:
+    assert spelled_plain(value) == canonical(value)
+
+
+@pytest.mark.parametrize("value", [float("nan"), [float("inf")], {"a": 2**256}, ["\ud800"]])
+def test_the_short_way_refuses_what_has_no_bytes(value: Any) -> None:
+    with pytest.raises(ValueError, match="JSON compliant|256 bits|surrogates"):
+        spelled_plain(value)
