@@ -9,6 +9,7 @@ from zuno.settings import Settings
 if TYPE_CHECKING:
     from zuno.agents.ask import Minds
     from zuno.agents.breaker import Breakers
+    from zuno.agents.prompts import Prompts
     from zuno.ports.journal import Journal
     from zuno.ports.model import Attempt, Seats
 
@@ -22,6 +23,7 @@ class Models:
         self._settings = settings
         self._seats: Seats | None = None
         self._breakers: Breakers | None = None
+        self._prompts: dict[str, Prompts] = {}
 
     def seats(self) -> Seats:
         if self.offline:
@@ -64,7 +66,7 @@ class Models:
         days = DayBookFile(settings.home / "spend.json") if limited else DayBookInMemory()
         return Minds(
             seats=seats,
-            prompts=Prompts(desk),
+            prompts=self._prompts.setdefault(desk, Prompts(desk)),
             budget=RunBudget(limits if limited else Limits(), days, clock),
             breakers=self._breakers if limited else Breakers(threshold=None),
             record=record,
