@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import pytest
 from commands import Ran, run_process, run_zuno
 
+from zuno.app.report import Reports
 from zuno.domain.cycle import Node
+from zuno.messages.outcome import NodeEvent
+from zuno.wiring import open_zuno
 
 SEED = "7"
 
@@ -99,6 +103,32 @@ def test_the_newest_run_stands_first(ran: Any, invented: Path) -> None:
 def test_a_run_that_ended_is_shown_again(ran: Any, invented: Path) -> None:
     again = trade(invented, "resume", ran["runId"], "--json").document
     assert {**again, "notes": None} == {**ran, "notes": None}
+
+
+def test_a_run_that_was_broken_off_is_listed_explained_and_taken_up(ran: Any, invented: Path) -> None:
+    def lost(event: NodeEvent) -> None:
+        if event.node is Node.JUDGE_AGENT:
+            raise ConnectionAbortedError
+
+    async def broken_off() -> None:
+        zuno = open_zuno(str(invented))
+        try:
+            await Reports(zuno.cycles()).run("BTCUSDT", "swing", ran["asOf"], lost, chart=False)
+        finally:
+            await zuno.close()
+
+    with pytest.raises(ConnectionAbortedError):
+        asyncio.run(broken_off())
+    broken = trade(invented, "runs", "--json").document["runs"][0]
+    assert (broken["state"], broken["ruling"], broken["asOf"]) == ("unfinished", None, ran["asOf"])
+    why = trade(invented, "why", broken["runId"])
+    assert why.code == 0, why.err
+    assert f"`zuno trade resume {broken['runId']}` takes it up again" in why.out
+    taken = trade(invented, "resume", broken["runId"])
+    assert taken.code == 0, taken.err
+    assert taken.out.splitlines()[0].split() == ["collect_data", "done"]
+    assert broken["runId"] in taken.out
+    assert trade(invented, "runs", "--json").document["runs"][0]["state"] == "ended"
 
 
 @pytest.mark.parametrize("command", ["why", "resume"])

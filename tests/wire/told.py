@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -301,3 +302,27 @@ def told(found: Outcome | None = None, picture: bytes | None = PNG, **changed: A
 def unfinished() -> Told:
     line = RunLine(RUN, Symbol.BTCUSDT, Mode.SWING, AS_OF, Millis(AS_OF + 3_600_000), "unfinished", None)
     return Told(line, bundle(), attempts()[:1], None)
+
+
+FREE = frozenset(
+    "rationale note why fibonacci_context expert_a_claim expert_b_claim tiebreaker key_uncertainty regime_note "
+    "counter_scenario meta_agent_context technical derivatives experts narrative final_logic ev_rationale said what by "
+    "field from to model consensus_signals key_factors veto notes".split()
+)
+"""Where words may be somebody else's."""
+
+
+def spoilt(text: str) -> Told:
+    """A run in which everybody says the same, wherever there is room for it."""
+
+    def said(value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            return {key: said(one, key) for key, one in value.items()}
+        if isinstance(value, list):
+            return [said(one, name) for one in value]
+        return text if isinstance(value, str) and name in FREE else value
+
+    plain = outcome(ruling=held(), notes=("a note",)).model_dump(mode="json", by_alias=True)
+    found = told(Outcome.model_validate(said(plain)))
+    asked = tuple(one.model_copy(update={"raw": text, "why": text, "model": text}) for one in found.attempts)
+    return replace(found, attempts=asked)

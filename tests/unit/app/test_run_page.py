@@ -12,11 +12,10 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "wire"))
 
-from told import PNG, board, decided, held, outcome, told
+from told import PNG, board, decided, held, outcome, spoilt, told
 
 from zuno.app.report import ages, number, report, signed, span
 from zuno.domain.cycle import Call
-from zuno.messages.cycle import Change
 from zuno.messages.outcome import Chart
 
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
@@ -129,22 +128,13 @@ def test_a_market_that_was_not_invented_has_no_banner() -> None:
 
 
 def test_what_a_stranger_writes_is_text_and_nothing_else() -> None:
-    made = decided(reasoning=decided().reasoning.model_copy(update={"counter_scenario": ATTACK}), key_factors=(ATTACK,))
-    changes = (Change(by=ATTACK, field=ATTACK, from_=ATTACK, to=ATTACK, why=ATTACK),)
-    calm = page(ruling=held(changes=held().changes))
-    found = page(
-        decision=made,
-        ruling=held(veto=ATTACK, changes=changes),
-        meta=outcome().meta.model_copy(update={"rationale": ATTACK}),
-        voices=tuple(voice.model_copy(update={"why": ATTACK}) for voice in outcome().voices),
-        origin=ATTACK,
-    )
+    calm, found = Page(report(spoilt("calm")).page), Page(report(spoilt(ATTACK)).page)
+    assert found.tags == calm.tags
     assert found.open == []
     assert found.outward == []
-    assert "script" not in found.tags
-    assert found.tags.count("img") == calm.tags.count("img") == 1
-    assert "49" not in " ".join(text for text in found.text if "alert" in text)
     assert "{{ 7 * 7 }}" in found.words
+    assert found.words.count("alert('x')") >= 30  # it stands wherever there is room for it, to be read
+    assert page(origin='"><b onload="x').outward == []
 
 
 def test_direction_is_told_by_a_sign_beside_the_colour() -> None:

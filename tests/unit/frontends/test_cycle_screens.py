@@ -16,7 +16,7 @@ from rich.console import Console, RenderableType
 
 sys.path.append(str(Path(__file__).parents[2] / "wire"))
 
-from told import RUN, board, decided, held, outcome, told, unfinished
+from told import RUN, board, decided, held, spoilt, told, unfinished
 
 from zuno.app.cycle_views import RunsView, run_view, runs_view, why_view
 from zuno.domain.cycle import Call, Node
@@ -57,20 +57,10 @@ def test_a_screen_is_the_one_on_file(name: str, width: int) -> None:
 
 
 def test_a_hostile_model_cannot_move_the_cursor() -> None:
-    made = decided(ev_rationale=HOSTILE, key_factors=(HOSTILE,), why=HOSTILE)
-    found = told(
-        decision=made,
-        board=board(
-            macro=board().macro.model_copy(update={"rationale": HOSTILE, "why": HOSTILE}),  # type: ignore[union-attr]
-            vlm_geometry=board().vlm_geometry.model_copy(update={"fibonacci_context": HOSTILE}),  # type: ignore[union-attr]
-        ),
-        meta=outcome().meta.model_copy(update={"rationale": HOSTILE}),
-        ruling=held(veto=HOSTILE),
-    )
-    asked = tuple(one.model_copy(update={"raw": HOSTILE, "why": HOSTILE}) for one in found.attempts)
+    found = spoilt(HOSTILE)
     for shown in (
         shown_run(run_view(found)),
-        shown_why(why_view(replace(found, attempts=asked))),
+        shown_why(why_view(found)),
         shown_runs(runs_view([found.line])),
     ):
         text = screen(shown)
