@@ -263,6 +263,8 @@ async def test_a_live_book_looks_at_the_marks_once_and_writes_now() -> None:
     assert looks == [ETH]
     assert len((await live.show("1h")).positions) == 0
     assert looks == [ETH]
+    await live.show()
+    assert looks == [ETH, BTC]
     assert {str(one) for one in MARKED_BY} == {
         "basis/binance/BTCUSDT",
         "basis/binance/ETHUSDT",
