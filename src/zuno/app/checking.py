@@ -4,8 +4,8 @@ The rules, finest bars first: a coarse bar that is missing, or is not what its f
 where every one of them is here; where an earlier row of the same place agrees with them, that one is put back. Any
 other missing bar is fetched again where there is a source to ask, and stays a gap where there is none: nothing is ever
 interpolated. Of two rows for one place the newer stays, unless finer bars say otherwise. Frozen stretches and rows that
-were set aside are told and left as they are. What is mended is known from its mending: who looks at an earlier moment
-sees what was known then.
+were set aside are told and left as they are. What is mended is known from its mending, in an invented market from the
+moment after its end: who looks at an earlier moment sees what was known then.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 from zuno.core.resampling import aggregate, made_of, parts, timeframe_of
 from zuno.core.soundness import FROZEN_AFTER, QUIET_VENUES, Stillness, Stretch, disagreement, holes
 from zuno.domain.errors import Malformed, Unavailable
-from zuno.domain.trading import Candle, Feed, Series, Timeframe
+from zuno.domain.trading import Candle, Feed, Print, Series, Timeframe
 from zuno.domain.units import Millis
 from zuno.ports.series import Batch, Flaw, SeriesStore, Span
 
@@ -65,7 +65,7 @@ class Check:
         self._settled: dict[tuple[str, Millis], str] = {}
         self._still: dict[str, Stillness] = {}
         self._present: Millis | None = None
-        """An invented market's present is its end; ours is now."""
+        """An invented market's present is the moment after its end, so that its end stays what it was; ours is now."""
 
     async def run(self) -> tuple[tuple[Flaw, ...], int]:
         """What is wrong, with what was done about it, and how many notes were settled before."""
@@ -74,6 +74,8 @@ class Check:
             if isinstance(flaw.replaced, Candle):
                 self._earlier.setdefault((str(flaw.series), flaw.first), []).append(flaw.replaced)
         spans = await self._store.spans()
+        if self._store.origin.synthetic:
+            self._present = await self._after_the_end(spans)
         for span in spans:
             if span.series.feed in FROZEN_AFTER and span.series.row is not Candle:
                 await self._watch(span)
@@ -84,6 +86,11 @@ class Check:
             open_notes = await self._settle(open_notes)
         found = [*_joined(self._found), *open_notes]
         return tuple(sorted(found, key=_order)), len(noted) - len(open_notes)
+
+    async def _after_the_end(self, spans: Sequence[Span]) -> Millis | None:
+        found = await self._store.newest_known([span.series for span in spans if span.series.row is not Print])
+        known = [one for one in found if one is not None]
+        return Millis(max(known) + 1) if known else None
 
     # -- feeds that are no candles
 
@@ -111,8 +118,6 @@ class Check:
     # -- candles
 
     async def _candles(self, market: Market) -> None:
-        if self._store.origin.synthetic:
-            self._present = _end(market)
         first = min(span.first for span in market.spans.values())
         last = max(span.last for span in market.spans.values())
         for since in range(Timeframe.W1.floor(first), last + 1, WINDOW):
@@ -259,10 +264,6 @@ def _markets(spans: Sequence[Span]) -> list[Market]:
         Market(venue, dict(sorted(held.items(), key=lambda item: order.index(item[0]))))
         for (venue, _), held in grouped.items()
     ]
-
-
-def _end(market: Market) -> Millis:
-    return Millis(max(span.last + timeframe.millis for timeframe, span in market.spans.items()))
 
 
 def _joined(flaws: Sequence[Flaw]) -> Iterator[Flaw]:

@@ -15,7 +15,7 @@ from zuno.domain.errors import Refused, Usage
 from zuno.domain.tokens import plain_text
 from zuno.domain.trading import MINUTE_MS, Mode, Print, Symbol
 from zuno.domain.units import Millis
-from zuno.domain.venues import neighbours, wanted
+from zuno.domain.venues import bars_of, neighbours, wanted
 from zuno.messages.bundle import Bundle, Slot, content
 from zuno.messages.chart import numbers
 from zuno.messages.codec import Digest
@@ -127,15 +127,23 @@ class TradingDesk:
                 f"Nothing is recorded of {symbol}: `zuno data download {symbol} --from 400d` fetches its past, "
                 "and ZUNO_RECORDING=synthetic reads an invented one."
             )
+        invented = self._store.origin.synthetic
         if as_of is None:
-            return Moment(end, {}, notes) if self._store.origin.synthetic else await self._latest(symbol, end)
-        latest = end if self._now is None else Millis(max(end, self._now()))
+            return Moment(await self._invented_end(end), {}, notes) if invented else await self._latest(symbol, end)
+        latest = await self._invented_end(end) if invented else end
+        if self._now is not None:
+            latest = Millis(max(latest, self._now()))
         return Moment(asked.market_moment(as_of, end if self._refresh is None else latest, latest), {}, notes)
 
     async def _end(self, symbol: Symbol) -> Millis | None:
         """From when the newest row that is kept of a symbol is known. A print may be told before its day."""
         found = await self._store.newest_known([one for one in wanted(symbol) if one.row is not Print])
         return max((known for known in found if known is not None), default=None)
+
+    async def _invented_end(self, end: Millis) -> Millis:
+        """An invented market goes on by the moment it was mended at, and all its symbols with it."""
+        bars = [one for symbol in Symbol for one in bars_of(symbol)]
+        return max(end, *(known for known in await self._store.all_known(bars) if known is not None))
 
     async def _latest(self, symbol: Symbol, end: Millis) -> Moment:
         """The end of what was recorded. What came in with it belongs to it. What filled a hole or mended a row much

@@ -19,10 +19,12 @@ from zuno.domain.trading import (
     MINUTE_MS,
     Candle,
     Level,
+    Print,
     Series,
     Timeframe,
     candles,
     fear_greed,
+    macro,
     open_interest,
 )
 from zuno.domain.units import Millis
@@ -354,13 +356,23 @@ async def test_what_is_mended_is_known_from_its_mending_and_who_looks_earlier_se
         assert list(await store.read(series(timeframe), Millis(0), EVER, now())) == mended
 
 
-async def test_an_invented_market_is_mended_at_its_own_end() -> None:
+async def test_an_invented_market_is_mended_a_moment_after_its_own_end() -> None:
     wrong = HOURS[1]._replace(high=500.0)
     store = await filled((M1, MINUTES), (H1, [HOURS[0], wrong, *HOURS[2:]]))
     assert (await over(store).check(repair=True)).ok
     end = AT + 8 * HOUR_MS
-    assert (await store.read(series(H1), Millis(0), EVER, Millis(end - 1)))[1] == wrong
-    assert await store.read(series(H1), Millis(0), EVER, Millis(end)) == tuple(HOURS)
+    assert (await store.read(series(H1), Millis(0), EVER, Millis(end)))[1] == wrong
+    assert await store.read(series(H1), Millis(0), EVER, Millis(end + 1)) == tuple(HOURS)
+
+
+async def test_all_of_an_invented_market_has_one_end_whatever_each_series_reaches_to() -> None:
+    mood = fear_greed("alternative.me")
+    store = await filled((M1, MINUTES), (H1, [HOURS[0], *HOURS[2:]]))
+    await store.write([Batch(mood, [Level(Millis(AT + 9 * HOUR_MS), 50.0)])])
+    coming = Print(Millis(AT + DAY_MS), 3.0, Millis(AT + DAY_MS))
+    await store.write([Batch(macro("fred", "DGS2"), [coming])])  # is told before its day
+    assert (await over(store).check(repair=True)).ok
+    assert (await store.all_known([series(H1)])) == (AT + 9 * HOUR_MS + 1,)
 
 
 async def test_a_clock_that_is_behind_does_not_throw_away_what_is_mended() -> None:

@@ -18,9 +18,11 @@ from leaping import leaping
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.series.memory import MemorySeries
 from zuno.adapters.store.memory import MemoryStore
+from zuno.app.data import DataDesk
 from zuno.app.intake import Intake, refreshed
 from zuno.app.trading import Frozen, TradingDesk
 from zuno.app.trading_views import iso
+from zuno.core.resampling import resampled
 from zuno.domain.errors import Refused, Usage
 from zuno.domain.trading import (
     DAY_MS,
@@ -43,10 +45,11 @@ from zuno.domain.units import Millis
 from zuno.domain.venues import ALTERNATIVE, BINANCE, FRED, neighbours, tape
 from zuno.memory.journal import ChainedJournal
 from zuno.ports.journal import Journal
-from zuno.ports.series import Batch, SeriesStore
+from zuno.ports.series import Batch, Origin, SeriesStore
 
 START = Millis(END - 4 * HOUR_MS + 17_123)
-M1 = candles(BINANCE, "BTCUSDT", Timeframe.M1)
+M1, H1 = (candles(BINANCE, "BTCUSDT", length) for length in (Timeframe.M1, Timeframe.H1))
+INVENTED = Origin(True, "SYNTHETIC seed 11")
 BTC, SWING = Symbol.BTCUSDT, Mode.SWING
 
 
@@ -156,6 +159,29 @@ async def test_what_was_mended_much_later_does_not_make_a_past_stale_and_is_told
     assert (MINUTES[2].at in known(later), later.notes) == (True, ())
     await store.write([Batch(M1, [MINUTES[4]._replace(volume=2.0)], Millis(mended + 1))])  # the newest row of all
     assert (await recorded.freeze(BTC, SWING, None)).bundle.as_of == END
+
+
+async def test_an_invented_market_that_was_mended_is_still_what_it_was_at_its_end(
+    desk: Callable[..., TradingDesk],
+) -> None:
+    store = MemorySeries(INVENTED)
+    minutes = [Candle(Millis(END - n * MINUTE_MS), 1.0, 1.0, 1.0, 1.0, 1.0 + n, 0.5) for n in range(180, 0, -1)]
+    hours = list(resampled(Timeframe.H1, Timeframe.M1, minutes))
+    wrong = [hours[0], hours[1]._replace(volume=99.0), hours[2]]
+    await store.write([Batch(M1, minutes), Batch(H1, wrong)])
+    before, hour_ago = [await desk(store).freeze(BTC, SWING, moment) for moment in (None, "1h")]
+    assert (before.bundle.as_of, before.bundle.rows(H1)) == (END, tuple(wrong))
+    assert (await DataDesk(store, lambda: END).check(repair=True)).ok
+    for written in ("2026-01-01T00:00", str(END)):
+        assert (await desk(store).freeze(BTC, SWING, written)).name == before.name
+    assert (await desk(store).freeze(BTC, SWING, "1h")).name == hour_ago.name
+    after = await desk(store).freeze(BTC, SWING, None)
+    assert (after.bundle.as_of, after.bundle.rows(H1)) == (END + 1, tuple(hours))
+    assert (await desk(store).freeze(BTC, SWING, iso(after.bundle.as_of))).name == after.name
+    with pytest.raises(Usage, match="lies after"):
+        await desk(store).freeze(BTC, SWING, str(END + 2))
+    await DataDesk(store, lambda: END).check(repair=True)
+    assert (await desk(store).freeze(BTC, SWING, None)).name == after.name
 
 
 async def test_a_past_that_goes_on_is_counted_from_its_end_and_known_until_now(
