@@ -16,7 +16,19 @@ from zuno.core.paper import BEGINNING
 from zuno.core.terms import Fees, Rates
 from zuno.domain.cycle import Exchange
 from zuno.domain.errors import Broken, Refused, Unavailable, Unknown, Usage
-from zuno.domain.trading import DAY_MS, HOUR_MS, MINUTE_MS, Level, Marks, Symbol, basis, rates
+from zuno.domain.trading import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    Candle,
+    Level,
+    Marks,
+    Symbol,
+    Timeframe,
+    basis,
+    candles,
+    rates,
+)
 from zuno.domain.units import Millis
 from zuno.domain.venues import BINANCE, UPBIT, WON
 from zuno.messages.account import LiquidityStated, read_equity, read_positions
@@ -40,8 +52,10 @@ async def market(*, eth: bool = True, won: bool = True) -> MemorySeries:
     def dear(start: float, at: int) -> float:
         return start * (1 + (at - END) / HOUR_MS / 1_000)
 
+    bar = Candle(Millis(END - MINUTE_MS), 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
     batches: list[Batch[Any]] = [
-        Batch(basis(BINANCE, BTC), [Marks(at, dear(60_000, at), dear(60_001, at)) for at in times])
+        Batch(candles(BINANCE, BTC, Timeframe.M1), [bar]),
+        Batch(basis(BINANCE, BTC), [Marks(at, dear(60_000, at), dear(60_001, at)) for at in times]),
     ]
     if eth:
         batches.append(Batch(basis(BINANCE, ETH), [Marks(at, dear(3_000, at), dear(3_001, at)) for at in times]))
