@@ -9,7 +9,7 @@ from zuno.domain.errors import Malformed
 from zuno.domain.trading import MINUTE_MS, Alive, Mode, Row, Series, Symbol, series_named
 from zuno.domain.units import Millis, Seconds
 from zuno.messages.codec import Digest, Json, decoded, digest, spelled_plain
-from zuno.messages.rows import lowered, raised
+from zuno.messages.rows import lowered, raised, spellable
 
 R = TypeVar("R", bound=Row)
 VERSION: Final = 1
@@ -137,7 +137,8 @@ def read_bundle(data: bytes) -> Bundle:
 def _written(block: Block) -> list[Json]:
     """The rows as lists; minutes in which a stream lived, which are many, as first minutes and how many followed."""
     if block.series.row is not Alive:
-        return [lowered(row) for row in block.rows]
+        # Tuples and lists are spelled alike, and there are thousands of them.
+        return list(block.rows) if spellable(block.series.row) else [lowered(row) for row in block.rows]
     runs: list[Json] = []
     first, count = 0, 0
     for row in block.rows:

@@ -53,14 +53,14 @@ def spelled(model: BaseModel) -> bytes:
     Such a model has text for keys and a depth of its own, so what is left to look for is a number without a spelling.
     """
     data = _LOWERING.encode(model.model_dump(by_alias=True)).encode("utf-8")
-    return canonical(model) if _DOUBTFUL.search(data) else data
+    return canonical(model) if _doubtful(data) else data
 
 
 def spelled_plain(value: Json) -> bytes:
     """`canonical` of a value whose mappings have text for keys and which is no deeper than it may be: the same bytes
     without going through every number first."""
     data = _LOWERING.encode(value).encode("utf-8")
-    return canonical(value) if _DOUBTFUL.search(data) else data
+    return canonical(value) if _doubtful(data) else data
 
 
 def decoded(data: bytes) -> Json:
@@ -75,8 +75,14 @@ def decoded(data: bytes) -> Json:
     return value
 
 
-_DOUBTFUL = re.compile(rb"[0-9]{77}|-0\.0(?![0-9])")
-"""Looks like an integer beyond 256 bits, or a minus zero: then it is spelled the long way."""
+_MINUS_ZERO = re.compile(rb"-0\.0(?![0-9])")
+_LONG = b"0" * 77
+_DIGITS = bytes(ord("0") if ord("0") <= sign <= ord("9") else ord(" ") for sign in range(256))
+
+
+def _doubtful(data: bytes) -> bool:
+    """Whether something looks like an integer beyond 256 bits, or a minus zero: then it is spelled the long way."""
+    return _MINUS_ZERO.search(data) is not None or _LONG in data.translate(_DIGITS)
 
 
 def digest(data: bytes) -> Digest:

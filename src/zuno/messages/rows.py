@@ -42,6 +42,11 @@ def lowered(row: Row) -> list[Json]:
     raise TypeError(f"{type(row).__name__} is no row of a series")
 
 
+def spellable(kind: type[Any]) -> bool:
+    """Whether rows of this kind are spelled as they are: tuples of numbers and text, a side being its own word."""
+    return issubclass(kind, tuple)
+
+
 def raised(kind: type[R], plain: Json) -> R:
     """The row that was written so. `Malformed` for anything else."""
     build: Callable[..., R] = _BUILD[kind]
