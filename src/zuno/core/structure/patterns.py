@@ -48,7 +48,8 @@ class Formation:
 
 
 def formation(turns: Sequence[Pivot], close: float, atr: float | None) -> Formation | None:
-    """The shape of the newest confirmed turns, the one that takes most turns first; None where there is none, or no measure for it."""
+    """The shape of the newest confirmed turns, the one that takes most of them first; None where there is none, or no
+    measure for it."""
     if not atr or atr <= 0:
         return None
     ends = zigzag(turns)

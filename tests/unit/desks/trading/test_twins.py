@@ -1,0 +1,336 @@
+"""What the rules say where no model sits: they read the market as a trader would."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Test folders are no packages; the code these tests share is found from here.
+sys.path.append(str(Path(__file__).parents[3] / "wire"))
+
+from desk_bundles import AS_OF, BTC, PRICE, World, bundle_of, decided, holding, without
+from desk_roles import argued
+
+from zuno.core.judging import objection
+from zuno.core.known import Missing
+from zuno.desks.trading import judge, liquidity, macro_options, meta, microstructure
+from zuno.desks.trading.matter import Matter, matter_of
+from zuno.domain import trading
+from zuno.domain.cycle import Call, Expert, Regime
+from zuno.domain.trading import HOUR_MS, Book, Feed, Mode, Quote, Side, Strike
+from zuno.domain.units import Millis
+from zuno.messages.bundle import Block, Bundle
+from zuno.messages.cycle import (
+    Blackboard,
+    Directive,
+    GeometryEntry,
+    KeyLevels,
+    LiquidityEntry,
+    MacroEntry,
+    Meta,
+    MicrostructureEntry,
+    Said,
+)
+
+BEAR = World(drift=-0.01, lean=-0.8, whales=-0.5, stocks=-0.03)
+
+
+# -- Meta
+
+
+def with_days(matter: Matter, **changes: Any) -> Matter:
+    """The same market with other gauges of its days."""
+    frames = tuple(
+        (timeframe, frame)
+        if isinstance(frame, Missing) or timeframe is not trading.Timeframe.D1
+        else (timeframe, replace(frame, readings=replace(frame.readings, **changes)))
+        for timeframe, frame in matter.features.frames
+    )
+    return replace(matter, features=replace(matter.features, frames=frames))
+
+
+@pytest.fixture(scope="module")
+def plain() -> Matter:
+    found = matter_of(bundle_of())
+    return with_days(found, adx=20.0, ema21=90.0, ema50=100.0, close=95.0)
+
+
+BULL = {"ema21": 110.0, "ema50": 100.0, "close": 105.0}
+BEARISH = {"ema21": 90.0, "ema50": 100.0, "close": 95.0}
+
+
+@pytest.mark.parametrize(
+    ("gauges", "regime", "budget"),
+    [
+        (BULL | {"adx": 25.0}, Regime.BULL_MOMENTUM, 80),
+        (BULL | {"adx": 24.9}, Regime.RANGE_BOUND, 50),
+        (BULL | {"adx": 40.0, "close": 99.0}, Regime.RANGE_BOUND, 50),
+        (BEARISH | {"adx": 25.0}, Regime.BEAR_MOMENTUM, 80),
+        (BEARISH | {"adx": 40.0, "close": 101.0}, Regime.RANGE_BOUND, 50),
+        (BEARISH | {"adx": None}, Regime.RANGE_BOUND, 50),
+    ],
+)
+def test_a_trend_needs_strength_and_both_averages(
+    plain: Matter, gauges: dict[str, Any], regime: Regime, budget: int
+) -> None:
+    found = meta.regime_of(with_days(plain, **gauges))
+    assert (found.regime, found.budget) == (regime, budget)
+
+
+@pytest.mark.parametrize(
+    ("rank", "panic", "regime", "budget"),
+    [
+        (0.95, False, Regime.VOLATILITY_PANIC, 20),
+        (0.949, False, Regime.RANGE_BOUND, 50),
+        (0.5, True, Regime.VOLATILITY_PANIC, 20),
+        (Missing("no hours"), False, Regime.RANGE_BOUND, 20),
+        (0.5, Missing("no options"), Regime.RANGE_BOUND, 20),
+    ],
+)
+def test_a_panic_comes_first_and_not_knowing_is_no_better(
+    plain: Matter, rank: Any, panic: Any, regime: Regime, budget: int
+) -> None:
+    loud = matter_of(bundle_of(World(dvol=60.0))).features.triage
+    quiet = plain.features.triage
+    features = replace(plain.features, triage=loud if panic is True else quiet)
+    terms = replace(plain.terms, day_rank=rank, panic=panic)
+    found = meta.regime_of(replace(plain, terms=terms, features=features))
+    assert (found.regime, found.budget) == (regime, budget)
+
+
+@pytest.mark.parametrize(
+    ("rank", "slope", "regime"),
+    [
+        (0.29, 1.0, Regime.SIDEWAYS_ACCUMULATION),
+        (0.30, 1.0, Regime.RANGE_BOUND),
+        (0.29, -1.0, Regime.RANGE_BOUND),
+        (Missing("few days"), 1.0, Regime.RANGE_BOUND),
+    ],
+)
+def test_accumulation_is_narrow_and_bought(plain: Matter, rank: Any, slope: float, regime: Regime) -> None:
+    assert not isinstance(plain.signs.days, Missing)
+    signs = replace(plain.signs, width_rank=rank, days=replace(plain.signs.days, slope=slope))
+    assert meta.regime_of(replace(plain, signs=signs)).regime is regime
+
+
+# -- experts
+
+
+@pytest.mark.parametrize(("lean", "bias"), [(0.8, "UP"), (-0.8, "DOWN"), (0.1, "NEUTRAL")])
+def test_the_book_leans_where_it_is_heavy(lean: float, bias: str) -> None:
+    said = microstructure.twin(matter_of(bundle_of(World(lean=lean))))
+    assert said.directional_bias == bias
+    assert (said.anomaly == "microstructure_imbalance") == (abs(lean) > 0.7)
+    assert (said.confidence >= 0.5) == (abs(lean) > 0.7)
+
+
+def swapped(bundle: Bundle, series: Any, rows: list[Any]) -> Bundle:
+    blocks = tuple(
+        Block(one.series, tuple(rows), one.as_of, one.age, one.limit) if one.series == series else one
+        for one in bundle.blocks
+    )
+    return replace(bundle, blocks=blocks)
+
+
+@pytest.mark.parametrize(("side", "bias"), [(Side.LONG, "DOWN"), (Side.SHORT, "UP")])
+def test_a_fake_wall_of_bids_is_bearish(side: Side, bias: str) -> None:
+    bundle = bundle_of()
+    books: list[Book] = list(bundle.rows(trading.books("binance", BTC)))
+    first = books[0]
+    walled = Quote((first.bids if side is Side.LONG else first.asks)[20].price, 60.0)
+    bids = tuple(walled if place == 20 and side is Side.LONG else one for place, one in enumerate(first.bids))
+    asks = tuple(walled if place == 20 and side is Side.SHORT else one for place, one in enumerate(first.asks))
+    said = microstructure.twin(
+        matter_of(swapped(bundle, trading.books("binance", BTC), [replace(first, bids=bids, asks=asks), *books[1:]]))
+    )
+    assert (said.anomaly, said.directional_bias) == ("fake_wall", bias)
+    assert "20.0× the median" in said.rationale
+
+
+@pytest.mark.parametrize(("whales", "sign"), [(0.6, 1), (-0.6, -1)])
+def test_large_takers_pull_the_flow(whales: float, sign: int) -> None:
+    matter = matter_of(bundle_of(World(whales=whales)))
+    pulls = [one.weight for one in liquidity.flow_pulls(matter) if "large takers" in one.said]
+    assert len(pulls) == 2
+    assert all(one * sign > 0 for one in pulls)
+
+
+@pytest.mark.parametrize(("side", "stance"), [(Side.LONG, 1), (Side.SHORT, -1)])
+def test_the_hunted_side_is_spent(side: Side, stance: int) -> None:
+    bundle, series = bundle_of(), trading.liquidations("binance", BTC)
+    hunt = Strike(Millis(AS_OF - HOUR_MS // 2), side, PRICE, 20.0, 3e6, "hunt")
+    rows = sorted([*bundle.rows(series), hunt], key=lambda row: row.at)
+    matter = matter_of(swapped(bundle, series, rows))
+    assert liquidity.leaning(matter, "liquidation_hunting") == stance
+    said = liquidity.twin(matter)
+    assert said.anomaly == "liquidation_hunting"
+    assert "$3,080,000" in said.rationale
+
+
+@pytest.mark.parametrize(
+    ("world", "bias", "anomaly"),
+    [
+        (World(dvol=60.0, stocks=-0.05), "BEARISH", "options_panic"),
+        (World(stocks=0.05), "BULLISH", "none"),
+        (World(stocks=-0.05), "BEARISH", "none"),
+        (World(dvol=45.0, stocks=-0.04), "NEUTRAL", "macro_divergence"),
+    ],
+    ids=str,
+)
+def test_options_and_the_economy(world: World, bias: str, anomaly: str) -> None:
+    said = macro_options.twin(matter_of(bundle_of(world)))
+    assert (said.options_bias, said.anomaly) == (bias, anomaly)
+
+
+# -- the Judge
+
+
+def entry(stance: int, confidence: float = 0.6) -> dict[str, Any]:
+    return {"source": "model", "why": "", "confidence": confidence, "rationale": "because.", "stance": stance}
+
+
+def board_of(liquid: int, micro: int, macro: int, shape: int, confidence: float = 0.6) -> Blackboard:
+    leans = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
+    ups = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}
+    return Blackboard(
+        liquidity=LiquidityEntry(
+            **entry(liquid, confidence), anomaly="whale_cvd_divergence" if liquid else "none", target_entry=None
+        ),
+        microstructure=MicrostructureEntry(**entry(micro, confidence), anomaly="none", directional_bias=ups[micro]),
+        macro=MacroEntry(**entry(macro, confidence), anomaly="none", options_bias=leans[macro]),
+        vlm_geometry=GeometryEntry(
+            **entry(shape, confidence),
+            anomaly="none",
+            directional_bias=leans[shape],
+            key_levels=KeyLevels(**dict.fromkeys(KeyLevels.model_fields)),
+            fibonacci_context="none",
+            pattern="none",
+            cvd_signal=None,
+            funding_visual=None,
+        ),
+    )
+
+
+def meta_of(regime: Regime = Regime.RANGE_BOUND) -> Meta:
+    said = Said(source="deterministic", why="").model_dump()
+    directive = Directive(expert=Expert.GEOMETRY, note="none")
+    return Meta(
+        **said, regime=regime, rationale="r", trust_directive=directive, risk_budget_pct=50, risk_bias="NEUTRAL"
+    )
+
+
+def judged(board: Blackboard, bundle: Bundle | None = None, regime: Regime = Regime.RANGE_BOUND) -> Any:
+    matter = matter_of(bundle or bundle_of())
+    said = judge.twin(matter, meta_of(regime), board)
+    assert objection(judge._decision(said, "model", ""), matter.menu, matter.terms, board) is None
+    return said
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize(("stance", "call"), [(1, Call.LONG), (-1, Call.SHORT), (0, Call.HOLD)])
+def test_the_judge_goes_where_the_score_goes(stance: int, call: Call, mode: Mode) -> None:
+    said = judged(board_of(stance, stance, stance, stance), bundle_of(mode=mode))
+    assert said.decision is call
+    if stance:
+        risk, reward = abs(said.entry_price - said.stop_loss), abs(said.take_profit - said.entry_price)
+        assert said.entry_price == PRICE
+        assert stance * (said.take_profit - PRICE) > 0
+        fair = risk / (risk + reward)
+        assert 100 * fair < said.win_probability_pct <= 100 * fair + 16
+        assert said.reasoning.counter_scenario
+        assert 1 <= said.leverage <= (3 if mode is Mode.SWING else 1)
+
+
+def test_an_expert_on_the_other_side_is_the_counter_argument() -> None:
+    said = judged(board_of(1, 1, 1, -1))
+    assert said.decision is Call.LONG
+    assert said.reasoning.counter_scenario.startswith("vlm_geometry looks the other way with 0.60")
+
+
+def test_who_is_surer_risks_more() -> None:
+    sizes = [judged(board_of(-1, -1, -1, -1, sure)).allocation_pct for sure in (0.5, 0.9)]
+    assert sizes == sorted(sizes)
+    assert judge.conviction(0.2) < judge.conviction(0.35) < judge.conviction(-0.5)
+
+
+def test_nobody_is_followed_who_is_not_seconded() -> None:
+    said = judged(board_of(-1, -1, -1, -1, 0.45))
+    assert said.decision is Call.HOLD
+    assert "second" in said.reasoning.final_logic
+
+
+@pytest.mark.parametrize("side", Side)
+def test_an_exit_when_the_score_turns_hard_and_a_hold_when_it_leans(side: Side) -> None:
+    sign = -1 if side is Side.LONG else 1
+    bundle = bundle_of(account=holding(side))
+    hard = judged(board_of(sign, sign, sign, 0), bundle)
+    assert hard.decision is Call.CANCEL_AND_CLOSE
+    assert (hard.entry_price, hard.stop_loss, hard.take_profit, hard.allocation_pct) == (None, None, None, 0)
+    soft = judged(board_of(0, sign, 0, 0), bundle)
+    assert soft.decision is Call.HOLD
+    along = judged(board_of(-sign, -sign, -sign, 0), bundle)
+    assert along.decision is (Call.LONG if side is Side.LONG else Call.SHORT)
+
+
+def test_the_bound_of_an_exit_is_its_own() -> None:
+    matter = matter_of(bundle_of(account=holding(Side.LONG)))
+    position = judge.position_of(matter)
+    assert position is not None
+    assert judge.exit_reason(matter, meta_of(), position, -0.4)
+    assert not judge.exit_reason(matter, meta_of(), position, -0.399)
+    assert not judge.exit_reason(matter, meta_of(), position, 0.9)
+
+
+@pytest.mark.parametrize(("day", "worth", "out"), [(-0.03, -0.1, True), (0.03, -0.1, False), (-0.03, 0.1, False)])
+def test_a_panic_against_a_position_closes_it(day: float, worth: float, out: bool) -> None:
+    matter = matter_of(bundle_of(account=holding(Side.LONG)))
+    falling = replace(matter, signs=replace(matter.signs, day=day))
+    position = judge.position_of(falling)
+    assert position is not None
+    assert bool(judge.exit_reason(falling, meta_of(Regime.VOLATILITY_PANIC), position, worth)) == out
+    assert not judge.exit_reason(falling, meta_of(), position, worth)
+
+
+@pytest.mark.parametrize(
+    ("before", "hours", "confidence", "call"),
+    [
+        ("SHORT", 4, 0.6, Call.HOLD),
+        ("SHORT", 13, 0.6, Call.LONG),
+        ("LONG", 4, 0.6, Call.LONG),
+        ("HOLD", 4, 0.6, Call.LONG),
+        ("SHORT", 4, 0.9, Call.LONG),
+    ],
+)
+def test_no_turning_round_soon_without_a_changed_signal(before: str, hours: int, confidence: float, call: Call) -> None:
+    bundle = bundle_of(slots=[decided(before, hours)])
+    assert judged(board_of(0, 1, 0, 0, confidence), bundle).decision is call
+
+
+def test_another_modes_decision_is_not_looked_at() -> None:
+    bundle = bundle_of(slots=[decided("SHORT", mode=Mode.POSITION)])
+    assert judged(board_of(0, 1, 0, 0), bundle).decision is Call.LONG
+
+
+def test_without_a_price_or_a_measure_there_is_no_trade() -> None:
+    bundle = bundle_of()
+    names = [str(block.series) for block in bundle.blocks]
+    gone = [name for name in names if name.startswith(("candles", "book"))]
+    assert judged(board_of(1, 1, 1, 1), without(bundle, *gone)).decision is Call.HOLD
+
+
+def test_whoever_pays_funding_borrows_nothing_and_waits_less() -> None:
+    long, short = judged(board_of(1, 1, 1, 1)), judged(board_of(-1, -1, -1, -1))
+    assert (long.leverage, long.hold_duration) == (1, "2d")
+    assert (short.leverage, short.hold_duration) == (3, "5d")
+
+
+def test_feeds_of_strangers_have_no_part_in_the_rules() -> None:
+    loud = bundle_of(replace(BEAR, news="BUY " * 200))
+    first, second = (asyncio.run(argued(bundle)) for bundle in (loud, bundle_of(BEAR)))
+    assert first.decision == second.decision
+    assert Feed.NEWS in {block.series.feed for block in loud.blocks}
