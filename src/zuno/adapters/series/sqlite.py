@@ -325,26 +325,31 @@ class SqliteSeries:
         """The rows of that time and known by then, oldest first, wherever they rest."""
         shape = shape_of(series.row)
         limit, order = ("", "") if newest is None else (f" LIMIT {int(newest)}", " DESC")
+        with_id = (*shape.columns, "id")
+        earlier = connection.execute(
+            f"SELECT {_listed(with_id)} FROM earlier WHERE series = ? AND at BETWEEN ? AND ? "
+            f"AND known <= ? AND until > ? ORDER BY at{order}, id{order}{limit}",
+            (number, *span, known_by, known_by),
+        ).fetchall()
+        sealed = list(self._sealed(connection, number, span))
+        alone = not earlier and not sealed  # the rule: then nothing is merged, and no id is needed for it
         live = connection.execute(
-            f"SELECT {_listed(shape.columns)}, id FROM {shape.table} WHERE series = ? AND at BETWEEN ? AND ? "
-            f"AND known <= ? ORDER BY at{order}, id{order}{limit}",
+            f"SELECT {_listed(shape.columns if alone else with_id)} FROM {shape.table} WHERE series = ? "
+            f"AND at BETWEEN ? AND ? AND known <= ? ORDER BY at{order}, id{order}{limit}",
             (number, *span, known_by),
         ).fetchall()
         if newest is not None:
             live.reverse()
-        stacks = [live]
-        earlier = connection.execute(
-            f"SELECT {_listed(shape.columns)}, id FROM earlier WHERE series = ? AND at BETWEEN ? AND ? "
-            f"AND known <= ? AND until > ? ORDER BY at{order}, id{order}{limit}",
-            (number, *span, known_by, known_by),
-        ).fetchall()
-        if earlier:
-            stacks.append(earlier if newest is None else earlier[::-1])
-        for file, hidden in self._sealed(connection, number, span):
+        if alone:
+            with self._readable(series):
+                yield from map(shape.made, live)
+            return
+        stacks = [live, earlier if newest is None else earlier[::-1]]
+        for file, hidden in sealed:
             asked = None if newest is None else newest + len(hidden)
-            rows = self._history.read([file], (*shape.columns, "id"), str(series), span, known_by, asked)
+            rows = self._history.read([file], with_id, str(series), span, known_by, asked)
             stacks.append([row for row in rows if (row[0], row[-1]) not in hidden] if hidden else rows)
-        whole = live if len(stacks) == 1 else list(merge(*stacks, key=_place))
+        whole = list(merge(*stacks, key=_place))
         with self._readable(series):
             yield from map(shape.made, (row[:-1] for row in (whole if newest is None else whole[-newest:])))
 
