@@ -143,7 +143,7 @@ class TradingDesk:
     async def _invented_end(self, end: Millis) -> Millis:
         """An invented market goes on by the moment it was mended at, and all its symbols with it."""
         bars = [one for symbol in Symbol for one in bars_of(symbol)]
-        return max(end, *(known for known in await self._store.all_known(bars) if known is not None))
+        return max((end, *(known for known in await self._store.all_known(bars) if known is not None)))
 
     async def _latest(self, symbol: Symbol, end: Millis) -> Moment:
         """The end of what was recorded. What came in with it belongs to it. What filled a hole or mended a row much
