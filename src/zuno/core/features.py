@@ -120,7 +120,7 @@ def features(bundle: Bundle) -> Features:
     forced = _forced(bundle)
     surface = _surface(bundle)
     dvol = triage.measure_dvol(bundle.rows(trading.dvol(DERIBIT, symbol.base)), as_of)
-    whales = _stream(bundle, Feed.WHALES, BINANCE)
+    whales = streams_heard(bundle, Feed.WHALES, BINANCE)
     return Features(
         frames=tuple((timeframe, _frame(bundle, timeframe)) for timeframe in bundle.mode.timeframes),
         volatility=_recent(bundle, Timeframe.H1) or day_volatility(hours),
@@ -229,7 +229,7 @@ def _book(bundle: Bundle) -> tuple[Known[books.BookFigures], Known[books.Walls]]
     return books.book_figures(snapshots[-1]), books.fake_walls(snapshots, books.traded_in_minutes(minutes))
 
 
-def _stream(bundle: Bundle, feed: Feed, *venues: str) -> list[tape.Stream]:
+def streams_heard(bundle: Bundle, feed: Feed, *venues: str) -> list[tape.Stream]:
     """The streams that were ever heard: a venue nobody listened to cannot make the others' silence unknown."""
     strikes = trading.liquidations if feed is Feed.LIQUIDATIONS else trading.whales
     heard = [
@@ -242,7 +242,7 @@ def _stream(bundle: Bundle, feed: Feed, *venues: str) -> list[tape.Stream]:
 
 
 def _forced(bundle: Bundle) -> Forced:
-    streams = _stream(bundle, Feed.LIQUIDATIONS, *TAPES)
+    streams = streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES)
     longs, shorts = tape.last_hours(streams, bundle.as_of)
     return Forced(longs, shorts, tape.tally(streams, Millis(bundle.as_of - DAY_MS), bundle.as_of))
 

@@ -11,6 +11,7 @@ from math import isfinite
 from typing import Final
 
 from zuno.core.bars import LOOKBACK, Bars, Floats, bars
+from zuno.core.features import streams_heard
 from zuno.core.heat import TIERS, HeatMap, Origin, heat_map
 from zuno.core.indicators.columns import Columns, columns, sound
 from zuno.core.indicators.flows import anchored_vwap, vwap
@@ -19,7 +20,6 @@ from zuno.core.known import Missing
 from zuno.core.structure.levels import LevelKind, PriceLevel
 from zuno.core.structure.pivots import Extreme
 from zuno.core.structure.reading import Structure, structure_of
-from zuno.core.tape import Stream
 from zuno.desks.trading.panels import OpenInterest, ago, blank_panels, ends_at, newest, opened_by_bar, panels
 from zuno.desks.trading.scales import day_text, moment_text, price_axis, time_ticks
 from zuno.domain.chart import (
@@ -40,7 +40,7 @@ from zuno.domain.chart import (
     Zone,
 )
 from zuno.domain.tokens import plain_text
-from zuno.domain.trading import Feed, Level, Timeframe, alive, candles, liquidations
+from zuno.domain.trading import Feed, Level, Timeframe, candles
 from zuno.domain.units import Millis
 from zuno.domain.venues import BINANCE, TAPES
 from zuno.messages.bundle import Bundle
@@ -294,13 +294,14 @@ def _profile_marks(profile: Profile | Blank) -> Iterator[Mark]:
 
 def _heat(bundle: Bundle, shown: Bars, opened: OpenInterest | Blank) -> Heat | Blank:
     readings = () if isinstance(opened, Blank) else tuple(_readings(shown, opened))
-    found = heat_map(shown, tuple(_streams(bundle)), readings)
+    streams = streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES)
+    found = heat_map(shown, streams, readings)
     if isinstance(found, Missing):
         return Blank("liquidation heat map", found.reason)
     dollars = tuple(map(tuple, found.usd.T.tolist()))
     return Heat(
         found.origin,
-        _heat_note(found),
+        _heat_note(found, [stream.venue for stream in streams]),
         tuple(found.edges.tolist()),
         dollars,
         tuple(found.observed.tolist()),
@@ -309,9 +310,9 @@ def _heat(bundle: Bundle, shown: Bars, opened: OpenInterest | Blank) -> Heat | B
     )
 
 
-def _heat_note(found: HeatMap) -> str:
-    """What it is, and since when where it is of both kinds."""
-    bound = "a lower bound"
+def _heat_note(found: HeatMap, venues: Sequence[str]) -> str:
+    """What it is, and since when where it is of both kinds; whose, where not everybody was listened to."""
+    bound = "a lower bound" if len(venues) == len(TAPES) else f"a lower bound, {', '.join(venues)} alone"
     model = f"from {found.source} at {TIERS[0][0]:g}×–{TIERS[-1][0]:g}×, not measured"
     if found.origin is Origin.MODELLED:
         return f"modelled {model}"
@@ -322,13 +323,6 @@ def _heat_note(found: HeatMap) -> str:
     if rest.all():
         return f"observed from {since}, {bound}; modelled before, {model}"
     return f"observed in {int(rest.sum())} bars from {since}, {bound}; else modelled, {model}"
-
-
-def _streams(bundle: Bundle) -> Iterator[Stream]:
-    """Every venue that is listened to: one that is not here was not heard, so none of its silence is a zero."""
-    for venue in TAPES:
-        proven = bundle.rows(alive(Feed.LIQUIDATIONS, venue, bundle.symbol))
-        yield Stream(venue, bundle.rows(liquidations(venue, bundle.symbol)), proven)
 
 
 def _readings(shown: Bars, opened: OpenInterest) -> Iterator[Level]:

@@ -15,6 +15,7 @@ sys.path.append(str(Path(__file__).parents[3] / "wire"))
 from chart_bundles import AS_OF, BTC, DAYS, HOURS, MINUTES, WEEKS, block, changed, walk, whole, without
 
 from zuno.core.bars import LOOKBACK, bars
+from zuno.core.features import features
 from zuno.core.indicators.columns import columns
 from zuno.core.indicators.flows import vwap
 from zuno.core.indicators.profile import volume_profile
@@ -34,6 +35,7 @@ from zuno.domain.trading import (
     Timeframe,
     alive,
     funding,
+    liquidations,
 )
 from zuno.domain.trading import open_interest as opened
 from zuno.domain.units import Millis
@@ -222,6 +224,20 @@ def test_a_venue_that_is_not_heard_makes_no_silence() -> None:
     assert heat.origin == "modelled"
     assert heat.note.startswith("modelled from ")
     assert not any(heat.observed)
+
+
+def test_a_venue_nobody_listened_to_leaves_the_others_silence_known() -> None:
+    one = without(whole(), alive(Feed.LIQUIDATIONS, "bybit", BTC), liquidations("bybit", BTC))
+    heat = price(describe(one)).heat
+    assert isinstance(heat, Heat)
+    assert heat.observed == (False,) * 178 + (True, True)
+    assert "a lower bound, binance alone; modelled before" in heat.note
+    assert sum(heat.columns[-1]) == pytest.approx(5e4 * 20, rel=0.2)
+    assert features(one).forced.day.complete  # the figures follow the same rule
+    both = [each for venue in TAPES for each in (alive(Feed.LIQUIDATIONS, venue, BTC), liquidations(venue, BTC))]
+    nobody = price(describe(without(whole(), *both))).heat
+    assert isinstance(nobody, Heat)
+    assert nobody.origin == "modelled"
 
 
 # -- the panels
