@@ -17,12 +17,12 @@ from zuno.core.known import Known, Missing
 from zuno.core.menu import MARK, POOL, RANGE, MenuLevel
 from zuno.core.provenance.check import NO_FACT, Facts, check
 from zuno.core.provenance.figures import Figure, Unit
+from zuno.core.signs import FLOW_BARS, PRINTS, Flow
 from zuno.core.structure.levels import Zone
 from zuno.core.structure.patterns import formation
 from zuno.core.structure.swings import Fibonacci
 from zuno.desks.trading.briefing import Line, Section
 from zuno.desks.trading.matter import Matter
-from zuno.desks.trading.signs import FLOW_BARS, PRINTS, Flow
 from zuno.domain.trading import Feed, Side, Text, Timeframe, texts
 from zuno.domain.venues import CHANNELS, SEARCH
 from zuno.messages.cycle import Blackboard, Meta, Synthesis

@@ -8,11 +8,11 @@ from zuno.agents.ask import Minds
 from zuno.core.board import stance_of
 from zuno.core.known import Known, Missing
 from zuno.core.provenance.figures import Unit
+from zuno.core.signs import PRINTS
 from zuno.desks.trading import knowledge
 from zuno.desks.trading.knowledge import of
 from zuno.desks.trading.matter import Matter
 from zuno.desks.trading.opinions import LONG_TEXT, MacroOpinion
-from zuno.desks.trading.signs import PRINTS
 from zuno.desks.trading.speaking import Asking, Heard, hear, noted, voice_of
 from zuno.desks.trading.weighing import Pull, confidence, pulled, told, total, way
 from zuno.messages.cycle import Lean, MacroAnomaly, MacroEntry

@@ -8,8 +8,8 @@ from zuno.core.account import Standing
 from zuno.core.features import Features, features
 from zuno.core.known import Known
 from zuno.core.menu import Menu, menu_of
+from zuno.core.signs import Signs, signs_of
 from zuno.core.terms import Terms, terms_of
-from zuno.desks.trading.signs import Signs, signs_of
 from zuno.messages.bundle import Bundle
 
 
