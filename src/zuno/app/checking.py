@@ -176,40 +176,60 @@ class Check:
     async def _hole(self, market: Market, timeframe: Timeframe, bars: dict[Millis, Candle], hole: Stretch) -> None:
         """Bars that are not here: made of finer ones, asked for again, or said to be missing."""
         series = market.spans[timeframe].series
+        left: Sequence[int] = range(hole.first, hole.last + 1, timeframe.millis)
+        if any(market.bars.values()):
+            left = await self._rebuilt(market, timeframe, bars, left)
+            if market.venue in QUIET_VENUES:
+                left = [at for at in left if market.made(timeframe, Millis(at), partly=True) is not None]
+        elif market.venue in QUIET_VENUES:
+            left = ()
+        fetched, why = await self._again(series, left)
+        bars.update(fetched)
+        if fetched:
+            self._missing(series, [at for at in left if at in fetched], why, "fetched again")
+            left = [at for at in left if at not in fetched]
+        self._missing(series, left, why, None)
+
+    async def _rebuilt(
+        self, market: Market, timeframe: Timeframe, bars: dict[Millis, Candle], missing: Sequence[int]
+    ) -> list[int]:
+        """Those among them that finer bars make are put there, or told; the others are left."""
+        series = market.spans[timeframe].series
         rebuilt: list[Candle] = []
-        left: list[Millis] = []
-        for moment in range(hole.first, hole.last + 1, timeframe.millis):
+        left: list[int] = []
+        for moment in missing:
             at = Millis(moment)
             if (known := market.made(timeframe, at)) is None:
                 left.append(at)
                 continue
             done = f"rebuilt from {known[1]}"
-            self._missing(series, at, f"{known[1]} are here", done if self._repair else None)
+            self._missing(series, (at,), f"{known[1]} are here", done if self._repair else None)
             if self._repair:
                 self._settled[str(series), at] = done
                 bars[at] = known[0]
                 rebuilt.append(known[0])
         await self._put(series, rebuilt)
-        if market.venue in QUIET_VENUES:
-            left = [at for at in left if market.made(timeframe, at, partly=True) is not None]
-        fetched, why = await self._again(series, left)
-        for at in left:
-            bars.update({at: fetched[at]} if at in fetched else {})
-            self._missing(series, at, why, "fetched again" if at in fetched else None)
+        return left
 
-    def _missing(self, series: Series[Candle], at: Millis, detail: str, mended: str | None) -> None:
-        self._found.append(Flaw(series, "gap", at, at, 1, detail, mended))
+    def _missing(self, series: Series[Candle], moments: Sequence[int], detail: str, mended: str | None) -> None:
+        """One note for each run of them: of years there may be millions."""
+        step = timeframe_of(series).millis
+        for first, last in _runs(moments, step):
+            count = (last - first) // step + 1
+            self._found.append(Flaw(series, "gap", Millis(first), Millis(last), count, detail, mended))
 
-    async def _again(self, series: Series[Candle], missing: Sequence[Millis]) -> tuple[Mapping[Millis, Candle], str]:
+    async def _again(self, series: Series[Candle], missing: Sequence[int]) -> tuple[Mapping[Millis, Candle], str]:
         """What the venue has of these, and what is to be said of the rest."""
         if not missing or not self._repair or self._fetch is None:
             return {}, "no finer bars make them" if timeframe_of(series) is not Timeframe.M1 else "nothing was recorded"
+        since, until = Millis(missing[0]), Millis(missing[-1])
         try:
-            rows = await self._fetch(series, missing[0], missing[-1])
+            rows = await self._fetch(series, since, until)
         except (Unavailable, Malformed) as error:
             return {}, f"asked for again in vain: {error}"
-        await self._put(series, [row for row in rows if row.at in set(missing)])
-        found = await self._store.read(series, missing[0], missing[-1], EVER)
+        wanted = frozenset(missing)
+        await self._put(series, [row for row in rows if row.at in wanted])
+        found = await self._store.read(series, since, until, EVER)
         return {row.at: row for row in found}, "the venue has none either"
 
     async def _put(self, series: Series[Candle], rows: Sequence[Candle]) -> None:
@@ -264,6 +284,22 @@ def _markets(spans: Sequence[Span]) -> list[Market]:
         Market(venue, dict(sorted(held.items(), key=lambda item: order.index(item[0]))))
         for (venue, _), held in grouped.items()
     ]
+
+
+def _runs(moments: Sequence[int], step: int) -> Iterator[tuple[int, int]]:
+    """The first and the last of those that follow each other at that step; they are in order."""
+    if isinstance(moments, range):
+        if moments:
+            yield moments[0], moments[-1]
+        return
+    first = last = None
+    for at in moments:
+        if first is not None and last is not None and at != last + step:
+            yield first, last
+            first = None
+        first, last = at if first is None else first, at
+    if first is not None and last is not None:
+        yield first, last
 
 
 def _joined(flaws: Sequence[Flaw]) -> Iterator[Flaw]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from zuno.adapters.series.memory import MemorySeries
+from zuno.app import checking
 from zuno.app.checking import Fetch
 from zuno.app.data import DataCheckView, DataDesk, moment
 from zuno.core.resampling import aggregate, resampled
@@ -28,7 +29,7 @@ from zuno.domain.trading import (
     open_interest,
 )
 from zuno.domain.units import Millis
-from zuno.ports.series import Batch, Origin
+from zuno.ports.series import Batch, Flaw, Origin
 
 M1, H1, H4, D1, W1 = Timeframe
 AT = Millis(1_766_966_400_000)
@@ -314,6 +315,51 @@ async def test_a_missing_bar_is_fetched_again_where_a_source_is_configured() -> 
     ]
     assert view.flaws[2].detail == "the venue has none either"
     assert await held(store, M1) == MINUTES[:70] + MINUTES[71:120]
+
+
+async def test_of_what_is_fetched_again_only_what_was_missing_is_taken() -> None:
+    """A venue may answer with more than it was asked for; what is here stays as it is."""
+
+    async def fetch(wanted: Series[Candle], since: Millis, until: Millis) -> Sequence[Candle]:
+        return [bar._replace(volume=bar.volume + 1.0) for bar in MINUTES[:120]]
+
+    gone = (10, 11, 12, 70)
+    store = await filled((M1, [bar for place, bar in enumerate(MINUTES[:120]) if place not in gone]))
+    view = await over(store, fetch).check(repair=True)
+    assert told(view) == [("1m", "gap", 10, 3, "fetched again"), ("1m", "gap", 70, 1, "fetched again")]
+    assert await held(store, M1) == [
+        bar._replace(volume=bar.volume + 1.0) if place in gone else bar for place, bar in enumerate(MINUTES[:120])
+    ]
+    assert await store.flaws() == ()
+
+
+async def test_what_a_venue_has_of_a_hole_divides_what_it_has_not() -> None:
+    async def fetch(wanted: Series[Candle], since: Millis, until: Millis) -> Sequence[Candle]:
+        return [MINUTES[13]]
+
+    view = await over(await filled((M1, MINUTES[:10] + MINUTES[20:])), fetch).check(repair=True)
+    assert told(view) == [
+        ("1m", "gap", 10, 3, None),
+        ("1m", "gap", 13, 1, "fetched again"),
+        ("1m", "gap", 14, 6, None),
+    ]
+
+
+async def test_years_without_a_bar_are_a_few_notes_and_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def counted(*given: Any) -> Flaw:
+        made.append(given[4])
+        return Flaw(*given)
+
+    monkeypatch.setattr(checking, "Flaw", counted)
+    years = 3 * 365 * DAY_MS
+    later = [bar._replace(at=Millis(bar.at + years)) for bar in MINUTES[:10]]
+    store = await filled((M1, MINUTES[:10] + later))
+    missing = years // MINUTE_MS - 10
+    assert told(await over(store).check()) == [("1m", "gap", 10, missing, None)]
+    assert sum(made) == missing
+    assert len(made) < 50  # one of each window
 
 
 async def test_nobody_is_asked_without_repair() -> None:
