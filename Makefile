@@ -27,6 +27,9 @@ unit: $(VENV)/.dev $(NODE)
 bench: $(VENV)/.dev $(NODE)  ## ratios against yardsticks measured in the same run; fails when a bar is missed
 	$(BIN)/python -m benchmarks
 
+study: $(VENV)/.dev  ## what the trading desk rules without a model: 200 cycles over ten invented markets, and the mix
+	$(BIN)/python studies/rulings.py
+
 crash: $(VENV)/.dev $(NODE)  ## kill -9 at every persisted step of two rebalances on the real contracts, and recover
 	$(BIN)/python tests/crash/matrix.py
 

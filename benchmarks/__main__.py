@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHES = ("amm", "cli", "chain", "monitor", "debate", "mesh", "indicators", "features", "chart", "collector")
+BENCHES = ("amm", "cli", "chain", "monitor", "debate", "mesh", "indicators", "features", "chart", "collector", "cycle")
 
 
 def main() -> int:

@@ -1,0 +1,174 @@
+"""How long a cycle of the trading desk takes, and what it leaves behind: `python benchmarks/cycle.py`.
+
+Prints one JSON line per figure and ends with 1 when a bar is missed. Timed is `Cycles.run` on a real home with an
+invented market: the store is read, the bundle frozen, every figure measured, eight agents heard, every step journaled,
+signed and checkpointed to disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+import statistics
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+from debate import NODES, empty_graph, timed
+from figure import report
+
+from zuno.adapters.checkpoints import sqlite as checkpoints
+from zuno.adapters.market.synthetic.path import END
+from zuno.adapters.model.scripted import ScriptedModel
+from zuno.adapters.model.seating import SeatingTable
+from zuno.domain.trading import HOUR_MS
+from zuno.messages.outcome import Outcome
+from zuno.ports.model import ModelRequest, Seating
+from zuno.settings import read_settings
+from zuno.wiring import House
+
+SEED = 11
+PAIRS = 15
+CYCLE_BAR = 20.0
+CALL_SECONDS = 2.0
+"""The ratio depends on it: our own share is a fixed time on top of four calls, shown in the line as `overheadMs`."""
+CALLS_BAR = 4.6
+CHECKPOINT_BYTES = 200_000
+_PLAIN = "A plain reason without any figure."
+_OURS = {"source", "why", "stance", "dominant_signal", "score"}
+
+
+async def against_an_empty_graph(folder: str, house: House) -> bool:
+    """Both take turns, so that a busy machine hits both."""
+    cycles, graph = house.cycles(), empty_graph(folder)
+
+    async def cycle() -> None:
+        await cycles.run("BTCUSDT", chart=False)
+
+    async def empty(turn: int) -> None:
+        graph(turn)
+
+    for turn in range(3):
+        await cycle()
+        await empty(-1 - turn)
+    pairs = [(await timed(cycle), await timed(lambda turn=turn: empty(turn))) for turn in range(PAIRS)]  # type: ignore[misc]
+    ours, theirs = (statistics.median(times) for times in zip(*pairs, strict=True))
+    against = f"{NODES} empty LangGraph nodes with SQLite checkpoints"
+    return report("deterministic cycle without a chart", ours, f"ms, p50 of {PAIRS}", theirs, against, CYCLE_BAR)
+
+
+async def with_a_slow_model(house: House) -> bool:
+    moment, decided = await _trade(house)
+    model = ScriptedModel(_as_decided(decided), "slow", seconds=CALL_SECONDS)
+    house._models.seats = lambda: SeatingTable(Seating((model,)))  # type: ignore[method-assign]
+    cycles, times = house.cycles(), []
+    for turn in range(4):
+        start = perf_counter()
+        outcome = await cycles.run("BTCUSDT", "swing", moment, chart=False)
+        if {voice.source for voice in outcome.voices} != {"model"} or len(outcome.voices) != 8:
+            raise ValueError(f"meant to time eight models, heard {[(v.role, v.source, v.why) for v in outcome.voices]}")
+        times += [perf_counter() - start] if turn else []
+    took = statistics.median(times)
+    overhead = round((took - 4 * CALL_SECONDS) * 1000)
+    unit, against = "s, p50 of 3", "one call of that model"
+    return report("cycle with a slow model", took, unit, CALL_SECONDS, against, CALLS_BAR, overheadMs=overhead)
+
+
+async def left_behind(house: House) -> bool:
+    """Every byte that is written for one run, before it is forgotten."""
+    written: list[int] = []
+    opened = checkpoints.sqlite_checkpoints
+
+    @asynccontextmanager
+    async def counted(path: Path) -> AsyncIterator[Any]:
+        async with opened(path) as saver:
+            forget = saver.adelete_thread
+
+            async def first_count(thread: str) -> None:
+                with sqlite3.connect(path) as beside:
+                    for table, blobs in (("checkpoints", ("checkpoint", "metadata")), ("writes", ("value",))):
+                        for blob in blobs:
+                            question = f"SELECT coalesce(sum(length({blob})), 0) FROM {table} WHERE thread_id = ?"
+                            written.append(beside.execute(question, (thread,)).fetchone()[0])
+                await forget(thread)
+
+            saver.adelete_thread = first_count  # type: ignore[method-assign, assignment]
+            yield saver
+
+    checkpoints.sqlite_checkpoints = counted
+    try:
+        await house.cycles().run("BTCUSDT")
+    finally:
+        checkpoints.sqlite_checkpoints = opened
+    if len(written) != 3 or not written[0]:
+        raise ValueError("meant to count the checkpoints of one run")
+    return report("checkpoints of a run", sum(written), "bytes", CHECKPOINT_BYTES, "200 kB", 1.0)
+
+
+async def _trade(house: House) -> tuple[str, Outcome]:
+    """A moment at which the rules would open something, so that the risk officer is asked too."""
+    cycles = house.cycles()
+    for hours in range(0, 40 * 24, 3):
+        moment = str(END - hours * HOUR_MS)
+        outcome = await cycles.run("BTCUSDT", "swing", moment, chart=False)
+        if outcome.ruling.decision.side is not None:
+            return moment, outcome
+    raise ValueError("no moment of this market opens anything")
+
+
+def _as_decided(decided: Outcome) -> Any:
+    """What the rules said, as a model would say it."""
+    board = decided.board
+    said: Mapping[str, Any] = {
+        "meta": decided.meta,
+        "liquidity": board.liquidity,
+        "microstructure": board.microstructure,
+        "macro": board.macro,
+        "vlm_geometric": board.vlm_geometry,
+        "synthesis": board.synthesis,
+        "judge": decided.decision,
+    }
+
+    def speak(request: ModelRequest) -> str:
+        fields = json.loads(request.schema)["properties"]
+        if request.role == "risk_manager":
+            ruling = decided.ruling
+            whole = {"allocation_pct": 100, "leverage": 3, "veto": False, "execution_style": ruling.execution_style}
+        else:
+            whole = said[request.role].model_dump(mode="json", exclude=_OURS)
+        return json.dumps(_worded({name: whole.get(name) for name in fields}))
+
+    return speak
+
+
+def _worded(value: Any, name: str = "") -> Any:
+    """The same with every free text replaced by one that holds no figure."""
+    if isinstance(value, dict):
+        return {key: _worded(one, key) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_worded(one, name) for one in value]
+    free = isinstance(value, str) and (" " in value or name in ("note", "narrative"))
+    return _PLAIN if free or (value is None and name == "rationale") else value
+
+
+async def run() -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        home.mkdir()
+        house = House(read_settings({"ZUNO_DETERMINISTIC": "true"}, home))
+        await house.data().synth(SEED)
+        passed = [await against_an_empty_graph(folder, house), await left_behind(house), await with_a_slow_model(house)]
+        await house.close()
+    return 0 if all(passed) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(run()))

@@ -1,0 +1,313 @@
+"""What the desk rules without a model: 200 cycles over ten invented markets, and the mix that comes of them.
+
+Twenty cycles a market: eight of its ordinary hours, nine of the hours after something violent, three of hours in which
+a feed is wrong. What is held differs from cycle to cycle. Moments are chosen by what the market did before them, never
+by what was ruled. The bars of the study are named in `bars`; a bar that is missed ends it with 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from math import sqrt
+from multiprocessing import get_context
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+SEEDS: Final = range(1, 11)
+ORDINARY, VIOLENT, DIRTY = 8, 9, 3
+LEAST_ACTIVE, MOST_ACTIVE, MOST_ONE_RULE = 0.05, 0.50, 0.40
+
+
+@dataclass(frozen=True, slots=True)
+class Trade:
+    """A decision to open something, and how it would have ended."""
+
+    p0: float
+    won: float
+    """1 the target first, 0 the stop first; a trade that touches neither counts as what is worth nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one cycle came to."""
+
+    seed: int
+    why: str
+    call: str
+    ruling: str
+    veto: str | None
+    rules: tuple[str, ...]
+    anomalies: tuple[str, ...]
+    regime: str
+    holding: str
+    trade: Trade | None
+
+
+def main() -> int:
+    started = perf_counter()
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        seen = [one for several in pool.map(of_seed, SEEDS) for one in several]
+    told(seen, perf_counter() - started)
+    missed = list(bars(seen))
+    for line in missed:
+        print(f"MISSED  {line}")
+    return 1 if missed else 0
+
+
+# -- the bars
+
+
+def bars(seen: Sequence[Seen]) -> Iterator[str]:
+    from zuno.core.draft import Office, RuleName
+    from zuno.core.triage import Label, Rule
+
+    calls = Counter(one.ruling for one in seen)
+    for call in ("LONG", "SHORT", "HOLD", "CANCEL_AND_CLOSE"):
+        if not calls[call]:
+            yield f"no ruling is {call}"
+    active = 1 - calls["HOLD"] / len(seen)
+    if not LEAST_ACTIVE <= active <= MOST_ACTIVE:
+        yield f"{active:.0%} of the rulings are not HOLD; {LEAST_ACTIVE:.0%} to {MOST_ACTIVE:.0%} are asked for"
+    fired = Counter(rule for one in seen for rule in one.rules)
+    found = Counter(name for one in seen for name in one.anomalies)
+    ours = [rule.value for rule in RuleName if rule.office is not Office.DESK and rule is not RuleName.TIGHTENED]
+    # What a model asks for beyond the rules is no rule: without a model it never comes.
+    for name, count in [
+        *((rule, fired[rule]) for rule in ours),
+        *((name.value, found[name.value]) for several in (Rule, Label) for name in several),
+    ]:
+        if not count:
+            yield f"{name} never fires"
+        if count > MOST_ONE_RULE * len(seen):
+            yield f"{name} fires in {count / len(seen):.0%} of the cycles"
+
+
+def told(seen: Sequence[Seen], seconds: float) -> None:
+    from zuno.core.draft import Office, RuleName
+
+    print(f"SYNTHETIC  {len(seen)} cycles, {len(SEEDS)} seeds, no model, {seconds:.0f} s\n")
+
+    def table(title: str, names: Counter[str]) -> None:
+        print(title)
+        for name, count in names.most_common():
+            print(f"  {name:<28}{count:>5}{count / len(seen):>8.1%}")
+        print()
+
+    table("the Judge decides", Counter(one.call for one in seen))
+    table("the desk rules", Counter(one.ruling for one in seen))
+    table("  vetoed by", Counter(one.veto for one in seen if one.veto))
+    table("regimes", Counter(one.regime for one in seen))
+    table("triage", Counter(name for one in seen for name in one.anomalies))
+    for office in Office:
+        names = [rule for one in seen for rule in one.rules if RuleName(rule).office is office]
+        table(f"rules: {office.value}", Counter(names))
+    for why in dict.fromkeys(one.why for one in seen):
+        some = [one for one in seen if one.why == why]
+        active = sum(one.ruling != "HOLD" for one in some)
+        print(f"{why:<10} {len(some):>4} cycles, {active / len(some):>6.1%} not HOLD")
+    held = [one for one in seen if one.holding in ("long", "short")]
+    closed = sum(one.ruling == "CANCEL_AND_CLOSE" for one in held)
+    print(f"with an open position {len(held)} cycles, {closed} close it")
+    trades = [one.trade for one in seen if one.trade is not None]
+    if trades:
+        expected, won = sum(one.p0 for one in trades), sum(one.won for one in trades)
+        band = 1.96 * sqrt(sum(one.p0 * (1 - one.p0) for one in trades))
+        inside = "inside" if abs(won - expected) <= band else "OUTSIDE"
+        print(
+            f"\nhits of {len(trades)} decisions to open: {won / len(trades):.1%}; a market without drift gives "
+            f"{expected / len(trades):.1%} ± {band / len(trades):.1%}: {inside} the 95 % band (no edge is expected)"
+        )
+
+
+# -- one market
+
+
+def of_seed(seed: int) -> list[Seen]:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from zuno.wiring.cycles import hush
+
+    hush()
+    return asyncio.run(_of_seed(seed))
+
+
+async def _of_seed(seed: int) -> list[Seen]:
+    from zuno.adapters.market.synthetic.world import batches, origin
+    from zuno.adapters.series.memory import MemorySeries
+    from zuno.domain.trading import Symbol
+
+    store = MemorySeries(origin(seed))
+    await store.write(batches(seed))
+    seen = []
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (why, at) in enumerate(_moments(seed)):
+            symbol = list(Symbol)[number % 2]
+            mode = "position" if number % 5 == 4 else "swing"
+            seen.append(await _cycle(Path(folder), store, seed, number, why, at, symbol, mode))
+    return seen
+
+
+def _moments(seed: int) -> list[tuple[str, int]]:
+    """On the hour, as the venues of the past were read: even in time, after jumps, in the midst of dirt."""
+    import numpy as np
+
+    from zuno.adapters.market.synthetic.dirt import DIRT
+    from zuno.adapters.market.synthetic.path import DAYS_FROM, END, MINUTES_FROM, chance, panics, paths
+    from zuno.domain.trading import DAY_MS, HOUR_MS, Symbol
+
+    draw = chance(seed, "study")
+    first = MINUTES_FROM + 5 * DAY_MS
+    even = [int(at) // HOUR_MS * HOUR_MS for at in np.linspace(first, END, ORDINARY)]
+
+    def within(hours: Iterable[int]) -> list[int]:
+        return [at for hour in hours if first <= (at := DAYS_FROM + hour * HOUR_MS) < END - DAY_MS]
+
+    after = [at + hours * HOUR_MS for at in within(panics(seed).tolist()) for hours in (2, 7, 20, 31)]
+    jumps = draw.permutation(within(paths(seed)[Symbol.BTCUSDT].jumps.hour.tolist())).tolist()
+    after += [at + hours * HOUR_MS for hours in (1, 2, 4, 10) for at in jumps]
+    violent = list(dict.fromkeys(after))[:VIOLENT]
+    wrong = {-(-one.first // HOUR_MS) * HOUR_MS for one in DIRT if one.first >= first}
+    dirty = draw.permutation(sorted(wrong)).tolist()[:DIRTY]
+    named = (("ordinary", even), ("violent", violent), ("dirty", dirty))
+    return [(why, at) for why, several in named for at in several]
+
+
+async def _cycle(folder: Path, store: Any, seed: int, number: int, why: str, at: int, symbol: Any, mode: str) -> Seen:
+    from zuno.adapters.chart.digest import DigestPainter
+    from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
+    from zuno.adapters.keys.ed25519 import KeyFile
+    from zuno.adapters.store.memory import MemoryStore
+    from zuno.adapters.store.seats import SymbolSeat
+    from zuno.app.cycle import Backing, Cycles
+    from zuno.app.trading import TradingDesk
+    from zuno.domain.units import Millis
+    from zuno.memory.journal import ChainedJournal
+    from zuno.messages.account import account_slots
+    from zuno.settings import Settings
+    from zuno.wiring.cycles import _minds
+    from zuno.wiring.minds import Models
+
+    key = KeyFile(folder / "keys")
+    journal = ChainedJournal(MemoryStore(), key, code=lambda: "study", now=lambda: Millis(at))
+    holding, account = await _account(store, symbol, at, number)
+
+    async def opened() -> Any:
+        return journal
+
+    async def held(origin: str, moment: Any, present: bool) -> Any:
+        return account_slots(account, moment, "study")
+
+    async def nobody(*_: Any) -> Any:
+        raise NotImplementedError
+
+    models = Models(Settings(home=folder, deterministic=True))
+    backing = Backing(
+        journal=opened,
+        held=held,
+        minds=lambda notebook: _minds(models, notebook, models.seats()),
+        checkpoints=lambda: sqlite_checkpoints(folder / "cycles.db"),
+        lease=lambda one: SymbolSeat(folder, one),
+        rehearse=nobody,
+        now=lambda: Millis(at),
+        random=os.urandom,
+        code=lambda: "study",
+    )
+    cycles = Cycles(TradingDesk(store, opened, DigestPainter()), backing)
+    outcome = await cycles.run(symbol.value, mode, str(at), chart=False)
+    ruling = outcome.ruling
+    rules = tuple(dict.fromkeys(change.by.split(" ")[0] for change in ruling.changes))
+    return Seen(
+        seed,
+        why,
+        outcome.decision.decision.value,
+        ruling.decision.value,
+        ruling.veto,
+        rules,
+        tuple(dict.fromkeys(name for one in outcome.anomalies for name in (one.rule, one.label) if name)),
+        outcome.meta.regime.value,
+        holding,
+        await _ended(store, outcome, symbol, at),
+    )
+
+
+async def _account(store: Any, symbol: Any, at: int, number: int) -> tuple[str, Any]:
+    """Nothing most of the time; else what makes exits, caps, guards and top-ups bite."""
+    from zuno.core.paper import BEGINNING
+    from zuno.domain.account import Account, Holding, Liquidity
+    from zuno.domain.cycle import Exchange
+    from zuno.domain.trading import DAY_MS, HOUR_MS, Side, Symbol, Timeframe, candles
+    from zuno.domain.units import Millis
+    from zuno.domain.venues import BINANCE
+
+    prices = {}
+    for one in Symbol:
+        rows = await store.read(candles(BINANCE, one, Timeframe.H1), at - DAY_MS - 3 * HOUR_MS, at - DAY_MS, at)
+        prices[one] = rows[-1].close
+
+    def position(one: Any, side: Any, margin: float, leverage: float) -> Any:
+        entry = prices[one]
+        quantity = margin * leverage / entry
+        return Holding("pos_study", one, Exchange.BINANCE, side, quantity, entry, leverage, Millis(at - DAY_MS))
+
+    other = next(one for one in Symbol if one is not symbol)
+    begin = BEGINNING
+    match number % 10:
+        case 3:
+            return "long", Account(begin.usd, begin.krw, (position(symbol, Side.LONG, 400, 2),))
+        case 4:
+            return "short", Account(begin.usd, begin.krw, (position(symbol, Side.SHORT, 400, 2),))
+        case 5:
+            return "other", Account(begin.usd, begin.krw, (position(other, Side.LONG, 1_850, 1),))
+        case 6:
+            return "heavy", Account(
+                begin.usd,
+                begin.krw,
+                (position(other, Side.SHORT, 900, 3),),
+                liquidity=(Liquidity(symbol, 3_800 / prices[symbol]),),
+            )
+        case 7:
+            return "long" if number % 20 == 7 else "short", Account(
+                begin.usd,
+                begin.krw,
+                (position(symbol, Side.LONG if number % 20 == 7 else Side.SHORT, 60, 1),),
+            )
+        case _:
+            return "nothing", begin
+
+
+async def _ended(store: Any, outcome: Any, symbol: Any, at: int) -> Trade | None:
+    """What became of a decision to open something, over the hours the desk could not see."""
+    from zuno.core.terms import hold_hours
+    from zuno.domain.trading import HOUR_MS, Timeframe, candles
+    from zuno.domain.venues import BINANCE
+
+    decided, worth = outcome.decision, outcome.expectation
+    side = decided.decision.side
+    if side is None or worth is None or None in (decided.entry_price, decided.stop_loss, decided.take_profit):
+        return None
+    hours = hold_hours(decided.hold_duration, outcome.mode)
+    series = candles(BINANCE, symbol, Timeframe.H1)
+    rows = await store.read(series, at, at + (hours - 1) * HOUR_MS, at + (hours + 1) * HOUR_MS)
+    if len(rows) < hours:
+        return None  # the market ends before the trade would
+    up = decided.take_profit > decided.entry_price
+    gain, loss = abs(decided.take_profit - decided.entry_price), abs(decided.stop_loss - decided.entry_price)
+    for row in rows:
+        if row.low <= decided.stop_loss if up else row.high >= decided.stop_loss:
+            return Trade(worth.p0, 0.0)
+        if row.high >= decided.take_profit if up else row.low <= decided.take_profit:
+            return Trade(worth.p0, 1.0)
+    return Trade(worth.p0, loss / (gain + loss))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
