@@ -333,6 +333,22 @@ def test_rule_cro_5_won() -> None:
         [(Exchange.BINANCE, 200.0)],
     )
     assert done.allocation_pct == pytest.approx(10)
+    given = terms(won=GONE)
+    assert reviewed(drafted(TIGHT, meta(), given, 0, 0), given, None).allocation_pct == pytest.approx(10)
+
+
+def test_spot_is_never_borrowed_for() -> None:
+    """Not even before the officer has looked at the leverage."""
+    draft = drafted(decision(leverage=3), meta(), terms(mode=Mode.POSITION), 0, 0)
+    assert [(leg.venue, leg.leverage, leg.notional == leg.margin) for leg in draft.legs] == [
+        (Exchange.UPBIT, 1.0, True)
+    ]
+
+
+def test_what_the_minds_will_yet_cost_counts() -> None:
+    draft = drafted(TIGHT, meta(), terms(), 0.02, 0.03)
+    assert draft.expectation is not None
+    assert draft.expectation.llm_cost_usd == pytest.approx(0.05)
 
 
 def test_a_leg_that_is_lost_is_not_carried_elsewhere() -> None:
