@@ -102,6 +102,30 @@ async def test_a_run_goes_on_where_it_was_cut_off(
     assert "Blocked" not in caplog.text, "a checkpoint holds what cannot be read again"
 
 
+async def test_a_step_is_kept_before_the_next_is_taken(checkpoints: Open) -> None:
+    kept: list[int] = []
+    steps = Steps()
+    async with checkpoints() as saver:
+        put = saver.aput
+
+        async def noting(*given: Any) -> Any:
+            done = await put(*given)
+            kept.append(len(steps.taken))
+            return done
+
+        saver.aput = noting
+        await conduct("run_kept", steps.of(), saver)
+    assert sorted(set(kept)) == [0, 1, 2, 4, 9, 10, 11, 12, 13, 14, 15, 16], "after each barrier, before the next"
+
+
+async def test_nothing_in_a_checkpoint_is_made_into_a_type(checkpoints: Open) -> None:
+    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+    written = JsonPlusSerializer().dumps_typed({"node": Node.TRIAGE})
+    async with checkpoints() as saver:
+        assert not isinstance(saver.serde.loads_typed(written)["node"], Node)
+
+
 async def test_a_finished_run_is_forgotten_and_others_are_not(checkpoints: Open) -> None:
     steps = Steps()
     async with checkpoints() as saver:

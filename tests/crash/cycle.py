@@ -64,17 +64,14 @@ class Mortal:
 
     def __init__(self, last: int | None) -> None:
         self.last = last
-        self.writes = 0
-
-    def written(self) -> None:
-        self.writes += 1
-        if self.writes == self.last:
-            os.kill(os.getpid(), signal.SIGKILL)
+        self.writes: list[str] = []
 
     def after(self, act: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def acting(*args: Any, **named: Any) -> Any:
             done = await act(*args, **named)
-            self.written()
+            self.writes.append(str(named.get("kind", act.__name__)))
+            if len(self.writes) == self.last:
+                os.kill(os.getpid(), signal.SIGKILL)
             return done
 
         return acting
@@ -156,8 +153,8 @@ async def run_once(home: Path, store: MemorySeries, menu: Menu, point: Point, ru
     await desk.close()
 
 
-def leave(home: Path, outcome: Any, writes: int) -> None:
-    told = {"hash": outcome.hash, "ruling": outcome.ruling.model_dump_json(), "writes": writes}
+def leave(home: Path, outcome: Any, writes: Sequence[str]) -> None:
+    told = {"hash": outcome.hash, "ruling": outcome.ruling.model_dump_json(), "writes": list(writes)}
     _put(home / "end.json", told)
 
 
@@ -186,7 +183,7 @@ async def recorded(home: Path, store: MemorySeries, into: Path) -> None:
 
 async def told_again(home: Path, store: MemorySeries, menu: Menu, said: dict[str, str]) -> None:
     desk = Desk(home, store, models={role: (Repeating(said, menu),) for role in ROLES})
-    leave(home, await desk.cycles.run("BTCUSDT"), 0)
+    leave(home, await desk.cycles.run("BTCUSDT"), ())
     await desk.close()
 
 
@@ -210,14 +207,14 @@ class Matrix:
         told: dict[str, Any] = json.loads(into.read_text())
         return told
 
-    def uninterrupted(self) -> int:
-        """How many durable writes a run makes."""
+    def uninterrupted(self) -> list[str]:
+        """What a run writes down, in its order."""
         home = self.home()
         assert forked(lambda: run_once(home, self._store, self._menu, Point(), None)) == 0
         told = json.loads((home / "end.json").read_text())
         self._keep_reference(self.read(home)["said"], told)
         assert json.loads(told["ruling"])["decision"] == "LONG", "a cycle that opens nothing proves little"
-        writes: int = told["writes"]
+        writes: list[str] = told["writes"]
         return writes
 
     def held(self, point: Point) -> list[str]:
@@ -273,26 +270,33 @@ async def _menu(store: MemorySeries) -> Menu:
     return menu_of(bundle, features(bundle))
 
 
-def points(writes: int) -> list[Point]:
+def points(writes: Sequence[str]) -> list[Point]:
     nodes = [Point(node=node, state="waits") for node in Node]
-    return [*nodes, *(Point(write=count) for count in range(1, writes + 1))]
+    return [*nodes, *(Point(write=count) for count in range(1, len(writes) + 1))]
+
+
+def sample(writes: Sequence[str]) -> list[Point]:
+    """One of each kind: a reply that is on record while others are on their way, the Judge's, a node, a checkpoint."""
+    replies = [count for count, kind in enumerate(writes, 1) if kind == ATTEMPT]
+    bookmarks = [count for count, kind in enumerate(writes, 1) if kind == "aput"]
+    chosen = [replies[1], replies[-2], writes.index(kind_of(Node.PORTFOLIO_LEVERAGE_GUARD)) + 1, bookmarks[5]]
+    return [Point(node=Node.VLM_EXPERT, state="waits"), *(Point(write=count) for count in chosen)]
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--every", type=int, default=1, help="try every so many points only")
-    parser.add_argument("--first", type=int, default=0, help="and begin with this one")
+    parser.add_argument("--sample", action="store_true", help="one point of each kind only")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         matrix = Matrix(Path(folder))
         writes = matrix.uninterrupted()
-        every = points(writes)[chosen.first :: chosen.every]
+        every = sample(writes) if chosen.sample else points(writes)
         bad = 0
         for point in every:
             problems = matrix.held(point)
             bad += bool(problems)
             print(f"{point}: {'; '.join(problems) or 'the same'}", flush=True)
-        print(f"{len(every)} deaths of {writes} writes and {len(Node)} nodes: {bad} wrong")
+        print(f"{len(every)} deaths of {len(writes)} writes and {len(Node)} nodes: {bad} wrong")
         print(f"{matrix.references} sets of replies were told again without an interruption")
         return 1 if bad else 0
 

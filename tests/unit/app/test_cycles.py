@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -437,6 +439,16 @@ async def test_a_replay_that_comes_to_something_else_says_what(tmp_path: Path, s
     assert not view.ok
     assert view.hash != view.replayed_hash
     assert any(one.startswith("decision: ") for one in view.differences)
+
+
+async def test_a_record_with_a_part_missing_is_not_replayed_to_the_rest_of_it(desk: Desk) -> None:
+    outcome = await desk.cycles.run(BTC)
+    await desk.close()
+    desk.journal = None
+    with closing(sqlite3.connect(desk.home / "journal.db")) as file, file:
+        assert file.execute("DELETE FROM entries WHERE kind = 'cycle_execute_trade'").rowcount == 1
+    with pytest.raises(Broken, match="damaged"):
+        await desk.cycles.replay(outcome.run_id)
 
 
 async def test_a_run_that_has_not_ended_cannot_be_replayed(desk: Desk) -> None:
