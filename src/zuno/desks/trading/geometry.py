@@ -8,6 +8,7 @@ from typing import Final
 
 from zuno.agents.ask import Minds
 from zuno.core.board import stance_of
+from zuno.core.derivatives import funding_figures
 from zuno.core.features import Frame
 from zuno.core.known import Known, Missing
 from zuno.core.menu import POOL, Menu, MenuLevel, frame_of
@@ -22,7 +23,8 @@ from zuno.desks.trading.matter import Matter
 from zuno.desks.trading.opinions import LONG_TEXT, GeometryOpinion, KeyLevelsOpinion
 from zuno.desks.trading.speaking import Asking, Heard, hear, noted, snapped, voice_of
 from zuno.desks.trading.weighing import Pull, confidence, pulled, told, total, way
-from zuno.domain.trading import Timeframe
+from zuno.domain.trading import Timeframe, candles, funding
+from zuno.domain.venues import BINANCE, PERPETUALS
 from zuno.messages.cycle import CvdSignal, FundingLook, GeometryEntry, KeyLevels, Lean, Pattern, ShapeAnomaly
 from zuno.ports.model import Image
 
@@ -109,9 +111,17 @@ async def look(matter: Matter, image: Image | None, minds: Minds) -> Heard[Geome
 
 def panels_of(matter: Matter, image: Image | None) -> Panels:
     """The panels that are drawn under the price: none without a picture, none without what would be in it."""
-    if image is None or isinstance(_frame(matter), Missing):
+    bundle = matter.bundle
+    timeframe, count = bundle.mode.chart
+    since = timeframe.floor(bundle.as_of) - count * timeframe.millis
+    shown = [row for row in bundle.rows(candles(BINANCE, bundle.symbol, timeframe)) if row.at >= since]
+    if image is None or not shown:
         return Panels(cvd=False, funding=False)
-    return Panels(cvd=not isinstance(matter.signs.days, Missing), funding=_funding(matter) is not None)
+    rates = (row for venue in PERPETUALS for row in bundle.rows(funding(venue, bundle.symbol)) if row.at > shown[0].at)
+    return Panels(
+        cvd=any(row.taker_buy is not None for row in shown),
+        funding=any(not isinstance(funding_figures(row), Missing) for row in rates),
+    )
 
 
 def _picture(matter: Matter, image: Image | None, shown: Panels) -> Section:

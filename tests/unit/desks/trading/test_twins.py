@@ -14,16 +14,19 @@ import pytest
 sys.path.append(str(Path(__file__).parents[3] / "wire"))
 
 from desk_bundles import AS_OF, BTC, PRICE, World, bundle_of, decided, holding, without
-from desk_roles import argued
+from desk_roles import PICTURE, argued
 
 from zuno.core.judging import objection
 from zuno.core.known import Missing
-from zuno.desks.trading import judge, liquidity, macro_options, meta, microstructure
+from zuno.desks.trading import geometry, judge, liquidity, macro_options, meta, microstructure
+from zuno.desks.trading.charting import describe
 from zuno.desks.trading.matter import Matter, matter_of
 from zuno.domain import trading
+from zuno.domain.chart import Panel
 from zuno.domain.cycle import Call, Expert, Regime
 from zuno.domain.trading import HOUR_MS, Book, Feed, Mode, Quote, Side, Strike
 from zuno.domain.units import Millis
+from zuno.domain.venues import PERPETUALS
 from zuno.messages.bundle import Block, Bundle
 from zuno.messages.cycle import (
     Blackboard,
@@ -185,6 +188,23 @@ def test_the_hunted_side_is_spent(side: Side, stance: int) -> None:
 def test_options_and_the_economy(world: World, bias: str, anomaly: str) -> None:
     said = macro_options.twin(matter_of(bundle_of(world)))
     assert (said.options_bias, said.anomaly) == (bias, anomaly)
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("gone", ["nothing", "funding", "who took", "bars"])
+def test_a_panel_is_there_when_the_chart_draws_it(gone: str, mode: Mode) -> None:
+    bundle = bundle_of(mode=mode)
+    bars = trading.candles("binance", BTC, mode.chart[0])
+    if gone == "funding":
+        bundle = without(bundle, *(str(trading.funding(venue, BTC)) for venue in PERPETUALS))
+    elif gone == "who took":
+        bundle = swapped(bundle, bars, [row._replace(taker_buy=None) for row in bundle.rows(bars)])
+    elif gone == "bars":
+        bundle = without(bundle, str(bars))
+    drawn = {one.name for one in describe(bundle).panels if isinstance(one, Panel)}
+    shown = geometry.panels_of(matter_of(bundle), PICTURE)
+    assert (shown.cvd, shown.funding) == ("cvd" in drawn, "funding" in drawn)
+    assert (shown.cvd, shown.funding) == (gone not in ("who took", "bars"), gone not in ("funding", "bars"))
 
 
 # -- the Judge
