@@ -2,8 +2,8 @@
 
 Endpoint: https://fred.stlouisfed.org/docs/api/fred/series_observations.html. `realtime_start` is the day from which a
 value held; FRED tells no hour, so a print is taken for known when that day was over in St. Louis. It answers no
-question about a day after its own today. Figures of which it keeps no revisions are taken for known when the day they
-speak of was over.
+question about a day after its own today. Where it keeps no revisions of a figure, only one that is out on the day it
+speaks of is taken, as known when that day was over.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ MOST_SPANS: Final = 20
 MOST_ROWS: Final = 100_000
 NO_PRINT: Final = "."
 NO_VINTAGES: Final = b"does not exist in ALFRED"
-MONTHLY: Final = frozenset({"CPIAUCSL", "FEDFUNDS"})
-"""Months are named by their first day and printed weeks after it: without revisions nobody knows when."""
+SAME_DAY: Final = frozenset({"NASDAQCOM"})
+"""The others are printed the day after, the week after or, of months, weeks after the day they are named by: without
+revisions nobody knows when."""
 
 
 class Fred:
@@ -76,7 +77,7 @@ class Fred:
         try:
             return list(_prints(await self._observations(figure, start, end, known), "realtime_start"))
         except Declined as refusal:
-            if NO_VINTAGES not in refusal.said or figure in MONTHLY:
+            if NO_VINTAGES not in refusal.said or figure not in SAME_DAY:
                 raise
         return list(_prints(await self._observations(figure, start, end, {}), "date"))
 
