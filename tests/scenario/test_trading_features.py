@@ -385,6 +385,15 @@ async def test_a_feed_that_stands_still_is_said_to(invented: Path) -> None:
     assert any("stands still" in note for note in block.notes)
 
 
+async def test_while_nobody_tells_the_won_there_is_none(invented: Path) -> None:
+    store = store_of(invented)
+    night = END - 12 * DAY_MS
+    hours = [features(await gather(store, SYMBOL, Mode.SWING, Millis(night + n * HOUR_MS))) for n in (1, 3, 9, 10)]
+    await store.close()
+    assert [isinstance(one.won, Missing) for one in hours] == [False, True, True, False]
+    assert not any(isinstance(one.dollar, Missing) for one in hours)
+
+
 async def test_a_silent_stream_that_is_alive_is_a_zero_and_a_dead_one_is_not(invented: Path) -> None:
     from zuno.adapters.series.memory import MemorySeries
     from zuno.domain.trading import Alive

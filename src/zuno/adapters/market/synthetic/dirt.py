@@ -30,9 +30,10 @@ from zuno.domain.trading import (
     long_short,
     open_interest,
     options,
+    rates,
 )
 from zuno.domain.units import Millis
-from zuno.domain.venues import BINANCE, BYBIT, DERIBIT, OKX
+from zuno.domain.venues import BINANCE, BYBIT, DERIBIT, OKX, UPBIT, WON
 from zuno.ports.series import Batch
 
 Rows: TypeAlias = list[Any]
@@ -100,6 +101,7 @@ DIRT: Final[Sequence[Dirt]] = (
         for series in (funding_next, open_interest, long_short, basis)
         for symbol in ("BTCUSDT", "ETHUSDT")
     ),
+    _dirt(Stain.GAP, rates(UPBIT, WON), _before(12, 2), _before(12, 9)),
     _dirt(Stain.CROSSED, books(BINANCE, "BTCUSDT"), _before(7, 16) - 500),
     _dirt(Stain.NO_EXPIRIES, options(DERIBIT, "BTC"), _before(5, 12)),
     _dirt(Stain.GAP, alive(Feed.LIQUIDATIONS, BINANCE, "BTCUSDT"), *_SILENT),
