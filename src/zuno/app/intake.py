@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from zuno.app.sources import Sources, arrived, habit_of, is_of_now, is_streamed, kept_since, lost, missing, pages
+from zuno.core.soundness import impossible
 from zuno.domain.errors import Broken, Unavailable, ZunoError
 from zuno.domain.tokens import plain_text
 from zuno.domain.trading import MINUTE_MS, SECOND_MS, Feed, Print, Series, Symbol, alive
@@ -52,12 +53,15 @@ class Intake:
         self._tries: Counter[tuple[Series[Any], Hole]] = Counter()
         self.given_up: dict[Series[Any], list[Hole]] = {}
         """What an earlier life left out and no venue tells any more, each from its beginning to what comes after."""
+        self.set_aside: dict[Series[Any], str] = {}
+        """What no market can have made of the last that was told of a series; the store keeps it aside."""
         self.latest = _BEGINNING
         """From when the newest of what came in is known."""
 
     async def visit(self, series: Series[Any]) -> None:
         """Ask for all that is owed of a series, and keep it. A search costs money: it is not asked again, whoever
         asked, while its last answer is young."""
+        self.set_aside.pop(series, None)
         if series.feed is Feed.NARRATIVE and await self._is_young(series):
             return
         await self._stretch(series, *await self._tail(series))
@@ -88,6 +92,8 @@ class Intake:
             return
         batch = arrived(series, rows, self._now())
         await self._keep(batch)
+        if faults := [fault for row in rows if (fault := impossible(series, row, batch.known)) is not None]:
+            self.set_aside[series] = f"{len(faults)} of {len(rows)} rows it told cannot be: {faults[0]}"
         last = max(row.at for row in rows)
         self._frontier[series] = max(last, self._frontier.get(series, last))
         self.latest = max(self.latest, batch.known or _BEGINNING)
@@ -169,6 +175,7 @@ async def visited(
             task.cancel()
         await asyncio.gather(*slow, return_exceptions=True)
     failures = {str(one): f"it did not answer within {within:g} s" for task, one in tasks.items() if task.cancelled()}
+    failures |= {str(one): why for one, why in intake.set_aside.items()}
     failures |= {str(tasks[task]): why for task in tasks if not task.cancelled() and (why := task.result())}
     return Millis(max(now(), intake.latest)), failures
 

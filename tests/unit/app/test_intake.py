@@ -37,6 +37,7 @@ from zuno.domain.trading import (
     candles,
     fear_greed,
     macro,
+    open_interest,
     texts,
 )
 from zuno.domain.units import Millis
@@ -117,6 +118,34 @@ def test_a_bug_in_one_feed_costs_its_series_and_is_said(caplog: pytest.LogCaptur
 
     leaping(START, story)
     assert [record.exc_info is not None for record in caplog.records if "fear" in record.getMessage()] == [True]
+
+
+def test_rows_that_cannot_be_are_said_where_the_series_is_absent() -> None:
+    interest = open_interest(BINANCE, "BTCUSDT")
+
+    async def story(now: Any) -> None:
+        calm, store, sound = sources(await market(), now), MemorySeries(OWN), list[bool]()
+
+        class Odd:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(calm.derivatives[BINANCE], name)
+
+            async def open_interest(self, symbol: str, since: Millis, until: Millis) -> Any:
+                found = await calm.derivatives[BINANCE].open_interest(symbol, since, until)
+                return found if sound else [row._replace(value=-5.0) for row in found]
+
+        given = replace(calm, derivatives={**calm.derivatives, BINANCE: Odd()})
+        one = intake(given, store, now)
+        moment, failures = await refreshed(one, store, Symbol.BTCUSDT, now)
+        assert "rows it told cannot be: " in failures[str(interest)]
+        assert "-5" in failures[str(interest)]
+        bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, moment, failures=failures)
+        assert {gone.what: gone.why for gone in bundle.absent}[str(interest)] == failures[str(interest)]
+        sound.append(True)
+        _, failures = await refreshed(one, store, Symbol.BTCUSDT, now)
+        assert str(interest) not in failures
+
+    leaping(START, story)
 
 
 def test_a_damaged_store_is_nobodys_failure() -> None:
