@@ -12,7 +12,7 @@ from zuno.domain.trading import DAY_MS, STALE_AFTER, Feed, Print
 from zuno.domain.units import Millis
 
 CADENCE_DAYS: Final[Mapping[str, int]] = {"CPIAUCSL": 31, "FEDFUNDS": 31, "DTWEXBGS": 7, "DCOILWTICO": 7}
-"""How often a figure is released; every day where nothing is said here."""
+"""How often a figure is released that is not released every working day: it may be so much older."""
 PRINTS: Final = 5
 """Prints a change of the slope is taken over."""
 
@@ -60,8 +60,8 @@ def slope(two_years: Sequence[Print], ten_years: Sequence[Print], as_of: Millis)
 
 
 def _late(figure: str, last: Print, as_of: Millis) -> str | None:
-    """Whether nothing was released for longer than the figure's own cadence and five days more."""
-    limit = CADENCE_DAYS.get(figure, 1) * DAY_MS + STALE_AFTER[Feed.MACRO] * 1_000
+    """Whether nothing was released for five days, or for so long after the next was due."""
+    limit = CADENCE_DAYS.get(figure, 0) * DAY_MS + STALE_AFTER[Feed.MACRO] * 1_000
     age = as_of - last.released
     return (
         None

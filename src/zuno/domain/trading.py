@@ -116,7 +116,7 @@ STALE_AFTER: Final[Mapping[Feed, Seconds]] = {
     Feed.LIQUIDATIONS: Seconds(60),
     Feed.WHALES: Seconds(60),
     Feed.OPTIONS: Seconds(1_800),
-    Feed.DVOL: Seconds(7_200),
+    Feed.DVOL: Seconds(3_600 + 1_800),
     Feed.MACRO: Seconds(5 * 86_400),
     Feed.FEAR_GREED: Seconds(36 * 3_600),
     Feed.NARRATIVE: Seconds(24 * 3_600),
@@ -124,7 +124,8 @@ STALE_AFTER: Final[Mapping[Feed, Seconds]] = {
     Feed.RATES: Seconds(600),
 }
 """How old a feed's newest word may be. Candles: two bars of their own length. Streams: since their last sign of life.
-A rate of funding ages from when it was read, for it is fixed only every few hours."""
+A rate of funding ages from when it was read, for it is fixed only every few hours. Of DVOL there are closes of hours:
+half an hour after the next was due."""
 
 
 class Side(StrEnum):

@@ -54,9 +54,9 @@ def test_nothing_released_is_missing() -> None:
 
 @pytest.mark.parametrize(
     ("figure", "days"),
-    [("DGS2", 6), ("DXY", 6), ("CPIAUCSL", 36), ("FEDFUNDS", 36), ("DTWEXBGS", 12), ("DCOILWTICO", 12)],
+    [("DGS2", 5), ("DXY", 5), ("CPIAUCSL", 36), ("FEDFUNDS", 36), ("DTWEXBGS", 12), ("DCOILWTICO", 12)],
 )
-def test_a_figure_is_stale_after_its_own_cadence_and_five_days(figure: str, days: int) -> None:
+def test_a_figure_is_stale_after_five_days_or_so_long_after_the_next_was_due(figure: str, days: int) -> None:
     row = printed(0, 4.0, lag_hours=0)
     fresh, stale = (last_print(figure, [row], Millis(row.released + days * DAY_MS + late)) for late in (0, 1))
     assert not isinstance(fresh, Missing)
@@ -65,9 +65,19 @@ def test_a_figure_is_stale_after_its_own_cadence_and_five_days(figure: str, days
 
 def test_an_old_slope_is_none() -> None:
     rows = [printed(day, 4.0, lag_hours=0) for day in range(7)]
-    last = rows[-1].released + 6 * DAY_MS
+    last = rows[-1].released + 5 * DAY_MS
     assert not isinstance(slope(rows, rows, Millis(last)), Missing)
-    assert "more than 6" in why(slope(rows, rows, Millis(last + 1)))
+    assert "more than 5" in why(slope(rows, rows, Millis(last + 1)))
+
+
+@pytest.mark.parametrize("old", ["DGS2", "DGS10"])
+def test_neither_leg_of_a_slope_may_be_old(old: str) -> None:
+    rows = [printed(day, 4.0, lag_hours=0) for day in range(7)]
+    revised = [*rows[:-1], printed(6, 4.1, lag_hours=24)]  # the same day, told again
+    legs = (rows, revised) if old == "DGS2" else (revised, rows)
+    last = rows[-1].released + 5 * DAY_MS
+    assert not isinstance(slope(*legs, Millis(last)), Missing)
+    assert f"the last {old} was released 5 days ago, more than 5" in why(slope(*legs, Millis(last + 1)))
 
 
 def test_the_slope_is_the_ten_less_the_two_and_its_change_is_over_five_prints() -> None:

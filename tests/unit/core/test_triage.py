@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from real_minutes import grouped, minutes
 
-from zuno.core.bars import Bars, bars
+from zuno.core.bars import LOOKBACK, Bars, bars
 from zuno.core.derivatives import OpenInterestChange
 from zuno.core.known import Known, Missing, or_none
 from zuno.core.tape import LOWER_BOUND, SideHour
@@ -180,6 +180,14 @@ def test_hours_that_have_not_closed_or_ended_long_ago_are_not_the_last() -> None
     assert spike(rows, at=NOW - 1).at == NOW - 2 * HOUR_MS
     assert spike(rows, at=NOW + 2 * HOUR_MS).fired
     assert "more than two hours ago" in why(measure_spike(rows, {}, Millis(NOW + 2 * HOUR_MS + 1)))
+
+
+@pytest.mark.parametrize(("place", "counts"), [(-LOOKBACK - 1, False), (-LOOKBACK, True)])
+def test_a_spike_looks_back_a_thousand_hours_and_no_further(place: int, counts: bool) -> None:
+    ranges = [1.0] * 1_200
+    ranges[place] = math.nan  # an hour that cannot be, where it is looked at
+    found = measure_spike(hours(ranges, [10.0] * 1_200), {}, Millis(NOW))
+    assert isinstance(found, Missing) is counts
 
 
 def test_a_range_over_a_gap_is_not_an_hours() -> None:
@@ -356,8 +364,8 @@ def test_a_month_of_hours_is_looked_back_on() -> None:
 
 def test_an_index_that_is_old_absent_or_none_is_missing() -> None:
     rows = points([50.0] * 300)
-    assert or_none(measure_dvol(rows, Millis(NOW + 2 * HOUR_MS))) is not None
-    assert "7201 s old, more than 7200" in why(measure_dvol(rows, Millis(NOW + 2 * HOUR_MS + 1_000)))
+    assert or_none(measure_dvol(rows, Millis(NOW + 3 * HOUR_MS // 2))) is not None
+    assert "5401 s old, more than 5400" in why(measure_dvol(rows, Millis(NOW + 3 * HOUR_MS // 2 + 1_000)))
     assert why(measure_dvol([], Millis(NOW))) == "no DVOL is known"
     assert why(measure_dvol(points([math.nan, -3.0, 0.0, math.inf]), Millis(NOW))) == "no DVOL is known"
 

@@ -149,7 +149,7 @@ def _limit(series: Series[Any], rows: Sequence[Any]) -> Seconds:
     if series.feed is Feed.FUNDING and not series.name.endswith("/next"):
         return Seconds(int(rows[-1].interval_hours * HOUR_MS) // SECOND_MS + STALE_AFTER[Feed.FUNDING])
     if series.feed is Feed.MACRO:
-        return Seconds(CADENCE_DAYS.get(series.name, 1) * DAY_MS // SECOND_MS + STALE_AFTER[Feed.MACRO])
+        return Seconds(CADENCE_DAYS.get(series.name, 0) * DAY_MS // SECOND_MS + STALE_AFTER[Feed.MACRO])
     return STALE_AFTER[series.feed]
 
 

@@ -131,7 +131,7 @@ def limit(series: Series[Any], rows: Sequence[Any]) -> float:
     if series.feed is Feed.CANDLES:
         return 2 * Timeframe(series.name.rpartition("/")[2]).millis / 1_000
     if series.feed is Feed.MACRO:
-        return CADENCE_DAYS.get(series.name, 1) * 86_400 + STALE_AFTER[Feed.MACRO]
+        return CADENCE_DAYS.get(series.name, 0) * 86_400 + STALE_AFTER[Feed.MACRO]
     settled = series.feed is Feed.FUNDING and not series.name.endswith("/next")
     return STALE_AFTER[series.feed] + (rows[-1].interval_hours * 3_600 if settled else 0)
 
