@@ -16,7 +16,7 @@ from zuno.app.sources import Sources, arrived, habit_of, is_of_now, is_streamed,
 from zuno.core.soundness import impossible
 from zuno.domain.errors import Broken, Unavailable, ZunoError
 from zuno.domain.tokens import plain_text
-from zuno.domain.trading import MINUTE_MS, SECOND_MS, Feed, Print, Series, Symbol, alive
+from zuno.domain.trading import HOUR_MS, MINUTE_MS, SECOND_MS, Feed, Print, Series, Symbol, alive
 from zuno.domain.units import Millis
 from zuno.domain.venues import neighbours, wanted
 from zuno.ports.series import Batch, SeriesStore
@@ -30,6 +30,8 @@ PATIENCE: Final = 120.0
 """Seconds one question may take, all its pages together."""
 LIVE_SECONDS: Final = 30.0
 """What somebody who looks at the desk is kept waiting for all venues together."""
+NEWS_AGAIN: Final = HOUR_MS
+"""How far before the newest post of any channel posts are asked for again."""
 MOST_HOLES: Final = 20
 MOST_TRIES: Final = 3
 _LONGEST_CLAUSE: Final = 300
@@ -110,7 +112,10 @@ class Intake:
             self._frontier[series] = found[-1].at
             if series.feed is not Feed.NEWS:
                 self._holes[series] = _few(missing(series, [row.at for row in found], oldest, found[-1].at))
-        return max(oldest, self._frontier.get(series, oldest)), now
+        known = self._frontier.get(series, oldest)
+        if series.feed is Feed.NEWS:  # of several channels, of which one may be behind the others
+            known = Millis(known - NEWS_AGAIN)
+        return max(oldest, known), now
 
     async def _fill(self, series: Series[Any]) -> None:
         """What an earlier life left out. A venue may never have had it: after some tries it is let be, and told."""

@@ -41,7 +41,7 @@ from zuno.domain.trading import (
     texts,
 )
 from zuno.domain.units import Millis
-from zuno.domain.venues import ALTERNATIVE, BINANCE, BYBIT, SEARCH, neighbours, wanted
+from zuno.domain.venues import ALTERNATIVE, BINANCE, BYBIT, CHANNELS, SEARCH, neighbours, wanted
 from zuno.ports.series import Batch, SeriesStore
 
 START = Millis(END - 4 * HOUR_MS)
@@ -173,6 +173,30 @@ def test_streams_that_a_collector_hears_are_no_failure() -> None:
         )
         _, failures = await refreshed(intake(sources(await market(), now), store, now), store, Symbol.BTCUSDT, now)
         assert TAPE - set(failures) == {str(heard), "liquidations/binance/BTCUSDT"}
+
+    leaping(START, story)
+
+
+def test_a_channel_that_is_behind_another_loses_no_post() -> None:
+    news = texts(Feed.NEWS, CHANNELS, "BTC")
+
+    async def story(now: Any) -> None:
+        quick, late = (
+            Text(Millis(START - n * MINUTE_MS), name, "1", "words") for n, name in ((1, "quick"), (59, "late"))
+        )
+        shown, store = [quick], MemorySeries(OWN)
+
+        class Pages:
+            venue, feed = CHANNELS, Feed.NEWS
+
+            async def texts(self, about: str, since: Millis, until: Millis) -> list[Text]:
+                return [text for text in shown if since <= text.at <= until]
+
+        one = intake(Sources(texts={CHANNELS: Pages()}), store, now)
+        await one.visit(news)
+        shown.append(late)
+        await one.visit(news)
+        assert await store.read(news, Millis(0), EVER, EVER) == (late, quick)
 
     leaping(START, story)
 
