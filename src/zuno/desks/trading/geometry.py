@@ -199,7 +199,7 @@ def _broken(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]] | N
     through = f"{frame.timeframe} {last.kind} {last.way} through {price(last.pivot.price)}"
     stands = sign * (close - last.pivot.price) > 0
     if stands and ago <= FRESH_BREAK:
-        return "clean_breakout", [Pull(0.3 * sign, f"{through} holds, {ago} bars ago")]
+        return "clean_breakout", [Pull(0.3 * sign, f"{through} holds, {knowledge.ago(ago)}")]
     if not stands and ago <= FAILED_BREAK:
         return "fake_breakout", [Pull(-0.35 * sign, f"{through} failed: the close is back at {price(close)}")]
     return None
@@ -260,7 +260,8 @@ def _shaped(shape: Formation | None) -> list[Pull]:
     sign = 1 if shape.way is Way.UP else -1
     done = "is confirmed beyond" if shape.confirmed else "forms over" if sign < 0 else "forms under"
     name = "triangle" if shape.shape == "other" else shape.shape.replace("_", " ")
-    return [Pull(sign * (0.3 if shape.confirmed else 0.15), f"a {name} {done} {price(shape.line)}")]
+    article = "an" if name[0] in "aeiH" else "a"
+    return [Pull(sign * (0.3 if shape.confirmed else 0.15), f"{article} {name} {done} {price(shape.line)}")]
 
 
 def _pattern(shape: Formation | None) -> Pattern:

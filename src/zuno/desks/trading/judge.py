@@ -39,6 +39,8 @@ USUAL_STOP: Final = 2.5
 """In ATR: nearer than the first is noise; without structure the stop goes to the second."""
 REWARD: Final = (1.5, 3.0)
 """What is to be won for what is risked, as the twin likes it."""
+AGAINST_TREND: Final = 0.45
+"""The score from which a trade against a regime of momentum is worth it."""
 FLIP: Final = 0.30
 """The score from which a fresh decision is turned round."""
 PAYING_HOLD: Final[Mapping[Mode, str]] = {Mode.SWING: "2d", Mode.POSITION: "3w"}
@@ -226,7 +228,7 @@ def twin(matter: Matter, meta: Meta, board: Blackboard) -> JudgeOpinion:
         why = f"the score of {worth:+.2f} is within the dead band: nobody pays for a coin toss"
         return _still(matter, meta, board, worth, Call.HOLD, why)
     side = Side.LONG if leaning is Signal.BULLISH else Side.SHORT
-    if why := _wavering(matter, side, worth):
+    if why := _wavering(matter, side, worth) or _swimming(meta, side, worth):
         return _still(matter, meta, board, worth, Call.HOLD, why)
     if not _seconds(board, side):
         why = f"the score of {worth:+.2f} looks {side}, but no expert that reads numbers is sure enough to second it"
@@ -267,6 +269,14 @@ def _wavering(matter: Matter, side: Side, worth: float) -> str:
     if before.get("decision") == other and abs(worth) < FLIP:
         return f"the last word was {other}, and a score of {worth:+.2f} is no reason to turn round so soon"
     return ""
+
+
+def _swimming(meta: Meta, side: Side, worth: float) -> str:
+    """Against the current only with all one's strength."""
+    current = {Regime.BULL_MOMENTUM: Side.LONG, Regime.BEAR_MOMENTUM: Side.SHORT}.get(meta.regime, side)
+    if current is side or abs(worth) >= AGAINST_TREND:
+        return ""
+    return f"a score of {worth:+.2f} is too little for a {side} against {meta.regime}"
 
 
 def _seconds(board: Blackboard, side: Side) -> list[Expert]:

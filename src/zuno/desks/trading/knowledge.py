@@ -208,11 +208,11 @@ def structure(matter: Matter, weight: int = 70) -> Section:
         shape, kept = frame.structure, 4 if deep(matter) else 2
         lines.append(Line(f"{timeframe} trend of structure: {shape.trend or 'none yet'}"))
         for each in shape.breaks[-kept:]:
-            ago = _bars_ago(matter, each.known_at, timeframe)
-            lines.append(_priced(f"{timeframe} {each.kind} {each.way} through", each.pivot.price, f", {ago} bars ago"))
+            since = _bars_ago(matter, each.known_at, timeframe)
+            lines.append(_priced(f"{timeframe} {each.kind} {each.way} through", each.pivot.price, f", {since}"))
         for one in shape.divergences[-kept:]:
-            ago, hidden = _bars_ago(matter, one.known_at, timeframe), "hidden " if one.hidden else ""
-            lines.append(remark(f"{timeframe} {hidden}{one.gauge} divergence points {one.way}, {ago} bars ago"))
+            since, hidden = _bars_ago(matter, one.known_at, timeframe), "hidden " if one.hidden else ""
+            lines.append(remark(f"{timeframe} {hidden}{one.gauge} divergence points {one.way}, {since}"))
         lines += _fibonacci(timeframe, shape.fibonacci, frame.readings.close)
         lines += _zones(timeframe, frame, kept)
         found = formation(shape.pivots, frame.readings.close, frame.readings.atr)
@@ -225,8 +225,12 @@ def _priced(head: str, value: float, tail: str = "") -> Line:
     return Line(f"{head} {price(value)}{tail}", (*figures(head, value, Unit.PRICE), *figures_in(tail)))
 
 
-def _bars_ago(matter: Matter, at: int, timeframe: Timeframe) -> int:
-    return (matter.bundle.as_of - at) // timeframe.millis
+def _bars_ago(matter: Matter, at: int, timeframe: Timeframe) -> str:
+    return ago((matter.bundle.as_of - at) // timeframe.millis)
+
+
+def ago(bars: int) -> str:
+    return "just now" if not bars else "1 bar ago" if bars == 1 else f"{bars} bars ago"
 
 
 def _fibonacci(timeframe: Timeframe, swing: Fibonacci | None, close: float) -> Iterator[Line]:

@@ -124,7 +124,7 @@ def _divergences(matter: Matter) -> list[Pull]:
         if newest is not None and ago <= FRESH_BARS:
             hidden = "hidden " if newest.hidden else ""
             sign = 1 if newest.way is Way.UP else -1
-            said = f"a {hidden}CVD divergence of {timeframe} points {newest.way}, known {ago} bars ago"
+            said = f"a {hidden}CVD divergence of {timeframe} points {newest.way}, known {knowledge.ago(ago)}"
             found.append(Pull(sign * weight * (0.6 if newest.hidden else 1.0), said))
     return found
 
@@ -151,24 +151,25 @@ def _whales(name: str, flow: Known[WhaleFlow], weight: float) -> list[Pull]:
 def hunt_pulls(matter: Matter) -> list[Pull]:
     """Whose stops were run: the hunted side is spent, unless new positions came in behind the move."""
     seen = matter.features.forced
-    longs, shorts = (_run(one) for one in (seen.longs_hour, seen.shorts_hour))
-    if not longs and not shorts:
+    run = [one for one in (seen.longs_hour, seen.shorts_hour) if not isinstance(one, Missing) and _clustered(one)]
+    if not run:
         return []
-    side, usd = (Side.LONG, longs) if longs >= shorts else (Side.SHORT, shorts)
+    hour = max(run, key=lambda one: one.usd)
+    side, usd = hour.side, hour.usd
+    # Just over what an hour may bring it is a hint; from twice that on it is a hunt.
+    strength = 0.4 if isinstance(hour.high, Missing) else min(0.6, 0.3 * usd / max(hour.high, CLUSTER_USD))
     spent = 1 if side is Side.LONG else -1
     crowd = matter.features.open_interest_hour
     fuelled = not isinstance(crowd, Missing) and crowd.share > 0.005
     said = f"{side}s of ${usd:,.0f} were liquidated in an hour"
     if fuelled:
-        return [Pull(-0.4 * spent, f"{said} and open interest rose: the move has fuel")]
-    return [Pull(0.6 * spent, f"{said} and nobody new came in: that side is spent")]
+        return [Pull(-strength * spent, f"{said} and open interest rose: the move has fuel")]
+    return [Pull(strength * spent, f"{said} and nobody new came in: that side is spent")]
 
 
-def _run(hour: Known[SideHour]) -> float:
-    """What was forced out, where it is a cluster by triage's own rule."""
-    if isinstance(hour, Missing) or hour.usd <= CLUSTER_USD:
-        return 0.0
-    return hour.usd if isinstance(hour.high, Missing) or hour.usd >= hour.high else 0.0
+def _clustered(hour: SideHour) -> bool:
+    """By triage's own rule."""
+    return hour.usd > CLUSTER_USD and (isinstance(hour.high, Missing) or hour.usd >= hour.high)
 
 
 def _entry(menu: Menu, lean: Stance) -> float | None:

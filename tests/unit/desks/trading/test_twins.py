@@ -336,6 +336,21 @@ def test_another_modes_decision_is_not_looked_at() -> None:
     assert judged(board_of(0, 1, 0, 0), bundle).decision is Call.LONG
 
 
+@pytest.mark.parametrize(
+    ("regime", "stance", "confidence", "call"),
+    [
+        (Regime.BULL_MOMENTUM, -1, 0.65, Call.HOLD),
+        (Regime.BULL_MOMENTUM, -1, 0.9, Call.SHORT),
+        (Regime.BULL_MOMENTUM, 1, 0.65, Call.LONG),
+        (Regime.BEAR_MOMENTUM, 1, 0.65, Call.HOLD),
+        (Regime.RANGE_BOUND, 1, 0.65, Call.LONG),
+    ],
+)
+def test_against_a_trend_only_with_conviction(regime: Regime, stance: int, confidence: float, call: Call) -> None:
+    said = judged(board_of(0, stance, stance, 0, confidence), regime=regime)
+    assert said.decision is call
+
+
 def test_without_a_price_or_a_measure_there_is_no_trade() -> None:
     bundle = bundle_of()
     names = [str(block.series) for block in bundle.blocks]
