@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
+from zuno.domain.errors import Unavailable
 from zuno.frontends.cli import answering
 
 if TYPE_CHECKING:
@@ -20,8 +21,10 @@ Told = TypeVar("Told", bound="View")
 async def serve(
     run: Callable[[Callable[[Told], None], asyncio.Event], Awaitable[View]], line: Callable[[Told], str], *, json: bool
 ) -> View:
-    """`line` is how a person reads it; a script gets a JSON document a line."""
+    """`line` is how a person reads it; a script gets a JSON document a line. `Unavailable` where it ended because its
+    lines could not be written: nobody had asked it to."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    unread: list[OSError] = []
     signals = (signal.SIGINT, signal.SIGTERM)
 
     def end() -> None:
@@ -35,11 +38,15 @@ async def serve(
             written = told.model_dump_json(by_alias=True, ensure_ascii=True) if json else line(told)
             sys.stdout.write(written + "\n")
             sys.stdout.flush()
-        except OSError:  # nobody reads our lines any more
+        except OSError as error:  # nobody reads our lines any more
             answering.hush()
+            unread.append(error)
             stop.set()
 
     for number in signals:
         with suppress(NotImplementedError, RuntimeError, ValueError):  # only a process's first thread hears signals
             loop.add_signal_handler(number, end)
-    return await run(hear, stop)
+    view = await run(hear, stop)
+    if unread:
+        raise Unavailable(f"It ended, because nobody takes the lines it writes ({unread[0].strerror}).")
+    return view
