@@ -247,6 +247,9 @@ class Cycles:
         journal = await self._with.journal()
 
         async def collect() -> Collected:
+            if asked.live != self._desk.live(asked.as_of):
+                begun = "live" if asked.live else "recorded"
+                raise Refused(f"This run was begun on a {begun} market; resume it with ZUNO_MARKET={begun}.")
             return collected or await self._collected(asked)
 
         async def gather(moment: Collected) -> tuple[Digest, Bundle]:

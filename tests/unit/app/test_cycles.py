@@ -282,6 +282,20 @@ async def test_a_run_is_not_taken_up_in_another_market(desk: Desk) -> None:
         await elsewhere.cycles.resume(run_id)
 
 
+async def test_a_run_that_knows_no_moment_yet_is_not_taken_up_in_another_kind_of_market(desk: Desk) -> None:
+    async def refresh(symbol: Symbol) -> tuple[Millis, Mapping[str, str]]:
+        return END, {}
+
+    recorded = await cut_off(desk, Node.COLLECT_DATA)
+    desk.live, desk.refresh = True, refresh
+    with pytest.raises(Refused, match="ZUNO_MARKET=recorded"):
+        await desk.cycles.resume(recorded)
+    live = await cut_off(desk, Node.COLLECT_DATA)
+    desk.live = False
+    with pytest.raises(Refused, match="ZUNO_MARKET=live"):
+        await desk.cycles.resume(live)
+
+
 # -- time
 
 
