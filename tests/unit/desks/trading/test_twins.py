@@ -18,6 +18,7 @@ from desk_roles import PICTURE, argued
 
 from zuno.core.judging import objection
 from zuno.core.known import Missing
+from zuno.core.menu import MARK, RANGE, STEPS, Menu, MenuLevel
 from zuno.desks.trading import geometry, judge, liquidity, macro_options, meta, microstructure
 from zuno.desks.trading.charting import describe
 from zuno.desks.trading.matter import Matter, matter_of
@@ -349,6 +350,18 @@ def test_another_modes_decision_is_not_looked_at() -> None:
 def test_against_a_trend_only_with_conviction(regime: Regime, stance: int, confidence: float, call: Call) -> None:
     said = judged(board_of(0, stance, stance, 0, confidence), regime=regime)
     assert said.decision is call
+
+
+def test_a_trade_the_rules_would_refuse_is_a_hold() -> None:
+    """A stop as wide as this market asks for lies behind the liquidation."""
+    matter, atr = matter_of(bundle_of()), 0.14 * PRICE
+    steps = sorted({step * sign for step in STEPS for sign in (-1, 1)})
+    distances = [MenuLevel(f"range_{step:g}", RANGE, PRICE + step * atr) for step in steps]
+    menu = Menu((MenuLevel("mark", MARK, PRICE), *distances), atr, 0.1, PRICE)
+    wild = replace(matter, menu=menu, terms=replace(matter.terms, atr=atr))
+    said = judge.twin(wild, meta_of(), board_of(-1, -1, -1, -1, 0.9))
+    assert said.decision is Call.HOLD
+    assert "liquidation" in said.reasoning.final_logic
 
 
 def test_without_a_price_or_a_measure_there_is_no_trade() -> None:
