@@ -213,7 +213,7 @@ def vwap(at: Sequence[int], high: Prices, low: Prices, close: Prices, volume: Pr
     for i in range(len(at)):
         if i == 0 or at[i] // day != at[i - 1] // day:
             money = shares = 0.0
-            whole = i > 0 or at[i] % day == 0
+            whole = at[i] % day == 0
         money += (high[i] + low[i] + close[i]) / 3 * volume[i]
         shares += volume[i]
         out.append(money / shares if whole and shares > 0 else None)

@@ -43,8 +43,8 @@ def obv(close: Floats, volume: Floats) -> Floats:
 def vwap(bars: Bars) -> Floats:
     """The volume-weighted typical price of each UTC day so far.
 
-    Unknown in a first day that is not here from midnight, before any volume, and in bars of a day or more, which have
-    no day inside.
+    Unknown in a day that is not here from midnight, before any volume, and in bars of a day or more, which have no day
+    inside.
     """
     out = np.full(len(bars), np.nan)
     if not len(bars) or bars.timeframe.millis >= DAY_MS:
@@ -52,8 +52,7 @@ def vwap(bars: Bars) -> Floats:
     days = bars.at // DAY_MS
     first = np.searchsorted(days, days, side="left")
     out = _weighted(bars, first)
-    if bars.at[0] % DAY_MS:
-        out[first == 0] = np.nan
+    out[bars.at[first] % DAY_MS != 0] = np.nan
     return out
 
 

@@ -413,6 +413,16 @@ def test_the_days_vwap_begins_anew_at_midnight_and_needs_the_whole_day() -> None
     np.testing.assert_allclose(late[14:], ours[24:], rtol=1e-12)
 
 
+def test_a_day_that_lacks_its_first_hours_has_no_vwap_and_the_next_has() -> None:
+    market = walk(72, seed=15)
+    here = np.delete(np.arange(72), [24, 25, 26])
+    numbers = (market.open, market.high, market.low, market.close, market.volume, market.taker_buy)
+    holed = Bars(Timeframe.H1, market.at[here], *(column[here] for column in numbers))
+    ours = flows.vwap(holed)
+    assert np.isnan(ours).tolist() == [False] * 24 + [True] * 21 + [False] * 24
+    np.testing.assert_allclose(ours[-24:], flows.vwap(market)[-24:], rtol=1e-12)
+
+
 @pytest.mark.parametrize("timeframe", [Timeframe.D1, Timeframe.W1])
 def test_bars_of_a_day_or_more_have_no_days_vwap(timeframe: Timeframe) -> None:
     found = readings(walk(60, timeframe=timeframe))
