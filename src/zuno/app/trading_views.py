@@ -190,7 +190,7 @@ def _all(bundle: Bundle, found: Features) -> dict[str, Any]:
         }
 
     tape = [trading.liquidations(venue, symbol) for venue in TAPES]
-    interest = [trading.open_interest(one.venue, symbol) for one in found.perpetuals]
+    interest = [trading.open_interest(venue, symbol) for venue in _counted(found)]
     return {
         "indicators": framed("indicators", lambda frame: frame.readings),
         "structure": framed("structure", lambda frame: _structure(frame.structure)),
@@ -231,6 +231,13 @@ def _all(bundle: Bundle, found: Features) -> dict[str, Any]:
             for feed in (Feed.NARRATIVE, Feed.NEWS)
         },
     }
+
+
+def _counted(found: Features) -> list[str]:
+    """The venues whose open interest is in the changes; all that were asked where there is no change."""
+    changes = [one for one in (found.open_interest_hour, found.open_interest_day) if not isinstance(one, Missing)]
+    asked = [one.venue for one in found.perpetuals]
+    return [venue for venue in asked if any(venue in one.venues for one in changes)] if changes else asked
 
 
 def _perpetual(bundle: Bundle, symbol: Symbol, one: Perpetual) -> dict[str, Any]:
@@ -274,15 +281,15 @@ def _levels(bundle: Bundle, frames: Iterable[Frame]) -> Iterable[dict[str, Any]]
 
 
 def _group(bundle: Bundle, series: Iterable[Series[Any]], found: Any) -> dict[str, Any]:
-    """Figures beside the newest and the oldest of what they rest on."""
+    """Figures beside where they come from; they are as old as the oldest of what they rest on."""
     blocks = [block for one in series if (block := bundle.block(one)) is not None]
-    value = plain(found)
+    oldest = min(blocks, key=lambda block: block.as_of, default=None)
     return {
         "source": ", ".join(dict.fromkeys(block.series.venue for block in blocks)) or None,
-        "asOf": iso(max(block.as_of for block in blocks)) if blocks else None,
-        "ageSeconds": max((block.age for block in blocks), default=None),
+        "asOf": None if oldest is None else iso(oldest.as_of),
+        "ageSeconds": None if oldest is None else oldest.age,
         "stale": any(block.stale for block in blocks) if blocks else None,
-        "value": value,
+        "value": plain(found),
     }
 
 

@@ -1,0 +1,68 @@
+"""Figures as JSON: each beside its source, its moment and its age, which belong together."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+# Test folders are no packages; the code these tests share is found from here.
+sys.path.append(str(Path(__file__).parents[2] / "wire"))
+
+from chart_bundles import AS_OF, BTC, changed, whole, without
+
+from zuno.app.trading_views import features_view, iso
+from zuno.core.features import features
+from zuno.domain.trading import HOUR_MS, MINUTE_MS, SECOND_MS, Level, Series, liquidations, open_interest
+from zuno.domain.units import Millis, Seconds
+from zuno.domain.venues import BINANCE, BYBIT, OKX, PERPETUALS
+from zuno.messages.bundle import Bundle
+
+
+def aged(bundle: Bundle, series: Series[Any], seconds: int) -> Bundle:
+    """With the newest word of a series so much older."""
+    moment = Millis(AS_OF - seconds * SECOND_MS)
+    return replace(
+        bundle,
+        blocks=tuple(
+            replace(one, as_of=moment, age=Seconds(seconds)) if one.series == series else one for one in bundle.blocks
+        ),
+    )
+
+
+def shown(bundle: Bundle, part: str) -> tuple[Any, ...]:
+    group = features_view(bundle, "name", features(bundle)).features[part]
+    return group["source"], group["asOf"], group["ageSeconds"], group["stale"]
+
+
+def ticking(bundle: Bundle) -> Bundle:
+    """Open interest of every venue, each five minutes of the last two hours and a day."""
+    rows = [Level(Millis(at), 100.0) for at in range(AS_OF - 26 * HOUR_MS, AS_OF + 1, 5 * MINUTE_MS)]
+    for venue in PERPETUALS:
+        bundle = changed(bundle, open_interest(venue, BTC), lambda _: rows)
+    return bundle
+
+
+def test_a_figure_of_several_venues_is_as_old_as_the_oldest_of_them() -> None:
+    bundle = aged(aged(whole(), liquidations(BINANCE, BTC), 10), liquidations(BYBIT, BTC), 40)
+    assert shown(bundle, "liquidations") == ("binance, bybit", iso(Millis(AS_OF - 40 * SECOND_MS)), 40, False)
+    late = aged(bundle, liquidations(BINANCE, BTC), 700)
+    assert shown(late, "liquidations") == ("binance, bybit", iso(Millis(AS_OF - 700 * SECOND_MS)), 700, True)
+
+
+def test_a_venue_that_is_not_in_a_figure_does_not_make_it_older() -> None:
+    bundle = aged(ticking(whole()), open_interest(BYBIT, BTC), 120)
+    two = iso(Millis(AS_OF - 120 * SECOND_MS))
+    assert shown(bundle, "openInterest") == ("binance, bybit, okx", two, 120, False)
+    gone = changed(bundle, open_interest(OKX, BTC), lambda rows: rows[:3])
+    assert shown(aged(gone, open_interest(OKX, BTC), 90_000), "openInterest") == ("binance, bybit", two, 120, False)
+    none = bundle
+    for venue in PERPETUALS:
+        none = aged(changed(none, open_interest(venue, BTC), lambda rows: rows[:3]), open_interest(venue, BTC), 90_000)
+    assert shown(none, "openInterest")[0] == "binance, bybit, okx"
+
+
+def test_what_rests_on_nothing_has_no_moment() -> None:
+    bundle = without(whole(), *(open_interest(venue, BTC) for venue in PERPETUALS))
+    assert shown(bundle, "openInterest") == (None, None, None, None)
