@@ -22,6 +22,7 @@ _POOL_ID = re.compile(r"0x[0-9a-fA-F]{64}")
 _SPAN = re.compile(r"([0-9]{1,6}) *(m|h|d|w)")
 _UNIX = re.compile(r"[0-9]{9,11}")
 _UNIX_MILLIS = re.compile(r"[0-9]{13}")
+_FINER = re.compile(r"[.,][0-9]{3,}[1-9]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PERCENT = re.compile(r"[+-]?(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,2})? *%?")
 _SPAN_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -133,6 +134,8 @@ def _moment(text: str, now: Millis) -> Millis:
         parsed = datetime.fromisoformat(text)
     except ValueError:
         raise Usage(f"{text[:80]!r} is not a time; write 7d, 36h, 2026-01-25 or 2026-01-25T12:00.") from None
+    if _FINER.search(text):
+        raise Usage(f"{text[:80]!r} is finer than a millisecond, which is how moments are kept; give three decimals.")
     return Millis(((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1))
 
 

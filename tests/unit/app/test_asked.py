@@ -95,7 +95,7 @@ END = Millis(NOW * 1_000 + 250)
         ("0m", END),
         ("2026-01-31T00:00:00.250Z", END),
         ("2026-01-31T01:00:00.251+01:00", END + 1),
-        ("2026-01-30T23:59:59.9996", END - 251),
+        ("2026-01-30T23:59:59.999", END - 251),
         (str(END), END),
         (str(NOW), NOW * 1_000),
         ("2009-01-03", 1_230_940_800_000),
@@ -109,6 +109,16 @@ def test_a_moment_of_the_market_is_read_to_the_millisecond(text: str, moment: in
 def test_a_moment_after_what_is_kept_is_refused(text: str) -> None:
     with pytest.raises(Usage, match="lies after the end of what is kept, 2026-01-31 00:00 UTC"):
         asked.market_moment(text, END, END)
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-01-30T00:00:00.1234Z", "2026-01-30T00:00:00,123001", "2026-01-30T00:00:00.123000000009Z"]
+)
+def test_a_moment_between_two_milliseconds_is_refused(text: str) -> None:
+    with pytest.raises(Usage, match="finer than a millisecond"):
+        asked.market_moment(text, END, END)
+    short = text.replace("4Z", "0Z").replace("001", "000").replace("9Z", "0Z")
+    assert asked.market_moment(short, END, END) % 1_000 == 123
 
 
 @pytest.mark.parametrize(
