@@ -9,7 +9,7 @@ from typing import Final
 from zuno.core.first_touch import driftless, first_touch
 from zuno.core.known import Known, Missing
 from zuno.core.terms import Slippage, Terms, hold_hours
-from zuno.domain.cycle import Exchange, Style
+from zuno.domain.cycle import DEFAULT_HOLD, Exchange, Style
 from zuno.domain.trading import HOUR_MS, Side
 from zuno.messages.cycle import Decision, Expectation
 
@@ -68,7 +68,10 @@ def costs_at(exchange: Exchange, side: Side, style: Style, hours: int, terms: Te
     if isinstance(terms.funding_week, Missing):
         return terms.funding_week
     rates, patient = terms.fees.at(exchange), style is Style.PASSIVE_MAKER
-    paid = terms.funding_week * hours / FUNDED_HOURS * 100 * (1 if side is Side.LONG else -1)
+    rate = terms.funding_week * (1 if side is Side.LONG else -1)
+    # Whoever is paid for waiting would name a hold without end: it counts no longer than the mode waits by itself.
+    held = hours if rate > 0 else min(hours, hold_hours(DEFAULT_HOLD[terms.mode], terms.mode))
+    paid = rate * held / FUNDED_HOURS * 100
     return Costs(
         fees=(rates.maker if patient else rates.taker) + rates.taker,
         slippage=(0.0 if patient else _entering(terms.slippage, side)) + _leaving(terms.slippage, side),

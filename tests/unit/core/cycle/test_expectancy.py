@@ -54,6 +54,14 @@ def test_a_short_by_hand_is_paid_what_longs_pay() -> None:
     assert found.loss_pct == pytest.approx(2 + 0.10 + 0.03 - 0.15)
 
 
+def test_a_hold_without_end_pays_all_of_its_funding_and_is_paid_for_the_usual_one() -> None:
+    """Else whoever is paid for waiting could make any trade worth it."""
+    assert worth(terms(), Side.SHORT, hold_duration="999w").funding_pct == pytest.approx(-0.15)
+    assert worth(terms(), Side.SHORT, hold_duration="1d").funding_pct == pytest.approx(-0.03)
+    assert worth(terms(), Side.LONG, hold_duration="10d").funding_pct == pytest.approx(0.30)
+    assert worth(terms(mode=Mode.POSITION), Side.SHORT, hold_duration="999w").funding_pct == pytest.approx(-1.26)
+
+
 @pytest.mark.parametrize(
     ("exchange", "side", "style", "costs"),
     [
