@@ -6,14 +6,14 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, NoReturn
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from zuno.agents.prompts import Untrusted
+from zuno.agents.prompts import Untrusted, unfenced
 from zuno.agents.question import Question, T
 
 MAX_REPLY_CHARS = 16_000
@@ -21,10 +21,14 @@ MAX_REPLY_CHARS = 16_000
 EVIDENCE_CHARS = 2_000
 MAX_WHY_CHARS = 400
 ECHO_WORDS = 5
-"""So many words of a stranger's text in a row are repetition, not mention."""
+ECHO_SIGNS = 30
+"""So many words of a stranger's text in a row are repetition, not mention; so are so many letters and digits, for not
+everybody writes words with spaces between them."""
 
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*)\n```", re.DOTALL)
 _WORD = re.compile(r"[^\W_]+")
+_LINK = re.compile(r"://|\bwww\.|\b[\w-]+\.[a-z]{2,}/\w", re.IGNORECASE)
+_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 _BOUNDS = frozenset(
     (
         "greater_than greater_than_equal less_than less_than_equal multiple_of "
@@ -64,8 +68,11 @@ def read(text: str, question: Question[T], untrusted: tuple[Untrusted, ...]) -> 
     strings = list(_strings(value.model_dump()))
     if any(map(_has_control, strings)):
         return Unusable("out_of_bounds", "a text holds control or invisible characters")
-    if echo := _echo(strings, untrusted):
-        return Unusable("out_of_bounds", f"a text repeats what a stranger wrote ({echo})")
+    if any(map(_LINK.search, strings)):
+        return Unusable("out_of_bounds", "a text holds a link")
+    if _echoes(strings, untrusted):
+        # Not which words: the error is told outside of any fence.
+        return Unusable("out_of_bounds", "a text repeats what a stranger wrote")
     if error_named := question.judge(value):
         return Unusable("out_of_bounds", bounded(error_named))
     if figures := list(question.unsupported(value)):
@@ -75,8 +82,8 @@ def read(text: str, question: Question[T], untrusted: tuple[Untrusted, ...]) -> 
 
 
 def bounded(why: str) -> str:
-    """Short, one line and printable: parts of it may be the model's own words."""
-    line = " ".join("".join("�" if _is_control(sign) else sign for sign in why.replace("\n", " ")).split())
+    """Short, one line, printable and outside of any fence: parts of it may be the model's own words."""
+    line = unfenced("".join("�" if _is_control(sign) else sign for sign in why.replace("\n", " ")))
     return line if len(line) <= MAX_WHY_CHARS else line[: MAX_WHY_CHARS - 1] + "…"
 
 
@@ -89,7 +96,9 @@ def _invalid(error: ValidationError) -> Unusable:
 
 
 def _named(detail: ErrorDetails) -> str:
-    where = ".".join(str(part)[:40] for part in detail["loc"])
+    # A field nobody asked for has a name the model chose: a sentence is none.
+    names = (str(part) for part in detail["loc"])
+    where = ".".join(name if name.isdecimal() or _FIELD.fullmatch(name) else "a field" for name in names)
     return f"{where}: {detail['msg']}" if where else detail["msg"]
 
 
@@ -133,19 +142,21 @@ def _is_control(sign: str) -> bool:
     return unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 
 
-def _echo(strings: list[str], untrusted: tuple[Untrusted, ...]) -> str:
-    """The first run of words that came from behind a fence, or nothing."""
+def _echoes(strings: list[str], untrusted: tuple[Untrusted, ...]) -> bool:
+    """Whether a run of words, or of signs whatever stands between them, came from behind a fence."""
+    behind = [_words(stranger.shown) for stranger in untrusted if not stranger.quotable]
     said = [_words(text) for text in strings]
-    for stranger in untrusted:
-        if stranger.quotable:
-            continue
-        words = _words(stranger.shown)
-        runs = {tuple(words[at : at + ECHO_WORDS]) for at in range(len(words) - ECHO_WORDS + 1)}
-        for text in said:
-            for at in range(len(text) - ECHO_WORDS + 1):
-                if tuple(text[at : at + ECHO_WORDS]) in runs:
-                    return " ".join(text[at : at + ECHO_WORDS])[:80]
-    return ""
+    signs = [["".join(words) for words in texts] for texts in (behind, said)]
+    return _share(behind, said, ECHO_WORDS) or _share(*signs, ECHO_SIGNS)
+
+
+def _share(some: Sequence[Sequence[str]], others: Sequence[Sequence[str]], length: int) -> bool:
+    runs = {run for one in some for run in _runs(one, length)}
+    return any(run in runs for one in others for run in _runs(one, length))
+
+
+def _runs(pieces: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
+    return (tuple(pieces[at : at + length]) for at in range(len(pieces) - length + 1))
 
 
 def _words(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from zuno.agents.prompts import Untrusted
+from zuno.agents.prompts import Untrusted, unfenced
 from zuno.core.features import Frame, Perpetual, fresh
 from zuno.core.known import Known, Missing
 from zuno.core.menu import MARK, POOL, RANGE, MenuLevel
@@ -448,7 +448,7 @@ def _entry(name: str, entry: Any) -> Iterator[Line]:
         for each, value in entry.key_levels.model_dump().items():
             if value is not None:
                 yield _priced(f"{name} {each.replace('_', ' ')}", value)
-    yield remark(f"{name} says: {' '.join(entry.rationale.split())}")
+    yield remark(f"{name} says: {unfenced(entry.rationale)}")
 
 
 def regime(meta: Meta, weight: int = 98) -> Section:
@@ -463,8 +463,10 @@ def regime(meta: Meta, weight: int = 98) -> Section:
     )
 
 
-def directive(meta: Meta) -> Untrusted:
-    return Untrusted(meta.trust_directive.note, limit=REMARK_CHARS, quotable=True)
+def directive(meta: Meta, *, quotable: bool = True) -> Untrusted:
+    """Rules read no strangers: what they say may be repeated by anybody."""
+    by_rule = meta.source in ("deterministic", "fallback")
+    return Untrusted(meta.trust_directive.note, limit=REMARK_CHARS, quotable=quotable or by_rule)
 
 
 def conflicts(synthesis: Synthesis | None, weight: int = 94) -> Section:
@@ -472,12 +474,13 @@ def conflicts(synthesis: Synthesis | None, weight: int = 94) -> Section:
         return Section("synthesis", weight, (Line("none was made"),))
     lines = [fact("weighted score", synthesis.score, Unit.RATIO, 2, signed=True)]
     lines = [Line(f"{lines[0].text.replace('×', '')}, dominant signal {synthesis.dominant_signal}", lines[0].figures)]
-    lines += [remark(f"agreed: {text}") for text in synthesis.consensus_signals]
+    lines += [remark(f"agreed: {unfenced(text)}") for text in synthesis.consensus_signals]
     for one in synthesis.conflicts:
         first, second = one.between
-        lines.append(remark(f"conflict: {first} says {one.expert_a_claim} — {second} says {one.expert_b_claim}"))
-        lines.append(remark(f"what would settle it: {one.tiebreaker}"))
-    lines.append(remark(f"open question: {synthesis.key_uncertainty}"))
+        claims = unfenced(one.expert_a_claim), unfenced(one.expert_b_claim)
+        lines.append(remark(f"conflict: {first} says {claims[0]} — {second} says {claims[1]}"))
+        lines.append(remark(f"what would settle it: {unfenced(one.tiebreaker)}"))
+    lines.append(remark(f"open question: {unfenced(synthesis.key_uncertainty)}"))
     return Section("synthesis", weight, tuple(lines))
 
 

@@ -36,7 +36,8 @@ async def distil(matter: Matter, meta: Meta, board: Blackboard, minds: Minds) ->
                 knowledge.regime(meta),
                 knowledge.said(matter, board),
             ),
-            others={"directive": knowledge.directive(meta)},
+            # The Judge reads what it says as fact: Meta's words, which strangers may have coloured, do not get there.
+            others={"directive": knowledge.directive(meta, quotable=False)},
             output=SynthesisOpinion,
             twin=lambda: twin(matter.bundle.mode, meta, board),
             texts=_texts,
