@@ -76,6 +76,8 @@ class RunLine:
     """When it was started, by the clock on the wall."""
     state: Literal["ended", "unfinished"]
     outcome: Outcome | None
+    origin: str | None = None
+    """Whose past it is about; None as long as the moment is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ class Cycles:
         bundle = await _bundle(journal, notebook.read(Node.CONTEXT_GATHERING, Gathered).bundle)
         chart = notebook.read(Node.GENERATE_CHART, Painted).chart if notebook.has(Node.GENERATE_CHART) else None
         return Told(
-            line=_line(started, bundle.as_of, _ended_one(notebook) if notebook.has(ENDED) else None),
+            line=_line(started, bundle, _ended_one(notebook) if notebook.has(ENDED) else None),
             bundle=bundle,
             attempts=tuple(notebook.attempts),
             picture=None if chart is None else await journal.bundle(Digest(chart.sha256)),
@@ -185,11 +187,10 @@ class Cycles:
             run_id = entry.request_id
             if run_id in over and run_id in reports:
                 outcome = Reported.model_validate(dict(reports[run_id].payload)).outcome
-                lines.append(_line(entry, outcome.as_of, outcome))
+                lines.append(_line(entry, outcome, outcome))
                 continue
             known = await journal.latest(1, request_id=run_id, kind=kind_of(Node.COLLECT_DATA))
-            as_of = Collected.model_validate(dict(known[0].payload)).as_of if known else None
-            lines.append(_line(entry, as_of, None))
+            lines.append(_line(entry, Collected.model_validate(dict(known[0].payload)) if known else None, None))
         return tuple(lines)
 
     async def replay(self, run_id: str) -> ReplayView:
@@ -347,16 +348,17 @@ def _ended_one(notebook: Notebook) -> Outcome:
     return notebook.read(Node.GENERATE_REPORT, Reported).outcome
 
 
-def _line(started: Entry, as_of: Millis | None, outcome: Outcome | None) -> RunLine:
+def _line(started: Entry, moment: Bundle | Collected | Outcome | None, outcome: Outcome | None) -> RunLine:
     asked = Started.model_validate(dict(started.payload))
     return RunLine(
         run_id=started.request_id or "",
         symbol=asked.symbol,
         mode=asked.mode,
-        as_of=as_of,
+        as_of=None if moment is None else moment.as_of,
         at=started.at,
         state="unfinished" if outcome is None else "ended",
         outcome=outcome,
+        origin=None if moment is None else moment.origin,
     )
 
 

@@ -224,6 +224,7 @@ def _attempt(one: Attempt) -> AttemptView:
 def _line(line: RunLine) -> RunLineView:
     outcome = line.outcome
     ruling = None if outcome is None else outcome.ruling
+    origin = line.origin if outcome is None else outcome.origin
     return RunLineView(
         run_id=line.run_id,
         symbol=line.symbol,
@@ -231,7 +232,7 @@ def _line(line: RunLine) -> RunLineView:
         as_of=None if line.as_of is None else iso(line.as_of),
         started=iso(line.at),
         state=line.state,
-        synthetic=None if outcome is None else outcome.origin.startswith("SYNTHETIC"),
+        synthetic=None if origin is None else origin.startswith("SYNTHETIC"),
         regime=None if outcome is None else outcome.meta.regime,
         decision=None if outcome is None else outcome.decision.decision,
         ruling=None if ruling is None else ruling.decision,

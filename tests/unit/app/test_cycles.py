@@ -389,10 +389,10 @@ async def test_runs_are_told_newest_first_with_how_they_stand(desk: Desk) -> Non
     early = await cut_off(desk, Node.COLLECT_DATA)
     broken = await cut_off(desk, Node.JUDGE_AGENT)
     lines = await desk.cycles.runs()
-    assert [(line.run_id, line.state, line.as_of) for line in lines] == [
-        (broken, "unfinished", END),
-        (early, "unfinished", None),
-        (ended.run_id, "ended", ended.as_of),
+    assert [(line.run_id, line.state, line.as_of, line.origin) for line in lines] == [
+        (broken, "unfinished", END, "SYNTHETIC seed 3"),
+        (early, "unfinished", None, None),
+        (ended.run_id, "ended", ended.as_of, "SYNTHETIC seed 3"),
     ]
     assert lines[2].outcome == ended
     assert lines[0].outcome is None
