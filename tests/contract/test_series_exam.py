@@ -550,7 +550,11 @@ def test_the_file_and_the_memory_never_differ(tmp_path_factory: pytest.TempPathF
                     for hour, close, known in step
                 ]
                 seen.append(await store.write(batches))
-            seen += [await everything(store, HOURS, AT + hour * HOUR_MS) for hour in range(8)]
+            for hour in range(8):
+                whole = await everything(store, HOURS, AT + hour * HOUR_MS)
+                last = [await store.read(HOURS, Millis(0), EVER, Millis(AT + hour * HOUR_MS), few) for few in (1, 2, 3)]
+                assert last == [whole[-few:] for few in (1, 2, 3)]
+                seen.append(whole)
             seen += [await store.spans(), await store.flaws()]
             seen += [await store.newest_known([HOURS]), await store.all_known([HOURS])]
         await store.close()

@@ -346,8 +346,8 @@ class SqliteSeries:
             return
         stacks = [live, earlier if newest is None else earlier[::-1]]
         for file, hidden in sealed:
-            asked = None if newest is None else newest + len(hidden)
-            rows = self._history.read([file], with_id, str(series), span, known_by, asked)
+            # So many are enough: a key that is hidden here is shown by another stack.
+            rows = self._history.read([file], with_id, str(series), span, known_by, newest)
             stacks.append([row for row in rows if (row[0], row[-1]) not in hidden] if hidden else rows)
         whole = list(merge(*stacks, key=_place))
         with self._readable(series):
