@@ -18,6 +18,7 @@ from zuno.core.features import features
 from zuno.core.known import Missing
 from zuno.core.menu import Menu, menu_of
 from zuno.core.terms import Terms, lacking, terms_of
+from zuno.core.triage import Anomaly, Label, Rule, Triage, Unknown
 from zuno.desks.trading.gathering import gather
 from zuno.domain.account import Account
 from zuno.domain.cycle import Call, Exchange
@@ -158,6 +159,20 @@ def test_silence_of_a_stream_is_not_quiet() -> None:
             assert isinstance(told(without(whole, name)).longs_forced, Missing), name
 
 
+def test_what_triage_found_is_among_the_terms() -> None:
+    whole = bundle(QUIET)
+    measured = features(whole)
+    calm = terms_of(whole, replace(measured, triage=Triage((), ())))
+    assert (calm.panic, calm.breakout, calm.restless) == (False, False, False)
+    spike = terms_of(whole, replace(measured, triage=Triage((Anomaly(Rule.SPIKE, Label.TRUE_BREAKOUT, ""),), ())))
+    assert (spike.panic, spike.breakout, spike.restless) == (False, True, True)
+    panic = terms_of(whole, replace(measured, triage=Triage((Anomaly(Rule.OPTIONS_PANIC, None, ""),), ())))
+    assert (panic.panic, panic.breakout, panic.restless) == (True, False, True)
+    blind = tuple(Unknown(rule, "nobody said") for rule in Rule)
+    lost = terms_of(whole, replace(measured, triage=Triage((), blind)))
+    assert all(isinstance(one, Missing) for one in (lost.panic, lost.breakout, lost.restless))
+
+
 def test_the_draw_rests_on_the_bars_alone() -> None:
     whole = bundle(QUIET)
     assert told(without(whole, "dvol/deribit/BTC")).seed == told(whole).seed
@@ -169,6 +184,9 @@ def test_the_menu_of_a_real_moment() -> None:
     given, menu = told(whole), offered(whole)
     assert not isinstance(menu.now, Missing)
     assert not isinstance(menu.atr, Missing)
+    book = features(whole).book
+    assert not isinstance(book, Missing)
+    assert menu.now == book.mid
     kinds = Counter(level.kind for level in menu.levels)
     assert kinds["mark"] == 1
     assert kinds["range"] == 16

@@ -69,6 +69,8 @@ def test_a_drift_is_taken_out() -> None:
     up = replace(climbing, **{name: getattr(climbing, name) * slope for name in ("open", "high", "low", "close")})
     found = touched(up, PRICE, 98.0, 102.0, Side.LONG, LONG_HOLD, 3)
     assert found.target == pytest.approx(0.5, abs=NOISE + 0.03)
+    # And with it the haste it made, upside down or not.
+    assert found.bars == pytest.approx(touched(climbing, PRICE, 98.0, 102.0, Side.LONG, LONG_HOLD, 3).bars, rel=0.05)
 
 
 def test_a_hold_that_ends_inside_a_block_ends_there() -> None:

@@ -168,6 +168,8 @@ def test_the_whole_account_carries_no_more_than_twice_what_it_owns(
             used = account.margin[leg.venue].total + leg.margin
             assert used <= {Exchange.BINANCE: 2_000.0, Exchange.UPBIT: 2_000_000.0}[leg.venue] + 1e-6
             assert leg.notional == leg.margin * leg.leverage
+            cents = leg.margin * (100 if leg.venue is Exchange.BINANCE else 1)
+            assert abs(cents - round(cents)) < 1e-6
             assert leg.venue is Exchange.BINANCE or (leg.side is Side.LONG and leg.leverage == 1)
         risked = worth(done, world.terms) * abs((said.stop_loss or 0) - 100) / 100
         assert risked <= 0.01 * account.equity_usd + 1e-6

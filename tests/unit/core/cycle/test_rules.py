@@ -441,6 +441,15 @@ def test_pending_orders_and_inventory_fill_the_guards_room() -> None:
         assert guarded(draft, given).veto == RuleName.LEVERAGE_GUARD
 
 
+def test_each_leg_has_its_half_of_the_room() -> None:
+    # $200 and ₩200,000 ($142.86) are asked for; of $300 that are left, neither may take more than $150.
+    account = replace(CASH, liquidity=(liquidity((2 * (2_000 + 2_000_000 / WON) - 300) / PRICE),))
+    done = ruled_on(TIGHT, terms(account))
+    assert [leg.margin for leg in done.legs] == [pytest.approx(150.0, abs=0.011), 200_000.0]
+    alone = ruled_on(TIGHT, terms(account, won=GONE))
+    assert alone.veto == RuleName.LEVERAGE_GUARD  # without the won half the equity is gone
+
+
 def test_the_guard_fails_closed() -> None:
     assert guarded(_whole(Call.LONG), terms(standing=GONE)).veto == RuleName.LEVERAGE_GUARD
     assert guarded(_whole(Call.LONG), terms(replace(CASH, usd=-3_000.0))).veto == RuleName.LEVERAGE_GUARD
