@@ -151,6 +151,14 @@ def test_a_stale_feed_is_a_lost_one() -> None:
         assert not any(one.opens for one in rulings(given, said))
 
 
+@pytest.mark.parametrize("mode", list(Mode))
+def test_every_timeframe_of_the_mode_is_needed(mode: Mode) -> None:
+    whole = bundle(QUIET, mode)
+    for timeframe in mode.timeframes:
+        gone = lacking(told(without(whole, f"candles/binance/BTCUSDT/{timeframe}")))
+        assert any(one.startswith("candles") for one in gone), timeframe
+
+
 def test_silence_of_a_stream_is_not_quiet() -> None:
     whole = bundle(QUIET)
     assert isinstance(told(whole).longs_forced, float)
@@ -186,7 +194,8 @@ def test_the_menu_of_a_real_moment() -> None:
     assert not isinstance(menu.atr, Missing)
     book = features(whole).book
     assert not isinstance(book, Missing)
-    assert menu.now == book.mid
+    moved = replace(features(whole), book=replace(book, mid=book.mid + 7.0))
+    assert (menu.now, menu_of(whole, moved).now) == (book.mid, book.mid + 7.0)
     kinds = Counter(level.kind for level in menu.levels)
     assert kinds["mark"] == 1
     assert kinds["range"] == 16
