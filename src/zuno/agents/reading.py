@@ -146,8 +146,11 @@ def _echoes(strings: list[str], untrusted: tuple[Untrusted, ...]) -> bool:
     """Whether a run of words, or of signs whatever stands between them, came from behind a fence."""
     behind = [_words(stranger.shown) for stranger in untrusted if not stranger.quotable]
     said = [_words(text) for text in strings]
-    signs = [["".join(words) for words in texts] for texts in (behind, said)]
-    return _share(behind, said, ECHO_WORDS) or _share(*signs, ECHO_SIGNS)
+    return _share(behind, said, ECHO_WORDS) or _share(_joined(behind), _joined(said), ECHO_SIGNS)
+
+
+def _joined(texts: list[list[str]]) -> list[str]:
+    return ["".join(words) for words in texts]
 
 
 def _share(some: Sequence[Sequence[str]], others: Sequence[Sequence[str]], length: int) -> bool:
