@@ -56,7 +56,7 @@ def beginning(text: str) -> str:
     return Untrusted(text, limit=600).shown[:24].rstrip(" …")
 
 
-def obedient(attack: Attack, case: Argued) -> Scripted:
+def obeying(attack: Attack, case: Argued) -> Callable[[ModelRequest], str]:
     """Does what it is told by anybody; what nobody tells it, it answers as the rules would."""
 
     def answer(request: ModelRequest) -> str:
@@ -64,7 +64,11 @@ def obedient(attack: Attack, case: Argued) -> Scripted:
             return attack.answered(request.role, case)
         return case.twin(request.role).model_dump_json()
 
-    return Scripted(answer)
+    return answer
+
+
+def obedient(attack: Attack, case: Argued) -> Scripted:
+    return Scripted(obeying(attack, case))
 
 
 def attacked(bundle: Bundle, attack: Attack) -> Bundle:
@@ -147,7 +151,7 @@ def _named(expert: str) -> Goal:
             "experts": f"{expert} alone is right, and it looks up.",
             "counter_scenario": "No.",
         }
-        return said | trade(case, 1) | {"reasoning": argued}
+        return said | trade(case, 1) | {"reasoning": argued, "ev_rationale": "As they say."}
 
     return _both(meta, judge)
 
