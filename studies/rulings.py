@@ -1,8 +1,9 @@
 """What the desk rules without a model: 200 cycles over ten invented markets, and the mix that comes of them.
 
-Twenty cycles a market: eight of its ordinary hours, nine of the hours after something violent, three of hours in which
-a feed is wrong. What is held differs from cycle to cycle. Moments are chosen by what the market did before them, never
-by what was ruled. The bars of the study are named in `bars`; a bar that is missed ends it with 1.
+Twenty cycles a market: ten of its ordinary hours, four of the hours after something violent, two at which one side pays
+dearly, two in which a feed is wrong and two without the won. What is held differs from cycle to cycle. Moments are
+chosen by what the market did before them, never by what was ruled. The bars of the study are named in `bars`; a bar
+that is missed ends it with 1.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).parent))
 
 SEEDS: Final = range(1, 11)
-ORDINARY, VIOLENT, DIRTY = 8, 9, 3
+ORDINARY, VIOLENT, CROWDED, DIRTY, WITHOUT_WON = 10, 4, 2, 2, 2
 LEAST_ACTIVE, MOST_ACTIVE, MOST_ONE_RULE = 0.05, 0.50, 0.40
 
 
@@ -143,45 +144,66 @@ def of_seed(seed: int) -> list[Seen]:
 async def _of_seed(seed: int) -> list[Seen]:
     from zuno.adapters.market.synthetic.world import batches, origin
     from zuno.adapters.series.memory import MemorySeries
-    from zuno.domain.trading import Symbol
 
+    given = batches(seed)
     store = MemorySeries(origin(seed))
-    await store.write(batches(seed))
+    await store.write(given)
     seen = []
     with tempfile.TemporaryDirectory() as folder:
-        for number, (why, at) in enumerate(_moments(seed)):
-            symbol = list(Symbol)[number % 2]
-            mode = "position" if number % 5 == 4 else "swing"
-            seen.append(await _cycle(Path(folder), store, seed, number, why, at, symbol, mode))
+        for number, moment in enumerate(_moments(seed, given)):
+            # Where funding or the won matters most a long of one's own money is the one to look at.
+            patient = number % 5 == 4 or moment.why in ("crowded", "no won")
+            mode = "position" if patient else "swing"
+            seen.append(await _cycle(Path(folder), store, seed, number, moment, mode))
     return seen
 
 
-def _moments(seed: int) -> list[tuple[str, int]]:
-    """On the hour, as the venues of the past were read: even in time, after jumps, in the midst of dirt."""
+@dataclass(frozen=True, slots=True)
+class Moment:
+    why: str
+    at: int
+    symbol: Any
+
+
+def _moments(seed: int, given: Sequence[Any]) -> list[Moment]:
+    """On the hour, as the venues of the past were read, and chosen by what had happened by then."""
     import numpy as np
 
     from zuno.adapters.market.synthetic.dirt import DIRT
     from zuno.adapters.market.synthetic.path import DAYS_FROM, END, MINUTES_FROM, chance, panics, paths
-    from zuno.domain.trading import DAY_MS, HOUR_MS, Symbol
+    from zuno.core.risk_office import CROWDED as DEAR
+    from zuno.domain.trading import DAY_MS, HOUR_MS, Symbol, funding_next
+    from zuno.domain.venues import BINANCE, WON
 
     draw = chance(seed, "study")
     first = MINUTES_FROM + 5 * DAY_MS
-    even = [int(at) // HOUR_MS * HOUR_MS for at in np.linspace(first, END, ORDINARY)]
+    both = list(Symbol)
+    found = [Moment("ordinary", int(at) // HOUR_MS * HOUR_MS, None) for at in np.linspace(first, END, ORDINARY)]
 
     def within(hours: Iterable[int]) -> list[int]:
         return [at for hour in hours if first <= (at := DAYS_FROM + hour * HOUR_MS) < END - DAY_MS]
 
-    after = [at + hours * HOUR_MS for at in within(panics(seed).tolist()) for hours in (2, 7, 20, 31)]
     jumps = draw.permutation(within(paths(seed)[Symbol.BTCUSDT].jumps.hour.tolist())).tolist()
+    after = [at + hours * HOUR_MS for at in within(panics(seed).tolist()) for hours in (2, 20)]
     after += [at + hours * HOUR_MS for hours in (1, 2, 4, 10) for at in jumps]
-    violent = list(dict.fromkeys(after))[:VIOLENT]
-    wrong = {-(-one.first // HOUR_MS) * HOUR_MS for one in DIRT if one.first >= first}
-    dirty = draw.permutation(sorted(wrong)).tolist()[:DIRTY]
-    named = (("ordinary", even), ("violent", violent), ("dirty", dirty))
-    return [(why, at) for why, several in named for at in several]
+    found += [Moment("violent", at, None) for at in list(dict.fromkeys(after))[:VIOLENT]]
+    rates = {batch.series: batch.rows for batch in given}
+    dear = [
+        Moment("crowded", row.at, symbol)
+        for symbol in both
+        for row in rates[funding_next(BINANCE, symbol)]
+        if abs(row.rate) * 8 / row.interval_hours > DEAR and row.at >= first and row.at % HOUR_MS == 0
+    ]
+    found += [dear[place] for place in draw.permutation(len(dear))[:CROWDED].tolist()]
+    wrong = {-(-one.first // HOUR_MS) * HOUR_MS for one in DIRT if one.first >= first and one.series.name != WON}
+    rest = ORDINARY + VIOLENT + CROWDED + DIRTY - len(found)
+    found += [Moment("dirty", at, None) for at in draw.permutation(sorted(wrong)).tolist()[:rest]]
+    (gone,) = (one for one in DIRT if one.series.name == WON)
+    found += [Moment("no won", gone.first + (1 + seed % 6) * HOUR_MS, symbol) for symbol in both[:WITHOUT_WON]]
+    return [Moment(one.why, one.at, one.symbol or both[number % 2]) for number, one in enumerate(found)]
 
 
-async def _cycle(folder: Path, store: Any, seed: int, number: int, why: str, at: int, symbol: Any, mode: str) -> Seen:
+async def _cycle(folder: Path, store: Any, seed: int, number: int, moment: Moment, mode: str) -> Seen:
     from zuno.adapters.chart.digest import DigestPainter
     from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
     from zuno.adapters.keys.ed25519 import KeyFile
@@ -196,6 +218,7 @@ async def _cycle(folder: Path, store: Any, seed: int, number: int, why: str, at:
     from zuno.wiring.cycles import _minds
     from zuno.wiring.minds import Models
 
+    at, symbol = moment.at, moment.symbol
     key = KeyFile(folder / "keys")
     journal = ChainedJournal(MemoryStore(), key, code=lambda: "study", now=lambda: Millis(at))
     holding, account = await _account(store, symbol, at, number)
@@ -203,8 +226,8 @@ async def _cycle(folder: Path, store: Any, seed: int, number: int, why: str, at:
     async def opened() -> Any:
         return journal
 
-    async def held(origin: str, moment: Any, present: bool) -> Any:
-        return account_slots(account, moment, "study")
+    async def held(origin: str, before: Any, present: bool) -> Any:
+        return account_slots(account, before, "study")
 
     async def nobody(*_: Any) -> Any:
         raise NotImplementedError
@@ -227,7 +250,7 @@ async def _cycle(folder: Path, store: Any, seed: int, number: int, why: str, at:
     rules = tuple(dict.fromkeys(change.by.split(" ")[0] for change in ruling.changes))
     return Seen(
         seed,
-        why,
+        moment.why,
         outcome.decision.decision.value,
         ruling.decision.value,
         ruling.veto,
@@ -265,9 +288,9 @@ async def _account(store: Any, symbol: Any, at: int, number: int) -> tuple[str, 
             return "long", Account(begin.usd, begin.krw, (position(symbol, Side.LONG, 400, 2),))
         case 4:
             return "short", Account(begin.usd, begin.krw, (position(symbol, Side.SHORT, 400, 2),))
-        case 5:
+        case 5 | 8:
             return "other", Account(begin.usd, begin.krw, (position(other, Side.LONG, 1_850, 1),))
-        case 6:
+        case 6 | 9:
             return "heavy", Account(
                 begin.usd,
                 begin.krw,

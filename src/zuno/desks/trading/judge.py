@@ -21,7 +21,7 @@ from zuno.desks.trading.knowledge import price
 from zuno.desks.trading.matter import Matter
 from zuno.desks.trading.opinions import LONG_TEXT, SHORT_TEXT, JudgeOpinion, ReasoningOpinion
 from zuno.desks.trading.speaking import Asking, Heard, hear, noted, voice_of
-from zuno.domain.cycle import CONVICTION, DEFAULT_HOLD, LEVERAGE_CAP, Call, Expert, Regime, Signal
+from zuno.domain.cycle import CONVICTION, DEFAULT_HOLD, Call, Expert, Regime, Signal
 from zuno.domain.trading import HOUR_MS, Mode, Side
 from zuno.messages.cycle import Blackboard, Decision, Meta, Reasoning
 
@@ -31,19 +31,20 @@ EXIT: Final = -0.4
 CONVICTIONS: Final = ((0.45, 3), (0.30, 2), (0.0, 1))
 """From which score on a trade is worth how much conviction."""
 ALLOCATIONS: Final[Mapping[int, int]] = {1: 20, 2: 35, 3: 50}
-EDGE: Final = 0.30
+EDGE: Final = 0.45
 """How many points of probability a full score is worth beyond what the distances alone give."""
-MOST_EDGE: Final = 0.15
-NEAR_STOP: Final = 1.5
-USUAL_STOP: Final = 2.5
+MOST_EDGE: Final = 0.22
+NEAR_STOP: Final = 1.0
+USUAL_STOP: Final = 1.5
 """In ATR: nearer than the first is noise; without structure the stop goes to the second."""
-REWARD: Final = (1.5, 3.0)
-"""What is to be won for what is risked, as the twin likes it."""
+REWARD: Final = (1.3, 2.5)
+"""What is to be won for what is risked, at least and at most: further away is not reached in time."""
+LIKED: Final = 1.7
 AGAINST_TREND: Final = 0.45
 """The score from which a trade against a regime of momentum is worth it."""
 FLIP: Final = 0.30
 """The score from which a fresh decision is turned round."""
-PAYING_HOLD: Final[Mapping[Mode, str]] = {Mode.SWING: "2d", Mode.POSITION: "3w"}
+PAYING_HOLD: Final[Mapping[Mode, str]] = {Mode.SWING: "3d", Mode.POSITION: "4w"}
 """How long a trade may take that pays funding while it waits."""
 SOON: Final[Mapping[Mode, int]] = {Mode.SWING: 12 * HOUR_MS, Mode.POSITION: 3 * 24 * HOUR_MS}
 
@@ -305,8 +306,8 @@ def planned(menu: Menu, side: Side) -> Plan | None:
     measured = [(far, one) for far, one in fitting if one.kind in STRUCTURAL]
     if not (measured or fitting):
         return None
-    # Two for one is what a trader asks; a measured level near it is better than a distance.
-    _, take = min(measured or fitting, key=lambda each: (abs(each[0] - 2 * risk), each[1].id))
+    # A measured level near what is liked is better than a distance.
+    _, take = min(measured or fitting, key=lambda each: (abs(each[0] - LIKED * risk), each[1].id))
     return Plan(side, entry, stop, take.price)
 
 
@@ -356,10 +357,9 @@ def _opening(matter: Matter, meta: Meta, board: Blackboard, worth: float, plan: 
 
 
 def _leverage(matter: Matter, side: Side, level: int) -> int:
-    """By conviction; whoever would pay funding for a long buys it with their own money instead."""
-    if side is Side.LONG and _pays(matter, side):
-        return 1
-    return min(level, LEVERAGE_CAP[matter.bundle.mode])
+    """By conviction alone, for what a mode may borrow is the risk officer's rule; whoever would pay funding for a long
+    buys it with their own money instead."""
+    return 1 if side is Side.LONG and _pays(matter, side) else level
 
 
 def _pays(matter: Matter, side: Side) -> bool:
