@@ -262,9 +262,9 @@ def test_the_judge_goes_where_the_score_goes(stance: int, call: Call, mode: Mode
         assert said.entry_price == PRICE
         assert stance * (said.take_profit - PRICE) > 0
         fair = risk / (risk + reward)
-        assert 100 * fair < said.win_probability_pct <= 100 * fair + 16
+        assert 100 * fair < said.win_probability_pct <= 100 * fair + 100 * judge.MOST_EDGE + 1
         assert said.reasoning.counter_scenario
-        assert 1 <= said.leverage <= (3 if mode is Mode.SWING else 1)
+        assert 1 <= said.leverage <= 3  # what a mode may borrow is for the risk officer to say
 
 
 def test_an_expert_on_the_other_side_is_the_counter_argument() -> None:
@@ -354,7 +354,7 @@ def test_against_a_trend_only_with_conviction(regime: Regime, stance: int, confi
 
 def test_a_trade_the_rules_would_refuse_is_a_hold() -> None:
     """A stop as wide as this market asks for lies behind the liquidation."""
-    matter, atr = matter_of(bundle_of()), 0.14 * PRICE
+    matter, atr = matter_of(bundle_of()), 0.24 * PRICE
     steps = sorted({step * sign for step in STEPS for sign in (-1, 1)})
     distances = [MenuLevel(f"range_{step:g}", RANGE, PRICE + step * atr) for step in steps]
     menu = Menu((MenuLevel("mark", MARK, PRICE), *distances), atr, 0.1, PRICE)
@@ -373,7 +373,7 @@ def test_without_a_price_or_a_measure_there_is_no_trade() -> None:
 
 def test_whoever_pays_funding_borrows_nothing_and_waits_less() -> None:
     long, short = judged(board_of(1, 1, 1, 1)), judged(board_of(-1, -1, -1, -1))
-    assert (long.leverage, long.hold_duration) == (1, "2d")
+    assert (long.leverage, long.hold_duration) == (1, "3d")
     assert (short.leverage, short.hold_duration) == (3, "5d")
 
 
