@@ -10,7 +10,7 @@ import asyncio
 import json
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from heapq import merge
@@ -75,8 +75,10 @@ _SCHEMA: Final = (
         series INTEGER NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, known INTEGER NOT NULL, until INTEGER NOT NULL,
         {", ".join(f"v{place} REAL" for place in range(NUMBERS))}, body BLOB,
         PRIMARY KEY (series, at, id, known)) WITHOUT ROWID""",
+    # Since when all of a series is known, for those of which no row was ever put in another's place.
+    "CREATE TABLE IF NOT EXISTS latest (series INTEGER PRIMARY KEY, known INTEGER NOT NULL)",
 )
-_TABLES: Final = ("series", "rows", "documents", "notes", "files", "sealed", "superseded", "earlier")
+_TABLES: Final = ("series", "rows", "documents", "notes", "files", "sealed", "superseded", "earlier", "latest")
 
 
 class SqliteSeries:
@@ -162,8 +164,8 @@ class SqliteSeries:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
-        newest = "SELECT COUNT(*) FROM sqlite_master WHERE name = 'earlier'"
-        if not connection.execute(newest).fetchone()[0]:  # a new file, or one from before that table
+        newer = "SELECT COUNT(*) FROM sqlite_master WHERE name IN ('earlier', 'latest')"
+        if connection.execute(newer).fetchone()[0] < 2:  # a new file, or one from before these tables
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
                 for statement in _SCHEMA:
@@ -255,6 +257,7 @@ class SqliteSeries:
         result = weighed(sound, standing, _changed(connection, number, sound) if standing else ())
         shape = shape_of(batch.series.row)
         stored = shape.stored
+        _keep_latest(connection, shape.table, number, result.puts, standing)
         places = ", ".join("?" * (NUMBERS if shape.table == "rows" else 1))
         connection.executemany(
             f"INSERT OR REPLACE INTO {shape.table} (series, at, id, known, {_OWN[shape.table]}) "
@@ -384,6 +387,9 @@ class SqliteSeries:
 
     def _all_known(self, connection: sqlite3.Connection, series: Series[Any], number: int) -> Millis | None:
         table = shape_of(series.row).table
+        kept = connection.execute("SELECT known FROM latest WHERE series = ?", (number,)).fetchone()
+        if kept is not None:
+            return Millis(kept[0])
         found = [connection.execute(f"SELECT MAX(known) FROM {table} WHERE series = ?", (number,)).fetchone()[0]]
         for file, hidden in self._sealed(connection, number, (-_EVER, _EVER)):
             found.append(self._history.all_known(file, hidden, str(series)))
@@ -488,6 +494,23 @@ def _number(connection: sqlite3.Connection, series: Series[Any]) -> int | None:
 
 def _any_sealed(connection: sqlite3.Connection, number: int) -> bool:
     return connection.execute("SELECT 1 FROM sealed WHERE series = ? LIMIT 1", (number,)).fetchone() is not None
+
+
+def _keep_latest(
+    connection: sqlite3.Connection, table: str, number: int, puts: Sequence[Put], standing: Mapping[Key, Standing]
+) -> None:
+    """Before these are put. A row in another's place may lower the latest: then it is looked for when it is asked."""
+    if not puts:
+        return
+    if any((at, name) in standing for at, name, _, _ in puts):
+        connection.execute("DELETE FROM latest WHERE series = ?", (number,))
+        return
+    newest = max(known for _, _, known, _ in puts)
+    begun = connection.execute(f"SELECT 1 FROM {table} WHERE series = ? LIMIT 1", (number,)).fetchone()
+    if begun is None and not _any_sealed(connection, number):
+        connection.execute("INSERT OR REPLACE INTO latest VALUES (?, ?)", (number, newest))
+    else:
+        connection.execute("UPDATE latest SET known = MAX(known, ?) WHERE series = ?", (newest, number))
 
 
 def _numbered(connection: sqlite3.Connection, series: Series[Any]) -> int:
