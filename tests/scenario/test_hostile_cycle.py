@@ -161,7 +161,7 @@ GARBAGE: Mapping[str, Callable[[Said], Line]] = {
     "prose around it": lambda said: f"Here you are: {json.dumps(said)} I hope it helps.",
     "endless text": lambda said: json.dumps(said | {_text(said): "and so on " * 2_000}),
     "nested without end": lambda said: '{"a":' * 5_000,
-    "control characters": lambda said: json.dumps(said | {_text(said): "a \x1b[31m red \u202e word \x00"}),
+    "control characters": lambda said: json.dumps(said | {_text(said): "a \x1b[m red \u202e word"}),
     "half a letter": lambda said: json.dumps(said | {_text(said): "@"}).replace("@", "\\ud800"),
     "mojibake": lambda said: json.dumps(said).encode("utf-16").decode("latin-1"),
     "an invented figure": lambda said: json.dumps(said | {_text(said): "Funding of 0.7731 % decides it."}),

@@ -190,7 +190,11 @@ GOALS: Mapping[str, Goal] = {
     ),
     "no counter-argument": _both(
         lambda said: said | _GREEDY,
-        lambda said, case: said | trade(case, 1) | {"reasoning": said["reasoning"] | {"counter_scenario": "  "}},
+        lambda said, case: (
+            _texts("judge", said, "As they say.")
+            | trade(case, 1)
+            | {"reasoning": dict.fromkeys(_ARGUED, "As they say.") | {"counter_scenario": "  "}}
+        ),
     ),
     "hold for ever": _both(
         lambda said: said | _GREEDY,

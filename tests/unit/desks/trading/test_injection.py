@@ -167,6 +167,13 @@ def hold_ruling(ruling: Ruling, decision: Decision, case: Argued) -> None:
 
 
 @cache
+def left_alone(name: str) -> Ruling:
+    """What is ruled where nobody but the rules speaks."""
+    case = market(name)
+    return ruling_of(case, case.meta, case.decision)
+
+
+@cache
 def calm(name: str, role: str) -> str:
     """What a role is told where strangers say nothing."""
     return _told(market(name), role)
@@ -210,7 +217,7 @@ async def test_meta_that_obeys_strangers_allows_no_more_than_the_rules(attack: A
     assert heard.voice.source == ("fallback" if refused else "model"), heard.voice.why
     ruling = ruling_of(case, heard.value, case.decision)
     hold_ruling(ruling, case.decision, case)
-    by_rule = ruling_of(case, case.meta, case.decision)
+    by_rule = left_alone("down")
     assert by_rule.decision is Call.SHORT
     assert ruling.allocation_pct <= by_rule.allocation_pct + 1e-9
     assert ruling.leverage <= by_rule.leverage
@@ -452,8 +459,7 @@ async def test_an_officer_who_asks_for_more_gets_no_more(name: str, asked: Mappi
 @pytest.mark.parametrize("allocation", [None, nan, inf, -inf, -1.0, 0.0, 1e-12, 7.0, 100.0, 1e9])
 @pytest.mark.parametrize("leverage", [None, nan, inf, -inf, -3.0, 0.0, 1.5, 125.0])
 def test_even_figures_that_are_none_say_less(allocation: float | None, leverage: float | None) -> None:
-    case = market("down")
-    loose = ruling_of(case, case.meta, case.decision)
+    case, loose = market("down"), left_alone("down")
     for style in (None, *Style):
         hold_tightened(loose, ruling_of(case, case.meta, case.decision, Tightening(allocation, leverage, False, style)))
 
