@@ -155,7 +155,9 @@ def _worded(value: Any, name: str = "") -> Any:
         return {key: _worded(one, key) for key, one in value.items()}
     if isinstance(value, list):
         return [_worded(one, name) for one in value]
-    free = isinstance(value, str) and (" " in value or name in ("note", "narrative"))
+    if name == "note":
+        return "As measured."  # what Meta says is a stranger's word to whoever reads it next, and may not be repeated
+    free = isinstance(value, str) and (" " in value or name == "narrative")
     return _PLAIN if free or (value is None and name == "rationale") else value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,8 @@ _MAY_PASS: Final = {
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_READONLY,
 }
+_TRIES: Final = 300
+_PAUSE: Final = 0.02
 
 
 class SqliteFile:
@@ -82,7 +85,7 @@ class SqliteFile:
             raise Unavailable(f"{self.path.parent} cannot be made ({error.strerror}).") from error
         connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            _log_ahead(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
             self._prepare(connection)
         except BaseException:
@@ -91,3 +94,16 @@ class SqliteFile:
         with suppress(OSError):
             self.path.chmod(0o600)
         return connection
+
+
+def _log_ahead(connection: sqlite3.Connection) -> None:
+    """Two who make one file at once: SQLite waits for everything but this, and tells the second that it is locked."""
+    for _ in range(_TRIES):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+        time.sleep(_PAUSE)
+    connection.execute("PRAGMA journal_mode = WAL")

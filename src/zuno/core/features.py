@@ -25,6 +25,7 @@ from zuno.domain.trading import (
     Level,
     Row,
     Series,
+    Side,
     Timeframe,
     candles,
 )
@@ -242,9 +243,9 @@ def streams_heard(bundle: Bundle, feed: Feed, *venues: str) -> list[tape.Stream]
 
 
 def _forced(bundle: Bundle) -> Forced:
-    streams = streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES)
-    longs, shorts = tape.last_hours(streams, bundle.as_of)
-    return Forced(longs, shorts, tape.tally(streams, Millis(bundle.as_of - DAY_MS), bundle.as_of))
+    heard = tape.Heard(streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES))
+    longs, shorts = (heard.last_hour(side, bundle.as_of) for side in (Side.LONG, Side.SHORT))
+    return Forced(longs, shorts, heard.tally(Millis(bundle.as_of - DAY_MS), bundle.as_of))
 
 
 def _surface(bundle: Bundle) -> Known[options.Surface]:

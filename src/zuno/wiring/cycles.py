@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -40,6 +41,11 @@ def hush() -> None:
     os.environ.update(QUIET)
 
 
+COLLECT_AFTER = (20_000, 20, 50)
+"""A cycle reads rows by the ten thousands and keeps them while it lasts: to go through all of them whenever seven
+hundred more have come costs a third of its time."""
+
+
 def cycles_of(
     settings: Settings,
     desk: TradingDesk,
@@ -52,6 +58,7 @@ def cycles_of(
     from zuno.app.cycle import Backing, Cycles
 
     hush()
+    gc.set_threshold(*COLLECT_AFTER)
 
     def lease(symbol: Symbol) -> Seat:
         from zuno.adapters.store.seats import SymbolSeat

@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from zuno.domain.errors import Malformed
@@ -48,8 +49,9 @@ def shape_of(row: type[Any]) -> Shape:
     return _SHAPES[row]
 
 
-def _numeric(count: int, made: Callable[[Sequence[Any]], Any]) -> Shape:
+def _numeric(count: int, kind: type[Any]) -> Shape:
     rest = (None,) * (NUMBERS - count)
+    made = partial(tuple.__new__, kind)  # its `_make` counts the columns each time, and rows come by ten thousands
     columns = ("at", *(f"v{place}" for place in range(count)))
     return Shape("rows", columns, lambda row: (*row[1:], *rest), made)
 
@@ -79,11 +81,11 @@ def _document(kind: type[Any]) -> Shape:
 
 
 _SHAPES: Final[Mapping[type[Any], Shape]] = {
-    Candle: _numeric(6, Candle._make),
-    Funding: _numeric(2, Funding._make),
-    Level: _numeric(1, Level._make),
-    Marks: _numeric(2, Marks._make),
-    Alive: _numeric(0, Alive._make),
+    Candle: _numeric(6, Candle),
+    Funding: _numeric(2, Funding),
+    Level: _numeric(1, Level),
+    Marks: _numeric(2, Marks),
+    Alive: _numeric(0, Alive),
     Print: Shape("rows", ("at", "v0", "id"), lambda row: (row.value, None, None, None, None, None), _print),
     Strike: Shape(
         "rows",
