@@ -47,11 +47,9 @@ class Bars:
 
 def bars(timeframe: Timeframe, candles: Sequence[Candle]) -> Bars:
     """The columns of these candles. `ValueError` when they are not in order."""
-    table = np.array(
-        [(*row[1:6], np.nan if row.taker_buy is None else row.taker_buy) for row in candles], dtype=np.float64
-    )
-    columns = table.reshape(-1, 6).T.copy()
-    at = np.fromiter((row.at for row in candles), dtype=np.int64, count=len(candles))
+    first, *rest = zip(*candles, strict=True) if candles else ((),) * 7
+    at = np.array(first, dtype=np.int64)
+    columns = (np.array(column, dtype=np.float64) for column in rest)  # what is not said is not a number
     if np.any(np.diff(at) <= 0):
         raise ValueError("bars must be strictly increasing in time")
     return Bars(timeframe, at, *columns)

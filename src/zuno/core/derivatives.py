@@ -6,9 +6,11 @@ ETH but another unit: it is missing, never clipped.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, inf, isfinite
+from operator import attrgetter
 from typing import Final
 
 from zuno.core.known import Known, Missing
@@ -21,6 +23,7 @@ NORMAL_HOURS: Final = 8
 MEAN_DAYS: Final = 7
 LEAST_MEAN_HOURS: Final = 120
 """Hours of the seven days whose rate must be known before a mean speaks for them."""
+_moment = attrgetter("at")
 _FRESH_MS: Final = STALE_AFTER[Feed.OPEN_INTEREST] * 1_000
 
 
@@ -91,7 +94,8 @@ def open_interest_change(
     ends: dict[str, tuple[float, float]] = {}
     dropped: list[tuple[str, str]] = []
     for venue, rows in sorted(by_venue.items()):
-        first, last = _open_at(rows, start), _open_at(rows, end)
+        ordered = sorted(rows, key=_moment)
+        first, last = _open_at(ordered, start), _open_at(ordered, end)
         if isinstance(first, Missing):
             dropped.append((venue, f"at the start, {first.reason}"))
         elif isinstance(last, Missing):
@@ -130,9 +134,11 @@ def _implausible(row: Funding) -> str | None:
 
 
 def _open_at(rows: Sequence[Level], at: Millis) -> Known[float]:
-    newest = max((row for row in rows if row.at <= at), key=lambda row: row.at, default=None)
-    if newest is None:
+    """Of rows in their order; of two at one moment, the first."""
+    place = bisect_right(rows, at, key=_moment)
+    if not place:
         return Missing("nothing was read")
+    newest = rows[bisect_left(rows, rows[place - 1].at, key=_moment)]
     if at - newest.at > _FRESH_MS:
         return Missing(f"the last reading is {(at - newest.at) // 1_000} s old, more than {_FRESH_MS // 1_000}")
     if not 0 < newest.value < inf:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from math import fsum
+from operator import attrgetter
 from typing import Final, TypeVar
 
 from zuno.core.account import Standing, account_of, mark_of, standing
@@ -228,8 +230,9 @@ def _whole(day: Tally, side: Side) -> float:
     return 0.0 if isinstance(usd, Missing) else usd * day.minutes / max(day.heard, HEARD_SHARE * day.minutes)
 
 
-def _since(rows: Sequence[R], since: int) -> list[R]:
-    return [row for row in rows if row.at >= since // MINUTE_MS * MINUTE_MS]
+def _since(rows: Sequence[R], since: int) -> Sequence[R]:
+    """Of rows in their order, those from the beginning of that minute on."""
+    return rows[bisect_left(rows, since // MINUTE_MS * MINUTE_MS, key=attrgetter("at")) :]
 
 
 def lacking(terms: Terms) -> tuple[str, ...]:

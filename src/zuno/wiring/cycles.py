@@ -41,7 +41,7 @@ def hush() -> None:
     os.environ.update(QUIET)
 
 
-COLLECT_AFTER = (20_000, 20, 50)
+COLLECT_AFTER = (100_000, 20, 50)
 """A cycle reads rows by the ten thousands and keeps them while it lasts: to go through all of them whenever seven
 hundred more have come costs a third of its time."""
 

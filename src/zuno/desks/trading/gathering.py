@@ -160,7 +160,9 @@ def _notes(series: Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
         notes.append(f"sums are a {LOWER_BOUND}: a venue pushes one forced trade a second at most")
     if series.feed is Feed.CANDLES and series.venue not in QUIET_VENUES:
         timeframe = timeframe_of(series)
-        holes = [hole for one, two in pairwise(rows) if (hole := gap(timeframe, one.at, two.at))]
+        step = timeframe.millis
+        apart = ((one.at, two.at) for one, two in pairwise(rows) if two.at - one.at != step)
+        holes = [hole for before, after in apart if (hole := gap(timeframe, before, after))]
         if holes:
             notes.append(f"{sum(hole.count for hole in holes)} bars are missing in {len(holes)} places")
     if (still := standing(series, rows)) is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextvars import ContextVar
+from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any, Final, Protocol, TypeAlias, TypedDict
 
@@ -37,6 +39,10 @@ _IN_TURN: Final = (
 )
 
 
+_STEPS: Final[ContextVar[Mapping[Node, Step]]] = ContextVar("steps")
+"""Of the run that is being conducted: each is a task of its own, and hands them to the tasks of its nodes."""
+
+
 def _joined(one: dict[str, str], two: dict[str, str]) -> dict[str, str]:
     return {**one, **two}
 
@@ -55,7 +61,8 @@ async def conduct(run_id: str, steps: Mapping[Node, Step], saver: Saver | None) 
     With a saver a run that was cut off goes on after the last step that is known to be whole. What a step raises is
     raised; a step that is known may be taken again.
     """
-    graph = _compiled(steps, saver)
+    graph = _compiled().copy({"checkpointer": saver})
+    _STEPS.set(steps)
     begun = saver is not None and await saver.aget_tuple({"configurable": {"thread_id": run_id}}) is not None
     start: State | None = None if begun else {"run": run_id, "said": {}}
     ended = await graph.ainvoke(
@@ -69,13 +76,15 @@ async def forget(run_id: str, saver: Saver) -> None:
     await saver.adelete_thread(run_id)
 
 
-def _compiled(steps: Mapping[Node, Step], saver: Saver | None) -> CompiledStateGraph[State, None, State, State]:
+@cache
+def _compiled() -> CompiledStateGraph[State, None, State, State]:
+    """The order itself, which is the same for every run; it takes the library a while to look through it."""
     graph = StateGraph(State)
     for node in Node:
-        graph.add_node(node.value, _acting(node, steps[node]))
+        graph.add_node(node.value, _acting(node))
     for before, after in _edges():
         graph.add_edge(before, after)
-    return graph.compile(checkpointer=saver)
+    return graph.compile()
 
 
 def _edges() -> Iterator[tuple[str | list[str], str]]:
@@ -94,8 +103,8 @@ class _Act(Protocol):
     def __call__(self, state: State) -> Awaitable[dict[str, dict[str, str]]]: ...
 
 
-def _acting(node: Node, step: Step) -> _Act:
+def _acting(node: Node) -> _Act:
     async def act(state: State) -> dict[str, dict[str, str]]:
-        return {"said": {node.value: await step()}}
+        return {"said": {node.value: await _STEPS.get()[node]()}}
 
     return act
