@@ -63,7 +63,8 @@ def weights(mode: Mode, trusted: Expert | None) -> Mapping[Expert, float]:
 def score(board: Blackboard, mode: Mode, trusted: Expert | None) -> float:
     """Σ weight · stance · confidence. Who is absent adds nothing, and nobody weighs more for it."""
     weighed = weights(mode, trusted)
-    return fsum(weighed[expert] * entry.stance * entry.confidence for expert, entry in entries(board).items())
+    # 0.6 · 0.25 is 0.15 and nothing beyond it: what doubles leave over decides nothing.
+    return round(fsum(weighed[expert] * entry.stance * entry.confidence for expert, entry in entries(board).items()), 9)
 
 
 def signal(score: float) -> Signal:

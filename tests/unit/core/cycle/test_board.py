@@ -122,5 +122,12 @@ def test_a_score_is_bounded_and_odd(stances: Any, sure: Any, mode: Mode, trusted
     assert score(full(mirrored, sure), mode, trusted) == pytest.approx(-told)
 
 
+def test_what_doubles_leave_over_decides_nothing() -> None:
+    # 0.2 · 0.75 is a little more than 0.15 in doubles, and 0.4 · 0.7 + 0.2 · 0.6 a little less than 0.4.
+    at_the_band = full((0, 0, 1, 0), (0.0, 0.0, 0.75, 0.0))
+    assert signal(score(at_the_band, Mode.SWING, None)) is Signal.NEUTRAL
+    assert score(full((0, -1, -1, 0), (0.0, 0.7, 0.6, 0.0)), Mode.SWING, None) == -0.4
+
+
 def test_a_board_of_one() -> None:
     assert score(board(1, 0.5), Mode.SWING, None) == pytest.approx(0.2)
