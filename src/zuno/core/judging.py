@@ -66,9 +66,10 @@ def objection(raw: Decision, menu: Menu, terms: Terms, board: Blackboard) -> str
     return _disproportion(prices, side, raw.leverage, terms) or _unseconded(side, board)
 
 
-def liquidation_distance(leverage: float) -> float:
-    """As a share of the entry."""
-    return 1 / leverage - MAINTENANCE
+def liquidation_distance(leverage: float, side: Side) -> float:
+    """As a share of the entry. What a SHORT has to keep grows with the price that runs against it."""
+    distance = 1 / leverage - MAINTENANCE
+    return distance if side is Side.LONG else distance / (1 + MAINTENANCE)
 
 
 def _snapped(raw: Decision, menu: Menu) -> _Prices | str:
@@ -97,8 +98,8 @@ def _disproportion(prices: _Prices, side: Side, leverage: int, terms: Terms) -> 
         return f"stop_loss is {reach:.2f} ATR from the entry: {NEAREST_STOP} to {FURTHEST_STOP:g} are allowed"
     if not LEAST_REWARD - ROUNDING <= ratio <= MOST_REWARD + ROUNDING:
         return f"take_profit offers {ratio:.2f} for each 1 risked: {LEAST_REWARD:g} to {MOST_REWARD:g} are allowed"
-    if risk / prices.entry >= liquidation_distance(leverage):
-        most = 100 * liquidation_distance(leverage)
+    if risk / prices.entry >= liquidation_distance(leverage, side):
+        most = 100 * liquidation_distance(leverage, side)
         return f"stop_loss lies behind the liquidation at {leverage}×, {most:.1f} % from the entry"
     return None
 

@@ -13,7 +13,7 @@ from zuno.core.judging import liquidation_distance, objection, validated
 from zuno.core.known import Missing
 from zuno.core.menu import SNAP, to_tick
 from zuno.domain.cycle import Call
-from zuno.domain.trading import Mode, Symbol
+from zuno.domain.trading import Mode, Side, Symbol
 from zuno.messages.cycle import Decision, Expert, GeometryEntry, KeyLevels, Reasoning
 
 GONE = Missing("nobody said")
@@ -106,7 +106,18 @@ def test_a_stop_lies_before_the_liquidation(leverage: int, allowed: bool) -> Non
     offered = menu(65.0, PRICE, 140.0, atr=20.0)
     found = why(decision(stop_loss=65.0, take_profit=140.0, leverage=leverage), menu=offered, terms=terms(atr=20.0))
     assert (found is None) == allowed
-    assert liquidation_distance(3) == pytest.approx(0.32833, abs=1e-5)
+    assert liquidation_distance(3, Side.LONG) == pytest.approx(0.32833, abs=1e-5)
+
+
+@pytest.mark.parametrize(("call", "stop", "allowed"), [(Call.LONG, 67.2, True), (Call.SHORT, 132.8, False)])
+def test_a_short_is_liquidated_sooner(call: Call, stop: float, allowed: bool) -> None:
+    # Of 100 at 3× lost when 0.5 % of what it is worth by then is left: at 132.67, where a LONG has until 67.17.
+    assert liquidation_distance(3, Side.SHORT) == pytest.approx(0.3267, abs=1e-5)
+    take = 2 * PRICE - stop
+    offered = menu(stop, PRICE, take, atr=20.0)
+    found = why(decision(call, stop_loss=stop, take_profit=take, leverage=3), menu=offered, terms=terms(atr=20.0))
+    assert (found is None) == allowed
+    assert allowed or "liquidation" in (found or "")
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t"])
