@@ -16,6 +16,7 @@ from zuno.agents.prompts import Prompt, Prompts
 from zuno.agents.question import Question, Spoken, T, schema_of
 from zuno.agents.reading import EVIDENCE_CHARS, MAX_REPLY_CHARS, Usable, bounded, read
 from zuno.agents.tokens import PER_IMAGE, PER_TURN, estimate_tokens
+from zuno.domain.models import thinking_tokens
 from zuno.ports.clock import Clock
 from zuno.ports.model import Answered, Attempt, Failed, Model, ModelRequest, Outcome, Reply, Seats, Turn, Usage
 
@@ -183,7 +184,7 @@ async def _call(model: Model, request: ModelRequest, minds: Minds) -> tuple[Repl
         return Failed("breaker", refusal), nothing
     asked = False
     try:
-        tokens_in, tokens_out = _estimate(request), request.max_output_tokens
+        tokens_in, tokens_out = _estimate(request), request.max_output_tokens + thinking_tokens(model.name)
         usd = await model.price(tokens_in, tokens_out)
         reservation = await minds.budget.reserve(tokens_in + tokens_out, usd)
         if isinstance(reservation, str):

@@ -29,6 +29,9 @@ HOUSE_MODELS = {
 }
 """What a user with only that vendor's key gets for every role, cheapest first."""
 
+THINKING_TOKENS = 4_000
+"""What a Gemini that thinks a little writes before its answer; it counts as output, and is paid for."""
+
 _PREFIXES = (
     ("gpt-", Vendor.OPENAI),
     ("chatgpt-", Vendor.OPENAI),
@@ -101,6 +104,11 @@ def parse_chain(text: str) -> tuple[ModelId, ...]:
     if not chain:
         raise Usage(f"No model is named; expected {_FORMS}.")
     return tuple(dict.fromkeys(chain))
+
+
+def thinking_tokens(model: str) -> int:
+    """What a model, by its name, may write beyond the answer it is asked for."""
+    return THINKING_TOKENS if model.startswith("gemini-") else 0
 
 
 def _at_url(text: str) -> ModelId:

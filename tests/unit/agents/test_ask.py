@@ -14,6 +14,7 @@ from zuno.adapters.model.scripted import Line, ScriptedModel, Silence, in_order
 from zuno.agents.ask import ask
 from zuno.agents.reading import EVIDENCE_CHARS, MAX_REPLY_CHARS
 from zuno.domain.errors import Unavailable
+from zuno.domain.models import THINKING_TOKENS
 from zuno.ports.model import Answered, Attempt, Failed, ModelRequest, Reply
 
 NESTED = "[" * 5_000 + "]" * 5_000
@@ -311,6 +312,12 @@ async def test_a_model_that_does_not_count_is_counted_by_the_reservation(desk: D
     assert attempt.estimated
     assert attempt.tokens_out == 1_000
     assert desk.budget.spent.usd == attempt.usd == CENT * (attempt.tokens_in + 1_000)
+
+
+async def test_what_a_gemini_thinks_is_reserved_too(desk: Desk) -> None:
+    model = ScriptedModel(in_order([GOOD]), name="gemini-3-flash-preview", usage=None, usd_per_token=CENT)
+    await ask(question(max_output_tokens=1_000), desk.minds(model))
+    assert desk.recorded[0].tokens_out == 1_000 + THINKING_TOKENS
 
 
 async def test_a_claim_of_no_tokens_at_all_is_not_believed(desk: Desk) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import httpx2
 
-from zuno.domain.models import ModelId, Vendor
+from zuno.domain.models import ModelId, Vendor, thinking_tokens
 from zuno.ports.model import Answered, Failed, Image, ModelRequest, Reply, Usage
 
 if TYPE_CHECKING:
@@ -114,7 +114,11 @@ class VendorModel:
         parameters = ModelRequestParameters(
             output_mode="native" if native else "prompted", output_object=shape, allow_text_output=True
         )
-        settings = ModelSettings(max_tokens=request.max_output_tokens, timeout=request.timeout * 2)
+        most = request.max_output_tokens + thinking_tokens(self.name)
+        settings = ModelSettings(max_tokens=most, timeout=request.timeout * 2)
+        if self._id.vendor is Vendor.GOOGLE:
+            # In its own way for each Gemini: a level, a budget, or nothing where it cannot think.
+            settings["thinking"] = "low"
         if self._id.vendor is Vendor.URL:
             settings["temperature"] = 0.0
         try:

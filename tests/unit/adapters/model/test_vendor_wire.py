@@ -8,6 +8,7 @@ import sys
 from base64 import b64encode
 from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from model_server import anthropic, chat, gemini, serving
@@ -16,7 +17,7 @@ from zuno.adapters.model import vendors
 from zuno.adapters.model.opening import BY_ORDER, NO_KEY, Keys, open_seats, usable_chain
 from zuno.adapters.model.vendors import INSTALL, AbsentModel, Price, VendorModel, open_model
 from zuno.domain.errors import Usage
-from zuno.domain.models import HOUSE_MODELS, ModelId, Vendor, parse_chain, parse_model
+from zuno.domain.models import HOUSE_MODELS, THINKING_TOKENS, ModelId, Vendor, parse_chain, parse_model
 from zuno.ports.model import Failed, Image, ModelRequest, Turn
 
 KEY = "sk-wire-0123456789"
@@ -69,7 +70,8 @@ async def test_everything_is_told(wire: str) -> None:
     (heard,) = server.heard
     text = json.dumps(heard.body)
     assert heard.path.split("?")[0].endswith(path)
-    assert f'"{limit}": 321' in text
+    room = THINKING_TOKENS if wire == "google" else 0
+    assert f'"{limit}": {321 + room}' in text
     assert b64encode(PICTURE).decode() in text
     assert text.count(b64encode(PICTURE).decode()) == 1
     for told in ("You judge ranges.", "share", "reason"):
@@ -81,6 +83,28 @@ async def test_everything_is_told(wire: str) -> None:
     assert "281" in text
     assert KEY in json.dumps(heard.headers)
     assert KEY not in heard.path + text
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("gemini-3-flash-preview", {"thinking_level": "LOW"}),
+        ("gemini-3.1-pro-preview", {"thinking_level": "LOW"}),
+        ("gemini-2.5-flash", {"thinking_budget": 2048}),
+        ("gemini-2.0-flash", {}),
+    ],
+)
+async def test_a_gemini_thinks_little_and_has_room_for_it(name: str, told: dict[str, Any]) -> None:
+    """What it thinks counts against the limit: without room for it the answer would be cut."""
+    async with serving(lambda heard: gemini("{}")) as server:
+        model = VendorModel(parse_model(name), KEY, base_url=server.origin)
+        await model.reply(REQUEST)
+        await model.close()
+    config = server.heard[0].body["generationConfig"]
+    thinking = config.get("thinkingConfig", {})
+    assert {each: value for each, value in thinking.items() if each != "include_thoughts"} == told
+    assert config["maxOutputTokens"] == 321 + THINKING_TOKENS
+    assert told.get("thinking_budget", 0) < THINKING_TOKENS
 
 
 async def test_a_server_by_url_gets_the_schema_as_it_is() -> None:
