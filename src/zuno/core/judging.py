@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from zuno.core.board import entries
-from zuno.core.known import Missing
+from zuno.core.known import Known, Missing
 from zuno.core.menu import Menu
 from zuno.core.terms import Terms, hold_text
 from zuno.domain.cycle import Call
@@ -19,6 +19,8 @@ FURTHEST_STOP: Final = 3.0
 LEAST_REWARD: Final = 1.0
 MOST_REWARD: Final = 5.0
 """What is to be won for what is risked."""
+FURTHEST_ENTRY: Final = 1.0
+"""ATR between the market and the entry: what lies further away is another trade than the one that was argued."""
 SECOND: Final = 0.5
 """The confidence a numeric expert must have to second a direction."""
 MAINTENANCE: Final = 0.005
@@ -63,7 +65,11 @@ def objection(raw: Decision, menu: Menu, terms: Terms, board: Blackboard) -> str
     prices = _snapped(raw, menu)
     if isinstance(prices, str):
         return prices
-    return _disproportion(prices, side, raw.leverage, terms) or _unseconded(side, board)
+    return (
+        _disproportion(prices, side, raw.leverage, terms)
+        or _elsewhere(prices, side, menu.now, terms)
+        or _unseconded(side, board)
+    )
 
 
 def liquidation_distance(leverage: float, side: Side) -> float:
@@ -101,6 +107,22 @@ def _disproportion(prices: _Prices, side: Side, leverage: int, terms: Terms) -> 
     if risk / prices.entry >= liquidation_distance(leverage, side):
         most = 100 * liquidation_distance(leverage, side)
         return f"stop_loss lies behind the liquidation at {leverage}×, {most:.1f} % from the entry"
+    return None
+
+
+def _elsewhere(prices: _Prices, side: Side, now: Known[float], terms: Terms) -> str | None:
+    """A trade is opened at the market: one that stands stopped or won already, or far from it, is none."""
+    if isinstance(now, Missing):
+        return f"where the market is is not known ({now.reason}): HOLD"
+    sign = 1 if side is Side.LONG else -1
+    if sign * (now - prices.stop) <= 0:
+        return f"stop_loss {prices.stop:g} of a {side} is passed already: the market is at {now:g}"
+    if sign * (prices.take - now) <= 0:
+        return f"take_profit {prices.take:g} of a {side} is reached already: the market is at {now:g}"
+    assert not isinstance(terms.atr, Missing)
+    away = abs(prices.entry - now) / terms.atr
+    if away > FURTHEST_ENTRY + ROUNDING:
+        return f"entry_price is {away:.2f} ATR from the market at {now:g}: up to {FURTHEST_ENTRY:g} is allowed"
     return None
 
 

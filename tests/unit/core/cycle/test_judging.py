@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -120,6 +121,40 @@ def test_a_short_is_liquidated_sooner(call: Call, stop: float, allowed: bool) ->
     assert allowed or "liquidation" in (found or "")
 
 
+@pytest.mark.parametrize("call", [Call.LONG, Call.SHORT])
+@pytest.mark.parametrize(
+    ("off", "stop", "take", "word"),
+    # How far entry, stop and target lie from the market, as a LONG sees it, in ATR.
+    [
+        (0.0, -2.0, 4.0, None),
+        (1.0, -1.0, 4.0, None),
+        (-1.0, -2.0, 1.0, None),
+        (1.1, -1.0, 4.0, "entry_price"),
+        (-1.1, -3.0, 4.0, "entry_price"),
+        (0.9, -0.1, 4.0, None),
+        (0.9, 0.0, 4.0, "stop_loss"),
+        (0.9, 0.1, 4.0, "stop_loss"),
+        (-0.9, -1.9, 0.1, None),
+        (-0.9, -1.7, 0.0, "take_profit"),
+        (-0.9, -1.7, -0.1, "take_profit"),
+    ],
+)
+def test_a_trade_is_opened_at_the_market(call: Call, off: float, stop: float, take: float, word: str | None) -> None:
+    sign = 1 if call is Call.LONG else -1
+    entry_price, stop_loss, take_profit = (round(PRICE + sign * one, 1) for one in (off, stop, take))
+    offered = menu(entry_price, stop_loss, take_profit)
+    said = decision(call, entry_price=entry_price, stop_loss=stop_loss, take_profit=take_profit, leverage=1)
+    found, done = why(said, menu=offered), validated(said, offered, terms(), board(sign))
+    assert (found or "").partition(" ")[0] == (word or "")
+    assert (done.decision, done.why) == ((call, "") if word is None else (Call.HOLD, found))
+
+
+def test_without_a_market_nothing_stands() -> None:
+    lost = replace(LEVELS, now=GONE)
+    assert "nobody said" in (why(decision(), menu=lost) or "")
+    assert validated(decision(), lost, terms(), board()).decision is Call.HOLD
+
+
 @pytest.mark.parametrize("text", ["", "   ", "\n\t"])
 def test_the_counter_scenario_is_not_optional(text: str) -> None:
     said = decision(reasoning=_reasoning(text))
@@ -213,6 +248,8 @@ def test_whatever_is_said_what_stands_is_within_the_rules(
     assert 0.75 - 1e-6 <= risk <= 3 + 1e-6
     assert 1 - 1e-6 <= reward / risk <= 5 + 1e-6
     assert (done.take_profit > done.entry_price) == (call is Call.LONG)
+    assert min(done.stop_loss, done.take_profit) < PRICE < max(done.stop_loss, done.take_profit)
+    assert abs(done.entry_price - PRICE) <= 1 + 1e-6
     assert stance == (1 if call is Call.LONG else -1)
     assert confidence >= 0.5
 
