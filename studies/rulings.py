@@ -215,7 +215,7 @@ async def _cycle(folder: Path, store: Any, seed: int, number: int, moment: Momen
     from zuno.memory.journal import ChainedJournal
     from zuno.messages.account import account_slots
     from zuno.settings import Settings
-    from zuno.wiring.cycles import _minds
+    from zuno.wiring.cycles import remembering
     from zuno.wiring.minds import Models
 
     at, symbol = moment.at, moment.symbol
@@ -236,7 +236,7 @@ async def _cycle(folder: Path, store: Any, seed: int, number: int, moment: Momen
     backing = Backing(
         journal=opened,
         held=held,
-        minds=lambda notebook: _minds(models, notebook, models.seats()),
+        minds=lambda notebook: remembering(models, notebook, models.seats()),
         checkpoints=lambda: sqlite_checkpoints(folder / "cycles.db"),
         lease=lambda one: SymbolSeat(folder, one),
         rehearse=nobody,

@@ -209,3 +209,15 @@ async def test_a_server_that_is_not_there_is_said_without_its_password() -> None
         async with postgres_checkpoints("postgresql://zuno:a-password@127.0.0.1:1/zuno"):
             pass
     assert "a-password" not in str(told.value)
+
+
+async def test_a_servers_checkpoints_have_a_schema_of_their_own(server: str) -> None:
+    import psycopg
+
+    async with postgres_checkpoints(server) as saver:
+        await conduct("run_1", Steps().of(), saver)
+    async with await psycopg.AsyncConnection.connect(server) as beside:
+        found = await beside.execute(
+            "SELECT table_schema FROM information_schema.tables WHERE table_name = 'checkpoints'"
+        )
+        assert await found.fetchall() == [("zuno_cycles",)]

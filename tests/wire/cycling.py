@@ -46,6 +46,7 @@ from zuno.ports.chart import Painter
 from zuno.ports.journal import Journal
 from zuno.ports.model import Attempt, Model, ModelRequest, Seating, Seats
 from zuno.ports.series import Batch
+from zuno.wiring.cycles import noticed
 
 SEED = 3
 HOURS_BACK = 30 * 24
@@ -166,7 +167,7 @@ class Desk:
     async def _rehearse(self, attempts: Sequence[Attempt], whys: Mapping[str, str]) -> Rehearsal:
         journal = ChainedJournal(MemoryStore(), self.key, code=lambda: "test", now=lambda: WALL)
         seats = RecordedSeats(attempts, whys=whys)
-        return Rehearsal(journal, lambda notebook: self._minds(notebook, seats), lambda: seats.differences)
+        return Rehearsal(journal, lambda notebook: self._minds(notebook, seats), lambda: noticed(seats))
 
     def _random(self, count: int) -> bytes:
         self.number += 1

@@ -31,15 +31,15 @@ from zuno.desks.trading.notebook import (
     ended,
     kind_of,
 )
-from zuno.domain.cycle import Node
+from zuno.domain.cycle import VALID_MINUTES, Node
 from zuno.domain.errors import Broken, Refused, Unknown, Usage, ZunoError
 from zuno.domain.tokens import plain_text
-from zuno.domain.trading import Mode, Symbol
+from zuno.domain.trading import MINUTE_MS, Mode, Symbol
 from zuno.domain.units import Millis
 from zuno.messages.bundle import Bundle, Slot, read_bundle
 from zuno.messages.codec import Digest, decoded, plain
 from zuno.messages.cycle import Decision
-from zuno.messages.outcome import Chart, NodeEvent, Outcome, content_for_hash
+from zuno.messages.outcome import Chart, NodeEvent, Outcome, content_for_hash, expired
 from zuno.ports.alerts import Seat
 from zuno.ports.journal import Entry, Journal
 from zuno.ports.model import Attempt, Image
@@ -153,7 +153,7 @@ class Cycles:
                 notebook = await self._notebook(run_id)
                 if not notebook.has(ENDED):
                     return await self._conducted(notebook, asked, listen, None)
-        return notebook.read(Node.GENERATE_REPORT, Reported).outcome
+        return _ended_one(notebook)
 
     async def outcome(self, run_id: str) -> Outcome:
         """`Unknown` for a run nobody started, `Refused` for one that has not ended."""
@@ -180,13 +180,14 @@ class Cycles:
     async def runs(self) -> tuple[RunLine, ...]:
         """The newest first."""
         journal = await self._with.journal()
-        over = {entry.request_id for entry in await journal.latest(MOST, kind=ENDED)}
+        over = {entry.request_id: entry for entry in await journal.latest(MOST, kind=ENDED)}
         reports = {entry.request_id: entry for entry in await journal.latest(MOST, kind=kind_of(Node.GENERATE_REPORT))}
         lines = []
         for entry in await journal.latest(MOST, kind=STARTED):
             run_id = entry.request_id
             if run_id in over and run_id in reports:
-                outcome = Reported.model_validate(dict(reports[run_id].payload)).outcome
+                reported = Reported.model_validate(dict(reports[run_id].payload)).outcome
+                outcome = _as_ended(reported, Ended.model_validate(dict(over[run_id].payload)))
                 lines.append(_line(entry, outcome, outcome))
                 continue
             known = await journal.latest(1, request_id=run_id, kind=kind_of(Node.COLLECT_DATA))
@@ -204,18 +205,19 @@ class Cycles:
         (first,), (last,) = [await journal.latest(1, request_id=run_id, kind=kind) for kind in (STARTED, ENDED)]
         await journal.vouch(first.seq, last.seq)
         whys = {voice.role: voice.why for voice in then.voices if voice.source == "deterministic"}
-        rehearsal = await self._with.rehearse(asked_last(notebook.attempts), whys)
+        # Who was asked and then not seated when the run went on has attempts on record, and did not speak.
+        asked = [one for one in asked_last(notebook.attempts) if one.role not in whys]
+        rehearsal = await self._with.rehearse(asked, whys)
         problems: list[str] = []
         now: Outcome | None = None
         try:
             again = Notebook(rehearsal.journal, run_id)
             cycle = Cycle(again, _as_recorded(notebook, journal), rehearsal.minds(again), _deaf, self._with.code())
             await _taken(cycle, again, None)
-            now = cycle.outcome
+            now = _as_ended(cycle.outcome, notebook.read(ENDED, Ended))
         except ZunoError as error:
             problems.append(f"the replay ended in an error: {error}")
-        problems += rehearsal.differences()
-        problems += [] if now is None else _differences(then, now)
+        problems += [] if now is None else [*rehearsal.differences(), *_differences(then, now)]
         return ReplayView(
             ok=not problems,
             identical=not problems,
@@ -240,9 +242,12 @@ class Cycles:
                 listen(cycle.event(node))
         async with self._with.checkpoints() as saver:
             await _taken(cycle, notebook, saver)
-            await notebook.keep(ENDED, ended(cycle.outcome))
+            reported = cycle.outcome
+            late = asked.live and self._with.now() > reported.as_of + VALID_MINUTES[reported.mode] * MINUTE_MS
+            outcome = expired(reported) if late else reported
+            await notebook.keep(ENDED, ended(outcome, expired=outcome is not reported))
             await _forgotten(notebook.run_id, saver)
-        return cycle.outcome
+        return _ended_one(notebook)
 
     async def _world(self, asked: Started, minds: Minds, collected: Collected | None) -> World:
         journal = await self._with.journal()
@@ -345,7 +350,11 @@ def _ended_one(notebook: Notebook) -> Outcome:
     if not notebook.has(ENDED):
         run_id = notebook.run_id
         raise Refused(f"{run_id} has not ended; `zuno trade resume {run_id}` takes it up again.")
-    return notebook.read(Node.GENERATE_REPORT, Reported).outcome
+    return _as_ended(notebook.read(Node.GENERATE_REPORT, Reported).outcome, notebook.read(ENDED, Ended))
+
+
+def _as_ended(reported: Outcome, end: Ended) -> Outcome:
+    return expired(reported) if end.expired else reported
 
 
 def _line(started: Entry, moment: Bundle | Collected | Outcome | None, outcome: Outcome | None) -> RunLine:

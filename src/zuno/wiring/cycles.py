@@ -14,6 +14,7 @@ from zuno.wiring.minds import Models
 from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
+    from zuno.adapters.model.recorded import RecordedSeats
     from zuno.agents.ask import Minds
     from zuno.app.cycle import Cycles, Rehearsal, Slots
     from zuno.app.trading import TradingDesk
@@ -82,7 +83,7 @@ def cycles_of(
         Backing(
             journal=journal,
             held=held,
-            minds=lambda notebook: _minds(models, notebook, models.seats()),
+            minds=lambda notebook: remembering(models, notebook, models.seats()),
             checkpoints=checkpoints,
             lease=lease,
             rehearse=rehearse,
@@ -93,7 +94,7 @@ def cycles_of(
     )
 
 
-def _minds(models: Models, notebook: Notebook, seats: Seats, *, limited: bool = True) -> Minds:
+def remembering(models: Models, notebook: Notebook, seats: Seats, *, limited: bool = True) -> Minds:
     """Minds that know what was asked in this run already, and what it cost."""
     from decimal import Decimal
 
@@ -115,9 +116,12 @@ def _rehearsal(models: Models, key: NodeKey, attempts: Sequence[Attempt], whys: 
 
     journal = ChainedJournal(MemoryStore(), key, code=code_version, now=unix_millis, secrets=())
     seats = RecordedSeats(attempts, whys=whys)
+    return Rehearsal(
+        journal, lambda notebook: remembering(models, notebook, seats, limited=False), lambda: noticed(seats)
+    )
 
-    def differences() -> tuple[str, ...]:
-        unheard = (f"{one.role}, round {one.round}: a recorded reply was not asked for" for one in seats.unheard)
-        return (*seats.differences, *unheard)
 
-    return Rehearsal(journal, lambda notebook: _minds(models, notebook, seats, limited=False), differences)
+def noticed(seats: RecordedSeats) -> tuple[str, ...]:
+    """What a rehearsal asked differently, and what it never asked for."""
+    unheard = (f"{one.role}, round {one.round}: a recorded reply was not asked for" for one in seats.unheard)
+    return (*seats.differences, *unheard)

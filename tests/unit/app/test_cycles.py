@@ -299,7 +299,7 @@ async def test_a_run_that_knows_no_moment_yet_is_not_taken_up_in_another_kind_of
 # -- time
 
 
-@pytest.mark.parametrize("node", [Node.RISK_MANAGER, Node.GENERATE_REPORT])
+@pytest.mark.parametrize("node", [Node.RISK_MANAGER, Node.GENERATE_REPORT, Node.DATA_SYNTHESIS])
 async def test_a_live_run_that_is_resumed_too_late_expires(
     tmp_path: Path, store: MemorySeries, menu: Menu, node: Node
 ) -> None:
@@ -315,6 +315,11 @@ async def test_a_live_run_that_is_resumed_too_late_expires(
     assert (outcome.ruling.decision, outcome.ruling.veto, outcome.ruling.legs) == (Call.HOLD, "expired", ())
     assert (await desk.cycles.replay(late)).identical
     assert (await desk.cycles.replay(in_time)).identical
+    assert {run.run_id: run.outcome.ruling.decision for run in await desk.cycles.runs() if run.outcome} == {
+        late: Call.HOLD,
+        in_time: Call.LONG,
+    }
+    assert (await desk.cycles.resume(late)) == (await desk.cycles.outcome(late)) == outcome
 
 
 async def test_a_recorded_run_never_expires(tmp_path: Path, store: MemorySeries, menu: Menu) -> None:
@@ -488,6 +493,39 @@ async def test_a_run_resumed_with_other_models_is_replayed_from_its_last_asking(
     outcome = await desk.cycles.resume((await desk.cycles.runs())[0].run_id)
     assert outcome.decision.source == "model"
     assert (await desk.cycles.replay(outcome.run_id)).identical
+
+
+async def test_a_run_resumed_without_models_is_replayed_without_them(
+    tmp_path: Path, store: MemorySeries, menu: Menu
+) -> None:
+    turn = iter([Answered("prose", Used(1, 1, None)), Silence()])
+
+    def script(request: ModelRequest) -> Any:
+        line = next(turn)
+        if isinstance(line, Silence):
+            raise Cut
+        return line
+
+    desk = Desk(tmp_path, store, models=seated(menu) | {"judge": (ScriptedModel(script, "first"),)})
+    with pytest.raises(Cut):
+        await desk.cycles.run(BTC)
+    desk.models = None
+    outcome = await desk.cycles.resume((await desk.cycles.runs())[0].run_id)
+    assert outcome.decision.source == "deterministic"
+    assert (await desk.cycles.replay(outcome.run_id)).identical
+
+
+async def test_checkpoints_of_a_run_are_forgotten_when_it_ends(tmp_path: Path, store: MemorySeries, menu: Menu) -> None:
+    desk = Desk(tmp_path, store, models=seated(menu))
+    cut = await cut_off(desk, Node.JUDGE_AGENT)
+    assert kept_of(tmp_path)
+    await desk.cycles.resume(cut)
+    assert not kept_of(tmp_path)
+
+
+def kept_of(home: Path) -> int:
+    with closing(sqlite3.connect(home / "cycles.db")) as beside:
+        return sum(beside.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in ("checkpoints", "writes"))
 
 
 def test_of_a_question_begun_anew_the_last_asking_counts() -> None:

@@ -64,9 +64,11 @@ class Ended(Part):
     veto: str | None
     hash: str
     """Of the outcome, which the report's node holds."""
+    expired: bool = False
+    """It came back too late after its report: what that would have opened is opened no more."""
 
 
-def ended(outcome: Outcome) -> Ended:
+def ended(outcome: Outcome, expired: bool = False) -> Ended:
     board, decision, ruling = outcome.board.synthesis, outcome.decision, outcome.ruling
     return Ended(
         symbol=outcome.symbol,
@@ -87,6 +89,7 @@ def ended(outcome: Outcome) -> Ended:
         leverage=ruling.leverage,
         veto=ruling.veto,
         hash=outcome.hash,
+        expired=expired,
     )
 
 
