@@ -11,7 +11,7 @@ from zuno.core.account import Standing
 from zuno.core.known import Known, Missing
 from zuno.core.terms import Terms
 from zuno.domain.cycle import Call, Exchange, Style, Target
-from zuno.domain.trading import Mode, Side
+from zuno.domain.trading import Mode, Side, Symbol
 from zuno.messages.cycle import Leg
 
 CAPS: Final[Mapping[Exchange, float]] = {Exchange.UPBIT: 2_000_000.0, Exchange.BINANCE: 2_000.0}
@@ -74,16 +74,18 @@ def cheaper(one: Style, other: Style) -> Style:
 
 
 def place(side: Side, allocation_pct: float, leverage: float, target: Target, terms: Terms) -> Placed:
-    """Each exchange's part of the allocation, of its own equity, less what it holds of the symbol that way already,
-    within its cap. A leg that cannot be carried is dropped and never moved."""
+    """Each exchange's part of the allocation, of its own equity, less its part of what is held of the symbol that way
+    already, within its cap. A leg that cannot be carried is dropped and never moved."""
     several = exchanges(target)
     placed = Placed((), (), (), ())
     account = terms.standing
-    for exchange in several:
-        if isinstance(account, Missing):
-            continue
-        meant = allocation_pct / 100 / len(several) * max(0.0, account.equity.get(exchange, 0.0))
-        placed = _one(placed, exchange, side, meant, leverage, account, terms.won)
+    if isinstance(account, Missing):
+        return placed
+    share = allocation_pct / 100 / len(several)
+    meant = {one: _leg(one, side, share * max(0.0, account.equity.get(one, 0.0)), leverage) for one in several}
+    new = _new_share(fsum(usd_of(leg, terms.won) for leg in meant.values()), _held_usd(account, terms.symbol, side))
+    for leg in meant.values():
+        placed = _one(placed, leg, new, account, terms.won)
     return placed
 
 
@@ -113,30 +115,44 @@ def percent_of(legs: tuple[Leg, ...], account: Known[Standing]) -> float:
     return fsum(100 * leg.margin / account.equity[leg.venue] for leg in legs if account.equity[leg.venue] > 0)
 
 
-def _one(
-    placed: Placed, exchange: Exchange, side: Side, meant: float, leverage: float, account: Standing, won: Known[float]
-) -> Placed:
+def _leg(exchange: Exchange, side: Side, margin: float, leverage: float) -> Leg:
+    """Spot is never borrowed for."""
+    borrowed = float(leverage) if exchange is Exchange.BINANCE else 1.0
+    currency = exchange.currency
+    return Leg(
+        venue=exchange, side=side, currency=currency, margin=margin, notional=margin * borrowed, leverage=borrowed
+    )
+
+
+def _new_share(whole_usd: float, held_usd: float) -> float:
+    """How much of a trade is not held yet. Sizes are compared, for margin says nothing of what a stop costs; and all of
+    both at once, for what one exchange holds the other need not buy."""
+    if held_usd <= 0:
+        return 1.0
+    return max(0.0, 1 - held_usd / whole_usd) if whole_usd > 0 else 0.0
+
+
+def _one(placed: Placed, leg: Leg, share: float, account: Standing, won: Known[float]) -> Placed:
     topped, capped, lost = placed.topped, placed.capped, placed.lost
-    if exchange is Exchange.UPBIT and (side is Side.SHORT or isinstance(won, Missing)):
-        why = "spot cannot be sold short" if side is Side.SHORT else "the won is not known"
+    exchange, meant = leg.venue, leg.margin
+    if exchange is Exchange.UPBIT and (leg.side is Side.SHORT or isinstance(won, Missing)):
+        why = "spot cannot be sold short" if leg.side is Side.SHORT else "the won is not known"
         return Placed(placed.legs, topped, capped, (*lost, Cut(exchange, meant, 0.0, why)))
-    new = meant - _held(account, exchange, side)
+    new = meant * share
     if new < meant:
-        topped = (*topped, Cut(exchange, meant, max(0.0, new), "part of it is held already"))
+        topped = (*topped, Cut(exchange, meant, new, "part of it is held already"))
     used, equity = account.margin[exchange].total, account.equity[exchange]
     room = min(CAPS[exchange], equity) - used
     if room < new:
         why = f"{used:,.2f} {exchange.currency} of at most {min(CAPS[exchange], equity):,.2f} are used"
-        capped = (*capped, Cut(exchange, max(0.0, new), max(0.0, room), why))
-    borrowed = leverage if exchange is Exchange.BINANCE else 1.0
-    leg = Leg(venue=exchange, side=side, currency=exchange.currency, margin=0.0, notional=0.0, leverage=float(borrowed))
+        capped = (*capped, Cut(exchange, new, max(0.0, room), why))
     leg = sized(leg, min(new, room))
     return Placed((*placed.legs, leg) if leg.margin > 0 else placed.legs, topped, capped, lost)
 
 
-def _held(account: Standing, exchange: Exchange, side: Side) -> float:
-    """Margin of the symbol at an exchange that looks that way, orders that would add to it included."""
+def _held_usd(account: Standing, symbol: Symbol, side: Side) -> float:
+    """What is held of the symbol that way, wherever it is, at its mark: orders that would add to it included."""
     position = account.position
-    open_ = () if position is None or position.side is not side else position.holdings
-    waiting = [one.margin for one in account.pending if one.exchange is exchange and one.side is side]
-    return fsum([*(one.margin for one in open_ if one.exchange is exchange), *waiting])
+    sizes = [] if position is None or position.side is not side else [one.quantity for one in position.holdings]
+    sizes += [one.quantity for one in account.pending if one.side is side and not one.reduce_only]
+    return fsum(sizes) * account.marks[symbol]

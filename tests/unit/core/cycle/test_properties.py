@@ -178,6 +178,20 @@ def test_the_whole_account_carries_no_more_than_twice_what_it_owns(
 
 
 @settings(max_examples=200, deadline=None)
+@given(decisions(OPENING), accounts(), st.sampled_from(list(Mode)))
+def test_with_what_is_held_a_stop_costs_no_more_than_its_share(said: Decision, account: Account, mode: Mode) -> None:
+    """What is new adds to what is held the same way, wherever that is and whatever was borrowed for it."""
+    given_ = terms(account, mode=mode)
+    done = ruled_on(said, given_)
+    if not done.opens:
+        return
+    sizes = [one.quantity for one in account.positions if one.symbol is Symbol.BTCUSDT]
+    sizes += [one.quantity for one in account.pending]
+    risked = (100 * sum(sizes) + worth(done, given_)) * abs((said.stop_loss or 0) - 100) / 100
+    assert risked <= 0.01 * standing(given_).equity_usd + 1e-6
+
+
+@settings(max_examples=200, deadline=None)
 @given(
     decisions(OPENING), worlds(), st.integers(1, 100), costs, st.sets(st.sampled_from(FIGURES), min_size=1, max_size=3)
 )

@@ -206,13 +206,36 @@ def test_expectancy_is_asked_again_after_the_guard() -> None:
 
 
 def test_rule_top_up() -> None:
-    # Half of 20 % of $2,000 is meant for BINANCE: what is held of it is not bought twice.
-    held = replace(CASH, positions=(holding(margin=150.0),))
-    done = ruled_on(TIGHT, terms(held))
-    assert fired(done) == [RuleName.TOP_UP]
-    assert {leg.venue: leg.margin for leg in done.legs} == {Exchange.BINANCE: 50.0, Exchange.UPBIT: 200_000.0}
-    waiting = replace(CASH, pending=(resting(margin=150.0),))
-    assert {leg.venue: leg.margin for leg in ruled_on(TIGHT, terms(waiting)).legs}[Exchange.BINANCE] == 50.0
+    # $200 are meant for BINANCE and 200,000 won, which is $142.86, for UPBIT: 150 of $342.86 are held, 9/16 new.
+    new = {Exchange.BINANCE: 112.5, Exchange.UPBIT: 112_500.0}
+    for account in (
+        replace(CASH, positions=(holding(margin=150.0),)),
+        replace(CASH, positions=(holding(margin=50.0, leverage=3.0),)),
+        replace(CASH, pending=(resting(margin=150.0),)),
+        replace(CASH, krw=CASH.krw - 210_000.0, positions=(holding(margin=210_000.0, exchange=Exchange.UPBIT),)),
+    ):
+        done = ruled_on(TIGHT, terms(account))
+        assert fired(done) == [RuleName.TOP_UP]
+        assert {leg.venue: leg.margin for leg in done.legs} == new
+    leaving = replace(CASH, pending=(resting(margin=150.0, reduce_only=True),))
+    assert fired(ruled_on(TIGHT, terms(leaving))) == []
+
+
+def test_sizes_are_topped_up_and_not_margins() -> None:
+    # SHORT 1,500 are open on a margin of 500; of $2,000 a half at 1× is 1,000, and at 2 % that is all a stop may cost.
+    held = replace(CASH, positions=(holding(Side.SHORT, margin=500.0, leverage=3.0),))
+    done = ruled_on(decision(Call.SHORT, leverage=1, allocation_pct=50), terms(held))
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.TOP_UP)
+    # At 2× a quarter is the same 1,000: of 600 held on 600, 400 are new, on 200.
+    held = replace(CASH, positions=(holding(Side.SHORT, margin=600.0),))
+    done = ruled_on(decision(Call.SHORT, leverage=2, allocation_pct=25), terms(held))
+    assert [(leg.margin, leg.notional) for leg in done.legs] == [(200.0, 400.0)]
+
+
+def test_what_was_held_counts_at_what_it_is_worth_now() -> None:
+    # Bought at 50 for 75, it is worth 150.
+    held = replace(CASH, usd=1_925.0, positions=(holding(margin=75.0, entry=50.0),))
+    assert {leg.venue: leg.margin for leg in ruled_on(TIGHT, terms(held)).legs}[Exchange.BINANCE] == 112.5
 
 
 def test_what_is_held_whole_is_not_bought_again() -> None:
