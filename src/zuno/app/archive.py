@@ -266,7 +266,8 @@ class Archive:
         if _REQUEST.fullmatch(text):
             return text, None
         if not _PLAN.fullmatch(text):
-            raise Usage(f"{text[:80]!r} is neither a plan (plan_ and 12 hex digits) nor a request (req_ and 16).")
+            forms = "no plan (plan_ and 12 hex digits), no request (req_ and 16) and no run (run_ and 16)"
+            raise Usage(f"{text[:80]!r} is {forms}.")
         async for entry in journal.entries(kind=plans.PLAN_KIND):
             if entry.payload["planId"] == text and entry.request_id is not None:
                 return entry.request_id, text
