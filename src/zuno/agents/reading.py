@@ -54,9 +54,7 @@ def read(text: str, question: Question[T], untrusted: tuple[Untrusted, ...]) -> 
     """Schema, then bounds, then provenance; the first that fails is the error."""
     if len(text) > MAX_REPLY_CHARS:
         return Unusable("malformed", f"{len(text)} characters, where {MAX_REPLY_CHARS} are the most")
-    body = text.strip()
-    if fenced := _FENCED.fullmatch(body):
-        body = fenced[1]
+    body = _body(text)
     try:
         value = question.output.model_validate_json(body)
     except ValidationError as error:
@@ -79,6 +77,24 @@ def read(text: str, question: Question[T], untrusted: tuple[Untrusted, ...]) -> 
         named = ", ".join(dict.fromkeys(figures))
         return Unusable("unsupported_figure", bounded(f"figures that are in no fact given: {named}"))
     return Usable(value)
+
+
+def field_of(text: str, name: str) -> object:
+    """One field of an answer of which the rest may not do; None where it is no plain object, or gives a field twice."""
+    body = _body(text)
+    try:
+        _strict_json(body)
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return found.get(name) if isinstance(found, dict) else None
+
+
+def _body(text: str) -> str:
+    """Without the fence some models put around it."""
+    body = text.strip()
+    fenced = _FENCED.fullmatch(body)
+    return fenced[1] if fenced else body
 
 
 def bounded(why: str) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from zuno.agents.ask import Minds
-from zuno.agents.question import Source
+from zuno.agents.question import Source, Spoken
+from zuno.agents.reading import field_of
 from zuno.core.account import Position, position_in
 from zuno.core.board import entries, score, signal
 from zuno.core.judging import FURTHEST_STOP, SECOND, objection, validated
@@ -21,11 +22,13 @@ from zuno.desks.trading.knowledge import price
 from zuno.desks.trading.matter import Matter
 from zuno.desks.trading.opinions import LONG_TEXT, SHORT_TEXT, JudgeOpinion, ReasoningOpinion
 from zuno.desks.trading.speaking import Asking, Heard, hear, noted, voice_of
+from zuno.domain.account import Resting
 from zuno.domain.cycle import CONVICTION, DEFAULT_HOLD, Call, Expert, Regime, Signal
 from zuno.domain.trading import HOUR_MS, Mode, Side
 from zuno.messages.cycle import Blackboard, Decision, Meta, Reasoning
 
 ROLE: Final = "judge"
+EXIT_TAKEN: Final = "its exit is taken all the same, without its words"
 EXIT: Final = -0.4
 """The weighted score against a position at which it is closed."""
 CONVICTIONS: Final = ((0.45, 3), (0.30, 2), (0.0, 1))
@@ -109,7 +112,39 @@ async def decide(matter: Matter, meta: Meta, board: Blackboard, minds: Minds) ->
         minds,
     )
     raw = _decision(spoken.value, spoken.source, noted(spoken))
+    if _says_exit(spoken) and holds(matter):
+        raw = _exit(raw, noted(spoken, EXIT_TAKEN))
     return Heard(validated(raw, matter.menu, matter.terms, board), voice_of(ROLE, spoken))
+
+
+def _says_exit(spoken: Spoken[JudgeOpinion]) -> bool:
+    """Whether a model said so both times it was asked, and was not heard because of something else it said."""
+    if spoken.source != "fallback" or len(spoken.attempts) < 2:
+        return False
+    return all(
+        not one.cut and field_of(one.raw, "decision") == Call.CANCEL_AND_CLOSE.value for one in spoken.attempts[-2:]
+    )
+
+
+def _exit(raw: Decision, why: str) -> Decision:
+    """A way out needs no reasons, and none that could not be checked are kept."""
+    return raw.model_copy(
+        update={
+            "why": why,
+            "decision": Call.CANCEL_AND_CLOSE,
+            "allocation_pct": 0,
+            "leverage": 1,
+            "entry_price": None,
+            "stop_loss": None,
+            "take_profit": None,
+            "reasoning": Reasoning(**dict.fromkeys(Reasoning.model_fields, "")),
+            "win_probability_pct": 50,
+            "expected_profit_pct": 0.0,
+            "expected_loss_pct": 0.0,
+            "ev_rationale": "",
+            "key_factors": (),
+        }
+    )
 
 
 def _decision(said: JudgeOpinion, source: Source, why: str) -> Decision:
@@ -133,6 +168,9 @@ def _decision(said: JudgeOpinion, source: Source, why: str) -> Decision:
 
 
 def _texts(said: JudgeOpinion) -> Iterator[str]:
+    """An exit stands whatever is said about it."""
+    if said.decision is Call.CANCEL_AND_CLOSE:
+        return
     yield from said.reasoning.model_dump().values()
     yield said.ev_rationale
     yield from said.key_factors
@@ -171,6 +209,19 @@ def own_figures(said: JudgeOpinion, matter: Matter) -> tuple[Figure, ...]:
 def position_of(matter: Matter) -> Position | None:
     account = matter.terms.account
     return None if isinstance(account, Missing) else position_in(account, matter.bundle.symbol)
+
+
+def waiting(matter: Matter) -> tuple[Resting, ...]:
+    """Orders of this symbol that would open something."""
+    account = matter.terms.account
+    if isinstance(account, Missing):
+        return ()
+    return tuple(one for one in account.pending if one.symbol is matter.bundle.symbol and not one.reduce_only)
+
+
+def holds(matter: Matter) -> bool:
+    """Whether there is anything to close or to cancel."""
+    return position_of(matter) is not None or bool(waiting(matter))
 
 
 def _held(matter: Matter) -> Section:

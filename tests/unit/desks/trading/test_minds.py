@@ -14,14 +14,16 @@ import pytest
 # Test folders are no packages; the code these tests share is found from here.
 sys.path.append(str(Path(__file__).parents[3] / "wire"))
 
-from desk_bundles import PRICE, Scripted, World, bundle_of, minds_of, saying, without
+from desk_bundles import AS_OF, BTC, PRICE, Scripted, World, bundle_of, holding, minds_of, saying, without
 from desk_roles import ROLES, Argued, argued
 
 from zuno.agents.prompts import Prompts, Untrusted
-from zuno.desks.trading import briefing, knowledge
+from zuno.desks.trading import briefing, judge, knowledge
 from zuno.desks.trading.briefing import Line, Section, brief, cap_of
-from zuno.domain.cycle import Call
-from zuno.domain.trading import Mode
+from zuno.domain.account import Account, Resting
+from zuno.domain.cycle import Call, Exchange
+from zuno.domain.trading import HOUR_MS, Mode, Side
+from zuno.domain.units import Millis
 from zuno.messages.cycle import Decision
 
 BUSY = World(drift=-0.01, lean=-0.8, whales=-0.5, stocks=-0.03)
@@ -47,6 +49,12 @@ def busy() -> Argued:
     assert found.decision.decision is Call.SHORT
     assert found.draft.opens
     return found
+
+
+def resting(side: Side, *, reduce_only: bool = False) -> Account:
+    placed = Millis(AS_OF - HOUR_MS)
+    order = Resting("ord_1", BTC, Exchange.BINANCE, side, 0.01, 0.98 * PRICE, 2.0, placed, reduce_only)
+    return Account(usd=2_000.0, krw=2_000_000.0, pending=(order,))
 
 
 def good(case: Argued, role: str) -> dict[str, Any]:
@@ -272,6 +280,80 @@ async def test_the_judge_must_name_what_speaks_against_it(busy: Argued) -> None:
     assert "counter_scenario" in heard.voice.why
     assert isinstance(heard.value, Decision)
     assert heard.value.source == "fallback"
+
+
+# -- a way out is never lost over how it is told
+
+
+def leaving(case: Argued, **changed: Any) -> dict[str, Any]:
+    prices = dict.fromkeys(("entry_price", "stop_loss", "take_profit"))
+    return good(case, "judge") | prices | {"decision": "CANCEL_AND_CLOSE"} | changed
+
+
+@pytest.fixture(scope="module")
+def held() -> Argued:
+    import asyncio
+
+    found = asyncio.run(argued(bundle_of(account=holding(Side.LONG))))
+    assert found.decision.decision is not Call.CANCEL_AND_CLOSE
+    return found
+
+
+async def test_an_exit_stands_whatever_figures_it_is_told_with(held: Argued) -> None:
+    said = leaving(held, ev_rationale="Funding stands at 0.7731 % and it matters.", allocation_pct=100)
+    heard = await held.ask("judge", minds_of(saying(said)))
+    assert (heard.value.decision, heard.value.source) == (Call.CANCEL_AND_CLOSE, "model")
+
+
+SPOILED: Mapping[str, dict[str, Any]] = {
+    "size": {"allocation_pct": 250, "leverage": 9},
+    "prose": {"ev_rationale": "out " * 400},
+    "link": {"ev_rationale": "see https://example.org/a"},
+    "extra": {"urgency": "now"},
+    "nothing said": {"reasoning": None},
+}
+
+
+@pytest.mark.parametrize("kind", SPOILED)
+async def test_an_exit_said_twice_is_taken_without_its_words(held: Argued, kind: str) -> None:
+    text = f"```json\n{json.dumps(leaving(held, **SPOILED[kind]))}\n```"
+    model = saying(text)
+    heard = await held.ask("judge", minds_of(model))
+    assert len(model.asked) == 2
+    assert heard.value.decision is Call.CANCEL_AND_CLOSE
+    assert (heard.value.source, heard.voice.source) == ("fallback", "fallback")
+    assert judge.EXIT_TAKEN in heard.value.why
+    assert set(heard.value.reasoning.model_dump().values()) == {""}
+    assert (heard.value.ev_rationale, heard.value.key_factors, heard.value.allocation_pct) == ("", (), 0)
+
+
+async def test_an_order_that_waits_is_reason_enough(held: Argued) -> None:
+    for reduce_only, call in ((False, Call.CANCEL_AND_CLOSE), (True, Call.HOLD)):
+        case = await argued(bundle_of(account=resting(Side.LONG, reduce_only=reduce_only)))
+        heard = await case.ask("judge", minds_of(saying(leaving(case, allocation_pct=250))))
+        assert heard.value.decision is call
+
+
+@pytest.mark.parametrize("other", ["HOLD", "prose", "cut", "twice", "deep"])
+async def test_an_exit_said_once_is_not_taken(held: Argued, other: str) -> None:
+    bad = json.dumps(leaving(held, allocation_pct=250))
+    second = {
+        "HOLD": json.dumps(leaving(held, allocation_pct=250, decision="HOLD")),
+        "prose": "CANCEL_AND_CLOSE",
+        "cut": bad[:-9],
+        "twice": bad[:-1] + ', "decision": "CANCEL_AND_CLOSE"}',
+        "deep": "[" * 15_000,
+    }[other]
+    for answers in ([bad, second], [second, bad]):
+        told = iter(answers)
+        heard = await held.ask("judge", minds_of(Scripted(lambda _, told=told: next(told))))
+        assert heard.value.decision is held.decision.decision
+        assert heard.value.source == "fallback"
+
+
+async def test_without_anything_to_close_the_rules_speak(busy: Argued) -> None:
+    heard = await busy.ask("judge", minds_of(saying(leaving(busy, allocation_pct=250))))
+    assert heard.value.decision is busy.decision.decision
 
 
 async def test_what_opens_nothing_is_not_asked_about(busy: Argued) -> None:
