@@ -230,14 +230,16 @@ def _held(matter: Matter) -> Section:
     if isinstance(account, Missing):
         return Section("position", 93, (knowledge.remark(f"unknown ({account.reason})"),))
     position = position_of(matter)
-    if position is None:
-        return Section("position", 93, (Line("none is open in this symbol"),))
-    lines = [Line(f"a {position.side} is open")]
-    for one in position.holdings:
+    lines = [Line("none is open in this symbol" if position is None else f"a {position.side} is open")]
+    for one in () if position is None else position.holdings:
         if one.exchange.currency == "USD":
             lines.append(knowledge.fact("its entry price", one.entry, Unit.PRICE))
     if not isinstance(standing, Missing) and standing.gain_pct is not None:
         lines.append(knowledge.fact("its gain before leverage", standing.gain_pct, Unit.PERCENT, signed=True))
+    for order in waiting(matter):
+        lines.append(Line(f"an order for a {order.side} waits for its price"))
+        if order.exchange.currency == "USD":
+            lines.append(knowledge.fact("the price it waits for", order.price, Unit.PRICE))
     return Section("position", 93, tuple(lines))
 
 
@@ -267,13 +269,12 @@ def _before(matter: Matter) -> Section:
 
 def twin(matter: Matter, meta: Meta, board: Blackboard) -> JudgeOpinion:
     worth = score(board, matter.bundle.mode, meta.trust_directive.expert)
-    position = position_of(matter)
-    if position is not None:
-        if why := exit_reason(matter, meta, position, worth):
+    for held in sides(matter):
+        if why := exit_reason(matter, meta, held, worth):
             return _still(matter, meta, board, worth, Call.CANCEL_AND_CLOSE, why)
-        same = 1 if position.side is Side.LONG else -1
-        if signal(worth) is not Signal.NEUTRAL and same * worth < 0:
-            why = f"the score of {worth:+.2f} is against the open {position.side}, but not by {-EXIT:g}: keep it"
+    for held in sides(matter):
+        if signal(worth) is not Signal.NEUTRAL and _favour(held, worth) < 0:
+            why = f"the score of {worth:+.2f} is against the {held} there is, but not by {-EXIT:g}: keep it"
             return _still(matter, meta, board, worth, Call.HOLD, why)
     leaning = signal(worth)
     if leaning is Signal.NEUTRAL:
@@ -294,16 +295,27 @@ def twin(matter: Matter, meta: Meta, board: Blackboard) -> JudgeOpinion:
     return drawn if refused is None else _still(matter, meta, board, worth, Call.HOLD, refused)
 
 
-def exit_reason(matter: Matter, meta: Meta, position: Position, worth: float) -> str:
-    """Why a position is to be closed; empty where it is not."""
-    against = worth if position.side is Side.LONG else -worth
-    if against <= EXIT:
-        return f"the score of {worth:+.2f} is against the open {position.side} by {-EXIT:g} or more"
+def sides(matter: Matter) -> tuple[Side, ...]:
+    """That of the position, else of the orders that would open one."""
+    position = position_of(matter)
+    return (position.side,) if position is not None else tuple(dict.fromkeys(one.side for one in waiting(matter)))
+
+
+def _favour(side: Side, worth: float) -> float:
+    return worth if side is Side.LONG else -worth
+
+
+def exit_reason(matter: Matter, meta: Meta, side: Side, worth: float) -> str:
+    """Why what is held, or waits, on a side is to go; empty where it may stay."""
+    favour = _favour(side, worth)
+    if favour <= EXIT:
+        return f"the score of {worth:+.2f} is against the {side} there is by {-EXIT:g} or more"
     panic = matter.terms.panic is True or meta.regime is Regime.VOLATILITY_PANIC
     day = matter.signs.day
-    moved = 0.0 if isinstance(day, Missing) else day if position.side is Side.LONG else -day
-    if panic and against < 0 and moved < 0:
-        return f"a panic runs against the open {position.side}: the price changed by {_percent(matter)} in 24h"
+    # Who does not know which way the panic runs goes by the score; a score in favour keeps what there is.
+    runs = favour < 0 if isinstance(day, Missing) else favour <= 0 and _favour(side, day) < 0
+    if panic and runs:
+        return f"a panic runs against the {side} there is: the price changed by {_percent(matter)} in 24h"
     return ""
 
 

@@ -23,8 +23,9 @@ from zuno.desks.trading import geometry, judge, liquidity, macro_options, meta, 
 from zuno.desks.trading.charting import describe
 from zuno.desks.trading.matter import Matter, matter_of
 from zuno.domain import trading
+from zuno.domain.account import Account, Resting
 from zuno.domain.chart import Panel
-from zuno.domain.cycle import Call, Expert, Regime
+from zuno.domain.cycle import Call, Exchange, Expert, Regime
 from zuno.domain.trading import HOUR_MS, Book, Feed, Mode, Quote, Side, Strike
 from zuno.domain.units import Millis
 from zuno.domain.venues import PERPETUALS
@@ -300,21 +301,50 @@ def test_an_exit_when_the_score_turns_hard_and_a_hold_when_it_leans(side: Side) 
 
 def test_the_bound_of_an_exit_is_its_own() -> None:
     matter = matter_of(bundle_of(account=holding(Side.LONG)))
-    position = judge.position_of(matter)
-    assert position is not None
-    assert judge.exit_reason(matter, meta_of(), position, -0.4)
-    assert not judge.exit_reason(matter, meta_of(), position, -0.399)
-    assert not judge.exit_reason(matter, meta_of(), position, 0.9)
+    for side, sign in ((Side.LONG, 1), (Side.SHORT, -1)):
+        assert judge.exit_reason(matter, meta_of(), side, sign * -0.4)
+        assert not judge.exit_reason(matter, meta_of(), side, sign * -0.399)
+        assert not judge.exit_reason(matter, meta_of(), side, sign * 0.9)
 
 
-@pytest.mark.parametrize(("day", "worth", "out"), [(-0.03, -0.1, True), (0.03, -0.1, False), (-0.03, 0.1, False)])
-def test_a_panic_against_a_position_closes_it(day: float, worth: float, out: bool) -> None:
+@pytest.mark.parametrize("side", Side)
+@pytest.mark.parametrize(
+    ("day", "worth", "out"),
+    [
+        (-0.03, -0.1, True),
+        (-0.03, 0.0, True),
+        (-0.03, 0.1, False),
+        (0.03, -0.1, False),
+        (0.03, 0.0, False),
+        (None, -0.1, True),
+        (None, 0.0, False),
+        (None, 0.1, False),
+    ],
+)
+def test_a_panic_against_a_position_closes_it(day: float | None, worth: float, out: bool, side: Side) -> None:
+    """As somebody sees it who is long; mirrored for who is short."""
+    sign = 1 if side is Side.LONG else -1
     matter = matter_of(bundle_of(account=holding(Side.LONG)))
-    falling = replace(matter, signs=replace(matter.signs, day=day))
-    position = judge.position_of(falling)
-    assert position is not None
-    assert bool(judge.exit_reason(falling, meta_of(Regime.VOLATILITY_PANIC), position, worth)) == out
-    assert not judge.exit_reason(falling, meta_of(), position, worth)
+    moved = Missing("no hours") if day is None else sign * day
+    falling = replace(matter, signs=replace(matter.signs, day=moved))
+    assert bool(judge.exit_reason(falling, meta_of(Regime.VOLATILITY_PANIC), side, sign * worth)) == out
+    assert not judge.exit_reason(falling, meta_of(), side, sign * worth)
+
+
+@pytest.mark.parametrize("side", Side)
+def test_an_order_that_waits_is_looked_at_like_a_position(side: Side) -> None:
+    sign = -1 if side is Side.LONG else 1
+    for reduce_only in (False, True):
+        placed = Millis(AS_OF - HOUR_MS)
+        order = Resting("ord_1", BTC, Exchange.BINANCE, side, 0.01, PRICE, 2.0, placed, reduce_only)
+        other = replace(order, id="ord_2", symbol=trading.Symbol.ETHUSDT, side=Side.LONG, reduce_only=False)
+        bundle = bundle_of(account=Account(usd=2_000.0, krw=2_000_000.0, pending=(other, order)))
+        turned = Call.SHORT if sign < 0 else Call.LONG
+        hard, soft = judged(board_of(sign, sign, sign, 0), bundle), judged(board_of(0, sign, 0, 0), bundle)
+        assert hard.decision is (turned if reduce_only else Call.CANCEL_AND_CLOSE)
+        assert soft.decision is (turned if reduce_only else Call.HOLD)
+        told = " ".join(line.text for line in judge._held(matter_of(bundle)).lines)
+        assert (f"an order for a {side} waits" in told) != reduce_only
 
 
 @pytest.mark.parametrize(
