@@ -10,7 +10,7 @@ from desk_bundles import minds_of
 
 from zuno.agents.ask import Minds
 from zuno.agents.opinion import Opinion
-from zuno.core.ruling import Draft, drafted
+from zuno.core.ruling import Draft, drafted, reviewed
 from zuno.desks.trading import (
     geometry,
     judge,
@@ -83,4 +83,5 @@ async def argued(bundle: Bundle, image: Image | None = PICTURE) -> Argued:
     )
     board = board.model_copy(update={"synthesis": (await synthesis.distil(matter, ruled, board, nobody)).value})
     decision = (await judge.decide(matter, ruled, board, nobody)).value
-    return Argued(matter, ruled, board, decision, drafted(decision, ruled, matter.terms, 0.0, 0.0))
+    draft = reviewed(drafted(decision, ruled, matter.terms, 0.0, 0.0), matter.terms, None)
+    return Argued(matter, ruled, board, decision, draft)

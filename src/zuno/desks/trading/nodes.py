@@ -188,8 +188,10 @@ class Cycle:
         return Judged(value=heard.value, voice=heard.voice, ahead_usd=await self._world.ahead(heard.value))
 
     async def _reviewed(self) -> Part:
+        """The officer reads what the rules leave; where they leave nothing, nobody is asked."""
         matter = await self._matter()
-        return _kept(await risk_manager.review(matter, self._draft(matter), self._minds))
+        left = reviewed(self._draft(matter), matter.terms, None)
+        return _kept(await risk_manager.review(matter, left, self._minds))
 
     # -- what comes of it
 
