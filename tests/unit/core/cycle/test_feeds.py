@@ -22,9 +22,9 @@ from zuno.core.triage import Anomaly, Label, Rule, Triage, Unknown
 from zuno.desks.trading.gathering import gather
 from zuno.domain.account import Account
 from zuno.domain.cycle import Call, Exchange
-from zuno.domain.trading import HOUR_MS, Feed, Mode, Side, Symbol, alive, basis
+from zuno.domain.trading import DAY_MS, HOUR_MS, MINUTE_MS, Feed, Mode, Side, Symbol, alive, basis, liquidations
 from zuno.domain.units import Millis
-from zuno.domain.venues import BINANCE, neighbours
+from zuno.domain.venues import BINANCE, TAPES, neighbours
 from zuno.messages.account import account_slots
 from zuno.messages.bundle import Absent, Bundle
 from zuno.messages.cycle import Decision
@@ -165,6 +165,29 @@ def test_silence_of_a_stream_is_not_quiet() -> None:
     for venue in ("binance", "bybit"):
         for name in (f"liquidations/{venue}/BTCUSDT", str(alive(Feed.LIQUIDATIONS, venue, Symbol.BTCUSDT))):
             assert isinstance(told(without(whole, name)).longs_forced, Missing), name
+
+
+def test_minutes_nobody_heard_count_like_the_others() -> None:
+    """A day of 1,440 minutes of which the first 72 were not heard."""
+    whole = bundle(QUIET)
+    since = QUIET - DAY_MS + 72 * MINUTE_MS
+    feeds = {str(alive(Feed.LIQUIDATIONS, venue, Symbol.BTCUSDT)) for venue in TAPES}
+    feeds |= {str(liquidations(venue, Symbol.BTCUSDT)) for venue in TAPES}
+    deaf = tuple(
+        replace(block, rows=[row for row in block.rows if row.at >= since]) if str(block.series) in feeds else block
+        for block in whole.blocks
+    )
+    given = replace(whole, blocks=deaf)
+    found = told(given)
+    for side in Side:
+        heard = sum(
+            row.usd
+            for venue in TAPES
+            for row in given.rows(liquidations(venue, Symbol.BTCUSDT))
+            if row.side is side and row.at < QUIET
+        )
+        assert heard > 0
+        assert found.forced(side) == pytest.approx(heard * 1_440 / 1_368)
 
 
 def test_what_triage_found_is_among_the_terms() -> None:

@@ -12,7 +12,7 @@ from trades import PRICE, board, decision, menu, terms
 
 from zuno.core.judging import liquidation_distance, objection, validated
 from zuno.core.known import Missing
-from zuno.core.menu import SNAP, to_tick
+from zuno.core.menu import to_tick
 from zuno.domain.cycle import Call
 from zuno.domain.trading import Mode, Side, Symbol
 from zuno.messages.cycle import Decision, Expert, GeometryEntry, KeyLevels, Reasoning
@@ -49,10 +49,11 @@ def test_a_price_off_the_menu_is_none(field: str, price: float | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("off", "found"), [(0.0, True), (SNAP - 1e-9, True), (SNAP + 1e-6, False), (-SNAP + 1e-9, True)]
+    ("off", "found"), [(0.0, True), (0.1, True), (0.101, False), (-0.1, True), (-0.101, False), (0.2, False)]
 )
 def test_a_tenth_of_an_atr_is_near(off: float, found: bool) -> None:
-    assert (LEVELS.snap(90.0 + off) is not None) == found
+    for atr in (1.0, 8.0):
+        assert (menu(128.0, atr=atr).snap(128.0 + off * atr * (1 - 1e-12)) is not None) == found
     assert menu(PRICE, atr=0.0001).snap(PRICE + 0.00002) is None
 
 

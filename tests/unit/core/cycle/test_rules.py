@@ -154,6 +154,15 @@ def test_rule_stop_risk(leverage: int, asked: int, left: float) -> None:
     assert (RuleName.STOP_RISK in fired(draft)) == (left < asked)
 
 
+def test_a_stop_is_held_against_what_the_mode_may_borrow() -> None:
+    # 3× would leave a sixth, but a POSITION borrows nothing: at 1× a half costs one per cent.
+    given = terms(mode=Mode.POSITION)
+    for asked, left in ((40, 40.0), (50, 50.0), (51, 50.0)):
+        draft = drafted(decision(leverage=3, allocation_pct=asked), meta(), given, 0, 0)
+        assert draft.allocation_pct == pytest.approx(left)
+        assert (RuleName.STOP_RISK in fired(draft)) == (left < asked)
+
+
 def test_a_stop_never_costs_more_than_its_share() -> None:
     given = terms()
     done = ruled_on(decision(allocation_pct=100, leverage=3), given)
@@ -462,6 +471,13 @@ def test_pending_orders_and_inventory_fill_the_guards_room() -> None:
         given = terms(held)
         draft = replace(_whole(Call.LONG), changes=())
         assert guarded(draft, given).veto == RuleName.LEVERAGE_GUARD
+
+
+def test_what_looks_either_way_fills_the_guards_room() -> None:
+    # $1,200 of one symbol short and $600 of another long are $1,800 and not 600.
+    short = holding(Side.SHORT, 400.0, 3.0, symbol=Symbol.ETHUSDT, entry=10.0, id="pos_2")
+    given = terms(replace(CASH, positions=(holding(margin=200.0, leverage=3.0), short)))
+    assert standing(given).exposure_usd == pytest.approx(1_800.0)
 
 
 def test_each_leg_has_its_half_of_the_room() -> None:
