@@ -9,6 +9,7 @@ from zuno.core.board import flow_stance, stance_of
 from zuno.core.known import Known, Missing
 from zuno.core.menu import MARK, Menu
 from zuno.core.provenance.figures import Unit
+from zuno.core.signs import Flow
 from zuno.core.structure.lines import Divergence, Gauge
 from zuno.core.structure.pivots import Way
 from zuno.core.tape import SideHour, WhaleFlow
@@ -27,6 +28,8 @@ FRESH_BARS: Final = 12
 LEANING_RANK: Final = 0.70
 """Takers lean where they lean more than in so many of earlier stretches."""
 WHALE_Z: Final = 1.5
+ALONG: Final = 0.5
+"""What is left of a flow's confidence that only goes along with the price: there is nothing in it to act on."""
 ENTRY_REACH: Final = (0.25, 1.0)
 """In ATR: where a better price is waited for."""
 
@@ -80,21 +83,44 @@ def twin(matter: Matter) -> LiquidityOpinion:
     hunted = bool(hunt) and abs(total(hunt)) >= abs(total(flow))
     pulls = [*flow, *hunt] if way(total(flow)) * way(total(hunt)) >= 0 else hunt if hunted else flow
     lean = way(total(pulls))
-    anomaly: FlowAnomaly = "none" if not lean else "liquidation_hunting" if hunted else "whale_cvd_divergence"
+    anomaly: FlowAnomaly = "none"
+    if lean and hunted:
+        anomaly = "liquidation_hunting"
+    elif lean and contradicts(matter, lean):
+        anomaly = "whale_cvd_divergence"
+    sure = confidence(pulls)
     return LiquidityOpinion(
         anomaly=anomaly,
-        confidence=confidence(pulls),
-        target_entry=_entry(matter.menu, lean) if lean else None,
+        confidence=round(sure * ALONG, 2) if anomaly == "none" else sure,
+        target_entry=_entry(matter.menu, lean) if anomaly != "none" else None,
         rationale=told(pulls, _nothing(matter))[:LONG_TEXT],
     )
+
+
+def contradicts(matter: Matter, lean: Stance) -> bool:
+    """Whether those who take lean so against the price: by a divergence, by their balance, or by large trades."""
+    if any(one.weight * lean > 0 for one in _divergences(matter)):
+        return True
+    flow, day = matter.signs.flow, matter.signs.day
+    if not isinstance(flow, Missing) and _balance(flow) == lean and lean * flow.moved < 0:
+        return True
+    large = total(_whales("24h", matter.features.whales_day, 1.0))
+    return not isinstance(day, Missing) and large * lean > 0 > lean * day
+
+
+def _balance(flow: Flow) -> Stance:
+    """Which way takers lean, where they do more than they mostly did."""
+    if isinstance(flow.rank, Missing):
+        return 0
+    return 1 if flow.rank >= LEANING_RANK else -1 if flow.rank <= 1 - LEANING_RANK else 0
 
 
 def flow_pulls(matter: Matter) -> list[Pull]:
     """What those who take say, beside what the price does."""
     found = _divergences(matter)
     flow = matter.signs.flow
-    if not isinstance(flow, Missing) and not isinstance(flow.rank, Missing):
-        lean = 1 if flow.rank >= LEANING_RANK else -1 if flow.rank <= 1 - LEANING_RANK else 0
+    if not isinstance(flow, Missing):
+        lean = _balance(flow)
         against = lean * flow.moved < 0
         share = f"{100 * flow.balance:+.2f} %"
         moved = f"{100 * flow.moved:+.2f} %"

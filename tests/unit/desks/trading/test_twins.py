@@ -19,6 +19,8 @@ from desk_roles import PICTURE, argued
 from zuno.core.judging import objection
 from zuno.core.known import Missing
 from zuno.core.menu import MARK, RANGE, STEPS, Menu, MenuLevel
+from zuno.core.structure.lines import Divergence, Gauge
+from zuno.core.structure.pivots import Way
 from zuno.desks.trading import geometry, judge, liquidity, macro_options, meta, microstructure
 from zuno.desks.trading.charting import describe
 from zuno.desks.trading.matter import Matter, matter_of
@@ -163,6 +165,41 @@ def test_large_takers_pull_the_flow(whales: float, sign: int) -> None:
     pulls = [one.weight for one in liquidity.flow_pulls(matter) if "large takers" in one.said]
     assert len(pulls) == 2
     assert all(one * sign > 0 for one in pulls)
+
+
+def flowing(
+    rank: float, moved: float, day: float, whales: float = 0.0, way: Way | None = None, *, hidden: bool = False
+) -> Matter:
+    """A market whose takers lean so, beside what the price did; no divergence is fresh but the one given."""
+    matter = matter_of(bundle_of(World(whales=whales)))
+    assert not isinstance(matter.signs.flow, Missing)
+    signs = replace(matter.signs, flow=replace(matter.signs.flow, rank=rank, moved=moved), day=day)
+    frames = []
+    for timeframe, frame in matter.features.frames:
+        assert not isinstance(frame, Missing)
+        turn = frame.structure.pivots[-1]
+        fresh = () if way is None else (Divergence(Gauge.CVD, way, hidden, turn, turn, AS_OF),)
+        frames.append((timeframe, replace(frame, structure=replace(frame.structure, divergences=fresh))))
+    return replace(matter, signs=signs, features=replace(matter.features, frames=tuple(frames)))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_divergence_is_one_only_where_the_price_does_not_go_along(sign: int) -> None:
+    rank, way = (0.95, Way.UP) if sign > 0 else (0.05, Way.DOWN)
+    against = liquidity.twin(flowing(rank, -sign * 0.02, -sign * 0.02))
+    assert (against.anomaly, against.confidence) == ("whale_cvd_divergence", 0.35)
+    assert against.target_entry is not None
+    along = liquidity.twin(flowing(rank, sign * 0.02, sign * 0.02, sign * 0.6))
+    assert (along.anomaly, along.target_entry) == ("none", None)
+    assert "goes with a price change" in along.rationale
+    large = liquidity.twin(flowing(rank, sign * 0.02, -sign * 0.02, sign * 0.6))
+    assert large.anomaly == "whale_cvd_divergence"
+    assert large.confidence == pytest.approx(2 * along.confidence, abs=0.02)
+    fresh = liquidity.twin(flowing(0.5, sign * 0.02, sign * 0.02, way=way))
+    assert fresh.anomaly == "whale_cvd_divergence"
+    elsewhere = flowing(1 - rank, -sign * 0.02, -sign * 0.02, -sign * 0.9, way, hidden=True)
+    assert liquidity.way(liquidity.total(liquidity.flow_pulls(elsewhere))) == -sign
+    assert liquidity.twin(elsewhere).anomaly == "none", "large trades go along, and the divergence points elsewhere"
 
 
 @pytest.mark.parametrize(("side", "stance"), [(Side.LONG, 1), (Side.SHORT, -1)])
