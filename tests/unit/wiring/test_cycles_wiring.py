@@ -1,4 +1,4 @@
-"""Cycles as wiring makes them: a budget that outlives a process, replies that are noticed, a server where one is named."""
+"""Cycles as wiring makes them: a budget that outlives a process, what a replay notices, a server if one is named."""
 
 from __future__ import annotations
 
