@@ -150,7 +150,8 @@ def market(matter: Matter) -> Section:
 
 
 def _kind(matter: Matter) -> str:
-    return "an invented market" if matter.bundle.synthetic else "a recorded market"
+    """A bundle is frozen alike from the venues and from what was kept of them: either way it is their market."""
+    return "an invented market" if matter.bundle.synthetic else "the venues' own market"
 
 
 def _atr_frame(matter: Matter) -> Timeframe:

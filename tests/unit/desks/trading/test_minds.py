@@ -262,6 +262,22 @@ async def test_the_dominant_signal_is_computed_whoever_spoke(busy: Argued) -> No
     assert heard.value.score == pytest.approx(busy.board.synthesis.score if busy.board.synthesis else 0.0)
 
 
+@pytest.mark.parametrize("said", ["BULLISH", "MIXED", None])
+async def test_a_dominant_signal_that_is_said_is_not_heard(busy: Argued, said: str | None) -> None:
+    answer = good(busy, "synthesis") | {"dominant_signal": said}
+    heard = await busy.ask("synthesis", minds_of(saying(answer)))
+    assert (heard.voice.source, heard.value.dominant_signal) == ("model", "BEARISH")
+    del answer["dominant_signal"]
+    assert (await busy.ask("synthesis", minds_of(saying(answer)))).voice.source == "model"
+
+
+async def test_nobody_is_told_that_a_live_market_is_a_recorded_one() -> None:
+    invented = bundle_of(BUSY)
+    for origin, kind in (("recorded", "the venues' own market"), (invented.origin, "an invented market")):
+        told = await prompts_of(await argued(replace(invented, origin=origin)))
+        assert all(f"; {kind}" in one for one in told.values())
+
+
 async def test_stance_is_computed_whoever_spoke(busy: Argued) -> None:
     for bias, stance in (("UP", 1), ("NEUTRAL", 0), ("DOWN", -1)):
         said = good(busy, "microstructure") | {"directional_bias": bias}
