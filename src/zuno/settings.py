@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from zuno.domain.chains import CHAINS, chain_named
 from zuno.domain.errors import Usage
-from zuno.domain.models import ModelId, Vendor, parse_chain, parse_model
+from zuno.domain.models import HOUSE_MODELS, ModelId, Vendor, parse_chain, parse_model
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _PEER_ID = re.compile(r"[0-9a-fA-F]{64}")
@@ -226,7 +226,8 @@ class Settings(BaseSettings):
     )
     model_judge: Models = Field(
         "claude-sonnet-4-6,gemini-3-flash-preview",
-        description="the model of the trading desk's Judge, or several, best first, named as in `ZUNO_AGENT_MODEL`",
+        description="the model of the trading desk's Judge, or several, best first, named as in `ZUNO_AGENT_MODEL`; "
+        "a GPT or Claude alone is followed by a Gemini, where there is a key",
     )
     model_liquidity: Models = Field(
         "gemini-3-flash-preview", description="the same of the expert on orderflow, and of the synthesis"
@@ -330,7 +331,15 @@ class Settings(BaseSettings):
     def model_table(self) -> dict[str, tuple[ModelId, ...]]:
         """Which models speak for which role, best first."""
         table = dict.fromkeys(_LP_ROLES, parse_chain(self.agent_model))
-        return table | {role: parse_chain(getattr(self, f"model_{name}")) for role, name in _TRADING_ROLES.items()}
+        desk = {role: parse_chain(getattr(self, f"model_{name}")) for role, name in _TRADING_ROLES.items()}
+        return table | {role: self._with_second(chain) for role, chain in desk.items()}
+
+    def _with_second(self, chain: tuple[ModelId, ...]) -> tuple[ModelId, ...]:
+        """A GPT or Claude that is named alone has a Gemini behind it, where there is a key for one."""
+        alone = len(chain) == 1 and chain[0].vendor in (Vendor.OPENAI, Vendor.ANTHROPIC)
+        if not alone or Vendor.GOOGLE not in self.vendor_keys():
+            return chain
+        return (*chain, ModelId(Vendor.GOOGLE, HOUSE_MODELS[Vendor.GOOGLE]))
 
     def vendor_keys(self) -> dict[Vendor, str]:
         """The vendors' keys that are set, in the clear: for wiring alone."""

@@ -58,6 +58,28 @@ def test_the_trading_desk_seats_its_own_models_each_before_its_fallback(monkeypa
     }
 
 
+@pytest.mark.parametrize("alone", ["gpt-4o-mini", "claude-sonnet-4-6"])
+@pytest.mark.parametrize("key", ["GEMINI_API_KEY", "GOOGLE_API_KEY"])
+def test_a_model_of_the_desk_named_alone_has_a_gemini_behind_it(
+    monkeypatch: pytest.MonkeyPatch, alone: str, key: str
+) -> None:
+    monkeypatch.setenv("ZUNO_MODEL_JUDGE", alone)
+    monkeypatch.setenv("ZUNO_MODEL_LIQUIDITY", f"{alone},ollama:small")
+    monkeypatch.setenv("ZUNO_MODEL_MACRO", "ollama:small")
+    monkeypatch.setenv("ZUNO_AGENT_MODEL", alone)
+
+    def seated(role: str) -> list[str]:
+        return [str(one) for one in read_settings(os.environ).model_table()[role]]
+
+    assert seated("judge") == [alone]
+    monkeypatch.setenv(key, "SECRETKEY")
+    assert seated("judge") == [alone, "gemini-3-flash-preview"]
+    assert seated("liquidity") == [alone, "http://127.0.0.1:11434/v1#small"]
+    assert seated("macro") == ["http://127.0.0.1:11434/v1#small"]
+    assert seated("microstructure") == ["gemini-3-flash-preview"]
+    assert seated("scout") == [alone]
+
+
 def test_a_chain_a_url_and_its_price(monkeypatch: pytest.MonkeyPatch) -> None:
     url = "https://models.example/v1#meta/llama"
     monkeypatch.setenv("ZUNO_AGENT_MODEL", f"claude-sonnet-4-6, {url}, ollama:llama3.2")
