@@ -159,6 +159,20 @@ def test_a_fake_wall_of_bids_is_bearish(side: Side, bias: str) -> None:
     assert "20.0× the median" in said.rationale
 
 
+@pytest.mark.parametrize(
+    ("buy", "sell", "weights"),
+    [(3.0, 1.0, [0.25]), (1.0, 3.0, [-0.25]), (1.5, 1.0, [0.25]), (1.49, 1.0, []), (0.49, 0.1, []), (0.5, 0.1, [0.25])],
+)
+def test_the_price_goes_more_easily_where_size_is_dear(
+    plain: Matter, buy: float, sell: float, weights: list[float]
+) -> None:
+    book = plain.features.book
+    assert not isinstance(book, Missing)
+    pulls = microstructure._sizes(replace(book, buy_slippage_bps=buy, sell_slippage_bps=sell))
+    assert [one.weight for one in pulls] == weights
+    assert all(one.said.startswith("asks" if buy > sell else "bids") for one in pulls)
+
+
 @pytest.mark.parametrize(("whales", "sign"), [(0.6, 1), (-0.6, -1)])
 def test_large_takers_pull_the_flow(whales: float, sign: int) -> None:
     matter = matter_of(bundle_of(World(whales=whales)))
@@ -214,6 +228,24 @@ def test_the_hunted_side_is_spent(side: Side, stance: int) -> None:
     assert "$3,080,000" in said.rationale
 
 
+@pytest.mark.parametrize(("side", "spent"), [(Side.LONG, 1), (Side.SHORT, -1)])
+@pytest.mark.parametrize(("share", "turned"), [(0.0051, -1), (0.005, 1), (-0.02, 1), (None, 1)])
+def test_a_hunt_with_new_positions_behind_it_goes_on(
+    plain: Matter, side: Side, spent: int, share: float | None, turned: int
+) -> None:
+    seen, crowd = plain.features.forced, plain.features.open_interest_hour
+    hour = seen.longs_hour if side is Side.LONG else seen.shorts_hour
+    assert not isinstance(hour, Missing)
+    assert not isinstance(crowd, Missing)
+    ran = replace(hour, usd=5e6, high=1e6)
+    forced = replace(seen, **{"longs_hour" if side is Side.LONG else "shorts_hour": ran})
+    rose = Missing("not heard") if share is None else replace(crowd, share=share)
+    features = replace(plain.features, forced=forced, open_interest_hour=rose)
+    (pull,) = liquidity.hunt_pulls(replace(plain, features=features))
+    assert pull.weight == pytest.approx(0.6 * spent * turned)
+    assert ("has fuel" in pull.said) == (turned < 0)
+
+
 @pytest.mark.parametrize(
     ("world", "bias", "anomaly"),
     [
@@ -227,6 +259,50 @@ def test_the_hunted_side_is_spent(side: Side, stance: int) -> None:
 def test_options_and_the_economy(world: World, bias: str, anomaly: str) -> None:
     said = macro_options.twin(matter_of(bundle_of(world)))
     assert (said.options_bias, said.anomaly) == (bias, anomaly)
+
+
+@pytest.mark.parametrize(
+    ("skew", "weight"), [(6.5, -0.3), (4.0, -0.15), (2.5, -0.06), (2.4, None), (0.6, None), (0.5, 0.06), (-3.5, 0.3)]
+)
+def test_dear_puts_are_fear_and_cheap_ones_calm(plain: Matter, skew: float, weight: float | None) -> None:
+    surface = plain.features.surface
+    assert not isinstance(surface, Missing)
+    smiled = replace(surface, week=replace(surface.week, skew25=skew))
+    pulls = macro_options.option_pulls(replace(plain, features=replace(plain.features, surface=smiled)))
+    found = [one for one in pulls if "skew" in one.said]
+    assert [one.weight for one in found] == ([] if weight is None else [pytest.approx(weight)])
+    assert all(("dear" in one.said) == (skew > 1.5) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("dollar", "weight"), [(0.015, -0.3), (0.0075, -0.15), (0.003, None), (-0.003, None), (-0.0075, 0.15), (-0.03, 0.3)]
+)
+def test_a_dear_dollar_drains_what_is_risky(plain: Matter, dollar: float, weight: float | None) -> None:
+    moved = replace(plain, signs=replace(plain.signs, dollar=dollar))
+    found = [one.weight for one in macro_options.world_pulls(moved) if "DXY" in one.said]
+    assert found == ([] if weight is None else [pytest.approx(weight)])
+
+
+@pytest.mark.parametrize(
+    ("rate", "look"),
+    [
+        (0.0005, "extreme_positive"),
+        (0.00049, "high_positive"),
+        (0.0002, "high_positive"),
+        (0.00019, "neutral"),
+        (0.0, "neutral"),
+        (-0.0001, "negative"),
+        (-0.00049, "negative"),
+        (-0.0005, "extreme_negative"),
+    ],
+)
+def test_how_funding_looks(plain: Matter, rate: float, look: str) -> None:
+    first, *others = plain.features.perpetuals
+    assert not isinstance(first.week, Missing)
+    paid = replace(first, week=replace(first.week, per_8h=rate))
+    funded = replace(plain, features=replace(plain.features, perpetuals=(paid, *others)))
+    assert geometry.twin(funded, geometry.Panels(cvd=True, funding=True)).funding_visual == look
+    assert geometry.twin(funded, geometry.Panels(cvd=True, funding=False)).funding_visual is None
 
 
 @pytest.mark.parametrize("mode", Mode)
