@@ -159,6 +159,7 @@ Models = Annotated[str, AfterValidator(_models)]
 ModelKeys = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_model_keys)]
 ModelPrices = Annotated[dict[str, tuple[Decimal, Decimal]], NoDecode, BeforeValidator(_model_prices)]
 Dollars = Annotated[Decimal, Field(ge=0, allow_inf_nan=False)]
+FeePct = Annotated[float, Field(ge=0, le=5, allow_inf_nan=False)]
 OptionalAddress = Annotated[str, AfterValidator(_address)] | None
 Hooks = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_addresses)]
 PeerId = Annotated[str, AfterValidator(_peer_id)] | None
@@ -259,6 +260,9 @@ class Settings(BaseSettings):
     recording: Literal["synthetic", "own"] = Field(
         "synthetic", description="which past a recorded market is: invented (`zuno data synth`), or our own recordings"
     )
+    fee_binance_maker_pct: FeePct = Field(0.02, description="what Binance takes of an order that waited, in per cent")
+    fee_binance_taker_pct: FeePct = Field(0.05, description="what it takes of one that is done at once, in per cent")
+    fee_upbit_pct: FeePct = Field(0.05, description="what Upbit takes of any order, in per cent")
     risk_profile: Literal["conservative", "balanced", "aggressive"] = Field("balanced", description="default profile")
     slippage_bps: int = Field(50, ge=1, le=1_000, description="how far a price may move between plan and mint, in bps")
     tick_drift: int = Field(

@@ -110,3 +110,11 @@ def test_the_newer_name_of_googles_key_wins(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("GEMINI_API_KEY", "old")
     monkeypatch.setenv("GOOGLE_API_KEY", "new")
     assert read_settings(os.environ).vendor_keys() == {Vendor.GOOGLE: "new"}
+
+
+@pytest.mark.parametrize("name", ["BINANCE_MAKER", "BINANCE_TAKER", "UPBIT"])
+@pytest.mark.parametrize("value", ["-0.01", "5.1", "nan", "cheap"])
+def test_a_fee_is_a_few_per_cent(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(f"ZUNO_FEE_{name}_PCT", value)
+    with pytest.raises(Usage, match=f"ZUNO_FEE_{name}_PCT"):
+        read_settings(os.environ)

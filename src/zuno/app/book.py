@@ -35,12 +35,14 @@ from zuno.messages.account import (
     BookChange,
     Cancelled,
     Closed,
+    FeesSlot,
     HoldingRecord,
     LiquidityStated,
     Opened,
     Rested,
     RestingRecord,
     account_slots,
+    fees_slot,
 )
 from zuno.messages.bundle import Slot
 from zuno.ports.account import PaperBook
@@ -268,7 +270,21 @@ class Bookkeeper:
         return await self._written(page, [change], [f"liquidity positions hold {amount:g} {what.base}"])
 
     async def slots(self, origin: str, moment: Millis, present: bool) -> list[Slot]:
-        """The account for a bundle of that moment. `present`: of a live market, where the chain can be asked too."""
+        """The account for a bundle of that moment, and the fees where they are not the usual ones. `present`: of a live
+        market, where the chain can be asked too."""
+        return [*await self._account(origin, moment, present), *self._unusual(moment)]
+
+    # -- parts
+
+    def _unusual(self, moment: Millis) -> list[Slot]:
+        binance, upbit = self._fees.binance, self._fees.upbit
+        if self._fees == Fees():
+            return []
+        return [
+            fees_slot(FeesSlot(binance_maker=binance.maker, binance_taker=binance.taker, upbit=upbit.taker), moment)
+        ]
+
+    async def _account(self, origin: str, moment: Millis, present: bool) -> list[Slot]:
         account = await self._book.at(origin, moment)
         if isinstance(self._inventory, str):
             return account_slots(account, moment, notes=(self._inventory,))
@@ -282,8 +298,6 @@ class Bookkeeper:
         except ZunoError as error:
             return account_slots(account, moment, unread=_clause(error))
         return account_slots(_with_liquidity(account, found), moment)
-
-    # -- parts
 
     def _fee(self, exchange: Exchange, notional: float) -> float:
         """The taker's, either way: what is written by hand is done at once."""

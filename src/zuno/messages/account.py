@@ -20,12 +20,15 @@ from zuno.messages.wire import Wire
 POSITIONS: Final = "positions"
 EQUITY: Final = "equity"
 """The two slots of a bundle that hold the account."""
+FEES: Final = "fees"
+"""The slot of what the exchanges take, where it is not what they usually do."""
 BOOK_CHANGE: Final = "book_change"
 """The kind of the journal's entries the paper book is made of."""
 
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 Above = Annotated[float, Field(gt=0)]
 NotBelow = Annotated[float, Field(ge=0)]
+Fee = Annotated[float, Field(ge=0, le=5)]
 Leverage = Annotated[float, Field(ge=1)]
 Moment = Annotated[int, Field(ge=0, lt=2**53)]
 
@@ -82,6 +85,14 @@ class EquitySlot(Wire):
     krw: float
 
 
+class FeesSlot(Wire):
+    """What an exchange takes of a notional, in per cent."""
+
+    binance_maker: Fee
+    binance_taker: Fee
+    upbit: Fee
+
+
 # -- the paper book, change by change
 
 
@@ -136,6 +147,7 @@ class BookEntry(Wire):
 
 _POSITIONS: Final = TypeAdapter(PositionsSlot)
 _EQUITY: Final = TypeAdapter(EquitySlot)
+_FEES: Final = TypeAdapter(FeesSlot)
 
 
 def account_slots(
@@ -168,6 +180,18 @@ def read_equity(content: Json) -> EquitySlot:
         return _EQUITY.validate_json(canonical(content), strict=True)
     except ValidationError as error:
         raise Malformed(f"This is no record of cash ({error.error_count()} flaws).") from error
+
+
+def fees_slot(fees: FeesSlot, as_of: Millis) -> Slot:
+    return Slot(FEES, plain(fees), as_of, "settings")
+
+
+def read_fees(content: Json) -> FeesSlot:
+    """The same of the fees."""
+    try:
+        return _FEES.validate_json(canonical(content), strict=True)
+    except ValidationError as error:
+        raise Malformed(f"This is no record of fees ({error.error_count()} flaws).") from error
 
 
 def account_in(positions: PositionsSlot, equity: EquitySlot) -> Account:

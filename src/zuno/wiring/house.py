@@ -229,10 +229,16 @@ class House:
     def book(self) -> Bookkeeper:
         from zuno.adapters.account.paper import JournalBook
         from zuno.app.book import Bookkeeper
+        from zuno.core.terms import Fees, Rates
 
+        settings = self._settings
+        fees = Fees(
+            Rates(settings.fee_binance_maker_pct, settings.fee_binance_taker_pct),
+            Rates(settings.fee_upbit_pct, settings.fee_upbit_pct),
+        )
         store = self._recordings.chosen()
         desk = self._desk(self._markets.look_at_marks(store) if self._settings.market == "live" else None)
-        return Bookkeeper(desk, store, JournalBook(self._opened_journal), self._inventory())
+        return Bookkeeper(desk, store, JournalBook(self._opened_journal), self._inventory(), fees)
 
     def _inventory(self) -> Inventory:
         """The liquidity positions an account counts, or why none are looked for."""

@@ -31,7 +31,8 @@ from zuno.domain.trading import (
 )
 from zuno.domain.units import Millis
 from zuno.domain.venues import BINANCE, UPBIT, WON
-from zuno.messages.account import LiquidityStated, read_equity, read_positions
+from zuno.messages.account import FEES, FeesSlot, LiquidityStated, read_equity, read_fees, read_positions
+from zuno.messages.bundle import Slot
 from zuno.ports.series import Batch, Origin
 
 END = Millis(1_767_225_600_000)
@@ -171,6 +172,20 @@ async def test_closing_a_symbol_closes_all_of_it_and_nothing_else() -> None:
     assert len(view.said) == 3
     with pytest.raises(Unknown, match="Nothing of ETHUSDT"):
         await keeper(store, book).close("ETHUSDT")
+
+
+async def test_fees_are_in_a_bundle_where_they_are_not_the_usual_ones() -> None:
+    store = await market()
+    desk = TradingDesk(store, nobody, None)  # type: ignore[arg-type]  # nobody paints here
+
+    async def named(fees: Fees | None) -> list[Slot]:
+        found = await Bookkeeper(desk, store, BookInMemory(), WHY, fees).slots(WORLD.label, END, False)
+        return [one for one in found if one.name == FEES]
+
+    assert await named(None) == await named(Fees()) == []
+    (slot,) = await named(Fees(Rates(0.01, 0.04), Rates(0.1, 0.1)))
+    assert read_fees(slot.content) == FeesSlot(binance_maker=0.01, binance_taker=0.04, upbit=0.1)
+    assert (slot.as_of, slot.source) == (END, "settings")
 
 
 async def test_a_close_at_a_price_realises_it_with_the_fee_of_the_house() -> None:

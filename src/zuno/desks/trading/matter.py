@@ -9,7 +9,8 @@ from zuno.core.features import Features, features
 from zuno.core.known import Known
 from zuno.core.menu import Menu, menu_of
 from zuno.core.signs import Signs, signs_of
-from zuno.core.terms import Terms, terms_of
+from zuno.core.terms import Fees, Rates, Terms, terms_of
+from zuno.messages.account import FEES, read_fees
 from zuno.messages.bundle import Bundle
 
 
@@ -25,7 +26,16 @@ class Matter:
     signs: Signs
 
 
+def fees_of(bundle: Bundle) -> Fees:
+    """Those the bundle was frozen with; the usual ones where it names none. `Malformed` for a record that is none."""
+    slot = next((one for one in bundle.slots if one.name == FEES), None)
+    if slot is None:
+        return Fees()
+    named = read_fees(slot.content)
+    return Fees(Rates(named.binance_maker, named.binance_taker), Rates(named.upbit, named.upbit))
+
+
 def matter_of(bundle: Bundle) -> Matter:
     measured = features(bundle)
-    terms = terms_of(bundle, measured)
+    terms = terms_of(bundle, measured, fees=fees_of(bundle))
     return Matter(bundle, measured, menu_of(bundle, measured), terms, terms.standing, signs_of(bundle))

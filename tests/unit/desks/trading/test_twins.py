@@ -21,6 +21,7 @@ from zuno.core.known import Missing
 from zuno.core.menu import MARK, RANGE, STEPS, Menu, MenuLevel
 from zuno.core.structure.lines import Divergence, Gauge
 from zuno.core.structure.pivots import Way
+from zuno.core.terms import Fees, Rates
 from zuno.desks.trading import geometry, judge, liquidity, macro_options, meta, microstructure
 from zuno.desks.trading.charting import describe
 from zuno.desks.trading.matter import Matter, matter_of
@@ -28,10 +29,12 @@ from zuno.domain import trading
 from zuno.domain.account import Account, Resting
 from zuno.domain.chart import Panel
 from zuno.domain.cycle import Call, Exchange, Expert, Regime
+from zuno.domain.errors import Malformed
 from zuno.domain.trading import HOUR_MS, Book, Feed, Mode, Quote, Side, Strike
 from zuno.domain.units import Millis
 from zuno.domain.venues import PERPETUALS
-from zuno.messages.bundle import Block, Bundle
+from zuno.messages.account import FeesSlot, fees_slot
+from zuno.messages.bundle import Block, Bundle, name_of
 from zuno.messages.cycle import (
     Blackboard,
     Directive,
@@ -123,6 +126,20 @@ def test_accumulation_is_narrow_and_bought(plain: Matter, rank: Any, slope: floa
     assert not isinstance(plain.signs.days, Missing)
     signs = replace(plain.signs, width_rank=rank, days=replace(plain.signs.days, slope=slope))
     assert meta.regime_of(replace(plain, signs=signs)).regime is regime
+
+
+# -- what all of them start from
+
+
+def test_fees_are_those_the_bundle_was_frozen_with(plain: Matter) -> None:
+    assert plain.terms.fees == Fees()
+    slot = fees_slot(FeesSlot(binance_maker=0.01, binance_taker=0.04, upbit=0.1), AS_OF)
+    bundle = bundle_of(slots=[slot])
+    assert matter_of(bundle).terms.fees == Fees(Rates(0.01, 0.04), Rates(0.1, 0.1))
+    assert name_of(bundle) != name_of(bundle_of())
+    for wrong in ({"upbit": 0.1}, {"upbit": -1.0}):
+        with pytest.raises(Malformed, match="no record of fees"):
+            matter_of(bundle_of(slots=[replace(slot, content=wrong)]))
 
 
 # -- experts
