@@ -486,8 +486,10 @@ async def test_a_synthesis_makes_nothing_up(claim: Mapping[str, Any]) -> None:
     case = market("down")
     said = json.loads(case.twin("synthesis").model_dump_json()) | claim
     heard = await case.ask("synthesis", minds_of(saying(said)))
-    assert heard.voice.source == "fallback"
+    # A signal is part of the desk's schema: it may be said, and nobody listens.
+    assert heard.voice.source == ("model" if "dominant_signal" in claim else "fallback")
     assert case.board.synthesis is not None
+    assert case.board.synthesis.dominant_signal != claim.get("dominant_signal")
     assert (heard.value.dominant_signal, heard.value.score) == (
         case.board.synthesis.dominant_signal,
         case.board.synthesis.score,
