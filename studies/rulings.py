@@ -1,7 +1,7 @@
 """What the desk rules without a model: 200 cycles over ten invented markets, and the mix that comes of them.
 
-Twenty cycles a market: ten of its ordinary hours, four of the hours after something violent, two at which one side pays
-dearly, two in which a feed is wrong and two without the won. What is held differs from cycle to cycle. Moments are
+Twenty cycles a market: ten of its ordinary hours, three of the hours after something violent, four at which one side
+pays dearly, one in which a feed is wrong and two without the won. What is held differs from cycle to cycle. Moments are
 chosen by what the market did before them, never by what was ruled. The bars of the study are named in `bars`; a bar
 that is missed ends it with 1.
 """
@@ -25,7 +25,7 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).parent))
 
 SEEDS: Final = range(1, 11)
-ORDINARY, VIOLENT, CROWDED, DIRTY, WITHOUT_WON = 10, 4, 2, 2, 2
+ORDINARY, VIOLENT, CROWDED, DIRTY, WITHOUT_WON = 10, 3, 4, 1, 2
 LEAST_ACTIVE, MOST_ACTIVE, MOST_ONE_RULE = 0.05, 0.50, 0.40
 
 
