@@ -45,7 +45,9 @@ def value_axis(values: Sequence[float], *, from_zero: bool) -> Axis:
 def _linear(low: float, high: float, most: int, told: Callable[[float, float], str]) -> Axis:
     """At most so many ticks and one; where all is one value, it stands in the middle. `ValueError` for ends that are
     no numbers, or are too far apart for one."""
-    room = (high - low) * _MARGIN or abs(high) * 0.01 or 1.0
+    largest = max(abs(low), abs(high))
+    # Closer together than doubles tell apart from their rounding is one value.
+    room = (high - low) * _MARGIN if high - low > 1e-9 * largest else 0.01 * largest or 1.0
     bottom, top = low - room, high + room
     if not isfinite(top - bottom):
         raise ValueError(f"from {low:g} to {high:g} is no range of an axis")

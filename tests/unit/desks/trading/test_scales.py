@@ -6,7 +6,7 @@ import math
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from zuno.desks.trading.scales import PRICE_TICKS, TIME_TICKS, VALUE_TICKS, price_axis, time_ticks, value_axis
@@ -22,6 +22,7 @@ def at(text: str) -> Millis:
 
 
 @given(prices, prices)
+@example(1.0000000000000002e-06, 1e-06)
 def test_a_price_axis_holds_its_prices_and_stays_above_zero(one: float, two: float) -> None:
     low, high = sorted((one, two))
     axis = price_axis(low, high)
