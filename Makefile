@@ -22,7 +22,7 @@ layers: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.dev $(NODE)
-	$(BIN)/pytest -n 3 --dist worksteal -q  # three on two cores: many of them wait for a process or a clock
+	$(BIN)/pytest -n 2 --dist worksteal -q
 
 bench: $(VENV)/.dev $(NODE)  ## ratios against yardsticks measured in the same run; fails when a bar is missed
 	$(BIN)/python -m benchmarks

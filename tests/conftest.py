@@ -9,8 +9,14 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from zuno.adapters.recursion import tame
+
+# Half of the library's own number keeps the whole within a quarter of an hour; HYPOTHESIS_PROFILE=deep looks further.
+settings.register_profile("usual", max_examples=50)
+settings.register_profile("deep", max_examples=1_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
 # Import order differs from worker to worker; whoever raised the recursion limit has done so after these.
 for name in ("py_ecc", "eth", "web3"):
