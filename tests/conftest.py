@@ -31,8 +31,13 @@ WORLD_CACHE = CHECKOUT / ".cache" / "devnet"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs the devnet's world comes first: one worker builds it while the others have something else to do."""
-    items.sort(key=lambda item: "world_cache" not in getattr(item, "fixturenames", ()))
+    """What needs the devnet's world comes first: one worker builds it while the others have something else to do. Then
+    whole stories, which wait for processes and clocks: the end is for what is quick, and can be shared out."""
+
+    def turn(item: pytest.Item) -> tuple[bool, bool]:
+        return "world_cache" not in getattr(item, "fixturenames", ()), "scenario" not in item.path.parts
+
+    items.sort(key=turn)
 
 
 @pytest.fixture(autouse=True)
