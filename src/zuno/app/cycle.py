@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from zuno.agents.ask import Minds
 from zuno.app.archive import ReplayView
 from zuno.app.trading import Moment, TradingDesk, mode_of, symbol_of
+from zuno.core.ruling import expired
 from zuno.desks.trading.charting import describe
 from zuno.desks.trading.nodes import Cycle, World
 from zuno.desks.trading.nodes import Listen as Listen
@@ -39,7 +40,7 @@ from zuno.domain.units import Millis
 from zuno.messages.bundle import Bundle, Slot, read_bundle
 from zuno.messages.codec import Digest, decoded, plain
 from zuno.messages.cycle import Decision
-from zuno.messages.outcome import Chart, NodeEvent, Outcome, content_for_hash, expired
+from zuno.messages.outcome import Chart, NodeEvent, Outcome, content_for_hash, sealed
 from zuno.ports.alerts import Seat
 from zuno.ports.journal import Entry, Journal
 from zuno.ports.model import Attempt, Image
@@ -244,7 +245,7 @@ class Cycles:
             await _taken(cycle, notebook, saver)
             reported = cycle.outcome
             late = asked.live and self._with.now() > reported.as_of + VALID_MINUTES[reported.mode] * MINUTE_MS
-            outcome = expired(reported) if late else reported
+            outcome = _too_late(reported) if late else reported
             await notebook.keep(ENDED, ended(outcome, expired=outcome is not reported))
             await _forgotten(notebook.run_id, saver)
         return _ended_one(notebook)
@@ -354,7 +355,12 @@ def _ended_one(notebook: Notebook) -> Outcome:
 
 
 def _as_ended(reported: Outcome, end: Ended) -> Outcome:
-    return expired(reported) if end.expired else reported
+    return _too_late(reported) if end.expired else reported
+
+
+def _too_late(reported: Outcome) -> Outcome:
+    ruling = expired(reported.ruling)
+    return reported if ruling is reported.ruling else sealed(reported.model_copy(update={"ruling": ruling}))
 
 
 def _line(started: Entry, moment: Bundle | Collected | Outcome | None, outcome: Outcome | None) -> RunLine:

@@ -27,7 +27,7 @@ from zuno.core.terms import Terms, lacking
 from zuno.domain.cycle import LEVERAGE_CAP, VALID_MINUTES, Call, Style, Target
 from zuno.domain.trading import MINUTE_MS, Side
 from zuno.domain.units import Millis
-from zuno.messages.cycle import Decision, Meta, Ruling
+from zuno.messages.cycle import Change, Decision, Meta, Ruling
 
 PANIC_BUDGET: Final = 20
 """The most that is risked of what could be, in per cent, unless the market is known to be calm."""
@@ -56,9 +56,7 @@ def drafted(decision: Decision, meta: Meta | None, terms: Terms, spent_usd: floa
 def ruled(draft: Draft, terms: Terms, now: Millis) -> Ruling:
     """The end of it. `now`: the clock that counts, of the wall when live and of the market when recorded."""
     until = terms.as_of + VALID_MINUTES[terms.mode] * MINUTE_MS
-    if now > until:
-        draft = vetoed(draft, RuleName.EXPIRED, f"it was good until {_moment(until)}")
-    return Ruling(
+    ruling = Ruling(
         decision=draft.call,
         allocation_pct=draft.allocation_pct,
         leverage=draft.leverage,
@@ -68,6 +66,26 @@ def ruled(draft: Draft, terms: Terms, now: Millis) -> Ruling:
         veto=draft.veto,
         valid_until=_moment(until),
         changes=draft.changes,
+    )
+    return expired(ruling) if now > until else ruling
+
+
+def expired(ruling: Ruling) -> Ruling:
+    """The same, too late: what would open something opens nothing any more. Exits stay."""
+    if ruling.decision.side is None:
+        return ruling
+    why = f"it was good until {ruling.valid_until}"
+    told = Change(by=RuleName.EXPIRED.value, field="decision", from_=ruling.decision.value, to=Call.HOLD.value, why=why)
+    return Ruling(
+        decision=Call.HOLD,
+        allocation_pct=0.0,
+        leverage=1.0,
+        target_exchange=None,
+        execution_style=None,
+        legs=(),
+        veto=RuleName.EXPIRED.value,
+        valid_until=ruling.valid_until,
+        changes=(*ruling.changes, told),
     )
 
 

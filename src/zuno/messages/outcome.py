@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from zuno.domain.cycle import Call, Node
+from zuno.domain.cycle import Node
 from zuno.domain.trading import Mode, Symbol
 from zuno.domain.units import Millis
 from zuno.messages.codec import Digest, canonical, digest
-from zuno.messages.cycle import Blackboard, Change, Decision, Expectation, Meta, Part, Ruling, Source, Voice
+from zuno.messages.cycle import Blackboard, Decision, Expectation, Meta, Part, Ruling, Source, Voice
 
 NodeState = Literal["waits", "speaks", "done", "skipped"]
 DIGITS: Final = 9
@@ -95,18 +95,6 @@ def hash_of(outcome: Outcome) -> Digest:
 def sealed(outcome: Outcome) -> Outcome:
     """The outcome under its hash."""
     return outcome.model_copy(update={"hash": hash_of(outcome)})
-
-
-def expired(outcome: Outcome) -> Outcome:
-    """The same, too late: a ruling that would open something opens nothing any more. Exits stay."""
-    ruling = outcome.ruling
-    if ruling.decision.side is None:
-        return outcome
-    why = f"it was good until {ruling.valid_until}"
-    told = Change(by="expired", field="decision", from_=ruling.decision.value, to=Call.HOLD.value, why=why)
-    nothing = {"decision": Call.HOLD, "allocation_pct": 0.0, "leverage": 1.0, "legs": (), "veto": "expired"}
-    nowhere = {"target_exchange": None, "execution_style": None, "changes": (*ruling.changes, told)}
-    return sealed(outcome.model_copy(update={"ruling": ruling.model_copy(update={**nothing, **nowhere})}))
 
 
 def _rounded(value: Any) -> Any:

@@ -475,8 +475,9 @@ async def test_a_run_that_has_not_ended_cannot_be_replayed(desk: Desk) -> None:
         await desk.cycles.replay(await cut_off(desk, Node.TRIAGE))
 
 
-async def test_a_run_resumed_with_other_models_is_replayed_from_its_last_asking(
-    tmp_path: Path, store: MemorySeries, menu: Menu
+@pytest.mark.parametrize(("again", "source"), [("others", "model"), ("nobody", "deterministic")])
+async def test_a_run_that_is_resumed_with_others_or_nobody_is_replayed_from_its_last_asking(
+    tmp_path: Path, store: MemorySeries, menu: Menu, again: str, source: str
 ) -> None:
     turn = iter([Answered("prose", Used(1, 1, None)), Silence()])
 
@@ -489,29 +490,9 @@ async def test_a_run_resumed_with_other_models_is_replayed_from_its_last_asking(
     desk = Desk(tmp_path, store, models=seated(menu) | {"judge": (ScriptedModel(script, "first"),)})
     with pytest.raises(Cut):
         await desk.cycles.run(BTC)
-    desk.models = seated(menu)
+    desk.models = seated(menu) if again == "others" else None
     outcome = await desk.cycles.resume((await desk.cycles.runs())[0].run_id)
-    assert outcome.decision.source == "model"
-    assert (await desk.cycles.replay(outcome.run_id)).identical
-
-
-async def test_a_run_resumed_without_models_is_replayed_without_them(
-    tmp_path: Path, store: MemorySeries, menu: Menu
-) -> None:
-    turn = iter([Answered("prose", Used(1, 1, None)), Silence()])
-
-    def script(request: ModelRequest) -> Any:
-        line = next(turn)
-        if isinstance(line, Silence):
-            raise Cut
-        return line
-
-    desk = Desk(tmp_path, store, models=seated(menu) | {"judge": (ScriptedModel(script, "first"),)})
-    with pytest.raises(Cut):
-        await desk.cycles.run(BTC)
-    desk.models = None
-    outcome = await desk.cycles.resume((await desk.cycles.runs())[0].run_id)
-    assert outcome.decision.source == "deterministic"
+    assert outcome.decision.source == source
     assert (await desk.cycles.replay(outcome.run_id)).identical
 
 

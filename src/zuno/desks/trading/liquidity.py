@@ -8,7 +8,6 @@ from zuno.agents.ask import Minds
 from zuno.core.board import flow_stance, stance_of
 from zuno.core.known import Known, Missing
 from zuno.core.menu import MARK, Menu
-from zuno.core.provenance.figures import Unit
 from zuno.core.signs import Flow
 from zuno.core.structure.lines import Divergence, Gauge
 from zuno.core.structure.pivots import Way
@@ -17,7 +16,7 @@ from zuno.core.triage import CLUSTER_USD
 from zuno.desks.trading import knowledge
 from zuno.desks.trading.matter import Matter
 from zuno.desks.trading.opinions import LONG_TEXT, LiquidityOpinion
-from zuno.desks.trading.speaking import Asking, Heard, hear, noted, snapped, voice_of
+from zuno.desks.trading.speaking import Heard, hear, noted, snapped, to_expert, voice_of
 from zuno.desks.trading.weighing import Pull, confidence, pulled, told, total, way
 from zuno.domain.trading import Side
 from zuno.messages.cycle import FlowAnomaly, LiquidityEntry, Stance
@@ -35,25 +34,16 @@ ENTRY_REACH: Final = (0.25, 1.0)
 
 
 async def weigh(matter: Matter, minds: Minds) -> Heard[LiquidityEntry]:
-    spoken = await hear(
-        Asking(
-            role=ROLE,
-            sections=(
-                knowledge.market(matter),
-                knowledge.anomalies(matter),
-                knowledge.flow(matter),
-                knowledge.forced(matter),
-                knowledge.derivatives(matter, 70),
-                knowledge.structure(matter, 50),
-                knowledge.levels(matter),
-            ),
-            output=LiquidityOpinion,
-            twin=lambda: twin(matter),
-            texts=lambda said: (said.rationale,),
-            own=lambda said: knowledge.figures("confidence", said.confidence, Unit.RATIO),
-        ),
-        minds,
+    sections = (
+        knowledge.market(matter),
+        knowledge.anomalies(matter),
+        knowledge.flow(matter),
+        knowledge.forced(matter),
+        knowledge.derivatives(matter, 70),
+        knowledge.structure(matter, 50),
+        knowledge.levels(matter),
     )
+    spoken = await hear(to_expert(ROLE, sections, LiquidityOpinion, lambda: twin(matter)), minds)
     said = spoken.value
     target = snapped(matter.menu, said.target_entry)
     gone = "the entry it named is no level of the menu" if said.target_entry is not None and target is None else ""

@@ -7,13 +7,12 @@ from typing import Final
 from zuno.agents.ask import Minds
 from zuno.core.board import stance_of
 from zuno.core.known import Known, Missing
-from zuno.core.provenance.figures import Unit
 from zuno.core.signs import PRINTS
 from zuno.desks.trading import knowledge
 from zuno.desks.trading.knowledge import of
 from zuno.desks.trading.matter import Matter
 from zuno.desks.trading.opinions import LONG_TEXT, MacroOpinion
-from zuno.desks.trading.speaking import Asking, Heard, hear, noted, voice_of
+from zuno.desks.trading.speaking import Heard, hear, noted, to_expert, voice_of
 from zuno.desks.trading.weighing import Pull, confidence, pulled, told, total, way
 from zuno.messages.cycle import Lean, MacroAnomaly, MacroEntry
 
@@ -28,23 +27,14 @@ LEANS: Final[dict[int, Lean]] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
 
 
 async def weigh(matter: Matter, minds: Minds) -> Heard[MacroEntry]:
-    spoken = await hear(
-        Asking(
-            role=ROLE,
-            sections=(
-                knowledge.market(matter),
-                knowledge.anomalies(matter),
-                knowledge.options(matter),
-                knowledge.economy(matter),
-                knowledge.day(matter, 50),
-            ),
-            output=MacroOpinion,
-            twin=lambda: twin(matter),
-            texts=lambda said: (said.rationale,),
-            own=lambda said: knowledge.figures("confidence", said.confidence, Unit.RATIO),
-        ),
-        minds,
+    sections = (
+        knowledge.market(matter),
+        knowledge.anomalies(matter),
+        knowledge.options(matter),
+        knowledge.economy(matter),
+        knowledge.day(matter, 50),
     )
+    spoken = await hear(to_expert(ROLE, sections, MacroOpinion, lambda: twin(matter)), minds)
     said = spoken.value
     entry = MacroEntry(
         source=spoken.source,

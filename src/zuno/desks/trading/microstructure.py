@@ -8,12 +8,11 @@ from zuno.agents.ask import Minds
 from zuno.core.board import stance_of
 from zuno.core.books import BookFigures
 from zuno.core.known import Missing
-from zuno.core.provenance.figures import Unit
 from zuno.core.triage import LEAN
 from zuno.desks.trading import knowledge
 from zuno.desks.trading.matter import Matter
 from zuno.desks.trading.opinions import LONG_TEXT, Direction, MicrostructureOpinion
-from zuno.desks.trading.speaking import Asking, Heard, hear, noted, voice_of
+from zuno.desks.trading.speaking import Heard, hear, noted, to_expert, voice_of
 from zuno.desks.trading.weighing import Pull, confidence, pulled, told, total, way
 from zuno.domain.trading import Side
 from zuno.messages.cycle import BookAnomaly, MicrostructureEntry
@@ -29,22 +28,13 @@ _BIASES: Final[dict[int, Direction]] = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}
 
 
 async def weigh(matter: Matter, minds: Minds) -> Heard[MicrostructureEntry]:
-    spoken = await hear(
-        Asking(
-            role=ROLE,
-            sections=(
-                knowledge.market(matter),
-                knowledge.anomalies(matter),
-                knowledge.book(matter),
-                knowledge.derivatives(matter, 40),
-            ),
-            output=MicrostructureOpinion,
-            twin=lambda: twin(matter),
-            texts=lambda said: (said.rationale,),
-            own=lambda said: knowledge.figures("confidence", said.confidence, Unit.RATIO),
-        ),
-        minds,
+    sections = (
+        knowledge.market(matter),
+        knowledge.anomalies(matter),
+        knowledge.book(matter),
+        knowledge.derivatives(matter, 40),
     )
+    spoken = await hear(to_expert(ROLE, sections, MicrostructureOpinion, lambda: twin(matter)), minds)
     said = spoken.value
     entry = MicrostructureEntry(
         source=spoken.source,

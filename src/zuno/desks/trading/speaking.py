@@ -10,13 +10,15 @@ from zuno.agents.ask import Minds, ask
 from zuno.agents.prompts import Value
 from zuno.agents.question import Question, Spoken, T
 from zuno.core.menu import Menu
-from zuno.core.provenance.figures import Figure
+from zuno.core.provenance.figures import Figure, Unit
 from zuno.desks.trading.briefing import Section, brief, cap_of
-from zuno.desks.trading.knowledge import Backing
+from zuno.desks.trading.knowledge import Backing, figures
+from zuno.desks.trading.opinions import LiquidityOpinion, MacroOpinion, MicrostructureOpinion
 from zuno.messages.cycle import Voice
 from zuno.ports.model import Image
 
 V = TypeVar("V")
+E = TypeVar("E", LiquidityOpinion, MicrostructureOpinion, MacroOpinion)
 WHY_CHARS: Final = 2_000
 
 
@@ -45,6 +47,18 @@ class Asking(Generic[T]):
     others: Mapping[str, Value] | None = None
     images: tuple[Image, ...] = ()
     max_output_tokens: int = 1_500
+
+
+def to_expert(role: str, sections: Sequence[Section], output: type[E], twin: Callable[[], E]) -> Asking[E]:
+    """The question to an expert who reads numbers: its prose is its rationale, its own figure its confidence."""
+    return Asking(
+        role=role,
+        sections=sections,
+        output=output,
+        twin=twin,
+        texts=lambda said: (said.rationale,),
+        own=lambda said: figures("confidence", said.confidence, Unit.RATIO),
+    )
 
 
 async def hear(asking: Asking[T], minds: Minds) -> Spoken[T]:
