@@ -49,6 +49,17 @@ def walk(count: int = 1_000, spread: float = 0.004, seed: int = 5) -> Bars:
 
 
 @cache
+def fine(count: int = 1_000, spread: float = 0.004, seed: int = 5, moves: int = 240) -> Bars:
+    """Hours of many small moves: their highs and lows are where the walk was, so nothing is jumped over."""
+    chance = np.random.default_rng(seed)
+    path = PRICE * np.exp(np.cumsum(chance.normal(0.0, spread / np.sqrt(moves), count * moves)))
+    path = path.reshape(count, moves)
+    close = path[:, -1]
+    before = np.concatenate(([PRICE], close[:-1]))
+    return _bars(before, np.maximum(before, path.max(axis=1)), np.minimum(before, path.min(axis=1)), close)
+
+
+@cache
 def still(count: int = 1_000) -> Bars:
     """Hours in which nothing happens: no trade ends but by the clock."""
     price = np.full(count, PRICE)
