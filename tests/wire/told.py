@@ -19,6 +19,7 @@ from zuno.messages.cycle import (
     Conflict,
     Decision,
     Directive,
+    Ending,
     Expectation,
     GeometryEntry,
     KeyLevels,
@@ -182,6 +183,18 @@ def ruled(**changed: Any) -> Ruling:
         ),
     }
     return Ruling(**{**said, **changed})
+
+
+ENDED = (
+    Ending(venue=Exchange.BINANCE, what="position", id="pos_1", side=Side.SHORT, quantity=0.02),
+    Ending(venue=Exchange.UPBIT, what="order", id="ord_2", side=Side.LONG, quantity=0.5),
+)
+
+
+def left(**changed: Any) -> Ruling:
+    """An exit."""
+    out = {"decision": Call.CANCEL_AND_CLOSE, "target_exchange": Target.SPLIT, "execution_style": Style.CASINO_EXIT}
+    return held(**{**out, "veto": None, "changes": (), "closes": ENDED, **changed})
 
 
 def held(**changed: Any) -> Ruling:

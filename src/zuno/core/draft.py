@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from zuno.domain.cycle import Call, Style, Target
-from zuno.messages.cycle import Change, Decision, Expectation, Leg
+from zuno.messages.cycle import Change, Decision, Ending, Expectation, Leg
 
 
 class Office(StrEnum):
@@ -77,6 +77,8 @@ class Draft:
     changes: tuple[Change, ...]
     cost_usd: float = 0.0
     """What the minds cost until now and are yet expected to."""
+    closes: tuple[Ending, ...] = ()
+    """What an exit ends."""
     routed: Target | None = None
     """Where it was sent at first: a leg that is lost makes no room for the other."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import fsum
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -24,10 +24,11 @@ from zuno.core.risk_office import carried
 from zuno.core.risk_office import reviewed as reviewed
 from zuno.core.routing import exchanges, route, style_of, target_of, usd_of
 from zuno.core.terms import Terms, lacking
+from zuno.domain.account import Holding, Resting
 from zuno.domain.cycle import LEVERAGE_CAP, VALID_MINUTES, Call, Style, Target
 from zuno.domain.trading import MINUTE_MS, Side
 from zuno.domain.units import Millis
-from zuno.messages.cycle import Change, Decision, Meta, Ruling
+from zuno.messages.cycle import Change, Decision, Ending, Meta, Ruling
 
 PANIC_BUDGET: Final = 20
 """The most that is risked of what could be, in per cent, unless the market is known to be calm."""
@@ -63,6 +64,7 @@ def ruled(draft: Draft, terms: Terms, now: Millis) -> Ruling:
         target_exchange=draft.target,
         execution_style=draft.style,
         legs=draft.legs,
+        closes=draft.closes,
         veto=draft.veto,
         valid_until=_moment(until),
         changes=draft.changes,
@@ -113,13 +115,25 @@ def _close_first(draft: Draft, terms: Terms) -> Draft:
 
 def _leaving(draft: Draft, terms: Terms) -> Draft:
     """Everything out now, wherever it is; nobody has to know anything for it."""
+    closes = _ended(terms)
+    return replace(draft, style=Style.CASINO_EXIT, target=target_of(tuple(one.venue for one in closes)), closes=closes)
+
+
+def _ended(terms: Terms) -> tuple[Ending, ...]:
+    """Positions first, then the orders that would open or close more; none where nobody knows."""
     account = terms.account
-    target = None
-    if not isinstance(account, Missing):
-        held = [one.exchange for one in account.positions if one.symbol is terms.symbol]
-        held += [one.exchange for one in account.pending if one.symbol is terms.symbol]
-        target = target_of(tuple(held))
-    return replace(draft, style=Style.CASINO_EXIT, target=target)
+    if isinstance(account, Missing):
+        return ()
+    several: tuple[tuple[Literal["position", "order"], tuple[Holding | Resting, ...]], ...] = (
+        ("position", account.positions),
+        ("order", account.pending),
+    )
+    return tuple(
+        Ending(venue=one.exchange, what=what, id=one.id, side=one.side, quantity=one.quantity)
+        for what, found in several
+        for one in found
+        if one.symbol is terms.symbol
+    )
 
 
 def _believed(draft: Draft, terms: Terms) -> Draft:

@@ -225,6 +225,18 @@ class Leg(Part):
     leverage: float
 
 
+class Ending(Part):
+    """What of the account an exit ends: a position is closed, an order cancelled."""
+
+    venue: Exchange
+    what: Literal["position", "order"]
+    id: str
+    side: Side
+    """The way it stands."""
+    quantity: float
+    """Of the base currency."""
+
+
 class Change(Part):
     """One figure that somebody made smaller, and why."""
 
@@ -245,6 +257,9 @@ class Ruling(Part):
     target_exchange: Target | None
     execution_style: Style | None
     legs: tuple[Leg, ...]
+    """What would be opened."""
+    closes: tuple[Ending, ...] = ()
+    """What an exit ends, as the account stood; an exit without any ends whatever is found."""
     veto: str | None
     """The rule that turned it into a HOLD."""
     valid_until: str

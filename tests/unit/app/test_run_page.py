@@ -12,7 +12,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "wire"))
 
-from told import PNG, board, decided, held, outcome, spoilt, told
+from told import PNG, board, decided, held, left, outcome, spoilt, told
 
 from zuno.app.report import ages, number, report, signed, span
 from zuno.domain.cycle import Call
@@ -65,7 +65,7 @@ def page(**changed: Any) -> Page:
         {},
         {"ruling": held()},
         {"decision": decided(Call.HOLD), "expectation": None, "ruling": held(veto=None, changes=())},
-        {"decision": decided(Call.CANCEL_AND_CLOSE), "expectation": None, "ruling": held(decision="CANCEL_AND_CLOSE")},
+        {"decision": decided(Call.CANCEL_AND_CLOSE), "expectation": None, "ruling": left()},
         {"board": board(vlm_geometry=None, liquidity=None, synthesis=None), "chart": None, "picture": None},
         {"degraded": (), "anomalies": (), "voices": ()},
     ],
@@ -107,6 +107,12 @@ def test_a_ruling_that_was_held_says_by_what() -> None:
     words = page(ruling=held()).words
     assert "■ HOLD" in words
     assert "The Judge said ▲ LONG; held by ev" in words
+
+
+def test_an_exit_says_what_it_ends() -> None:
+    words = page(decision=decided(Call.CANCEL_AND_CLOSE), expectation=None, ruling=left()).words
+    for said in ("position pos_1", "▼ short", "0.02", "order ord_2", "▲ long", "0.5"):
+        assert said in words, said
 
 
 def test_the_picture_is_inside() -> None:

@@ -16,7 +16,7 @@ from rich.console import Console, RenderableType
 
 sys.path.append(str(Path(__file__).parents[2] / "wire"))
 
-from told import RUN, board, decided, held, spoilt, told, unfinished
+from told import RUN, board, decided, held, left, spoilt, told, unfinished
 
 from zuno.app.cycle_views import RunsView, run_view, runs_view, why_view
 from zuno.domain.cycle import Call, Node
@@ -37,14 +37,16 @@ def screen(shown: RenderableType, width: int = 120) -> str:
 
 
 @pytest.mark.parametrize("width", [120, 60])
-@pytest.mark.parametrize("name", ["long", "held", "hold", "why", "broken_off", "runs"])
+@pytest.mark.parametrize("name", ["long", "held", "hold", "exit", "why", "broken_off", "runs"])
 def test_a_screen_is_the_one_on_file(name: str, width: int) -> None:
     long, kept = told(), told(ruling=held())
     hold = told(decision=decided(Call.HOLD), expectation=None, ruling=held(veto=None, changes=()), picture=None)
+    out = told(decision=decided(Call.CANCEL_AND_CLOSE), expectation=None, ruling=left(), picture=None)
     shown = {
         "long": shown_run(run_view(long).model_copy(update={"chart": "reports/a.png", "report": "reports/a.html"})),
         "held": shown_run(run_view(kept)),
         "hold": shown_run(run_view(hold)),
+        "exit": shown_run(run_view(out)),
         "why": shown_why(why_view(kept)),
         "broken_off": shown_why(why_view(unfinished())),
         "runs": shown_runs(runs_view([long.line, kept.line, unfinished().line])),

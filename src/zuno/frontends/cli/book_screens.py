@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from zuno.app.book import BookView, HeldView
+from zuno.domain.trading import Symbol
 from zuno.frontends.cli.layout import BAD, GOOD, Rows, grid, heading, noted
 
 _SIGNS = {"USD": "$", "KRW": "₩"}
@@ -27,7 +28,7 @@ def _positions(view: BookView) -> Rows:
     for one in view.positions:
         table.add_row(
             one.id,
-            f"{one.side} {one.quantity:.6g} {_base(one.symbol)} {one.leverage:g}× {one.exchange}",
+            f"{one.side} {one.quantity:.6g} {Symbol(one.symbol).base} {one.leverage:g}× {one.exchange}",
             _money(one.entry, one.currency),
             _money(one.mark, one.currency),
             _money(one.margin, one.currency),
@@ -43,7 +44,7 @@ def _pending(view: BookView) -> Rows:
     for one in view.pending:
         table.add_row(
             one.id,
-            f"{one.side} {one.quantity:.6g} {_base(one.symbol)} {one.leverage:g}× {one.exchange}",
+            f"{one.side} {one.quantity:.6g} {Symbol(one.symbol).base} {one.leverage:g}× {one.exchange}",
             _money(one.price, one.currency),
             _money(one.margin, one.currency),
             one.placed,
@@ -63,7 +64,7 @@ def _whole(view: BookView) -> RenderableType:
     facts = grid()
     for one in view.liquidity:
         worth = "" if one.usd is None else f", {_money(one.usd, 'USD')}"
-        facts.add_row("in liquidity", f"{one.quantity:g} {_base(one.symbol)}{worth}")
+        facts.add_row("in liquidity", f"{one.quantity:g} {Symbol(one.symbol).base}{worth}")
     if view.unknown is not None:
         facts.add_row("the whole", Text(f"unknown: {view.unknown}", style=BAD))
         return facts
@@ -84,7 +85,3 @@ def _money(amount: float | None, currency: str) -> str:
         return "unknown"
     sign, digits = "-" if amount < 0 else "", 0 if currency == "KRW" else 2
     return f"{sign}{_SIGNS[currency]}{abs(amount):,.{digits}f}"
-
-
-def _base(symbol: str) -> str:
-    return symbol.removesuffix("USDT")

@@ -11,6 +11,7 @@ from rich.text import Text
 from zuno.app.cycle_views import AttemptView, CycleWhyView, RunsView, RunView
 from zuno.app.report import ARROW, SPOKE, STANCE, Entry, ages, distances, entries, leaning, number, signed, span
 from zuno.domain.cycle import Call
+from zuno.domain.trading import Symbol
 from zuno.frontends.cli.layout import BAD, QUIET, Rows, grid, heading, noted
 from zuno.messages.cycle import Change, GeometryEntry, Synthesis
 
@@ -102,6 +103,9 @@ def _ruling(view: RunView) -> Iterator[RenderableType]:
     for leg in ruling.legs:
         margin, notional = f"{number(leg.margin)} {leg.currency}", f"{number(leg.notional)} {leg.currency}"
         facts.add_row("leg", f"{leg.venue} {leg.side}: {margin} margin, {notional} notional, {number(leg.leverage)}×")
+    for one in ruling.closes:
+        way = "closes" if one.what == "position" else "cancels"
+        facts.add_row(way, f"{one.venue} {one.what} {one.id}: {one.side} {one.quantity:.6g} {Symbol(view.symbol).base}")
     facts.add_row("good until", ruling.valid_until)
     yield _under(facts)
 

@@ -74,6 +74,31 @@ def test_rule_close_first(how: str, call: Call, side: Side) -> None:
     assert (done.call, done.style, done.target) == (Call.CANCEL_AND_CLOSE, Style.CASINO_EXIT, Target.BINANCE)
     assert fired(done) == [RuleName.CLOSE_FIRST]
     assert (done.veto, done.legs, done.allocation_pct) == (None, (), 0.0)
+    assert [(one.what, one.side) for one in done.closes] == [("position" if how == "open" else "order", side)]
+
+
+def test_an_exit_names_what_it_ends_and_nothing_of_another_symbol() -> None:
+    ours, spot = holding(Side.SHORT, id="a"), holding(Side.LONG, id="b", exchange=Exchange.UPBIT, entry=140_000.0)
+    orders = (resting(Side.LONG, id="c"), resting(Side.SHORT, id="d", reduce_only=True))
+    other = holding(Side.LONG, id="e", symbol=Symbol.ETHUSDT, entry=10.0)
+    account = replace(CASH, positions=(ours, other, spot), pending=orders)
+    found = ruled(ruled_on(decision(Call.CANCEL_AND_CLOSE), terms(account)), terms(account), NOW)
+    assert [(one.id, one.what, one.venue, one.side, one.quantity) for one in found.closes] == [
+        ("a", "position", Exchange.BINANCE, Side.SHORT, ours.quantity),
+        ("b", "position", Exchange.UPBIT, Side.LONG, spot.quantity),
+        ("c", "order", Exchange.BINANCE, Side.LONG, orders[0].quantity),
+        ("d", "order", Exchange.BINANCE, Side.SHORT, orders[1].quantity),
+    ]
+    assert found.target_exchange is Target.SPLIT
+    unknown = replace(terms(account), account=GONE)
+    blind = ruled(ruled_on(decision(Call.CANCEL_AND_CLOSE), unknown), unknown, NOW)
+    assert (blind.decision, blind.closes, blind.target_exchange) == (Call.CANCEL_AND_CLOSE, (), None)
+
+
+def test_only_an_exit_ends_anything() -> None:
+    account = replace(CASH, positions=(holding(),))
+    for call in (Call.LONG, Call.HOLD):
+        assert ruled(ruled_on(decision(call), terms(account)), terms(account), NOW).closes == ()
 
 
 def test_close_first_minds_its_own_symbol_and_orders_that_add() -> None:
