@@ -8,15 +8,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from unittest.mock import patch
 
 from zuno.frontends.cli.main import run
 from zuno.wiring import open_zuno
+
+SECONDS = 240
+"""What a command may take: less than a test may, so that it is the command that is named."""
 
 
 @dataclass(frozen=True)
@@ -45,17 +49,20 @@ def shell(home: Path, environment: dict[str, str]) -> dict[str, str]:
 def run_zuno(home: Path, *arguments: str, **environment: str) -> Ran:
     """The whole command line behind its door, without the second an interpreter takes to start.
 
-    In a thread, because a command has an event loop of its own and the test may have one too.
+    In a thread, because a command has an event loop of its own and the test may have one too; one that never ends is
+    left behind, and the test fails.
     """
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        patch.dict(os.environ, shell(home, environment), clear=True),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        ThreadPoolExecutor(1) as thread,
-    ):
-        code = thread.submit(run, arguments, open_zuno).result()
-    return Ran(code, out.getvalue(), err.getvalue())
+    out, err, code = io.StringIO(), io.StringIO(), Future[int]()
+
+    def answer() -> None:
+        try:
+            code.set_result(run(arguments, open_zuno))
+        except BaseException as fault:
+            code.set_exception(fault)
+
+    with patch.dict(os.environ, shell(home, environment), clear=True), redirect_stdout(out), redirect_stderr(err):
+        Thread(target=answer, daemon=True).start()
+        return Ran(code.result(timeout=SECONDS), out.getvalue(), err.getvalue())
 
 
 def run_process(home: Path, *arguments: str, **environment: str) -> Ran:
@@ -65,7 +72,7 @@ def run_process(home: Path, *arguments: str, **environment: str) -> Ran:
         env=shell(home, environment),
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=SECONDS,
         check=False,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
