@@ -32,13 +32,25 @@ WORLD_CACHE = CHECKOUT / ".cache" / "devnet"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs the devnet's world comes first: one worker builds it while the others have something else to do. Then
-    whole stories, which wait for processes and clocks: the end is for what is quick, and can be shared out."""
-
-    def turn(item: pytest.Item) -> tuple[bool, bool]:
-        return "world_cache" not in getattr(item, "fixturenames", ()), "scenario" not in item.path.parts
-
-    items.sort(key=turn)
+    """What is slow comes first. Each worker begins with an equal part of the list, and whoever is done takes from the
+    end of another's: so the first part begins with what needs the devnet's world, which one worker then builds while
+    the others have something else to do; every other part with its share of the whole stories, which wait for processes
+    and clocks; and all of them end with what is quick."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    kinds: tuple[list[pytest.Item], list[pytest.Item], list[pytest.Item]] = ([], [], [])
+    for item in items:
+        world = "world_cache" in getattr(item, "fixturenames", ())
+        kinds[0 if world else 1 if "scenario" in item.path.parts else 2].append(item)
+    worldly, stories, quick = kinds
+    tellers = max(1, workers - 1)
+    shares = [stories[len(stories) * i // tellers : len(stories) * (i + 1) // tellers] for i in range(tellers)]
+    shares = [worldly, *shares] if workers > 1 else [worldly + stories]
+    found: list[pytest.Item] = []
+    for share in shares:
+        room = max(0, len(items) // workers - len(share))
+        found += [*share, *quick[:room]]
+        quick = quick[room:]
+    items[:] = [*found, *quick]
 
 
 @pytest.fixture(autouse=True)
