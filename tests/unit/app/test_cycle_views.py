@@ -38,7 +38,7 @@ def test_the_document_has_every_key_it_promises() -> None:
         found["ev"]
     )
     assert set(found["ruling"]) == {
-        *("decision", "allocation_pct", "leverage", "target_exchange", "execution_style", "legs", "veto"),
+        *("decision", "allocation_pct", "leverage", "target_exchange", "execution_style", "legs", "closes", "veto"),
         *("valid_until", "changes"),
     }
     assert {"venue", "side", "margin", "notional", "leverage"} <= set(found["ruling"]["legs"][0])
