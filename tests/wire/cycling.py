@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -42,6 +43,7 @@ from zuno.domain.venues import wanted
 from zuno.memory.journal import ChainedJournal
 from zuno.messages.account import account_slots
 from zuno.messages.bundle import Slot
+from zuno.messages.outcome import Outcome
 from zuno.ports.chart import Painter
 from zuno.ports.journal import Journal
 from zuno.ports.model import Attempt, Model, ModelRequest, Seating, Seats
@@ -283,3 +285,16 @@ class Talkative:
 
     async def close(self) -> None:
         return None
+
+
+def run_once(home: Path, as_of: str | None, store: MemorySeries | None = None) -> Outcome:
+    """One run in a home of its own, by the rules; without a store in a market made for it."""
+
+    async def story() -> Outcome:
+        desk = Desk(home, store or await market(thin=True))
+        try:
+            return await desk.cycles.run(Symbol.BTCUSDT, as_of=as_of)
+        finally:
+            await desk.close()
+
+    return asyncio.run(story())

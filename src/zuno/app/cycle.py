@@ -34,6 +34,7 @@ from zuno.desks.trading.notebook import (
 )
 from zuno.domain.cycle import VALID_MINUTES, Node
 from zuno.domain.errors import Broken, Refused, Unknown, Usage, ZunoError
+from zuno.domain.models import thinking_tokens
 from zuno.domain.tokens import plain_text
 from zuno.domain.trading import MINUTE_MS, Mode, Symbol
 from zuno.domain.units import Millis
@@ -53,7 +54,8 @@ MOST: Final = 500
 """Runs that are listed or looked back at."""
 PAINTING_SECONDS: Final = 60.0
 REVIEW_TOKENS: Final = (5_000, 700)
-"""What asking for a review takes, at most and as a rule: fifteen thousand characters in, a few sentences out."""
+"""What asking for a review takes, at most and as a rule: fifteen thousand characters in, a few sentences out. What a
+model may think beside it comes on top."""
 _PICTURES: Final = ("image/png", "image/jpeg", "image/webp")
 
 Slots = Callable[[str, Millis, bool], Awaitable[Sequence[Slot]]]
@@ -281,7 +283,8 @@ class Cycles:
             models = minds.seats.seat("risk_manager", 0).models
             if decision.decision.side is None or not models:
                 return 0.0  # nobody is asked
-            return float(await models[0].price(*REVIEW_TOKENS) or 0)
+            asked, said = REVIEW_TOKENS
+            return float(await models[0].price(asked, said + thinking_tokens(models[0].name)) or 0)
 
         return World(
             collect=collect,

@@ -46,6 +46,17 @@ async def test_after_three_failures_in_a_row_nobody_asks(tmp_path: Path) -> None
     assert (desk.recorded[-1].tokens_in, desk.recorded[-1].usd) == (0, 0)
 
 
+def test_what_is_said_of_it_knows_no_clock_and_no_count() -> None:
+    """It is on record with what was decided, which has one hash however fast the failures came."""
+    said = set()
+    for failures, now in ((3, 10), (5, 59)):
+        breakers = Breakers()
+        for _ in range(failures):
+            breakers.failed("gone", Seconds(0))
+        said.add(breakers.admit("gone", Seconds(now)))
+    assert said == {"it failed 3 times in a row or more and is left alone for a while"}
+
+
 async def test_a_success_in_between_starts_the_count_again(tmp_path: Path) -> None:
     desk, mood = desk_with(tmp_path), Moody(DOWN)
     model = ScriptedModel(mood)

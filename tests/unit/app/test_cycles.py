@@ -8,8 +8,10 @@ import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import pytest
 # Test folders are no packages; the code these tests share is found from here.
 sys.path.append(str(Path(__file__).parents[2] / "wire"))
 
-from cycling import ROLES, Brush, Desk, Talkative, market, opinion
+from cycling import ROLES, Brush, Desk, Talkative, market, opinion, run_once
 
 from zuno.adapters.market.synthetic.path import END
 from zuno.adapters.model.scripted import ScriptedModel, Silence
@@ -34,7 +36,7 @@ from zuno.domain.cycle import Call, Node
 from zuno.domain.errors import Broken, Refused, Unknown, Usage
 from zuno.domain.trading import HOUR_MS, MINUTE_MS, Mode, Symbol
 from zuno.domain.units import Millis
-from zuno.messages.outcome import NodeEvent, Outcome, content_for_hash, hash_of
+from zuno.messages.outcome import NodeEvent, content_for_hash, hash_of
 from zuno.ports.journal import Author
 from zuno.ports.model import Answered, Attempt, Failed, ModelRequest
 from zuno.ports.model import Usage as Used
@@ -363,27 +365,19 @@ async def test_a_run_that_fails_gives_its_lease_back(desk: Desk) -> None:
     await desk.cycles.resume(run_id)
 
 
-def test_behaviour_20_concurrent_runs_of_one_symbol_share_nothing(
-    tmp_path: Path, store: MemorySeries, menu: Menu
-) -> None:
-    """Two homes, two moments, one process, side by side in threads; each comes to what it comes to alone."""
-    moments = [None, EARLIER, None, iso(Millis(END - 4 * HOUR_MS))]
-
-    def once(name: str, as_of: str | None) -> str:
-        async def story() -> Outcome:
-            desk = Desk(tmp_path / name, store)
-            try:
-                return await desk.cycles.run(BTC, as_of=as_of)
-            finally:
-                await desk.close()
-
-        return asyncio.run(story()).hash
-
-    alone = [once(f"alone-{place}", as_of) for place, as_of in enumerate(moments)]
-    with ThreadPoolExecutor(len(moments)) as pool:
-        beside = list(pool.map(once, [f"beside-{place}" for place in range(len(moments))], moments))
-    assert beside == alone
-    assert len(set(alone)) == 3
+def test_behaviour_20_concurrent_runs_of_one_symbol_share_nothing(tmp_path: Path, store: MemorySeries) -> None:
+    """Four homes, three moments, one process, side by side in threads: each is about its own moment, and comes to what
+    it comes to in a process that never saw another."""
+    ends = [END, Millis(END - 8 * HOUR_MS), END, Millis(END - 4 * HOUR_MS)]
+    folders, moments = [tmp_path / f"beside-{place}" for place in range(len(ends))], [None, *map(iso, ends[1:])]
+    with ThreadPoolExecutor(len(ends)) as pool:
+        beside = list(pool.map(partial(run_once, store=store), folders, moments))
+    with ProcessPoolExecutor(1, get_context("spawn")) as elsewhere:
+        alone = elsewhere.submit(run_once, tmp_path / "alone", moments[3]).result()
+    assert [outcome.as_of for outcome in beside] == ends
+    assert len({outcome.hash for outcome in beside}) == 3
+    assert beside[0].hash == beside[2].hash
+    assert beside[3].hash == alone.hash
 
 
 # -- looking back

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
-from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any, Final, Protocol, TypeAlias, TypedDict
 
@@ -61,7 +60,7 @@ async def conduct(run_id: str, steps: Mapping[Node, Step], saver: Saver | None) 
     With a saver a run that was cut off goes on after the last step that is known to be whole. What a step raises is
     raised; a step that is known may be taken again.
     """
-    graph = _compiled().copy({"checkpointer": saver})
+    graph = _ORDER.copy({"checkpointer": saver})
     _STEPS.set(steps)
     begun = saver is not None and await saver.aget_tuple({"configurable": {"thread_id": run_id}}) is not None
     start: State | None = None if begun else {"run": run_id, "said": {}}
@@ -76,9 +75,7 @@ async def forget(run_id: str, saver: Saver) -> None:
     await saver.adelete_thread(run_id)
 
 
-@cache
 def _compiled() -> CompiledStateGraph[State, None, State, State]:
-    """The order itself, which is the same for every run; it takes the library a while to look through it."""
     graph = StateGraph(State)
     for node in Node:
         graph.add_node(node.value, _acting(node))
@@ -108,3 +105,7 @@ def _acting(node: Node) -> _Act:
         return {"said": {node.value: await _STEPS.get()[node]()}}
 
     return act
+
+
+_ORDER: Final = _compiled()
+"""The same for every run, and nothing of any: it takes the library a while to look through it."""

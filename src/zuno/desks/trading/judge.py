@@ -312,8 +312,8 @@ def exit_reason(matter: Matter, meta: Meta, side: Side, worth: float) -> str:
         return f"the score of {worth:+.2f} is against the {side} there is by {-EXIT:g} or more"
     panic = matter.terms.panic is True or meta.regime is Regime.VOLATILITY_PANIC
     day = matter.signs.day
-    # Who does not know which way the panic runs goes by the score; a score in favour keeps what there is.
-    runs = favour < 0 if isinstance(day, Missing) else favour <= 0 and _favour(side, day) < 0
+    # Who does not know which way the panic runs goes by the score.
+    runs = favour < 0 if isinstance(day, Missing) else _favour(side, day) < 0
     if panic and runs:
         return f"a panic runs against the {side} there is: the price changed by {_percent(matter)} in 24h"
     return ""

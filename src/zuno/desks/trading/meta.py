@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from zuno.agents.ask import Minds
+from zuno.core.indicators.columns import Readings
 from zuno.core.known import Missing
 from zuno.core.menu import frame_of
 from zuno.core.triage import Rule
@@ -82,30 +83,26 @@ async def classify(matter: Matter, minds: Minds) -> Heard[Meta]:
 
 def regime_of(matter: Matter) -> RuledRegime:
     """By rule, the first that fits. A budget is never more for a feed that is missing."""
-    regime, why = _named(matter)
-    budget = BUDGETS[regime]
     terms, days = matter.terms, frame_of(matter.features, Timeframe.D1)
-    if isinstance(terms.bars, Missing) or isinstance(days, Missing):
-        gone = terms.bars if isinstance(terms.bars, Missing) else days
-        assert isinstance(gone, Missing)
-        return RuledRegime(regime, 0, f"{why}; candles are missing ({gone.reason}), so nothing may be risked")
+    if isinstance(days, Missing) or isinstance(terms.bars, Missing):
+        gone = [one.reason for one in (terms.bars, days) if isinstance(one, Missing)]
+        why = f"candles are missing ({gone[0]}), so no regime is known and nothing may be risked"
+        return RuledRegime(Regime.RANGE_BOUND, 0, why)
+    regime, why = _named(matter, days.readings)
+    budget = BUDGETS[regime]
     unknown = [one.reason for one in (terms.panic, terms.day_rank) if isinstance(one, Missing)]
     if unknown and budget > UNKNOWN_PANIC:
         return RuledRegime(regime, UNKNOWN_PANIC, f"{why}; whether there is a panic is not known ({unknown[0]})")
     return RuledRegime(regime, budget, why)
 
 
-def _named(matter: Matter) -> tuple[Regime, str]:
+def _named(matter: Matter, seen: Readings) -> tuple[Regime, str]:
     terms, signs = matter.terms, matter.signs
     if terms.panic is True:
         said = next(one.said for one in matter.features.triage.anomalies if one.rule is Rule.OPTIONS_PANIC)
         return Regime.VOLATILITY_PANIC, f"options are in panic: {said}"
     if not isinstance(terms.day_rank, Missing) and terms.day_rank >= PANIC_RANK:
         return Regime.VOLATILITY_PANIC, f"the day moved more than {100 * terms.day_rank:.1f} % of the days of 180"
-    days = frame_of(matter.features, Timeframe.D1)
-    if isinstance(days, Missing):
-        return Regime.RANGE_BOUND, f"days are not known ({days.reason})"
-    seen = days.readings
     if seen.adx is None or seen.ema21 is None or seen.ema50 is None:
         return Regime.RANGE_BOUND, "too few days are known for a trend"
     for regime, sign, word in ((Regime.BULL_MOMENTUM, 1, "above"), (Regime.BEAR_MOMENTUM, -1, "below")):

@@ -19,6 +19,7 @@ from desk_roles import PICTURE, argued
 from zuno.core.judging import objection
 from zuno.core.known import Missing
 from zuno.core.menu import MARK, RANGE, STEPS, Menu, MenuLevel
+from zuno.core.signs import DOLLAR, Change
 from zuno.core.structure.lines import Divergence, Gauge
 from zuno.core.structure.pivots import Way
 from zuno.core.terms import Fees, Rates
@@ -111,6 +112,22 @@ def test_a_panic_comes_first_and_not_knowing_is_no_better(
     terms = replace(plain.terms, day_rank=rank, panic=panic)
     found = meta.regime_of(replace(plain, terms=terms, features=features))
     assert (found.regime, found.budget) == (regime, budget)
+
+
+@pytest.mark.parametrize("gone", ["bars", "days"])
+def test_without_candles_no_regime_is_known_and_nothing_is_risked(plain: Matter, gone: str) -> None:
+    """Not even a panic: what was measured before they went is no regime of now."""
+    terms = replace(plain.terms, day_rank=0.99, panic=True)
+    features = replace(plain.features, triage=matter_of(bundle_of(World(dvol=60.0))).features.triage)
+    if gone == "bars":
+        terms = replace(terms, bars=Missing("no hours"))
+    else:
+        days = trading.Timeframe.D1
+        frames = tuple((one, Missing("no days") if one is days else seen) for one, seen in features.frames)
+        features = replace(features, frames=frames)
+    found = meta.regime_of(replace(plain, terms=terms, features=features))
+    assert (found.regime, found.budget) == (Regime.RANGE_BOUND, 0)
+    assert "candles are missing" in found.why
 
 
 @pytest.mark.parametrize(
@@ -295,7 +312,7 @@ def test_dear_puts_are_fear_and_cheap_ones_calm(plain: Matter, skew: float, weig
     ("dollar", "weight"), [(0.015, -0.3), (0.0075, -0.15), (0.003, None), (-0.003, None), (-0.0075, 0.15), (-0.03, 0.3)]
 )
 def test_a_dear_dollar_drains_what_is_risky(plain: Matter, dollar: float, weight: float | None) -> None:
-    moved = replace(plain, signs=replace(plain.signs, dollar=dollar))
+    moved = replace(plain, signs=replace(plain.signs, dollar=Change(DOLLAR[0], dollar)))
     found = [one.weight for one in macro_options.world_pulls(moved) if "DXY" in one.said]
     assert found == ([] if weight is None else [pytest.approx(weight)])
 
@@ -443,7 +460,8 @@ def test_the_bound_of_an_exit_is_its_own() -> None:
     [
         (-0.03, -0.1, True),
         (-0.03, 0.0, True),
-        (-0.03, 0.1, False),
+        (-0.03, 0.1, True),
+        (-0.03, 0.9, True),
         (0.03, -0.1, False),
         (0.03, 0.0, False),
         (None, -0.1, True),
