@@ -58,7 +58,9 @@ def flat(count: int, price: float = 100.0, volume: float = 1.0, timeframe: Timef
 
 @st.composite
 def small_markets(draw: st.DrawFn, least: int = 1, most: int = 90) -> Bars:
-    """Whole-number prices, so that ties, flat stretches, bars without height or volume and missing bars abound."""
+    """Whole-number prices, so that ties, flat stretches, bars without height or volume and missing bars abound. Of all
+    lengths alike: a list left to itself is short, and most gauges need more bars than it has."""
+    count = draw(st.integers(least, most))
     pieces = draw(
         st.lists(
             st.tuples(
@@ -69,8 +71,8 @@ def small_markets(draw: st.DrawFn, least: int = 1, most: int = 90) -> Bars:
                 st.sampled_from((0.0, 0.25, 0.5, 1.0, None)),
                 st.sampled_from((1, 1, 1, 1, 1, 1, 3)),
             ),
-            min_size=least,
-            max_size=most,
+            min_size=count,
+            max_size=count,
         )
     )
     rows: list[Candle] = []

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from zuno.core.provenance.check import NEWS_ALONE, NEWS_PRICED, NO_FACT, NO_ID, Facts, check
@@ -608,6 +608,7 @@ def test_a_fact_printed_at_any_precision_passes(
 
 @given(decimals.filter(lambda value: abs(value) > 11), st.integers(1, 6), st.sampled_from([-1, 1]))
 def test_a_fact_off_by_one_in_the_last_place_does_not(value: Decimal, places: int, step: int) -> None:
+    assume((abs(value).scaleb(places) % 1) != Decimal("0.5"))  # half way either neighbour is a fair rounding
     shown = Decimal(f"{value:.{places}f}") + step * Decimal(1).scaleb(-places)
     facts = Facts([Figure("it", value, Unit.HOURS, "test")])
     assert len(check(f"It is {shown:f} h.", facts).unsupported) == 1

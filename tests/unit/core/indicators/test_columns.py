@@ -218,13 +218,23 @@ def test_behaviour_04_tenkan_is_the_middle_of_nine_bars(market: Bars) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(small_markets(), st.integers(0, 90))
+@given(small_markets(), st.integers(0, 89))
 def test_behaviour_15_truncating_the_future_changes_no_column(market: Bars, cut: int) -> None:
+    same_before(market, cut % len(market))
+
+
+@pytest.mark.parametrize("cut", [1, 9, 26, 52, 78, 120, 201, 299])
+def test_behaviour_15_truncating_the_future_changes_no_column_of_a_long_walk(cut: int) -> None:
+    same_before(walk(300, seed=15), cut)
+
+
+def same_before(market: Bars, cut: int) -> None:
     """To the last bit."""
-    whole, part = columns(market), columns(market.upto(int(market.at[0]) + cut * Timeframe.H1.millis))
+    then = market.upto(int(market.at[cut]))
+    assert len(then) == cut
+    whole, part = columns(market), columns(then)
     for name in NAMES:
-        before = getattr(part, name)
-        np.testing.assert_array_equal(getattr(whole, name)[: len(before)], before, err_msg=name)
+        np.testing.assert_array_equal(getattr(whole, name)[:cut], getattr(part, name), err_msg=name)
 
 
 @pytest.mark.parametrize("cut", [1, 15, 50, 201, 333, 527])
