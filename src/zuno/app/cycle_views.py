@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from zuno.app.trading_views import AbsentView, AnomalyView, SourceView, absent_views, iso, source_views
+from zuno.app.trading_views import AbsentView, AnomalyView, SourceView, absent_views, anomaly_view, iso, source_views
 from zuno.app.views import Said, View, harmless
 from zuno.domain.errors import Refused
 from zuno.messages.cycle import Blackboard, Change, Decision, Expectation, Meta, Part, Ruling, Voice
@@ -143,10 +143,7 @@ def run_view(told: Told) -> RunView:
         bundle_hash=outcome.bundle,
         meta=tamed(outcome.meta),
         regime=outcome.meta.regime,
-        anomalies=tuple(
-            AnomalyView(name=one.label or one.rule, rule=one.rule, label=one.label, said=harmless(one.said))
-            for one in outcome.anomalies
-        ),
+        anomalies=tuple(anomaly_view(bundle, one.rule, one.label, harmless(one.said)) for one in outcome.anomalies),
         blackboard=tamed(outcome.board),
         decision=tamed(outcome.decision),
         ev=_ev(outcome),

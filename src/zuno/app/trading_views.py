@@ -6,7 +6,7 @@ with its reason, `{"missing": …}`, never a zero; among the gauges a null is on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -19,10 +19,11 @@ from zuno.core.features import Features, Frame, Perpetual
 from zuno.core.known import Known, Missing
 from zuno.core.shock import Shock, Watch
 from zuno.core.structure.reading import Structure
+from zuno.core.triage import Rule
 from zuno.domain import trading
-from zuno.domain.trading import Feed, Series, Symbol, Timeframe, candles
+from zuno.domain.trading import SECOND_MS, Feed, Series, Symbol, Timeframe, candles
 from zuno.domain.units import Millis
-from zuno.domain.venues import ALTERNATIVE, BINANCE, DERIBIT, DOLLAR, TAPES, UPBIT, WON
+from zuno.domain.venues import ALTERNATIVE, BINANCE, DERIBIT, DOLLAR, PERPETUALS, TAPES, UPBIT, WON
 from zuno.messages.bundle import Bundle
 from zuno.messages.chart import ChartNumbers
 
@@ -49,10 +50,15 @@ class AbsentView(View):
 
 
 class AnomalyView(View):
+    """A rule of triage that fired, and how old the oldest is of what it was held against."""
+
     name: str
     rule: str
     label: str | None
     said: str
+    source: str | None
+    as_of: str | None
+    age_seconds: int | None
 
 
 class UnjudgedView(View):
@@ -64,6 +70,8 @@ class UnjudgedView(View):
 
 class ShockView(View):
     at: str
+    age_seconds: int
+    source: str
     price: float
     direction: str
     further: bool
@@ -128,14 +136,12 @@ def features_view(bundle: Bundle, name: str, found: Features, notes: tuple[str, 
         as_of=iso(bundle.as_of),
         bundle_hash=name,
         features=_all(bundle, found),
-        anomalies=tuple(
-            AnomalyView(name=one.name, rule=one.rule, label=one.label, said=one.said) for one in found.triage.anomalies
-        ),
+        anomalies=tuple(anomaly_view(bundle, one.rule, one.label, one.said) for one in found.triage.anomalies),
         unjudged=(
             *(UnjudgedView(rule=one.rule, why=one.reason) for one in found.triage.unknown),
             *_unwatched(found.watch),
         ),
-        shocks=() if isinstance(found.watch, Missing) else tuple(map(_shock, found.watch.shocks)),
+        shocks=() if isinstance(found.watch, Missing) else tuple(_shock(bundle, one) for one in found.watch.shocks),
         sources=source_views(bundle),
         absent=absent_views(bundle),
         notes=notes,
@@ -160,6 +166,32 @@ def source_views(bundle: Bundle) -> tuple[SourceView, ...]:
 
 def absent_views(bundle: Bundle) -> tuple[AbsentView, ...]:
     return tuple(AbsentView(what=gone.what, why=gone.why) for gone in bundle.absent)
+
+
+def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> AnomalyView:
+    found = _group(bundle, _judged_by(bundle.symbol)[Rule(rule)], None)
+    return AnomalyView(
+        name=label or rule,
+        rule=rule,
+        label=label,
+        said=said,
+        source=found["source"],
+        as_of=found["asOf"],
+        age_seconds=found["ageSeconds"],
+    )
+
+
+def _judged_by(symbol: Symbol) -> Mapping[Rule, Sequence[Series[Any]]]:
+    """What each rule of triage is held against."""
+    return {
+        Rule.SPIKE: [
+            candles(BINANCE, symbol, Timeframe.H1),
+            *(trading.open_interest(venue, symbol) for venue in PERPETUALS),
+        ],
+        Rule.LIQUIDATION_CLUSTER: [trading.liquidations(venue, symbol) for venue in TAPES],
+        Rule.MICROSTRUCTURE_IMBALANCE: [trading.books(BINANCE, symbol)],
+        Rule.OPTIONS_PANIC: [trading.dvol(DERIBIT, symbol.base), trading.options(DERIBIT, symbol.base)],
+    }
 
 
 def _unwatched(watch: Known[Watch]) -> Iterable[UnjudgedView]:
@@ -293,10 +325,19 @@ def _group(bundle: Bundle, series: Iterable[Series[Any]], found: Any) -> dict[st
     }
 
 
-def _shock(one: Shock) -> ShockView:
+def _shock(bundle: Bundle, one: Shock) -> ShockView:
     moves = tuple({"minutes": move.minutes, "share": move.share, "threshold": move.threshold} for move in one.moves)
     way = "up" if one.up else "down"
-    return ShockView(at=iso(one.at), price=one.price, direction=way, further=one.further, moves=moves)
+    age = (bundle.as_of - one.at) // SECOND_MS
+    return ShockView(
+        at=iso(one.at),
+        age_seconds=age,
+        source=BINANCE,
+        price=one.price,
+        direction=way,
+        further=one.further,
+        moves=moves,
+    )
 
 
 def plain(value: Any) -> Any:

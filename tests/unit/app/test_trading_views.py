@@ -10,14 +10,29 @@ from typing import Any
 # Test folders are no packages; the code these tests share is found from here.
 sys.path.append(str(Path(__file__).parents[2] / "wire"))
 
+import pytest
 from chart_bundles import AS_OF, BTC, changed, whole, without
 
 from zuno.app.trading_views import features_view, iso
 from zuno.core.features import features
-from zuno.domain.trading import HOUR_MS, MINUTE_MS, SECOND_MS, Level, Series, liquidations, open_interest
+from zuno.core.shock import Move, Shock, Watch
+from zuno.core.triage import Anomaly, Rule
+from zuno.domain.trading import (
+    HOUR_MS,
+    MINUTE_MS,
+    SECOND_MS,
+    Level,
+    Series,
+    Timeframe,
+    books,
+    candles,
+    liquidations,
+    open_interest,
+    options,
+)
 from zuno.domain.units import Millis, Seconds
-from zuno.domain.venues import BINANCE, BYBIT, OKX, PERPETUALS
-from zuno.messages.bundle import Bundle
+from zuno.domain.venues import BINANCE, BYBIT, DERIBIT, OKX, PERPETUALS
+from zuno.messages.bundle import Block, Bundle
 
 
 def aged(bundle: Bundle, series: Series[Any], seconds: int) -> Bundle:
@@ -66,3 +81,34 @@ def test_a_venue_that_is_not_in_a_figure_does_not_make_it_older() -> None:
 def test_what_rests_on_nothing_has_no_moment() -> None:
     bundle = without(whole(), *(open_interest(venue, BTC) for venue in PERPETUALS))
     assert shown(bundle, "openInterest") == (None, None, None, None)
+
+
+@pytest.mark.parametrize("rule", Rule)
+def test_an_anomaly_names_its_source_and_its_age(rule: Rule) -> None:
+    """As old as the oldest of what its rule is held against; what is not here is no source."""
+    rests = {
+        Rule.SPIKE: (candles(BINANCE, BTC, Timeframe.H1), "binance, bybit, okx"),
+        Rule.LIQUIDATION_CLUSTER: (liquidations(BYBIT, BTC), "binance, bybit"),
+        Rule.MICROSTRUCTURE_IMBALANCE: (books(BINANCE, BTC), "binance"),
+        Rule.OPTIONS_PANIC: (options(DERIBIT, BTC.base), "deribit"),
+    }
+    series, source = rests[rule]
+    bundle = whole()
+    found = features(bundle)
+    if bundle.block(series) is None:
+        bundle = replace(bundle, blocks=(*bundle.blocks, Block(series, (), AS_OF, Seconds(0), Seconds(60))))
+    bundle = aged(bundle, series, 80_000)
+    loud = replace(found, triage=replace(found.triage, anomalies=(Anomaly(rule, None, "it is so"),)))
+    (one,) = features_view(bundle, "name", loud).anomalies
+    assert (one.name, one.source, one.age_seconds) == (rule, source, 80_000)
+    assert one.as_of == iso(Millis(AS_OF - 80_000 * SECOND_MS))
+
+
+def test_a_shock_says_how_long_ago_it_was_and_where() -> None:
+    bundle = whole()
+    found = features(bundle)
+    assert isinstance(found.watch, Watch)
+    shock = Shock(Millis(AS_OF - 90 * MINUTE_MS), 100.0, (Move(5, -0.02, 0.015),), 0.015, False)
+    loud = replace(found, watch=replace(found.watch, shocks=(shock,)))
+    (one,) = features_view(bundle, "name", loud).shocks
+    assert (one.at, one.age_seconds, one.source, one.direction) == (iso(shock.at), 5_400, "binance", "down")

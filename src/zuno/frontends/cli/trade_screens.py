@@ -66,6 +66,7 @@ def shown_features(view: FeaturesView) -> RenderableType:
         *_alarms(view),
         heading("Sources"),
         _sources(view),
+        *noted([f"{source.series}: {note}" for source in view.sources for note in source.notes]),
         *noted((*(f"absent: {gone.what}: {gone.why}" for gone in view.absent), *view.notes)),
         Text(f"bundle {view.bundle_hash}", style=QUIET),
     )
@@ -233,20 +234,22 @@ def _printed(one: dict[str, Any]) -> str:
 
 def _alarms(view: FeaturesView) -> Iterator[RenderableType]:
     for anomaly in view.anomalies:
-        yield Text(f"{anomaly.name}: {anomaly.said}", style=BAD)
+        old = "" if anomaly.age_seconds is None else f" ({anomaly.source}, {_span(anomaly.age_seconds)} old)"
+        yield Text(f"{anomaly.name}: {anomaly.said}{old}", style=BAD)
     for shock in view.shocks:
         moves = ", ".join(f"{100 * move['share']:+.2f} % in {move['minutes']:.0f} min" for move in shock.moves)
-        yield Text(f"shock {shock.direction} at {shock.at}: {moves}", style=BAD)
+        old = f"({shock.source}, {_span(shock.age_seconds)} ago)"
+        yield Text(f"shock {shock.direction} at {shock.at}: {moves} {old}", style=BAD)
     if not view.anomalies and not view.shocks:
         yield Text("nothing")
     yield from noted([f"not judged: {one.rule}: {one.why}" for one in view.unjudged])
 
 
 def _sources(view: FeaturesView) -> Rows:
-    table = Rows("series", "as of", "age", "rows", "note", spare=("note", "rows"))
+    table = Rows("series", "as of", "age", "rows", spare=("rows",))
     for source in view.sources:
         old = f"{_span(source.age_seconds)}{' STALE' if source.stale else ''}"
-        table.add_row(source.series, source.as_of, old, f"{source.rows:,}", "; ".join(source.notes))
+        table.add_row(source.series, source.as_of, old, f"{source.rows:,}")
     return table
 
 
