@@ -16,7 +16,7 @@ from zuno.core.indicators.flows import taken
 from zuno.core.known import Known, Missing
 from zuno.domain.trading import HOUR_MS, Print, Timeframe, candles, macro
 from zuno.domain.units import Millis
-from zuno.domain.venues import BINANCE, YAHOO
+from zuno.domain.venues import BINANCE, FRED, YAHOO
 from zuno.messages.bundle import Bundle
 
 FLOW_BARS: Final = 30
@@ -25,6 +25,39 @@ WIDTH_BARS: Final = 180
 LEAST_PAST: Final = 60
 PRINTS: Final = 5
 """Prints a change of the dollar or of stocks is taken over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """A figure of the economy as one venue prints it."""
+
+    venue: str
+    figure: str
+    called: str
+    """By its own name, so that nobody takes it for what it stands in for."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.venue}/{self.figure}"
+
+
+DOLLAR: Final = (
+    Quoted(YAHOO, "DXY", "DXY"),
+    Quoted(FRED, "DTWEXBGS", "broad dollar index of FRED (DTWEXBGS, not DXY)"),
+)
+STOCKS: Final = (
+    Quoted(YAHOO, "NASDAQ", "Nasdaq"),
+    Quoted(FRED, "NASDAQCOM", "Nasdaq by FRED (NASDAQCOM)"),
+)
+"""Who is asked first, and who stands in for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A figure against five prints earlier. All of them are of one venue's one figure."""
+
+    of: Quoted
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +86,8 @@ class Signs:
     """Of 1d bars."""
     width_rank: Known[float]
     """The share of earlier days whose Bollinger bands were narrower than the last."""
-    dollar: Known[float]
-    stocks: Known[float]
-    """DXY and Nasdaq against five prints earlier, as a share."""
+    dollar: Known[Change]
+    stocks: Known[Change]
 
 
 def signs_of(bundle: Bundle) -> Signs:
@@ -66,8 +98,8 @@ def signs_of(bundle: Bundle) -> Signs:
         flow=_flow(_window(bundle, bundle.mode.timeframes[1])),
         days=_flow(days),
         width_rank=_width_rank(days),
-        dollar=_changed(bundle, "DXY"),
-        stocks=_changed(bundle, "NASDAQ"),
+        dollar=_first_known(bundle, DOLLAR),
+        stocks=_first_known(bundle, STOCKS),
     )
 
 
@@ -131,16 +163,27 @@ def _width_rank(days: Known[Bars]) -> Known[float]:
     return float(np.mean(past < width[-1]))
 
 
-def _changed(bundle: Bundle, figure: str) -> Known[float]:
+def _first_known(bundle: Bundle, several: Sequence[Quoted]) -> Known[Change]:
+    """Of the first whose change is known; where none is, why none."""
+    reasons = []
+    for one in several:
+        share = _changed(bundle, one)
+        if not isinstance(share, Missing):
+            return Change(one, share)
+        reasons.append(f"{one.name}: {share.reason}")
+    return Missing("; ".join(reasons))
+
+
+def _changed(bundle: Bundle, quoted: Quoted) -> Known[float]:
     """Against five prints earlier, of what the world knew."""
     known: dict[Millis, Print] = {}
-    prints: Known[Sequence[Print]] = fresh(bundle, macro(YAHOO, figure))
+    prints: Known[Sequence[Print]] = fresh(bundle, macro(quoted.venue, quoted.figure))
     if isinstance(prints, Missing):
         return prints
     for row in sorted(prints, key=lambda row: row.released):
         if row.released <= bundle.as_of and 0 < row.value < float("inf"):
             known[row.at] = row
     if len(known) <= PRINTS:
-        return Missing(f"{len(known)} prints of {figure} are known, {PRINTS + 1} are needed")
+        return Missing(f"{len(known)} prints are known, {PRINTS + 1} are needed")
     values = [known[day].value for day in sorted(known)]
     return values[-1] / values[-1 - PRINTS] - 1

@@ -7,25 +7,29 @@ its reason. Anomalies are part of everybody's reading, and where there are any, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
 from zuno.agents.prompts import Untrusted, unfenced
+from zuno.core.board import Entry, entries
 from zuno.core.features import Frame, Perpetual, fresh
 from zuno.core.known import Known, Missing
+from zuno.core.macro import Reading
 from zuno.core.menu import MARK, POOL, RANGE, MenuLevel
 from zuno.core.provenance.check import NO_FACT, Facts, check
 from zuno.core.provenance.figures import Figure, Unit
-from zuno.core.signs import FLOW_BARS, PRINTS, Flow
+from zuno.core.signs import DOLLAR, FLOW_BARS, PRINTS, STOCKS, Change, Flow, Quoted
 from zuno.core.structure.levels import Zone
 from zuno.core.structure.patterns import formation
 from zuno.core.structure.swings import Fibonacci
 from zuno.desks.trading.briefing import Line, Section
 from zuno.desks.trading.matter import Matter
-from zuno.domain.trading import Feed, Side, Text, Timeframe, texts
-from zuno.domain.venues import CHANNELS, SEARCH
-from zuno.messages.cycle import Blackboard, Meta, Synthesis
+from zuno.domain.cycle import CONVICTION, Expert
+from zuno.domain.trading import HOUR_MS, Feed, Side, Text, Timeframe, texts
+from zuno.domain.units import Millis
+from zuno.domain.venues import CHANNELS, FRED, SEARCH
+from zuno.messages.cycle import Blackboard, GeometryEntry, Meta, Synthesis
 
 QUIET_LEVELS: Final = 24
 DEEP_LEVELS: Final = 48
@@ -33,6 +37,8 @@ DEEP_LEVELS: Final = 48
 NEWS_CHARS: Final = 2_400
 NARRATIVE_CHARS: Final = 1_600
 REMARK_CHARS: Final = 280
+YIELD: Final = f"{FRED}/DGS10"
+"""Of ten years."""
 _NUMBER: Final = re.compile(
     r"(?P<sign>[-+−])?(?P<dollar>\$)?(?P<digits>\d[\d,]*(?:\.\d+)?)\s?"
     r"(?P<unit>%|×|bps\b|vol points\b|points\b|s\b|h\b)?"
@@ -364,15 +370,40 @@ def economy(matter: Matter, weight: int = 70) -> Section:
     lines = [
         fact("slope of the curve (ten years less two)", of(seen.slope, "value"), Unit.PERCENT, 2, signed=True),
         fact(f"its change over {PRINTS} prints", of(seen.slope, "change"), Unit.PERCENT, 2, signed=True),
-        fact(f"DXY change over {PRINTS} prints", scaled(signs.dollar, 100), Unit.PERCENT, signed=True),
-        fact(f"Nasdaq change over {PRINTS} prints", scaled(signs.stocks, 100), Unit.PERCENT, signed=True),
+        _changed(DOLLAR[0], signs.dollar),
+        _changed(STOCKS[0], signs.stocks),
     ]
-    if deep(matter):
-        for name, reading in seen.figures:
-            lines.append(fact(name, reading if isinstance(reading, Missing) else reading.last.value, Unit.COUNT, 2))
+    shown = dict(seen.figures) if deep(matter) else _always(dict(seen.figures))
+    lines += [_printed(name, reading, matter.bundle.as_of) for name, reading in shown.items()]
     mood = matter.features.mood
     lines.append(fact("fear and greed index", mood if isinstance(mood, Missing) else mood.value, Unit.COUNT, 0))
     return Section("economy", weight, tuple(lines))
+
+
+def _changed(first: Quoted, change: Known[Change]) -> Line:
+    """Under the name of the figure it is of; what nobody knows, under the name of the one that was asked first."""
+    called = first.called if isinstance(change, Missing) else change.of.called
+    share = scaled(of(change, "share"), 100)
+    return fact(f"{called} change over {PRINTS} prints", share, Unit.PERCENT, signed=True)
+
+
+def _always(readings: Mapping[str, Known[Reading]]) -> dict[str, Known[Reading]]:
+    """The ten-year yield, the dollar and stocks; beside one that is missing, what stands in for it."""
+    shown = {YIELD: readings[YIELD]}
+    for several in (DOLLAR, STOCKS):
+        for one in several:
+            shown[one.name] = readings[one.name]
+            if not isinstance(readings[one.name], Missing):
+                break
+    return shown
+
+
+def _printed(name: str, reading: Known[Reading], as_of: Millis) -> Line:
+    if isinstance(reading, Missing):
+        return fact(name, reading, Unit.COUNT)
+    line, age = fact(name, reading.last.value, Unit.COUNT), (as_of - reading.last.released) / HOUR_MS
+    since = f", released {age:.0f} h ago"
+    return Line(f"{line.text}{since}", (*line.figures, *figures_in(since)))
 
 
 def day(matter: Matter, weight: int = 75) -> Section:
@@ -420,17 +451,15 @@ def _level_figures(one: MenuLevel) -> tuple[Figure, ...]:
 
 
 def said(matter: Matter, board: Blackboard, weight: int = 97) -> Section:
-    lines = []
-    for name in ("liquidity", "microstructure", "macro", "vlm_geometry"):
-        entry = getattr(board, name)
-        if entry is None:
-            lines.append(Line(f"{name}: absent"))
-            continue
-        lines += _entry(name, entry)
+    mode = matter.bundle.mode
+    lines = [Line(f"order of conviction in {mode} mode, who weighs most first: {' > '.join(CONVICTION[mode])}")]
+    there = entries(board)
+    for expert in Expert:
+        lines += _entry(expert, there[expert]) if expert in there else (Line(f"{expert}: absent"),)
     return Section("blackboard", weight, tuple(lines))
 
 
-def _entry(name: str, entry: Any) -> Iterator[Line]:
+def _entry(name: str, entry: Entry) -> Iterator[Line]:
     bias = getattr(entry, "directional_bias", None) or getattr(entry, "options_bias", None)
     leaning = f", bias {bias}" if bias else ""
     lean = {1: "bullish", 0: "neutral", -1: "bearish"}[entry.stance]
@@ -444,12 +473,21 @@ def _entry(name: str, entry: Any) -> Iterator[Line]:
     )
     if (target := getattr(entry, "target_entry", None)) is not None:
         yield _priced(f"{name} target entry", target)
-    if (pattern := getattr(entry, "pattern", None)) is not None:
-        yield Line(f"{name}: pattern {pattern}")
-        for each, value in entry.key_levels.model_dump().items():
-            if value is not None:
-                yield _priced(f"{name} {each.replace('_', ' ')}", value)
+    if isinstance(entry, GeometryEntry):
+        yield from _seen(name, entry)
     yield remark(f"{name} says: {unfenced(entry.rationale)}")
+
+
+def _seen(name: str, entry: GeometryEntry) -> Iterator[Line]:
+    """What the one who looks at the chart says beyond which way it looks."""
+    yield Line(f"{name}: pattern {entry.pattern}")
+    for each, value in entry.key_levels.model_dump().items():
+        if value is not None:
+            yield _priced(f"{name} {each.replace('_', ' ')}", value)
+    yield Line(
+        f"{name}: cvd signal {entry.cvd_signal or 'not seen'}, funding visual {entry.funding_visual or 'not seen'}"
+    )
+    yield remark(f"{name} on Fibonacci: {unfenced(entry.fibonacci_context)}")
 
 
 def regime(meta: Meta, weight: int = 98) -> Section:
@@ -481,7 +519,9 @@ def conflicts(synthesis: Synthesis | None, weight: int = 94) -> Section:
         claims = unfenced(one.expert_a_claim), unfenced(one.expert_b_claim)
         lines.append(remark(f"conflict: {first} says {claims[0]} — {second} says {claims[1]}"))
         lines.append(remark(f"what would settle it: {unfenced(one.tiebreaker)}"))
+    lines.append(Line(f"surest expert: {synthesis.highest_confidence_expert}"))
     lines.append(remark(f"open question: {unfenced(synthesis.key_uncertainty)}"))
+    lines.append(remark(f"whom to weigh in this regime: {unfenced(synthesis.regime_note)}"))
     return Section("synthesis", weight, tuple(lines))
 
 

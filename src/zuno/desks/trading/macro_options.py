@@ -7,7 +7,7 @@ from typing import Final
 from zuno.agents.ask import Minds
 from zuno.core.board import stance_of
 from zuno.core.known import Known, Missing
-from zuno.core.signs import PRINTS
+from zuno.core.signs import PRINTS, Change
 from zuno.desks.trading import knowledge
 from zuno.desks.trading.knowledge import of
 from zuno.desks.trading.matter import Matter
@@ -91,8 +91,8 @@ def world_pulls(matter: Matter) -> list[Pull]:
     """A dear dollar and falling stocks drain what is risky; a curve that moves fast does so either way."""
     signs, slope = matter.signs, matter.features.economy.slope
     found: list[Pull] = []
-    found += _change("DXY", signs.dollar, 0.015, -0.3)
-    found += _change("Nasdaq", signs.stocks, 0.03, 0.35)
+    found += _change(signs.dollar, 0.015, -0.3)
+    found += _change(signs.stocks, 0.03, 0.35)
     change: Known[float] = of(slope, "change")
     if not isinstance(change, Missing) and abs(change) >= RESTLESS:
         found.append(
@@ -101,14 +101,12 @@ def world_pulls(matter: Matter) -> list[Pull]:
     return found
 
 
-def _change(name: str, change: Known[float], full: float, weight: float) -> list[Pull]:
+def _change(change: Known[Change], full: float, weight: float) -> list[Pull]:
     """Of a figure that moved by at least a quarter of what counts in full."""
-    if isinstance(change, Missing) or abs(change) < full / 4:
+    if isinstance(change, Missing) or abs(change.share) < full / 4:
         return []
-    sign = 1 if weight > 0 else -1
-    return [
-        Pull(sign * pulled(change, full, abs(weight)), f"{name} changed by {100 * change:+.2f} % over {PRINTS} prints")
-    ]
+    sign, said = 1 if weight > 0 else -1, f"changed by {100 * change.share:+.2f} % over {PRINTS} prints"
+    return [Pull(sign * pulled(change.share, full, abs(weight)), f"{change.of.called} {said}")]
 
 
 def _nothing(matter: Matter) -> str:
@@ -116,4 +114,7 @@ def _nothing(matter: Matter) -> str:
     if isinstance(dvol, Missing):
         return f"Little is known of options ({dvol.reason}), and the economy says nothing."
     usual = f"DVOL of {dvol.value:.1f} points is ordinary beside its mean of {dvol.mean:.1f}"
-    return f"{usual}; dollar and stocks hardly moved."
+    named = (("the dollar", matter.signs.dollar), ("stocks", matter.signs.stocks))
+    unknown = [name for name, change in named if isinstance(change, Missing)]
+    calm = f"nothing is known of {' and '.join(unknown)}" if unknown else "dollar and stocks hardly moved"
+    return f"{usual}; {calm}."

@@ -100,7 +100,7 @@ class SynthesisOpinion(Opinion):
     highest_confidence_expert: Expert
     key_uncertainty: Remark
     regime_note: Remark
-    dominant_signal: Annotated[str, Field(max_length=40)] | None = None
+    dominant_signal: Lean | None = None
     """Part of the desk's schema, and taken from nobody: code computes it."""
 
 
