@@ -22,6 +22,8 @@ TRADED_AWAY: Final = 0.2
 SNAPSHOTS: Final = 5
 WITHIN_MS: Final = 60_000 + STALE_AFTER[Feed.BOOK] * SECOND_MS
 """Five snapshots over a minute, and as late as a book may be."""
+_BEFORE_MS: Final = (15_000, 30_000, 45_000, 60_000)
+"""How long before the newest snapshot the others are wanted."""
 
 Traded: TypeAlias = Callable[[Side, float, Millis, Millis], Known[float]]
 """How much takers of that side took at that price between two moments, or at most: in base units."""
@@ -109,11 +111,24 @@ def flaw_of(book: Book) -> str | None:
     return None
 
 
+def over_a_minute(snapshots: Sequence[Book]) -> tuple[Book, ...]:
+    """Five of them spread over a minute, oldest first: the newest, and for 15, 30, 45 and 60 s before it the nearest
+    that is not taken yet, of two as near the later. Where there are no more than five, all of them."""
+    moments = {book.at: book for book in snapshots}
+    left = sorted(moments, reverse=True)
+    taken = left[:1]
+    for before in _BEFORE_MS:
+        left = [at for at in left if at not in taken]
+        taken += sorted(left, key=lambda at: abs(taken[0] - before - at))[:1]
+    return tuple(moments[at] for at in sorted(taken))
+
+
 def fake_walls(snapshots: Sequence[Book], traded: Traded) -> Known[Walls]:
     """Levels of at least five times the median of their side that became ordinary (no more than that median is left)
     with less than a fifth of them traded, within the last five snapshots of a minute.
 
-    A level that a later book is not deep enough to show is not judged, nor one of which it is not known what traded.
+    A level that a later book is not deep enough to show is not judged, nor one of which it is not known what traded:
+    where only closed minutes tell that, a wall that vanished within the running minute is counted as unjudged.
     """
     sound = [book for book in sorted(snapshots, key=lambda book: book.at) if flaw_of(book) is None][-SNAPSHOTS:]
     if len(sound) < SNAPSHOTS or sound[-1].at - sound[0].at > WITHIN_MS:
@@ -124,7 +139,8 @@ def fake_walls(snapshots: Sequence[Book], traded: Traded) -> Known[Walls]:
 
 
 def traded_in_minutes(minutes: Sequence[Candle]) -> Traded:
-    """At most what takers of that side took in the minutes that touched the price: where no tape is kept."""
+    """At most what takers of that side took in the minutes that touched the price: where no tape is kept. Of a minute
+    that is not over nothing is known."""
     known = {row.at: row for row in minutes}
 
     def at_most(side: Side, price: float, since: Millis, until: Millis) -> Known[float]:

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zuno.core.books import BookFigures, FakeWall, Traded, Walls, book_figures, fake_walls, traded_in_minutes
+from zuno.core.books import (
+    BookFigures,
+    FakeWall,
+    Traded,
+    Walls,
+    book_figures,
+    fake_walls,
+    over_a_minute,
+    traded_in_minutes,
+)
 from zuno.core.known import Missing, or_none
 from zuno.domain.trading import Book, Candle, Quote, Side, Strike
 from zuno.domain.units import Millis
@@ -142,6 +151,46 @@ def test_a_book_that_cannot_be_is_refused_with_its_reason(
     bids: list[tuple[float, float]], asks: list[tuple[float, float]], reason: str
 ) -> None:
     assert why(book_figures(book(bids, asks))) == reason
+
+
+# -- five snapshots over a minute
+
+
+def chosen(*seconds_before: float) -> list[float]:
+    """Of books so long before now, in whatever order: which are taken."""
+    books = [ladder(NOW - round(seconds * 1_000)) for seconds in seconds_before]
+    return [(NOW - one.at) / 1_000 for one in over_a_minute(books)]
+
+
+def test_five_of_a_collectors_books_are_spread_over_the_minute() -> None:
+    assert chosen(*range(0, 73, 9)) == [63, 45, 27, 18, 0]
+    assert chosen(*range(8, 70, 9)) == [62, 53, 35, 26, 8]
+    assert chosen(*range(70)) == [60, 45, 30, 15, 0]
+
+
+def test_the_nearest_counts_however_irregular_they_came() -> None:
+    assert chosen(1, 2, 3, 4, 17, 33, 40, 47, 58, 66) == [58, 47, 33, 17, 1]
+    assert chosen(0, 10, 20, 30, 45, 60) == [60, 45, 30, 10, 0]  # of two as near, the later
+    assert chosen(0, 1, 2, 3, 4, 50) == [50, 4, 3, 2, 0]  # each once, though one is the nearest to two
+
+
+@pytest.mark.parametrize("few", [(), (0,), (7, 0), (1, 2, 3, 4), (48.5, 36.5, 24.5, 12.5, 0.5), (0, 1, 2, 3, 70)])
+def test_no_more_than_five_are_all_taken_oldest_first(few: tuple[float, ...]) -> None:
+    assert chosen(*few) == sorted(few, reverse=True)
+
+
+def test_a_book_told_twice_is_taken_once() -> None:
+    assert chosen(0, 0, 15, 15, 30, 30) == [30, 15, 0]
+    assert chosen(0, 0, 14, 14, 29, 44, 59, 61) == [59, 44, 29, 14, 0]
+
+
+@given(st.lists(st.integers(0, 70_000), max_size=16))
+def test_of_any_books_five_or_all_are_taken_and_the_newest_is(before: list[int]) -> None:
+    taken = over_a_minute([ladder(NOW - late) for late in before])
+    moments = [book.at for book in taken]
+    assert moments == sorted(set(moments))
+    assert len(moments) == min(5, len(set(before)))
+    assert moments[-1:] == ([NOW - min(before)] if before else [])
 
 
 # -- walls
@@ -281,6 +330,15 @@ def test_without_a_tape_the_minutes_bound_what_can_have_traded() -> None:
     assert walls_of(bids, traded_in_minutes([candle(NOW, 97.0, 99.0, 1000.0, 990.0)])).fake == ()
     assert len(walls_of(bids, traded_in_minutes([candle(NOW, 97.0, 99.0, 1000.0, 991.0)])).fake) == 1
     assert walls_of(walls, traded_in_minutes([])) == Walls((), 1)
+
+
+def test_a_wall_that_vanished_within_the_running_minute_is_not_judged() -> None:
+    closed = traded_in_minutes([candle(NOW - 60_000, 99.0, 102.0, 1000.0, 1000.0)])
+    before, within = (
+        [ladder(NOW - 45_000 + n * 15_000, 50.0 if n < gone else 0.0) for n in range(5)] for gone in (3, 4)
+    )
+    assert [wall.gone for wall in walls_of(before, closed).fake] == [NOW]
+    assert walls_of(within, closed) == Walls((), 1)
 
 
 def test_a_wall_nobody_can_judge_does_not_hide_another() -> None:

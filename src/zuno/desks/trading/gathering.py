@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
+from zuno.core.books import over_a_minute
 from zuno.core.macro import CADENCE_DAYS
 from zuno.core.resampling import timeframe_of
 from zuno.core.soundness import QUIET_VENUES, complete_at, gap, standing
@@ -35,6 +36,10 @@ SLOTS: Final = ("previous_decision", "feedback", "memory", "positions", "equity"
 """What the desk itself brings to a cycle."""
 TAPE_DAYS: Final = 14
 """Twice what a percentile of hourly liquidations needs."""
+PROVEN_WITHIN: Final = Seconds(5)
+"""What a living stream needs to prove a minute that is over: a second in which the minute's last trades may still come,
+until the venue's next word, and until that is written. So much longer its last proven minute is its newest."""
+_STREAMS: Final = (Feed.LIQUIDATIONS, Feed.WHALES)
 _BARS: Final[Mapping[Timeframe, int]] = {
     Timeframe.M1: 48 * 60,  # a day of shocks, and a day before them to know which had begun
     Timeframe.H1: 181 * 24,  # a day's volatility is held against half a year of days
@@ -57,7 +62,7 @@ _REACH: Final[Mapping[Feed, Reach]] = {
     Feed.OPEN_INTEREST: Reach(181 * DAY_MS),
     Feed.LONG_SHORT: Reach(DAY_MS),
     Feed.BASIS: Reach(DAY_MS),
-    Feed.BOOK: Reach(MINUTE_MS + STALE_AFTER[Feed.BOOK] * SECOND_MS, 5),
+    Feed.BOOK: Reach(MINUTE_MS + STALE_AFTER[Feed.BOOK] * SECOND_MS, 16),  # a collector's eight, and whoever looked
     Feed.LIQUIDATIONS: Reach(TAPE_DAYS * DAY_MS),
     Feed.WHALES: Reach(DAY_MS),
     Feed.OPTIONS: Reach(DAY_MS, 1),
@@ -91,7 +96,8 @@ async def gather(
     beside = neighbours(symbol)
     slices = [_slice(series, as_of) for series in several] + [_slice(series, as_of, newest=1) for series in beside]
     state = await store.read_many(slices, as_of)
-    for series, rows in zip((*several, *beside), state.rows, strict=True):
+    for series, found in zip((*several, *beside), state.rows, strict=True):
+        rows = over_a_minute(found) if series.feed is Feed.BOOK else found
         last = _last(series, rows, heard)
         if series.row is Alive and last is not None:
             heard[str(series)] = last
@@ -137,7 +143,7 @@ def _last(series: Series[Any], rows: Sequence[Any], heard: Mapping[str, Millis])
     """When the newest of these rows was true. A stream's word is as new as its last sign of life, events or none."""
     latest = rows if series.row is Print else rows[-1:]  # an older day may have been revised last
     newest = [complete_at(series, row) for row in latest]
-    if series.feed in (Feed.LIQUIDATIONS, Feed.WHALES) and series.row is not Alive:
+    if series.feed in _STREAMS and series.row is not Alive:
         sign = heard.get(str(alive(series.feed, series.venue, series.name)))
         newest += [] if sign is None else [sign]
     return max(newest, default=None)
@@ -150,6 +156,8 @@ def _limit(series: Series[Any], rows: Sequence[Any]) -> Seconds:
         return Seconds(int(rows[-1].interval_hours * HOUR_MS) // SECOND_MS + STALE_AFTER[Feed.FUNDING])
     if series.feed is Feed.MACRO:
         return Seconds(CADENCE_DAYS.get(series.name, 0) * DAY_MS // SECOND_MS + STALE_AFTER[Feed.MACRO])
+    if series.feed in _STREAMS:
+        return Seconds(STALE_AFTER[series.feed] + PROVEN_WITHIN)
     return STALE_AFTER[series.feed]
 
 

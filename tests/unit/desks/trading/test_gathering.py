@@ -7,26 +7,30 @@ from typing import Any
 
 import pytest
 
+from zuno.adapters.market.live.streams import MARGIN_MS
 from zuno.adapters.series.memory import MemorySeries
-from zuno.desks.trading.gathering import gather
+from zuno.desks.trading.gathering import PROVEN_WITHIN, gather
 from zuno.domain.trading import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
     SECOND_MS,
     Alive,
+    Book,
     Candle,
     Feed,
     Funding,
     Level,
     Mode,
     Print,
+    Quote,
     Series,
     Side,
     Strike,
     Symbol,
     Timeframe,
     alive,
+    books,
     candles,
     fear_greed,
     funding,
@@ -100,6 +104,31 @@ async def test_a_stream_is_as_new_as_its_last_sign_of_life_events_or_none() -> N
     series, signs = liquidations(BINANCE, BTC), alive(Feed.LIQUIDATIONS, BINANCE, BTC)
     proven = (signs, [Alive(Millis(AS_OF - n * MINUTE_MS)) for n in (3, 2)])
     silent = (await gathered(proven))[series]
-    assert (silent.rows, silent.as_of, silent.limit) == ((), AS_OF - MINUTE_MS, 60)
+    assert (silent.rows, silent.as_of, silent.limit) == ((), AS_OF - MINUTE_MS, 60 + PROVEN_WITHIN)
     forced = Strike(Millis(AS_OF - 10), Side.LONG, 1.0, 1.0, 1.0, "1")
     assert (await gathered(proven, (series, [forced])))[series].as_of == AS_OF - 10
+
+
+@pytest.mark.parametrize(("late", "stale"), [(0, False), (1_500, False), (5_000, False), (5_001, True)])
+async def test_a_living_stream_is_not_stale_while_its_last_minute_is_being_proven(late: int, stale: bool) -> None:
+    """A minute is proven a second after its end at the earliest; a stream that is silent for longer is stale."""
+    signs = alive(Feed.LIQUIDATIONS, BINANCE, BTC)
+    found = await gathered((signs, [Alive(Millis(AS_OF - MINUTE_MS))]), at=AS_OF + MINUTE_MS + late)
+    assert [found[series].stale for series in (signs, liquidations(BINANCE, BTC))] == [stale, stale]
+    assert MARGIN_MS < PROVEN_WITHIN * SECOND_MS
+
+
+async def test_the_books_of_a_collector_are_five_over_the_minute() -> None:
+    series = books(BINANCE, BTC)
+    told = [Book(Millis(AS_OF - late * SECOND_MS), (Quote(9.0, 1.0),), (Quote(9.5, 2.0),)) for late in range(68, 0, -9)]
+    block = (await gathered((series, told)))[series]
+    assert [(AS_OF - row.at) // SECOND_MS for row in block.rows] == [68, 50, 32, 23, 5]
+    assert (block.age, block.stale) == (5, False)
+
+
+async def test_who_looked_in_between_takes_nothing_from_the_minute() -> None:
+    series = books(BINANCE, BTC)
+    moments = sorted({*range(2, 70, 9), 3, 4, 5, 6}, reverse=True)
+    told = [Book(Millis(AS_OF - late * SECOND_MS), (Quote(9.0, 1.0),), (Quote(9.5, 2.0),)) for late in moments]
+    block = (await gathered((series, told)))[series]
+    assert [(AS_OF - row.at) // SECOND_MS for row in block.rows] == [65, 47, 29, 20, 2]
