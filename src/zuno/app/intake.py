@@ -12,7 +12,18 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from zuno.app.sources import Sources, arrived, habit_of, is_of_now, is_streamed, kept_since, lost, missing, pages
+from zuno.app.sources import (
+    Sources,
+    arrived,
+    fresh_for,
+    habit_of,
+    is_of_now,
+    is_streamed,
+    kept_since,
+    lost,
+    missing,
+    pages,
+)
 from zuno.core.soundness import impossible
 from zuno.domain.errors import Broken, Unavailable, ZunoError
 from zuno.domain.tokens import plain_text
@@ -30,6 +41,8 @@ PATIENCE: Final = 120.0
 """Seconds one question may take, all its pages together."""
 LIVE_SECONDS: Final = 30.0
 """What somebody who looks at the desk is kept waiting for all venues together."""
+LAST_SECONDS: Final = 10.0
+"""And after that for those whose word grows old within a minute."""
 NEWS_AGAIN: Final = HOUR_MS
 """How far before the newest post of any channel posts are asked for again."""
 MOST_HOLES: Final = 20
@@ -161,7 +174,7 @@ def said_of(bug: Exception, what: object) -> str:
 async def refreshed(
     intake: Intake, store: SeriesStore, symbol: Symbol, now: Now, *, within: float = LIVE_SECONDS
 ) -> tuple[Millis, Mapping[str, str]]:
-    """Ask everybody once and at the same time: the moment from which all of it is known, and who failed, and why."""
+    """Ask everybody once: the moment from which all of it is known, and who failed, and why."""
     series = [one for one in (*wanted(symbol), *neighbours(symbol)) if not is_streamed(one)]
     moment, failures = await visited(intake, series, now, within=within)
     return moment, failures | await _unheard(store, symbol, moment)
@@ -170,7 +183,18 @@ async def refreshed(
 async def visited(
     intake: Intake, series: Sequence[Series[Any]], now: Now, *, within: float = LIVE_SECONDS
 ) -> tuple[Millis, dict[str, str]]:
-    """The same of these series alone."""
+    """The same of these series alone. All are asked at the same time, but for those whose word grows old within a
+    minute: they are asked when the others have answered or failed, so that nobody's slowness makes them old."""
+    brief = [one for one in series if fresh_for(one) * SECOND_MS < MINUTE_MS]
+    failures = await _asked(intake, [one for one in series if one not in brief], within)
+    failures |= await _asked(intake, brief, LAST_SECONDS)
+    return Millis(max(now(), intake.latest)), failures
+
+
+async def _asked(intake: Intake, series: Sequence[Series[Any]], within: float) -> dict[str, str]:
+    """Who of these failed, and why."""
+    if not series:
+        return {}
     tasks = {asyncio.create_task(_looked(intake, one)): one for one in series}
     try:
         await asyncio.wait(tasks, timeout=within)
@@ -180,9 +204,8 @@ async def visited(
             task.cancel()
         await asyncio.gather(*slow, return_exceptions=True)
     failures = {str(one): f"it did not answer within {within:g} s" for task, one in tasks.items() if task.cancelled()}
-    failures |= {str(one): why for one, why in intake.set_aside.items()}
-    failures |= {str(tasks[task]): why for task in tasks if not task.cancelled() and (why := task.result())}
-    return Millis(max(now(), intake.latest)), failures
+    failures |= {str(one): intake.set_aside[one] for one in series if one in intake.set_aside}
+    return failures | {str(tasks[task]): why for task in tasks if not task.cancelled() and (why := task.result())}
 
 
 async def _looked(intake: Intake, series: Series[Any]) -> str:

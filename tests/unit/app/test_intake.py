@@ -17,7 +17,7 @@ from collecting import END, EVER, OWN, Weather, market, sources
 from leaping import leaping
 
 from zuno.adapters.series.memory import MemorySeries
-from zuno.app.intake import Intake, refreshed
+from zuno.app.intake import LAST_SECONDS, Intake, refreshed
 from zuno.app.sources import Sources, is_streamed
 from zuno.desks.trading.gathering import gather
 from zuno.domain.errors import Broken, Unavailable
@@ -26,14 +26,17 @@ from zuno.domain.trading import (
     HOUR_MS,
     MINUTE_MS,
     Alive,
+    Book,
     Feed,
     Mode,
     Print,
+    Quote,
     Symbol,
     Text,
     Timeframe,
     alive,
     basis,
+    books,
     candles,
     fear_greed,
     macro,
@@ -41,7 +44,7 @@ from zuno.domain.trading import (
     texts,
 )
 from zuno.domain.units import Millis
-from zuno.domain.venues import ALTERNATIVE, BINANCE, BYBIT, CHANNELS, SEARCH, neighbours, wanted
+from zuno.domain.venues import ALTERNATIVE, BINANCE, BYBIT, CHANNELS, DERIBIT, SEARCH, neighbours, wanted
 from zuno.ports.series import Batch, SeriesStore
 
 START = Millis(END - 4 * HOUR_MS)
@@ -98,6 +101,69 @@ def test_who_fails_is_named_and_who_hangs_keeps_nobody_longer_than_said() -> Non
         assert len(told) == 11
         assert len(await store.read(M1, Millis(0), EVER, moment)) > 100
         assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
+
+    leaping(START, story)
+
+
+class Slow:
+    """A venue that takes its time for every answer."""
+
+    def __init__(self, venue: Any, seconds: float) -> None:
+        self._venue = venue
+        self._seconds = seconds
+
+    def __getattr__(self, name: str) -> Any:
+        async def late(*asked: Any) -> Any:
+            await asyncio.sleep(self._seconds)
+            return await getattr(self._venue, name)(*asked)
+
+        return late
+
+
+class Depth:
+    """A book of the moment it is asked for, told some seconds later."""
+
+    venue = BINANCE
+
+    def __init__(self, now: Any, seconds: float = 0.5) -> None:
+        self._now = now
+        self._seconds = seconds
+        self.asked: list[int] = []
+
+    async def book(self, symbol: str, depth: int) -> Book:
+        self.asked.append(self._now())
+        told = Book(self._now(), (Quote(99.0, 1.0),), (Quote(101.0, 1.0),))
+        await asyncio.sleep(self._seconds)
+        return told
+
+
+@pytest.mark.parametrize(("seconds", "waited"), [(0.0, 0), (12.0, 12_000), (25.0, 25_000), (1e6, 30_000)])
+def test_no_slow_venue_makes_the_book_old(seconds: float, waited: int) -> None:
+    """It is asked for when the others have answered or failed, and looked at when it has come."""
+
+    async def story(now: Any) -> None:
+        calm, store, depth = sources(await market(), now), MemorySeries(OWN), Depth(now)
+        slow = Slow(calm.options[DERIBIT], seconds)
+        given = replace(calm, books={BINANCE: depth}, options={DERIBIT: slow})
+        moment, failures = await refreshed(intake(given, store, now), store, Symbol.BTCUSDT, now)
+        assert depth.asked == [START + waited]
+        assert moment == START + waited + 500
+        bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, moment, failures=failures)
+        block = bundle.block(books(BINANCE, "BTCUSDT"))
+        assert block is not None
+        assert (block.age, block.stale) == (1, False)
+        assert ("dvol/deribit/BTC" in failures) is (waited == 30_000)
+
+    leaping(START, story)
+
+
+def test_a_book_that_does_not_come_is_waited_for_no_longer_than_said() -> None:
+    async def story(now: Any) -> None:
+        store = MemorySeries(OWN)
+        given = replace(sources(await market(), now), books={BINANCE: Depth(now, 1e6)})
+        moment, failures = await refreshed(intake(given, store, now), store, Symbol.BTCUSDT, now)
+        assert moment == START + round(LAST_SECONDS * 1_000)
+        assert failures[str(books(BINANCE, "BTCUSDT"))] == "it did not answer within 10 s"
 
     leaping(START, story)
 
