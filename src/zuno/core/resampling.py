@@ -1,4 +1,4 @@
-"""Bars out of finer bars or out of trades, by the time things happened.
+"""Bars out of finer bars, by the time things happened.
 
 Prices are copied, never computed. Volumes are added as the decimals they are written in (the shortest spelling of a
 double is what its venue printed), exactly, and rounded once at the end. So a venue's own hour is met to the last bit by
@@ -8,12 +8,12 @@ its minutes, and a day made of minutes equals one made of hours as long as its v
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Context, Decimal
 from itertools import groupby
 from typing import Any, Final
 
-from zuno.domain.trading import Candle, Series, Side, Strike, Timeframe
+from zuno.domain.trading import Candle, Series, Timeframe
 from zuno.domain.units import Millis
 
 _EXACT: Final = Context(prec=800)
@@ -61,37 +61,9 @@ def made_of(coarse: Timeframe, at: Millis, bars: Sequence[Candle]) -> Sequence[C
 
 def resampled(coarse: Timeframe, fine: Timeframe, bars: Iterable[Candle]) -> tuple[Candle, ...]:
     """The coarse bars whose every part is here; the bars come oldest first, each once."""
-    buckets = _buckets(coarse, bars)
+    buckets = ((at, list(group)) for at, group in groupby(bars, key=lambda bar: coarse.floor(bar.at)))
     return tuple(aggregate(at, group) for at, group in buckets if len(group) == parts(coarse, fine))
-
-
-def bars_of_trades(timeframe: Timeframe, trades: Iterable[Strike], closed_by: Millis) -> tuple[Candle, ...]:
-    """The bars these trades make, whatever order they came in, each counted once by its id.
-
-    A trade belongs to the bar of its own time; of one millisecond, ids tell the order (numbers by their size). Only
-    bars that had ended by `closed_by` are given, and where nothing was traded there is none.
-    """
-    once = {(trade.at, len(trade.id), trade.id): trade for trade in trades}
-    ordered = [once[key] for key in sorted(once)]
-    return tuple(_bar(at, group) for at, group in _buckets(timeframe, ordered) if at + timeframe.millis <= closed_by)
 
 
 def _opened(bar: Candle) -> Millis:
     return bar.at
-
-
-def _bar(at: Millis, trades: Sequence[Strike]) -> Candle:
-    prices = [trade.price for trade in trades]
-    return Candle(
-        at,
-        prices[0],
-        max(prices),
-        min(prices),
-        prices[-1],
-        total(trade.quantity for trade in trades),
-        total(trade.quantity for trade in trades if trade.side is Side.LONG),
-    )
-
-
-def _buckets(timeframe: Timeframe, rows: Iterable[Any]) -> Iterator[tuple[Millis, list[Any]]]:
-    return ((at, list(group)) for at, group in groupby(rows, key=lambda row: timeframe.floor(row.at)))

@@ -15,7 +15,12 @@ sys.path.append(str(Path(__file__).parents[2] / "wire"))
 
 from collecting import END, EVER, OWN, Weather, collected, collector, market, radio, rows, sources
 from leaping import leaping
+from vendors import binance, living
+from vendors.serving import Query, vendor
+from vendors.world import World
 
+from zuno.adapters.market.live.binance import VENDOR, Binance
+from zuno.adapters.market.live.exchange import Exchange
 from zuno.adapters.series.memory import MemorySeries
 from zuno.adapters.store.alerts_memory import SeatInMemory
 from zuno.app.collecting import LONGEST_BACKOFF, SETTLED, Collector, CollectView, Scribe
@@ -101,6 +106,33 @@ def test_a_bar_is_here_seconds_after_it_closed() -> None:
             assert not await store.read(M1, Millis(minute), Millis(minute), Millis(minute + MINUTE_MS - 1))
 
     leaping(START, story)
+
+
+async def test_behaviour_01_five_ticks_at_half_past_the_minute_yield_five_complete_minute_bars() -> None:
+    """Binance is asked at second :30 of five minutes in a row, first in the second minute of its market."""
+
+    def told_by(now: int) -> list[Candle]:
+        """All its minutes; the last has gone only half its way and will end as another bar."""
+        *over, forming = (living.bar(at, Timeframe.M1) for at in range(START, now, MINUTE_MS))
+        return [*over, forming._replace(high=forming.open, close=forming.open, volume=1.5, taker_buy=0.25)]
+
+    world, store = World(now=START, timeframe=Timeframe.M1), MemorySeries(OWN)
+    paths = binance.routes(world)
+
+    def minutes_alone(query: Query) -> Any:
+        return paths["/fapi/v1/klines"](query) if query["interval"] == Timeframe.M1 else []
+
+    async with vendor({**paths, "/fapi/v1/klines": minutes_alone}) as here:
+        venue = Binance(Exchange(VENDOR, here.url, throttled=False))
+        for minute in range(1, 6):
+            world.now = START + minute * MINUTE_MS + 30_000
+            world.candles = told_by(world.now)
+            await collector(Sources(candles={BINANCE: venue}), store, lambda: Millis(world.now)).once()
+            assert await store.read(M1, Millis(0), EVER, EVER) == tuple(world.candles[:-1])
+        await venue.close()
+    bars = await store.read(M1, Millis(0), EVER, Millis(world.now))
+    assert bars == tuple(living.bar(START + minute * MINUTE_MS, Timeframe.M1) for minute in range(5))
+    assert await store.flaws() == ()
 
 
 @pytest.mark.parametrize("behind", [4_000, 20_000])
