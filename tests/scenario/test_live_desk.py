@@ -10,6 +10,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1] / "wire"))
 
 from live_home import BARS, ran, remembered
+from model_server import http
 from vendors.living import Living, Venues, venues
 from vendors.serving import said
 
@@ -20,6 +21,7 @@ async def test_a_live_desk_asks_everybody_and_says_who_failed(home: Path) -> Non
     await remembered(home, Living())
     async with venues() as here:
         here.rest["DERIBIT"].mood = said("<html>maintenance</html>", 503)
+        here.rest["BYBIT"].mood = http(200, b"<html>Please log in to the portal</html>", "text/html")
         here.rest["YAHOO"].change = lambda path, document: {"chart": None}
         live = await ran(home, here, "trade", "features", "BTC", "--json", ZUNO_MARKET="live")
         assert live.code == 0, live.err
@@ -27,6 +29,10 @@ async def test_a_live_desk_asks_everybody_and_says_who_failed(home: Path) -> Non
         absent = {one["what"]: one["why"] for one in view["absent"]}
         assert "Deribit" in absent["options/deribit/BTC"]
         assert "Yahoo" in absent["macro/yahoo/DXY"]
+        assert absent["basis/bybit/BTCUSDT"] == "Bybit answered without 'retCode'"
+        notes = {one["series"]: one["notes"] for one in view["sources"]}
+        assert "asked now: Bybit answered without 'retCode'" in notes["open_interest/bybit/BTCUSDT"]
+        assert "portal" not in live.out
         assert "zuno data collect" in absent["liquidations/binance/BTCUSDT"]
         fresh = {one["series"] for one in view["sources"] if not one["stale"]}
         assert {str(BARS[Timeframe.M1]), "book/binance/BTCUSDT", "funding/okx/BTCUSDT/next"} <= fresh
