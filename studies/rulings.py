@@ -91,6 +91,38 @@ def bars(seen: Sequence[Seen]) -> Iterator[str]:
             yield f"{name} never fires"
         if count > MOST_ONE_RULE * len(seen):
             yield f"{name} fires in {count / len(seen):.0%} of the cycles"
+    hits = Hits.of(seen)
+    if not hits.inside:
+        yield f"the twin's hits are outside the band of a market without drift: {hits}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """How often the target of a decision to open came first, beside how often it would without drift."""
+
+    count: int
+    won: float
+    expected: float
+    band: float
+    """95 % of what chance makes of it."""
+
+    @classmethod
+    def of(cls, seen: Sequence[Seen]) -> Hits:
+        trades = [one.trade for one in seen if one.trade is not None]
+        band = 1.96 * sqrt(sum(one.p0 * (1 - one.p0) for one in trades))
+        return cls(len(trades), sum(one.won for one in trades), sum(one.p0 for one in trades), band)
+
+    @property
+    def inside(self) -> bool:
+        return self.count > 0 and abs(self.won - self.expected) <= self.band
+
+    def __str__(self) -> str:
+        if not self.count:
+            return "nothing was to be opened"
+        won, expected, band = (value / self.count for value in (self.won, self.expected, self.band))
+        return (
+            f"{self.count} decisions to open, {won:.1%} hits; a market without drift gives {expected:.1%} ± {band:.1%}"
+        )
 
 
 def told(seen: Sequence[Seen], seconds: float) -> None:
@@ -119,15 +151,8 @@ def told(seen: Sequence[Seen], seconds: float) -> None:
     held = [one for one in seen if one.holding in ("long", "short")]
     closed = sum(one.ruling == "CANCEL_AND_CLOSE" for one in held)
     print(f"with an open position {len(held)} cycles, {closed} close it")
-    trades = [one.trade for one in seen if one.trade is not None]
-    if trades:
-        expected, won = sum(one.p0 for one in trades), sum(one.won for one in trades)
-        band = 1.96 * sqrt(sum(one.p0 * (1 - one.p0) for one in trades))
-        inside = "inside" if abs(won - expected) <= band else "OUTSIDE"
-        print(
-            f"\nhits of {len(trades)} decisions to open: {won / len(trades):.1%}; a market without drift gives "
-            f"{expected / len(trades):.1%} ± {band / len(trades):.1%}: {inside} the 95 % band (no edge is expected)"
-        )
+    hits = Hits.of(seen)
+    print(f"\n{hits}: {'inside' if hits.inside else 'OUTSIDE'} the 95 % band (no edge is expected)")
 
 
 # -- one market
