@@ -56,7 +56,7 @@ from zuno.domain.trading import (
     texts,
 )
 from zuno.domain.units import Millis
-from zuno.ports.series import Batch, Begun, Flaw, Origin, SeriesStore, Slice, Span, State, Written
+from zuno.ports.series import Aside, Batch, Begun, Flaw, Origin, SeriesStore, Slice, Span, State, Written
 
 AT = Millis(1_767_225_600_000)
 """2026-01-01."""
@@ -289,6 +289,98 @@ async def test_a_row_with_a_time_no_file_holds_is_set_aside_too(store: SeriesSto
     assert len(await store.flaws()) == 2
 
 
+async def asides(store: SeriesStore, series: Series[Any], known_by: int = EVER) -> list[int]:
+    """The places of what was set aside, as far as it was known."""
+    (found,) = (await store.read_many([Slice(series, Millis(-EVER), EVER)], Millis(known_by))).asides
+    return [aside.at - AT for aside in found]
+
+
+async def test_what_was_set_aside_is_told_of_each_slice_and_its_time(store: SeriesStore) -> None:
+    spoilt = [level(at, math.nan) for at in (40, 20, 30)]
+    upside_down = bar(0)._replace(high=10.0)
+    await store.write([Batch(OI, [*spoilt, level(10), level(50)]), Batch(HOURS, [upside_down, bar(1), bar(1)])])
+    await store.write([Batch(HOURS, [bar(1, 60.0)])])  # a duplicate and a conflict are no rows that cannot be
+    await store.seal(EVER)
+    state = await store.read_many(
+        [
+            Slice(OI, Millis(AT + 20), Millis(AT + 30)),
+            Slice(CPI, Millis(0), EVER),
+            Slice(HOURS, Millis(0), EVER, 1),
+            Slice(OI, Millis(0), EVER, 1),
+            Slice(OI, Millis(AT + 31), Millis(AT + 39)),
+        ],
+        EVER,
+    )
+    assert state.rows == ((), (), (bar(1, 60.0),), (level(50),), ())
+    assert [[aside.at - AT for aside in one] for one in state.asides] == [[20, 30], [], [0], [20, 30, 40], []]
+    ((aside,), (first, *_)) = state.asides[2:4]
+    assert aside == Aside(AT, f"high 10.0 is below low 50.0: {upside_down!r}")
+    assert first.detail.startswith("value is nan")
+
+
+async def test_what_was_set_aside_is_known_from_when_it_came_or_would_have_been_complete(store: SeriesStore) -> None:
+    stream = alive(Feed.WHALES, "binance", "BTCUSDT")
+    no_sign: Any = Level(AT, 1.0)
+    await store.write(
+        [
+            Batch(HOURS, [bar(0)._replace(close=math.nan)]),
+            Batch(OI, [level(5, math.nan)]),
+            Batch(CPI, [Print(AT, math.nan, Millis(AT + DAY_MS))]),
+            Batch(stream, [no_sign]),
+            Batch(basis("bybit", "BTCUSDT"), [Marks(AT, -1.0, 1.0)], known=Millis(AT + 99)),
+        ]
+    )
+    for series, place, known in (
+        (HOURS, 0, AT + HOUR_MS),
+        (OI, 5, AT + 5),
+        (CPI, 0, AT + DAY_MS),
+        (stream, 0, AT + MINUTE_MS),
+        (basis("bybit", "BTCUSDT"), 0, AT + 99),
+    ):
+        assert await asides(store, series, known - 1) == []
+        assert await asides(store, series, known) == [place]
+
+
+async def test_the_same_set_aside_again_is_known_from_the_earlier_time(store: SeriesStore) -> None:
+    spoilt = [level(5, math.nan)]
+    for known, earliest in ((60, 60), (90, 60), (50, 50), (None, 5), (70, 5)):
+        await store.write([Batch(OI, spoilt, None if known is None else Millis(AT + known))])
+        assert await asides(store, OI, AT + earliest - 1) == []
+        assert await asides(store, OI, AT + earliest) == await asides(store, OI) == [5]
+    (flaw,) = await store.flaws()
+    await store.mend([Flaw(OI, "bad", flaw.first, flaw.last, 1, flaw.detail, "another stands there")])
+    await store.write([Batch(OI, [level(5)], known=Millis(AT + 200))])
+    assert await asides(store, OI, AT + 5) == [5]  # what is done about it later does not change what was known
+    await store.renew(RECORDED)
+    assert await asides(store, OI) == []
+
+
+@pytest.mark.parametrize(
+    ("series", "row", "place"),
+    [
+        (HOURS, bar(0)._replace(at=Millis(2**62 - 1)), 2**62 - 1),
+        (HOURS, bar(0)._replace(at="now"), 0),  # type: ignore[arg-type]
+        (CPI, Print(AT, 1.0, Millis(2**70)), AT),
+        (CPI, Print(AT, 1.0, "soon"), AT),  # type: ignore[arg-type]
+        (CPI, level(0), AT),
+        (OI, None, 0),
+    ],
+    ids=["an end nobody lives to see", "no time", "no release", "a word for one", "another kind", "nothing"],
+)
+async def test_a_row_that_never_would_have_been_complete_is_known_from_its_place(
+    store: SeriesStore, series: Series[Any], row: Any, place: int
+) -> None:
+    assert await store.write([Batch(series, [row])]) == Written(0, 0, 0, 1)
+    assert await asides(store, series, place - 1) == []
+    assert await asides(store, series, place) == [place - AT]
+
+
+async def test_a_bar_whose_end_no_file_can_hold_is_set_aside(store: SeriesStore) -> None:
+    last = bar(0)._replace(at=Millis(2**63 - 1))
+    assert await store.write([Batch(HOURS, [last])]) == Written(0, 0, 0, 1)
+    assert [flaw.first for flaw in await store.flaws()] == [last.at]
+
+
 async def test_spans_say_how_much_is_here(store: SeriesStore) -> None:
     await store.write([Batch(OI, [level(5), level(1), level(9)]), Batch(HOURS, [bar(0)])])
     assert await store.spans() == (Span(HOURS, 1, AT, AT, 0), Span(OI, 3, Millis(AT + 1), Millis(AT + 9), 0))
@@ -349,14 +441,15 @@ async def test_many_series_are_read_as_each_by_itself_and_say_whose_they_are(sto
         Slice(CPI, Millis(0), EVER),
         Slice(HOURS, Millis(0), EVER, 2),
     ]
-    assert await store.read_many(asked, EVER) == State(RECORDED, ((), (), (), ()))
-    assert await store.read_many([], EVER) == State(RECORDED, ())
+    nothing = ((), (), (), ())
+    assert await store.read_many(asked, EVER) == State(RECORDED, nothing, nothing)
+    assert await store.read_many([], EVER) == State(RECORDED, (), ())
     prints = [Print(AT, 3.0, Millis(AT + 10)), Print(AT, 3.1, Millis(AT + 200))]
     rows = [bar(hour) for hour in range(9)]
     await store.renew(Origin(False, "anew"), [Batch(HOURS, rows), Batch(OI, [level(1), level(2)]), Batch(CPI, prints)])
     for known_by in (Millis(AT + 100), Millis(AT + 5 * HOUR_MS), EVER):
         each = [await store.read(one.series, one.since, one.until, known_by, one.newest) for one in asked]
-        assert await store.read_many(asked, known_by) == State(Origin(False, "anew"), tuple(each))
+        assert await store.read_many(asked, known_by) == State(Origin(False, "anew"), tuple(each), nothing)
     assert [len(one) for one in each] == [4, 1, 1, 2]
 
 
@@ -555,6 +648,7 @@ def test_the_file_and_the_memory_never_differ(tmp_path_factory: pytest.TempPathF
                 last = [await store.read(HOURS, Millis(0), EVER, Millis(AT + hour * HOUR_MS), few) for few in (1, 2, 3)]
                 assert last == [whole[-few:] for few in (1, 2, 3)]
                 seen.append(whole)
+                seen.append(await asides(store, HOURS, AT + hour * HOUR_MS))
             seen += [await store.spans(), await store.flaws()]
             seen += [await store.newest_known([HOURS]), await store.all_known([HOURS])]
         await store.close()
@@ -795,6 +889,32 @@ async def test_a_file_from_before_pasts_were_kept_is_read_and_keeps_them_from_no
     assert await everything(store, HOURS) == (bar(0),)
     await store.write(known_at(10, bar(0, 60.0)))
     assert await everything(store, HOURS, AT + 9 * HOUR_MS) == (bar(0),)
+    await store.close()
+
+
+async def test_a_file_from_before_notes_knew_when_is_read_and_learns_it_at_the_next_write(tmp_path: Path) -> None:
+    store, spoilt = SqliteSeries(tmp_path / "own", RECORDED), level(5, math.nan)
+    await store.write([Batch(OI, [level(1), spoilt], known=Millis(AT + 60))])
+    await store.close()
+    path = tmp_path / "own" / "series.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(
+            """CREATE TABLE old (series INTEGER NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL,
+                detail TEXT NOT NULL, replaced BLOB, mended TEXT, UNIQUE (series, at, kind, id, detail));
+            INSERT INTO old SELECT series, at, kind, id, detail, replaced, mended FROM notes;
+            DROP TABLE notes; ALTER TABLE old RENAME TO notes"""
+        )
+    connection.close()
+    before = path.read_bytes()
+    assert await asides(store, OI, AT + 4) == []
+    assert await asides(store, OI, AT + 5) == [5]
+    (flaw,) = await store.flaws()
+    await store.close()
+    assert path.read_bytes() == before  # reading changes nothing
+    await store.write([Batch(OI, [spoilt, level(6, -1.0)], known=Millis(AT + 70))])
+    assert [await asides(store, OI, AT + known) for known in (4, 5, 69)] == [[], [5], [5]]
+    assert await asides(store, OI, AT + 70) == [5, 6]
+    assert (await store.flaws())[0] == flaw
     await store.close()
 
 

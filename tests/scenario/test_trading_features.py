@@ -13,7 +13,7 @@ import pytest
 from commands import Ran, run_zuno
 
 from zuno.adapters.series.sqlite import SqliteSeries
-from zuno.app.trading_views import features_view
+from zuno.app.trading_views import features_view, iso
 from zuno.core.features import Features, Frame, features
 from zuno.core.known import Missing
 from zuno.desks.trading.gathering import SLOTS, gather
@@ -34,7 +34,7 @@ from zuno.domain.trading import (
 from zuno.domain.units import Millis, Seconds
 from zuno.domain.venues import BINANCE, BYBIT, DERIBIT, FRED, OKX, PERPETUALS, wanted
 from zuno.messages.bundle import Absent, Block, Bundle, Slot, content, name_of, read_bundle
-from zuno.ports.series import Origin
+from zuno.ports.series import Batch, Origin, Slice
 
 END = Millis(1_767_225_600_000)
 SEED = "7"
@@ -65,8 +65,8 @@ def bundle(invented: Path) -> Bundle:
     return asyncio.run(frozen())
 
 
-def asked(home: Path, *arguments: str) -> Ran:
-    return run_zuno(home, "trade", "features", *arguments)
+def asked(home: Path, *arguments: str, **surroundings: str) -> Ran:
+    return run_zuno(home, "trade", "features", *arguments, **surroundings)
 
 
 # -- as a person asks
@@ -383,6 +383,54 @@ async def test_a_feed_that_stands_still_is_said_to(invented: Path) -> None:
     block = found.block(series)
     assert block is not None
     assert any("stands still" in note for note in block.notes)
+
+
+SPOILT: list[tuple[Series[Any], Callable[[Any], Any], str]] = [
+    (trading.open_interest(BINANCE, SYMBOL), lambda row: row._replace(value=float("nan")), "value is nan"),
+    (trading.basis(BINANCE, SYMBOL), lambda row: row._replace(mark=-row.mark), "mark is -"),
+    (candles(BINANCE, SYMBOL, Timeframe.H1), lambda row: row._replace(high=row.low, low=row.high), "is below low"),
+]
+"""Series, how their newest row becomes one no market can have made, and what is said of it."""
+
+
+async def recorded(invented: Path, home: Path, *, spoil: bool) -> tuple[Any, ...]:
+    """A recording of one's own of two days of three series, the newest rows spoilt or not there; those rows."""
+    source, own = store_of(invented), SqliteSeries(home / "market" / "own", Origin(False, "recorded"))
+    slices = [Slice(series, Millis(END - 2 * DAY_MS), END) for series, _, _ in SPOILT]
+    state = await source.read_many(slices, END)
+    for (series, spoilt, _), rows in zip(SPOILT, state.rows, strict=True):
+        await own.write([Batch(series, [*rows[:-1], *((spoilt(rows[-1]),) if spoil else ())])])
+    await source.close()
+    await own.close()
+    return tuple(rows[-1] for rows in state.rows)
+
+
+async def test_a_newest_row_no_market_can_have_made_is_said_where_the_one_before_stands(
+    invented: Path, tmp_path: Path
+) -> None:
+    newest = await recorded(invented, tmp_path, spoil=True)
+    said = asked(tmp_path, "BTCUSDT", "--as-of", "2026-01-01T00:00", "--json", ZUNO_RECORDING="own")
+    assert said.code == 0, said.err
+    sources = {source["series"]: source for source in said.document["sources"]}
+    assert set(sources) == {str(series) for series, _, _ in SPOILT}
+    screen = asked(tmp_path, "BTCUSDT", "--as-of", "2026-01-01T00:00", ZUNO_RECORDING="own").out
+    shown = " ".join(screen.split())
+    for (series, _, fault), row in zip(SPOILT, newest, strict=True):
+        (note,) = [note for note in sources[str(series)]["notes"] if "set aside" in note]
+        assert note.startswith(f"1 row at {iso(row.at)} was set aside, no market can have made it: ")
+        assert fault in note
+        assert f"note: {series}: {note}" in shown
+
+
+async def test_before_it_was_known_nothing_is_said_of_what_was_set_aside(invented: Path, tmp_path: Path) -> None:
+    """The last of the spoilt rows to be known by then is the hour's, at its end."""
+    bundles = []
+    for home, spoil in ((tmp_path / "spoilt", True), (tmp_path / "short", False)):
+        first = min(row.at for row in await recorded(invented, home, spoil=spoil))
+        moment = iso(Millis(first - 1))
+        said = asked(home, "BTCUSDT", "--as-of", moment, "--json", ZUNO_RECORDING="own")
+        bundles.append(said.document)
+    assert bundles[0] == bundles[1]
 
 
 async def test_while_nobody_tells_the_won_there_is_none(invented: Path) -> None:

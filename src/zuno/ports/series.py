@@ -86,12 +86,22 @@ class Slice(Generic[R]):
 
 
 @dataclass(frozen=True, slots=True)
+class Aside:
+    """A row no market can have made: its place, and what is wrong with it."""
+
+    at: Millis
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """Several series as they stood at one moment, whoever writes meanwhile."""
 
     origin: Origin
     rows: tuple[tuple[Any, ...], ...]
     """Of each slice that was asked for, in its order."""
+    asides: tuple[tuple[Aside, ...], ...]
+    """The same: what was set aside of the slice's whole time, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +122,8 @@ class SeriesStore(Protocol):
       those whose place they take, which stay what was known until then.
     - A row that cannot be (NaN, a negative price or volume, a number beyond what any market has, high below low, a bar
       off its bucket or not closed by the time it was known) is set aside with its reason and place and never read.
+      That it was is known from when it reached us, of history from when it would have been complete; where the same
+      row came at two times, from the earlier.
     - `read` gives each key once, oldest first: of the time asked for, both ends included, the newest numbers known by
       `known_by`. Of several prints of one day the newest released by then.
     - Rows come back equal to what went in. Rows that were sealed into files are read like the others.
@@ -130,7 +142,8 @@ class SeriesStore(Protocol):
         ...
 
     async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> State:
-        """Each as `read` gives it, and whose they are, all of one state: no write of anybody's lies in between."""
+        """Each as `read` gives it, what was set aside of its time as known by then, and whose they are, all of one
+        state: no write of anybody's lies in between."""
         ...
 
     async def spans(self) -> tuple[Span, ...]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from zuno.adapters.series.weighing import (
+    BAD,
     Key,
     Note,
     Past,
@@ -20,7 +21,7 @@ from zuno.adapters.series.weighing import (
 )
 from zuno.domain.trading import Print, Row, Series
 from zuno.domain.units import Millis
-from zuno.ports.series import Batch, Begun, Flaw, Origin, Slice, Span, State, Written
+from zuno.ports.series import Aside, Batch, Begun, Flaw, Origin, Slice, Span, State, Written
 
 R = TypeVar("R", bound=Row)
 
@@ -54,7 +55,8 @@ class MemorySeries:
                 self._sealed.discard((batch.series, (at, name)))
             for note in result.notes:
                 place = (str(batch.series), note.kind, note.at, note.id, note.detail)
-                self._notes[place] = (batch.series, note)
+                _, before = self._notes.get(place, (batch.series, note))
+                self._notes[place] = (batch.series, replace(note, known=min(note.known, before.known)))
             done = add(done, result.written)
         return done
 
@@ -64,7 +66,17 @@ class MemorySeries:
         return self._read(Slice(series, since, until, newest), known_by)
 
     async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> State:
-        return State(self._origin, tuple(self._read(one, known_by) for one in slices))
+        rows = tuple(self._read(one, known_by) for one in slices)
+        return State(self._origin, rows, tuple(self._asides(one, known_by) for one in slices))
+
+    def _asides(self, asked: Slice[Any], known_by: Millis) -> tuple[Aside, ...]:
+        found = [
+            Aside(note.at, note.detail)
+            for series, note in self._notes.values()
+            if note.kind == BAD and series == asked.series
+            if note.known <= known_by and asked.since <= note.at <= asked.until
+        ]
+        return tuple(sorted(found, key=lambda one: (one.at, one.detail)))
 
     def _read(self, asked: Slice[R], known_by: Millis) -> tuple[R, ...]:
         series, newest = asked.series, asked.newest

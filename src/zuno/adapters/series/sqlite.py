@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from heapq import merge
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from zuno.adapters.series.history import Gone, History, Sealed
 from zuno.adapters.series.shapes import NUMBERS, shape_of
 from zuno.adapters.series.weighing import (
+    BAD,
     Key,
     Note,
     Put,
@@ -35,7 +37,7 @@ from zuno.adapters.sqlite_file import SqliteFile
 from zuno.domain.errors import Broken, Malformed
 from zuno.domain.trading import Print, Row, Series, series_named
 from zuno.domain.units import Millis
-from zuno.ports.series import Batch, Begun, Flaw, Origin, Slice, Span, State, Written
+from zuno.ports.series import Aside, Batch, Begun, Flaw, Origin, Slice, Span, State, Written
 
 R = TypeVar("R", bound=Row)
 T = TypeVar("T")
@@ -59,7 +61,7 @@ _SCHEMA: Final = (
         UNIQUE (series, at, id))""",
     """CREATE TABLE IF NOT EXISTS notes (
         series INTEGER NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, detail TEXT NOT NULL,
-        replaced BLOB, mended TEXT, UNIQUE (series, at, kind, id, detail))""",
+        replaced BLOB, mended TEXT, known INTEGER NOT NULL, UNIQUE (series, at, kind, id, detail))""",
     # Files of history, and how much of which series each holds.
     """CREATE TABLE IF NOT EXISTS files (
         name TEXT PRIMARY KEY, size INTEGER NOT NULL, digest TEXT NOT NULL) WITHOUT ROWID""",
@@ -100,15 +102,16 @@ class SqliteSeries:
     async def read(
         self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
     ) -> tuple[R, ...]:
-        (rows,) = (await self.read_many([Slice(series, since, until, newest)], known_by)).rows
-        return rows
+        asked = Slice(series, since, until, newest)
+        return await asyncio.to_thread(self._read, lambda connection: self._slice(connection, asked, known_by)) or ()
 
     async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> State:
         def act(connection: sqlite3.Connection) -> State:
             rows = tuple(self._slice(connection, asked, known_by) for asked in slices)
-            return State(_origin(connection) or self._wanted, rows)
+            return State(_origin(connection) or self._wanted, rows, _asides(connection, slices, known_by))
 
-        return await asyncio.to_thread(self._read, act) or State(self._wanted, ((),) * len(slices))
+        nothing = ((),) * len(slices)
+        return await asyncio.to_thread(self._read, act) or State(self._wanted, nothing, nothing)
 
     async def spans(self) -> tuple[Span, ...]:
         return await asyncio.to_thread(self._read, self._spans) or ()
@@ -246,6 +249,7 @@ class SqliteSeries:
         return begun
 
     def _put_all(self, connection: sqlite3.Connection, offered: Sequence[tuple[Batch[Any], Sound]]) -> Written:
+        _let_notes_know_when(connection)
         done = _NOTHING
         for batch, sound in offered:
             done = add(done, self._put(connection, batch, sound))
@@ -523,12 +527,44 @@ def _changed(connection: sqlite3.Connection, number: int, sound: Sound) -> set[K
     return set(connection.execute(asked, (number, *sound.span())))
 
 
+def _notes_know_when(connection: sqlite3.Connection) -> bool:
+    asked = "SELECT 1 FROM pragma_table_info('notes') WHERE name = 'known'"
+    return connection.execute(asked).fetchone() is not None
+
+
+def _let_notes_know_when(connection: sqlite3.Connection) -> None:
+    """Of a file from before they did: its notes are known from their own time."""
+    if not _notes_know_when(connection):
+        connection.execute("ALTER TABLE notes ADD COLUMN known INTEGER NOT NULL DEFAULT 0")
+        connection.execute("UPDATE notes SET known = at")
+
+
+def _asides(
+    connection: sqlite3.Connection, slices: Sequence[Slice[Any]], known_by: Millis
+) -> tuple[tuple[Aside, ...], ...]:
+    """All of them by one question: there are few or none, and every series has to be looked at."""
+    found: list[list[Aside]] = [[] for _ in slices]
+    asked = [(place, str(one.series), one.since, one.until) for place, one in enumerate(slices)]
+    if asked:
+        known = "notes.known" if _notes_know_when(connection) else "notes.at"
+        for place, at, detail in connection.execute(
+            f"""WITH asked (place, name, since, until) AS (VALUES {", ".join(["(?, ?, ?, ?)"] * len(asked))})
+            SELECT place, at, detail FROM asked CROSS JOIN series ON series.name = asked.name
+            CROSS JOIN notes ON notes.series = number AND at BETWEEN since AND until
+            WHERE kind = ? AND {known} <= ? ORDER BY at, detail""",
+            (*chain.from_iterable(asked), BAD, known_by),
+        ):
+            found[place].append(Aside(Millis(at), detail))
+    return tuple(map(tuple, found))
+
+
 def _note(connection: sqlite3.Connection, number: int, series: Series[Any], notes: Sequence[Note]) -> None:
     stored = shape_of(series.row).stored
     # What happens again is news again, whatever was done about it the last time.
     connection.executemany(
-        """INSERT INTO notes (series, at, kind, id, detail, replaced, mended) VALUES (?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT DO UPDATE SET replaced = excluded.replaced, mended = excluded.mended""",
+        """INSERT INTO notes (series, at, kind, id, detail, replaced, mended, known) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT DO UPDATE SET replaced = excluded.replaced, mended = excluded.mended,
+        known = MIN(known, excluded.known)""",
         [
             (
                 number,
@@ -538,6 +574,7 @@ def _note(connection: sqlite3.Connection, number: int, series: Series[Any], note
                 note.detail,
                 None if note.replaced is None else _packed(stored(note.replaced)),
                 note.mended,
+                note.known,
             )
             for note in notes
         ],

@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from zuno.core.resampling import timeframe_of
-from zuno.core.soundness import complete_at, id_of, impossible, sound_candle
+from zuno.core.soundness import EARLIEST, LATEST, complete_at, id_of, impossible, sound_candle
 from zuno.domain.errors import Refused
-from zuno.domain.trading import Candle
+from zuno.domain.trading import Candle, Series
 from zuno.domain.units import Millis
 from zuno.ports.series import Batch, Origin, Written
 
@@ -23,6 +23,8 @@ Put: TypeAlias = tuple[Millis, str, Millis, Any]
 Past: TypeAlias = tuple[Millis, str, Millis, Millis, Any]
 """A key and what stood there: known from when, and until when, which is when its successor was known."""
 GOOD_ENOUGH = "kept once"
+BAD = "bad"
+"""The kind of a note about a row no market can have made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Note:
     kind: str
     at: Millis
     id: str
+    known: Millis
     detail: str
     replaced: Any = None
     mended: str | None = None
@@ -94,14 +97,15 @@ def weighed(sound: Sound, standing: Mapping[Key, Standing], changed: Container[K
         elif before[1] == row:
             result.same += 1
             if offered:
-                result.notes.append(Note("duplicate", *key, "the same row twice in one answer", mended=GOOD_ENOUGH))
+                detail = "the same row twice in one answer"
+                result.notes.append(Note("duplicate", *key, known, detail, mended=GOOD_ENOUGH))
             # What took another's place was not known while that one was, whatever is said of it later.
             if before[0] <= known or key in changed or key in replaced:
                 continue
         else:
             result.changed += 1
-            result.notes.append(Note("conflict", *key, difference(before[1], row), before[1]))
             known = max(known, before[0])
+            result.notes.append(Note("conflict", *key, known, difference(before[1], row), before[1]))
             if before[0] < known:
                 result.pasts.append((*key, before[0], known, before[1]))
                 replaced.add(key)
@@ -151,7 +155,7 @@ def _candles(batch: Batch[Any], bad: list[Note]) -> Iterator[Put]:
         if fault is None:
             yield bar.at, "", bar.at + span if batch.known is None else batch.known, bar
         else:
-            bad.append(_aside(bar, fault))
+            bad.append(_aside(batch, bar, fault))
 
 
 def _others(batch: Batch[Any], bad: list[Note]) -> Iterator[Put]:
@@ -162,13 +166,23 @@ def _others(batch: Batch[Any], bad: list[Note]) -> Iterator[Put]:
             complete = complete_at(series, row)
             yield row.at, id_of(row), complete if floor is None else max(floor, complete), row
         else:
-            bad.append(_aside(row, fault))
+            bad.append(_aside(batch, row, fault))
 
 
-def _aside(row: Any, fault: str) -> Note:
-    at = getattr(row, "at", None)
-    placed = type(at) is int and -(2**63) <= at < 2**63
-    return Note("bad", Millis(at) if placed else Millis(0), "", f"{fault}: {_spelled(row)}")  # type: ignore[arg-type]
+def _aside(batch: Batch[Any], row: Any, fault: str) -> Note:
+    said = getattr(row, "at", None)
+    at = Millis(said) if type(said) is int and -(2**63) <= said < 2**63 else Millis(0)
+    known = _completed(batch.series, row, at) if batch.known is None else batch.known
+    return Note(BAD, at, "", known, f"{fault}: {_spelled(row)}")
+
+
+def _completed(series: Series[Any], row: Any, at: Millis) -> Millis:
+    """When a row that cannot be would have been complete; its own time where nothing in it says so."""
+    try:
+        complete = complete_at(series, row)
+    except (TypeError, AttributeError):
+        return at
+    return complete if type(complete) is int and EARLIEST <= complete < LATEST else at
 
 
 def _spelled(row: Any) -> str:

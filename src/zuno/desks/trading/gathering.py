@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from zuno.core.macro import CADENCE_DAYS
 from zuno.core.resampling import timeframe_of
 from zuno.core.soundness import QUIET_VENUES, complete_at, gap, standing
 from zuno.core.tape import LOWER_BOUND
+from zuno.domain.tokens import plain_text
 from zuno.domain.trading import (
     DAY_MS,
     HOUR_MS,
@@ -30,12 +32,14 @@ from zuno.domain.trading import (
 from zuno.domain.units import Millis, Seconds
 from zuno.domain.venues import neighbours, wanted
 from zuno.messages.bundle import Absent, Block, Bundle, Slot
-from zuno.ports.series import SeriesStore, Slice
+from zuno.ports.series import Aside, SeriesStore, Slice
 
 SLOTS: Final = ("previous_decision", "feedback", "memory", "positions", "equity")
 """What the desk itself brings to a cycle."""
 TAPE_DAYS: Final = 14
 """Twice what a percentile of hourly liquidations needs."""
+_FAULT: Final = 120
+"""So many letters at most of what is wrong with a row."""
 PROVEN_WITHIN: Final = Seconds(5)
 """What a living stream needs to prove a minute that is over: a second in which the minute's last trades may still come,
 until the venue's next word, and until that is written. So much longer its last proven minute is its newest."""
@@ -96,20 +100,19 @@ async def gather(
     beside = neighbours(symbol)
     slices = [_slice(series, as_of) for series in several] + [_slice(series, as_of, newest=1) for series in beside]
     state = await store.read_many(slices, as_of)
-    for series, found in zip((*several, *beside), state.rows, strict=True):
+    for series, found, asides in zip((*several, *beside), state.rows, state.asides, strict=True):
         rows = over_a_minute(found) if series.feed is Feed.BOOK else found
         last = _last(series, rows, heard)
         if series.row is Alive and last is not None:
             heard[str(series)] = last
         if last is None:
-            absent.append(
-                Absent(
-                    str(series),
-                    failed.get(str(series)) or f"nothing is recorded of {_told(reach_of(series).span)} before",
-                )
-            )
+            absent.append(Absent(str(series), _reason(series, asides, failed.get(str(series)))))
             continue
-        notes = (*_notes(series, rows), *((f"asked now: {failed[str(series)]}",) if str(series) in failed else ()))
+        notes = (
+            *_notes(series, rows),
+            *_set_aside(series, rows, asides),
+            *((f"asked now: {failed[str(series)]}",) if str(series) in failed else ()),
+        )
         blocks.append(Block(series, rows, last, Seconds(-(-(as_of - last) // SECOND_MS)), _limit(series, rows), notes))
     named = {slot.name for slot in slots}
     absent += [Absent(name, "none is kept yet") for name in SLOTS if name not in named]
@@ -176,6 +179,31 @@ def _notes(series: Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
     if (still := standing(series, rows)) is not None:
         notes.append(f"the last {still} rows are the same: the feed stands still")
     return tuple(notes)
+
+
+def _reason(series: Series[Any], asides: Sequence[Aside], failure: str | None) -> str:
+    """Why nothing of a series is here."""
+    reasons = (*((failure,) if failure else ()), *_set_aside(series, (), asides))
+    return "; ".join(reasons) or f"nothing is recorded of {_told(reach_of(series).span)} before"
+
+
+def _set_aside(series: Series[Any], rows: Sequence[Any], asides: Sequence[Aside]) -> tuple[str, ...]:
+    """What no market can have made of the time these rows cover, in whose place none of them stands."""
+    if not asides:
+        return ()
+    shown = {row.at for row in rows}
+    missed = [one for one in asides if one.at not in shown and (not rows or one.at > rows[0].at)]
+    if not missed:
+        return ()
+    fault = plain_text(missed[-1].detail.partition(f": {series.row.__name__}(")[0], _FAULT)
+    last = _moment(missed[-1].at)
+    if len(missed) == 1:
+        return (f"1 row at {last} was set aside, no market can have made it: {fault}",)
+    return (f"{len(missed)} rows were set aside, no market can have made them; the last at {last}: {fault}",)
+
+
+def _moment(at: Millis) -> str:
+    return f"{datetime.fromtimestamp(at // SECOND_MS, UTC):%Y-%m-%dT%H:%M:%S}Z"
 
 
 def _told(span: int) -> str:
