@@ -84,11 +84,14 @@ async def classify(matter: Matter, minds: Minds) -> Heard[Meta]:
 def regime_of(matter: Matter) -> RuledRegime:
     """By rule, the first that fits. A budget is never more for a feed that is missing."""
     terms, days = matter.terms, frame_of(matter.features, Timeframe.D1)
+    panic = _panic(matter)
     if isinstance(days, Missing) or isinstance(terms.bars, Missing):
         gone = [one.reason for one in (terms.bars, days) if isinstance(one, Missing)]
-        why = f"candles are missing ({gone[0]}), so no regime is known and nothing may be risked"
-        return RuledRegime(Regime.RANGE_BOUND, 0, why)
-    regime, why = _named(matter, days.readings)
+        lost = f"candles are missing ({gone[0]}), so nothing may be risked"
+        if panic is not None:  # what is held may have to go
+            return RuledRegime(Regime.VOLATILITY_PANIC, 0, f"{panic}; {lost}")
+        return RuledRegime(Regime.RANGE_BOUND, 0, lost)
+    regime, why = (Regime.VOLATILITY_PANIC, panic) if panic is not None else _named(matter, days.readings)
     budget = BUDGETS[regime]
     unknown = [one.reason for one in (terms.panic, terms.day_rank) if isinstance(one, Missing)]
     if unknown and budget > UNKNOWN_PANIC:
@@ -96,13 +99,20 @@ def regime_of(matter: Matter) -> RuledRegime:
     return RuledRegime(regime, budget, why)
 
 
-def _named(matter: Matter, seen: Readings) -> tuple[Regime, str]:
-    terms, signs = matter.terms, matter.signs
+def _panic(matter: Matter) -> str | None:
+    """Why there is one, if it is known that there is."""
+    terms = matter.terms
     if terms.panic is True:
         said = next(one.said for one in matter.features.triage.anomalies if one.rule is Rule.OPTIONS_PANIC)
-        return Regime.VOLATILITY_PANIC, f"options are in panic: {said}"
+        return f"options are in panic: {said}"
     if not isinstance(terms.day_rank, Missing) and terms.day_rank >= PANIC_RANK:
-        return Regime.VOLATILITY_PANIC, f"the day moved more than {100 * terms.day_rank:.1f} % of the days of 180"
+        return f"the day moved more than {100 * terms.day_rank:.1f} % of the days of 180"
+    return None
+
+
+def _named(matter: Matter, seen: Readings) -> tuple[Regime, str]:
+    """Where there is no panic."""
+    signs = matter.signs
     if seen.adx is None or seen.ema21 is None or seen.ema50 is None:
         return Regime.RANGE_BOUND, "too few days are known for a trend"
     for regime, sign, word in ((Regime.BULL_MOMENTUM, 1, "above"), (Regime.BEAR_MOMENTUM, -1, "below")):

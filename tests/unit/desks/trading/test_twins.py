@@ -114,11 +114,24 @@ def test_a_panic_comes_first_and_not_knowing_is_no_better(
     assert (found.regime, found.budget) == (regime, budget)
 
 
+@pytest.mark.parametrize(
+    ("rank", "panic", "regime"),
+    [
+        (0.99, False, Regime.VOLATILITY_PANIC),
+        (0.5, True, Regime.VOLATILITY_PANIC),
+        (0.5, False, Regime.RANGE_BOUND),
+        (Missing("no hours"), Missing("no options"), Regime.RANGE_BOUND),
+    ],
+)
 @pytest.mark.parametrize("gone", ["bars", "days"])
-def test_without_candles_no_regime_is_known_and_nothing_is_risked(plain: Matter, gone: str) -> None:
-    """Not even a panic: what was measured before they went is no regime of now."""
-    terms = replace(plain.terms, day_rank=0.99, panic=True)
-    features = replace(plain.features, triage=matter_of(bundle_of(World(dvol=60.0))).features.triage)
+def test_without_candles_nothing_is_risked_and_a_panic_that_is_known_stays_one(
+    plain: Matter, gone: str, rank: Any, panic: Any, regime: Regime
+) -> None:
+    """Whatever else the days show: what is held must be able to go."""
+    bullish = with_days(plain, **BULL | {"adx": 40.0})
+    terms = replace(bullish.terms, day_rank=rank, panic=panic)
+    loud = matter_of(bundle_of(World(dvol=60.0))).features.triage
+    features = replace(bullish.features, triage=loud if panic is True else bullish.features.triage)
     if gone == "bars":
         terms = replace(terms, bars=Missing("no hours"))
     else:
@@ -126,7 +139,7 @@ def test_without_candles_no_regime_is_known_and_nothing_is_risked(plain: Matter,
         frames = tuple((one, Missing("no days") if one is days else seen) for one, seen in features.frames)
         features = replace(features, frames=frames)
     found = meta.regime_of(replace(plain, terms=terms, features=features))
-    assert (found.regime, found.budget) == (Regime.RANGE_BOUND, 0)
+    assert (found.regime, found.budget) == (regime, 0)
     assert "candles are missing" in found.why
 
 
@@ -477,6 +490,15 @@ def test_a_panic_against_a_position_closes_it(day: float | None, worth: float, o
     falling = replace(matter, signs=replace(matter.signs, day=moved))
     assert bool(judge.exit_reason(falling, meta_of(Regime.VOLATILITY_PANIC), side, sign * worth)) == out
     assert not judge.exit_reason(falling, meta_of(), side, sign * worth)
+
+
+def test_a_panic_closes_though_the_candles_of_one_timeframe_are_gone() -> None:
+    bundle = without(bundle_of(account=holding(Side.LONG)), "candles/binance/BTCUSDT/4h")
+    matter = matter_of(bundle)
+    panic = replace(matter, terms=replace(matter.terms, day_rank=0.99), signs=replace(matter.signs, day=-0.12))
+    ruled = meta.regime_of(panic)
+    assert (ruled.regime, ruled.budget) == (Regime.VOLATILITY_PANIC, 0)
+    assert judge.exit_reason(panic, meta_of(ruled.regime), Side.LONG, 0.3)
 
 
 @pytest.mark.parametrize("side", Side)
