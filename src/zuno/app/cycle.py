@@ -15,6 +15,7 @@ from zuno.app.archive import ReplayView
 from zuno.app.trading import Moment, TradingDesk, mode_of, symbol_of
 from zuno.core.ruling import expired
 from zuno.desks.trading.charting import describe
+from zuno.desks.trading.matter import in_our_words
 from zuno.desks.trading.nodes import Cycle, World
 from zuno.desks.trading.nodes import Listen as Listen
 from zuno.desks.trading.notebook import (
@@ -301,7 +302,7 @@ class Cycles:
         return Collected(as_of=moment.at, origin=self._desk.origin, failures=moment.failures, notes=moment.notes)
 
     async def _painted(self, bundle: Bundle, journal: Journal) -> Painted:
-        picture = describe(bundle)
+        picture = describe(in_our_words(bundle))
         try:
             image = await asyncio.wait_for(self._desk.painter.paint(picture), PAINTING_SECONDS)
         except Exception as error:  # a vendor's library draws: whatever it raises, the desk can argue without a picture

@@ -174,9 +174,9 @@ def _quote(quote: Quote) -> str | None:
 
 
 def _options(chain: OptionChain) -> str | None:
-    for quote in chain.quotes:
+    for place, quote in enumerate(chain.quotes, 1):
         if not _sound_option(quote) and (fault := _option(quote)):
-            return f"{quote.name!r}: {fault}"
+            return f"option {place}: {fault}"
     return None
 
 

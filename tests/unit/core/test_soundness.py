@@ -135,7 +135,7 @@ BAD: list[tuple[Series[Any], Any, str]] = [
     (books("okx", "BTCUSDT"), Book(AT, (Quote(1.0, 1e19),), ()), "bid 1: size is 1e+19"),
     (books("okx", "BTCUSDT"), Book(AT, (Quote(1e-300, 1.0),), ()), "bid 1: price is 1e-300"),
     *(
-        (options("deribit", "BTC"), OptionChain(AT, (OPTION, quote)), f"'{quote.name}': {said}")
+        (options("deribit", "BTC"), OptionChain(AT, (OPTION, quote)), f"option 2: {said}")
         for quote, said in (
             (OptionQuote("x", None, -1.0, True, None, 0.0, 0.0, None), "strike is -1.0"),
             (OptionQuote("x", None, 1.0, True, NAN, 0.0, 0.0, None), "mark_iv is nan"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -61,6 +62,7 @@ class Reach:
     newest: int | None = None
 
 
+_OURS: Final = re.compile(r"nothing is recorded of the \d+ (days|minutes|seconds) before")
 _REACH: Final[Mapping[Feed, Reach]] = {
     Feed.FUNDING: Reach(181 * DAY_MS),
     Feed.OPEN_INTEREST: Reach(181 * DAY_MS),
@@ -185,6 +187,11 @@ def _reason(series: Series[Any], asides: Sequence[Aside], failure: str | None) -
     """Why nothing of a series is here."""
     reasons = (*((failure,) if failure else ()), *_set_aside(series, (), asides))
     return "; ".join(reasons) or f"nothing is recorded of {_told(reach_of(series).span)} before"
+
+
+def ours(gone: Absent) -> bool:
+    """Whether the reason is one that no source had a word in."""
+    return gone.what in SLOTS or _OURS.fullmatch(gone.why) is not None
 
 
 def _set_aside(series: Series[Any], rows: Sequence[Any], asides: Sequence[Aside]) -> tuple[str, ...]:

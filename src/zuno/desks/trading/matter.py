@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from zuno.core.account import Standing
 from zuno.core.features import Features, features
@@ -10,6 +11,7 @@ from zuno.core.known import Known
 from zuno.core.menu import Menu, menu_of
 from zuno.core.signs import Signs, signs_of
 from zuno.core.terms import Fees, Rates, Terms, terms_of
+from zuno.desks.trading.gathering import ours
 from zuno.messages.account import FEES, read_fees
 from zuno.messages.bundle import Bundle
 
@@ -26,6 +28,9 @@ class Matter:
     signs: Signs
 
 
+NOT_USABLE: Final = "its source gave nothing that can be used"
+
+
 def fees_of(bundle: Bundle) -> Fees:
     """Those the bundle was frozen with; the usual ones where it names none. `Malformed` for a record that is none."""
     slot = next((one for one in bundle.slots if one.name == FEES), None)
@@ -35,7 +40,15 @@ def fees_of(bundle: Bundle) -> Fees:
     return Fees(Rates(named.binance_maker, named.binance_taker), Rates(named.upbit, named.upbit))
 
 
+def in_our_words(bundle: Bundle) -> Bundle:
+    """The same for minds: why a source gave nothing may be told in the source's own words, and these are a stranger's.
+    Whoever reads the bundle itself finds them there."""
+    absent = tuple(gone if ours(gone) else replace(gone, why=NOT_USABLE) for gone in bundle.absent)
+    return replace(bundle, absent=absent)
+
+
 def matter_of(bundle: Bundle) -> Matter:
+    bundle = in_our_words(bundle)
     measured = features(bundle)
     terms = terms_of(bundle, measured, fees=fees_of(bundle))
     return Matter(bundle, measured, menu_of(bundle, measured), terms, terms.standing, signs_of(bundle))

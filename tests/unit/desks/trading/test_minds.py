@@ -21,6 +21,7 @@ from zuno.agents.prompts import Prompts, Untrusted
 from zuno.core.board import weights
 from zuno.desks.trading import briefing, judge, knowledge
 from zuno.desks.trading.briefing import Line, Section, brief, cap_of
+from zuno.desks.trading.matter import NOT_USABLE
 from zuno.domain.account import Account, Resting
 from zuno.domain.cycle import Call, Exchange
 from zuno.domain.trading import HOUR_MS, Mode, Side
@@ -444,7 +445,7 @@ async def test_what_strangers_wrote_is_not_repeated(role: str) -> None:
 async def test_what_is_missing_is_told_with_its_reason() -> None:
     bundle = without(bundle_of(BUSY), "book/binance/BTCUSDT", "dvol/deribit/BTC")
     told = await prompts_of(await argued(bundle))
-    assert "spread: unknown (the venue did not answer)" in told["microstructure"]
+    assert f"spread: unknown ({NOT_USABLE})" in told["microstructure"]
     assert "DVOL volatility: unknown" in told["macro"]
     assert "not judged, microstructure_imbalance" in told["liquidity"]
 
@@ -568,7 +569,7 @@ async def test_figures_that_nobody_prints_are_told_as_unknown_with_every_reason(
     case = await argued(without(bundle_of(QUIET), *gone))
     told = (await prompts_of(case))["macro"]
     for name, both in (("DXY", "yahoo/DXY fred/DTWEXBGS"), ("Nasdaq", "yahoo/NASDAQ fred/NASDAQCOM")):
-        why = "; ".join(f"{one}: the venue did not answer" for one in both.split())
+        why = "; ".join(f"{one}: {NOT_USABLE}" for one in both.split())
         assert f"\n{name} change over 5 prints: unknown ({why})\n" in told
     assert case.board.macro is not None
     assert "nothing is known of the dollar and stocks" in case.board.macro.rationale
