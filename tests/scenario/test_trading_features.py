@@ -423,11 +423,12 @@ async def test_a_newest_row_no_market_can_have_made_is_said_where_the_one_before
 
 
 async def test_before_it_was_known_nothing_is_said_of_what_was_set_aside(invented: Path, tmp_path: Path) -> None:
-    """The last of the spoilt rows to be known by then is the hour's, at its end."""
+    """The spoilt bar's own time has come by then, and its end has not."""
     bundles = []
     for home, spoil in ((tmp_path / "spoilt", True), (tmp_path / "short", False)):
         first = min(row.at for row in await recorded(invented, home, spoil=spoil))
-        moment = iso(Millis(first - 1))
+        moment = iso(Millis(END - 1))
+        assert first < END - 1
         said = asked(home, "BTCUSDT", "--as-of", moment, "--json", ZUNO_RECORDING="own")
         bundles.append(said.document)
     assert bundles[0] == bundles[1]

@@ -61,7 +61,7 @@ _SCHEMA: Final = (
         UNIQUE (series, at, id))""",
     """CREATE TABLE IF NOT EXISTS notes (
         series INTEGER NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, detail TEXT NOT NULL,
-        replaced BLOB, mended TEXT, known INTEGER NOT NULL, UNIQUE (series, at, kind, id, detail))""",
+        replaced BLOB, mended TEXT, known INTEGER, UNIQUE (series, at, kind, id, detail))""",
     # Files of history, and how much of which series each holds.
     """CREATE TABLE IF NOT EXISTS files (
         name TEXT PRIMARY KEY, size INTEGER NOT NULL, digest TEXT NOT NULL) WITHOUT ROWID""",
@@ -533,10 +533,9 @@ def _notes_know_when(connection: sqlite3.Connection) -> bool:
 
 
 def _let_notes_know_when(connection: sqlite3.Connection) -> None:
-    """Of a file from before they did: its notes are known from their own time."""
+    """Of a file from before they did. Nobody can say when its notes came to be known, so no bundle tells them."""
     if not _notes_know_when(connection):
-        connection.execute("ALTER TABLE notes ADD COLUMN known INTEGER NOT NULL DEFAULT 0")
-        connection.execute("UPDATE notes SET known = at")
+        connection.execute("ALTER TABLE notes ADD COLUMN known INTEGER")
 
 
 def _asides(
@@ -545,13 +544,12 @@ def _asides(
     """All of them by one question: there are few or none, and every series has to be looked at."""
     found: list[list[Aside]] = [[] for _ in slices]
     asked = [(place, str(one.series), one.since, one.until) for place, one in enumerate(slices)]
-    if asked:
-        known = "notes.known" if _notes_know_when(connection) else "notes.at"
+    if asked and _notes_know_when(connection):
         for place, at, detail in connection.execute(
             f"""WITH asked (place, name, since, until) AS (VALUES {", ".join(["(?, ?, ?, ?)"] * len(asked))})
             SELECT place, at, detail FROM asked CROSS JOIN series ON series.name = asked.name
             CROSS JOIN notes ON notes.series = number AND at BETWEEN since AND until
-            WHERE kind = ? AND {known} <= ? ORDER BY at, detail""",
+            WHERE kind = ? AND known <= ? ORDER BY at, detail""",
             (*chain.from_iterable(asked), BAD, known_by),
         ):
             found[place].append(Aside(Millis(at), detail))
@@ -564,7 +562,7 @@ def _note(connection: sqlite3.Connection, number: int, series: Series[Any], note
     connection.executemany(
         """INSERT INTO notes (series, at, kind, id, detail, replaced, mended, known) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT DO UPDATE SET replaced = excluded.replaced, mended = excluded.mended,
-        known = MIN(known, excluded.known)""",
+        known = MIN(ifnull(known, excluded.known), excluded.known)""",
         [
             (
                 number,
