@@ -15,7 +15,7 @@ from typing import Any, Final
 from pydantic.alias_generators import to_camel
 
 from zuno.app.views import Said, View
-from zuno.core.features import Features, Frame, Perpetual
+from zuno.core.features import Features, Frame, Perpetual, fresh
 from zuno.core.known import Known, Missing
 from zuno.core.shock import Shock, Watch
 from zuno.core.structure.reading import Structure
@@ -169,7 +169,8 @@ def absent_views(bundle: Bundle) -> tuple[AbsentView, ...]:
 
 
 def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> AnomalyView:
-    found = _group(bundle, _judged_by(bundle.symbol)[Rule(rule)], None)
+    used = [one for one in _judged_by(bundle.symbol)[Rule(rule)] if not isinstance(fresh(bundle, one), Missing)]
+    found = _group(bundle, used, None)
     return AnomalyView(
         name=label or rule,
         rule=rule,

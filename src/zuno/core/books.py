@@ -113,9 +113,12 @@ def flaw_of(book: Book) -> str | None:
 
 def over_a_minute(snapshots: Sequence[Book]) -> tuple[Book, ...]:
     """Five of them spread over a minute, oldest first: the newest, and for 15, 30, 45 and 60 s before it the nearest
-    that is not taken yet, of two as near the later. Where there are no more than five, all of them."""
+    sound one that is not taken yet, of two as near the later. Where there are no more than five, all of them."""
     moments = {book.at: book for book in snapshots}
-    left = sorted(moments, reverse=True)
+    if len(moments) <= SNAPSHOTS:
+        return tuple(moments[at] for at in sorted(moments))
+    newest = max(moments)
+    left = sorted((at for at, book in moments.items() if at == newest or flaw_of(book) is None), reverse=True)
     taken = left[:1]
     for before in _BEFORE_MS:
         left = [at for at in left if at not in taken]

@@ -85,9 +85,9 @@ def test_what_rests_on_nothing_has_no_moment() -> None:
 
 @pytest.mark.parametrize("rule", Rule)
 def test_an_anomaly_names_its_source_and_its_age(rule: Rule) -> None:
-    """As old as the oldest of what its rule is held against; what is not here is no source."""
+    """As old as the oldest of what its rule is held against; what is not here or stale is no source."""
     rests = {
-        Rule.SPIKE: (candles(BINANCE, BTC, Timeframe.H1), "binance, bybit, okx"),
+        Rule.SPIKE: (candles(BINANCE, BTC, Timeframe.H1), "binance, bybit"),
         Rule.LIQUIDATION_CLUSTER: (liquidations(BYBIT, BTC), "binance, bybit"),
         Rule.MICROSTRUCTURE_IMBALANCE: (books(BINANCE, BTC), "binance"),
         Rule.OPTIONS_PANIC: (options(DERIBIT, BTC.base), "deribit"),
@@ -96,12 +96,13 @@ def test_an_anomaly_names_its_source_and_its_age(rule: Rule) -> None:
     bundle = whole()
     found = features(bundle)
     if bundle.block(series) is None:
-        bundle = replace(bundle, blocks=(*bundle.blocks, Block(series, (), AS_OF, Seconds(0), Seconds(60))))
-    bundle = aged(bundle, series, 80_000)
+        bundle = replace(bundle, blocks=(*bundle.blocks, Block(series, (), AS_OF, Seconds(0), Seconds(600))))
+    bundle = aged(ticking(bundle), series, 500)
+    bundle = aged(bundle, open_interest(OKX, BTC), 90_000)
     loud = replace(found, triage=replace(found.triage, anomalies=(Anomaly(rule, None, "it is so"),)))
     (one,) = features_view(bundle, "name", loud).anomalies
-    assert (one.name, one.source, one.age_seconds) == (rule, source, 80_000)
-    assert one.as_of == iso(Millis(AS_OF - 80_000 * SECOND_MS))
+    assert (one.name, one.source, one.age_seconds) == (rule, source, 500)
+    assert one.as_of == iso(Millis(AS_OF - 500 * SECOND_MS))
 
 
 def test_a_shock_says_how_long_ago_it_was_and_where() -> None:

@@ -184,6 +184,14 @@ def test_a_book_told_twice_is_taken_once() -> None:
     assert chosen(0, 0, 14, 14, 29, 44, 59, 61) == [59, 44, 29, 14, 0]
 
 
+def test_a_book_that_is_none_stands_in_no_ones_place() -> None:
+    books = [ladder(NOW - late * 1_000) for late in range(0, 73, 9)]
+    crossed = replace(books[5], bids=books[5].asks, asks=books[5].bids)
+    assert [(NOW - one.at) // 1_000 for one in over_a_minute([*books[:5], crossed, *books[6:]])] == [63, 36, 27, 18, 0]
+    newest = replace(books[0], bids=books[0].asks, asks=books[0].bids)
+    assert over_a_minute([newest, *books[1:]])[-1] == newest  # what is wrong now is to be seen
+
+
 @given(st.lists(st.integers(0, 70_000), max_size=16))
 def test_of_any_books_five_or_all_are_taken_and_the_newest_is(before: list[int]) -> None:
     taken = over_a_minute([ladder(NOW - late) for late in before])
