@@ -33,7 +33,7 @@ INSIDE = sys.stdlib_module_names - OUTSIDE
 
 ALLOWED: dict[str, frozenset[str]] = {
     "domain": PLAIN,
-    "messages": PLAIN | {"pydantic"},
+    "messages": PLAIN | {"orjson", "pydantic"},
     "ports": PLAIN | {"pydantic"},
     "core": PLAIN | {"eth_abi", "eth_hash", "numpy", "talib"},
     "agents": INSIDE | {"pydantic", "pydantic_core"},

@@ -20,13 +20,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from hashlib import sha256
 from typing import Any, NewType, TypeAlias
 
+import orjson
 from pydantic import BaseModel
 
 from zuno.domain.errors import Malformed
@@ -61,6 +62,19 @@ def spelled_plain(value: Json) -> bytes:
     without going through every number first."""
     data = _LOWERING.encode(value).encode("utf-8")
     return canonical(value) if _doubtful(data) else data
+
+
+def spelled_numbers(rows: Iterable[tuple[float | None, ...]]) -> bytes:
+    """`canonical` of rows of numbers, by a library that is ten times as quick at floats and spells most of them alike.
+    Where one may be spelled otherwise (very small or large, or none at all) all are spelled the long way."""
+    numbers = [tuple(row) for row in rows]
+    try:
+        data = orjson.dumps(numbers)
+    except TypeError:  # an integer of more than 64 bits, or no number
+        return spelled_plain(numbers)  # type: ignore[arg-type]
+    # An exponent or a truth value; a NaN or a null; below a ten-thousandth.
+    odd = b"e" in data or b"n" in data or b"0.0000" in data or _doubtful(data)
+    return spelled_plain(numbers) if odd else data  # type: ignore[arg-type]
 
 
 def decoded(data: bytes) -> Json:

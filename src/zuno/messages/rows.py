@@ -47,6 +47,11 @@ def spellable(kind: type[Any]) -> bool:
     return issubclass(kind, tuple)
 
 
+def numeric(kind: type[Any]) -> bool:
+    """Whether rows of this kind are numbers alone."""
+    return kind in _NUMERIC
+
+
 def raised(kind: type[R], plain: Json) -> R:
     """The row that was written so. `Malformed` for anything else."""
     build: Callable[..., R] = _BUILD[kind]
@@ -83,6 +88,7 @@ def _strike(at: Millis, side: str, *rest: Any) -> Strike:
     return Strike(at, Side(side), *rest)
 
 
+_NUMERIC: Final = frozenset({Candle, Funding, Level, Marks, Print})
 _BUILD: Final[Mapping[type[Any], Callable[..., Any]]] = {
     Alive: Alive,
     Book: _book,

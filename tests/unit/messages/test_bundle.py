@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -43,6 +44,7 @@ from zuno.messages.bundle import Absent, Block, Bundle, Slot, content, name_of, 
 from zuno.messages.codec import canonical
 
 T0 = Millis(1_700_000_040_000)
+GOLDEN = "d0292790c4e443b7c916297c63746748389723352049318151a86ca4cfafa09a"
 ROWS: list[tuple[Series[object], tuple[object, ...]]] = [
     (
         candles("binance", "BTCUSDT", Timeframe.H1),
@@ -81,6 +83,22 @@ def bundle() -> Bundle:
 
 def test_every_kind_of_row_comes_back_equal() -> None:
     assert read_bundle(content(bundle())) == bundle()
+
+
+def test_the_bytes_are_those_they_always_were() -> None:
+    assert name_of(bundle()) == GOLDEN
+
+
+def test_no_text_and_no_content_is_taken_for_a_place_to_fill() -> None:
+    trap = ',"rows":[],"blocks":[],'
+    given = bundle()
+    traps = tuple(replace(block, notes=(trap, "")) for block in given.blocks)
+    slot = Slot("equity", {"a": 1, "blocks": [], "rows": [], "z": trap}, T0, trap)
+    whole = replace(given, origin=trap, blocks=traps, absent=(Absent(trap, trap),), slots=(slot,))
+    assert read_bundle(content(whole)) == whole
+    assert read_bundle(content(replace(whole, blocks=()))) == replace(whole, blocks=())
+    empty = replace(whole, blocks=(replace(traps[0], rows=()), replace(traps[5], rows=())))
+    assert read_bundle(content(empty)) == empty
 
 
 @pytest.mark.parametrize("series", [series for series, _ in ROWS], ids=str)

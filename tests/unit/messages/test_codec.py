@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 from pydantic.alias_generators import to_camel
 
 from zuno.domain.errors import Malformed
-from zuno.messages.codec import MAX_DEPTH, canonical, decoded, digest, plain, spelled_plain
+from zuno.messages.codec import MAX_DEPTH, canonical, decoded, digest, plain, spelled_numbers, spelled_plain
 
 SCALARS = (
     st.none()
@@ -237,3 +237,29 @@ def test_the_short_way_spells_what_is_doubtful_the_long_way(value: Any) -> None:
 def test_the_short_way_refuses_what_has_no_bytes(value: Any) -> None:
     with pytest.raises(ValueError, match=r"JSON compliant|256 bits|surrogates"):
         spelled_plain(value)
+
+
+PRICES = st.decimals("0", "1e9", places=8).map(float) | st.integers(0, 10**7).map(lambda cents: cents / 100)
+NUMBERS = st.one_of(
+    PRICES,
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.integers(-(2**70), 2**70),
+    st.none(),
+    st.sampled_from([-0.0, 0.0, 1e-4, 9.9e-5, 1e15, 1e16, 9999999999999998.0, 5e-324, 10.00001, -0.05]),
+)
+
+
+@given(st.lists(st.lists(NUMBERS, max_size=7).map(tuple), max_size=8))
+def test_rows_of_numbers_are_spelled_the_same(rows: list[tuple[Any, ...]]) -> None:
+    assert spelled_numbers(rows) == canonical(rows)
+
+
+@given(st.lists(st.lists(PRICES, max_size=7).map(tuple), max_size=40))
+def test_rows_of_prices_are_spelled_the_same(rows: list[tuple[Any, ...]]) -> None:
+    assert spelled_numbers(rows) == canonical(rows)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 2**256])
+def test_rows_with_what_is_no_number_are_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"JSON compliant|256 bits"):
+        spelled_numbers([(1.5, 2.0), (value, 1.0)])
