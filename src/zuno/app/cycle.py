@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from zuno.agents.ask import Minds
 from zuno.app.archive import ReplayView
 from zuno.app.trading import Moment, TradingDesk, mode_of, symbol_of
-from zuno.core.ruling import expired
+from zuno.core.ruling import expired, good_until
 from zuno.desks.trading.charting import describe
 from zuno.desks.trading.matter import in_our_words
 from zuno.desks.trading.nodes import Cycle, World
@@ -33,11 +33,11 @@ from zuno.desks.trading.notebook import (
     ended,
     kind_of,
 )
-from zuno.domain.cycle import VALID_MINUTES, Node
+from zuno.domain.cycle import Node
 from zuno.domain.errors import Broken, Refused, Unknown, Usage, ZunoError
 from zuno.domain.models import thinking_tokens
 from zuno.domain.tokens import plain_text
-from zuno.domain.trading import MINUTE_MS, Mode, Symbol
+from zuno.domain.trading import Mode, Symbol
 from zuno.domain.units import Millis
 from zuno.messages.bundle import Bundle, Slot, read_bundle
 from zuno.messages.codec import Digest, decoded, plain
@@ -247,7 +247,7 @@ class Cycles:
         async with self._with.checkpoints() as saver:
             await _taken(cycle, notebook, saver)
             reported = cycle.outcome
-            late = asked.live and self._with.now() > reported.as_of + VALID_MINUTES[reported.mode] * MINUTE_MS
+            late = asked.live and self._with.now() > good_until(reported.mode, reported.as_of)
             outcome = _too_late(reported) if late else reported
             await notebook.keep(ENDED, ended(outcome, expired=outcome is not reported))
             await _forgotten(notebook.run_id, saver)

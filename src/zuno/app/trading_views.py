@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final
 
@@ -17,12 +16,12 @@ from pydantic.alias_generators import to_camel
 from zuno.app.views import Said, View
 from zuno.core.features import Features, Frame, Perpetual, fresh
 from zuno.core.known import Known, Missing
+from zuno.core.moments import iso as iso
 from zuno.core.shock import Shock, Watch
 from zuno.core.structure.reading import Structure
 from zuno.core.triage import Rule
 from zuno.domain import trading
 from zuno.domain.trading import SECOND_MS, Feed, Series, Symbol, Timeframe, candles
-from zuno.domain.units import Millis
 from zuno.domain.venues import ALTERNATIVE, BINANCE, DERIBIT, DOLLAR, PERPETUALS, TAPES, UPBIT, WON
 from zuno.messages.bundle import Bundle
 from zuno.messages.chart import ChartNumbers
@@ -202,12 +201,6 @@ def _unwatched(watch: Known[Watch]) -> Iterable[UnjudgedView]:
         yield UnjudgedView(
             rule="shock", why=f"{watch.unjudged} of the last {watch.minutes} minutes could not be judged"
         )
-
-
-def iso(at: Millis) -> str:
-    """A moment to the second, UTC; to the millisecond where that says more."""
-    time = datetime.fromtimestamp(at / 1000, UTC)
-    return time.strftime("%Y-%m-%dT%H:%M:%S") + (f".{at % 1000:03}Z" if at % 1000 else "Z")
 
 
 def _all(bundle: Bundle, found: Features) -> dict[str, Any]:

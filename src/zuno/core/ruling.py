@@ -9,8 +9,6 @@ from dataclasses import replace
 from math import fsum
 from typing import Final, Literal
 
-import numpy as np
-
 from zuno.core import expectancy
 from zuno.core.draft import Draft as Draft
 from zuno.core.draft import Office as Office
@@ -20,13 +18,14 @@ from zuno.core.draft import begun, noted, vetoed
 from zuno.core.guard import guarded as guarded
 from zuno.core.guard import worthwhile
 from zuno.core.known import Missing
+from zuno.core.moments import iso
 from zuno.core.risk_office import carried
 from zuno.core.risk_office import reviewed as reviewed
 from zuno.core.routing import exchanges, route, style_of, target_of, usd_of
 from zuno.core.terms import Terms, lacking
 from zuno.domain.account import Holding, Resting
 from zuno.domain.cycle import LEVERAGE_CAP, VALID_MINUTES, Call, Style, Target
-from zuno.domain.trading import MINUTE_MS, Side
+from zuno.domain.trading import MINUTE_MS, Mode, Side
 from zuno.domain.units import Millis
 from zuno.messages.cycle import Change, Decision, Ending, Meta, Ruling
 
@@ -56,7 +55,7 @@ def drafted(decision: Decision, meta: Meta | None, terms: Terms, spent_usd: floa
 
 def ruled(draft: Draft, terms: Terms, now: Millis) -> Ruling:
     """The end of it. `now`: the clock that counts, of the wall when live and of the market when recorded."""
-    until = terms.as_of + VALID_MINUTES[terms.mode] * MINUTE_MS
+    until = good_until(terms.mode, terms.as_of)
     ruling = Ruling(
         decision=draft.call,
         allocation_pct=draft.allocation_pct,
@@ -66,10 +65,14 @@ def ruled(draft: Draft, terms: Terms, now: Millis) -> Ruling:
         legs=draft.legs,
         closes=draft.closes,
         veto=draft.veto,
-        valid_until=_moment(until),
+        valid_until=iso(until),
         changes=draft.changes,
     )
     return expired(ruling) if now > until else ruling
+
+
+def good_until(mode: Mode, as_of: Millis) -> Millis:
+    return Millis(as_of + VALID_MINUTES[mode] * MINUTE_MS)
 
 
 def expired(ruling: Ruling) -> Ruling:
@@ -212,8 +215,3 @@ def _cut(draft: Draft, rule: RuleName, allocation: float, why: str) -> Draft:
 def _reach(draft: Draft) -> expectancy.Reach | None:
     side = draft.call.side
     return None if side is None else expectancy.reach(draft.decision, side)
-
-
-def _moment(at: int) -> str:
-    """UTC, to the second; to the millisecond where that says more."""
-    return f"{np.datetime_as_string(np.datetime64(at, 'ms'), unit='ms' if at % 1_000 else 's')}Z"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Final
 
 from zuno.core.books import over_a_minute
 from zuno.core.macro import CADENCE_DAYS
+from zuno.core.moments import iso
 from zuno.core.resampling import timeframe_of
 from zuno.core.soundness import QUIET_VENUES, complete_at, gap, standing
 from zuno.core.tape import LOWER_BOUND
@@ -203,14 +203,10 @@ def _set_aside(series: Series[Any], rows: Sequence[Any], asides: Sequence[Aside]
     if not missed:
         return ()
     fault = plain_text(missed[-1].detail.partition(f": {series.row.__name__}(")[0], _FAULT)
-    last = _moment(missed[-1].at)
+    last = iso(missed[-1].at)
     if len(missed) == 1:
         return (f"1 row at {last} was set aside, no market can have made it: {fault}",)
     return (f"{len(missed)} rows were set aside, no market can have made them; the last at {last}: {fault}",)
-
-
-def _moment(at: Millis) -> str:
-    return f"{datetime.fromtimestamp(at // SECOND_MS, UTC):%Y-%m-%dT%H:%M:%S}Z"
 
 
 def _told(span: int) -> str:
