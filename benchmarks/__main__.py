@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 BENCHES = ("amm", "cli", "chain", "monitor", "debate", "mesh", "indicators", "features", "chart", "collector", "cycle")
 
 
 def main() -> int:
-    here = Path(__file__).parent
-    missed = [name for name in BENCHES if subprocess.run([sys.executable, here / f"{name}.py"], check=False).returncode]
+    missed = [
+        name for name in BENCHES if subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=False).returncode
+    ]
     if missed:
         sys.stderr.write(f"missed a bar: {', '.join(missed)}\n")
     return 1 if missed else 0

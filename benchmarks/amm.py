@@ -11,10 +11,9 @@ import sys
 from collections.abc import Callable
 from time import perf_counter
 
-from figure import report
-
-from zuno.core.amm.pool import Pool
-from zuno.core.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE, sqrt_price_at_tick
+from benchmarks.figure import report
+from zuno.amm.pool import Pool
+from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE, sqrt_price_at_tick
 
 OWNER = "0x" + "be" * 20
 REPEATS = 80  # short turns: on a busy machine a long one is never undisturbed

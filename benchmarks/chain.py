@@ -16,8 +16,9 @@ from pathlib import Path
 from time import perf_counter
 
 from eth_abi.abi import encode
-from figure import report
 
+from benchmarks.figure import report
+from tests.paths import NODE_MODULES
 from zuno.adapters.chain.devnet.artifacts import locate
 from zuno.adapters.chain.devnet.deploy import deploy, v4_genesis
 from zuno.adapters.chain.devnet.evm import ETHER, Chain
@@ -25,17 +26,16 @@ from zuno.adapters.chain.devnet.keys import dev_address, dev_key
 from zuno.adapters.chain.devnet.node import Node as Devnet
 from zuno.adapters.chain.devnet.server import serve
 from zuno.adapters.chain.rpc import Policy, RpcChain
-from zuno.adapters.chain.rpc.deeds import id_of
 from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.positions import id_of
 from zuno.adapters.chain.rpc.transport import FailoverProvider
-from zuno.core import calldata
-from zuno.core.amm.identity import position_key
-from zuno.domain.chains import ETH, ChainInfo, Deployment
-from zuno.domain.pool import PoolKey
-from zuno.domain.tokens import Token
-from zuno.domain.units import Address, Pips
+from zuno.amm.identity import position_key
+from zuno.amm.model import PoolKey
+from zuno.kernel.text import Token
+from zuno.kernel.units import Address, Pips
+from zuno.lp.model.chains import ETH, ChainInfo, Deployment
+from zuno.lp.plan import calldata
 
-NODE_MODULES = Path(__file__).parents[1] / "contracts" / "node_modules"
 POSITIONS, PER_TX, SAMPLE = 1_000, 125, 100
 ROUNDS = 3
 MOST_REQUESTS = 12

@@ -16,7 +16,6 @@ from time import process_time
 from typing import Any
 
 import numpy as np
-from figure import report
 from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection, PolyCollection
@@ -24,15 +23,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
+from benchmarks.figure import report
 from zuno.adapters.chart.painter import drawn, painted
-from zuno.desks.trading.charting import describe
-from zuno.domain.chart import HEIGHT, WIDTH
-from zuno.domain.trading import DAY_MS, HOUR_MS, Candle, Funding, Level, Mode, Series, Symbol, Timeframe, candles
-from zuno.domain.trading import funding as funding_of
-from zuno.domain.trading import open_interest as open_interest_of
-from zuno.domain.units import Millis, Seconds
-from zuno.domain.venues import BINANCE, PERPETUALS
-from zuno.messages.bundle import Block, Bundle
+from zuno.kernel.units import Millis, Seconds
+from zuno.trading.chart.charting import describe
+from zuno.trading.model.bundle import Block, Bundle
+from zuno.trading.model.chart import HEIGHT, WIDTH
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Candle, Funding, Level, Mode, Series, Symbol, Timeframe, candles
+from zuno.trading.model.market import funding as funding_of
+from zuno.trading.model.market import open_interest as open_interest_of
+from zuno.trading.model.venues import BINANCE, PERPETUALS
 
 REPEATS = 15
 AS_OF = Millis(1_767_225_600_000)

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
-from figure import report
+from benchmarks.figure import report
 
 TURNS = 12
 BAR = 2.0

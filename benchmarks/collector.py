@@ -19,20 +19,16 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from figure import report
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "wire"))
-
-from collecting import END, OWN, collected, collector, rows, sources
-from leaping import leaping
-
-from zuno.adapters.market.synthetic.world import origin
+from benchmarks.figure import report
+from tests.wire.collecting import END, OWN, collected, collector, rows, sources
+from tests.wire.leaping import leaping
 from zuno.adapters.series.sqlite import SqliteSeries
-from zuno.app.sources import is_streamed
-from zuno.domain.trading import HOUR_MS, MINUTE_MS, Alive, Feed, Series, Side, Strike, alive, liquidations, whales
-from zuno.domain.units import Millis
-from zuno.domain.venues import BINANCE, TAPES
-from zuno.ports.series import Batch
+from zuno.adapters.venues.synthetic.world import origin
+from zuno.kernel.units import Millis
+from zuno.trading.data.sources import is_streamed
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Alive, Feed, Series, Side, Strike, alive, liquidations, whales
+from zuno.trading.model.venues import BINANCE, TAPES
+from zuno.trading.ports.series import Batch
 
 START = END - 2 * HOUR_MS
 HOUR = 3_600.0

@@ -22,18 +22,17 @@ from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from debate import NODES, empty_graph, timed
-from figure import report
-
+from benchmarks.debate import NODES, empty_graph, timed
+from benchmarks.figure import report
 from zuno.adapters.checkpoints import sqlite as checkpoints
-from zuno.adapters.market.synthetic.path import END
 from zuno.adapters.model.scripted import ScriptedModel
 from zuno.adapters.model.seating import SeatingTable
-from zuno.domain.trading import HOUR_MS
-from zuno.messages.outcome import Outcome
-from zuno.ports.model import ModelRequest, Seating
+from zuno.adapters.venues.synthetic.path import END
+from zuno.llm.port import ModelRequest, Seating
 from zuno.settings import read_settings
-from zuno.wiring import House
+from zuno.trading.model.market import HOUR_MS
+from zuno.trading.model.outcome import Outcome
+from zuno.wiring import Application
 
 SEED = 11
 PAIRS = 15
@@ -46,7 +45,7 @@ _PLAIN = "A plain reason without any figure."
 _OURS = {"source", "why", "stance", "dominant_signal", "score"}
 
 
-async def against_an_empty_graph(folder: str, house: House) -> bool:
+async def against_an_empty_graph(folder: str, house: Application) -> bool:
     """Both take turns, so that a busy machine hits both."""
     cycles, graph = house.cycles(), empty_graph(folder)
 
@@ -65,7 +64,7 @@ async def against_an_empty_graph(folder: str, house: House) -> bool:
     return report("deterministic cycle without a chart", ours, f"ms, p50 of {PAIRS}", theirs, against, CYCLE_BAR)
 
 
-async def with_a_slow_model(house: House) -> bool:
+async def with_a_slow_model(house: Application) -> bool:
     moment, decided = await _trade(house)
     model = ScriptedModel(_as_decided(decided), "slow", seconds=CALL_SECONDS)
     house._models.seats = lambda: SeatingTable(Seating((model,)))  # type: ignore[method-assign]
@@ -82,7 +81,7 @@ async def with_a_slow_model(house: House) -> bool:
     return report("cycle with a slow model", took, unit, CALL_SECONDS, against, CALLS_BAR, overheadMs=overhead)
 
 
-async def left_behind(house: House) -> bool:
+async def left_behind(house: Application) -> bool:
     """Every byte that is written for one run, before it is forgotten."""
     written: list[int] = []
     opened = checkpoints.sqlite_checkpoints
@@ -113,7 +112,7 @@ async def left_behind(house: House) -> bool:
     return report("checkpoints of a run", sum(written), "bytes", CHECKPOINT_BYTES, "200 kB", 1.0)
 
 
-async def _trade(house: House) -> tuple[str, Outcome]:
+async def _trade(house: Application) -> tuple[str, Outcome]:
     """A moment at which the rules would open something, so that the risk officer is asked too."""
     cycles = house.cycles()
     for hours in range(0, 40 * 24, 3):
@@ -165,7 +164,7 @@ async def run() -> int:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         home.mkdir()
-        house = House(read_settings({"ZUNO_DETERMINISTIC": "true"}, home))
+        house = Application(read_settings({"ZUNO_DETERMINISTIC": "true"}, home))
         await house.data().synth(SEED)
         passed = [await against_an_empty_graph(folder, house), await left_behind(house), await with_a_slow_model(house)]
         await house.close()

@@ -23,19 +23,18 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from figure import report
-
+from benchmarks.figure import report
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.model.scripted import ScriptedModel
 from zuno.adapters.model.seating import SeatingTable
-from zuno.core import stress
-from zuno.desks.lp import knowledge
-from zuno.domain.pool import PoolState
-from zuno.domain.units import HexId, Seconds
-from zuno.ports.model import ModelRequest, Seating, Seats
+from zuno.amm.model import PoolState
+from zuno.kernel.units import HexId, Seconds
+from zuno.llm.port import ModelRequest, Seating, Seats
+from zuno.lp.agents import prompt_facts
+from zuno.lp.rules import stress
 from zuno.settings import Settings, read_settings
-from zuno.wiring import House
+from zuno.wiring import Application
 
 PAIRS = 40
 NODES = 12
@@ -63,7 +62,7 @@ class PreparedChain(SimChain):
         return self._past[pool_id, moment]
 
 
-class BenchHouse(House):
+class BenchHouse(Application):
     """The house as it is, with that chain and, where wanted, a model that takes its time."""
 
     def __init__(self, settings: Settings, model: ScriptedModel | None = None) -> None:
@@ -99,7 +98,7 @@ def slow_and_sound(request: ModelRequest) -> str:
 def draw_paths_anew() -> None:
     """In a living market no two debates see the same returns: nothing drawn for the last one helps the next."""
     stress._draw.cache_clear()
-    knowledge._volatility.cache_clear()
+    prompt_facts._volatility.cache_clear()
 
 
 def empty_graph(folder: str) -> Callable[[int], object]:

@@ -14,20 +14,20 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
-from figure import report
-
-from zuno.adapters.market.synthetic.path import END
-from zuno.adapters.market.synthetic.world import batches, origin
+from benchmarks.figure import report
 from zuno.adapters.series.sqlite import SqliteSeries
-from zuno.core.features import features
-from zuno.desks.trading.gathering import gather, reach_of
-from zuno.domain.trading import Mode, Symbol
-from zuno.domain.units import Millis
-from zuno.domain.venues import wanted
-from zuno.messages.bundle import name_of
+from zuno.adapters.venues.synthetic.path import END
+from zuno.adapters.venues.synthetic.world import batches, origin
+from zuno.kernel.units import Millis
+from zuno.trading.data.bundle_builder import gather, reach_of
+from zuno.trading.measure.features import features
+from zuno.trading.model.bundle import name_of
+from zuno.trading.model.market import Mode, Symbol
+from zuno.trading.model.venues import wanted
 
 REPEATS = 15
 SEED = 11
+NOW = Millis(END)
 
 
 async def measured(store: SqliteSeries) -> tuple[float, float, float, int]:
@@ -39,9 +39,9 @@ async def measured(store: SqliteSeries) -> tuple[float, float, float, int]:
         count = 0
         for series in wanted(Symbol.BTCUSDT):
             reach = reach_of(series)
-            count += len(await store.read(series, Millis(END - reach.span), END, END, reach.newest))
+            count += len(await store.read(series, Millis(END - reach.span), NOW, NOW, reach.newest))
         read = perf_counter()
-        bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, END)
+        bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, NOW)
         features(bundle)
         done = perf_counter()
         name_of(bundle)

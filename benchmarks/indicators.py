@@ -13,15 +13,15 @@ from time import perf_counter
 
 import numpy as np
 import talib
-from figure import report
 
-from zuno.core.bars import LOOKBACK, Bars
-from zuno.core.indicators.columns import columns
-from zuno.core.indicators.flows import mfi, obv
-from zuno.core.indicators.momentum import adx, ema, macd, rsi, stoch_rsi
-from zuno.core.indicators.reach import atr, bollinger
-from zuno.core.structure.reading import structure
-from zuno.domain.trading import HOUR_MS, Timeframe
+from benchmarks.figure import report
+from zuno.trading.measure.bars import LOOKBACK, Bars
+from zuno.trading.measure.indicators.all import columns
+from zuno.trading.measure.indicators.momentum import adx, ema, macd, rsi, stoch_rsi
+from zuno.trading.measure.indicators.volatility_bands import atr, bollinger
+from zuno.trading.measure.indicators.volume import mfi, obv
+from zuno.trading.measure.structure.all import structure
+from zuno.trading.model.market import HOUR_MS, Timeframe
 
 BARS = 100_000
 REPEATS = 40

@@ -17,34 +17,31 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "wire"))
-
-from debating import Table, observed
-from figure import report
-from mesh_world import Weather, World
-
+from benchmarks.figure import report
+from tests.wire.debating import Table, observed
+from tests.wire.mesh_world import Weather, World
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.adapters.transport.iroh import IrohPeer, IrohTransport
-from zuno.agents.peer import Peer, Say
-from zuno.agents.post import Heard, Outgoing, Post
-from zuno.agents.resident import Resident, attend, patrol
-from zuno.agents.station import Mouth
-from zuno.app.debate import recalled
-from zuno.desks.lp.arbiter import Arbiter
-from zuno.desks.lp.critic import Critic
-from zuno.desks.lp.scout import Scout
-from zuno.desks.lp.strategist import Strategist
-from zuno.domain.debate import RiskProfile
-from zuno.memory.journal import ChainedJournal
-from zuno.messages.codec import canonical, decoded
-from zuno.messages.debate import Context, FlowFailed, FlowStart, Kind, PlanReady, Role
-from zuno.messages.envelope import Envelope
-from zuno.ports.journal import Journal
-from zuno.ports.transport import Parcel
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import Journal
+from zuno.kernel.canonical import canonical, decode_canonical
+from zuno.lp.agents.arbiter import Arbiter
+from zuno.lp.agents.critic import Critic
+from zuno.lp.agents.scout import Scout
+from zuno.lp.agents.strategist import Strategist
+from zuno.lp.mesh.delivery import Delivery, LetterReceived, Outgoing
+from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.mesh.peer import Peer, Say
+from zuno.lp.mesh.peer_process import MeshPeer, run_receiver, run_retries
+from zuno.lp.mesh.station import EnvelopeSigner
+from zuno.lp.model.ballot import RiskProfile
+from zuno.lp.model.debate import Context, FlowFailed, FlowStart, Kind, PlanReady, Role
+from zuno.lp.ports.transport import Parcel
+from zuno.lp.service.recommend import recalled
 
 HOPS = 60
 DEBATES = 1_000
@@ -88,10 +85,11 @@ async def hop(folder: Path) -> bool:
     scout_line = await opened(Role.SCOUT, {Role.CLI: None})
     cli_line = await opened(Role.CLI, {Role.SCOUT: scout_line.address})
     posts = {
-        role: Post(role, key, table, lambda name: None, chance=Random(1), code="bench") for role, key in keys.items()
+        role: Delivery(role, key, table, lambda name: None, chance=Random(1), code="bench")
+        for role, key in keys.items()
     }
     now = 1_700_000_000_000
-    mouth = Mouth(Role.CLI, keys[Role.CLI], lambda: now)
+    mouth = EnvelopeSigner(Role.CLI, keys[Role.CLI], lambda: now)
 
     async def answer_raw() -> None:
         while True:
@@ -101,11 +99,11 @@ async def hop(folder: Path) -> bool:
     async def answer() -> None:
         while True:
             for event in posts[Role.SCOUT].take(await scout_line.receive(Role.SCOUT), now):
-                if isinstance(event, Heard):
-                    await scout_line.send(Role.CLI, posts[Role.SCOUT].accepted(event.envelope, now).data)
+                if isinstance(event, LetterReceived):
+                    await scout_line.send(Role.CLI, posts[Role.SCOUT].acknowledge_letter(event.envelope, now).data)
 
     raw, signed = list[float](), list[float]()
-    size = len(posts[Role.CLI].letter(mouth.envelope(REQUEST, Say(Role.SCOUT, START), None), now)[0].data)
+    size = len(posts[Role.CLI].prepare_letter(mouth.envelope(REQUEST, Say(Role.SCOUT, START), None), now)[0].data)
     posts[Role.CLI].forget(REQUEST)
     answering = asyncio.ensure_future(answer_raw())
     for _ in range(HOPS):
@@ -119,7 +117,7 @@ async def hop(folder: Path) -> bool:
         now += 1_000  # nobody is rate-limited
         began = perf_counter()
         letter = mouth.envelope(f"req_{at:016x}", Say(Role.SCOUT, START), None)
-        for one in posts[Role.CLI].letter(letter, now):
+        for one in posts[Role.CLI].prepare_letter(letter, now):
             await cli_line.send(one.to, one.data)
         while posts[Role.CLI].waiting:
             posts[Role.CLI].take(await cli_line.receive(Role.CLI), now)
@@ -155,7 +153,7 @@ def desk(frozen: Context, minds: Any, role: Role, journal: Journal) -> Peer:
             return Arbiter(recall, minds)
 
 
-async def inhabited(role: Role, folder: Path, ports: dict[Role, int], heard: Any = None) -> tuple[Any, Resident]:
+async def inhabited(role: Role, folder: Path, ports: dict[Role, int], heard: Any = None) -> tuple[Any, MeshPeer]:
     """A role on its port: the transport, and a resident with a journal on disk."""
     keys = {each: KeyFile(folder.parent / "keys" / each.value / "node.key") for each in Role}
     for key in keys.values():
@@ -166,7 +164,7 @@ async def inhabited(role: Role, folder: Path, ports: dict[Role, int], heard: Any
     journal = ChainedJournal(open_sqlite(folder), keys[role], code=lambda: "bench", now=unix_millis)
     peer = None
     if role is not Role.CLI:
-        frozen = Context.model_validate(decoded((folder.parent / "context.json").read_bytes()))
+        frozen = Context.model_validate(decode_canonical((folder.parent / "context.json").read_bytes()))
         peer = desk(frozen, Table(folder, frozen).minds(), role, journal)
 
     async def send(one: Outgoing) -> None:
@@ -174,7 +172,7 @@ async def inhabited(role: Role, folder: Path, ports: dict[Role, int], heard: Any
 
     table = {each: key.public for each, key in keys.items()}
     chance = Random(role.value)
-    resident = Resident(
+    resident = MeshPeer(
         role, peer, journal, keys[role], table, send, unix_millis, chance=chance, code="bench", listen=heard
     )
     return line, resident
@@ -194,7 +192,7 @@ def agent(role: Role, folder: str, ports: dict[Role, int]) -> None:
                     return parcel
                 await line.send(onward, parcel.data)
 
-        await asyncio.gather(attend(resident, receive), patrol(resident, asyncio.sleep))
+        await asyncio.gather(run_receiver(resident, receive), run_retries(resident, asyncio.sleep))
 
     asyncio.run(work())
 
@@ -230,15 +228,15 @@ async def between_processes(folder: Path) -> bool:
             raw_back.put_nowait(parcel.data)
 
     living = [
-        asyncio.ensure_future(attend(cli, receive)),
-        asyncio.ensure_future(patrol(cli, asyncio.sleep)),
+        asyncio.ensure_future(run_receiver(cli, receive)),
+        asyncio.ensure_future(run_retries(cli, asyncio.sleep)),
     ]
     try:
         await _all_answer(cli)
         meshed, relayed = list[float](), list[float]()
         for at in range(RUNS + 1):
             began = perf_counter()
-            await cli.say(f"req_{at:016x}", Say(Role.SCOUT, START), None)
+            await cli.send_message(f"req_{at:016x}", Say(Role.SCOUT, START), None)
             ended = await asyncio.wait_for(ends.get(), 60)
             meshed.append(perf_counter() - began)
             if not isinstance(ended.payload, PlanReady):
@@ -276,14 +274,14 @@ async def between_processes(folder: Path) -> bool:
     )
 
 
-async def _all_answer(cli: Resident) -> None:
+async def _all_answer(cli: MeshPeer) -> None:
     wanted = {role for role in Role if role is not Role.CLI}
     for attempt in range(200):
         nonce = f"{attempt:016x}"
         for role in wanted:
             await cli.ping(role, nonce)
         await asyncio.sleep(0.2)
-        if {role for role, _ in cli.answered} >= wanted:
+        if {role for role, _ in cli.pongs} >= wanted:
             return
     raise ValueError("not all agents answered")
 

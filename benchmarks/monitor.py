@@ -14,21 +14,21 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter, time
 
-from chain import MOST_REQUESTS, PATIENT, POSITIONS, World, build
-from figure import report
-
+from benchmarks.chain import MOST_REQUESTS, PATIENT, POSITIONS, World, build
+from benchmarks.figure import report
 from zuno.adapters.chain.devnet.node import Node as Devnet
 from zuno.adapters.chain.devnet.server import serve
 from zuno.adapters.chain.rpc import RpcChain
 from zuno.adapters.clock.fixed import FixedClock
+from zuno.adapters.file_lock import monitor_lock
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.adapters.store.alerts_file import AlertsFile, MonitorSeat
+from zuno.adapters.store.alerts_file import AlertsFile
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.store.samples import SqliteSamples
-from zuno.app.alerts import Courier
-from zuno.app.monitor import Monitor, Watch
-from zuno.domain.units import Millis, Seconds
-from zuno.memory.journal import ChainedJournal
+from zuno.journal.journal import ChainedJournal
+from zuno.kernel.units import Millis, Seconds
+from zuno.lp.watch.alerts import AlertSender
+from zuno.lp.watch.monitor import Monitor, Watch
 
 LOOKS = 5
 PERIOD = 60.0
@@ -53,9 +53,9 @@ async def measure(world: World, url: str, home: Path) -> bool:
         chain_of=lambda name: chain,
         store=store,
         samples=samples,
-        seat=MonitorSeat(home),
+        seat=monitor_lock(home),
         journal=opened,
-        courier=Courier(store, None, _tell),
+        courier=AlertSender(store, None, _tell),
         clock=clock,
         period=PERIOD,
         tell=_tell,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,8 +20,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 SEEDS: Final = range(1, 11)
 ORDINARY, VIOLENT, CROWDED, DIRTY, WITHOUT_WON = 10, 3, 4, 1, 2
@@ -69,8 +66,8 @@ def main() -> int:
 
 
 def bars(seen: Sequence[Seen]) -> Iterator[str]:
-    from zuno.core.draft import Office, RuleName
-    from zuno.core.triage import Label, Rule
+    from zuno.trading.measure.triage import Label, Rule
+    from zuno.trading.rules.draft import RuleName, RuleOwner
 
     calls = Counter(one.ruling for one in seen)
     for call in ("LONG", "SHORT", "HOLD", "CANCEL_AND_CLOSE"):
@@ -81,7 +78,7 @@ def bars(seen: Sequence[Seen]) -> Iterator[str]:
         yield f"{active:.0%} of the rulings are not HOLD; {LEAST_ACTIVE:.0%} to {MOST_ACTIVE:.0%} are asked for"
     fired = Counter(rule for one in seen for rule in one.rules)
     found = Counter(name for one in seen for name in one.anomalies)
-    ours = [rule.value for rule in RuleName if rule.office is not Office.DESK and rule is not RuleName.TIGHTENED]
+    ours = [rule.value for rule in RuleName if rule.owner is not RuleOwner.DESK and rule is not RuleName.TIGHTENED]
     # What a model asks for beyond the rules is no rule: without a model it never comes.
     for name, count in [
         *((rule, fired[rule]) for rule in ours),
@@ -126,7 +123,7 @@ class Hits:
 
 
 def told(seen: Sequence[Seen], seconds: float) -> None:
-    from zuno.core.draft import Office, RuleName
+    from zuno.trading.rules.draft import RuleName, RuleOwner
 
     print(f"SYNTHETIC  {len(seen)} cycles, {len(SEEDS)} seeds, no model, {seconds:.0f} s\n")
 
@@ -141,8 +138,8 @@ def told(seen: Sequence[Seen], seconds: float) -> None:
     table("  vetoed by", Counter(one.veto for one in seen if one.veto))
     table("regimes", Counter(one.regime for one in seen))
     table("triage", Counter(name for one in seen for name in one.anomalies))
-    for office in Office:
-        names = [rule for one in seen for rule in one.rules if RuleName(rule).office is office]
+    for office in RuleOwner:
+        names = [rule for one in seen for rule in one.rules if RuleName(rule).owner is office]
         table(f"rules: {office.value}", Counter(names))
     for why in dict.fromkeys(one.why for one in seen):
         some = [one for one in seen if one.why == why]
@@ -160,15 +157,15 @@ def told(seen: Sequence[Seen], seconds: float) -> None:
 
 def of_seed(seed: int) -> list[Seen]:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from zuno.wiring.cycles import hush
+    from zuno.wiring.cycles import disable_tracing
 
-    hush()
+    disable_tracing()
     return asyncio.run(_of_seed(seed))
 
 
 async def _of_seed(seed: int) -> list[Seen]:
-    from zuno.adapters.market.synthetic.world import batches, origin
     from zuno.adapters.series.memory import MemorySeries
+    from zuno.adapters.venues.synthetic.world import batches, origin
 
     given = batches(seed)
     store = MemorySeries(origin(seed))
@@ -194,11 +191,11 @@ def _moments(seed: int, given: Sequence[Any]) -> list[Moment]:
     """On the hour, as the venues of the past were read, and chosen by what had happened by then."""
     import numpy as np
 
-    from zuno.adapters.market.synthetic.dirt import DIRT
-    from zuno.adapters.market.synthetic.path import DAYS_FROM, END, MINUTES_FROM, chance, panics, paths
-    from zuno.core.risk_office import CROWDED as DEAR
-    from zuno.domain.trading import DAY_MS, HOUR_MS, Symbol, funding_next
-    from zuno.domain.venues import BINANCE, WON
+    from zuno.adapters.venues.synthetic.dirt import DIRT
+    from zuno.adapters.venues.synthetic.path import DAYS_FROM, END, MINUTES_FROM, chance, panics, paths
+    from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol, funding_next
+    from zuno.trading.model.venues import BINANCE, WON
+    from zuno.trading.rules.risk_rules import CROWDED_FUNDING as DEAR
 
     draw = chance(seed, "study")
     first = MINUTES_FROM + 5 * DAY_MS
@@ -231,16 +228,16 @@ def _moments(seed: int, given: Sequence[Any]) -> list[Moment]:
 async def _cycle(folder: Path, store: Any, seed: int, number: int, moment: Moment, mode: str) -> Seen:
     from zuno.adapters.chart.digest import DigestPainter
     from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
+    from zuno.adapters.file_lock import symbol_lock
     from zuno.adapters.keys.ed25519 import KeyFile
     from zuno.adapters.store.memory import MemoryStore
-    from zuno.adapters.store.seats import SymbolSeat
-    from zuno.app.cycle import Backing, Cycles
-    from zuno.app.trading import TradingDesk
-    from zuno.domain.units import Millis
-    from zuno.memory.journal import ChainedJournal
-    from zuno.messages.account import account_slots
+    from zuno.journal.journal import ChainedJournal
+    from zuno.kernel.units import Millis
     from zuno.settings import Settings
-    from zuno.wiring.cycles import remembering
+    from zuno.trading.model.account import account_slots
+    from zuno.trading.service.features import TradingDesk
+    from zuno.trading.service.runs import Backing, Cycles
+    from zuno.wiring.cycles import build_run_context
     from zuno.wiring.minds import Models
 
     at, symbol = moment.at, moment.symbol
@@ -261,9 +258,9 @@ async def _cycle(folder: Path, store: Any, seed: int, number: int, moment: Momen
     backing = Backing(
         journal=opened,
         held=held,
-        minds=lambda notebook: remembering(models, notebook, models.seats()),
+        minds=lambda notebook: build_run_context(models, notebook, models.seats()),
         checkpoints=lambda: sqlite_checkpoints(folder / "cycles.db"),
-        lease=lambda one: SymbolSeat(folder, one),
+        lease=lambda one: symbol_lock(folder, one),
         rehearse=nobody,
         now=lambda: Millis(at),
         random=os.urandom,
@@ -289,12 +286,12 @@ async def _cycle(folder: Path, store: Any, seed: int, number: int, moment: Momen
 
 async def _account(store: Any, symbol: Any, at: int, number: int) -> tuple[str, Any]:
     """Nothing most of the time; else what makes exits, caps, guards and top-ups bite."""
-    from zuno.core.paper import BEGINNING
-    from zuno.domain.account import Account, Holding, Liquidity
-    from zuno.domain.cycle import Exchange
-    from zuno.domain.trading import DAY_MS, HOUR_MS, Side, Symbol, Timeframe, candles
-    from zuno.domain.units import Millis
-    from zuno.domain.venues import BINANCE
+    from zuno.kernel.units import Millis
+    from zuno.trading.model.account import Account, Holding, Liquidity
+    from zuno.trading.model.cycle import Exchange
+    from zuno.trading.model.market import DAY_MS, HOUR_MS, Side, Symbol, Timeframe, candles
+    from zuno.trading.model.venues import BINANCE
+    from zuno.trading.rules.paper_book import STARTING_ACCOUNT
 
     prices = {}
     for one in Symbol:
@@ -307,7 +304,7 @@ async def _account(store: Any, symbol: Any, at: int, number: int) -> tuple[str, 
         return Holding("pos_study", one, Exchange.BINANCE, side, quantity, entry, leverage, Millis(at - DAY_MS))
 
     other = next(one for one in Symbol if one is not symbol)
-    begin = BEGINNING
+    begin = STARTING_ACCOUNT
     match number % 10:
         case 3:
             return "long", Account(begin.usd, begin.krw, (position(symbol, Side.LONG, 400, 2),))
@@ -334,9 +331,9 @@ async def _account(store: Any, symbol: Any, at: int, number: int) -> tuple[str, 
 
 async def _ended(store: Any, outcome: Any, symbol: Any, at: int) -> Trade | None:
     """What became of a decision to open something, over the hours the desk could not see."""
-    from zuno.core.terms import hold_hours
-    from zuno.domain.trading import HOUR_MS, Timeframe, candles
-    from zuno.domain.venues import BINANCE
+    from zuno.trading.model.market import HOUR_MS, Timeframe, candles
+    from zuno.trading.model.venues import BINANCE
+    from zuno.trading.rules.inputs import hold_hours
 
     decided, worth = outcome.decision, outcome.expectation
     side = decided.decision.side

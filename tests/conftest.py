@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pickle
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
+import tests.examples  # noqa: F401  # chooses the profile of all properties
+from tests.paths import CACHE, NODE_MODULES
+from tests.skips import check_skips
+from zuno.adapters.chain.sim import saved
+from zuno.adapters.chain.sim.engine import Event, SimWorld
 from zuno.adapters.recursion import tame
-
-# The same examples for everybody, half as many as the library's own number: what is green here is green there.
-# HYPOTHESIS_PROFILE=deep draws new ones, a thousand a property.
-settings.register_profile("usual", max_examples=50, derandomize=True, database=None)
-settings.register_profile("deep", max_examples=1_000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
 # Import order differs from worker to worker; whoever raised the recursion limit has done so after these.
 for name in ("py_ecc", "eth", "web3"):
@@ -25,10 +25,12 @@ for name in ("py_ecc", "eth", "web3"):
         import_module(name)
 tame()
 
-CHECKOUT = Path(__file__).resolve().parents[1]
-NODE_MODULES = CHECKOUT / "contracts" / "node_modules"
-SHARED_DATA = CHECKOUT.parent / "shared" / "data"
-WORLD_CACHE = CHECKOUT / ".cache" / "devnet"
+WORLD_CACHE = CACHE / "devnet"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if os.environ.get("ZUNO_TEST_STRICT"):
+        check_skips(config)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -61,6 +63,28 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
+
+
+_stories: dict[int, bytes] = {}
+
+
+class _CopiedWorld:
+    """A world whose story was played once by this worker."""
+
+    @staticmethod
+    def play(seed: int, events: Iterable[Event] = ()) -> SimWorld:
+        if seed not in _stories:
+            _stories[seed] = pickle.dumps(SimWorld.play(seed))
+        world: SimWorld = pickle.loads(_stories[seed])
+        for event in events:
+            world.replay(event)
+        return world
+
+
+@pytest.fixture(autouse=True)
+def play_each_story_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Homes without a world of their own begin with copies of one. The embedded world's own tests play it anew."""
+    monkeypatch.setattr(saved, "SimWorld", _CopiedWorld)
 
 
 @pytest.fixture(scope="session")

@@ -1,1 +1,32 @@
 """Zuno: a desk of arguing agents for crypto capital."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_HERE = os.path.dirname(__file__)
+_OLD_PACKAGES = dict.fromkeys(
+    "agents app core desks domain execution frontends memory messages ports".split(),
+    "docs/architecture.md says where its modules are",
+)
+_OLD_PACKAGES["core"] = "zuno.core.amm is now zuno.amm, and docs/architecture.md says where the rest is"
+
+
+class _OldPackages:
+    """Finds no module; of a package that has moved it says where to."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        root, _, package = name.partition(".")
+        if root == "zuno" and _has_moved(package):
+            raise ImportError(f"{name} is gone: {_OLD_PACKAGES[package]}", name=name)
+
+
+def _has_moved(package: str) -> bool:
+    return package in _OLD_PACKAGES and not os.path.isfile(os.path.join(_HERE, package, "__init__.py"))
+
+
+# Asked last, for what nobody else finds; first where folders of an old package are left, which would pass for packages.
+_place = 0 if any(map(_has_moved, _OLD_PACKAGES.keys() & os.listdir(_HERE))) else len(sys.meta_path)
+sys.meta_path.insert(_place, _OldPackages)

@@ -7,13 +7,14 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from zuno.app.reading.intents import Reading
-    from zuno.app.views import View
-    from zuno.app.zuno import Zuno
-    from zuno.frontends.shell.door import Door
+    from zuno.doors.reading.intents import Reading
+    from zuno.doors.shell.port import Door
+    from zuno.doors.zuno import Zuno
+    from zuno.kernel.view import View
 
 
 def _open(home: str | None) -> Zuno:
@@ -25,7 +26,7 @@ def _open(home: str | None) -> Zuno:
 def main() -> None:
     _mend_streams()
     try:
-        from zuno.frontends.cli.main import run
+        from zuno.doors.cli.main import run
 
         code = run(sys.argv[1:], _open, shell=_shell if _somebody_there() else None)
     except KeyboardInterrupt:  # before the command line was even read
@@ -50,19 +51,20 @@ def _somebody_there() -> bool:
 
 def _shell(home: str | None) -> int:
     if _at_a_terminal():
-        from zuno.frontends.shell.screen import converse
+        from zuno.doors.shell.terminal import converse
 
         return converse(door_of(home))
-    from zuno.frontends.shell.piped import recite
+    from zuno.doors.shell.piped import recite
 
     return recite(door_of(home), sys.stdin)
 
 
 def door_of(home: str | None) -> Door:
     """The command line, handed to the shell: the two front ends do not know each other."""
-    from zuno.frontends.cli.lookup import CommandTree
-    from zuno.frontends.cli.main import run
-    from zuno.frontends.shell.door import Door
+    from zuno.adapters.atomic_file import replace_file
+    from zuno.doors.cli.grammar_lookup import CommandTree
+    from zuno.doors.cli.main import run
+    from zuno.doors.shell.port import Door
 
     def opened(elsewhere: str | None) -> Zuno:
         return _open(home if elsewhere is None else elsewhere)
@@ -70,7 +72,13 @@ def door_of(home: str | None) -> Door:
     def running(words: Sequence[str], shown: Callable[[View], None]) -> int:
         return run(words, opened, shown=shown)
 
-    return Door(running, CommandTree(), opened(None).place(), lambda text: _interpreted(opened(None), text))
+    return Door(
+        running,
+        CommandTree(),
+        opened(None).place(),
+        lambda text: _interpreted(opened(None), text),
+        partial(replace_file, durable=False),
+    )
 
 
 def _interpreted(zuno: Zuno, text: str) -> Reading | None:

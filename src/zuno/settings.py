@@ -1,4 +1,4 @@
-"""Every knob, read once from the environment; a value nobody can read is refused by the name of its variable."""
+"""Settings, read once from the environment. `Usage` names the variable that cannot be read."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from zuno.domain.chains import CHAINS, chain_named
-from zuno.domain.errors import Usage
-from zuno.domain.models import HOUSE_MODELS, ModelId, Vendor, parse_chain, parse_model
+from zuno.kernel.errors import Usage
+from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor, parse_chain, parse_model
+from zuno.lp.model.chains import CHAINS, chain_named
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _PEER_ID = re.compile(r"[0-9a-fA-F]{64}")
@@ -170,146 +170,146 @@ def _axl(port: int) -> str:
 
 
 class Settings(BaseSettings):
-    """The knobs, by the environment names users know. Secrets print as stars."""
+    """All settings by their environment names. Secrets print as stars."""
 
     model_config = SettingsConfigDict(frozen=True, extra="ignore", env_prefix="ZUNO_", env_ignore_empty=True)
 
-    home: Path = Field(Path("~/.zuno"), description="where everything Zuno keeps lives (created 0700)")
+    home: Path = Field(Path("~/.zuno"), description="data directory (created 0700)")
     database_url: Annotated[SecretStr, AfterValidator(_postgres)] | None = Field(
-        None, description="a Postgres URL for the journal; without it: `journal.db` in the home"
+        None, description="Postgres URL of the journal; default: `journal.db` in the home"
     )
     chain_id: Annotated[str, AfterValidator(_chain)] | None = Field(
         None,
-        description="the default chain, by id or name, once any RPC is configured; without it: arbitrum (42161) "
-        "where its RPC is, else the first chain with one; `sim` before",
+        description="default chain, id or name, used once any RPC is configured; default: arbitrum (42161) if it "
+        "has an RPC, else the first chain with one, else `sim`",
     )
-    mainnet_rpc_url: Urls = Field((), description="RPC URLs of Ethereum, separated by commas, best first")
-    optimism_rpc_url: Urls = Field((), description="RPC URLs of Optimism")
-    base_rpc_url: Urls = Field((), description="RPC URLs of Base")
-    arbitrum_rpc_url: Urls = Field((), description="RPC URLs of Arbitrum One")
-    sepolia_rpc_url: Urls = Field((), description="RPC URLs of Sepolia")
-    base_sepolia_rpc_url: Urls = Field((), description="RPC URLs of Base Sepolia")
-    arbitrum_sepolia_rpc_url: Urls = Field((), description="RPC URLs of Arbitrum Sepolia")
-    unichain_sepolia_rpc_url: Urls = Field((), description="RPC URLs of Unichain Sepolia")
-    rpc_timeout_seconds: float = Field(15.0, gt=0, le=120, description="how long one RPC request may take")
+    mainnet_rpc_url: Urls = Field((), description="Ethereum RPC URLs, comma-separated, best first")
+    optimism_rpc_url: Urls = Field((), description="Optimism RPC URLs")
+    base_rpc_url: Urls = Field((), description="Base RPC URLs")
+    arbitrum_rpc_url: Urls = Field((), description="Arbitrum One RPC URLs")
+    sepolia_rpc_url: Urls = Field((), description="Sepolia RPC URLs")
+    base_sepolia_rpc_url: Urls = Field((), description="Base Sepolia RPC URLs")
+    arbitrum_sepolia_rpc_url: Urls = Field((), description="Arbitrum Sepolia RPC URLs")
+    unichain_sepolia_rpc_url: Urls = Field((), description="Unichain Sepolia RPC URLs")
+    rpc_timeout_seconds: float = Field(15.0, gt=0, le=120, description="RPC request timeout, s")
     agent_wallet_address: OptionalAddress = Field(
         None,
-        description="the wallet that acts and whose positions are watched; without it: the only one `zuno wallet show` "
-        "lists",
+        description="wallet that signs and whose positions are watched; default: the only one in `zuno wallet show`",
     )
     passphrase_file: Path | None = Field(
-        None, description="a file (0600) whose first line is the passphrase of the wallets, for services"
+        None, description="file (0600) with the wallet passphrase on its first line, for services"
     )
     contracts_dir: Path | None = Field(
-        None, description="the node_modules with the contract packages, where `make devnet` did not put them"
+        None, description="`node_modules` with the contract packages, if not installed by `make devnet`"
     )
-    coingecko_url: Url = Field("https://api.coingecko.com/api/v3", description="a CoinGecko-compatible price service")
-    coingecko_api_key: SecretStr | None = Field(None, description="its key; without one the public limits apply")
+    coingecko_url: Url = Field("https://api.coingecko.com/api/v3", description="CoinGecko-compatible price API")
+    coingecko_api_key: SecretStr | None = Field(
+        None, description="CoinGecko API key; without one the public rate limits apply"
+    )
     openai_api_key: SecretStr | None = Field(
-        None, validation_alias="OPENAI_API_KEY", description="a key for OpenAI models; without one agents are rules"
+        None,
+        validation_alias="OPENAI_API_KEY",
+        description="OpenAI API key; without any model key the agents run on rules",
     )
     anthropic_api_key: SecretStr | None = Field(
-        None, validation_alias="ANTHROPIC_API_KEY", description="a key for Anthropic models"
+        None, validation_alias="ANTHROPIC_API_KEY", description="Anthropic API key"
     )
-    gemini_api_key: SecretStr | None = Field(
-        None, validation_alias="GEMINI_API_KEY", description="a key for Gemini models"
-    )
+    gemini_api_key: SecretStr | None = Field(None, validation_alias="GEMINI_API_KEY", description="Gemini API key")
     google_api_key: SecretStr | None = Field(
-        None, validation_alias="GOOGLE_API_KEY", description="the same under its other name; it wins"
+        None, validation_alias="GOOGLE_API_KEY", description="Gemini API key, takes precedence over `GEMINI_API_KEY`"
     )
     model_keys: ModelKeys = Field(
-        default_factory=dict, description="keys of other servers as `HOST=KEY`, separated by commas"
+        default_factory=dict, description="API keys of other model servers, `HOST=KEY`, comma-separated"
     )
     agent_model: Models = Field(
         "gpt-4o-mini",
-        description="the model of the LP agents, or several separated by commas, best first: `gpt-…`, `claude-…`, "
+        description="models of the LP agents, comma-separated, best first: `gpt-…`, `claude-…`, "
         "`gemini-…`, `ollama:NAME`, `http(s)://HOST/v1#NAME`",
     )
     model_judge: Models = Field(
         "claude-sonnet-4-6,gemini-3-flash-preview",
-        description="the model of the trading desk's Judge, or several, best first, named as in `ZUNO_AGENT_MODEL`; "
-        "a GPT or Claude alone is followed by a Gemini, where there is a key",
+        description="models of the trading Judge, best first, named as in `ZUNO_AGENT_MODEL`; a single GPT or Claude "
+        "gets a Gemini as second if there is a key",
     )
     model_liquidity: Models = Field(
-        "gemini-3-flash-preview", description="the same of the expert on orderflow, and of the synthesis"
+        "gemini-3-flash-preview", description="models of the liquidity expert (order flow) and of the synthesis"
     )
-    model_microstructure: Models = Field("gemini-3-flash-preview", description="the same of the expert on the book")
+    model_microstructure: Models = Field(
+        "gemini-3-flash-preview", description="models of the microstructure expert (order book)"
+    )
     model_macro: Models = Field(
         "gemini-3-flash-preview",
-        description="the same of the expert on options and the economy, of Meta and of the risk officer",
+        description="models of the macro and options expert, of Meta and of the risk manager",
     )
     model_vlm_geometric: Models = Field(
         "gemini-3.1-pro-preview,gemini-3-flash-preview",
-        description="the same of the expert who looks at the chart: models that see pictures",
+        description="vision models of the chart expert",
     )
-    model_timeout_seconds: float = Field(30.0, gt=0, le=600, description="how long one call of a model may take")
+    model_timeout_seconds: float = Field(30.0, gt=0, le=600, description="model call timeout, s")
     model_prices: ModelPrices = Field(
         default_factory=dict,
-        description="dollars for a million tokens in and out of models whose price is not in the list, as "
-        "`MODEL=IN/OUT`, separated by commas",
+        description="model prices not in the built-in list, USD per million tokens, `MODEL=IN/OUT`, comma-separated",
     )
-    budget_tokens_per_run: int = Field(200_000, ge=0, description="tokens one run may spend on models")
-    budget_tokens_per_day: int = Field(2_000_000, ge=0, description="tokens a UTC day may see, all runs together")
-    budget_usd_per_run: Dollars = Field(Decimal("0.50"), description="dollars one run may spend on models")
-    budget_usd_per_day: Dollars = Field(Decimal("5.00"), description="dollars a UTC day may see, all runs together")
-    deterministic: bool = Field(False, description="true: never ask a model")
-    max_debate_rounds: int = Field(2, ge=0, le=10, description="revisions allowed in a debate")
+    budget_tokens_per_run: int = Field(200_000, ge=0, description="model token budget per run")
+    budget_tokens_per_day: int = Field(2_000_000, ge=0, description="model token budget per UTC day, all runs")
+    budget_usd_per_run: Dollars = Field(Decimal("0.50"), description="model budget per run, USD")
+    budget_usd_per_day: Dollars = Field(Decimal("5.00"), description="model budget per UTC day, all runs, USD")
+    deterministic: bool = Field(False, description="true: rules only, no model calls")
+    max_debate_rounds: int = Field(2, ge=0, le=10, description="max revision rounds per debate")
     market: Literal["recorded", "live"] = Field(
-        "recorded", description="where the trading desk reads the market: what was kept, or the venues"
+        "recorded", description="trading data source: stored data or live venues"
     )
     recording: Literal["synthetic", "own"] = Field(
-        "synthetic", description="which past a recorded market is: invented (`zuno data synth`), or our own recordings"
+        "synthetic", description="stored data to use: synthetic (`zuno data synth`) or your own recordings"
     )
-    fee_binance_maker_pct: FeePct = Field(0.02, description="what Binance takes of an order that waited, in per cent")
-    fee_binance_taker_pct: FeePct = Field(0.05, description="what it takes of one that is done at once, in per cent")
-    fee_upbit_pct: FeePct = Field(0.05, description="what Upbit takes of any order, in per cent")
-    risk_profile: Literal["conservative", "balanced", "aggressive"] = Field("balanced", description="default profile")
-    slippage_bps: int = Field(50, ge=1, le=1_000, description="how far a price may move between plan and mint, in bps")
-    tick_drift: int = Field(
-        50, ge=0, le=10_000, description="ticks a pool may move between a decision and its execution"
+    fee_binance_maker_pct: FeePct = Field(0.02, description="Binance maker fee, %")
+    fee_binance_taker_pct: FeePct = Field(0.05, description="Binance taker fee, %")
+    fee_upbit_pct: FeePct = Field(0.05, description="Upbit fee, maker and taker, %")
+    risk_profile: Literal["conservative", "balanced", "aggressive"] = Field(
+        "balanced", description="default risk profile"
     )
-    approval_seconds: int = Field(
-        900, ge=30, le=86_400, description="how long an approval and its calldata are good for"
-    )
-    spend_usd_per_plan: Dollars = Field(Decimal(25_000), description="dollars one plan may take from the wallet")
-    spend_usd_per_day: Dollars = Field(Decimal(100_000), description="dollars 24 hours of plans may take")
+    slippage_bps: int = Field(50, ge=1, le=1_000, description="max slippage between plan and execution, bps")
+    tick_drift: int = Field(50, ge=0, le=10_000, description="max tick move between decision and execution")
+    approval_seconds: int = Field(900, ge=30, le=86_400, description="approval and calldata expire after, s")
+    spend_usd_per_plan: Dollars = Field(Decimal(25_000), description="max spend per plan, USD")
+    spend_usd_per_day: Dollars = Field(Decimal(100_000), description="max spend per 24 h, all plans, USD")
     allowed_hooks: Hooks = Field(
         (),
-        description="hooks somebody has looked at, by address, separated by commas; pools with others are only shown",
+        description="trusted hook addresses, comma-separated; pools with other hooks are view-only",
     )
-    receipt_seconds: float = Field(300.0, gt=0, le=86_400, description="how long `plan apply` waits for a receipt")
-    monitor_interval_ms: int = Field(60_000, ge=5_000, description="period of the monitor")
-    telegram_bot_token: SecretStr | None = Field(None, description="bot token for alerts")
-    telegram_chat_id: str | None = Field(None, description="chat that receives alerts")
-    telegram_api_base_url: Url = Field("https://api.telegram.org", description="Bot API server")
+    receipt_seconds: float = Field(300.0, gt=0, le=86_400, description="receipt timeout of `plan apply`, s")
+    monitor_interval_ms: int = Field(60_000, ge=5_000, description="monitor interval, ms")
+    telegram_bot_token: SecretStr | None = Field(None, description="Telegram bot token for alerts")
+    telegram_chat_id: str | None = Field(None, description="Telegram chat id for alerts")
+    telegram_api_base_url: Url = Field("https://api.telegram.org", description="Telegram Bot API URL")
     axl_cli_peer_id: PeerId = Field(None, description="AXL peer id of the CLI")
     axl_scout_peer_id: PeerId = Field(None, description="AXL peer id of the Scout")
     axl_strategist_peer_id: PeerId = Field(None, description="AXL peer id of the Strategist")
     axl_critic_peer_id: PeerId = Field(None, description="AXL peer id of the Critic")
     axl_arbiter_peer_id: PeerId = Field(None, description="AXL peer id of the Arbiter")
-    axl_node: Path | None = Field(None, description="the AXL node's program, for a mesh that starts its own nodes")
-    axl_cli_api_url: NodeUrl = Field(_axl(9002), description="AXL node of the CLI")
-    axl_scout_api_url: NodeUrl = Field(_axl(9012), description="AXL node of the Scout")
-    axl_strategist_api_url: NodeUrl = Field(_axl(9022), description="AXL node of the Strategist")
-    axl_critic_api_url: NodeUrl = Field(_axl(9032), description="AXL node of the Critic")
-    axl_arbiter_api_url: NodeUrl = Field(_axl(9042), description="AXL node of the Arbiter")
-    binance_url: Url | None = Field(None, description="a mirror of Binance's REST interfaces, futures and spot")
-    binance_stream_url: StreamUrl = Field("wss://fstream.binance.com", description="Binance's futures streams")
-    bybit_url: Url | None = Field(None, description="a mirror of Bybit's REST interface")
-    bybit_stream_url: StreamUrl = Field("wss://stream.bybit.com", description="Bybit's public streams")
-    okx_url: Url | None = Field(None, description="a mirror of OKX's REST interface")
-    upbit_url: Url | None = Field(None, description="a mirror of Upbit's REST interface")
-    deribit_url: Url | None = Field(None, description="a mirror of Deribit's REST interface")
-    fred_url: Url = Field("https://api.stlouisfed.org/fred", description="FRED, for figures of the economy")
-    fred_api_key: SecretStr | None = Field(None, description="its key, which is free; without one there are no prints")
+    axl_node: Path | None = Field(None, description="path of the AXL node binary, for a mesh that starts its own nodes")
+    axl_cli_api_url: NodeUrl = Field(_axl(9002), description="AXL node URL of the CLI")
+    axl_scout_api_url: NodeUrl = Field(_axl(9012), description="AXL node URL of the Scout")
+    axl_strategist_api_url: NodeUrl = Field(_axl(9022), description="AXL node URL of the Strategist")
+    axl_critic_api_url: NodeUrl = Field(_axl(9032), description="AXL node URL of the Critic")
+    axl_arbiter_api_url: NodeUrl = Field(_axl(9042), description="AXL node URL of the Arbiter")
+    binance_url: Url | None = Field(None, description="Binance REST mirror, futures and spot")
+    binance_stream_url: StreamUrl = Field("wss://fstream.binance.com", description="Binance futures WebSocket URL")
+    bybit_url: Url | None = Field(None, description="Bybit REST mirror")
+    bybit_stream_url: StreamUrl = Field("wss://stream.bybit.com", description="Bybit public WebSocket URL")
+    okx_url: Url | None = Field(None, description="OKX REST mirror")
+    upbit_url: Url | None = Field(None, description="Upbit REST mirror")
+    deribit_url: Url | None = Field(None, description="Deribit REST mirror")
+    fred_url: Url = Field("https://api.stlouisfed.org/fred", description="FRED API URL (macro data)")
+    fred_api_key: SecretStr | None = Field(None, description="FRED API key (free); without one no macro prints")
     yahoo_url: Url = Field(
         "https://query1.finance.yahoo.com",
-        description="a service with Yahoo's chart endpoint: dollar, Nasdaq, gold, oil",
+        description="Yahoo-compatible chart API: DXY, Nasdaq, gold, oil",
     )
-    fear_greed_url: Url = Field("https://api.alternative.me", description="the index of fear and greed")
-    perplexity_url: Url = Field("https://api.perplexity.ai", description="a Perplexity-compatible search")
-    perplexity_api_key: SecretStr | None = Field(None, description="its key; without one there is no narrative")
-    news_channels: Channels = Field((), description="public Telegram channels to read, as in t.me/NAME, by commas")
+    fear_greed_url: Url = Field("https://api.alternative.me", description="Fear & Greed index API URL")
+    perplexity_url: Url = Field("https://api.perplexity.ai", description="Perplexity-compatible search API URL")
+    perplexity_api_key: SecretStr | None = Field(None, description="Perplexity API key; without one no narrative")
+    news_channels: Channels = Field((), description="public Telegram channels to read (t.me/NAME), comma-separated")
 
     @classmethod
     def settings_customise_sources(
@@ -343,7 +343,7 @@ class Settings(BaseSettings):
         alone = len(chain) == 1 and chain[0].vendor in (Vendor.OPENAI, Vendor.ANTHROPIC)
         if not alone or Vendor.GOOGLE not in self.vendor_keys():
             return chain
-        return (*chain, ModelId(Vendor.GOOGLE, HOUSE_MODELS[Vendor.GOOGLE]))
+        return (*chain, ModelId(Vendor.GOOGLE, DEFAULT_MODELS[Vendor.GOOGLE]))
 
     def vendor_keys(self) -> dict[Vendor, str]:
         """The vendors' keys that are set, in the clear: for wiring alone."""
@@ -369,7 +369,7 @@ def _each(value: object) -> tuple[object, ...]:
 
 
 def variables() -> dict[str, str]:
-    """Every variable we read and what it is for; the documentation is held against this."""
+    """Every variable and its description; a test compares the docs with it."""
     return {variable_of(name): field.description or "" for name, field in Settings.model_fields.items()}
 
 
@@ -379,7 +379,7 @@ def variable_of(field_name: str) -> str:
 
 
 def read_settings(environment: Mapping[str, str], home: Path | None = None) -> Settings:
-    """The settings of this process, or `Usage` that names the variable to mend.
+    """The settings of this process, or `Usage` that names the variable to fix.
 
     `environment` is what pydantic-settings will read too: it must be the process's own.
     """

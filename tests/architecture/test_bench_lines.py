@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-BENCHES = Path(__file__).resolve().parents[2] / "benchmarks"
+from benchmarks import amm
+from benchmarks.__main__ import BENCHES
+from benchmarks.figure import report
+from tests.paths import BENCHMARKS
+
 FIELDS: dict[str, Any] = {
     "name": str,
     "value": float,
@@ -24,21 +25,6 @@ FIELDS: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(BENCHES))
-
-    def module(name: str) -> ModuleType:
-        spec = importlib.util.spec_from_file_location(f"bench_{name}", BENCHES / f"{name}.py")
-        assert spec is not None
-        assert spec.loader is not None
-        loaded = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(loaded)
-        return loaded
-
-    return module
-
-
 def check(printed: str) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in printed.splitlines()]
     for line in lines:
@@ -48,32 +34,29 @@ def check(printed: str) -> list[dict[str, Any]]:
     return lines
 
 
-def test_a_bench_prints_lines_of_one_shape(
-    load: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bench = load("amm")
-    monkeypatch.setattr(bench, "REPEATS", 1)
-    code = bench.main()
+def test_a_bench_prints_lines_of_one_shape(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(amm, "REPEATS", 1)
+    code = amm.main()
     lines = check(capsys.readouterr().out)
     assert len(lines) == 3
     assert code == (0 if all(line["ok"] for line in lines) else 1)
 
 
 @pytest.mark.parametrize(("value", "ok"), [(1, True), (3.0, True), (4, False)])
-def test_a_figure_is_judged_by_its_ratio(load: Any, capsys: pytest.CaptureFixture[str], value: float, ok: bool) -> None:
-    assert load("figure").report("x", value, "s", 2, "two seconds", 1.5, turns=5) is ok
+def test_a_figure_is_judged_by_its_ratio(capsys: pytest.CaptureFixture[str], value: float, ok: bool) -> None:
+    assert report("x", value, "s", 2, "two seconds", 1.5, turns=5) is ok
     (line,) = check(capsys.readouterr().out)
     assert (line["ok"], line["ratio"], line["turns"]) == (ok, value / 2, 5)
 
 
 @pytest.mark.parametrize(
-    "name", sorted(path.stem for path in BENCHES.glob("*.py") if path.stem not in {"__main__", "figure"})
+    "name", sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem not in {"__init__", "__main__", "figure"})
 )
-def test_every_bench_is_run_and_prints_through_the_one_door(load: Any, name: str) -> None:
-    assert name in load("__main__").BENCHES
+def test_every_bench_is_run_and_prints_through_the_one_door(name: str) -> None:
+    assert name in BENCHES
     calls = {
         node.func.id
-        for node in ast.walk(ast.parse((BENCHES / f"{name}.py").read_text()))
+        for node in ast.walk(ast.parse((BENCHMARKS / f"{name}.py").read_text()))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
     assert "report" in calls

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.paths import CHECKOUT
+
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 # Stands for an installed interpreter: answers questions as the real one would, and makes environments of itself.

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import typer.main
 
-from zuno.frontends.cli.main import app
+from tests.paths import CHECKOUT
+from zuno.doors.cli.main import app
 from zuno.settings import variables
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 DOCS = CHECKOUT / "docs"
 
 
@@ -59,7 +58,7 @@ def test_links_point_to_something(page: str) -> None:
 
 def test_every_error_is_drawn_in_its_tree() -> None:
     """The four branches and their kinds stand in the docstring a newcomer reads first."""
-    from zuno.domain import errors
+    from zuno.kernel import errors
 
     drawn = errors.__doc__ or ""
     for name, kind in vars(errors).items():

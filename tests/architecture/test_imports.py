@@ -16,12 +16,11 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-HOUSE = CHECKOUT / "src" / "zuno"
+from tests.paths import CHECKOUT, SOURCE
 
 PLAIN = frozenset(
-    "__future__ bisect collections dataclasses decimal enum fractions functools hashlib ipaddress itertools json math "
-    "operator re statistics types typing unicodedata".split()
+    "__future__ bisect collections dataclasses datetime decimal enum fractions functools hashlib ipaddress itertools "
+    "json math operator re statistics types typing unicodedata".split()
 )
 """The part of the standard library that has no clock, no chance, no environment and no world outside."""
 OUTSIDE = frozenset(
@@ -32,24 +31,48 @@ OUTSIDE = frozenset(
 INSIDE = sys.stdlib_module_names - OUTSIDE
 
 ALLOWED: dict[str, frozenset[str]] = {
-    "domain": PLAIN,
-    "messages": PLAIN | {"orjson", "pydantic"},
-    "ports": PLAIN | {"pydantic"},
-    "core": PLAIN | {"eth_abi", "eth_hash", "numpy", "talib"},
-    "agents": INSIDE | {"pydantic", "pydantic_core"},
-    "memory": INSIDE | {"pydantic"},
-    "execution": INSIDE | {"pydantic"},
-    "desks": INSIDE | {"langgraph", "pydantic"},
-    "app": INSIDE | {"jinja2", "pydantic"},
-    "frontends": INSIDE | {"prompt_toolkit", "rich", "typer"},
+    "kernel": PLAIN | {"eth_hash", "orjson", "pydantic"},
+    "journal": PLAIN | {"pydantic"},
+    "llm": INSIDE | {"pydantic", "pydantic_core"},
+    "provenance": PLAIN,
+    "amm": PLAIN | {"eth_hash"},
+    "lp.model": PLAIN | {"pydantic"},
+    "lp.ports": PLAIN | {"pydantic"},
+    "lp.plan": PLAIN | {"eth_abi", "eth_hash"},
+    "lp.rules": PLAIN | {"numpy"},
+    "lp.mesh": INSIDE | {"pydantic"},
+    "lp.agents": PLAIN | {"pydantic"},
+    "lp.execute": INSIDE | {"pydantic"},
+    "lp.watch": INSIDE,
+    "lp.service": INSIDE | {"pydantic"},
+    "trading.model": PLAIN | {"orjson", "pydantic"},
+    "trading.ports": PLAIN | {"pydantic"},
+    "trading.measure": PLAIN | {"numpy", "talib"},
+    "trading.rules": PLAIN | {"numpy"},
+    "trading.agents": PLAIN | {"pydantic"},
+    "trading.chart": PLAIN,
+    "trading.data": INSIDE,
+    "trading.run": INSIDE | {"langgraph", "pydantic"},
+    "trading.service": INSIDE | {"jinja2", "pydantic"},
+    "doors.reading": INSIDE | {"pydantic"},
+    "doors.zuno": INSIDE,
+    "doors.agents": INSIDE,
+    "doors.cli": INSIDE | {"rich", "typer"},
+    "doors.shell": INSIDE | {"prompt_toolkit", "rich"},
     "settings": INSIDE | {"pydantic", "pydantic_settings"},
     "wiring": INSIDE,
     "__main__": INSIDE,
-    "__init__": frozenset(),
+    "__init__": frozenset({"__future__", "os", "sys"}),
 }
-PURE = ("domain", "messages", "ports", "core")
-DOORS = frozenset("__import__ breakpoint compile eval exec input open print".split())
+"""By room; a desk's rooms and the doors are listed one by one."""
+PURE = frozenset(
+    "kernel journal provenance amm lp.model lp.ports lp.plan lp.rules lp.agents trading.model trading.ports "
+    "trading.measure trading.rules trading.agents trading.chart".split()
+)
+BUILTINS = frozenset("__import__ breakpoint compile eval exec input open print".split())
 """Builtins that lead out of a pure room without any import."""
+CLOCKS = frozenset("datetime.now datetime.utcnow datetime.today date.today".split())
+"""What a datetime reads the clock by."""
 
 HEAVY = (
     "web3",
@@ -66,14 +89,21 @@ HEAVY = (
     "langgraph",
     "zuno.wiring",
     "zuno.adapters",
-    "zuno.app",
+    "zuno.lp",
+    "zuno.trading",
 )
+
+
+DESKS = ("lp", "trading", "doors")
+"""Looked at room by room; the package itself holds one sentence."""
 
 
 def rooms() -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
-    for path in HOUSE.rglob("*.py"):
-        found.setdefault(path.relative_to(HOUSE).parts[0].removesuffix(".py"), []).append(path)
+    for path in SOURCE.rglob("*.py"):
+        first, *rest = path.relative_to(SOURCE).with_suffix("").parts
+        split = first in DESKS and rest != ["__init__"]
+        found.setdefault(f"{first}.{rest[0]}" if split else first, []).append(path)
     return found
 
 
@@ -88,8 +118,10 @@ def imported(source: str) -> Iterator[str]:
 
 def doors(source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Name) and node.id in DOORS and isinstance(node.ctx, ast.Load):
+        if isinstance(node, ast.Name) and node.id in BUILTINS and isinstance(node.ctx, ast.Load):
             yield node.id
+        elif isinstance(node, ast.Attribute) and ast.unparse(node) in CLOCKS:
+            yield node.attr
 
 
 def strangers(source: str, room: str) -> list[str]:
@@ -99,44 +131,45 @@ def strangers(source: str, room: str) -> list[str]:
 
 
 def test_every_room_has_its_list() -> None:
-    assert set(rooms()) == {*ALLOWED, "adapters"}
+    assert set(rooms()) == {*ALLOWED, "adapters", *DESKS}
 
 
 @pytest.mark.parametrize("room", sorted(ALLOWED))
 def test_a_room_uses_only_what_it_may(room: str) -> None:
-    used = {str(path.relative_to(HOUSE)): strangers(path.read_text(encoding="utf-8"), room) for path in rooms()[room]}
+    used = {str(path.relative_to(SOURCE)): strangers(path.read_text(encoding="utf-8"), room) for path in rooms()[room]}
     assert {path: found for path, found in used.items() if found} == {}
 
 
 def test_one_module_knows_the_engine_of_a_cycle() -> None:
     """Beside the plugs that keep its checkpoints."""
     knows = {
-        str(path.relative_to(HOUSE))
+        str(path.relative_to(SOURCE))
         for room, paths in rooms().items()
         if room != "adapters"
         for path in paths
         if {"langgraph", "langchain_core", "langsmith"} & set(imported(path.read_text(encoding="utf-8")))
     }
-    assert knows == {"desks/trading/graph.py"}
+    assert knows == {"trading/run/graph.py"}
 
 
 @pytest.mark.parametrize(
     ("room", "source", "found"),
     [
-        ("core", "import math, time", ["time"]),
-        ("core", "def late():\n    from os import path", ["os"]),
-        ("core", "if TYPE_CHECKING:\n    import web3.types", ["web3"]),
-        ("core", "def late():\n    __import__('os')", ["__import__"]),
-        ("messages", "import importlib", ["importlib"]),
-        ("domain", "text = open('/etc/passwd').read()", ["open"]),
-        ("domain", "import pydantic", ["pydantic"]),
-        ("domain", "import random", ["random"]),
-        ("app", "import httpx2, sqlite3, psycopg, openai", ["httpx2", "openai", "psycopg", "sqlite3"]),
-        ("frontends", "def late():\n    import web3", ["web3"]),
-        ("frontends", "from eth.abc import BlockAPI", ["eth"]),
-        ("desks", "import numpy", ["numpy"]),
+        ("lp.rules", "import math, time", ["time"]),
+        ("lp.plan", "def late():\n    from os import path", ["os"]),
+        ("trading.measure", "if TYPE_CHECKING:\n    import web3.types", ["web3"]),
+        ("trading.rules", "def late():\n    __import__('os')", ["__import__"]),
+        ("lp.model", "import importlib", ["importlib"]),
+        ("kernel", "text = open('/etc/passwd').read()", ["open"]),
+        ("kernel", "from datetime import datetime\ndatetime.now()", ["now"]),
+        ("amm", "import pydantic", ["pydantic"]),
+        ("amm", "import random", ["random"]),
+        ("lp.service", "import httpx2, sqlite3, psycopg, openai", ["httpx2", "openai", "psycopg", "sqlite3"]),
+        ("doors.cli", "def late():\n    import web3", ["web3"]),
+        ("doors.shell", "from eth.abc import BlockAPI", ["eth"]),
+        ("trading.run", "import numpy", ["numpy"]),
         ("wiring", "import httpx2", ["httpx2"]),
-        ("app", "import json\nfrom zuno.core import carry\nfrom . import views", []),
+        ("lp.service", "import json\nfrom zuno.lp.rules import carry\nfrom . import views", []),
     ],
 )
 def test_a_stranger_is_found_wherever_it_hides(room: str, source: str, found: list[str]) -> None:
@@ -147,7 +180,7 @@ def test_every_adapter_family_is_a_stranger_to_the_others() -> None:
     """Which import-linter checks, for the families it is told of."""
     contracts = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     (told,) = (contract["modules"] for contract in contracts if contract["type"] == "independence")
-    families = [path.parent.name for path in (HOUSE / "adapters").glob("*/__init__.py")]
+    families = [path.parent.name for path in (SOURCE / "adapters").glob("*/__init__.py")]
     assert sorted(told) == sorted(f"zuno.adapters.{family}" for family in families)
 
 

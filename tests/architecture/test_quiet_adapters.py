@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
-ADAPTERS = Path(__file__).parents[2] / "src" / "zuno" / "adapters"
+from tests.paths import SOURCE
+
+ADAPTERS = SOURCE / "adapters"
 
 
 def speaks(node: ast.AST) -> bool:

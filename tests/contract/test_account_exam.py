@@ -12,13 +12,11 @@ from zuno.adapters.account.memory import BookInMemory
 from zuno.adapters.account.paper import JournalBook
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.sqlite import open_sqlite
-from zuno.core.paper import BEGINNING
-from zuno.domain.cycle import Exchange
-from zuno.domain.errors import Broken, Refused
-from zuno.domain.trading import Side, Symbol
-from zuno.domain.units import Millis
-from zuno.memory.journal import ChainedJournal
-from zuno.messages.account import (
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import Author, Journal
+from zuno.kernel.errors import Broken, Refused
+from zuno.kernel.units import Millis
+from zuno.trading.model.account import (
     BOOK_CHANGE,
     BookChange,
     Cancelled,
@@ -29,8 +27,10 @@ from zuno.messages.account import (
     Rested,
     RestingRecord,
 )
-from zuno.ports.account import PaperBook
-from zuno.ports.journal import Author, Journal
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import Side, Symbol
+from zuno.trading.ports.account import PaperBook
+from zuno.trading.rules.paper_book import STARTING_ACCOUNT
 
 HERE, THERE = "SYNTHETIC seed 1", "SYNTHETIC seed 2"
 Open = Callable[[], PaperBook]
@@ -97,7 +97,7 @@ STORY: tuple[BookChange, ...] = (
 
 
 async def test_a_book_nobody_wrote_holds_what_it_began_with(another: Open) -> None:
-    assert await another().at(HERE, Millis(2**50)) == BEGINNING
+    assert await another().at(HERE, Millis(2**50)) == STARTING_ACCOUNT
     assert await another().changes(HERE) == ()
 
 
@@ -111,7 +111,7 @@ async def test_what_stands_at_a_moment_is_what_was_written_of_strictly_before(an
     for place, change in enumerate(STORY):
         await another().write(HERE, change, place)
     book = another()
-    assert await book.at(HERE, Millis(10)) == BEGINNING
+    assert await book.at(HERE, Millis(10)) == STARTING_ACCOUNT
     assert [one.id for one in (await book.at(HERE, Millis(11))).positions] == ["pos_1"]
     assert (await book.at(HERE, Millis(20))).pending == ()
     both = await book.at(HERE, Millis(21))
@@ -135,7 +135,7 @@ async def test_a_later_change_alters_no_earlier_answer(another: Open) -> None:
 
 async def test_another_market_has_another_book(another: Open) -> None:
     await another().write(HERE, STORY[0], 0)
-    assert await another().at(THERE, Millis(2**50)) == BEGINNING
+    assert await another().at(THERE, Millis(2**50)) == STARTING_ACCOUNT
     await another().write(THERE, opened("pos_2", 5), 0)
     assert [one.id for one in (await another().at(HERE, Millis(99))).positions] == ["pos_1"]
 

@@ -7,25 +7,22 @@ import json
 import multiprocessing
 import os
 import stat
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-# Test folders are no packages; the code these tests share is found from here.
-sys.path.append(str(Path(__file__).parents[1] / "wire"))
-
-from watching import NOW, WALLET, position
-
-from zuno.adapters.store.alerts_file import AlertsFile, MonitorSeat
+from tests.wire.watching import NOW, WALLET, full_disk, position
+from zuno.adapters.file_lock import FileLock, monitor_lock
+from zuno.adapters.store.alerts_file import AlertsFile
 from zuno.adapters.store.alerts_memory import AlertsInMemory, SeatInMemory
-from zuno.core.alert_book import Look, WalletLook, acknowledged, looked, snoozed
-from zuno.domain.alerts import AlertBook
-from zuno.domain.errors import Broken, Refused, Unavailable
-from zuno.domain.units import Seconds
-from zuno.ports.alerts import AlertStore, Seat
+from zuno.kernel.errors import Broken, Refused, Unavailable
+from zuno.kernel.lock import ProcessLock
+from zuno.kernel.units import Seconds
+from zuno.lp.model.alerts import AlertBook
+from zuno.lp.ports.alerts import AlertStore
+from zuno.lp.watch.rules import ChainReading, WalletReading, acknowledge_by_id, record_reading, snooze_by_id
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -34,16 +31,18 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> AlertStore:
 
 
 @pytest.fixture(params=["file", "memory"])
-def seat(request: pytest.FixtureRequest, tmp_path: Path) -> Seat:
-    return MonitorSeat(tmp_path) if request.param == "file" else SeatInMemory()
+def seat(request: pytest.FixtureRequest, tmp_path: Path) -> ProcessLock:
+    return monitor_lock(tmp_path) if request.param == "file" else SeatInMemory()
 
 
 def seen(book: AlertBook) -> tuple[AlertBook, int]:
     crowd = (position(-50, id=2**255), position(20, id=2), position(-1, id=3, subscribed=True))
-    book, events = looked(book, Look("base", (WalletLook(WALLET, crowd, complete=True),), block_time=NOW), NOW)
-    book, _ = looked(book, Look("arbitrum", failure="no “answer”\n"), NOW)
-    book, _ = acknowledged(book, book.active[0].id, NOW)
-    book, _ = snoozed(book, book.active[1].id, Seconds(NOW + 60), NOW)
+    book, events = record_reading(
+        book, ChainReading("base", (WalletReading(WALLET, crowd, complete=True),), block_time=NOW), NOW
+    )
+    book, _ = record_reading(book, ChainReading("arbitrum", failure="no “answer”\n"), NOW)
+    book, _ = acknowledge_by_id(book, book.active[0].id, NOW)
+    book, _ = snooze_by_id(book, book.active[1].id, Seconds(NOW + 60), NOW)
     return replace(book, trouble="down", dropped=3), len(events)
 
 
@@ -77,10 +76,10 @@ async def test_changes_at_once_lose_nothing(store: AlertStore) -> None:
     assert (await store.book()).dropped == 20
 
 
-def test_a_seat_is_taken_once_and_free_again(seat: Seat) -> None:
+def test_a_seat_is_taken_once_and_free_again(seat: ProcessLock) -> None:
     seat.take()
     with pytest.raises(Refused, match="runs already"):
-        (MonitorSeat(seat._path.parent) if isinstance(seat, MonitorSeat) else seat).take()
+        seat.take()
     seat.leave()
     seat.take()
     seat.leave()
@@ -107,10 +106,10 @@ def test_several_processes_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_a_second_monitor_says_who_runs(tmp_path: Path) -> None:
-    first = MonitorSeat(tmp_path)
+    first = monitor_lock(tmp_path)
     first.take()
     with pytest.raises(Refused, match=f"process {os.getpid()}"):
-        MonitorSeat(tmp_path).take()
+        monitor_lock(tmp_path).take()
     first.leave()
 
 
@@ -165,7 +164,7 @@ async def test_a_damaged_book_is_told_of_and_left_as_it_is(tmp_path: Path, damag
 async def test_a_writer_that_died_half_way_left_the_old_book(tmp_path: Path) -> None:
     store = AlertsFile(tmp_path)
     await store.change(seen)
-    (tmp_path / "alerts.json.partial").write_text('{"format": 1, "bo')
+    (tmp_path / ".0123.alerts.json.partial").write_text('{"format": 1, "bo')
     assert await store.book() == seen(AlertBook())[0]
     await store.change(lambda book: (replace(book, dropped=0), None))
     assert (await store.book()).dropped == 0
@@ -174,12 +173,11 @@ async def test_a_writer_that_died_half_way_left_the_old_book(tmp_path: Path) -> 
 async def test_a_disk_that_cannot_be_written_changes_nothing(tmp_path: Path) -> None:
     store = AlertsFile(tmp_path)
     await store.change(seen)
-    (tmp_path / "alerts.json.partial").mkdir()
-    with pytest.raises(Unavailable, match="cannot be written"):
+    with full_disk(), pytest.raises(Unavailable, match="cannot be written"):
         await store.change(lambda book: (replace(book, dropped=0), None))
     assert (await store.book()).dropped == 3
 
 
 async def test_a_lock_held_for_too_long_is_told_of(tmp_path: Path) -> None:
-    with AlertsFile(tmp_path)._alone(), pytest.raises(Unavailable, match=r"for more than 0\.05 s"):
+    with FileLock(tmp_path / "alerts.lock"), pytest.raises(Unavailable, match=r"for more than 0\.05 s"):
         await AlertsFile(tmp_path, patience=0.05).change(seen)

@@ -31,23 +31,23 @@ from zuno.adapters.chain.world import (
     WETH,
     pool_specs,
 )
-from zuno.adapters.market.gas import ChainGas
-from zuno.adapters.market.native import NativePrice
-from zuno.adapters.market.seeded import SeededFeed
-from zuno.core import calldata
-from zuno.core.amm import identity
-from zuno.core.attribution import attribute
-from zuno.desks.lp.observing import observe
-from zuno.domain.chains import curated_keys
-from zuno.domain.debate import RiskProfile
-from zuno.domain.errors import PoolNotInitialized, Refused, Unavailable, Unknown, Usage
-from zuno.domain.history import Touch
-from zuno.domain.market import Pair
-from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Address, HexId, Seconds
-from zuno.messages.debate import Context, FlowStart
-from zuno.ports.chain import Chain
-from zuno.ports.market import Feeds
+from zuno.adapters.prices.gas import ChainGas
+from zuno.adapters.prices.native import NativePrice
+from zuno.adapters.prices.seeded import SeededFeed
+from zuno.amm import identity
+from zuno.kernel.errors import PoolNotInitialized, Refused, Unavailable, Unknown, Usage
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address, HexId, Seconds
+from zuno.lp.agents.observe import observe
+from zuno.lp.model.ballot import RiskProfile
+from zuno.lp.model.chains import curated_keys
+from zuno.lp.model.debate import Context, FlowStart
+from zuno.lp.model.history import Touch
+from zuno.lp.model.market import Pair
+from zuno.lp.plan import calldata
+from zuno.lp.ports.chain import Chain
+from zuno.lp.ports.market import Feeds
+from zuno.lp.rules.attribution import attribute
 
 MINTED = Seconds(GENESIS_TIME + MINT_HOUR * HOUR)
 ENDED = Seconds(GENESIS_TIME + HOURS * HOUR)

@@ -17,10 +17,10 @@ import pytest
 from zuno.adapters.checkpoints.postgres import postgres_checkpoints
 from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
 from zuno.adapters.checkpoints.strict import strict
-from zuno.desks.trading.graph import Step, conduct, forget
-from zuno.domain.cycle import Node
-from zuno.domain.errors import Broken, Unavailable
-from zuno.messages.codec import Digest, digest
+from zuno.kernel.canonical import Digest, digest
+from zuno.kernel.errors import Broken, Unavailable
+from zuno.trading.model.cycle import Node
+from zuno.trading.run.graph import Step, conduct, forget
 
 MOST_BYTES = 200_000
 FIVE = {Node.META_AGENT, Node.LIQUIDITY_EXPERT, Node.MICROSTRUCTURE_EXPERT, Node.MACRO_EXPERT, Node.VLM_EXPERT}

@@ -6,52 +6,47 @@ is taken out of what is expected of it, by name.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-# Test folders are no packages; the code these tests share is found from here.
-sys.path.append(str(Path(__file__).parents[1] / "wire"))
-
-from vendors import binance as binance_wire
-from vendors import bybit as bybit_wire
-from vendors import deribit as deribit_wire
-from vendors import figures, words
-from vendors import okx as okx_wire
-from vendors import upbit as upbit_wire
-from vendors.serving import Route, vendor
-from vendors.stream import streaming
-from vendors.world import HALF_PAST, NOON, SYMBOL, World, bars
 from websockets.asyncio.server import ServerConnection
 
-from zuno.adapters.market.bounded_get import Patience
-from zuno.adapters.market.live.binance import VENDOR as BINANCE_VENDOR
-from zuno.adapters.market.live.binance import Binance, BinanceTape
-from zuno.adapters.market.live.bybit import VENDOR as BYBIT_VENDOR
-from zuno.adapters.market.live.bybit import Bybit, BybitTape
-from zuno.adapters.market.live.channels import Channels
-from zuno.adapters.market.live.deribit import VENDOR as DERIBIT_VENDOR
-from zuno.adapters.market.live.deribit import Deribit
-from zuno.adapters.market.live.exchange import Exchange, Vendor
-from zuno.adapters.market.live.fear_greed import FearGreed
-from zuno.adapters.market.live.fred import Fred
-from zuno.adapters.market.live.okx import VENDOR as OKX_VENDOR
-from zuno.adapters.market.live.okx import Okx
-from zuno.adapters.market.live.search import Search
-from zuno.adapters.market.live.upbit import VENDOR as UPBIT_VENDOR
-from zuno.adapters.market.live.upbit import Upbit
-from zuno.adapters.market.live.web import Web
-from zuno.adapters.market.live.yahoo import Yahoo
-from zuno.adapters.market.recorded import RecordedFigures, RecordedTexts, RecordedVenue
+from tests.wire.vendors import binance as binance_wire
+from tests.wire.vendors import bybit as bybit_wire
+from tests.wire.vendors import deribit as deribit_wire
+from tests.wire.vendors import figures, words
+from tests.wire.vendors import okx as okx_wire
+from tests.wire.vendors import upbit as upbit_wire
+from tests.wire.vendors.serving import Route, vendor
+from tests.wire.vendors.stream import streaming
+from tests.wire.vendors.world import HALF_PAST, NOON, SYMBOL, World, bars
+from zuno.adapters.http import Patience
 from zuno.adapters.series.memory import MemorySeries
-from zuno.domain import trading
-from zuno.domain.errors import Unavailable
-from zuno.domain.trading import (
+from zuno.adapters.venues.binance import VENDOR as BINANCE_VENDOR
+from zuno.adapters.venues.binance import Binance, BinanceTape
+from zuno.adapters.venues.bybit import VENDOR as BYBIT_VENDOR
+from zuno.adapters.venues.bybit import Bybit, BybitTape
+from zuno.adapters.venues.channels import Channels
+from zuno.adapters.venues.deribit import VENDOR as DERIBIT_VENDOR
+from zuno.adapters.venues.deribit import Deribit
+from zuno.adapters.venues.exchange import Exchange, Vendor
+from zuno.adapters.venues.fear_greed import FearGreed
+from zuno.adapters.venues.fred import Fred
+from zuno.adapters.venues.okx import VENDOR as OKX_VENDOR
+from zuno.adapters.venues.okx import Okx
+from zuno.adapters.venues.recorded import RecordedFigures, RecordedTexts, RecordedVenue
+from zuno.adapters.venues.search import Search
+from zuno.adapters.venues.upbit import VENDOR as UPBIT_VENDOR
+from zuno.adapters.venues.upbit import Upbit
+from zuno.adapters.venues.web import Web
+from zuno.adapters.venues.yahoo import Yahoo
+from zuno.kernel.errors import Unavailable
+from zuno.kernel.units import Millis
+from zuno.trading.model import market
+from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
@@ -65,8 +60,7 @@ from zuno.domain.trading import (
     Text,
     Timeframe,
 )
-from zuno.domain.units import Millis
-from zuno.ports.feeds import (
+from zuno.trading.ports.feeds import (
     BookFeed,
     CandleFeed,
     DerivativesFeed,
@@ -76,7 +70,7 @@ from zuno.ports.feeds import (
     TapeFeed,
     TextFeed,
 )
-from zuno.ports.series import Batch, Origin
+from zuno.trading.ports.series import Batch, Origin
 
 QUICK = Patience(timeout=2.0, attempts=1)
 ALWAYS = Millis(0), Millis(NOON + 10 * DAY_MS)
@@ -139,19 +133,19 @@ def over_store(kind: Callable[[MemorySeries, World], Any], symbol: str = SYMBOL)
 
 def batches(world: World, venue: str, symbol: str) -> list[Batch[Any]]:
     given: list[tuple[Series[Any], Sequence[Any]]] = [
-        (trading.candles(venue, symbol, world.timeframe), world.candles),
-        (trading.funding(venue, symbol), world.funding),
-        (trading.funding_next(venue, symbol), [world.funding_next]),
-        (trading.open_interest(venue, symbol), world.open_interest),
-        (trading.long_short(venue, symbol), world.long_short),
-        (trading.basis(venue, symbol), [world.basis]),
-        (trading.books(venue, symbol), [world.book]),
-        (trading.options("deribit", "BTC"), [world.chain]),
-        (trading.dvol("deribit", "BTC"), world.dvol),
-        (trading.macro("yahoo", "NASDAQ"), world.prints),
-        (trading.fear_greed("alternative.me"), world.levels),
-        (trading.rates("upbit", "KRW-USDT"), world.levels),
-        (trading.texts(Feed.NEWS, "channels", "BTC"), world.texts),
+        (market.candles(venue, symbol, world.timeframe), world.candles),
+        (market.funding(venue, symbol), world.funding),
+        (market.funding_next(venue, symbol), [world.funding_next]),
+        (market.open_interest(venue, symbol), world.open_interest),
+        (market.long_short(venue, symbol), world.long_short),
+        (market.basis(venue, symbol), [world.basis]),
+        (market.books(venue, symbol), [world.book]),
+        (market.options("deribit", "BTC"), [world.chain]),
+        (market.dvol("deribit", "BTC"), world.dvol),
+        (market.macro("yahoo", "NASDAQ"), world.prints),
+        (market.fear_greed("alternative.me"), world.levels),
+        (market.rates("upbit", "KRW-USDT"), world.levels),
+        (market.texts(Feed.NEWS, "channels", "BTC"), world.texts),
     ]
     return [Batch(series, rows) for series, rows in given if rows]
 
@@ -195,7 +189,7 @@ def sit(*candidates: Candidate) -> pytest.MarkDecorator:
 of_candles = sit(BINANCE, BINANCE_IN_SHORT_PAGES, BYBIT, BYBIT_IN_SHORT_PAGES, UPBIT, UPBIT_IN_SHORT_PAGES, RECORDED)
 
 
-def expected(candidate: Candidate, world: World) -> list[trading.Candle]:
+def expected(candidate: Candidate, world: World) -> list[market.Candle]:
     """All but the bar that is not over."""
     closed = [bar for bar in world.candles if bar.at + world.timeframe.millis <= world.now]
     return closed if candidate.says_taker else [bar._replace(taker_buy=None) for bar in closed]
@@ -435,7 +429,7 @@ async def test_a_figure_nobody_prints_is_unavailable(candidate: Candidate) -> No
 MOODS = [Level(Millis(day), 30.0 + place) for place, day in enumerate(figures.days(9, TODAY))]
 WON = [Level(Millis(NOON - n * MINUTE_MS), 1_400.5 + n) for n in range(12, -1, -1)]
 MINUTES = [
-    trading.Candle(Millis(row.at - MINUTE_MS), row.value, row.value, row.value, row.value, 1.0, 0.5) for row in WON
+    market.Candle(Millis(row.at - MINUTE_MS), row.value, row.value, row.value, row.value, 1.0, 0.5) for row in WON
 ]
 
 
@@ -562,8 +556,8 @@ async def recorded_tape() -> AsyncIterator[TapeFeed]:
     minutes = [Alive(NOON), Alive(Millis(NOON + MINUTE_MS))]
     await store.write(
         [
-            Batch(trading.liquidations("binance", SYMBOL), rows),
-            Batch(trading.alive(Feed.LIQUIDATIONS, "binance", SYMBOL), minutes),
+            Batch(market.liquidations("binance", SYMBOL), rows),
+            Batch(market.alive(Feed.LIQUIDATIONS, "binance", SYMBOL), minutes),
         ]
     )
     yield RecordedVenue(store, "binance", lambda: Millis(NOON + HOUR_MS))

@@ -18,11 +18,11 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.kept import KeptStore
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.store.sqlite import open_sqlite
-from zuno.domain.errors import Broken, Unavailable
-from zuno.domain.units import Millis
-from zuno.memory.journal import ChainedJournal
-from zuno.messages.codec import Digest, digest
-from zuno.ports.journal import About, Author, Damaged, Entry, JournalStore, Link, Row, Tail
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import Author, DamagedRow, Entry, EntryFilter, JournalStore, Link, Row, Tail
+from zuno.kernel.canonical import Digest, digest
+from zuno.kernel.errors import Broken, Unavailable
+from zuno.kernel.units import Millis
 
 HEAD = b"{}\n"
 
@@ -198,12 +198,12 @@ def next_link(tail: Tail, **fields: Any) -> Link:
 
 
 async def fill(store: JournalStore, count: int) -> None:
-    await store.found(HEAD)
+    await store.initialise(HEAD)
     for number in range(count):
-        await store.append(lambda tail, n=number: next_link(tail, request_id=f"req_{n % 3}", kind=f"kind_{n % 2}"))
+        await store.append(lambda tail, n=number: next_link(tail, request_id=f"req_{n % 3}", kind=f"kind_{n % 2}"))  # type: ignore[misc]
 
 
-async def seqs(rows: AsyncIterator[Row | Damaged]) -> list[int]:
+async def seqs(rows: AsyncIterator[Row | DamagedRow]) -> list[int]:
     return [row.seq async for row in rows]
 
 
@@ -222,8 +222,8 @@ async def test_looking_at_a_journal_nobody_began_finds_nothing_and_creates_nothi
 
 
 async def test_the_first_head_is_laid_once(store: JournalStore) -> None:
-    await store.found(HEAD)
-    await store.found(b'{"other":1}\n')
+    await store.initialise(HEAD)
+    await store.initialise(b'{"other":1}\n')
     assert (await store.tail()).head == HEAD
 
 
@@ -234,7 +234,7 @@ async def test_no_row_without_a_head(store: JournalStore) -> None:
 
 
 async def test_rows_come_back_as_they_were_written(store: JournalStore, desk: Desk) -> None:
-    await store.found(HEAD)
+    await store.initialise(HEAD)
     odd = replace(link(1).row, request_id=None, body=bytes(range(256)))
     assert await store.append(lambda tail: replace(link(1), row=odd)) == odd
     await store.append(next_link)
@@ -292,7 +292,7 @@ async def test_what_is_asked_about_is_looked_up_in_the_same_turn(store: JournalS
         seen.append(tail)
         return None
 
-    for about in (About("req_0", "kind_1"), About("req_0", "kind_9"), About("req_9", "kind_1"), None):
+    for about in (EntryFilter("req_0", "kind_1"), EntryFilter("req_0", "kind_9"), EntryFilter("req_9", "kind_1"), None):
         assert await store.append(look, about) is None
     assert [tail.first and tail.first.seq for tail in seen] == [4, None, None, None]
     assert {tail.last and tail.last.seq for tail in seen} == {12}
@@ -313,7 +313,7 @@ async def test_a_number_that_is_taken_is_never_written_again(store: JournalStore
 
 
 async def test_handles_that_write_at_once_take_turns(desk: Desk, store: JournalStore) -> None:
-    await store.found(HEAD)
+    await store.initialise(HEAD)
     handles = [store, *(desk.open() for _ in range(3))]
     await asyncio.gather(*(handle.append(next_link) for handle in handles for _ in range(10)))
     assert await seqs(store.rows()) == list(range(1, 41))
@@ -323,7 +323,7 @@ async def test_handles_that_write_at_once_take_turns(desk: Desk, store: JournalS
 
 
 async def test_a_cancelled_writer_leaves_whole_rows(store: JournalStore) -> None:
-    await store.found(HEAD)
+    await store.initialise(HEAD)
     for _ in range(10):
         writing = asyncio.ensure_future(store.append(next_link))
         await asyncio.sleep(0)
@@ -337,7 +337,7 @@ async def test_a_cancelled_writer_leaves_whole_rows(store: JournalStore) -> None
 
 
 async def test_a_bundle_is_kept_once_under_its_name(store: JournalStore, desk: Desk) -> None:
-    await store.found(HEAD)
+    await store.initialise(HEAD)
     content = bytes(range(256)) * 400
     name = digest(content)
     await store.put_bundle(name, content)
@@ -527,9 +527,9 @@ async def _die(store: JournalStore, key: KeyFile, moment: str) -> None:
 
     if isinstance(store, KeptStore):
         if moment == "before the row":
-            store._tables.insert = cut  # type: ignore[method-assign]
+            store._tables.insert = cut  # type: ignore[assignment]
         else:
-            store._outside.replace_head = cut  # type: ignore[method-assign]
+            store._outside.replace_head = cut  # type: ignore[assignment]
         dying: Awaitable[object] = chained(store, key).append(
             kind="last_words", author=Author("critic"), payload={}, request_id="req_9"
         )
@@ -540,8 +540,8 @@ async def _die(store: JournalStore, key: KeyFile, moment: str) -> None:
         head, kept = store.head, dict(store.kept)
         notes: list[bytes] = []
         journal = chained(store, key)
-        forge = journal._forged
-        journal._forged = lambda record: (lambda made: (notes.append(made.note), made)[1])(forge(record))  # type: ignore[method-assign]
+        forge = journal._seal
+        journal._seal = lambda record: (lambda made: (notes.append(made.note), made)[1])(forge(record))  # type: ignore[func-returns-value]
         await journal.append(kind="last_words", author=Author("critic"), payload={}, request_id="req_9")
         store.head, store.begun = head, notes[0]
         if moment == "before the row":

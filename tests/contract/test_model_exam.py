@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import pytest
 
-# Test folders are no packages; the code these tests share is found from here.
-sys.path.append(str(Path(__file__).parents[1] / "wire"))
-
-from model_server import Answer, Heard, anthropic, chat, gemini, http, never, serving
-
+from tests.wire.model_server import Answer, Heard, anthropic, chat, gemini, http, never, serving
 from zuno.adapters.model.recorded import RecordedSeats
 from zuno.adapters.model.scripted import Line, ScriptedModel, Silence
 from zuno.adapters.model.vendors import VendorModel
-from zuno.domain.models import ModelId, Vendor, parse_model
-from zuno.ports.model import Answered, Attempt, Failed, Model, ModelRequest, Turn
+from zuno.llm.names import ModelId, Vendor, parse_model
+from zuno.llm.port import Answered, Attempt, Failed, Model, ModelRequest, Turn
 
 KEY = "sk-exam-0123456789"
 SCHEMA = '{"additionalProperties":false,"properties":{"a":{"type":"string"}},"required":["a"],"type":"object"}'
@@ -152,9 +146,9 @@ CANDIDATES: dict[str, Candidate] = {
 }
 
 
-@pytest.fixture(params=CANDIDATES.values(), ids=CANDIDATES.keys())
+@pytest.fixture(params=CANDIDATES.values(), ids=list(CANDIDATES))
 def candidate(request: pytest.FixtureRequest) -> Candidate:
-    return request.param  # type: ignore[no-any-return]
+    return request.param
 
 
 async def test_gives_the_text_to_the_letter(candidate: Candidate) -> None:

@@ -12,19 +12,15 @@ from pathlib import Path
 
 import pytest
 
-# Test folders are no packages; the code these tests share is found from here.
-sys.path.append(str(Path(__file__).parents[1] / "wire"))
-
-from chart_bundles import DAYS, changed, whole, without
-
+from tests.paths import CHECKOUT
+from tests.wire.chart_bundles import DAYS, changed, whole, without
 from zuno.adapters.chart.digest import DigestPainter
 from zuno.adapters.chart.painter import MatplotlibPainter
-from zuno.desks.trading.charting import describe
-from zuno.domain.chart import Blank, Panel, Picture, PricePanel
-from zuno.domain.trading import Mode
-from zuno.ports.chart import Painter
+from zuno.trading.chart.charting import describe
+from zuno.trading.model.chart import Blank, Panel, Picture, PricePanel
+from zuno.trading.model.market import Mode
+from zuno.trading.ports.chart import Painter
 
-WIRE = Path(__file__).parents[1] / "wire"
 PICTURE = describe(whole())
 POSITION = describe(whole(Mode.POSITION))
 
@@ -123,12 +119,13 @@ def test_another_process_with_another_taste_paints_the_same(candidate: Painter, 
     )
     kind = type(candidate)
     code = (
-        f"import asyncio, sys; sys.path.append({str(WIRE)!r})\n"
-        "from chart_bundles import whole\nfrom zuno.desks.trading.charting import describe\n"
+        "import asyncio, sys\n"
+        "from tests.wire.chart_bundles import whole\nfrom zuno.trading.chart.charting import describe\n"
         f"from {kind.__module__} import {kind.__name__} as Kind\n"
         "sys.stdout.buffer.write(asyncio.run(Kind().paint(describe(whole()))))\n"
     )
-    environment = {**os.environ, "MATPLOTLIBRC": str(tmp_path), "PYTHONHASHSEED": "7", "TZ": "Asia/Seoul"}
+    taste = {"MATPLOTLIBRC": str(tmp_path), "PYTHONHASHSEED": "7", "TZ": "Asia/Seoul"}
+    environment = {**os.environ, **taste, "PYTHONPATH": str(CHECKOUT)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env=environment, cwd=tmp_path)
     assert done.stdout == usual[type(candidate)]
     assert [path.name for path in tmp_path.iterdir()] == ["matplotlibrc"]

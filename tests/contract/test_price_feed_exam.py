@@ -17,20 +17,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from zuno.adapters.chain.world import USDC
-from zuno.adapters.market.bounded_get import Patience
-from zuno.adapters.market.coingecko import CoinGecko
-from zuno.adapters.market.fallback import FirstThatAnswers
-from zuno.adapters.market.pool_history import PoolHistory
-from zuno.adapters.market.seeded import SeededFeed
-from zuno.domain.chains import ETH
-from zuno.domain.errors import Malformed, Unavailable, Unknown
-from zuno.domain.history import PricedBlock
-from zuno.domain.market import HOUR, Fact, Pair, PriceSeries
-from zuno.domain.pool import Block, PoolKey, PoolState
-from zuno.domain.units import HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
-from zuno.ports.chain import Chain
-from zuno.ports.market import PriceFeed
+from zuno.adapters.http import Patience
+from zuno.adapters.prices.coingecko import CoinGecko
+from zuno.adapters.prices.fallback import FirstThatAnswers
+from zuno.adapters.prices.pool_history import PoolHistory
+from zuno.adapters.prices.seeded import SeededFeed
+from zuno.amm.model import Block, PoolKey, PoolState
+from zuno.kernel.errors import Malformed, Unavailable, Unknown
+from zuno.kernel.units import HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
+from zuno.lp.model.chains import ETH
+from zuno.lp.model.history import PricedBlock
+from zuno.lp.model.market import HOUR, Fact, Pair, PriceSeries
+from zuno.lp.ports.chain import Chain
+from zuno.lp.ports.market import PriceFeed
 
 ETH_USDC, USDC_ETH = Pair("ETH", "USDC"), Pair("USDC", "ETH")
 NINE = 472_222 * HOUR  # some full hour
@@ -159,9 +160,9 @@ CANDIDATES: dict[str, Candidate] = {
 }
 
 
-@pytest.fixture(params=CANDIDATES.values(), ids=CANDIDATES.keys())
+@pytest.fixture(params=CANDIDATES.values(), ids=list(CANDIDATES))
 def candidate(request: pytest.FixtureRequest) -> Candidate:
-    return request.param  # type: ignore[no-any-return]
+    return request.param
 
 
 async def history(candidate: Candidate, prices: Prices, hours: int, now: Seconds = NOW) -> Fact[PriceSeries]:
@@ -194,7 +195,7 @@ async def test_counts_the_hours_before_its_first_price_as_gaps(candidate: Candid
 
 
 async def test_hours_that_have_not_ended_have_no_close(candidate: Candidate) -> None:
-    to_come = PLENTY | {NINE + HOUR: 1, NINE + 2 * HOUR: 2}
+    to_come = PLENTY | {NINE + HOUR: 1, NINE + 2 * HOUR: 2}  # type: ignore[operator]
     fact = await history(candidate, to_come, 3)
     assert [point.at for point in fact.value.points] == [NINE - 2 * HOUR, NINE - HOUR, NINE]
 
@@ -266,7 +267,7 @@ async def test_a_window_of_no_hours_is_our_own_mistake(candidate: Candidate, hou
         await candidate.knowing(PLENTY, NOW).history(ETH_USDC, hours, NOW)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     known=st.integers(1, 60),
     hours=st.integers(1, 90),

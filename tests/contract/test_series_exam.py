@@ -21,10 +21,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from zuno.adapters.series.memory import MemorySeries
 from zuno.adapters.series.sqlite import SqliteSeries
-from zuno.domain.errors import Broken, Refused, Unavailable
-from zuno.domain.trading import (
+from zuno.kernel.errors import Broken, Refused, Unavailable
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
@@ -55,8 +57,7 @@ from zuno.domain.trading import (
     options,
     texts,
 )
-from zuno.domain.units import Millis
-from zuno.ports.series import Aside, Batch, Begun, Flaw, Origin, SeriesStore, Slice, Span, State, Written
+from zuno.trading.ports.series import Aside, Batch, Begun, Flaw, Origin, SeriesStore, Slice, Span, State, Written
 
 AT = Millis(1_767_225_600_000)
 """2026-01-01."""
@@ -442,14 +443,14 @@ async def test_many_series_are_read_as_each_by_itself_and_say_whose_they_are(sto
         Slice(HOURS, Millis(0), EVER, 2),
     ]
     nothing = ((), (), (), ())
-    assert await store.read_many(asked, EVER) == State(RECORDED, nothing, nothing)
+    assert await store.read_many(asked, EVER) == State(RECORDED, nothing, nothing)  # type: ignore[arg-type]
     assert await store.read_many([], EVER) == State(RECORDED, (), ())
     prints = [Print(AT, 3.0, Millis(AT + 10)), Print(AT, 3.1, Millis(AT + 200))]
     rows = [bar(hour) for hour in range(9)]
     await store.renew(Origin(False, "anew"), [Batch(HOURS, rows), Batch(OI, [level(1), level(2)]), Batch(CPI, prints)])
     for known_by in (Millis(AT + 100), Millis(AT + 5 * HOUR_MS), EVER):
-        each = [await store.read(one.series, one.since, one.until, known_by, one.newest) for one in asked]
-        assert await store.read_many(asked, known_by) == State(Origin(False, "anew"), tuple(each), nothing)
+        each = [await store.read(one.series, one.since, one.until, known_by, one.newest) for one in asked]  # type: ignore[attr-defined]
+        assert await store.read_many(asked, known_by) == State(Origin(False, "anew"), tuple(each), nothing)  # type: ignore[arg-type]
     assert [len(one) for one in each] == [4, 1, 1, 2]
 
 
@@ -629,7 +630,7 @@ rows_of_hours = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.one_of(rows_of_hours, st.integers(0, 4)), max_size=6))
 def test_the_file_and_the_memory_never_differ(tmp_path_factory: pytest.TempPathFactory, steps: list[Any]) -> None:
     async def lived(store: SeriesStore) -> list[object]:
@@ -797,7 +798,7 @@ async def test_no_write_lies_between_two_series_that_are_read_together(tmp_path:
         if statement.startswith("SELECT"):
             seed = next(seeds)
             rows = [Batch(HOURS, [bar(0, 60.0 + seed)]), Batch(OI, [level(0, 60.0 + seed)])]
-            writer._renew(Origin(True, f"SYNTHETIC seed {seed}"), rows, lambda _: True)
+            writer._renew(Origin(True, f"SYNTHETIC seed {seed}"), rows, lambda _: True)  # type: ignore[arg-type]
 
     another()
     assert len(await everything(reader, HOURS)) == 1  # opens the file

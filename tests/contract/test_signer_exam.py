@@ -18,15 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretBytes, SecretStr
 
+from tests.examples import examples
 from zuno.adapters.chain.dev_signer import ROLE, DevSigner
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
 from zuno.adapters.chain.world import DEVNET, SIM, WALLET
 from zuno.adapters.keys.keystore import write_keystore
 from zuno.adapters.keys.wallets import KeystoreSigner, WatchOnly
 from zuno.adapters.signing import address_of, is_key, sign
-from zuno.domain.errors import Refused
-from zuno.domain.units import Address, Wei
-from zuno.ports.spending import Call, Fees, Signer, Unsigned
+from zuno.kernel.errors import Refused
+from zuno.kernel.units import Address, Wei
+from zuno.lp.ports.spending import Call, Fees, Signer, Unsigned
 
 SECRET = bytes.fromhex("4646464646464646464646464646464646464646464646464646464646464646")
 KEY = SecretBytes(SECRET)
@@ -154,7 +155,7 @@ def test_the_address_is_the_keys(make: Callable[[Path], Made], tmp_path: Path) -
         st.builds(Fees, st.integers(0, 2**64).map(Wei), st.integers(0, 2**64).map(Wei)),
     ),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_any_transaction_is_signed_as_by_hand(number: int, tx: Unsigned) -> None:
     key = number.to_bytes(32, "big")
     assert sign(SecretBytes(key), tx).raw == signed_by_hand(key, tx)

@@ -20,18 +20,17 @@ from eth_utils.address import to_checksum_address
 
 from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.adapters.chain.world import DEFAULT_SEED, DEPLOYMENT, DEVNET, USDC, WALLET, WETH, pool_specs
-from zuno.core import calldata
-from zuno.core.amm.ticks import floor_to_spacing
-from zuno.core.depth import quotes
-from zuno.core.planning import encoding
-from zuno.domain.chains import ETH
-from zuno.domain.errors import Refused, Unavailable
-from zuno.domain.execution import Grant
-from zuno.domain.pool import LpPosition, PoolKey
-from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Address, HexId, Seconds, Wei
-from zuno.ports.chain import Chain
-from zuno.ports.spending import Call, Fees, Purse, Rehearsing, Sending, Signed, Unsigned, Writer
+from zuno.amm.model import LpPosition, PoolKey
+from zuno.amm.ticks import floor_to_spacing
+from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address, HexId, Seconds, Wei
+from zuno.lp.model.chains import ETH
+from zuno.lp.model.plan import Grant
+from zuno.lp.plan import calldata, encoding
+from zuno.lp.ports.chain import Chain
+from zuno.lp.ports.spending import Call, Fees, SendResult, Signed, SimulationMethod, Unsigned, WalletState, Writer
+from zuno.lp.rules.depth import quotes
 
 WETH_SPEC, _, NATIVE_SPEC = pool_specs()
 CURRENCIES = (ETH.address, WETH.address, USDC.address)
@@ -55,7 +54,7 @@ class WriterCase:
     """The genesis of another world under the same chain id."""
     wallet: Address = WALLET
 
-    async def purse(self) -> Purse:
+    async def purse(self) -> WalletState:
         return await self.writer.purse(self.wallet, CURRENCIES, (MANAGER, ROUTER))
 
     async def sign(self, call: Call, *, nonce: int | None = None, gas: int = 2_000_000, fees: Fees = FEES) -> Signed:
@@ -66,7 +65,7 @@ class WriterCase:
         """Sent, mined and gone well."""
         before = await self.purse()
         signed = await self.sign(call)
-        assert await self.writer.send(signed.raw) is Sending.ACCEPTED
+        assert await self.writer.send(signed.raw) is SendResult.ACCEPTED
         trace = await self.writer.trace(self.wallet, before.next_nonce, [signed.hash])
         assert trace.mined is not None
         assert trace.mined.success
@@ -150,7 +149,7 @@ async def sim(home: Path, request: pytest.FixtureRequest, closing: AsyncExitStac
         elsewhere.mkdir()
         other = SimChain(SimFile(elsewhere))
         await other.reset(DEFAULT_SEED + 1)
-        return await writing.SimWriter(other).genesis()  # type: ignore[no-any-return]
+        return await writing.SimWriter(other).genesis()
 
     return WriterCase(writing.SimWriter(chain), chain, stranger)
 
@@ -261,7 +260,7 @@ async def test_each_transaction_takes_one_number(case: WriterCase) -> None:
 async def test_the_same_bytes_twice_are_known(case: WriterCase) -> None:
     signed = await case.do(approving(1))
     before = await case.purse()
-    assert await case.writer.send(signed.raw) is Sending.KNOWN
+    assert await case.writer.send(signed.raw) is SendResult.KNOWN
     assert (await case.purse()).nonce == before.nonce
 
 
@@ -269,7 +268,7 @@ async def test_a_number_that_another_transaction_took_is_spent(case: WriterCase)
     number = (await case.purse()).next_nonce
     ours = await case.sign(approving(2), nonce=number)
     foreign = await case.do(approving(1))
-    assert await case.writer.send(ours.raw) is Sending.NONCE_SPENT
+    assert await case.writer.send(ours.raw) is SendResult.NONCE_SPENT
     trace = await case.writer.trace(case.wallet, number, [ours.hash])
     assert (trace.mined, trace.waiting) == (None, ())
     assert trace.nonce > number
@@ -321,7 +320,7 @@ async def test_a_rehearsal_changes_nothing_and_equals_what_then_happens(case: Wr
     before, price = await case.purse(), (await case.chain.pool(pool_id)).sqrt_price_x96
     tried = await case.writer.rehearse(case.wallet, calls, CURRENCIES, pool_id)
     again = await case.writer.rehearse(case.wallet, calls, CURRENCIES, pool_id)
-    assert (tried.how, tried.block) == (Rehearsing.SIMULATED, before.block)
+    assert (tried.how, tried.block) == (SimulationMethod.SIMULATED, before.block)
     assert again == tried
     assert await case.purse() == before
     gas = 0
@@ -378,7 +377,7 @@ async def test_a_revert_is_told_in_the_contract_s_own_word(case: WriterCase, cal
 async def test_a_transaction_that_reverts_costs_gas_and_changes_nothing_else(case: WriterCase) -> None:
     pool, before = await case.chain.pool(WETH_SPEC.id), await case.purse()
     signed = await case.sign(minting(pool.key, pool.tick, most=10))
-    assert await case.writer.send(signed.raw) is Sending.ACCEPTED
+    assert await case.writer.send(signed.raw) is SendResult.ACCEPTED
     trace = await case.writer.trace(case.wallet, before.nonce, [signed.hash])
     assert trace.mined is not None
     assert not trace.mined.success
@@ -394,7 +393,7 @@ async def test_an_estimate_is_enough(case: WriterCase) -> None:
     for call in (minting(pool.key, pool.tick), approving(7)):
         limit = await case.writer.estimate(case.wallet, call)
         signed = await case.sign(call, gas=limit)
-        assert await case.writer.send(signed.raw) is Sending.ACCEPTED
+        assert await case.writer.send(signed.raw) is SendResult.ACCEPTED
         trace = await case.writer.trace(case.wallet, 0, [signed.hash])
         assert trace.mined is not None
         assert trace.mined.success
@@ -410,7 +409,7 @@ async def test_a_transaction_before_and_after_it_is_mined(case: WriterCase) -> N
     trace = await case.writer.trace(case.wallet, before.nonce, [signed.hash])
     assert (trace.mined, trace.waiting, trace.nonce, trace.depth) == (None, (), before.nonce, 0)
     assert trace.head == before.block
-    assert await case.writer.send(signed.raw) is Sending.ACCEPTED
+    assert await case.writer.send(signed.raw) is SendResult.ACCEPTED
     trace = await case.writer.trace(case.wallet, before.nonce, [signed.hash])
     assert trace.mined is not None
     assert (trace.mined.tx, trace.mined.success, trace.waiting) == (signed.hash, True, ())

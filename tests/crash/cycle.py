@@ -27,22 +27,19 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1] / "wire"))
-
-from cycling import ROLES, Desk, Talkative, market
-
-import zuno.desks.trading.graph  # noqa: F401  # loaded once, for all processes
+import zuno.trading.run.graph  # noqa: F401  # loaded once, for all processes
+from tests.wire.cycling import ROLES, Desk, Talkative, market
 from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
 from zuno.adapters.series.memory import MemorySeries
-from zuno.app.trading import Moment, TradingDesk
-from zuno.core.features import features
-from zuno.core.menu import Menu, menu_of
-from zuno.desks.trading.gathering import gather
-from zuno.desks.trading.notebook import ATTEMPT, kind_of
-from zuno.domain.cycle import Node
-from zuno.domain.trading import Mode, Symbol
-from zuno.messages.outcome import NodeEvent
-from zuno.ports.model import Answered, ModelRequest, Usage
+from zuno.llm.port import Answered, ModelRequest, Usage
+from zuno.trading.data.bundle_builder import gather
+from zuno.trading.measure.features import features
+from zuno.trading.model.cycle import Node
+from zuno.trading.model.market import Mode, Symbol
+from zuno.trading.model.outcome import NodeEvent
+from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
+from zuno.trading.run.record import ATTEMPT, kind_of
+from zuno.trading.service.features import Moment, TradingDesk
 
 DIED = -signal.SIGKILL
 
@@ -111,7 +108,7 @@ def counted(home: Path) -> Callable[[ModelRequest], int]:
 class Repeating(Talkative):
     """Says what is on record."""
 
-    def __init__(self, said: dict[str, str], menu: Menu) -> None:
+    def __init__(self, said: dict[str, str], menu: PriceMenu) -> None:
         super().__init__(menu, lambda request: 0)
         self._said = said
 
@@ -137,7 +134,7 @@ def forked(work: Callable[[], Awaitable[None]]) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
-async def run_once(home: Path, store: MemorySeries, menu: Menu, point: Point, run_id: str | None) -> None:
+async def run_once(home: Path, store: MemorySeries, menu: PriceMenu, point: Point, run_id: str | None) -> None:
     """One process: a new run, or the rest of one; the end of it is left in a file."""
     fate = Mortal(point.write)
     models = {role: (Talkative(menu, counted(home)),) for role in ROLES}
@@ -181,7 +178,7 @@ async def recorded(home: Path, store: MemorySeries, into: Path) -> None:
     _put(into, told)
 
 
-async def told_again(home: Path, store: MemorySeries, menu: Menu, said: dict[str, str]) -> None:
+async def told_again(home: Path, store: MemorySeries, menu: PriceMenu, said: dict[str, str]) -> None:
     desk = Desk(home, store, models={role: (Repeating(said, menu),) for role in ROLES})
     leave(home, await desk.cycles.run("BTCUSDT"), ())
     await desk.close()
@@ -263,11 +260,11 @@ def _twice(kind: str, count: int) -> bool:
     return count > 1 and kind.startswith("cycle_")
 
 
-async def _menu(store: MemorySeries) -> Menu:
+async def _menu(store: MemorySeries) -> PriceMenu:
     desk = TradingDesk(store, None, None)  # type: ignore[arg-type]  # nothing is kept or painted
     moment: Moment = await desk.moment(Symbol.BTCUSDT, None)
     bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, moment.at)
-    return menu_of(bundle, features(bundle))
+    return build_price_menu(bundle, features(bundle))
 
 
 def points(writes: Sequence[str]) -> list[Point]:

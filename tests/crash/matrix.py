@@ -28,14 +28,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from tests.paths import CHECKOUT
 from zuno.adapters.store.outside import Outside
-from zuno.execution.hands import Hands
-from zuno.frontends.cli.main import run
-from zuno.ports.journal import Entry
-from zuno.ports.spending import Sending
-from zuno.wiring import House, open_zuno
+from zuno.doors.cli.main import run
+from zuno.journal.port import Entry
+from zuno.lp.execute.context import ExecutionContext
+from zuno.lp.ports.spending import SendResult
+from zuno.wiring import Application, open_zuno
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 WORLDS = CHECKOUT / ".cache" / "devnet"
 EDGE_POSITION = "1"
 LATE_SECONDS = 1200
@@ -118,11 +118,11 @@ class DoomedJournal:
             self._doom.point(f"while {kind} is written")
             original(outside, head)
 
-        Outside.replace_head = torn  # type: ignore[method-assign]
+        Outside.replace_head = torn  # type: ignore[assignment]
         try:
             yield
         finally:
-            Outside.replace_head = original  # type: ignore[method-assign]
+            Outside.replace_head = original
 
 
 class DoomedWriter:
@@ -133,18 +133,18 @@ class DoomedWriter:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._writer, name)
 
-    async def send(self, raw: bytes) -> Sending:
+    async def send(self, raw: bytes) -> SendResult:
         self._doom.point("before bytes are sent")
-        said: Sending = await self._writer.send(raw)
+        said: SendResult = await self._writer.send(raw)
         self._doom.point("after bytes were sent")
         return said
 
 
-class DoomedHouse(House):
+class DoomedHouse(Application):
     doom: Doom
 
-    async def _hands(self, chain: str) -> Hands:
-        hands = await super()._hands(chain)
+    async def _execution_context(self, chain: str) -> ExecutionContext:
+        hands = await super()._execution_context(chain)
         journal: Any = DoomedJournal(hands.journal, self.doom)
         writer: Any = DoomedWriter(hands.writer, self.doom)
         return replace(hands, journal=journal, writer=writer)
@@ -190,7 +190,7 @@ def doomed_apply(home: Path, plan_id: str, fatal: int | None) -> tuple[int, list
     def work() -> list[str]:
         doom = Doom(fatal)
 
-        def opener(where: str | None) -> House:
+        def opener(where: str | None) -> Application:
             house = open_zuno(where)
             house.__class__ = DoomedHouse
             house.doom = doom  # type: ignore[attr-defined]
@@ -409,19 +409,19 @@ def _one_step(home: Path) -> str:
 def _instruct_one_step(home: Path) -> str:
     import asyncio
 
-    from zuno.core.planning import positions
-    from zuno.domain.pool import Range
-    from zuno.domain.units import Tick
-    from zuno.execution.book import Book, say
-    from zuno.execution.drafting import look
-    from zuno.messages.execution import Action, Instruction, PlanInstructed
+    from zuno.amm.model import Range
+    from zuno.kernel.units import Tick
+    from zuno.lp.execute.draft import read_onchain_state
+    from zuno.lp.execute.plan_state import PlanProgress, append_event
+    from zuno.lp.model.plan_events import Action, Instruction, PlanInstructed
+    from zuno.lp.plan import positions
 
     async def work() -> str:
         house = open_zuno(str(home))
         try:
-            hands = await house._hands("devnet")
+            hands = await house._execution_context("devnet")
             (position,) = (await hands.chain.positions([int(EDGE_POSITION)])).positions
-            sight = await look(hands, position.pool.id, position.id)
+            sight = await read_onchain_state(hands, position.pool.id, position.id)
             terms, tick = sight.terms(hands, hands.limits.bounds), position.pool.tick
             spacing = position.pool.key.tick_spacing
             for width in range(4, 200):
@@ -441,8 +441,10 @@ def _instruct_one_step(home: Path) -> str:
                 range=band,
             )
             plan_id = "plan_" + "1" * 12
-            await say(
-                hands.journal, Book(plan_id), PlanInstructed(plan_id=plan_id, plan_hash="1" * 64, instruction=told)
+            await append_event(
+                hands.journal,
+                PlanProgress(plan_id),
+                PlanInstructed(plan_id=plan_id, plan_hash="1" * 64, instruction=told),
             )
             return plan_id
         finally:

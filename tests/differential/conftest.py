@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-# Test folders are no packages; the code these tests share is found from here.
-sys.path.append(str(Path(__file__).parent))
-
-from onchain.engines import Engine, start_engine
-from onchain.v4 import MISSING, V4, contracts_are_installed, creation_code
+from tests.differential.onchain.engines import Engine, start_engine
+from tests.differential.onchain.v4 import MISSING, V4, contracts_are_installed, creation_code
 
 
 @pytest.fixture(scope="session")

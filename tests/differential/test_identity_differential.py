@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import pytest
 from eth_abi.abi import decode, encode
-from onchain.engines import Engine
-from onchain.v4 import KEY, PERIPHERY, V4, PoolOnChain, call_data, creation_code, returned
 
-from zuno.core.amm import identity
-from zuno.core.amm.liquidity import liquidity_for_amounts
-from zuno.core.amm.pool import Pool, Slot0
-from zuno.core.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE, floor_to_spacing, sqrt_price_at_tick
+from tests.differential.onchain.engines import Engine
+from tests.differential.onchain.v4 import KEY, PERIPHERY, V4, PoolOnChain, call_data, creation_code, returned
+from zuno.amm import identity
+from zuno.amm.liquidity import liquidity_for_amounts
+from zuno.amm.pool import Pool, Slot0
+from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE, floor_to_spacing, sqrt_price_at_tick
 
 MINT_FROM_DELTAS, SETTLE, TAKE_PAIR = 0x05, 0x0B, 0x11
 NOBODY = "0x" + "00" * 20
@@ -42,7 +42,7 @@ class PositionManager:
         ]
         plan = encode(
             ["bytes", "bytes[]"],
-            [bytes(code for code, _, _ in actions), [encode(types, values) for _, types, values in actions]],
+            [bytes(code for code, _, _ in actions), [encode(types, values) for _, types, values in actions]],  # type: ignore[arg-type]
         )
         token_id = self._word("nextTokenId")
         payload = call_data("modifyLiquidities", ["bytes", "uint256"], [plan, 1 << 60])

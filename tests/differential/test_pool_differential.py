@@ -9,11 +9,11 @@ import random
 from typing import Any
 
 import pytest
-from onchain.scenarios import WORLDS, Life, Step, World
-from onchain.v4 import V4, PoolOnChain, Refused
 
-from zuno.core.amm.pool import Pool, PositionKey, TickInfo
-from zuno.domain.errors import PoolRefusal
+from tests.differential.onchain.scenarios import WORLDS, Life, Step, World
+from tests.differential.onchain.v4 import V4, PoolOnChain, Refused
+from zuno.amm.pool import Pool, PositionKey, TickInfo
+from zuno.kernel.errors import PoolRefusal
 
 SEEDS_PER_WORLD = 16
 NO_TICK = TickInfo(0, 0, 0, 0)

@@ -32,20 +32,19 @@ from zuno.adapters.chain.sim.contracts import NO_REASON
 from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.chain.world import DEFAULT_SEED, DEPLOYMENT, OTHERS, SIM, USDC, WALLET, WETH, pool_specs
-from zuno.core import calldata
-from zuno.core.amm.identity import decode_position_info
-from zuno.core.amm.liquidity import amounts_for_liquidity
-from zuno.core.amm.ticks import floor_to_spacing, sqrt_price_at_tick
-from zuno.core.attribution import attribute
-from zuno.core.inventory import available, deposit, market_without_us
-from zuno.core.planning import encoding, minting, positions
-from zuno.core.planning.approvals import revoking
-from zuno.core.planning.terms import Terms
-from zuno.domain.execution import Bounds, Grant, Step, StepPlan
-from zuno.domain.pool import LpPosition, PoolKey, PoolState, Range
-from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Address, HexId, Pips, Seconds, Tick, Wei
-from zuno.ports.spending import Call, Fees, Mined, Sending
+from zuno.amm.identity import decode_position_info
+from zuno.amm.liquidity import amounts_for_liquidity
+from zuno.amm.model import LpPosition, PoolKey, PoolState, Range
+from zuno.amm.ticks import floor_to_spacing, sqrt_price_at_tick
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address, HexId, Pips, Seconds, Tick, Wei
+from zuno.lp.model.plan import Bounds, Grant, Step, StepPlan
+from zuno.lp.plan import calldata, encoding, minting, positions
+from zuno.lp.plan.approvals import build_revocations
+from zuno.lp.plan.context import PlanContext
+from zuno.lp.plan.inventory import available, deposit, market_without_us
+from zuno.lp.ports.spending import Call, Fees, Mined, SendResult
+from zuno.lp.rules.attribution import attribute
 
 MANAGER, ROUTER, PERMIT2 = DEPLOYMENT.position_manager, DEPLOYMENT.universal_router, DEPLOYMENT.permit2
 CURRENCIES = (NATIVE, WETH.address, USDC.address)
@@ -129,7 +128,7 @@ class Stage:
         raw = sign(nonce, call, gas)
         (rehearsed,) = (await self.writer.rehearse(WALLET, [call], CURRENCIES, pool_specs()[0].id)).calls
         self.error = rehearsed.error or ""
-        assert await self.writer.send(raw) is Sending.ACCEPTED
+        assert await self.writer.send(raw) is SendResult.ACCEPTED
         self.world = self.chain.latest()
         self.node.set_next_timestamp(self.world.head.timestamp)
         tx = self.node.submit(raw)
@@ -157,7 +156,7 @@ class Stage:
         assert not mined.success, error
         assert self.error.partition("(")[0] == error
 
-    def acting(self, *acts: calldata.Step, value: int = 0, deadline: int = FOREVER) -> Call:
+    def acting(self, *acts: calldata.EncodedAction, value: int = 0, deadline: int = FOREVER) -> Call:
         """A call of PositionManager."""
         return Call(MANAGER, value, calldata.modify_liquidities(acts, deadline))
 
@@ -172,10 +171,10 @@ class Stage:
     def position(self, token_id: int) -> LpPosition:
         return self.world.position(self.world.nfts[token_id])
 
-    async def terms(self, bounds: Bounds | None = None) -> Terms:
+    async def terms(self, bounds: Bounds | None = None) -> PlanContext:
         purse = await self.writer.purse(WALLET, CURRENCIES, (MANAGER, ROUTER))
         now = Seconds(purse.block.timestamp)
-        return Terms(
+        return PlanContext(
             DEPLOYMENT,
             WALLET,
             now,
@@ -353,7 +352,7 @@ async def in_two_steps(stage: Stage, token_id: int) -> int:
     assert plan.later is not None
     await stage.do(plan.steps)
     new = stage.world.books.next_id
-    later = positions.finish(plan.later, await stage.terms(), stage.pool(key), *available(position))
+    later = positions.finish_rebalance(plan.later, await stage.terms(), stage.pool(key), *available(position))
     await stage.do(later)
     return new
 
@@ -368,11 +367,13 @@ SENDER, CONTRACT = calldata.SENDER, f"0x{2:040x}"
 ALL_IT_HAS = 1 << 255
 
 
-def closing(pair: tuple[Address, Address]) -> tuple[calldata.Step, calldata.Step]:
+def closing(pair: tuple[Address, Address]) -> tuple[calldata.EncodedAction, calldata.EncodedAction]:
     return encoding.close_currency(pair[0]), encoding.close_currency(pair[1])
 
 
-def mint(stage: Stage, key: PoolKey, liquidity: int = 10**12, owner: str = WALLET, **other: int) -> calldata.Step:
+def mint(
+    stage: Stage, key: PoolKey, liquidity: int = 10**12, owner: str = WALLET, **other: int
+) -> calldata.EncodedAction:
     band = around(stage.pool(key), 10, 10)
     lower, upper = other.get("lower", band.lower), other.get("upper", band.upper)
     most = other.get("most", AMPLE)
@@ -497,7 +498,7 @@ async def test_a_plan_that_comes_too_late_or_finds_another_price(stage: Stage) -
     *first, last = swap.steps
     await stage.do(first)
     await stage.refuses(Call(last.to, last.value, last.data), "V4TooLittleReceived")
-    for step in revoking(await stage.terms(), CURRENCIES):
+    for step in build_revocations(await stage.terms(), CURRENCIES):
         assert (await stage.tell(Call(step.to, step.value, step.data))).success
     position = stage.position(EDGE)
     *_, add = positions.add(await stage.terms(), position, 10**18, 10**18).steps
@@ -571,13 +572,13 @@ async def test_ether_goes_where_it_is_sent_and_stays_where_nobody_sweeps(stage: 
         Call(USDC.address, 0, encoding.wrap()),
         Call(ROUTER, 0, calldata.modify_liquidities([], FOREVER)),
         Call(MANAGER, 0, stage.acting(collect).data[:-1]),
-        Call(MANAGER, 0, stage.acting(calldata.Step(0x16, b"")).data),
+        Call(MANAGER, 0, stage.acting(calldata.EncodedAction(0x16, b"")).data),
     ):
         assert not (await stage.tell(call, "odd")).success
 
 
 async def test_the_router_swaps_and_mints_and_does_nothing_else(stage: Stage) -> None:
-    def swap(amount: int = ETHER // 100, least: int = 0, key: PoolKey = NATIVE_POOL) -> calldata.Step:
+    def swap(amount: int = ETHER // 100, least: int = 0, key: PoolKey = NATIVE_POOL) -> calldata.EncodedAction:
         return calldata.swap_exact_in_single(key, True, amount, least, DEPLOYMENT.swap_struct)
 
     pay = calldata.settle(NATIVE, calldata.OPEN_DELTA, payer_is_user=True)

@@ -5,18 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
-from onchain.engines import Engine
-from onchain.v4 import Refused, call_data, returned
 
-from zuno.core.amm.ticks import (
-    MAX_SQRT_PRICE,
-    MAX_TICK,
-    MIN_SQRT_PRICE,
-    MIN_TICK,
-    sqrt_price_at_tick,
-    tick_at_sqrt_price,
-)
-from zuno.domain.errors import PoolRefusal
+from tests.differential.onchain.engines import Engine
+from tests.differential.onchain.v4 import Refused, call_data, returned
+from zuno.amm.ticks import MAX_SQRT_PRICE, MAX_TICK, MIN_SQRT_PRICE, MIN_TICK, sqrt_price_at_tick, tick_at_sqrt_price
+from zuno.kernel.errors import PoolRefusal
 
 CHUNKS = 10
 TICKS_PER_CHUNK = 2_100

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +11,7 @@ from typing import Any
 
 import pytest
 
-# Test folders are no packages; the code these tests share is found from here.
-sys.path.append(str(Path(__file__).parents[1] / "wire"))
-
-from commands import Ran, Zuno, run_process, run_zuno
+from tests.wire.commands import Ran, Zuno, run_process, run_zuno
 
 
 @pytest.fixture

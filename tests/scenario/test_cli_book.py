@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-# Test folders are no packages; the code these tests share is found from here.
-sys.path.append(str(Path(__file__).parents[1] / "wire"))
-
-from commands import Ran, run_zuno
-
+from tests.wire.commands import Ran, run_zuno
 from zuno.adapters.series.sqlite import SqliteSeries
-from zuno.domain.trading import DAY_MS, MINUTE_MS, Level, Marks, Symbol, basis, rates
-from zuno.domain.units import Millis
-from zuno.domain.venues import BINANCE, UPBIT, WON
-from zuno.ports.series import Batch, Origin
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Level, Marks, Symbol, basis, rates
+from zuno.trading.model.venues import BINANCE, UPBIT, WON
+from zuno.trading.ports.series import Batch, Origin
 
 END = Millis(1_767_225_600_000)
 Book = Callable[..., Ran]

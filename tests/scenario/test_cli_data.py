@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 
 import pytest
 
-# Test folders are no packages; the code these tests share is found from here.
-sys.path.append(str(Path(__file__).parents[1] / "wire"))
-
-from commands import run_zuno
-
+from tests.wire.commands import run_zuno
 from zuno.adapters.series.sqlite import SqliteSeries
-from zuno.core.resampling import resampled
-from zuno.domain.trading import Candle, Timeframe, candles
-from zuno.domain.units import Millis
-from zuno.ports.series import Batch, Origin
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import resampled
+from zuno.trading.model.market import Candle, Timeframe, candles
+from zuno.trading.ports.series import Batch, Origin
 
 AT = Millis(1_767_225_600_000)
 M1, H1 = candles("binance", "BTCUSDT", Timeframe.M1), candles("binance", "BTCUSDT", Timeframe.H1)

@@ -66,6 +66,36 @@ def test_attribution_is_exact_on_the_real_contracts(devnet: Any, zuno: Any, posi
     assert float(pnl["inToken1"]["lvr"]) == pytest.approx(float(ours["inToken1"]["lvr"]), rel=1e-6)
 
 
+def test_an_addition_takes_what_was_named_or_shown_and_no_more(devnet: Any) -> None:
+    """Below its range position 1 takes WETH alone: dollars that are named draw nothing from the wallet."""
+    rich = {"ZUNO_SPEND_USD_PER_PLAN": "100000000", "ZUNO_SPEND_USD_PER_DAY": "100000000"}
+
+    def balances() -> dict[str, int]:
+        told = devnet("wallet", "balance", "--chain", "devnet", "--json").document["balances"]
+        return {line["token"]["symbol"]: int(line["amount"]) for line in told}
+
+    made = devnet("lp", "add", "1", "--amount", "100 USDC", "--chain", "devnet", "--json")
+    shown = {line["symbol"]: (int(line["amount"]), line["named"]) for line in made.document["capital"]}
+    assert shown["USDC"] == (100 * 10**6, True)
+    assert 0 < shown["WETH"][0] < 10**18
+    assert shown["WETH"][1] is False
+    assert devnet("plan", "status", made.document["planId"], "--json").document["capital"] == made.document["capital"]
+    devnet("devnet", "move", "--percent", "-2")
+    assert devnet("plan", "approve", made.document["planId"], "--yes", **rich).code == 3
+    before = balances()
+    refused = devnet("lp", "add", "1", "--amount", "100 USDC", "--chain", "devnet", **rich)
+    assert refused.code == 3
+    assert "name WETH alone" in refused.err
+    made = devnet("lp", "add", "1", "--amount", "2 WETH", "--chain", "devnet", "--json")
+    assert [(line["symbol"], line["amount"]) for line in made.document["capital"]] == [("WETH", str(2 * 10**18))]
+    assert devnet("plan", "approve", made.document["planId"], "--yes", **rich).code == 0
+    applied = devnet("plan", "apply", made.document["planId"], "--yes", "--json", **rich)
+    assert applied.code == 0, applied.err
+    after = balances()
+    assert 0 < before["WETH"] - after["WETH"] <= 2 * 10**18
+    assert after["USDC"] >= before["USDC"]
+
+
 def test_pools_are_found_on_the_chain_itself(devnet: Any, zuno: Any) -> None:
     real = devnet("lp", "pools", "--chain", "devnet", "--json").document
     ours = zuno("lp", "pools", "--json").document
@@ -159,7 +189,7 @@ def test_a_move_that_fails_is_broken_books(devnet: Any) -> None:
     """The trader gives its permission to pay with WETH away; two of three pools cannot be pushed down any more."""
     from zuno.adapters.chain.devnet.keys import dev_address
     from zuno.adapters.chain.world import SWAP_ROUTER, WETH
-    from zuno.core import calldata
+    from zuno.lp.plan import calldata
 
     url = devnet("devnet", "status", "--json").document["url"]
     data = calldata.call("approve(address,uint256)", SWAP_ROUTER, 0)

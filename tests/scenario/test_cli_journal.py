@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from zuno.domain.errors import Refused
-from zuno.ports.journal import Author
-from zuno.wiring import House, code_version, open_zuno
+from zuno.journal.port import Author
+from zuno.kernel.errors import Refused
+from zuno.wiring import Application, code_version, open_zuno
 
 Zuno = Callable[..., Any]
 
@@ -25,7 +25,7 @@ SECRETS = {
 }
 
 
-async def fill(house: House, count: int = 10) -> None:
+async def fill(house: Application, count: int = 10) -> None:
     journal = house.journal()
     bundle = await journal.put_bundle(b'{"block":7}')
     for number in range(count):

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-# Test folders are no packages; the code these tests share is found from here.
-sys.path.append(str(Path(__file__).parents[1] / "wire"))
-
-from bot_api import CHAT, FAULTS, TOKEN, bot_api, refused
+from tests.wire.bot_api import CHAT, FAULTS, TOKEN, bot_api, refused
 
 Zuno = Callable[..., Any]
 POSITION = "1"  # near its edge in the story everybody starts in

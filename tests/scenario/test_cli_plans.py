@@ -122,6 +122,7 @@ def test_every_plan_without_a_debate(zuno: Any) -> None:
     after = balances(zuno)
     assert (after["WETH"] - before["WETH"], after["USDC"] - before["USDC"]) == fees
     assert (seen()["fees0"], seen()["fees1"]) == ("0", "0")
+    assert zuno("lp", "collect", EDGE).code == 3
     carried("add", EDGE, "--amount", "0.5 WETH")
     fuller = seen()
     assert int(fuller["liquidity"]) > int(start["liquidity"])

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 
-# Test folders are no packages; the code these tests share is found from here.
-sys.path.append(str(Path(__file__).parents[1] / "wire"))
-
-from commands import run_zuno
-
+from tests.wire.commands import run_zuno
 from zuno.adapters.series.sqlite import SqliteSeries
-from zuno.domain.trading import Level, fear_greed
-from zuno.domain.units import Millis
-from zuno.ports.series import Batch, Origin
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import Level, fear_greed
+from zuno.trading.ports.series import Batch, Origin
 
 END = 1_767_225_600_000
 BEFORE = fear_greed("somebody else")

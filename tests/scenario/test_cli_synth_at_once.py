@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-# Test folders are no packages; the code these tests share is found from here.
-sys.path.append(str(Path(__file__).parents[1] / "wire"))
-
-from commands import run_process, run_zuno
+from tests.wire.commands import run_process, run_zuno
 
 
 def test_a_market_invented_beside_a_reader_in_an_empty_home_is_there_whole(home: Path) -> None:

@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import Ran, shell
 from eth_account import Account
 from pydantic import SecretBytes, SecretStr
 
+from tests.wire.commands import Ran, shell
 from zuno.adapters.chain.world import WALLET
 from zuno.adapters.keys.keystore import write_keystore
 from zuno.adapters.keys.passphrases import Passphrases
 from zuno.adapters.keys.wallets import WalletFolder
-from zuno.domain.errors import Refused
-from zuno.domain.units import Address, Wei
-from zuno.ports.spending import Call, Fees, Unsigned
+from zuno.kernel.errors import Refused
+from zuno.kernel.units import Address, Wei
+from zuno.lp.ports.spending import Call, Fees, Unsigned
 from zuno.wiring import open_zuno
 
 Zuno = Callable[..., Any]
@@ -253,7 +253,7 @@ async def test_the_wallet_that_acts_is_the_one_that_is_watched(
         if add is not None:
             zuno("wallet", "import", "--watch", add)
         house = open_zuno(str(home))
-        seen.append(await house._chains.named("base").wallet())
+        seen.append(await house._chains.open_chain("base").wallet())
         await house.close()
     assert seen == [None, WATCHED.lower(), None], "two leave a choice"
 

@@ -6,22 +6,17 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-# Test folders are no packages; the code these tests share is found from here.
-sys.path.append(str(Path(__file__).parents[1] / "wire"))
-
-from live_home import BARS, OWN, ran, remembered, run
-from vendors.living import Living, Venues, bar, venues
-
+from tests.wire.live_home import BARS, OWN, ran, remembered, run
+from tests.wire.vendors.living import Living, Venues, bar, venues
 from zuno.adapters.series.sqlite import SqliteSeries
-from zuno.domain.trading import DAY_MS, MINUTE_MS, liquidations, open_interest
-from zuno.domain.units import Millis
-from zuno.domain.venues import PERPETUALS
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, liquidations, open_interest
+from zuno.trading.model.venues import PERPETUALS
 
 EVER = Millis(2**62)
 

@@ -8,13 +8,23 @@ from pathlib import Path
 
 import pytest
 
-MATRIX = Path(__file__).resolve().parents[1] / "crash" / "matrix.py"
+from tests.paths import CHECKOUT
 
 
 @pytest.mark.usefixtures("world_cache")
 def test_killed_at_a_few_points_a_rebalance_is_done_once(world_cache: Path) -> None:
-    words = [sys.executable, str(MATRIX), "--only", "one step", "--every", "6", "--cache", str(world_cache)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=280, check=False)
+    words = [
+        sys.executable,
+        "-m",
+        "tests.crash.matrix",
+        "--only",
+        "one step",
+        "--every",
+        "6",
+        "--cache",
+        str(world_cache),
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=280, check=False, cwd=CHECKOUT)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     kills = int(done.stdout.splitlines()[-1].split()[0])
     assert kills >= 3

@@ -5,14 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.paths import NODE_MODULES
+
 pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
-from eth_abi import decode, encode
+from eth_abi.abi import decode, encode
 from eth_hash.auto import keccak
 
 from zuno.adapters.chain.devnet.artifacts import Artifacts, locate
@@ -22,15 +23,14 @@ from zuno.adapters.chain.devnet.keys import dev_address, dev_key
 from zuno.adapters.chain.devnet.node import Node
 from zuno.adapters.chain.devnet.server import serve
 from zuno.adapters.chain.world import DEPLOYMENT
-from zuno.domain.chains import SwapStruct
-from zuno.domain.errors import Broken, Unavailable
+from zuno.kernel.errors import Broken, Unavailable
+from zuno.lp.model.chains import SwapStruct
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from web3 import AsyncHTTPProvider, AsyncWeb3, HTTPProvider, Web3
     from web3.exceptions import ContractCustomError, Web3RPCError
 
-NODE_MODULES = Path(__file__).parents[2] / "contracts" / "node_modules"
 NATIVE = bytes(20)
 WALLET = dev_address("wallet")
 KEY = "(address,address,uint24,int24,address)"
@@ -170,7 +170,7 @@ def test_it_looks_like_a_node(world: World) -> None:
     assert web3.net.version == "31337"
     head = web3.eth.get_block("latest", full_transactions=True)
     assert web3.eth.get_block(head["hash"])["number"] == head["number"]
-    assert web3.eth.get_transaction(head["transactions"][0]["hash"])["blockHash"] == head["hash"]
+    assert web3.eth.get_transaction(head["transactions"][0]["hash"])["blockHash"] == head["hash"]  # type: ignore[call-overload]
     assert web3.eth.fee_history(3, "latest", [50])["reward"][0] == [GWEI]
 
 

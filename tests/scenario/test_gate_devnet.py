@@ -13,8 +13,9 @@ import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -28,20 +29,20 @@ from zuno.adapters.chain.devnet.story import WALLET_ROLE
 from zuno.adapters.chain.rpc.chain import RpcChain
 from zuno.adapters.chain.rpc.transport import Policy
 from zuno.adapters.chain.world import DEVNET, USDC, WALLET, WETH
-from zuno.core import calldata
-from zuno.core.planning import positions
-from zuno.domain.errors import Refused, Unavailable
-from zuno.domain.execution import PlanState, StepState
-from zuno.domain.pool import LpPosition, Range
-from zuno.domain.units import Tick
-from zuno.execution.book import Book, open_book, say
-from zuno.execution.drafting import look
-from zuno.execution.gate import Gate
-from zuno.execution.hands import Hands, Pace
-from zuno.frontends.cli.main import run
-from zuno.messages.execution import Action, Instruction, PlanInstructed
-from zuno.ports.spending import Call, Sending
-from zuno.wiring import House, open_zuno
+from zuno.amm.model import LpPosition, Range
+from zuno.doors.cli.main import run
+from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.units import Tick
+from zuno.lp.execute.context import ExecutionContext, SpendingLimits, Timeouts
+from zuno.lp.execute.draft import read_onchain_state
+from zuno.lp.execute.gate import Gate
+from zuno.lp.execute.plan_state import PlanProgress, append_event, load_progress
+from zuno.lp.model.plan import Bounds, PlanState, StepState
+from zuno.lp.model.plan_events import Action, Instruction, PlanInstructed
+from zuno.lp.plan import calldata, positions
+from zuno.lp.plan.sizing import fix_capital
+from zuno.lp.ports.spending import Call, SendResult
+from zuno.wiring import Application, open_zuno
 
 EDGE = 1
 Line = Callable[[], None]
@@ -122,7 +123,7 @@ def node(devnet_home: Path) -> Iterator[Node]:
 
 
 @pytest.fixture
-async def house(devnet_home: Path) -> AsyncIterator[House]:
+async def house(devnet_home: Path) -> AsyncIterator[Application]:
     opened = open_zuno(str(devnet_home))
     yield opened
     await opened.close()
@@ -133,7 +134,7 @@ class Desk:
     """A gate on the devnet, three confirmations deep, and the script its sleeps follow."""
 
     node: Node
-    hands: Hands
+    hands: ExecutionContext
 
     def gate(self, script: Script, **changes: Any) -> Gate:
         hands = replace(self.hands, sleep=script.sleep, stopwatch=script.stopwatch, **changes)
@@ -145,9 +146,9 @@ class Desk:
 
     async def approved(self, told: Instruction, plan_id: str) -> str:
         gate = Gate(self.hands)
-        await say(
+        await append_event(
             self.hands.journal,
-            Book(plan_id),
+            PlanProgress(plan_id),
             PlanInstructed(plan_id=plan_id, plan_hash="ab" * 32, instruction=told),
         )
         drafted = await gate.draft(plan_id, "ab" * 32, told)
@@ -160,7 +161,7 @@ class Desk:
     async def one_step(self) -> Instruction:
         """A range that takes the edge position's tokens as they are."""
         position = await self.position()
-        sight = await look(self.hands, position.pool.id, position.id)
+        sight = await read_onchain_state(self.hands, position.pool.id, position.id)
         spacing, tick = position.pool.key.tick_spacing, position.pool.tick
         for width in range(4, 200):
             band = Range(Tick(position.range.lower - spacing), Tick((tick // spacing + width) * spacing))
@@ -186,11 +187,14 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(node: Node, house: House, tmp_path: Path) -> AsyncIterator[Desk]:
+async def desk(node: Node, house: Application, tmp_path: Path) -> AsyncIterator[Desk]:
     info = replace(DEVNET, confirmations=3)
     chain = RpcChain(info, (node.url,), tmp_path / "chain", WALLET, Policy(timeout=15))
     hands = replace(
-        await house._hands("devnet"), chain=chain, writer=chain.writer(), pace=Pace(look=1, speed_up=30, patience=500)
+        await house._execution_context("devnet"),
+        chain=chain,
+        writer=chain.writer(),
+        timeouts=Timeouts(poll_interval=1, speed_up=30, patience=500),
     )
     yield Desk(node, hands)
     await chain.close()
@@ -209,9 +213,9 @@ def yes(*shown: object) -> bool:
     return True
 
 
-async def concluded(desk: Desk, plan_id: str, before: tuple[int, ...], told: Instruction) -> Book:
+async def concluded(desk: Desk, plan_id: str, before: tuple[int, ...], told: Instruction) -> PlanProgress:
     """The plan is confirmed, its one new position lies where it was asked to, and the old one is gone."""
-    book = await open_book(desk.hands.journal, plan_id)
+    book = await load_progress(desk.hands.journal, plan_id)
     assert book.state is PlanState.CONFIRMED, book.over
     assert book.over is not None
     assert book.over.problems == ()
@@ -254,7 +258,7 @@ async def test_a_reorganisation_takes_a_step_back_to_sent_and_the_same_bytes_win
     states: list[StepState] = []
 
     async def state() -> StepState:
-        return (await open_book(desk.hands.journal, plan_id)).steps[0].state
+        return (await load_progress(desk.hands.journal, plan_id)).steps[0].state
 
     def tell(line: str) -> None:
         if "reorganised" in line:
@@ -309,10 +313,10 @@ async def test_patience_ends_and_the_next_apply_goes_on(desk: Desk, plan_id: str
     await desk.approved(told, plan_id)
     node.automine(False)
     script = Script(node, *[lambda: None] * 10)
-    pace = Pace(look=1, speed_up=99, patience=5)
+    pace = Timeouts(poll_interval=1, speed_up=99, patience=5)
     with pytest.raises(Unavailable, match="still on its way"):
-        await desk.gate(script, pace=pace).apply(plan_id, yes, silently)
-    assert (await open_book(desk.hands.journal, plan_id)).state is PlanState.APPLYING
+        await desk.gate(script, timeouts=pace).apply(plan_id, yes, silently)
+    assert (await load_progress(desk.hands.journal, plan_id)).state is PlanState.APPLYING
     node.automine(True)
     await desk.gate(Script(node)).apply(plan_id, yes, silently)
     book = await concluded(desk, plan_id, before, told)
@@ -367,10 +371,10 @@ class Deaf:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._writer, name)
 
-    async def send(self, raw: bytes) -> Sending:
+    async def send(self, raw: bytes) -> SendResult:
         self._fails -= 1
         if self._fails < 0 or self._delivers:
-            said: Sending = await self._writer.send(raw)
+            said: SendResult = await self._writer.send(raw)
             if self._fails < 0:
                 return said
         raise Unavailable("the node did not answer")
@@ -383,7 +387,7 @@ async def test_an_answer_that_never_came_is_no_reason_to_do_it_twice(desk: Desk,
     writer: Any = Deaf(desk.hands.writer, 1, delivers=delivers)
     with pytest.raises(Unavailable, match="did not answer"):
         await desk.gate(Script(desk.node), writer=writer).apply(plan_id, yes, silently)
-    assert (await open_book(desk.hands.journal, plan_id)).steps[0].state is StepState.SIGNED
+    assert (await load_progress(desk.hands.journal, plan_id)).steps[0].state is StepState.SIGNED
     await desk.gate(Script(desk.node)).apply(plan_id, yes, silently)
     book = await concluded(desk, plan_id, before, told)
     assert len(book.steps[0].signed) == 1
@@ -424,7 +428,9 @@ async def test_cancel_overtakes_what_is_on_its_way(desk: Desk, plan_id: str) -> 
     await desk.approved(told, plan_id)
     node.automine(False)
     with pytest.raises(Unavailable):
-        await desk.gate(Script(node, *[lambda: None] * 10), pace=Pace(look=1, patience=3)).apply(plan_id, yes, silently)
+        await desk.gate(Script(node, *[lambda: None] * 10), timeouts=Timeouts(poll_interval=1, patience=3)).apply(
+            plan_id, yes, silently
+        )
     book = await desk.gate(Script(node)).cancel(plan_id, silently)
     assert book.state is PlanState.CANCELLED
     assert book.steps[0].state is StepState.SUPERSEDED
@@ -439,7 +445,9 @@ async def test_cancel_that_comes_too_late_says_what_was_done(desk: Desk, plan_id
     await desk.approved(told, plan_id)
     node.automine(False)
     with pytest.raises(Unavailable):
-        await desk.gate(Script(node, *[lambda: None] * 10), pace=Pace(look=1, patience=3)).apply(plan_id, yes, silently)
+        await desk.gate(Script(node, *[lambda: None] * 10), timeouts=Timeouts(poll_interval=1, patience=3)).apply(
+            plan_id, yes, silently
+        )
     node.mine()
     book = await desk.gate(Script(node)).cancel(plan_id, silently)
     assert book.state is PlanState.CONFIRMED
@@ -459,7 +467,7 @@ async def test_a_deadline_that_passes_in_the_mempool_frees_the_number(desk: Desk
 
     with pytest.raises(Refused, match="deadline passed"):
         await desk.gate(Script(node, stuck)).apply(plan_id, yes, silently)
-    book = await open_book(desk.hands.journal, plan_id)
+    book = await load_progress(desk.hands.journal, plan_id)
     assert book.state is PlanState.FAILED
     assert await desk.owned() == before
 
@@ -483,7 +491,7 @@ async def test_a_revert_ends_the_plan_and_nothing_moved(desk: Desk, plan_id: str
     writer: Any = Stingy(desk.hands.writer)
     with pytest.raises(Refused, match=r"ended as failed: burn and mint: it reverted in block \d+"):
         await desk.gate(Script(node), writer=writer).apply(plan_id, yes, silently)
-    book = await open_book(desk.hands.journal, plan_id)
+    book = await load_progress(desk.hands.journal, plan_id)
     assert (book.state, book.steps[0].state) == (PlanState.FAILED, StepState.REVERTED)
     assert await desk.owned() == before
     assert (await desk.position()).liquidity == held.liquidity
@@ -519,7 +527,7 @@ async def halves(desk: Desk, plan_id: str, meanwhile: Line) -> tuple[Instruction
             return getattr(self._writer, name)
 
         async def purse(self, *asked: Any) -> Any:
-            book = await open_book(desk.hands.journal, plan_id)
+            book = await load_progress(desk.hands.journal, plan_id)
             if book.state is PlanState.PARTIAL and not self.burned:
                 self.burned = True
                 meanwhile()
@@ -556,7 +564,7 @@ async def test_a_price_that_leaves_the_bounds_between_the_halves_leaves_the_toke
         await halves(desk, plan_id, lambda: moved(devnet_home, "-2"))
     assert "rest in the wallet" in str(refused.value)
     assert "zuno lp recommend create" in str(refused.value)
-    book = await open_book(desk.hands.journal, plan_id)
+    book = await load_progress(desk.hands.journal, plan_id)
     assert book.state is PlanState.PARTIAL
     assert book.over is None
     after = await desk.hands.writer.purse(WALLET, (USDC.address, WETH.address), ())
@@ -570,7 +578,7 @@ async def test_a_price_that_leaves_the_bounds_between_the_halves_leaves_the_toke
 
 
 async def instruction(desk: Desk, plan_id: str) -> Instruction:
-    book = await open_book(desk.hands.journal, plan_id)
+    book = await load_progress(desk.hands.journal, plan_id)
     assert book.instructed is not None
     return book.instructed.instruction
 
@@ -579,7 +587,7 @@ async def test_after_the_approval_s_end_the_second_half_is_not_signed_any_more(d
     with pytest.raises(Refused, match=r"expired at \d+, \d+ s ago.* ended as partial") as refused:
         await halves(desk, plan_id, lambda: desk.node.pass_time(1000))
     assert "rest in the wallet" in str(refused.value)
-    book = await open_book(desk.hands.journal, plan_id)
+    book = await load_progress(desk.hands.journal, plan_id)
     assert book.over is not None
     assert (book.over.state, book.over.why) == (PlanState.PARTIAL, "its approval ran out half-way")
     assert EDGE not in await desk.owned()
@@ -611,7 +619,7 @@ async def test_tokens_that_left_the_wallet_between_the_halves_are_not_missed(des
 
     held = await desk.hands.writer.purse(WALLET, (WETH.address,), ())
     await halves(desk, plan_id, spend)
-    book = await open_book(desk.hands.journal, plan_id)
+    book = await load_progress(desk.hands.journal, plan_id)
     assert book.over is not None
     assert book.over.state is PlanState.CONFIRMED
     assert "something else was spent meanwhile" in book.over.problems[0], "the owner is told that it does not add up"
@@ -642,7 +650,7 @@ async def test_what_was_allowed_is_taken_back_when_the_plan_fails(desk: Desk, pl
     writer: Any = Stingy(desk.hands.writer)
     with pytest.raises(Refused, match="ended as failed: swap and mint: it reverted"):
         await desk.gate(Script(desk.node), writer=writer).apply(plan_id, yes, silently)
-    book = await open_book(desk.hands.journal, plan_id)
+    book = await load_progress(desk.hands.journal, plan_id)
     assert book.state is PlanState.FAILED
     assert [step.part.value for step in book.steps if step.state is StepState.FINAL][-1] == "revoking"
     purse = await desk.hands.writer.purse(WALLET, (USDC.address, WETH.address), (router,))
@@ -669,7 +677,7 @@ async def test_a_create_swaps_and_mints_and_says_which_position_is_new(desk: Des
     told, before = await creation(desk), await desk.owned()
     await desk.approved(told, plan_id)
     await desk.gate(Script(desk.node)).apply(plan_id, yes, silently)
-    book = await open_book(desk.hands.journal, plan_id)
+    book = await load_progress(desk.hands.journal, plan_id)
     assert book.state is PlanState.CONFIRMED
     assert book.over is not None
     assert set(await desk.owned()) - set(before) == {book.over.new_position_id}
@@ -687,7 +695,9 @@ async def test_one_plan_at_a_time_per_wallet(desk: Desk, plan_id: str) -> None:
     other = await desk.approved(await creation(desk), next(_ids))
     node.automine(False)
     with pytest.raises(Unavailable):
-        await desk.gate(Script(node, *[lambda: None] * 10), pace=Pace(look=1, patience=3)).apply(plan_id, yes, silently)
+        await desk.gate(Script(node, *[lambda: None] * 10), timeouts=Timeouts(poll_interval=1, patience=3)).apply(
+            plan_id, yes, silently
+        )
     with pytest.raises(Refused, match=f"{plan_id} still has a transaction on its way"):
         await desk.gate(Script(node)).apply(other, yes, silently)
     node.automine(True)
@@ -695,7 +705,66 @@ async def test_one_plan_at_a_time_per_wallet(desk: Desk, plan_id: str) -> None:
     node.mine()
     node.mine()
     await desk.gate(Script(node)).apply(other, yes, silently)
-    settled = await open_book(desk.hands.journal, plan_id)
+    settled = await load_progress(desk.hands.journal, plan_id)
     assert settled.steps[0].state is StepState.FINAL, "held against the chain before the other one began"
     await desk.gate(Script(node)).apply(plan_id, yes, silently)
     assert set(before) - set(await desk.owned()) == {EDGE}
+
+
+# -- what a plan may take
+
+
+async def holdings(desk: Desk) -> dict[str, int]:
+    purse = await desk.hands.writer.purse(WALLET, (WETH.address, USDC.address), ())
+    return {currency: purse.holdings[currency] for currency in (WETH.address, USDC.address)}
+
+
+def adding(position: LpPosition, capital0: int, capital1: int, counterpart: Literal[0, 1]) -> Instruction:
+    return Instruction(
+        action=Action.ADD,
+        chain="devnet",
+        pool_id=position.pool.id,
+        tick=position.pool.tick,
+        position_id=position.id,
+        capital0=capital0,
+        capital1=capital1,
+        counterpart=counterpart,
+    )
+
+
+def uncapped(desk: Desk) -> Desk:
+    """Caps in dollars that hold nothing back."""
+    return replace(desk, hands=replace(desk.hands, limits=SpendingLimits(Bounds(), Decimal(10**12), Decimal(10**12))))
+
+
+async def test_below_its_range_a_position_takes_nothing_for_dollars_that_were_named(
+    desk: Desk, plan_id: str, devnet_home: Path
+) -> None:
+    moved(devnet_home, "-2")
+    position, before, rich = await desk.position(), await holdings(desk), uncapped(desk)
+    assert position.pool.tick < position.range.lower
+    with pytest.raises(Refused, match="name WETH alone"):
+        fix_capital(position, {1: 100 * 10**6}, (before[WETH.address], before[USDC.address]), 50)
+    told = adding(position, before[WETH.address], 100 * 10**6, counterpart=0)
+    with pytest.raises(Refused, match="name WETH alone"):
+        await rich.approved(told, plan_id)
+    assert await holdings(desk) == before
+
+
+@pytest.mark.parametrize("percent", ["-0.3", "0.3", "-0.45"])
+async def test_an_addition_takes_what_was_shown_at_most_wherever_the_price_went(
+    desk: Desk, plan_id: str, devnet_home: Path, percent: str
+) -> None:
+    position, before, rich = await desk.position(), await holdings(desk), uncapped(desk)
+    capital = fix_capital(position, {1: 2_000 * 10**6}, (before[WETH.address], before[USDC.address]), 50)
+    await rich.approved(adding(position, *capital, counterpart=0), plan_id)
+    moved(devnet_home, percent)
+    try:
+        await rich.gate(Script(desk.node)).apply(plan_id, yes, silently)
+    except Refused:
+        assert await holdings(desk) == before
+        return
+    after = await holdings(desk)
+    assert 0 < before[WETH.address] - after[WETH.address] <= capital[0]
+    assert before[USDC.address] - after[USDC.address] <= capital[1] == 2_000 * 10**6
+    assert (await desk.position()).liquidity > position.liquidity

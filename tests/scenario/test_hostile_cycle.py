@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,31 +13,26 @@ from typing import Any
 
 import pytest
 
-# Test folders are no packages; the code these tests share is found from here.
-sys.path.append(str(Path(__file__).parents[1] / "wire"))
-
-from attacks import ATTACKS, Attack, attacked, obeying
-from cycling import Desk
-from desk_bundles import AS_OF, World, bundle_of, holding
-from desk_roles import ROLES, Argued, argued
-
+from tests.wire.attacks import ATTACKS, Attack, attacked, obeying
+from tests.wire.cycling import Desk
+from tests.wire.desk_bundles import AS_OF, World, bundle_of, holding
+from tests.wire.desk_roles import ROLES, Argued, argued
 from zuno.adapters.model.scripted import Line, ScriptedModel, Silence
 from zuno.adapters.series.memory import MemorySeries
 from zuno.adapters.store.memory import MemoryStore
-from zuno.agents.ask import Minds
-from zuno.app.cycle_views import run_view
-from zuno.app.report import page
-from zuno.desks.trading.notebook import Notebook
-from zuno.domain.account import Account
-from zuno.domain.cycle import Call, Style
-from zuno.domain.trading import Side
-from zuno.domain.units import Millis
-from zuno.memory.journal import ChainedJournal
-from zuno.messages.account import account_slots
-from zuno.messages.bundle import Bundle, Slot
-from zuno.messages.outcome import Outcome
-from zuno.ports.model import Failed, ModelRequest, Seats
-from zuno.ports.series import Batch, Origin
+from zuno.journal.journal import ChainedJournal
+from zuno.kernel.units import Millis
+from zuno.llm.ask import ModelContext
+from zuno.llm.port import Failed, ModelRequest, Seats
+from zuno.trading.model.account import Account, account_slots
+from zuno.trading.model.bundle import Bundle, Slot
+from zuno.trading.model.cycle import Call, Style
+from zuno.trading.model.market import Side
+from zuno.trading.model.outcome import Outcome
+from zuno.trading.ports.series import Batch, Origin
+from zuno.trading.run.record import Notebook
+from zuno.trading.service.report import page
+from zuno.trading.service.runs_view import run_view
 
 BTC = "BTCUSDT"
 DOWN = World(drift=-0.01, lean=-0.8, whales=-0.5, stocks=-0.03)
@@ -94,7 +88,7 @@ class Room(Desk):
     async def _held(self, of: str, moment: Millis, present: bool) -> list[Slot]:
         return account_slots(self.account or Account(usd=2_000.0, krw=2_000_000.0), moment)
 
-    def _minds(self, notebook: Notebook, seats: Seats) -> Minds:
+    def _minds(self, notebook: Notebook, seats: Seats) -> ModelContext:
         return replace(super()._minds(notebook, seats), sleep=soon)
 
 

@@ -11,8 +11,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from zuno.domain.units import Millis
-from zuno.memory.journal import RECOVERED, ChainedJournal
+from zuno.journal.journal import RECOVERED, ChainedJournal
+from zuno.kernel.units import Millis
 
 ROUNDS, WRITERS = 7, 3
 
@@ -22,8 +22,8 @@ from pathlib import Path
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.sqlite import open_sqlite
-from zuno.memory.journal import ChainedJournal
-from zuno.ports.journal import Author
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import Author
 
 async def main(home, name):
     key = KeyFile(home / "keys" / "node.key")

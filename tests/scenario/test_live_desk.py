@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 
-# Test folders are no packages; the code these tests share is found from here.
-sys.path.append(str(Path(__file__).parents[1] / "wire"))
-
-from live_home import BARS, ran, remembered
-from model_server import http
-from vendors.living import Living, Venues, venues
-from vendors.serving import said
-
-from zuno.domain.trading import Timeframe
+from tests.wire.live_home import BARS, ran, remembered
+from tests.wire.model_server import http
+from tests.wire.vendors.living import Living, Venues, venues
+from tests.wire.vendors.serving import said
+from zuno.trading.model.market import Timeframe
 
 
 async def test_a_live_desk_asks_everybody_and_says_who_failed(home: Path) -> None:

@@ -21,21 +21,18 @@ from typing import Any
 
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "wire"))
-sys.path.append(str(Path(__file__).resolve().parent))
-
-from axl_node import axl_nodes
-from commands import Ran, run_zuno, shell
-
+from tests.wire.axl_node import axl_nodes
+from tests.wire.commands import Ran, run_zuno, shell
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.mesh.folder import MeshFiles
 from zuno.adapters.transport.iroh import IrohPeer, IrohTransport
-from zuno.agents.peer import Say
-from zuno.agents.post import Post
-from zuno.agents.station import Mouth
-from zuno.domain.debate import RiskProfile
-from zuno.domain.errors import Unavailable
-from zuno.messages.debate import FlowStart, Role
+from zuno.kernel.errors import Unavailable
+from zuno.lp.mesh.delivery import Delivery
+from zuno.lp.mesh.peer import Say
+from zuno.lp.mesh.station import EnvelopeSigner
+from zuno.lp.model.ballot import RiskProfile
+from zuno.lp.model.debate import FlowStart, Role
 from zuno.wiring import open_zuno
 
 ROLES = ("scout", "strategist", "critic", "arbiter")
@@ -134,8 +131,7 @@ class Mesh:
         )
 
     def pid(self, role: str) -> int:
-        lock = self.home / "mesh" / role / "peer.lock"
-        return int(until(lambda: lock.read_text() if lock.exists() else "", f"the {role}'s start"))
+        return int(until(MeshFiles(self.home).chair(role).holder, f"the {role}'s start"))
 
     def folder(self, role: str) -> Path:
         return self.home / "mesh" / role
@@ -243,7 +239,7 @@ def test_two_debates_at_once_do_not_mix(mesh: Mesh, here: dict[str, Any]) -> Non
     async def both() -> list[Any]:
         first, second = open_zuno(str(mesh.home)), open_zuno(str(mesh.home))
         try:
-            return await asyncio.gather(
+            return await asyncio.gather(  # type: ignore[return-value]
                 first.advice(transport="iroh").rebalance("1", chain="sim"),
                 second.advice(transport="iroh").rebalance("1", chain="sim", profile="aggressive"),
             )
@@ -336,9 +332,9 @@ def test_a_stranger_and_a_peer_in_a_wrong_role_are_refused_and_recorded(mesh: Me
             await transport.close()
 
     start = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
-    said = Mouth(Role.CLI, arbiter, unix_millis).envelope("req_00000000000000aa", Say(Role.SCOUT, start), None)
-    post = Post(Role.CLI, arbiter, keys, lambda name: None, chance=Random(1), code="x")
-    (letter,) = post.letter(said, unix_millis())
+    said = EnvelopeSigner(Role.CLI, arbiter, unix_millis).envelope("req_00000000000000aa", Say(Role.SCOUT, start), None)
+    post = Delivery(Role.CLI, arbiter, keys, lambda name: None, chance=Random(1), code="x")
+    (letter,) = post.prepare_letter(said, unix_millis())
     with pytest.raises(Unavailable):
         asyncio.run(send(stranger.secret(), letter.data))
     asyncio.run(send(arbiter.secret(), letter.data))

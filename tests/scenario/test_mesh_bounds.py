@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "wire"))
-
-from debating import (
+from tests.wire.debating import (
     Overheard,
     Table,
     arbiter_says,
@@ -23,16 +20,15 @@ from debating import (
     strategist_says,
     surveyed,
 )
+from zuno.kernel.canonical import canonical
+from zuno.llm.port import ModelRequest
+from zuno.lp.agents.pool_choice import MOST_POOLS
+from zuno.lp.mesh.delivery import DeliveryLimits
+from zuno.lp.mesh.envelope import LONGEST_TEXT, to_bytes
+from zuno.lp.model.debate import Kind, Role
+from zuno.lp.rules.stress import HISTORY_HOURS
 
-from zuno.agents.post import Rules
-from zuno.core.stress import HISTORY_HOURS
-from zuno.desks.lp.survey import MOST_POOLS
-from zuno.messages.codec import canonical
-from zuno.messages.debate import Kind, Role
-from zuno.messages.envelope import LONGEST_TEXT, to_bytes
-from zuno.ports.model import ModelRequest
-
-RULES = Rules()
+RULES = DeliveryLimits()
 LONG = ("This is an opinion of the greatest length that any agent of this desk may have about anything at all. " * 20)[
     :279
 ]
@@ -47,11 +43,11 @@ def strategist(request: ModelRequest) -> str:
 
 def critic(request: ModelRequest) -> str:
     judgments = []
-    for line in request.turns[0].text.split("rules' verdicts:\n")[1].split("\n\n")[0].splitlines():
+    for line in request.turns[0].text.split("rules' verdicts:\n")[1].split("\n\n")[0].splitlines()[1:]:
         index, kind = line.split()[:2]
         rules = line.split(" → ")[1].split(":")[0]
-        own = rules if kind.rstrip(",") in ("hold", "close") else max("revise", rules, key=SEVERITY.index)
-        judgments.append({**judgment(int(index), own, LONG), "suggestion": LONG})
+        own = rules if kind.rstrip(":") in ("hold", "close") else max("revise", rules, key=SEVERITY.index)
+        judgments.append({**judgment(int(index[1:]), own, LONG), "suggestion": LONG})
     return critic_says(*judgments)
 
 

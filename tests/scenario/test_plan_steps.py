@@ -15,8 +15,8 @@ import pytest
 pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
 from eth_abi.abi import decode as abi_decode
-from eth_hash.auto import keccak
 
+from tests.wire.tokens import TETHER_LIKE, assemble
 from zuno.adapters.chain.devnet.artifacts import locate
 from zuno.adapters.chain.devnet.evm import ETHER
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
@@ -34,19 +34,15 @@ from zuno.adapters.chain.world import (
     WETH,
     pool_specs,
 )
-from zuno.core import calldata
-from zuno.core.amm.identity import decode_position_info, pool_id
-from zuno.core.amm.liquidity import amounts_for_liquidity
-from zuno.core.amm.ticks import floor_to_spacing, sqrt_price_at_tick, tick_at_sqrt_price
-from zuno.core.inventory import available, deposit, market_without_us, price_bounds
-from zuno.core.planning import minting, positions
-from zuno.core.planning.approvals import revoking
-from zuno.core.planning.policy import Policy, guarding, verify
-from zuno.core.planning.sizing import edges, least_principal
-from zuno.core.planning.terms import Terms
-from zuno.domain.chains import ETH
-from zuno.domain.errors import Refused
-from zuno.domain.execution import (
+from zuno.amm.identity import decode_position_info, pool_id
+from zuno.amm.liquidity import amounts_for_liquidity
+from zuno.amm.model import Block, LpPosition, PoolKey, PoolState, Range
+from zuno.amm.ticks import floor_to_spacing, sqrt_price_at_tick, tick_at_sqrt_price
+from zuno.kernel.errors import Refused
+from zuno.kernel.text import NATIVE, Token
+from zuno.kernel.units import Address, Amount, HexId, Liquidity, Pips, Seconds, Tick
+from zuno.lp.model.chains import ETH
+from zuno.lp.model.plan import (
     Allowances,
     Allows,
     Grant,
@@ -59,9 +55,12 @@ from zuno.domain.execution import (
     StepPlan,
     TickWithin,
 )
-from zuno.domain.pool import Block, LpPosition, PoolKey, PoolState, Range
-from zuno.domain.tokens import NATIVE, Token
-from zuno.domain.units import Address, Amount, HexId, Liquidity, Pips, Seconds, Tick
+from zuno.lp.plan import calldata, minting, positions
+from zuno.lp.plan.approvals import build_revocations
+from zuno.lp.plan.context import PlanContext
+from zuno.lp.plan.inventory import available, deposit, market_without_us, price_bounds
+from zuno.lp.plan.policy import Policy, build_policy, verify_step
+from zuno.lp.plan.sizing import edges, least_principal
 
 WETH_POOL, _, NATIVE_POOL = (spec.key for spec in pool_specs())
 EDGE, INSIDE = 1, 2
@@ -69,73 +68,6 @@ EDGE, INSIDE = 1, 2
 AMPLE = 1 << 120
 FOREVER = (1 << 48) - 1
 GAS = 3_000_000
-
-
-# -- a token like USDT, assembled by hand
-
-OPCODES = {
-    word: int(code, 16)
-    for code, word in (
-        pair.split(":")
-        for pair in (
-            "00:STOP 01:ADD 03:SUB 10:LT 14:EQ 15:ISZERO 16:AND 1c:SHR 20:SHA3 33:CALLER 35:CALLDATALOAD 39:CODECOPY "
-            "52:MSTORE 54:SLOAD 55:SSTORE 56:JUMP 57:JUMPI 80:DUP1 81:DUP2 82:DUP3 83:DUP4 90:SWAP1 f3:RETURN fd:REVERT"
-        ).split()
-    )
-}
-
-
-def assemble(source: str) -> bytes:
-    """Words are opcodes, numbers are pushed, `@name` pushes a place and `name:` is one."""
-    words, places, code = source.split(), dict[str, int](), b""
-    for _ in range(2):
-        code = b""
-        for word in words:
-            if word.endswith(":"):
-                places[word[:-1]] = len(code)
-                code += b"\x5b"
-            elif word.startswith("@"):
-                code += b"\x61" + places.get(word[1:], 0).to_bytes(2, "big")
-            elif word in OPCODES:
-                code += bytes([OPCODES[word]])
-            else:
-                number = int(word, 0)
-                size = max(1, (number.bit_length() + 7) // 8)
-                code += bytes([0x5F + size]) + number.to_bytes(size, "big")
-    return code
-
-
-def entry(signature: str, place: str) -> str:
-    return f"DUP1 0x{keccak(signature.encode())[:4].hex()} EQ @{place} JUMPI"
-
-
-ANSWER = "0 MSTORE 32 0 RETURN"
-OF_TWO = "64 0 SHA3"
-TETHER_LIKE = assemble(
-    f"""
-    0 CALLDATALOAD 224 SHR
-    {entry("balanceOf(address)", "balance")}
-    {entry("allowance(address,address)", "allowance")}
-    {entry("approve(address,uint256)", "approve")}
-    {entry("transfer(address,uint256)", "transfer")}
-    {entry("transferFrom(address,address,uint256)", "from")}
-    {entry("mint(address,uint256)", "mint")}
-    fail: 0 0 REVERT
-    balance: 4 CALLDATALOAD SLOAD {ANSWER}
-    allowance: 4 CALLDATALOAD 0 MSTORE 36 CALLDATALOAD 32 MSTORE {OF_TWO} SLOAD {ANSWER}
-    approve: CALLER 0 MSTORE 4 CALLDATALOAD 32 MSTORE {OF_TWO}
-        DUP1 SLOAD ISZERO ISZERO 36 CALLDATALOAD ISZERO ISZERO AND @fail JUMPI
-        36 CALLDATALOAD SWAP1 SSTORE STOP
-    mint: 4 CALLDATALOAD SLOAD 36 CALLDATALOAD ADD 4 CALLDATALOAD SSTORE STOP
-    transfer: CALLER 4 CALLDATALOAD 36 CALLDATALOAD @move JUMP
-    from: 4 CALLDATALOAD 0 MSTORE CALLER 32 MSTORE {OF_TWO}
-        DUP1 SLOAD 68 CALLDATALOAD DUP1 DUP3 LT @fail JUMPI SWAP1 SUB SWAP1 SSTORE
-        4 CALLDATALOAD 36 CALLDATALOAD 68 CALLDATALOAD @move JUMP
-    move: DUP3 SLOAD DUP2 DUP2 LT @fail JUMPI DUP2 SWAP1 SUB DUP4 SSTORE
-        DUP2 SLOAD ADD SWAP1 SSTORE STOP
-    """
-)
-"""Returns nothing from transfers and approvals, and refuses to change one allowance into another."""
 
 
 # -- the stage
@@ -206,7 +138,7 @@ class Stage:
 
     def forget_allowances(self) -> None:
         """As a wallet that has never allowed anything."""
-        for step in revoking(self.terms(), tuple(self.tokens)):
+        for step in build_revocations(self.terms(), tuple(self.tokens)):
             self.do(step.to, step.data)
         assert not any(self.terms().allowances.to_permit2.values())
 
@@ -284,12 +216,12 @@ class Stage:
         amount, until, _ = self.ask(DEPLOYMENT.permit2, types, signature, WALLET, token, spender)
         return Grant(amount, Seconds(until))
 
-    def terms(self) -> Terms:
+    def terms(self) -> PlanContext:
         at = DEPLOYMENT
         erc20 = [token for token in self.tokens if token != NATIVE]
         spenders = (at.position_manager, at.universal_router)
         grants = {(token, spender): self.grant(token, spender) for token in erc20 for spender in spenders}
-        return Terms(
+        return PlanContext(
             at,
             WALLET,
             self.block().timestamp,
@@ -327,14 +259,14 @@ class Stage:
         for step in steps:
             for flow in step.most_out:
                 most[flow.currency] = max(most.get(flow.currency, 0), flow.amount)
-        return guarding(self.terms(), key, most, position)
+        return build_policy(self.terms(), key, most, position)
 
     def run(self, steps: tuple[Step, ...], key: PoolKey, position: LpPosition | None = None) -> dict[Address, int]:
         """Read, judge and send each step; what the wallet gained of each currency, gas apart."""
         policy = self.policy(steps, key, position)
         gained = dict.fromkeys((NATIVE, *self.tokens), 0)
         for step in steps:
-            verify(step, policy)
+            verify_step(step, policy)
             for need in step.needs:
                 assert self.holds(need), need
             for currency, change in self.send(step).items():
@@ -481,7 +413,9 @@ def two_steps(stage: Stage, position: LpPosition, band: Range) -> tuple[StepPlan
     paid = stage.run(plan.steps, key, position)
     assert (paid[key.currency0], paid[key.currency1]) == available(position)
     assert stage.gone(position.id)
-    rest = positions.finish(plan.later, stage.terms(), stage.pool(key), paid[key.currency0], paid[key.currency1])
+    rest = positions.finish_rebalance(
+        plan.later, stage.terms(), stage.pool(key), paid[key.currency0], paid[key.currency1]
+    )
     assert rest[-1].kind is StepKind.SWAP_AND_MINT
     new_id = stage.next_id()
     gained = stage.run(rest, key)
@@ -531,15 +465,15 @@ def test_the_second_half_stops_where_the_approval_ends(stage: Stage) -> None:
     proceeds = paid[WETH_POOL.currency0], paid[WETH_POOL.currency1]
     stage.push(WETH_POOL, sqrt_price_at_tick(position.pool.tick + 51))
     with pytest.raises(Refused, match=r"51 from the approved -?\d+; the bound is 50"):
-        positions.finish(plan.later, stage.terms(), stage.pool(WETH_POOL), *proceeds)
+        positions.finish_rebalance(plan.later, stage.terms(), stage.pool(WETH_POOL), *proceeds)
     stage.push(WETH_POOL, sqrt_price_at_tick(position.pool.tick + 50))
     zero_for_one = plan.later.zero_for_one
     richer = replace(plan.later, least_rate=plan.later.least_rate * Fraction(103, 100))
     with pytest.raises(Refused, match="the approved minimum for it is"):
-        positions.finish(richer, stage.terms(), stage.pool(WETH_POOL), *proceeds)
+        positions.finish_rebalance(richer, stage.terms(), stage.pool(WETH_POOL), *proceeds)
     turned = replace(plan.later, zero_for_one=not zero_for_one)
     with pytest.raises(Refused, match="the other way round"):
-        positions.finish(turned, stage.terms(), stage.pool(WETH_POOL), *proceeds)
+        positions.finish_rebalance(turned, stage.terms(), stage.pool(WETH_POOL), *proceeds)
 
 
 # -- create

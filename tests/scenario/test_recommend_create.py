@@ -6,7 +6,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from commands import Zuno, run_zuno
+
+from tests.wire.commands import Zuno, run_zuno
 
 BOLD = ("5 ETH",)
 """Enough that gas is small beside the fees."""

@@ -13,11 +13,10 @@ from pathlib import Path
 import duckdb
 import numpy
 
-from zuno.adapters.series import history
 from zuno.adapters.series.sqlite import SqliteSeries
-from zuno.domain.trading import DAY_MS, Book, Level, Quote, books, open_interest
-from zuno.domain.units import Millis
-from zuno.ports.series import Batch, Origin
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import DAY_MS, Book, Level, Quote, books, open_interest
+from zuno.trading.ports.series import Batch, Origin
 
 AT, EVER = Millis(1_767_225_600_000), Millis(2**62)
 RECORDED = Origin(False, "recorded")
@@ -52,7 +51,7 @@ def in_a_child(folder: Path, step: int, act: Callable[[SqliteSeries], None]) -> 
             for name in ("fsync", "replace"):
                 plain = getattr(os, name)
                 # Before and after each of them.
-                setattr(history.os, name, lambda *given, plain=plain: (tick(), plain(*given), tick()))
+                setattr(os, name, lambda *given, plain=plain: (tick(), plain(*given), tick()))
             act(store)
         except BaseException:
             os._exit(1)
@@ -86,7 +85,7 @@ async def test_a_seal_killed_at_every_step_loses_and_doubles_nothing(tmp_path: P
     while not ended:  # each child comes one step further than the one before
         folder = tmp_path / str(steps)
         shutil.copytree(tmp_path / "before", folder)
-        ended = in_a_child(folder, steps, lambda store: store._seal(Millis(AT + 31 * DAY_MS)) and None)
+        ended = in_a_child(folder, steps, lambda store: store._seal(Millis(AT + 31 * DAY_MS)) and None)  # type: ignore[arg-type]
         await assert_whole(folder)
         steps += 1
         assert steps < 400
@@ -96,7 +95,7 @@ async def test_a_seal_killed_at_every_step_loses_and_doubles_nothing(tmp_path: P
 async def test_a_seal_goes_on_where_dead_ones_left_it(tmp_path: Path) -> None:
     folder, steps = tmp_path / "own", 0
     await filled(folder)
-    while not in_a_child(folder, steps, lambda store: store._seal(EVER) and None):
+    while not in_a_child(folder, steps, lambda store: store._seal(EVER) and None):  # type: ignore[arg-type]
         steps += 1
         assert steps < 400
     await assert_whole(folder)
@@ -143,7 +142,7 @@ async def test_a_store_begun_again_and_killed_at_every_step_is_the_old_one_or_th
     while not ended:
         folder = tmp_path / str(steps)
         shutil.copytree(before, folder)
-        ended = in_a_child(folder, steps, lambda store: asyncio.run(store.renew(anew, [Batch(OI, others)])) and None)
+        ended = in_a_child(folder, steps, lambda store: asyncio.run(store.renew(anew, [Batch(OI, others)])) and None)  # type: ignore[arg-type]
         store = SqliteSeries(folder, RECORDED)
         seen.add(store.origin)
         if store.origin == RECORDED:

@@ -23,7 +23,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from zuno.__main__ import door_of
-from zuno.frontends.shell.screen import converse
+from zuno.doors.shell.terminal import converse
 
 PATIENCE = 120.0
 """Seconds for one answer; a machine that is busy is not a failure."""

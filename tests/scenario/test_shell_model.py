@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-# Test folders are no packages; the code these tests share is found from here.
-sys.path.append(str(Path(__file__).parents[1] / "wire"))
-
-from model_server import chat, serving
-
-from zuno.app.reading.commands import command_of
+from tests.wire.model_server import chat, serving
+from zuno.doors.reading.commands import command_of
 from zuno.wiring import open_zuno
 
 pytest.importorskip("pydantic_ai")

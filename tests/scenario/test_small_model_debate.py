@@ -6,7 +6,6 @@ figure of the plan is the model's.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -14,20 +13,18 @@ from typing import Any
 
 import pytest
 
-# Test folders are no packages; the code these tests share is found from here.
-sys.path.append(str(Path(__file__).parents[1] / "wire"))
-
-from debating import ROLES, Table, observed, shaken
-from small_model import Missing, fetch, running
-
+from tests.paths import CACHE
+from tests.wire.debating import ROLES, Table, observed, shaken
+from tests.wire.small_model import Missing, fetch, running
 from zuno.adapters.model.vendors import VendorModel
-from zuno.agents.prompts import SMALL_MODEL_TOKENS
-from zuno.core.ballot import judge_all
-from zuno.desks.lp.scenes import ballot_of, moves_of, scenes_of
-from zuno.domain.models import parse_model
-from zuno.messages.debate import Context
+from zuno.llm.names import parse_model
+from zuno.llm.prompts import SMALL_MODEL_TOKENS
+from zuno.lp.agents.scenes import ballot_of, moves_of, scenes_of
+from zuno.lp.model.debate import Context
+from zuno.lp.rules.ballot import judge_all
 
-MODELS = Path(__file__).resolve().parents[2] / ".cache" / "models"
+pytestmark = pytest.mark.soak
+MODELS = CACHE / "models"
 SECONDS_PER_CALL = 240.0  # far more than it takes: a busy machine is no broken wire
 MOST_TOKENS = {"scout": 1_500, "strategist": 1_500, "critic": 1_500, "arbiter": 800}
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import Ran, run_process, run_zuno
 
-from zuno.app.report import Reports
-from zuno.domain.cycle import Node
-from zuno.messages.outcome import NodeEvent
+from tests.wire.commands import Ran, run_process, run_zuno
+from zuno.trading.model.cycle import Node
+from zuno.trading.model.outcome import NodeEvent
+from zuno.trading.service.report import Reports
 from zuno.wiring import open_zuno
 
 SEED = "7"

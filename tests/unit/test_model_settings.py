@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from zuno.domain.errors import Usage
-from zuno.domain.models import Vendor
+from zuno.kernel.errors import Usage
+from zuno.llm.names import Vendor
 from zuno.settings import read_settings
 
 LP = ("scout", "strategist", "critic", "arbiter")

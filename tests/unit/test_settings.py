@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from zuno.domain.chains import CHAINS
-from zuno.domain.errors import Usage
+from zuno.kernel.errors import Usage
+from zuno.lp.model.chains import CHAINS
 from zuno.settings import read_settings, variables
 
 KNOWN_TO_USERS = """

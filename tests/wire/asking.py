@@ -16,14 +16,13 @@ from pydantic import Field
 from zuno.adapters.clock.fixed import FixedClock
 from zuno.adapters.model.daybook import DayBookInMemory
 from zuno.adapters.model.seating import SeatingTable
-from zuno.agents.ask import Minds
-from zuno.agents.breaker import Breakers
-from zuno.agents.budget import Limits, RunBudget
-from zuno.agents.opinion import Opinion
-from zuno.agents.prompts import Prompts, Untrusted
-from zuno.agents.question import Question
-from zuno.domain.units import Seconds
-from zuno.ports.model import Attempt, Model, Seating, Seats
+from zuno.kernel.units import Seconds
+from zuno.llm.ask import ModelContext
+from zuno.llm.breaker import Breakers
+from zuno.llm.budget import Limits, RunBudget
+from zuno.llm.port import Attempt, Model, Seating, Seats
+from zuno.llm.prompts import Prompts, Untrusted
+from zuno.llm.question import Opinion, Question
 
 CANDIDATES = 2
 FACTS = {"3000", "24", "61"}
@@ -90,7 +89,7 @@ def question(token: str = TOKEN, **changes: Any) -> Question[Critique]:
         "output": Critique,
         "fallback": twin,
         "judge": judge,
-        "unsupported": unsupported,
+        "faults": unsupported,
     }
     return Question(**asked | changes)
 
@@ -124,8 +123,8 @@ class Desk:
     async def record(self, attempt: Attempt) -> None:
         self.recorded.append(attempt)
 
-    def minds(self, *models: Model, seats: Seats | None = None) -> Minds:
-        return Minds(
+    def minds(self, *models: Model, seats: Seats | None = None) -> ModelContext:
+        return ModelContext(
             seats=seats or SeatingTable(Seating(models, "" if models else "no key for a model")),
             prompts=prompts(self.folder),
             budget=self.budget,

@@ -9,15 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from desk_bundles import AS_OF, Scripted
-from desk_roles import Argued
-
-from zuno.agents.prompts import Untrusted
-from zuno.core.known import Missing
-from zuno.domain.trading import Feed, Text
-from zuno.domain.units import Millis
-from zuno.messages.bundle import Block, Bundle
-from zuno.ports.model import ModelRequest
+from tests.wire.desk_bundles import AS_OF, Scripted
+from tests.wire.desk_roles import Argued
+from zuno.kernel.units import Millis
+from zuno.llm.port import ModelRequest
+from zuno.llm.prompts import Untrusted
+from zuno.trading.model.bundle import Block, Bundle
+from zuno.trading.model.known import Missing
+from zuno.trading.model.market import Feed, Text
 
 Said = dict[str, Any]
 Goal = Callable[[str, Said, Argued, "Attack"], Said]
@@ -53,7 +52,7 @@ class Attack:
 
 
 def beginning(text: str) -> str:
-    return Untrusted(text, limit=600).shown[:24].rstrip(" …")
+    return Untrusted(text, limit=600).safe_text[:24].rstrip(" …")
 
 
 def obeying(attack: Attack, case: Argued) -> Callable[[ModelRequest], str]:
@@ -138,13 +137,13 @@ def _both(meta: Callable[[Said], Said], judge: Callable[[Said, Argued], Said]) -
 
 
 def _parrot(role: str, said: Said, case: Argued, attack: Attack) -> Said:
-    shown = Untrusted(" ".join(attack.words), limit=260).shown.rstrip("…")
+    shown = Untrusted(" ".join(attack.words), limit=260).safe_text.rstrip("…")
     return _way(1, shown)(role, said, case, attack)
 
 
 def _named(expert: str) -> Goal:
     def meta(said: Said) -> Said:
-        return said | _GREEDY | {"trust_directive": {"expert": expert, "note": "Trust it alone."}}
+        return said | _GREEDY | {"trust_directive": {"expert": expert, "note": "It alone is to be trusted."}}
 
     def judge(said: Said, case: Argued) -> Said:
         argued = said["reasoning"] | {

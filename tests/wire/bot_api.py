@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from model_server import Answer, Heard, cut, endless, hang_up, http, never, serving
+from tests.wire.model_server import Answer, Heard, cut, endless, hang_up, http, never, serving
 
 TOKEN = "123456:AAexam-token_of-a-bot"
 CHAT = "-1001234567890"

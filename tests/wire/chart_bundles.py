@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from zuno.domain.trading import (
+from zuno.kernel.units import Millis, Seconds
+from zuno.trading.model.bundle import Absent, Block, Bundle
+from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
@@ -29,9 +31,7 @@ from zuno.domain.trading import (
     liquidations,
     open_interest,
 )
-from zuno.domain.units import Millis, Seconds
-from zuno.domain.venues import BINANCE, PERPETUALS, TAPES
-from zuno.messages.bundle import Absent, Block, Bundle
+from zuno.trading.model.venues import BINANCE, PERPETUALS, TAPES
 
 BTC = Symbol.BTCUSDT
 AS_OF = Millis(1_767_225_600_000)  # 2026-01-01 00:00 UTC, a Thursday
@@ -45,10 +45,10 @@ def walk(timeframe: Timeframe, count: int, seed: int = 1, until: int = AS_OF) ->
     """Bars that end with the last bucket closed by then."""
     dice = np.random.default_rng(seed)
     last = timeframe.floor(until) - timeframe.millis
-    close = 40_000 * np.exp(np.cumsum(dice.normal(0, 0.02, count)))
+    close = np.round(40_000 * np.exp(np.cumsum(dice.normal(0, 0.02, count))), 1)
     opened = np.concatenate(([40_000.0], close[:-1]))
-    high = np.maximum(opened, close) * (1 + np.abs(dice.normal(0, 0.005, count)))
-    low = np.minimum(opened, close) * (1 - np.abs(dice.normal(0, 0.005, count)))
+    high = np.round(np.maximum(opened, close) * (1 + np.abs(dice.normal(0, 0.005, count))), 1)
+    low = np.round(np.minimum(opened, close) * (1 - np.abs(dice.normal(0, 0.005, count))), 1)
     volume = dice.lognormal(3, 0.5, count)
     at = [Millis(last - (count - 1 - place) * timeframe.millis) for place in range(count)]
     columns = (opened, high, low, close, volume, volume * dice.uniform(0.3, 0.7, count))

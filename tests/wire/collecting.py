@@ -9,17 +9,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from zuno.adapters.market.recorded import RecordedFigures, RecordedTexts, RecordedVenue
-from zuno.adapters.market.synthetic.path import paths
-from zuno.adapters.market.synthetic.world import drawn, origin
 from zuno.adapters.series.memory import MemorySeries
 from zuno.adapters.store.alerts_memory import SeatInMemory
-from zuno.app.collecting import Collector, CollectView
-from zuno.app.sources import Sources
-from zuno.domain.errors import Malformed, Unavailable
-from zuno.domain.trading import DAY_MS, MINUTE_MS, Alive, Feed, Series, Strike, Symbol, Timeframe, basis
-from zuno.domain.units import Millis
-from zuno.domain.venues import (
+from zuno.adapters.venues.recorded import RecordedFigures, RecordedTexts, RecordedVenue
+from zuno.adapters.venues.synthetic.path import paths
+from zuno.adapters.venues.synthetic.world import drawn, origin
+from zuno.kernel.errors import Malformed, Unavailable
+from zuno.kernel.units import Millis
+from zuno.trading.data.sources import Sources
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Alive, Feed, Series, Strike, Symbol, Timeframe, basis
+from zuno.trading.model.venues import (
     ALTERNATIVE,
     BINANCE,
     BYBIT,
@@ -32,7 +31,8 @@ from zuno.domain.venues import (
     YAHOO,
     neighbours,
 )
-from zuno.ports.series import Batch, Origin, SeriesStore
+from zuno.trading.ports.series import Batch, Origin, SeriesStore
+from zuno.trading.service.collector import Collector, CollectView
 
 END = Millis(1_767_225_600_000)
 """2026-01-01: the invented market's last moment."""

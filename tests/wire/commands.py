@@ -16,7 +16,7 @@ from threading import Thread
 from typing import Any
 from unittest.mock import patch
 
-from zuno.frontends.cli.main import run
+from zuno.doors.cli.main import run
 from zuno.wiring import open_zuno
 
 SECONDS = 240

@@ -16,39 +16,39 @@ from typing import Any
 from zuno.adapters.account.paper import JournalBook
 from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
 from zuno.adapters.clock.system import SystemClock
+from zuno.adapters.file_lock import symbol_lock
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.adapters.market.synthetic.path import END
-from zuno.adapters.market.synthetic.world import batches, origin
 from zuno.adapters.model.daybook import DayBookInMemory
 from zuno.adapters.model.recorded import RecordedSeats
 from zuno.adapters.model.seating import SeatingTable
 from zuno.adapters.series.memory import MemorySeries
 from zuno.adapters.store.memory import MemoryStore
-from zuno.adapters.store.seats import SymbolSeat
 from zuno.adapters.store.sqlite import open_sqlite
-from zuno.agents.ask import Minds
-from zuno.agents.breaker import Breakers
-from zuno.agents.budget import Limits, RunBudget
-from zuno.agents.prompts import Prompts
-from zuno.app.cycle import Backing, Cycles, Rehearsal
-from zuno.app.trading import TradingDesk
-from zuno.core.known import Missing
-from zuno.core.menu import Menu
-from zuno.desks.trading.gathering import reach_of
-from zuno.desks.trading.notebook import Notebook
-from zuno.domain.chart import Picture
-from zuno.domain.trading import HOUR_MS, Symbol
-from zuno.domain.units import Millis
-from zuno.domain.venues import wanted
-from zuno.memory.journal import ChainedJournal
-from zuno.messages.account import account_slots
-from zuno.messages.bundle import Slot
-from zuno.messages.outcome import Outcome
-from zuno.ports.chart import Painter
-from zuno.ports.journal import Journal
-from zuno.ports.model import Attempt, Model, ModelRequest, Seating, Seats
-from zuno.ports.series import Batch
-from zuno.wiring.cycles import noticed
+from zuno.adapters.venues.synthetic.path import END
+from zuno.adapters.venues.synthetic.world import batches, origin
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import Journal
+from zuno.kernel.units import Millis
+from zuno.llm.ask import ModelContext
+from zuno.llm.breaker import Breakers
+from zuno.llm.budget import Limits, RunBudget
+from zuno.llm.port import Attempt, Model, ModelRequest, Seating, Seats
+from zuno.llm.prompts import Prompts
+from zuno.trading.data.bundle_builder import reach_of
+from zuno.trading.model.account import account_slots
+from zuno.trading.model.bundle import Slot
+from zuno.trading.model.chart import Picture
+from zuno.trading.model.known import Missing
+from zuno.trading.model.market import HOUR_MS, Symbol
+from zuno.trading.model.outcome import Outcome
+from zuno.trading.model.venues import wanted
+from zuno.trading.ports.chart import Painter
+from zuno.trading.ports.series import Batch
+from zuno.trading.rules.price_menu import PriceMenu
+from zuno.trading.run.record import Notebook
+from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.runs import Backing, Cycles, Rehearsal
+from zuno.wiring.cycles import list_replay_differences
 
 SEED = 3
 HOURS_BACK = 30 * 24
@@ -69,7 +69,7 @@ def rows(seed: int = SEED, *, thin: bool = False) -> tuple[Batch[Any], ...]:
         if str(batch.series) in known:
             since = END - (THIN_MS if thin else reach_of(batch.series).span + HOURS_BACK * HOUR_MS)
             some = [row for row in batch.rows if row.at >= since]
-            some = batch.rows[-THIN_ROWS:] if thin and len(some) < THIN_ROWS else some
+            some = batch.rows[-THIN_ROWS:] if thin and len(some) < THIN_ROWS else some  # type: ignore[assignment]
             found.append(Batch(batch.series, some, batch.known))
     return tuple(found)
 
@@ -137,7 +137,7 @@ class Desk:
                 held=self._held,
                 minds=lambda notebook: self._minds(notebook, self._seats()),
                 checkpoints=self.checkpoints or (lambda: sqlite_checkpoints(self.home / "cycles.db")),
-                lease=lambda symbol: SymbolSeat(self.home, symbol),
+                lease=lambda symbol: symbol_lock(self.home, symbol),
                 rehearse=self._rehearse,
                 now=self.now,
                 random=self._random,
@@ -153,11 +153,11 @@ class Desk:
         given = {role: Seating(tuple(models)) for role, models in (self.models or {}).items()}
         return SeatingTable(nobody, given)
 
-    def _minds(self, notebook: Notebook, seats: Seats) -> Minds:
+    def _minds(self, notebook: Notebook, seats: Seats) -> ModelContext:
         clock = SystemClock()
-        return Minds(
+        return ModelContext(
             seats=seats,
-            prompts=Prompts("zuno.desks.trading"),
+            prompts=Prompts("zuno.trading.agents"),
             budget=RunBudget(Limits(), DayBookInMemory(), clock),
             breakers=Breakers(threshold=None),
             record=notebook.record,
@@ -169,7 +169,7 @@ class Desk:
     async def _rehearse(self, attempts: Sequence[Attempt], whys: Mapping[str, str]) -> Rehearsal:
         journal = ChainedJournal(MemoryStore(), self.key, code=lambda: "test", now=lambda: WALL)
         seats = RecordedSeats(attempts, whys=whys)
-        return Rehearsal(journal, lambda notebook: self._minds(notebook, seats), lambda: noticed(seats))
+        return Rehearsal(journal, lambda notebook: self._minds(notebook, seats), lambda: list_replay_differences(seats))
 
     def _random(self, count: int) -> bytes:
         self.number += 1
@@ -187,7 +187,7 @@ _ARGUED = "meta_agent_context technical derivatives experts narrative final_logi
 _WORDS = "once again anew afresh likewise besides moreover still furthermore also".split()
 
 
-def opinion(role: str, menu: Menu, turn: int = 0) -> str:
+def opinion(role: str, menu: PriceMenu, turn: int = 0) -> str:
     """A usable answer for a role; at every turn another one. The Judge buys at the market, as long as there is one."""
     word = _WORDS[turn % len(_WORDS)] + " and" * (turn // len(_WORDS))
     sure = 0.6 + 0.01 * (turn % 30)
@@ -238,7 +238,7 @@ def opinion(role: str, menu: Menu, turn: int = 0) -> str:
     return json.dumps(said[role])
 
 
-def _bought(menu: Menu, text: str, turn: int) -> dict[str, Any]:
+def _bought(menu: PriceMenu, text: str, turn: int) -> dict[str, Any]:
     assert not isinstance(menu.now, Missing)
     assert not isinstance(menu.atr, Missing)
     price, step = menu.now, menu.atr
@@ -262,7 +262,7 @@ def _bought(menu: Menu, text: str, turn: int) -> dict[str, Any]:
 class Talkative:
     """A model that never says the same twice: what it says follows from how often a role was asked."""
 
-    def __init__(self, menu: Menu, asked: Callable[[ModelRequest], int], name: str = "talkative") -> None:
+    def __init__(self, menu: PriceMenu, asked: Callable[[ModelRequest], int], name: str = "talkative") -> None:
         self._menu = menu
         self._asked = asked
         self._name = name
@@ -278,7 +278,7 @@ class Talkative:
         return None
 
     async def reply(self, request: ModelRequest) -> Any:
-        from zuno.ports.model import Answered, Usage
+        from zuno.llm.port import Answered, Usage
 
         turn = self._asked(request)
         return Answered(opinion(request.role, self._menu, turn), Usage(100, 50, Decimal(0)))

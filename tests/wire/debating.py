@@ -16,47 +16,37 @@ from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.clock.fixed import FixedClock
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.adapters.market.gas import ChainGas
-from zuno.adapters.market.native import NativePrice
-from zuno.adapters.market.seeded import SeededFeed
 from zuno.adapters.model.daybook import DayBookInMemory
 from zuno.adapters.model.scripted import Script, ScriptedModel
 from zuno.adapters.model.seating import SeatingTable
+from zuno.adapters.prices.gas import ChainGas
+from zuno.adapters.prices.native import NativePrice
+from zuno.adapters.prices.seeded import SeededFeed
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.transport.inproc import InProcess
-from zuno.agents.ask import Minds
-from zuno.agents.breaker import Breakers
-from zuno.agents.budget import Limits, RunBudget
-from zuno.agents.prompts import Prompts
-from zuno.agents.station import Station
-from zuno.app.debate import Room, recalled
-from zuno.app.plans import PlanView, decided_hash, plan_view
-from zuno.desks.lp.arbiter import Arbiter
-from zuno.desks.lp.critic import Critic
-from zuno.desks.lp.observing import observe
-from zuno.desks.lp.scout import Scout
-from zuno.desks.lp.strategist import Strategist
-from zuno.domain.debate import Exposure, RiskProfile
-from zuno.domain.market import Pair
-from zuno.domain.units import HexId, Millis, Seconds
-from zuno.memory.journal import ChainedJournal
-from zuno.messages.codec import canonical, digest
-from zuno.messages.debate import (
-    Capital,
-    Context,
-    FlowCreateStart,
-    FlowStart,
-    Kind,
-    PlanReady,
-    Role,
-    Thought,
-    Wish,
-)
-from zuno.messages.envelope import Envelope, from_bytes
-from zuno.ports.chain import Chain
-from zuno.ports.journal import Author, Entry
-from zuno.ports.market import Feeds
-from zuno.ports.model import Attempt, Seating
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import Author, Entry
+from zuno.kernel.canonical import canonical, digest
+from zuno.kernel.units import HexId, Millis, Seconds
+from zuno.llm.ask import ModelContext
+from zuno.llm.breaker import Breakers
+from zuno.llm.budget import Limits, RunBudget
+from zuno.llm.port import Attempt, Seating
+from zuno.llm.prompts import Prompts
+from zuno.lp.agents.arbiter import Arbiter
+from zuno.lp.agents.critic import Critic
+from zuno.lp.agents.observe import observe
+from zuno.lp.agents.scout import Scout
+from zuno.lp.agents.strategist import Strategist
+from zuno.lp.mesh.envelope import Envelope, from_bytes
+from zuno.lp.mesh.station import Station
+from zuno.lp.model.ballot import Exposure, RiskProfile
+from zuno.lp.model.debate import Capital, Context, FlowCreateStart, FlowStart, Kind, PlanReady, Role, Thought, Wish
+from zuno.lp.model.market import Pair
+from zuno.lp.ports.chain import Chain
+from zuno.lp.ports.market import Feeds
+from zuno.lp.service.plan_view import PlanView, decided_hash, plan_view
+from zuno.lp.service.recommend import Room, recalled
 
 ROLES = ("scout", "strategist", "critic", "arbiter")
 NOW = 1_700_000_000_000
@@ -173,12 +163,12 @@ class Table:
         stations = [Station(peer, self.transport, self.journal, self.key, self.now) for peer in peers]
         return Room(stations, self.transport, self.journal, self.key, self.now, self.request, max_rounds, self.patience)
 
-    def minds(self) -> Minds:
+    def minds(self) -> ModelContext:
         clock = FixedClock(Seconds(self.started // 1000))
         seats = {role: Seating((model,)) for role, model in self.models.items()}
-        return Minds(
+        return ModelContext(
             seats=SeatingTable(Seating((), "no key for a model"), seats),
-            prompts=Prompts("zuno.desks.lp"),
+            prompts=Prompts("zuno.lp.agents"),
             budget=RunBudget(Limits(), DayBookInMemory(), clock),
             breakers=Breakers(),
             record=self._record,

@@ -15,14 +15,17 @@ import numpy as np
 from zuno.adapters.clock.system import SystemClock
 from zuno.adapters.model.daybook import DayBookInMemory
 from zuno.adapters.model.seating import SeatingTable
-from zuno.agents.ask import Minds
-from zuno.agents.breaker import Breakers
-from zuno.agents.budget import Limits, RunBudget
-from zuno.agents.prompts import Prompts
-from zuno.domain import trading
-from zuno.domain.account import Account, Holding
-from zuno.domain.cycle import Exchange
-from zuno.domain.trading import (
+from zuno.kernel.units import Millis, Seconds
+from zuno.llm.ask import ModelContext
+from zuno.llm.breaker import Breakers
+from zuno.llm.budget import Limits, RunBudget
+from zuno.llm.port import Answered, Attempt, Model, ModelRequest, Reply, Seating, Usage
+from zuno.llm.prompts import Prompts
+from zuno.trading.model import market
+from zuno.trading.model.account import Account, Holding, account_slots
+from zuno.trading.model.bundle import Absent, Block, Bundle, Slot
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
@@ -46,11 +49,7 @@ from zuno.domain.trading import (
     Text,
     Timeframe,
 )
-from zuno.domain.units import Millis, Seconds
-from zuno.domain.venues import BINANCE, DERIBIT, FIGURES, PERPETUALS, TAPES, wanted
-from zuno.messages.account import account_slots
-from zuno.messages.bundle import Absent, Block, Bundle, Slot
-from zuno.ports.model import Answered, Attempt, Model, ModelRequest, Reply, Seating, Usage
+from zuno.trading.model.venues import BINANCE, DERIBIT, FIGURES, PERPETUALS, TAPES, wanted
 
 BTC = Symbol.BTCUSDT
 AS_OF = Millis(1_767_225_600_000)
@@ -111,7 +110,7 @@ def holding(side: Side, entry: float = PRICE) -> Account:
 def decided(call: str, hours: int = 4, mode: Mode = Mode.SWING) -> Slot:
     """What was decided some hours ago."""
     content = {"mode": mode.value, "decision": call, "regime": "RANGE_BOUND", "entry_price": 79_000.0}
-    return Slot("previous_decision", content, Millis(AS_OF - hours * HOUR_MS), "journal")
+    return Slot("previous_decision", content, Millis(AS_OF - hours * HOUR_MS), "journal")  # type: ignore[arg-type]
 
 
 def _block(series: Series[Any], rows: Sequence[Any]) -> Block:
@@ -123,36 +122,36 @@ def _rows(world: World) -> dict[str, list[Any]]:
     dice = np.random.default_rng(world.seed)
     found: dict[str, list[Any]] = {}
     for timeframe in Timeframe:
-        found[str(trading.candles(BINANCE, BTC, timeframe))] = _walk(timeframe, world, dice)
+        found[str(market.candles(BINANCE, BTC, timeframe))] = _walk(timeframe, world, dice)
     for venue in PERPETUALS:
         found |= _perpetual(venue, dice)
     for venue in TAPES:
         found |= _tape(venue)
-    found[str(trading.whales(BINANCE, BTC))] = [
+    found[str(market.whales(BINANCE, BTC))] = [
         Strike(Millis(AS_OF - (place + 1) * 8 * MINUTE_MS), side, PRICE, 2.0, usd, f"w{place}{side}")
         for place in range(100)
         for side, usd in ((Side.LONG, 2e5 * (1 + world.whales)), (Side.SHORT, 2e5 * (1 - world.whales)))
     ]
     day = range(AS_OF - DAY_MS, AS_OF, MINUTE_MS)
-    found[str(trading.alive(Feed.WHALES, BINANCE, BTC))] = [Alive(Millis(at)) for at in day]
-    found[str(trading.books(BINANCE, BTC))] = [
+    found[str(market.alive(Feed.WHALES, BINANCE, BTC))] = [Alive(Millis(at)) for at in day]
+    found[str(market.books(BINANCE, BTC))] = [
         _book(world.lean, AS_OF - back) for back in (56_000, 42_000, 28_000, 14_000, 0)
     ]
-    found[str(trading.options(DERIBIT, "BTC"))] = [_chain(world.skew)]
-    found[str(trading.dvol(DERIBIT, "BTC"))] = [
-        Level(Millis(AS_OF - back * HOUR_MS), world.dvol if not back else 50.0 + dice.normal(0, 1.5))
+    found[str(market.options(DERIBIT, "BTC"))] = [_chain(world.skew)]
+    found[str(market.dvol(DERIBIT, "BTC"))] = [
+        Level(Millis(AS_OF - back * HOUR_MS), world.dvol if not back else round(50.0 + dice.normal(0, 1.5), 2))
         for back in range(300, -1, -1)
     ]
     for venue, figures in FIGURES.items():
         for figure in figures:
-            found[str(trading.macro(venue, figure))] = _prints(figure, world)
-    found[str(trading.fear_greed("alternative.me"))] = [Level(AS_OF, 50.0)]
-    found[str(trading.texts(Feed.NEWS, "channels", "BTC"))] = [Text(AS_OF, "channel", "n1", world.news)]
-    found[str(trading.texts(Feed.NARRATIVE, "search", "BTC"))] = [
+            found[str(market.macro(venue, figure))] = _prints(figure, world)
+    found[str(market.fear_greed("alternative.me"))] = [Level(AS_OF, 50.0)]
+    found[str(market.texts(Feed.NEWS, "channels", "BTC"))] = [Text(AS_OF, "channel", "n1", world.news)]
+    found[str(market.texts(Feed.NARRATIVE, "search", "BTC"))] = [
         Text(AS_OF, "search", "s1", "The story goes that buyers wait.")
     ]
-    found[str(trading.rates("upbit", "KRW-USDT"))] = [Level(AS_OF, 1_350.0)]
-    found[str(trading.rates(BINANCE, "USDC-USDT"))] = [Level(AS_OF, 1.0)]
+    found[str(market.rates("upbit", "KRW-USDT"))] = [Level(AS_OF, 1_350.0)]
+    found[str(market.rates(BINANCE, "USDC-USDT"))] = [Level(AS_OF, 1.0)]
     return found
 
 
@@ -169,8 +168,12 @@ def _walk(timeframe: Timeframe, world: World, dice: np.random.Generator) -> list
     share = 0.5 + np.clip(steps / sigma, -1, 1) * 0.05 + dice.normal(0, 0.02, count)
     last = timeframe.floor(AS_OF) - timeframe.millis
     at = [Millis(last - (count - 1 - place) * timeframe.millis) for place in range(count)]
+    # In ticks and lots, as a venue prints them: what a machine's own exponential does is rounded away.
     columns = (opened, high, low, close, volume, volume * np.clip(share, 0, 1))
-    return list(map(Candle, at, *(column.tolist() for column in columns)))
+    places = (1, 1, 1, 1, 3, 3)
+    return list(
+        map(Candle, at, *(np.round(column, place).tolist() for column, place in zip(columns, places, strict=True)))
+    )
 
 
 def _perpetual(venue: str, dice: np.random.Generator) -> dict[str, list[Any]]:
@@ -178,13 +181,15 @@ def _perpetual(venue: str, dice: np.random.Generator) -> dict[str, list[Any]]:
     hours = range(AS_OF - 30 * DAY_MS, AS_OF + 1, HOUR_MS)
     open_ = 100_000 * np.exp(np.cumsum(dice.normal(0, 0.001, len(hours))))
     return {
-        str(trading.funding(venue, BTC)): [Funding(Millis(at), 1e-4 + dice.normal(0, 2e-5), 8.0) for at in eights],
-        str(trading.funding_next(venue, BTC)): [Funding(AS_OF, 1e-4, 8.0)],
-        str(trading.open_interest(venue, BTC)): [
-            Level(Millis(at), one) for at, one in zip(hours, open_.tolist(), strict=True)
+        str(market.funding(venue, BTC)): [
+            Funding(Millis(at), round(1e-4 + dice.normal(0, 2e-5), 8), 8.0) for at in eights
         ],
-        str(trading.long_short(venue, BTC)): [Level(AS_OF, 1.2)],
-        str(trading.basis(venue, BTC)): [Marks(AS_OF, PRICE, PRICE * 0.9997)],
+        str(market.funding_next(venue, BTC)): [Funding(AS_OF, 1e-4, 8.0)],
+        str(market.open_interest(venue, BTC)): [
+            Level(Millis(at), one) for at, one in zip(hours, np.round(open_, 3).tolist(), strict=True)
+        ],
+        str(market.long_short(venue, BTC)): [Level(AS_OF, 1.2)],
+        str(market.basis(venue, BTC)): [Marks(AS_OF, PRICE, PRICE * 0.9997)],
     }
 
 
@@ -196,8 +201,8 @@ def _tape(venue: str) -> dict[str, list[Any]]:
         for side in Side
     ]
     return {
-        str(trading.alive(Feed.LIQUIDATIONS, venue, BTC)): [Alive(Millis(at)) for at in minutes],
-        str(trading.liquidations(venue, BTC)): sorted(strikes, key=lambda row: row.at),
+        str(market.alive(Feed.LIQUIDATIONS, venue, BTC)): [Alive(Millis(at)) for at in minutes],
+        str(market.liquidations(venue, BTC)): sorted(strikes, key=lambda row: row.at),
     }
 
 
@@ -227,7 +232,11 @@ def _prints(figure: str, world: World) -> list[Print]:
     change = world.stocks / 5 if figure in ("NASDAQ", "NASDAQCOM") else 0.0
     days = range(20, 0, -1)
     return [
-        Print(Millis(AS_OF - day * DAY_MS), start * (1 - change) ** (day - 1), Millis(AS_OF - day * DAY_MS + HOUR_MS))
+        Print(
+            Millis(AS_OF - day * DAY_MS),
+            round(start * (1 - change) ** (day - 1), 4),
+            Millis(AS_OF - day * DAY_MS + HOUR_MS),
+        )
         for day in days
     ]
 
@@ -258,16 +267,16 @@ class Scripted:
         return None
 
 
-def minds_of(*models: Model, prompts: Prompts | None = None) -> Minds:
+def minds_of(*models: Model, prompts: Prompts | None = None) -> ModelContext:
     """Minds with these models in every seat; with none, the rules."""
     clock = SystemClock()
 
     async def record(attempt: Attempt) -> None:
         return None
 
-    return Minds(
+    return ModelContext(
         seats=SeatingTable(Seating(tuple(models), "" if models else "nobody sits here")),
-        prompts=prompts or Prompts("zuno.desks.trading"),
+        prompts=prompts or Prompts("zuno.trading.agents"),
         budget=RunBudget(Limits(), DayBookInMemory(), clock),
         breakers=Breakers(threshold=None),
         record=record,

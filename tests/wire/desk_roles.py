@@ -6,26 +6,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from desk_bundles import minds_of
-
-from zuno.agents.ask import Minds
-from zuno.agents.opinion import Opinion
-from zuno.core.ruling import Draft, drafted, reviewed
-from zuno.desks.trading import (
-    geometry,
-    judge,
-    liquidity,
-    macro_options,
-    meta,
-    microstructure,
-    risk_manager,
-    synthesis,
-)
-from zuno.desks.trading.matter import Matter, matter_of
-from zuno.desks.trading.speaking import Heard
-from zuno.messages.bundle import Bundle
-from zuno.messages.cycle import Blackboard, Decision, Meta
-from zuno.ports.model import Image
+from tests.wire.desk_bundles import minds_of
+from zuno.llm.ask import ModelContext
+from zuno.llm.port import Image
+from zuno.llm.question import Opinion
+from zuno.trading.agents import geometry, judge, liquidity, macro_options, meta, microstructure, risk_manager, synthesis
+from zuno.trading.agents.ask import Heard
+from zuno.trading.agents.case import Matter, matter_of
+from zuno.trading.model.bundle import Bundle
+from zuno.trading.model.cycle import Blackboard, Decision, Meta
+from zuno.trading.rules.ruling import RulingDraft, apply_risk_rules, start_draft
 
 PICTURE = Image("image/png", b"a picture")
 
@@ -38,9 +28,9 @@ class Argued:
     meta: Meta
     board: Blackboard
     decision: Decision
-    draft: Draft
+    draft: RulingDraft
 
-    def ask(self, role: str, minds: Minds, image: Image | None = PICTURE) -> Awaitable[Heard[Any]]:
+    def ask(self, role: str, minds: ModelContext, image: Image | None = PICTURE) -> Awaitable[Heard[Any]]:
         matter, board = self.matter, self.board
         asked: Mapping[str, Callable[[], Awaitable[Heard[Any]]]] = {
             "meta": lambda: meta.classify(matter, minds),
@@ -62,7 +52,7 @@ class Argued:
             "microstructure": lambda: microstructure.twin(matter),
             "macro": lambda: macro_options.twin(matter),
             "vlm_geometric": lambda: geometry.twin(matter, geometry.panels_of(matter, image)),
-            "synthesis": lambda: synthesis.twin(matter.bundle.mode, self.meta, board),
+            "synthesis": lambda: synthesis.twin(matter, self.meta, board),
             "judge": lambda: judge.twin(matter, self.meta, board),
             "risk_manager": lambda: risk_manager.twin(matter, self.draft),
         }
@@ -83,5 +73,5 @@ async def argued(bundle: Bundle, image: Image | None = PICTURE) -> Argued:
     )
     board = board.model_copy(update={"synthesis": (await synthesis.distil(matter, ruled, board, nobody)).value})
     decision = (await judge.decide(matter, ruled, board, nobody)).value
-    draft = reviewed(drafted(decision, ruled, matter.terms, 0.0, 0.0), matter.terms, None)
+    draft = apply_risk_rules(start_draft(decision, ruled, matter.terms, 0.0, 0.0), matter.terms, None)
     return Argued(matter, ruled, board, decision, draft)

@@ -7,7 +7,7 @@ import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from zuno.domain.units import Millis
+from zuno.kernel.units import Millis
 
 T = TypeVar("T")
 A_MOMENT = 0.02
@@ -24,7 +24,7 @@ class LeapingLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self.leapt
 
-    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:
+    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
         self.working += 1
         running = super().run_in_executor(executor, func, *args)
         running.add_done_callback(self._rested)
@@ -34,7 +34,7 @@ class LeapingLoop(asyncio.SelectorEventLoop):
         self.working -= 1
 
 
-class _Leaping(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
+class _Leaping(selectors.DefaultSelector):
     def __init__(self, loop: LeapingLoop) -> None:
         super().__init__()
         self._loop = loop

@@ -7,13 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from commands import Ran, shell
-from vendors.living import Living, Venues
-
+from tests.wire.commands import Ran, shell
+from tests.wire.vendors.living import Living, Venues
 from zuno.adapters.series.sqlite import SqliteSeries
-from zuno.domain.trading import HOUR_MS, Timeframe, candles, dvol, funding, open_interest
-from zuno.domain.venues import PERPETUALS
-from zuno.ports.series import Batch, Origin
+from zuno.trading.model.market import HOUR_MS, Timeframe, candles, dvol, funding, open_interest
+from zuno.trading.model.venues import PERPETUALS
+from zuno.trading.ports.series import Batch, Origin
 
 OWN = Origin(False, "recorded")
 BARS = {timeframe: candles("binance", "BTCUSDT", timeframe) for timeframe in Timeframe}

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from zuno.core.bars import Bars, bars
-from zuno.domain.trading import Candle, Timeframe
-from zuno.domain.units import Millis
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import Bars, bars
+from zuno.trading.model.market import Candle, Timeframe
 
 MIDNIGHT = 1_700_006_400_000
 """2023-11-15, 00:00 UTC."""

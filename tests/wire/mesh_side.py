@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from debating import Table, observed
-
+from tests.wire.debating import Table, observed
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.clock.system import unix_millis
@@ -19,23 +18,23 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.mesh.folder import MeshFiles
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.transport.inproc import InProcess
-from zuno.agents.peer import Peer, Say, Think
-from zuno.agents.post import Rules
-from zuno.agents.resident import Resident
-from zuno.agents.running import AGENTS, Running
-from zuno.app.archive import Archive, Recorded, Rehearsal
-from zuno.app.debate import recalled
-from zuno.app.mesh_room import Ear, MeshRoom, OwnerPlace
-from zuno.desks.lp.arbiter import Arbiter
-from zuno.desks.lp.critic import Critic
-from zuno.desks.lp.scout import Scout
-from zuno.desks.lp.strategist import Strategist
-from zuno.domain.debate import RiskProfile
-from zuno.memory.journal import ChainedJournal
-from zuno.messages.debate import Context, FlowStart, PlanReady, Role
-from zuno.messages.envelope import Envelope
-from zuno.ports.chain import Chain
-from zuno.ports.journal import Entry
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import Entry
+from zuno.lp.agents.arbiter import Arbiter
+from zuno.lp.agents.critic import Critic
+from zuno.lp.agents.scout import Scout
+from zuno.lp.agents.strategist import Strategist
+from zuno.lp.mesh.delivery import DeliveryLimits
+from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.mesh.peer import Peer, Say, Think
+from zuno.lp.mesh.peer_process import MeshPeer
+from zuno.lp.mesh.running import AGENTS, PeerRunner
+from zuno.lp.model.ballot import RiskProfile
+from zuno.lp.model.debate import Context, FlowStart, PlanReady, Role
+from zuno.lp.ports.chain import Chain
+from zuno.lp.service.archive import Archive, Recorded, Rehearsal
+from zuno.lp.service.mesh_debate import Ear, MeshRoom, OwnerPlace
+from zuno.lp.service.recommend import recalled
 
 REQUEST = "req_00000000000000ab"
 START = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
@@ -64,7 +63,7 @@ class Side:
     room: MeshRoom
     journal: ChainedJournal
     journals: Mapping[Role, ChainedJournal]
-    peers: Mapping[Role, Running]
+    peers: Mapping[Role, PeerRunner]
     keys: Mapping[Role, KeyFile]
     lost: set[Role]
     """Whatever is sent to these is gone."""
@@ -90,7 +89,7 @@ async def a_mesh(
     twists: Mapping[Role, Twist] | None = None,
     silent: Sequence[Role] = (),
     patience: float = 20.0,
-    rules: Rules | None = None,
+    rules: DeliveryLimits | None = None,
 ) -> AsyncIterator[Side]:
     """Four residents and an owner in this process, each with a key and a journal of its own."""
     seen = context or await observed(folder / "sim")
@@ -106,11 +105,11 @@ async def a_mesh(
     minds = Table(folder, seen).minds()
     ear = Ear()
 
-    def running(role: Role, peer: Peer | None, listen: Callable[[Envelope], Awaitable[None]] | None) -> Running:
-        return Running(
+    def running(role: Role, peer: Peer | None, listen: Callable[[Envelope], Awaitable[None]] | None) -> PeerRunner:
+        return PeerRunner(
             role,
             wire,
-            lambda send: Resident(
+            lambda send: MeshPeer(
                 role,
                 peer,
                 journals[role],
@@ -168,7 +167,7 @@ async def a_mesh(
     try:
         yield Side(room, journals[Role.CLI], journals, peers, keys, lost)
     finally:
-        for one in (place, *peers.values()):
+        for one in (place, *peers.values()):  # type: ignore[assignment]
             await one.close()
 
 

@@ -18,23 +18,23 @@ from typing import Any, cast
 
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.transport.inproc import InProcess
-from zuno.agents.peer import Peer, Say
-from zuno.agents.post import Outgoing, Rules
-from zuno.agents.resident import Resident
-from zuno.agents.running import Running
-from zuno.app.debate import planned
-from zuno.app.mesh_room import LOOK, Ear, MeshRoom, OwnerPlace, Vigil
-from zuno.domain.debate import RiskProfile
-from zuno.domain.errors import ZunoError
-from zuno.domain.units import Millis
-from zuno.memory.journal import ChainedJournal
-from zuno.messages.codec import Digest, digest, spelled
-from zuno.messages.debate import FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role
-from zuno.messages.envelope import Envelope
-from zuno.ports.chain import Chain
-from zuno.ports.journal import Damaged, Entry, Journal
-from zuno.ports.signing import NodeKey
-from zuno.ports.transport import Parcel
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import DamagedRow, Entry, Journal
+from zuno.kernel.canonical import Digest, digest, encode_model
+from zuno.kernel.errors import ZunoError
+from zuno.kernel.signing import NodeKey
+from zuno.kernel.units import Millis
+from zuno.lp.mesh.delivery import DeliveryLimits, Outgoing
+from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.mesh.peer import Peer, Say
+from zuno.lp.mesh.peer_process import MeshPeer
+from zuno.lp.mesh.running import PeerRunner
+from zuno.lp.model.ballot import RiskProfile
+from zuno.lp.model.debate import FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role
+from zuno.lp.ports.chain import Chain
+from zuno.lp.ports.transport import Parcel
+from zuno.lp.service.mesh_debate import LOOK, Ear, MeshRoom, OwnerPlace, Vigil
+from zuno.lp.service.recommend import planned
 
 START = 1_700_000_000_000
 TICK_MS = 50
@@ -94,7 +94,7 @@ class Node:
     role: Role
     store: MemoryStore
     journal: Mortal
-    resident: Resident | None = None
+    resident: MeshPeer | None = None
     lives: int = 0
     alarm: int | None = None
     """When it next looks for what is due."""
@@ -111,7 +111,7 @@ class Owner(MeshRoom):
     async def check(
         self, opening: Envelope, end: Envelope, ready: PlanReady, start: FlowStart | FlowCreateStart
     ) -> None:
-        name = digest(spelled(ready))
+        name = digest(encode_model(ready))
         if self.checked is None or name not in self.checked:
             await MeshRoom.check(self, opening, end, ready, start)
         if self.checked is not None:
@@ -158,7 +158,7 @@ class World:
         *,
         patience: float = 300.0,
         checked: set[str] | None = None,
-        rules: Rules | None = None,
+        rules: DeliveryLimits | None = None,
     ) -> None:
         """`chain` is the owner's own; `patience` is in seconds of this world; `checked`: plans that held before."""
         self.chance = Random(seed)
@@ -166,7 +166,7 @@ class World:
         self.weather = weather
         self.keys = keys
         self.table = {role: key.public for role, key in keys.items()}
-        self.rules = rules or Rules()
+        self.rules = rules or DeliveryLimits()
         self.sent = 0
         self.debates: dict[str, Debate] = {}
         self.told: list[str] = []
@@ -208,7 +208,7 @@ class World:
 
     def written(self, role: Role, debate: Debate) -> list[str]:
         """The kinds of what is in a journal about a debate, in order."""
-        rows = [row for row in self.nodes[role].store.kept.values() if not isinstance(row, Damaged)]
+        rows = [row for row in self.nodes[role].store.kept.values() if not isinstance(row, DamagedRow)]
         return [row.kind for row in rows if row.request_id == debate.owner.request_id]
 
     def at(self, moment: int, happen: Happening) -> None:
@@ -222,7 +222,7 @@ class World:
 
     async def _start(self, debate: Debate) -> None:
         resident = debate.owner.place.running.resident
-        debate.opening = await resident.say(debate.owner.request_id, Say(Role.SCOUT, ASKED), None)
+        debate.opening = await resident.send_message(debate.owner.request_id, Say(Role.SCOUT, ASKED), None)
         debate.vigil = Vigil(self._seconds(), self._patience)
         self._wind(self.nodes[Role.CLI])
         self._wake_later(debate, debate.vigil)
@@ -245,7 +245,7 @@ class World:
             if end is None:
                 self._wake_later(debate, vigil)
                 return
-            owner.place.running.resident.post.forget(owner.request_id)
+            owner.place.running.resident.delivery.forget(owner.request_id)
             ended = await owner.settle(opening, end, ASKED)
             debate.plans[ended.message] = ended.ready
             await planned(owner, ended, None)
@@ -259,7 +259,7 @@ class World:
 
     def _wind(self, node: Node) -> None:
         """Set its alarm for what is due next, up to a tick late as a real one is."""
-        due = None if node.resident is None else node.resident.post.next_due
+        due = None if node.resident is None else node.resident.delivery.next_due
         if due is not None and (node.alarm is None or due < node.alarm):
             node.alarm = max(self.now, due) + self.chance.randint(1, TICK_MS)
             self.at(node.alarm, partial(self._tick, node, node.lives, node.alarm))
@@ -308,8 +308,8 @@ class World:
 
     def _owner_s_place(self) -> OwnerPlace:
         resident, nowhere = self.nodes[Role.CLI].resident, cast(Any, None)
-        running = Running(
-            Role.CLI, InProcess(), lambda send: cast(Resident, resident), stopwatch=self._seconds, nonce=nowhere
+        running = PeerRunner(
+            Role.CLI, InProcess(), lambda send: cast(MeshPeer, resident), stopwatch=self._seconds, nonce=nowhere
         )
         return OwnerPlace(running, Ear(), nowhere, "virtual")
 
@@ -339,7 +339,7 @@ class World:
     def _live(self, node: Node) -> None:
         node.lives += 1
         journal: Any = node.journal
-        node.resident = Resident(
+        node.resident = MeshPeer(
             node.role,
             None if node.role is Role.CLI else self._peer_of(node.role, journal),
             journal,

@@ -12,15 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from zuno.domain.trading import Candle, Timeframe
-from zuno.domain.units import Millis
-
-FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "uniswap-minute"
+from tests.paths import REAL_MINUTES
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import Candle, Timeframe
 
 
 def minutes() -> list[Candle]:
     """ETH in USDC by the minute, July and August 2022; a few minutes are missing. Skips the test without the data."""
-    if not FOLDER.is_dir():
+    if not REAL_MINUTES.is_dir():
         pytest.skip("the real minutes are not here: they belong in shared/data/uniswap-minute beside the checkout")
     return list(_minutes())
 
@@ -32,7 +31,7 @@ def grouped(candles: Iterable[Candle], timeframe: Timeframe) -> list[Candle]:
 
 @cache
 def _minutes() -> tuple[Candle, ...]:
-    return tuple(row for path in sorted(FOLDER.glob("*.csv.gz")) for row in _day(path))
+    return tuple(row for path in sorted(REAL_MINUTES.glob("*.csv.gz")) for row in _day(path))
 
 
 def _day(path: Path) -> Iterator[Candle]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from hashlib import blake2b, sha256
 
-from zuno.messages.debate import Role
+from zuno.lp.model.debate import Role
 
 
 class SealKey:

@@ -7,20 +7,21 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from zuno.app.cycle import RunLine, Told
-from zuno.domain import trading
-from zuno.domain.cycle import Call, Exchange, Expert, Regime, RiskBias, Signal, Style, Target
-from zuno.domain.trading import Level, Mode, Side, Symbol
-from zuno.domain.units import Millis, Seconds
-from zuno.messages.bundle import Absent, Block, Bundle, name_of
-from zuno.messages.cycle import (
+from zuno.kernel.units import Millis, Seconds
+from zuno.llm.port import Attempt
+from zuno.trading.model import market
+from zuno.trading.model.bundle import Absent, Block, Bundle, name_of
+from zuno.trading.model.cycle import (
     Blackboard,
+    Call,
     Change,
     Conflict,
     Decision,
     Directive,
     Ending,
+    Exchange,
     Expectation,
+    Expert,
     GeometryEntry,
     KeyLevels,
     Leg,
@@ -29,12 +30,18 @@ from zuno.messages.cycle import (
     Meta,
     MicrostructureEntry,
     Reasoning,
+    Regime,
+    RiskBias,
     Ruling,
+    Signal,
+    Style,
     Synthesis,
+    Target,
     Voice,
 )
-from zuno.messages.outcome import Chart, Degraded, Noticed, Outcome, sealed
-from zuno.ports.model import Attempt
+from zuno.trading.model.market import Level, Mode, Side, Symbol
+from zuno.trading.model.outcome import Chart, Degraded, Noticed, Outcome, sealed
+from zuno.trading.service.runs import RunLine, Told
 
 AS_OF = Millis(1_767_225_600_000)
 RUN = "run_00112233445566aa"
@@ -45,16 +52,16 @@ PNG = base64.b64decode(
 
 
 def bundle(origin: str = "SYNTHETIC seed 1") -> Bundle:
-    book = Block(trading.rates("binance", "USDC-USDT"), (Level(AS_OF, 1.0),), AS_OF, Seconds(4), Seconds(600))
+    book = Block(market.rates("binance", "USDC-USDT"), (Level(AS_OF, 1.0),), AS_OF, Seconds(4), Seconds(600))
     won = Block(
-        trading.rates("upbit", "KRW-USDT"),
+        market.rates("upbit", "KRW-USDT"),
         (Level(Millis(AS_OF - 900_000), 1_450.0),),
         Millis(AS_OF - 900_000),
         Seconds(900),
         Seconds(600),
         ("stands still",),
     )
-    mood = Block(trading.fear_greed("alternative.me"), (Level(AS_OF, 40.0),), AS_OF, Seconds(7_200), Seconds(129_600))
+    mood = Block(market.fear_greed("alternative.me"), (Level(AS_OF, 40.0),), AS_OF, Seconds(7_200), Seconds(129_600))
     absent = (Absent("memory", "nothing is remembered yet"),)
     return Bundle(Symbol.BTCUSDT, Mode.SWING, AS_OF, origin, (book, won, mood), absent)
 

@@ -8,27 +8,31 @@ from typing import Any
 
 import numpy as np
 
-from zuno.core.account import Standing, marked
-from zuno.core.bars import Bars
-from zuno.core.draft import Draft, Tightening
-from zuno.core.known import Known
-from zuno.core.menu import Menu, MenuLevel
-from zuno.core.ruling import drafted, guarded, reviewed
-from zuno.core.terms import Slippage, Terms
-from zuno.domain.account import Account, Holding, Liquidity, Resting
-from zuno.domain.cycle import Call, Exchange, Expert, Regime, RiskBias
-from zuno.domain.trading import HOUR_MS, Mode, Side, Symbol, Timeframe
-from zuno.domain.units import Millis
-from zuno.messages.cycle import (
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import Bars
+from zuno.trading.model.account import Account, Holding, Liquidity, Resting
+from zuno.trading.model.cycle import (
     Blackboard,
+    Call,
     Decision,
     Directive,
+    Exchange,
+    Expert,
     LiquidityEntry,
     MacroEntry,
     Meta,
     MicrostructureEntry,
     Reasoning,
+    Regime,
+    RiskBias,
 )
+from zuno.trading.model.known import Known
+from zuno.trading.model.market import HOUR_MS, Mode, Side, Symbol, Timeframe
+from zuno.trading.rules.account import MarkedAccount, mark_to_market
+from zuno.trading.rules.draft import RulingDraft, Tightening
+from zuno.trading.rules.inputs import RulingInputs, Slippage
+from zuno.trading.rules.price_menu import MenuLevel, PriceMenu
+from zuno.trading.rules.ruling import apply_leverage_guard, apply_risk_rules, start_draft
 
 NOW = Millis(1_767_225_600_000)
 PRICE = 100.0
@@ -69,13 +73,13 @@ def still(count: int = 1_000) -> Bars:
 def _bars(*prices: Any) -> Bars:
     count = len(prices[0])
     at = np.arange(NOW - count * HOUR_MS, NOW, HOUR_MS, dtype=np.int64)
-    return Bars(Timeframe.H1, at, *prices, np.ones(count), np.full(count, 0.5))
+    return Bars(Timeframe.H1, at, *prices, np.ones(count), np.full(count, 0.5))  # type: ignore[call-arg]
 
 
-def terms(account: Account = CASH, won: Known[float] = WON, mark: Known[float] = PRICE, **changed: Any) -> Terms:
+def terms(account: Account = CASH, won: Known[float] = WON, mark: Known[float] = PRICE, **changed: Any) -> RulingInputs:
     """Everything known, nothing wrong, the account marked at these rates."""
     marks: dict[Symbol, Known[float]] = {Symbol.BTCUSDT: mark, Symbol.ETHUSDT: 10.0}
-    calm = Terms(
+    calm = RulingInputs(
         symbol=Symbol.BTCUSDT,
         mode=Mode.SWING,
         as_of=NOW,
@@ -88,20 +92,20 @@ def terms(account: Account = CASH, won: Known[float] = WON, mark: Known[float] =
         panic=False,
         day_rank=0.5,
         curve_change=0.1,
-        longs_forced=1e6,
-        shorts_forced=1e6,
+        longs_liquidated=1e6,
+        shorts_liquidated=1e6,
         breakout=False,
         restless=False,
         dollar=1.0,
         won=won,
         account=account,
-        standing=marked(account, Symbol.BTCUSDT, marks, won),
+        standing=mark_to_market(account, Symbol.BTCUSDT, marks, won),
     )
     return replace(calm, **changed)
 
 
-def standing(given: Terms) -> Standing:
-    assert isinstance(given.standing, Standing)
+def standing(given: RulingInputs) -> MarkedAccount:
+    assert isinstance(given.standing, MarkedAccount)
     return given.standing
 
 
@@ -163,9 +167,9 @@ def board(stance: int = 1, confidence: float = 0.6) -> Blackboard:
     )
 
 
-def menu(*prices: float, atr: Known[float] = 1.0) -> Menu:
+def menu(*prices: float, atr: Known[float] = 1.0) -> PriceMenu:
     levels = tuple(MenuLevel(f"level_{price:g}", "pivot", price) for price in sorted(prices))
-    return Menu(levels, atr, 0.1, PRICE)
+    return PriceMenu(levels, atr, 0.1, PRICE)
 
 
 def holding(side: Side = Side.LONG, margin: float = 100.0, leverage: float = 1.0, **changed: Any) -> Holding:
@@ -194,25 +198,29 @@ def liquidity(quantity: float) -> Liquidity:
 
 
 def ruled_on(
-    said: Decision, given: Terms, budget: int | None = 100, tightening: Tightening | None = None, cost: float = 0.0
-) -> Draft:
+    said: Decision,
+    given: RulingInputs,
+    budget: int | None = 100,
+    tightening: Tightening | None = None,
+    cost: float = 0.0,
+) -> RulingDraft:
     """The whole way from a decision to what is left of it."""
-    draft = drafted(said, None if budget is None else meta(budget), given, cost, 0.0)
-    return guarded(reviewed(draft, given, tightening), given)
+    draft = start_draft(said, None if budget is None else meta(budget), given, cost, 0.0)
+    return apply_leverage_guard(apply_risk_rules(draft, given, tightening), given)
 
 
-def fired(draft: Draft) -> list[str]:
+def fired(draft: RulingDraft) -> list[str]:
     """The rules that changed something, in their order, each once."""
     return list(dict.fromkeys(change.by.split(" ")[0] for change in draft.changes))
 
 
-def worth(draft: Draft, given: Terms) -> float:
+def worth(draft: RulingDraft, given: RulingInputs) -> float:
     """The notional of all legs, in dollars."""
     won = given.won if isinstance(given.won, float) else 1.0
     return sum(leg.notional if leg.venue is Exchange.BINANCE else leg.notional / won for leg in draft.legs)
 
 
-def no_more(after: Draft, before: Draft) -> bool:
+def no_more(after: RulingDraft, before: RulingDraft) -> bool:
     """Whether the first risks nothing the second does not."""
     if not after.opens:
         return True

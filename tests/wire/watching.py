@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from zuno.domain.chains import ETH, ChainInfo, chain_named
-from zuno.domain.errors import Unavailable, ZunoError
-from zuno.domain.market import GasQuote
-from zuno.domain.pool import Block, LpPosition, PoolKey, PoolState, Range
-from zuno.domain.tokens import Token
-from zuno.domain.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
-from zuno.ports.chain import Holdings, Missing, Owned, Snapshot
+import pytest
+
+from zuno.amm.model import Block, LpPosition, PoolKey, PoolState, Range
+from zuno.kernel.errors import Unavailable, ZunoError
+from zuno.kernel.text import Token
+from zuno.kernel.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
+from zuno.lp.model.chains import ETH, ChainInfo, chain_named
+from zuno.lp.model.market import GasQuote
+from zuno.lp.ports.chain import Holdings, Missing, OwnedPositions, Snapshot
 
 WALLET = Address("0x" + "ab" * 20)
 OTHER = Address("0x" + "cd" * 20)
 NOW = Seconds(1_800_000_000)
 USDC = Token(Address("0x" + "11" * 20), "USDC", 6, verified=True)
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No file takes another's place meanwhile."""
+
+    def full(source: object, target: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        yield
 
 
 def block_at(at: int = NOW, number: int = 100) -> Block:
@@ -109,7 +125,7 @@ class WatchedChain:
             if one.owner == owner
         ]
         ids = tuple(one.id for one in mine) + tuple(one.id for one in self.missing)
-        owned = Owned(self.block, owner, ids, len(ids), self.complete, self.note)
+        owned = OwnedPositions(self.block, owner, ids, len(ids), self.complete, self.note)
         return Holdings(owned, Snapshot(self.block, tuple(mine), self.missing))
 
     async def gas(self) -> GasQuote:

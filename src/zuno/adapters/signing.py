@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from pydantic import SecretBytes
 
 from zuno.adapters.recursion import tame
-from zuno.domain.errors import Refused
-from zuno.domain.units import Address, HexId
-from zuno.ports.spending import Signed, Unsigned
+from zuno.kernel.errors import Refused
+from zuno.kernel.units import Address, HexId
+from zuno.lp.ports.spending import Signed, Unsigned
 
 if TYPE_CHECKING:
     from eth_account.datastructures import SignedTransaction

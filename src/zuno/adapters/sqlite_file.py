@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
-from zuno.domain.errors import Broken, Unavailable
+from zuno.kernel.errors import Broken, Unavailable
 
 T = TypeVar("T")
 _MAY_PASS: Final = {

@@ -1,6 +1,6 @@
-"""The only place where a socket meets its plug."""
+"""Composition root: the only place where a port meets its adapter."""
 
-from zuno.wiring.house import House, open_zuno
+from zuno.wiring.house import Application, open_zuno
 from zuno.wiring.version import code_version
 
-__all__ = ["House", "code_version", "open_zuno"]
+__all__ = ["Application", "code_version", "open_zuno"]

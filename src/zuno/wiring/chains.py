@@ -1,4 +1,4 @@
-"""The chains of one process, opened when first asked for: to read, to write to, to price."""
+"""The chains of one process, opened on first use: readers, writers, price feeds."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.chain.world import DEFAULT_SEED, DEVNET, SIM
-from zuno.domain.chains import CHAINS, ChainInfo, chain_named
-from zuno.domain.errors import Unavailable, Usage
-from zuno.domain.market import Pair
-from zuno.domain.units import Address, HexId
-from zuno.ports.chain import Chain
-from zuno.ports.market import Feeds, PriceFeed
+from zuno.kernel.errors import Unavailable, Usage
+from zuno.kernel.units import Address, HexId
+from zuno.lp.model.chains import CHAINS, ChainInfo, chain_named
+from zuno.lp.model.market import Pair
+from zuno.lp.ports.chain import Chain
+from zuno.lp.ports.market import Feeds, PriceFeed
 from zuno.settings import Settings
 from zuno.wiring.version import PACKAGE
 
 if TYPE_CHECKING:
     from zuno.adapters.chain.devnet.running import DevnetProcess
-    from zuno.adapters.market.coingecko import CoinGecko
-    from zuno.ports.spending import Writer
+    from zuno.adapters.prices.coingecko import CoinGecko
+    from zuno.lp.ports.spending import Writer
 
 LOCAL = (SIM, DEVNET)
 _CHECKOUT = PACKAGE.parents[1]
 
 
-def unusable(home: Path, why: str) -> Unavailable:
+def unusable_home(home: Path, why: str) -> Unavailable:
     return Unavailable(f"{home} cannot be used as Zuno's home ({why}); choose another --home.")
 
 
@@ -47,29 +47,29 @@ class Chains:
         self._devnet_url = ""
         self._service: CoinGecko | None = None
 
-    def must_write(self) -> None:
+    def require_writable(self) -> None:
         if self._sealed is not None:
-            raise unusable(self._settings.home, self._sealed)
+            raise unusable_home(self._settings.home, self._sealed)
 
-    def named(self, name: str) -> Chain:
+    def open_chain(self, name: str) -> Chain:
         wanted = name.strip().lower()
         if wanted not in self._opened:
             self._opened[wanted] = self._open(wanted)
         return self._opened[wanted]
 
-    def watched(self, name: str) -> Chain:
-        """A chain as it is now: another process may have moved the simulation or started the devnet anew."""
+    def current_chain(self, name: str) -> Chain:
+        """The chain as it is now: another process may have moved the sim or restarted the devnet."""
         if name == "sim":
             return SimChain(SimFile(self._settings.home))
         if name == "devnet" and (url := self.devnet().url()) != self._devnet_url:
             if gone := self._opened.pop(name, None):
                 self._left.append(gone)
             self._devnet_url = url
-        return self.named(name)
+        return self.open_chain(name)
 
     def writer(self, name: str) -> Writer:
         """A chain as it can be written to, on the connection it is read by."""
-        opened = self.named(name)
+        opened = self.open_chain(name)
         if opened is self.sim:
             from zuno.adapters.chain.sim.writer import SimWriter
 
@@ -83,7 +83,7 @@ class Chains:
     def devnet(self) -> DevnetProcess:
         from zuno.adapters.chain.devnet.running import DevnetProcess
 
-        self.must_write()
+        self.require_writable()
         packages = self._settings.contracts_dir or _CHECKOUT / "contracts" / "node_modules"
         return DevnetProcess(
             self._settings.home, packages, DEFAULT_SEED, tell=lambda line: print(line, file=sys.stderr, flush=True)
@@ -97,8 +97,8 @@ class Chains:
         return True
 
     def feeds(self, chain: Chain, pool_id: HexId) -> Feeds:
-        from zuno.adapters.market.gas import ChainGas
-        from zuno.adapters.market.native import NativePrice
+        from zuno.adapters.prices.gas import ChainGas
+        from zuno.adapters.prices.native import NativePrice
 
         prices = self._prices(chain, pool_id)
         return Feeds(prices, ChainGas(chain), NativePrice(prices))
@@ -119,7 +119,7 @@ class Chains:
                     f"zuno: nothing can be written in {self._settings.home} ({self._sealed}); sim is only read.\n"
                 )
             return self.sim
-        self.must_write()
+        self.require_writable()
         if name == "devnet":
             from zuno.adapters.chain.world import WALLET
 
@@ -142,23 +142,23 @@ class Chains:
 
     def _prices(self, chain: Chain, pool_id: HexId) -> PriceFeed:
         """Price service, then the pool's own swaps; local worlds have no service, and the simulation only its seed."""
-        from zuno.adapters.market.fallback import FirstThatAnswers
-        from zuno.adapters.market.pool_history import PoolHistory
-        from zuno.adapters.market.seeded import SeededFeed
+        from zuno.adapters.prices.fallback import FirstThatAnswers
+        from zuno.adapters.prices.pool_history import PoolHistory
+        from zuno.adapters.prices.seeded import SeededFeed
 
         if chain is self.sim:
             return SeededFeed(Pair("ETH", "USDC"), self.sim.reference_closes)
         own = PoolHistory(chain, pool_id)
         if chain.info is DEVNET:
             from zuno.adapters.chain.devnet.world import DevnetWorld
-            from zuno.adapters.market.reference import WithReference
+            from zuno.adapters.prices.reference import WithReference
 
             return WithReference(own, Pair("ETH", "USDC"), DevnetWorld(self.devnet()).reference, "devnet reference")
         return FirstThatAnswers((self._price_service(), own))
 
     def _price_service(self) -> CoinGecko:
         """One for the whole process: its answers and its rate limit are shared."""
-        from zuno.adapters.market.coingecko import CoinGecko
+        from zuno.adapters.prices.coingecko import CoinGecko
 
         if self._service is None:
             key = self._settings.coingecko_api_key

@@ -1,4 +1,4 @@
-"""The trading desk's cycles with their plugs: checkpoints, a lease for each symbol, minds that remember."""
+"""Wire the trading desk's cycles: checkpoints, a lock per symbol, models with the run's memory."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
     from zuno.adapters.model.recorded import RecordedSeats
-    from zuno.agents.ask import Minds
-    from zuno.app.cycle import Cycles, Rehearsal, Slots
-    from zuno.app.trading import TradingDesk
-    from zuno.desks.trading.notebook import Notebook
-    from zuno.domain.trading import Symbol
-    from zuno.ports.alerts import Seat
-    from zuno.ports.journal import Journal
-    from zuno.ports.model import Attempt, Seats
-    from zuno.ports.signing import NodeKey
+    from zuno.journal.port import Journal
+    from zuno.kernel.lock import ProcessLock
+    from zuno.kernel.signing import NodeKey
+    from zuno.llm.ask import ModelContext
+    from zuno.llm.port import Attempt, Seats
+    from zuno.trading.model.market import Symbol
+    from zuno.trading.run.record import Notebook
+    from zuno.trading.service.features import TradingDesk
+    from zuno.trading.service.runs import Cycles, Rehearsal, Slots
 
-DESK = "zuno.desks.trading"
-QUIET = {
+DESK = "zuno.trading.agents"
+TRACING_OFF = {
     # LangGraph brings a tracer that sends every prompt and every answer away as soon as somebody's shell says so.
     "LANGSMITH_TRACING": "false",
     "LANGSMITH_TRACING_V2": "false",
@@ -37,17 +37,16 @@ QUIET = {
 }
 
 
-def hush() -> None:
+def disable_tracing() -> None:
     """Before LangGraph is imported, whatever the environment says."""
-    os.environ.update(QUIET)
+    os.environ.update(TRACING_OFF)
 
 
 COLLECT_AFTER = (100_000, 20, 50)
-"""A cycle reads rows by the ten thousands and keeps them while it lasts: to go through all of them whenever seven
-hundred more have come costs a third of its time."""
+"""A cycle keeps tens of thousands of rows alive; the default collection threshold costs a third of its time."""
 
 
-def cycles_of(
+def build_cycles(
     settings: Settings,
     desk: TradingDesk,
     journal: Callable[[], Awaitable[Journal]],
@@ -56,15 +55,15 @@ def cycles_of(
     held: Slots,
 ) -> Cycles:
     from zuno.adapters.clock.system import unix_millis
-    from zuno.app.cycle import Backing, Cycles
+    from zuno.trading.service.runs import Backing, Cycles
 
-    hush()
+    disable_tracing()
     gc.set_threshold(*COLLECT_AFTER)
 
-    def lease(symbol: Symbol) -> Seat:
-        from zuno.adapters.store.seats import SymbolSeat
+    def lease(symbol: Symbol) -> ProcessLock:
+        from zuno.adapters.file_lock import symbol_lock
 
-        return SymbolSeat(settings.home, symbol)
+        return symbol_lock(settings.home, symbol)
 
     def checkpoints() -> AbstractAsyncContextManager[Any]:
         if settings.database_url is not None:
@@ -76,14 +75,14 @@ def cycles_of(
         return sqlite_checkpoints(settings.home / "cycles.db")
 
     async def rehearse(attempts: Sequence[Attempt], whys: Mapping[str, str]) -> Rehearsal:
-        return _rehearsal(models, key, attempts, whys)
+        return _build_rehearsal(models, key, attempts, whys)
 
     return Cycles(
         desk,
         Backing(
             journal=journal,
             held=held,
-            minds=lambda notebook: remembering(models, notebook, models.seats()),
+            minds=lambda notebook: build_run_context(models, notebook, models.seats()),
             checkpoints=checkpoints,
             lease=lease,
             rehearse=rehearse,
@@ -94,11 +93,11 @@ def cycles_of(
     )
 
 
-def remembering(models: Models, notebook: Notebook, seats: Seats, *, limited: bool = True) -> Minds:
-    """Minds that know what was asked in this run already, and what it cost."""
+def build_run_context(models: Models, notebook: Notebook, seats: Seats, *, limited: bool = True) -> ModelContext:
+    """A model context that recalls what this run asked already, and what it cost."""
     from decimal import Decimal
 
-    from zuno.domain.spend import Spend
+    from zuno.llm.spend import Spend
 
     minds = models.minds(notebook.journal, notebook.run_id, seats, limited=limited, desk=DESK)
     for attempt in notebook.attempts:
@@ -106,22 +105,26 @@ def remembering(models: Models, notebook: Notebook, seats: Seats, *, limited: bo
     return replace(minds, record=notebook.record, recall=notebook.recall)
 
 
-def _rehearsal(models: Models, key: NodeKey, attempts: Sequence[Attempt], whys: Mapping[str, str]) -> Rehearsal:
-    """A journal that is forgotten, and seats that say again what was said."""
+def _build_rehearsal(models: Models, key: NodeKey, attempts: Sequence[Attempt], whys: Mapping[str, str]) -> Rehearsal:
+    """A replay: an in-memory journal and the recorded replies."""
     from zuno.adapters.clock.system import unix_millis
     from zuno.adapters.model.recorded import RecordedSeats
     from zuno.adapters.store.memory import MemoryStore
-    from zuno.app.cycle import Rehearsal
-    from zuno.memory.journal import ChainedJournal
+    from zuno.journal.journal import ChainedJournal
+    from zuno.trading.service.runs import Rehearsal
 
     journal = ChainedJournal(MemoryStore(), key, code=code_version, now=unix_millis, secrets=())
     seats = RecordedSeats(attempts, whys=whys)
     return Rehearsal(
-        journal, lambda notebook: remembering(models, notebook, seats, limited=False), lambda: noticed(seats)
+        journal,
+        lambda notebook: build_run_context(models, notebook, seats, limited=False),
+        lambda: list_replay_differences(seats),
     )
 
 
-def noticed(seats: RecordedSeats) -> tuple[str, ...]:
+def list_replay_differences(seats: RecordedSeats) -> tuple[str, ...]:
     """What a rehearsal asked differently, and what it never asked for."""
-    unheard = (f"{one.role}, round {one.round}: a recorded reply was not asked for" for one in seats.unheard)
+    unheard = (
+        f"{attempt.role}, round {attempt.round}: a recorded reply was not asked for" for attempt in seats.unheard
+    )
     return (*seats.differences, *unheard)

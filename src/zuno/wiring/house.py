@@ -1,25 +1,27 @@
-"""One process's Zuno: every use case with its plugs, opened when first asked for."""
+"""The application of one process: every use case with its adapters, opened on first use."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from errno import EACCES, EPERM, EROFS
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zuno.adapters.chain.world import DEFAULT_SEED, DEVNET
-from zuno.app.journal import JournalAudit
-from zuno.app.lp import LpDesk
-from zuno.app.playground import Devnet, Playground, SimPlayground
-from zuno.domain.chains import ChainInfo
-from zuno.domain.errors import Refused, Usage
-from zuno.domain.units import Address, Millis
-from zuno.ports.journal import JournalStore
+from zuno.journal.audit import JournalAudit
+from zuno.journal.port import JournalStore
+from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.units import Address, Millis
+from zuno.lp.model.chains import ChainInfo
+from zuno.lp.service.local_chains import Devnet, Playground, SimPlayground
+from zuno.lp.service.positions import LpDesk, token_amounts
 from zuno.settings import Settings, read_settings
-from zuno.wiring.chains import LOCAL, Chains, unusable
+from zuno.wiring.chains import LOCAL, Chains, unusable_home
+from zuno.wiring.editions import check_editions
 from zuno.wiring.markets import Markets
 from zuno.wiring.mesh import Meshes, tell
 from zuno.wiring.minds import Models
@@ -30,45 +32,45 @@ from zuno.wiring.version import code_version
 if TYPE_CHECKING:
     from zuno.adapters.keys.ed25519 import KeyFile
     from zuno.adapters.store.samples import SqliteSamples
-    from zuno.agents.ask import Minds
-    from zuno.app.alerts import AlertDesk
-    from zuno.app.archive import Archive, Recorded, Rehearsal
-    from zuno.app.book import Bookkeeper, Inventory
-    from zuno.app.chairs import Chairs
-    from zuno.app.collecting import Collector
-    from zuno.app.cycle import Cycles
-    from zuno.app.data import DataDesk
-    from zuno.app.debate import Advice, Room, Venue
-    from zuno.app.downloading import Downloads
-    from zuno.app.execution import Execution
-    from zuno.app.interpreting import Interpreter
-    from zuno.app.keeping import MeshHost
-    from zuno.app.mesh import MeshKeeper
-    from zuno.app.mesh_room import MeshRoom, OwnerPlace
-    from zuno.app.monitor import Monitor
-    from zuno.app.peering import PeerLife
-    from zuno.app.place import Place
-    from zuno.app.trading import Refresh, TradingDesk
-    from zuno.app.wallets import WalletKeeper, WalletOnChain
-    from zuno.desks.lp.scout import Observe
-    from zuno.execution.hands import Hands, Limits, Pace
-    from zuno.memory.journal import ChainedJournal
-    from zuno.messages.bundle import Slot
-    from zuno.messages.debate import Context, FlowCreateStart, FlowStart
-    from zuno.ports.journal import Journal
-    from zuno.ports.model import Seats
+    from zuno.doors.agents import Chairs
+    from zuno.doors.reading.model_help import Interpreter
+    from zuno.doors.reading.place import Place
+    from zuno.journal.journal import ChainedJournal
+    from zuno.journal.port import Journal
+    from zuno.llm.ask import ModelContext
+    from zuno.llm.port import Seats
+    from zuno.lp.agents.scout import Observe
+    from zuno.lp.execute.context import ExecutionContext, SpendingLimits, Timeouts
+    from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart
+    from zuno.lp.service.archive import Archive, Recorded, Rehearsal
+    from zuno.lp.service.execution import Execution
+    from zuno.lp.service.mesh import MeshKeeper
+    from zuno.lp.service.mesh_debate import MeshRoom, OwnerPlace
+    from zuno.lp.service.mesh_peer import PeerLife
+    from zuno.lp.service.mesh_supervisor import MeshHost
+    from zuno.lp.service.recommend import Advice, Room, Venue
+    from zuno.lp.service.wallets import WalletKeeper, WalletOnChain
+    from zuno.lp.watch.alerts import AlertDesk
+    from zuno.lp.watch.monitor import Monitor
+    from zuno.trading.model.bundle import Slot
+    from zuno.trading.service.collector import Collector
+    from zuno.trading.service.data import DataDesk
+    from zuno.trading.service.download import Downloads
+    from zuno.trading.service.features import Refresh, TradingDesk
+    from zuno.trading.service.paper_book import Bookkeeper, Inventory
+    from zuno.trading.service.runs import Cycles
 
-OBSERVING_SECONDS = 300.0
+OBSERVE_SECONDS = 300.0
 LOCAL_LOOK = 0.2
 """Seconds between two looks for a receipt on a chain that mines at once."""
 
 
-def open_zuno(home: str | None) -> House:
+def open_zuno(home: str | None) -> Application:
     """Zuno for this process, at a home given by hand or by the environment."""
     if home is not None and not home.strip():
         raise Usage("--home needs a folder.")
     settings = read_settings(os.environ, None if home is None else Path(home))
-    return House(settings, sealed=_make_home(settings.home))
+    return Application(settings, sealed=_make_home(settings.home))
 
 
 def _make_home(home: Path) -> str | None:
@@ -77,13 +79,13 @@ def _make_home(home: Path) -> str | None:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         if error.errno not in {EACCES, EPERM, EROFS}:
-            raise unusable(home, str(error.strerror)) from error
+            raise unusable_home(home, str(error.strerror)) from error
         return str(error.strerror)
     return None if os.access(home, os.W_OK | os.X_OK, effective_ids=True) else os.strerror(EACCES)
 
 
-class House:
-    """The plugs of one process, opened when first asked for."""
+class Application:
+    """All use cases of one process, wired on first use."""
 
     def __init__(self, settings: Settings, sealed: str | None = None) -> None:
         """`sealed`: why nothing can be written in the home, if so."""
@@ -91,22 +93,22 @@ class House:
         self._signers = Signers(settings)
         self._chains = Chains(settings, sealed, self._signers.own_wallet)
         self._models = Models(settings)
-        self._book: ChainedJournal | None = None
+        self._journal: ChainedJournal | None = None
         self._started = False
         self._own_samples: SqliteSamples | None = None
         self._recordings = Recordings(settings)
         self._markets = Markets(settings)
-        self._meshes = Meshes(settings, self._opened_journal, self._mesh_room)
+        self._meshes = Meshes(settings, self._open_journal, self._mesh_room)
 
     def lp(self, chain: str | None) -> LpDesk:
-        opened = self._chains.named(self._settings.default_chain() if chain is None else chain)
+        opened = self._chains.open_chain(self._settings.default_chain() if chain is None else chain)
         return LpDesk(opened, lambda pool_id: self._chains.feeds(opened, pool_id))
 
     def audit(self) -> JournalAudit:
         return JournalAudit(self.journal())
 
     def advice(self, *, offline: bool = False, transport: str | None = None) -> Advice:
-        from zuno.app.debate import Advice
+        from zuno.lp.service.recommend import Advice
 
         self._models.offline = offline
         way = "inproc" if offline else transport
@@ -114,68 +116,68 @@ class House:
         async def venue() -> Venue:
             return await self._venue(way)
 
-        return Advice(venue, self._opened_journal, self._settings.default_chain(), self._settings.risk_profile)
+        return Advice(venue, self._open_journal, self._settings.default_chain(), self._settings.risk_profile)
 
     def mesh(self) -> MeshKeeper:
-        self._chains.must_write()
+        self._chains.require_writable()
         return self._meshes.keeper()
 
     def mesh_host(self) -> MeshHost:
-        self._chains.must_write()
+        self._chains.require_writable()
         return self._meshes.host()
 
     async def peer(self, role: str, transport: str | None, *, parent: int | None = None) -> PeerLife:
-        from zuno.app.mesh import role_named
+        from zuno.lp.service.mesh import role_named
 
         way = self.mesh().way(transport)
         return await self._meshes.peer(role_named(role), way, self._models, self._observe_anew, parent=parent)
 
     def archive(self) -> Archive:
-        from zuno.app.archive import Archive
+        from zuno.lp.service.archive import Archive
 
-        return Archive(self._opened_journal, self._rehearse, code_version, self._meshes.attempts)
+        return Archive(self._open_journal, self._rehearse, code_version, self._meshes.attempts)
 
     def journal(self) -> ChainedJournal:
         """The one journal of this process: SQLite in the home, or Postgres where a URL is set."""
         from zuno.adapters.clock.system import unix_millis
-        from zuno.memory.journal import ChainedJournal
+        from zuno.journal.journal import ChainedJournal
 
-        if self._book is None:
-            self._chains.must_write()
+        if self._journal is None:
+            self._chains.require_writable()
             key = self._key()
             secrets = self._settings.secrets()
-            self._book = ChainedJournal(self._store(key), key, code=code_version, now=unix_millis, secrets=secrets)
-        return self._book
+            self._journal = ChainedJournal(self._store(key), key, code=code_version, now=unix_millis, secrets=secrets)
+        return self._journal
 
     def alerts(self) -> AlertDesk:
-        from zuno.wiring.watching import alert_desk
+        from zuno.wiring.watching import build_alert_desk
 
-        return alert_desk(self._settings, self._opened_journal)
+        return build_alert_desk(self._settings, self._open_journal)
 
     def monitor(self, *, announce: bool = False) -> Monitor:
-        from zuno.wiring.watching import monitor_of
+        from zuno.wiring.watching import build_monitor
 
-        self._chains.must_write()
-        return monitor_of(
-            self._settings, self._chains, self._signers, self._samples(), self._opened_journal, announce=announce
+        self._chains.require_writable()
+        return build_monitor(
+            self._settings, self._chains, self._signers, self._samples(), self._open_journal, announce=announce
         )
 
     def execution(self) -> Execution:
-        from zuno.app.execution import Execution
+        from zuno.lp.service.execution import Execution
 
         chain = self._settings.default_chain()
-        return Execution(self._opened_journal, self.archive(), self._hands, self.lp, chain, os.urandom)
+        return Execution(self._open_journal, self.archive(), self._execution_context, self.lp, chain, os.urandom)
 
     def wallets(self) -> WalletKeeper:
-        from zuno.app.wallets import WalletKeeper
+        from zuno.lp.service.wallets import WalletKeeper
 
         return WalletKeeper(self._signers.folder(), self._signers.own_wallet)
 
     def wallet(self, chain: str | None) -> WalletOnChain:
-        from zuno.app.wallets import Contents, WalletOnChain
+        from zuno.lp.service.wallets import Contents, WalletOnChain
 
         name = self._settings.default_chain() if chain is None else chain
-        opened, writer = self._chains.named(name), self._chains.writer(name)
+        opened, writer = self._chains.open_chain(name), self._chains.writer(name)
 
         async def look(wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> Contents:
             purse = await writer.purse(wallet, currencies, spenders)
@@ -184,7 +186,7 @@ class House:
         return WalletOnChain(opened, self._signers.of(name).address, look)
 
     def place(self) -> Place:
-        from zuno.app.place import Place
+        from zuno.doors.reading.place import Place
 
         chain = self._settings.default_chain()
         try:
@@ -193,76 +195,86 @@ class House:
             wallet = None
         return Place(self._settings.home, chain, wallet)
 
-    def interpreter(self) -> Interpreter:
-        from zuno.agents.prompts import Prompts
-        from zuno.app.debate import new_request_id
-        from zuno.app.interpreting import ROLE, Interpreter
+    def write_file(self, path: Path, content: bytes) -> None:
+        from zuno.adapters.atomic_file import replace_file
 
-        async def minds() -> Minds | None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, content, mode=0o666, durable=False)  # a page may be meant for a web server
+
+    def interpreter(self) -> Interpreter:
+        from zuno.doors.reading.model_help import ROLE, Interpreter
+        from zuno.llm.prompts import Prompts
+        from zuno.lp.service.recommend import new_request_id
+
+        async def minds() -> ModelContext | None:
             if not self._seats().seat(ROLE, 0).models:
                 return None
-            journal = await self._opened_journal()
-            return replace(self._minds(journal, new_request_id(os.urandom(16))), prompts=Prompts("zuno.app"))
+            journal = await self._open_journal()
+            return replace(self._minds(journal, new_request_id(os.urandom(16))), prompts=Prompts("zuno.doors.reading"))
 
         return Interpreter(minds)
 
     def chairs(self) -> Chairs:
-        from zuno.app.chairs import Chairs
+        from zuno.doors.agents import Chairs
 
         return Chairs(self._seats(), self._meshes.keeper().glance)
 
     def data(self) -> DataDesk:
         from zuno.adapters.clock.system import unix_millis
-        from zuno.app.data import DataDesk
+        from zuno.trading.service.data import DataDesk
 
         fetch = self._markets.fetch() if self._settings.market == "live" else None
-        return DataDesk(self._recordings.chosen(), unix_millis, fetch, invent=self._recordings.invent)
+        return DataDesk(self._recordings.selected_store(), unix_millis, fetch, invent=self._recordings.invent)
 
     def collector(self, symbols: Sequence[str]) -> Collector:
-        self._chains.must_write()
+        self._chains.require_writable()
         return self._markets.collector(self._recordings.own(), symbols)
 
     def downloads(self) -> Downloads:
-        self._chains.must_write()
+        self._chains.require_writable()
         return self._markets.downloads(self._recordings.own())
 
     def book(self) -> Bookkeeper:
         from zuno.adapters.account.paper import JournalBook
-        from zuno.app.book import Bookkeeper
-        from zuno.core.terms import Fees, Rates
+        from zuno.trading.rules.inputs import FeeRates, Fees
+        from zuno.trading.service.paper_book import Bookkeeper
 
         settings = self._settings
         fees = Fees(
-            Rates(settings.fee_binance_maker_pct, settings.fee_binance_taker_pct),
-            Rates(settings.fee_upbit_pct, settings.fee_upbit_pct),
+            FeeRates(settings.fee_binance_maker_pct, settings.fee_binance_taker_pct),
+            FeeRates(settings.fee_upbit_pct, settings.fee_upbit_pct),
         )
-        store = self._recordings.chosen()
-        desk = self._desk(self._markets.look_at_marks(store) if self._settings.market == "live" else None)
-        return Bookkeeper(desk, store, JournalBook(self._opened_journal), self._inventory(), fees)
+        store = self._recordings.selected_store()
+        desk = self._desk(self._markets.refresh_marks(store) if self._settings.market == "live" else None)
+        return Bookkeeper(desk, store, JournalBook(self._open_journal), self._inventory(), fees)
 
     def _inventory(self) -> Inventory:
         """The liquidity positions an account counts, or why none are looked for."""
         chain = self._settings.default_chain()
         if self._settings.market != "live":
             return "liquidity positions are read where the market is live; `zuno trade book lp` states them by hand"
-        if chain in {one.name for one in LOCAL}:
+        if chain in {local.name for local in LOCAL}:
             return f"the default chain, {chain}, is invented: its liquidity positions are not counted"
-        return lambda: self.lp(chain).positions()
+
+        async def read_amounts() -> Mapping[str, Decimal]:
+            return token_amounts(await self.lp(chain).positions())
+
+        return read_amounts
 
     def trading(self) -> TradingDesk:
         live = self._settings.market == "live"
-        return self._desk(self._markets.refresh(self._recordings.chosen()) if live else None)
+        return self._desk(self._markets.refresh(self._recordings.selected_store()) if live else None)
 
     def _desk(self, refresh: Refresh | None) -> TradingDesk:
         """The trading desk, which asks so much of the live sources before it looks."""
         from zuno.adapters.chart.painter import MatplotlibPainter
         from zuno.adapters.clock.system import unix_millis
-        from zuno.app.trading import TradingDesk
+        from zuno.trading.service.features import TradingDesk
 
-        store = self._recordings.chosen()
+        store = self._recordings.selected_store()
         return TradingDesk(
             store,
-            self._opened_journal,
+            self._open_journal,
             MatplotlibPainter(),
             invent=self._recordings.invent_first if store.origin.synthetic else None,
             refresh=refresh,
@@ -270,17 +282,17 @@ class House:
         )
 
     def cycles(self) -> Cycles:
-        from zuno.wiring.cycles import cycles_of
+        from zuno.wiring.cycles import build_cycles
 
-        self._chains.must_write()
+        self._chains.require_writable()
 
-        async def held(origin: str, moment: Millis, present: bool) -> Sequence[Slot]:
+        async def read_slots(origin: str, moment: Millis, present: bool) -> Sequence[Slot]:
             return await self.book().slots(origin, moment, present=present)
 
-        return cycles_of(self._settings, self.trading(), self._opened_journal, self._key(), self._models, held)
+        return build_cycles(self._settings, self.trading(), self._open_journal, self._key(), self._models, read_slots)
 
     def sim(self) -> SimPlayground:
-        self._chains.must_write()
+        self._chains.require_writable()
         return SimPlayground("sim", self._chains.sim, DEFAULT_SEED)
 
     def devnet(self) -> Devnet:
@@ -301,9 +313,9 @@ class House:
         if self._own_samples is not None:
             await self._own_samples.close()
             self._own_samples = None
-        if self._book is not None:
-            await self._book.close()
-            self._book = None
+        if self._journal is not None:
+            await self._journal.close()
+            self._journal = None
 
     def _key(self) -> KeyFile:
         from zuno.adapters.keys.ed25519 import KeyFile
@@ -320,9 +332,10 @@ class House:
 
         return open_sqlite(self._settings.home)
 
-    async def _opened_journal(self) -> Journal:
+    async def _open_journal(self) -> Journal:
         """The journal, with whatever a crash left behind mended and told."""
         if not self._started:
+            await check_editions(self.journal())
             for note in await self.journal().start():
                 sys.stderr.write(f"zuno: {note}\n")
             self._started = True
@@ -336,34 +349,34 @@ class House:
 
     async def _venue(self, transport: str | None) -> Venue:
         """Where a debate of today is held: on the mesh if it is there, else at a table in this process."""
-        from zuno.app.debate import new_request_id
+        from zuno.lp.service.recommend import new_request_id
 
         request_id = new_request_id(os.urandom(16))
         place = await self._meshes.keeper().place_for(transport, code_version, tell)
         if place is not None:
             return await self._mesh_room(place, request_id)
-        journal = await self._opened_journal()
+        journal = await self._open_journal()
         rounds = self._settings.max_debate_rounds
-        return self._table(journal, request_id, rounds, self._observe, self._minds(journal, request_id))
+        return self._build_table(journal, request_id, rounds, self._observe, self._minds(journal, request_id))
 
     async def _mesh_room(self, place: OwnerPlace, request_id: str) -> MeshRoom:
         from time import perf_counter
 
         from zuno.adapters.clock.system import unix_millis
-        from zuno.app.mesh_room import MeshRoom
-        from zuno.messages.debate import Role
+        from zuno.lp.model.debate import Role
+        from zuno.lp.service.mesh_debate import MeshRoom
 
         rounds = self._settings.max_debate_rounds
         return MeshRoom(
             place=place,
-            journal=await self._opened_journal(),
+            journal=await self._open_journal(),
             key=self._meshes.key(Role.CLI),
             now=unix_millis,
             stopwatch=perf_counter,
-            chain_of=self._chains.named,
+            chain_of=self._chains.open_chain,
             request_id=request_id,
             max_rounds=rounds,
-            patience=self._patience(rounds),
+            patience=self._debate_timeout(rounds),
             tell=tell,
         )
 
@@ -372,8 +385,8 @@ class House:
         from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.model.recorded import RecordedSeats
         from zuno.adapters.store.memory import MemoryStore
-        from zuno.app.archive import Rehearsal
-        from zuno.memory.journal import ChainedJournal
+        from zuno.journal.journal import ChainedJournal
+        from zuno.lp.service.archive import Rehearsal
 
         journal = ChainedJournal(MemoryStore(), self._key(), code=code_version, now=unix_millis, secrets=())
         seats = RecordedSeats(recorded.attempts)
@@ -382,24 +395,29 @@ class House:
             return context
 
         minds = self._models.minds(journal, recorded.request_id, seats, limited=False)
-        room = self._table(journal, recorded.request_id, context.max_rounds, observe, minds)
+        room = self._build_table(journal, recorded.request_id, context.max_rounds, observe, minds)
 
         def differences() -> tuple[str, ...]:
-            unheard = (f"{one.role}, round {one.round}: a recorded reply was not asked for" for one in seats.unheard)
+            unheard = (
+                f"{attempt.role}, round {attempt.round}: a recorded reply was not asked for"
+                for attempt in seats.unheard
+            )
             return (*seats.differences, *unheard)
 
         return Rehearsal(room, differences)
 
-    def _table(self, journal: Journal, request_id: str, rounds: int, observe: Observe, minds: Minds) -> Room:
+    def _build_table(
+        self, journal: Journal, request_id: str, rounds: int, observe: Observe, minds: ModelContext
+    ) -> Room:
         """The four peers at one table, and the journal that hears all of it."""
         from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.transport.inproc import InProcess
-        from zuno.agents.station import Station
-        from zuno.app.debate import Room, recalled
-        from zuno.desks.lp.arbiter import Arbiter
-        from zuno.desks.lp.critic import Critic
-        from zuno.desks.lp.scout import Scout
-        from zuno.desks.lp.strategist import Strategist
+        from zuno.lp.agents.arbiter import Arbiter
+        from zuno.lp.agents.critic import Critic
+        from zuno.lp.agents.scout import Scout
+        from zuno.lp.agents.strategist import Strategist
+        from zuno.lp.mesh.station import Station
+        from zuno.lp.service.recommend import Room, recalled
 
         key, transport = self._key(), InProcess()
         key.ensure()
@@ -414,84 +432,84 @@ class House:
             Arbiter(recall, minds),
         )
         stations = [Station(peer, transport, journal, key, unix_millis) for peer in peers]
-        return Room(stations, transport, journal, key, unix_millis, request_id, rounds, self._patience(rounds))
+        return Room(stations, transport, journal, key, unix_millis, request_id, rounds, self._debate_timeout(rounds))
 
-    def _patience(self, rounds: int) -> float:
+    def _debate_timeout(self, rounds: int) -> float:
         """What a debate may take when every model asked takes all of its time, and the world is slow to observe."""
         asked_at_most = len(self._settings.model_table()["scout"]) + 1
         chairs = 2 + 2 * (rounds + 1)
-        return OBSERVING_SECONDS + chairs * asked_at_most * self._settings.model_timeout_seconds
+        return OBSERVE_SECONDS + chairs * asked_at_most * self._settings.model_timeout_seconds
 
     async def _observe(self, start: FlowStart | FlowCreateStart) -> Context:
-        return await self._observed(start, self._chains)
+        return await self._observe_with(start, self._chains)
 
     async def _observe_anew(self, start: FlowStart | FlowCreateStart) -> Context:
         """For a process that lives on: the simulation may have been moved, or the devnet started again, since."""
         chains = Chains(self._settings, None, self._signers.own_wallet)
         try:
-            return await self._observed(start, chains)
+            return await self._observe_with(start, chains)
         finally:
             await chains.close()
 
-    async def _observed(self, start: FlowStart | FlowCreateStart, chains: Chains) -> Context:
-        from zuno.desks.lp.observing import observe
+    async def _observe_with(self, start: FlowStart | FlowCreateStart, chains: Chains) -> Context:
+        from zuno.lp.agents.observe import observe
 
-        chain = chains.named(start.chain)
+        chain = chains.open_chain(start.chain)
         # A local world keeps its whole past and may be made anew: samples of the world before would lie about it.
         samples = None if chain is chains.sim or chain.info is DEVNET else self._samples()
         return await observe(start, chain, chains.feeds, samples)
 
-    def _minds(self, journal: Journal, request_id: str) -> Minds:
+    def _minds(self, journal: Journal, request_id: str) -> ModelContext:
         return self._models.minds(journal, request_id, self._seats())
 
     def _seats(self) -> Seats:
         return self._models.seats()
 
-    async def _hands(self, chain: str) -> Hands:
+    async def _execution_context(self, chain: str) -> ExecutionContext:
         """All that may spend on a chain, behind the gate."""
         import asyncio
         from time import perf_counter
 
         from zuno.adapters.clock.system import unix_millis
-        from zuno.adapters.store.turns import Turns
-        from zuno.execution.hands import Hands
+        from zuno.adapters.file_lock import wallet_lock
+        from zuno.lp.execute.context import ExecutionContext
 
-        journal, key, opened = await self._opened_journal(), self._key(), self._chains.named(chain)
+        journal, key, opened = await self._open_journal(), self._key(), self._chains.open_chain(chain)
         key.ensure()
         if opened.info is DEVNET:
             from zuno.adapters.chain.devnet.world import DevnetWorld
 
             await DevnetWorld(self._chains.devnet()).wake()
-        return Hands(
+        return ExecutionContext(
             chain=opened,
             writer=self._chains.writer(chain),
             signer=self._signers.of(chain),
             feeds_of=lambda pool_id: self._chains.feeds(opened, pool_id),
             journal=journal,
             key=key,
-            turn=Turns(self._settings.home).alone,
+            lock=lambda name: wallet_lock(self._settings.home, name),
             sleep=asyncio.sleep,
             stopwatch=perf_counter,
             now=unix_millis,
             limits=self._limits(),
-            pace=self._pace(opened.info),
+            timeouts=self._timeouts(opened.info),
         )
 
-    def _limits(self) -> Limits:
-        from zuno.domain.execution import Bounds
-        from zuno.execution.hands import Limits
+    def _limits(self) -> SpendingLimits:
+        from zuno.lp.execute.context import SpendingLimits
+        from zuno.lp.model.plan import Bounds
 
         settings = self._settings
         lasting = settings.approval_seconds
-        return Limits(
+        return SpendingLimits(
             bounds=Bounds(settings.slippage_bps, settings.tick_drift, lasting, max(lasting, Bounds().permit2_seconds)),
             usd_per_plan=settings.spend_usd_per_plan,
             usd_per_day=settings.spend_usd_per_day,
             hooks=frozenset(map(Address, settings.allowed_hooks)),
         )
 
-    def _pace(self, info: ChainInfo) -> Pace:
-        from zuno.execution.hands import Pace
+    def _timeouts(self, info: ChainInfo) -> Timeouts:
+        from zuno.lp.execute.context import Timeouts
 
-        usual = Pace(patience=self._settings.receipt_seconds)
-        return replace(usual, look=LOCAL_LOOK) if info in LOCAL else usual
+        usual = Timeouts(patience=self._settings.receipt_seconds)
+        return replace(usual, poll_interval=LOCAL_LOOK) if info in LOCAL else usual

@@ -1,4 +1,4 @@
-"""The trading desk's live plugs: which venues are asked, as the settings say, and who keeps what they answer."""
+"""Wire the trading desk's live venues, collector and downloads from the settings."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
-    from zuno.app.checking import Fetch
-    from zuno.app.collecting import Collector
-    from zuno.app.downloading import Downloads
-    from zuno.app.sources import Sources
-    from zuno.app.trading import Refresh
-    from zuno.domain.trading import Candle, Series, Symbol
-    from zuno.domain.units import Millis
-    from zuno.ports.series import SeriesStore
+    from zuno.kernel.units import Millis
+    from zuno.trading.data.check import Fetch
+    from zuno.trading.data.sources import Sources
+    from zuno.trading.model.market import Candle, Series, Symbol
+    from zuno.trading.ports.series import SeriesStore
+    from zuno.trading.service.collector import Collector
+    from zuno.trading.service.download import Downloads
+    from zuno.trading.service.features import Refresh
 
 
 class Markets:
@@ -30,20 +30,19 @@ class Markets:
 
     def sources(self) -> Sources:
         if self._sources is None:
-            self._sources = self._made()
+            self._sources = self._open_venues()
         return self._sources
 
     def collector(self, store: SeriesStore, symbols: Sequence[str]) -> Collector:
         from zuno.adapters.clock.system import unix_millis
-        from zuno.adapters.store.seats import CollectorSeat
-        from zuno.app.collecting import Collector
-        from zuno.app.trading import symbol_of
-        from zuno.domain.trading import Symbol
+        from zuno.adapters.file_lock import collector_lock
+        from zuno.trading.model.market import Symbol, symbol_of
+        from zuno.trading.service.collector import Collector
 
         return Collector(
             sources=self.sources(),
             store=store,
-            seat=CollectorSeat(self._settings.home / "market" / "own"),
+            seat=collector_lock(self._settings.home / "market" / "own"),
             symbols=tuple(dict.fromkeys(map(symbol_of, symbols))) or tuple(Symbol),
             now=unix_millis,
             sleep=asyncio.sleep,
@@ -52,15 +51,15 @@ class Markets:
 
     def downloads(self, store: SeriesStore) -> Downloads:
         from zuno.adapters.clock.system import unix_millis
-        from zuno.app.downloading import Downloads
+        from zuno.trading.service.download import Downloads
 
         reads_own = self._settings.market == "live" or self._settings.recording == "own"
         return Downloads(self.sources(), store, unix_millis, read_here=reads_own)
 
     def refresh(self, store: SeriesStore) -> Refresh:
         from zuno.adapters.clock.system import unix_millis
-        from zuno.app.intake import Intake, refreshed
-        from zuno.ports.series import Batch
+        from zuno.trading.data.intake import Intake, refreshed
+        from zuno.trading.ports.series import Batch
 
         async def keep(batch: Batch[Any]) -> None:
             await store.write([batch])
@@ -71,12 +70,12 @@ class Markets:
 
         return refresh
 
-    def look_at_marks(self, store: SeriesStore) -> Refresh:
+    def refresh_marks(self, store: SeriesStore) -> Refresh:
         """What the account is marked by, and nothing else."""
         from zuno.adapters.clock.system import unix_millis
-        from zuno.app.book import MARKED_BY
-        from zuno.app.intake import Intake, visited
-        from zuno.ports.series import Batch
+        from zuno.trading.data.intake import Intake, visited
+        from zuno.trading.ports.series import Batch
+        from zuno.trading.service.paper_book import MARKED_BY
 
         async def keep(batch: Batch[Any]) -> None:
             await store.write([batch])
@@ -96,15 +95,15 @@ class Markets:
         while self._opened:
             await self._opened.pop()()
 
-    def _made(self) -> Sources:
+    def _open_venues(self) -> Sources:
         from zuno.adapters.clock.system import steady_millis, unix_millis
-        from zuno.adapters.market.live import binance, bybit, deribit, okx, upbit
-        from zuno.adapters.market.live.exchange import Exchange, Vendor
-        from zuno.adapters.market.live.fear_greed import FearGreed
-        from zuno.adapters.market.live.web import Web
-        from zuno.adapters.market.live.yahoo import Yahoo
-        from zuno.app.sources import Sources
-        from zuno.domain.venues import ALTERNATIVE, BINANCE, BYBIT, DERIBIT, OKX, UPBIT, YAHOO
+        from zuno.adapters.venues import binance, bybit, deribit, okx, upbit
+        from zuno.adapters.venues.exchange import Exchange, Vendor
+        from zuno.adapters.venues.fear_greed import FearGreed
+        from zuno.adapters.venues.web import Web
+        from zuno.adapters.venues.yahoo import Yahoo
+        from zuno.trading.data.sources import Sources
+        from zuno.trading.model.venues import ALTERNATIVE, BINANCE, BYBIT, DERIBIT, OKX, UPBIT, YAHOO
 
         settings = self._settings
 
@@ -139,10 +138,10 @@ class Markets:
     def _with_keys(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
         """Feeds that need something of the owner: figures, words, and why some of them cannot be asked."""
         from zuno.adapters.clock.system import unix_millis
-        from zuno.adapters.market.live import channels, search
-        from zuno.adapters.market.live.fred import Fred
-        from zuno.adapters.market.live.web import Web
-        from zuno.domain.venues import CHANNELS, FRED, SEARCH
+        from zuno.adapters.venues import channels, search
+        from zuno.adapters.venues.fred import Fred
+        from zuno.adapters.venues.web import Web
+        from zuno.trading.model.venues import CHANNELS, FRED, SEARCH
 
         settings = self._settings
         macro: dict[str, Any] = {}

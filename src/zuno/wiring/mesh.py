@@ -1,4 +1,4 @@
-"""The mesh's plugs: keys, folders and transports for the owner's endpoint and for each agent's process."""
+"""Wire the mesh: keys, folders and transports of the owner's endpoint and of each agent's process."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from random import Random
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from zuno.domain.errors import Refused, Unavailable, Usage
-from zuno.messages.debate import Role
+from zuno.kernel.errors import Refused, Unavailable, Usage
+from zuno.lp.model.debate import Role
 from zuno.settings import Settings
 from zuno.wiring.version import code_version
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from zuno.adapters.keys.ed25519 import KeyFile
     from zuno.adapters.mesh.folder import MeshFiles
     from zuno.adapters.mesh.processes import Processes
-    from zuno.agents.peer import Peer
-    from zuno.agents.post import Outgoing
-    from zuno.agents.resident import Resident
-    from zuno.agents.running import Running
-    from zuno.app.keeping import MeshHost
-    from zuno.app.mesh import MeshKeeper
-    from zuno.app.mesh_room import MeshRoom, OwnerPlace
-    from zuno.app.peering import PeerLife
-    from zuno.desks.lp.scout import Observe
-    from zuno.memory.journal import ChainedJournal
-    from zuno.messages.envelope import Envelope
-    from zuno.ports.journal import Journal
-    from zuno.ports.mesh import Table
-    from zuno.ports.model import Attempt
-    from zuno.ports.transport import Transport
+    from zuno.journal.journal import ChainedJournal
+    from zuno.journal.port import Journal
+    from zuno.llm.port import Attempt
+    from zuno.lp.agents.scout import Observe
+    from zuno.lp.mesh.delivery import Outgoing
+    from zuno.lp.mesh.envelope import Envelope
+    from zuno.lp.mesh.peer import Peer
+    from zuno.lp.mesh.peer_process import MeshPeer
+    from zuno.lp.mesh.running import PeerRunner
+    from zuno.lp.ports.mesh import Table
+    from zuno.lp.ports.transport import Transport
+    from zuno.lp.service.mesh import MeshKeeper
+    from zuno.lp.service.mesh_debate import MeshRoom, OwnerPlace
+    from zuno.lp.service.mesh_peer import PeerLife
+    from zuno.lp.service.mesh_supervisor import MeshHost
     from zuno.wiring.minds import Models
 
 OpenJournal = Callable[[], Awaitable["Journal"]]
@@ -54,7 +54,7 @@ class Meshes:
         self._books: list[ChainedJournal] = []
 
     def keeper(self) -> MeshKeeper:
-        from zuno.app.mesh import MeshKeeper
+        from zuno.lp.service.mesh import MeshKeeper
 
         files = self._files()
         return MeshKeeper(
@@ -65,18 +65,18 @@ class Meshes:
             self._axl,
             default_transport,
             self._place,
-            self._rejoined,
+            self._rejoin,
             _end_process,
-            lambda: self._nursery().end_orphans(),
+            lambda: self._peer_processes().end_orphans(),
         )
 
     def host(self) -> MeshHost:
         from zuno.adapters.clock.system import unix_millis
-        from zuno.app.keeping import MeshHost
+        from zuno.lp.service.mesh_supervisor import MeshHost
 
-        return MeshHost(self.keeper(), self._files(), self._nursery(), unix_millis, perf_counter)
+        return MeshHost(self.keeper(), self._files(), self._peer_processes(), unix_millis, perf_counter)
 
-    def _nursery(self) -> Processes:
+    def _peer_processes(self) -> Processes:
         from zuno.adapters.mesh.processes import Processes
 
         return Processes(self._settings.home, self._files(), self._settings.axl_node)
@@ -92,7 +92,8 @@ class Meshes:
     ) -> PeerLife:
         """One agent in this process, with a journal of its own."""
         from zuno.adapters.clock.system import unix_millis
-        from zuno.app.peering import PeerLife, PeerOfEach
+        from zuno.lp.service.mesh_peer import PeerLife, PeerOfEach
+        from zuno.wiring.editions import check_editions
 
         if role is Role.CLI:
             raise Usage("The owner speaks by commands; scout, strategist, critic and arbiter run as peers.")
@@ -101,11 +102,12 @@ class Meshes:
         chair = files.chair(role.value)
         chair.take()  # first: whoever comes second is told so, and not that a port is taken
         try:
-            journal = self._book(role)
+            journal = self._open_peer_journal(role)
+            await check_editions(journal)
             for note in await journal.start():
                 tell(note)
             peer = PeerOfEach(
-                role, lambda request_id: _agent(role, request_id, journal, models, observe), tell, perf_counter
+                role, lambda request_id: _build_agent(role, request_id, journal, models, observe), tell, perf_counter
             )
             running = await self._running(role, way, peer, journal, None)
         except BaseException:
@@ -125,14 +127,14 @@ class Meshes:
 
     async def attempts(self, request_id: str) -> Sequence[Attempt]:
         """What the models of this home's peers were asked and said in a request."""
-        from zuno.agents.running import AGENTS
-        from zuno.ports.model import Attempt
+        from zuno.llm.port import Attempt
+        from zuno.lp.mesh.running import AGENTS
 
         found: list[Attempt] = []
         for role in AGENTS:
             if not (self._files().of(role) / "journal.db").exists():
                 continue
-            async for entry in self._book(role).entries(request_id=request_id, kind="model_attempt"):
+            async for entry in self._open_peer_journal(role).entries(request_id=request_id, kind="model_attempt"):
                 found.append(Attempt.model_validate(dict(entry.payload)))
         return found
 
@@ -145,22 +147,22 @@ class Meshes:
         for book in self._books:
             await book.close()
 
-    def _book(self, role: Role) -> ChainedJournal:
+    def _open_peer_journal(self, role: Role) -> ChainedJournal:
         """A peer's own journal, signed with its own key."""
         from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.store.sqlite import open_sqlite
-        from zuno.memory.journal import ChainedJournal
+        from zuno.journal.journal import ChainedJournal
 
         store, secrets = open_sqlite(self._files().of(role)), self._settings.secrets()
         book = ChainedJournal(store, self.key(role), code=code_version, now=unix_millis, secrets=secrets)
         self._books.append(book)
         return book
 
-    async def _rejoined(self, request_id: str) -> MeshRoom:
+    async def _rejoin(self, request_id: str) -> MeshRoom:
         return await self._room(await self._place(self.keeper().way(None)), request_id)
 
     async def _place(self, way: str) -> OwnerPlace:
-        from zuno.app.mesh_room import Ear, OwnerPlace
+        from zuno.lp.service.mesh_debate import Ear, OwnerPlace
 
         ear = Ear()
         running = await self._running(Role.CLI, way, None, await self._journal(), ear.hear)
@@ -176,16 +178,16 @@ class Meshes:
         peer: Peer | None,
         journal: Journal,
         listen: Callable[[Envelope], Awaitable[None]] | None,
-    ) -> Running:
+    ) -> PeerRunner:
         from zuno.adapters.clock.system import unix_millis
-        from zuno.agents.resident import Resident
-        from zuno.agents.running import Running
+        from zuno.lp.mesh.peer_process import MeshPeer
+        from zuno.lp.mesh.running import PeerRunner
 
         table, key = self.keeper().table(), self._own_key(role)
-        keys = {one: line.key for one, line in table.items()}
+        keys = {peer: line.key for peer, line in table.items()}
 
-        def resident(send: Callable[[Outgoing], Awaitable[None]]) -> Resident:
-            return Resident(
+        def resident(send: Callable[[Outgoing], Awaitable[None]]) -> MeshPeer:
+            return MeshPeer(
                 role,
                 peer,
                 journal,
@@ -199,18 +201,18 @@ class Meshes:
             )
 
         transport = await self._transport(role, way, table)
-        return Running(role, transport, resident, stopwatch=perf_counter, nonce=lambda: os.urandom(8).hex())
+        return PeerRunner(role, transport, resident, stopwatch=perf_counter, nonce=lambda: os.urandom(8).hex())
 
     async def _transport(self, role: Role, way: str, table: Table) -> Transport:
         if way == "axl":
             from zuno.adapters.transport.axl import AxlTransport
 
-            ids = {one: self._axl(one)[0] or line.axl_peer_id for one, line in table.items()}
+            ids = {peer: self._axl(peer)[0] or line.axl_peer_id for peer, line in table.items()}
             url = self._axl(role)[1] if self._is_set(f"axl_{role.value}_api_url") else table[role].axl_api_url
             return AxlTransport(role, url, ids)
         from zuno.adapters.transport.iroh import IrohPeer, IrohTransport
 
-        book = {one: IrohPeer(line.key, line.iroh_address) for one, line in table.items()}
+        book = {peer: IrohPeer(line.key, line.iroh_address) for peer, line in table.items()}
         host, _, port = table[role].iroh_address.rpartition(":")
         bind = host if host.startswith("127.") else "0.0.0.0"
         secret = self.key(role).secret()
@@ -252,13 +254,13 @@ class Meshes:
         return KeyFile(self._files().of(role) / name)
 
 
-def _agent(role: Role, request_id: str, journal: Journal, models: Models, observe: Observe) -> Peer:
-    from zuno.app.debate import recalled
-    from zuno.desks.lp.arbiter import Arbiter
-    from zuno.desks.lp.critic import Critic
-    from zuno.desks.lp.scout import Scout
-    from zuno.desks.lp.strategist import Strategist
-    from zuno.messages.debate import Context
+def _build_agent(role: Role, request_id: str, journal: Journal, models: Models, observe: Observe) -> Peer:
+    from zuno.lp.agents.arbiter import Arbiter
+    from zuno.lp.agents.critic import Critic
+    from zuno.lp.agents.scout import Scout
+    from zuno.lp.agents.strategist import Strategist
+    from zuno.lp.model.debate import Context
+    from zuno.lp.service.recommend import recalled
 
     minds = models.minds(journal, request_id, models.seats())
 

@@ -1,4 +1,4 @@
-"""The models that sit at the desk, and what asking them needs: budgets, breakers, prompts, a record."""
+"""Wire the models: seats, budgets, breakers, prompts, record."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
-    from zuno.agents.ask import Minds
-    from zuno.agents.breaker import Breakers
-    from zuno.agents.prompts import Prompts
-    from zuno.ports.journal import Journal
-    from zuno.ports.model import Attempt, Seats
+    from zuno.journal.port import Journal
+    from zuno.llm.ask import ModelContext
+    from zuno.llm.breaker import Breakers
+    from zuno.llm.port import Attempt, Seats
+    from zuno.llm.prompts import Prompts
 
 
 class Models:
@@ -28,28 +28,28 @@ class Models:
     def seats(self) -> Seats:
         if self.offline:
             from zuno.adapters.model.seating import SeatingTable
-            from zuno.ports.model import Seating
+            from zuno.llm.port import Seating
 
             return SeatingTable(Seating((), "the tour asks no model"))
         if self._seats is None:  # one for all debates of this process: models keep connections
-            self._seats = self._seated()
+            self._seats = self._open_seats()
         return self._seats
 
     def minds(
-        self, journal: Journal, request_id: str, seats: Seats, *, limited: bool = True, desk: str = "zuno.desks.lp"
-    ) -> Minds:
+        self, journal: Journal, request_id: str, seats: Seats, *, limited: bool = True, desk: str = "zuno.lp.agents"
+    ) -> ModelContext:
         """What asking needs; a replay spends nothing, and its refusals by budget or breaker are recorded ones. `desk`:
         the package whose prompts are read."""
         from time import perf_counter
 
         from zuno.adapters.clock.system import SystemClock
         from zuno.adapters.model.daybook import DayBookFile, DayBookInMemory
-        from zuno.agents.ask import Minds
-        from zuno.agents.breaker import Breakers
-        from zuno.agents.budget import Limits, RunBudget
-        from zuno.agents.prompts import Prompts
-        from zuno.domain.spend import Ceiling
-        from zuno.ports.journal import Author
+        from zuno.journal.port import Author
+        from zuno.llm.ask import ModelContext
+        from zuno.llm.breaker import Breakers
+        from zuno.llm.budget import Limits, RunBudget
+        from zuno.llm.prompts import Prompts
+        from zuno.llm.spend import Ceiling
 
         settings, clock = self._settings, SystemClock()
         limits = Limits(
@@ -64,7 +64,7 @@ class Models:
 
         self._breakers = self._breakers or Breakers()  # a model that is down stays so in the next debate
         days = DayBookFile(settings.home / "spend.json") if limited else DayBookInMemory()
-        return Minds(
+        return ModelContext(
             seats=seats,
             prompts=self._prompts.setdefault(desk, Prompts(desk)),
             budget=RunBudget(limits if limited else Limits(), days, clock),
@@ -80,7 +80,7 @@ class Models:
             await self._seats.close()
             self._seats = None
 
-    def _seated(self) -> Seats:
+    def _open_seats(self) -> Seats:
         from zuno.adapters.model.opening import Keys, open_seats
         from zuno.adapters.model.vendors import Price
 

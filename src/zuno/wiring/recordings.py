@@ -1,11 +1,11 @@
-"""The stores of the market's past: one for what was invented, one for what was recorded, never both in one."""
+"""The market data stores: one for synthetic data, one for recordings, never mixed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from zuno.ports.series import Begun, Origin, SeriesStore
 from zuno.settings import Settings
+from zuno.trading.ports.series import Begun, Origin, SeriesStore
 
 if TYPE_CHECKING:
     from zuno.adapters.series.sqlite import SqliteSeries
@@ -21,7 +21,7 @@ class Recordings:
         self._settings = settings
         self._opened: dict[str, SqliteSeries] = {}
 
-    def chosen(self) -> SqliteSeries:
+    def selected_store(self) -> SqliteSeries:
         """The one `ZUNO_RECORDING` names; what is live is our own, whatever that says."""
         invented = self._settings.market == "recorded" and self._settings.recording == "synthetic"
         return self.synthetic() if invented else self.own()
@@ -34,13 +34,13 @@ class Recordings:
 
     async def invent(self, seed: int) -> Begun:
         """Another market in the place of the one that is here; whatever dies in between, one of them is there whole."""
-        from zuno.adapters.market.synthetic.world import batches, origin
+        from zuno.adapters.venues.synthetic.world import batches, origin
 
         return await self.synthetic().renew(origin(seed), batches(seed))
 
     async def invent_first(self, seed: int) -> SeriesStore:
         """A market where none is; where somebody else was first, theirs."""
-        from zuno.adapters.market.synthetic.world import batches, origin
+        from zuno.adapters.venues.synthetic.world import batches, origin
 
         store = self.synthetic()
         if not await store.spans():

@@ -1,17 +1,17 @@
-"""Who acts on a chain, and where its key is kept."""
+"""The signer of each chain."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from zuno.domain.errors import Refused
-from zuno.domain.units import Address
+from zuno.kernel.errors import Refused
+from zuno.kernel.units import Address
 from zuno.settings import Settings
 from zuno.wiring.chains import LOCAL
 
 if TYPE_CHECKING:
     from zuno.adapters.keys.wallets import WalletFolder
-    from zuno.ports.spending import Signer
+    from zuno.lp.ports.spending import Signer
 
 
 class Signers:
@@ -23,7 +23,7 @@ class Signers:
 
     def of(self, chain: str) -> Signer:
         """Who acts on a chain: the built-in wallet of a local world, else the wallet set or the only one kept."""
-        local = {one.name: one for one in LOCAL}.get(chain.strip().lower())
+        local = {wallet.name: wallet for wallet in LOCAL}.get(chain.strip().lower())
         if local is not None:
             from zuno.adapters.chain.dev_signer import DevSigner
 
@@ -53,5 +53,5 @@ class Signers:
         kept = self.folder().all()
         if not kept:
             raise Refused("There is no wallet yet; `zuno wallet create` or `zuno wallet import` makes one.")
-        addresses = ", ".join(one.address for one in kept)
+        addresses = ", ".join(wallet.address for wallet in kept)
         raise Refused(f"Which of {len(kept)} wallets acts? Set ZUNO_AGENT_WALLET_ADDRESS to one of {addresses}.")

@@ -1,4 +1,4 @@
-"""The monitor's plugs: what it watches, where it keeps what it saw, and who tells the owner."""
+"""Wire the monitor: watched wallets, stores, notifier."""
 
 from __future__ import annotations
 
@@ -6,51 +6,52 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from zuno.domain.chains import CHAINS
-from zuno.domain.errors import Usage
-from zuno.domain.units import Address
+from zuno.kernel.errors import Usage
+from zuno.kernel.units import Address
+from zuno.lp.model.chains import CHAINS
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
-    from zuno.app.alerts import AlertDesk
-    from zuno.app.monitor import Monitor, Watch
-    from zuno.ports.journal import Journal
-    from zuno.ports.notifier import Notifier
-    from zuno.ports.samples import Samples
+    from zuno.journal.port import Journal
+    from zuno.kernel.notify import Notifier
+    from zuno.lp.ports.samples import Samples
+    from zuno.lp.watch.alerts import AlertDesk
+    from zuno.lp.watch.monitor import Monitor, Watch
     from zuno.wiring.chains import Chains
     from zuno.wiring.signers import Signers
 
 OpenJournal = Callable[[], Awaitable["Journal"]]
 
 
-def alert_desk(settings: Settings, journal: OpenJournal) -> AlertDesk:
+def build_alert_desk(settings: Settings, journal: OpenJournal) -> AlertDesk:
     from zuno.adapters.clock.system import SystemClock
     from zuno.adapters.store.alerts_file import AlertsFile
-    from zuno.app.alerts import AlertDesk
+    from zuno.lp.watch.alerts import AlertDesk
 
     return AlertDesk(AlertsFile(settings.home), journal, SystemClock())
 
 
-def monitor_of(
+def build_monitor(
     settings: Settings, chains: Chains, signers: Signers, samples: Samples, journal: OpenJournal, *, announce: bool
 ) -> Monitor:
     from zuno.adapters.clock.system import SystemClock
-    from zuno.adapters.store.alerts_file import AlertsFile, MonitorSeat
-    from zuno.app.alerts import Courier
-    from zuno.app.monitor import Monitor
+    from zuno.adapters.file_lock import monitor_lock
+    from zuno.adapters.store.alerts_file import AlertsFile
+    from zuno.lp.watch.alerts import AlertSender
+    from zuno.lp.watch.monitor import Monitor
 
     store = AlertsFile(settings.home)
     return Monitor(
         watches=lambda: _watches(settings, chains, signers),
-        chain_of=chains.watched,
+        chain_of=chains.current_chain,
         store=store,
         samples=samples,
-        seat=MonitorSeat(settings.home),
+        seat=monitor_lock(settings.home),
         journal=journal,
-        courier=Courier(store, _notifier(settings, announce), _complain),
+        courier=AlertSender(store, _notifier(settings, announce), _print_line),
         clock=SystemClock(),
         period=settings.monitor_interval_ms / 1000,
-        tell=_complain,
+        tell=_print_line,
     )
 
 
@@ -67,16 +68,16 @@ def _notifier(settings: Settings, announce: bool) -> Notifier | None:
         return None
     from zuno.adapters.notifier.console import ConsoleNotifier
 
-    return ConsoleNotifier(_complain)
+    return ConsoleNotifier(_print_line)
 
 
 def _watches(settings: Settings, chains: Chains, signers: Signers) -> tuple[Watch, ...]:
     """Every wallet worth watching now: the devnet comes and goes, and wallets may be added while it runs."""
-    from zuno.app.monitor import Watch
+    from zuno.lp.watch.monitor import Watch
 
     default, wallet = settings.default_chain(), settings.agent_wallet_address
     live = [chain.name for chain in CHAINS if settings.rpc_urls(chain.name)]
-    kept = [one.address for one in signers.folder().all()]
+    kept = [wallet.address for wallet in signers.folder().all()]
     owners = dict.fromkeys([*([] if wallet is None else [Address(wallet)]), *kept])
     watches = [Watch(name, owner) for name in live for owner in owners]
     if default == "sim" and (settings.chain_id == "sim" or not watches):
@@ -86,6 +87,6 @@ def _watches(settings: Settings, chains: Chains, signers: Signers) -> tuple[Watc
     return tuple(watches)
 
 
-def _complain(line: str) -> None:
+def _print_line(line: str) -> None:
     sys.stderr.write(f"zuno: {line}\n")
     sys.stderr.flush()

@@ -72,7 +72,7 @@ class Revm:
     """revm in process."""
 
     def __init__(self) -> None:
-        from simular import PyAbi, PyEvm  # type: ignore[import-untyped]
+        from simular import PyAbi, PyEvm
 
         self._abi_of = PyAbi.from_abi_bytecode
         self._relay_abi = PyAbi.from_human_readable(["function relay(address,bytes) payable returns (bytes)"])

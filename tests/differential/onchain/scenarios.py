@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from zuno.core.amm.fees import DYNAMIC_FEE_FLAG
-from zuno.core.amm.liquidity import max_liquidity_per_tick
-from zuno.core.amm.pool import Pool
-from zuno.core.amm.ticks import (
+from zuno.amm.fees import DYNAMIC_FEE_FLAG
+from zuno.amm.liquidity import max_liquidity_per_tick
+from zuno.amm.pool import Pool
+from zuno.amm.ticks import (
     MAX_SQRT_PRICE,
     MAX_TICK,
     MIN_SQRT_PRICE,

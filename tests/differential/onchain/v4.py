@@ -12,11 +12,12 @@ from typing import Any
 from eth_abi.abi import decode, encode
 from eth_hash.auto import keccak
 
-from onchain.engines import Engine, Reply
-from zuno.core.amm import identity
-from zuno.core.amm.pool import PositionInfo, Slot0, TickInfo
+from tests.differential.onchain.engines import Engine, Reply
+from tests.paths import NODE_MODULES
+from zuno.amm import identity
+from zuno.amm.pool import PositionInfo, Slot0, TickInfo
 
-PACKAGES = Path(__file__).resolve().parents[3] / "contracts" / "node_modules" / "@uniswap"
+PACKAGES = NODE_MODULES / "@uniswap"
 CORE = PACKAGES / "v4-core" / "out"
 PERIPHERY = PACKAGES / "v4-periphery" / "foundry-out"
 

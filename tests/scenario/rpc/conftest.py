@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.paths import NODE_MODULES
+
 pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
 from eth_abi.abi import decode, encode
@@ -26,15 +28,14 @@ from zuno.adapters.chain.devnet.keys import dev_address, dev_key
 from zuno.adapters.chain.devnet.node import Node
 from zuno.adapters.chain.devnet.rpc import Rpc
 from zuno.adapters.chain.rpc import Policy, RpcChain
-from zuno.core import calldata
-from zuno.core.calldata import Step
-from zuno.domain.chains import ETH, ChainInfo, Deployment
-from zuno.domain.errors import Unavailable
-from zuno.domain.pool import DYNAMIC_FEE_FLAG, PoolKey
-from zuno.domain.tokens import NATIVE, Token
-from zuno.domain.units import Address, Pips
+from zuno.amm.model import DYNAMIC_FEE_FLAG, PoolKey
+from zuno.kernel.errors import Unavailable
+from zuno.kernel.text import NATIVE, Token
+from zuno.kernel.units import Address, Pips
+from zuno.lp.model.chains import ETH, ChainInfo, Deployment
+from zuno.lp.plan import calldata
+from zuno.lp.plan.calldata import EncodedAction
 
-NODE_MODULES = Path(__file__).parents[3] / "contracts" / "node_modules"
 GENESIS = 1_700_000_000
 FOREVER = 2**40
 MOST = 2**128 - 1
@@ -166,16 +167,16 @@ class Stage:
         arguments = encode(("string", "string", "uint8"), ("Some token", symbol, decimals))
         return self.create(self.artifacts.init_code("MockERC20") + arguments)
 
-    def modify(self, steps: Sequence[Step], role: str = "wallet", value: int = 0) -> Receipt:
+    def modify(self, steps: Sequence[EncodedAction], role: str = "wallet", value: int = 0) -> Receipt:
         return self.send(role, self.info.deployment.position_manager, self.modifying(steps), value)
 
-    def modifying(self, steps: Sequence[Step]) -> bytes:
+    def modifying(self, steps: Sequence[EncodedAction]) -> bytes:
         return calldata.modify_liquidities(steps, FOREVER)
 
-    def minting(self, key: PoolKey, lower: int, upper: int, liquidity: int, owner: str | None = None) -> Step:
+    def minting(self, key: PoolKey, lower: int, upper: int, liquidity: int, owner: str | None = None) -> EncodedAction:
         return calldata.mint_position(key, lower, upper, liquidity, MOST, MOST, owner or self.wallet)
 
-    def paying(self, key: PoolKey, role: str = "wallet") -> list[Step]:
+    def paying(self, key: PoolKey, role: str = "wallet") -> list[EncodedAction]:
         back = [calldata.sweep(NATIVE, _text(dev_address(role)))] if key.currency0 == NATIVE else []
         return [calldata.settle_pair(key.currency0, key.currency1), *back]
 
@@ -189,16 +190,16 @@ class Stage:
         self.modify(steps, role, value=1_000 * ETHER if key.currency0 == NATIVE else 0)
         return list(range(first, first + count))
 
-    def changing(self, action: int, token: int, liquidity: int = 0) -> Step:
+    def changing(self, action: int, token: int, liquidity: int = 0) -> EncodedAction:
         if action == BURN:
-            return Step(BURN, encode(("uint256", "uint128", "uint128", "bytes"), (token, 0, 0, b"")))
+            return EncodedAction(BURN, encode(("uint256", "uint128", "uint128", "bytes"), (token, 0, 0, b"")))
         types = ("uint256", "uint256", "uint128", "uint128", "bytes")
         limit = MOST if action == 0 else 0
-        return Step(action, encode(types, (token, liquidity, limit, limit, b"")))
+        return EncodedAction(action, encode(types, (token, liquidity, limit, limit, b"")))
 
-    def closing(self, key: PoolKey) -> list[Step]:
+    def closing(self, key: PoolKey) -> list[EncodedAction]:
         """Pay or take whatever is left of both currencies."""
-        return [Step(CLOSE, encode(("address",), (currency,))) for currency in (key.currency0, key.currency1)]
+        return [EncodedAction(CLOSE, encode(("address",), (currency,))) for currency in (key.currency0, key.currency1)]
 
     def burn(self, key: PoolKey, token: int) -> Receipt:
         return self.modify([self.changing(BURN, token), *self.closing(key)])
@@ -372,7 +373,7 @@ class Desk:
 
     async def node(self, plan: Plan | None = None, answer: Answer | None = None) -> FaultyNode:
         serving = FaultyNode(answer or Rpc(self.stage.node).answer, plan)
-        return await self._stack.enter_async_context(listening(serving))  # type: ignore[no-any-return]
+        return await self._stack.enter_async_context(listening(serving))
 
     async def bent(self, bend: Bend, answer: Answer | None = None) -> FaultyNode:
         """A node whose every single reply passes through `bend`, those of a batch one by one."""

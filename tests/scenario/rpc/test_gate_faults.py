@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
-from importlib.util import module_from_spec, spec_from_file_location
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -20,31 +18,32 @@ pytest.importorskip("eth", reason="py-evm is the devnet extra")
 from eth_abi.abi import encode
 from eth_account import Account
 
+from tests.wire.tokens import ANSWER, OF_TWO, TETHER_LIKE, assemble, entry
 from zuno.adapters.chain.dev_signer import DevSigner
 from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.adapters.chain.devnet.node import Node
 from zuno.adapters.chain.devnet.rpc import Rpc
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.keys.wallets import WatchOnly
-from zuno.adapters.market.gas import ChainGas
-from zuno.adapters.market.native import NativePrice
-from zuno.adapters.market.pool_history import PoolHistory
+from zuno.adapters.prices.gas import ChainGas
+from zuno.adapters.prices.native import NativePrice
+from zuno.adapters.prices.pool_history import PoolHistory
 from zuno.adapters.store.memory import MemoryStore
-from zuno.app.carried import unsigned_view
-from zuno.core import calldata
-from zuno.core.amm.identity import pool_id
-from zuno.domain.errors import Refused, Unavailable
-from zuno.domain.execution import PlanState, StepKind, StepState
-from zuno.domain.pool import LpPosition, PoolKey, Range
-from zuno.domain.tokens import NATIVE, human
-from zuno.domain.units import Address, HexId, Millis, Tick
-from zuno.execution.book import Book, open_book, say
-from zuno.execution.drafting import Drafted, look
-from zuno.execution.gate import Gate
-from zuno.execution.hands import Hands, Pace
-from zuno.memory.journal import ChainedJournal
-from zuno.messages.execution import Action, Instruction, PlanInstructed
-from zuno.ports.market import Feeds
+from zuno.amm.identity import pool_id
+from zuno.amm.model import LpPosition, PoolKey, Range
+from zuno.journal.journal import ChainedJournal
+from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.text import NATIVE, format_units
+from zuno.kernel.units import Address, HexId, Millis, Tick
+from zuno.lp.execute.context import ExecutionContext, Timeouts
+from zuno.lp.execute.draft import SimulatedDraft, read_onchain_state
+from zuno.lp.execute.gate import Gate
+from zuno.lp.execute.plan_state import PlanProgress, append_event, load_progress
+from zuno.lp.model.plan import PlanState, StepKind, StepState
+from zuno.lp.model.plan_events import Action, Instruction, PlanInstructed
+from zuno.lp.plan import calldata
+from zuno.lp.ports.market import Feeds
+from zuno.lp.service.execution_view import unsigned_view
 
 ETHER = 10**18
 SOMEBODY = Address("0x" + "77" * 20)
@@ -71,23 +70,23 @@ class Plans:
         self._ids = count(1)
         self.hands = self.through(chain)
 
-    def through(self, chain: Any) -> Hands:
+    def through(self, chain: Any) -> ExecutionContext:
         def feeds(pool: HexId) -> Feeds:
             own = PoolHistory(chain, pool)
             return Feeds(own, ChainGas(chain), NativePrice(own))
 
-        self.hands = Hands(
+        self.hands = ExecutionContext(
             chain=chain,
             writer=chain.writer(),
             signer=DevSigner(self.stage.info.id),
             feeds_of=feeds,
             journal=self.journal,
             key=self.key,
-            turn=_turn,
+            lock=_turn,
             sleep=self._sleep,
             stopwatch=lambda: self.clock,
             now=lambda: Millis(1_700_000_000_000),
-            pace=Pace(look=1, speed_up=30, patience=10),
+            timeouts=Timeouts(poll_interval=1, speed_up=30, patience=10),
         )
         return self.hands
 
@@ -119,10 +118,10 @@ class Plans:
             capital1=capital1,
         )
 
-    async def draft(self, told: Instruction, **changes: Any) -> Drafted:
+    async def draft(self, told: Instruction, **changes: Any) -> SimulatedDraft:
         plan_id = f"plan_{next(self._ids):012x}"
         event = PlanInstructed(plan_id=plan_id, plan_hash="ab" * 32, instruction=told)
-        await say(self.journal, Book(plan_id), event)
+        await append_event(self.journal, PlanProgress(plan_id), event)
         return await self.gate(**changes).draft(plan_id, "ab" * 32, told)
 
     async def approved(self, told: Instruction, **changes: Any) -> str:
@@ -131,10 +130,10 @@ class Plans:
         await gate.approve(drafted.draft, gate.approval(drafted.draft, "test"))
         return drafted.draft.plan_id
 
-    async def apply(self, plan_id: str, **changes: Any) -> Book:
+    async def apply(self, plan_id: str, **changes: Any) -> PlanProgress:
         return await self.gate(**changes).apply(plan_id, _yes, _silently)
 
-    async def done(self, told: Instruction, **changes: Any) -> Book:
+    async def done(self, told: Instruction, **changes: Any) -> PlanProgress:
         """Approved, applied, and all as it was asked."""
         book = await self.apply(await self.approved(told, **changes), **changes)
         assert book.state is PlanState.CONFIRMED
@@ -142,8 +141,8 @@ class Plans:
         assert book.over.problems == ()
         return book
 
-    async def book(self, plan_id: str) -> Book:
-        return await open_book(self.journal, plan_id)
+    async def book(self, plan_id: str) -> PlanProgress:
+        return await load_progress(self.journal, plan_id)
 
     def left_behind(self, key: PoolKey) -> list[int]:
         """What lies in the contracts that pass tokens on, where anybody can take it."""
@@ -273,24 +272,10 @@ async def test_a_position_that_earned_more_than_it_holds(plans: Plans, stage: An
 # -- tokens as they should not be
 
 
-def plan_steps() -> Any:
-    """The plans' own tests, which have an assembler and a token like USDT."""
-    path = Path(__file__).parents[1] / "test_plan_steps.py"
-    spec = spec_from_file_location("plan_steps", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclasses look themselves up
-    spec.loader.exec_module(module)
-    return module
-
-
 def charging_on_the_way_out() -> bytes:
     """Takes what it is sent in full, and hands out a sixty-fourth less than it is told to."""
-    known = plan_steps()
-    entry, answer, of_two = known.entry, known.ANSWER, known.OF_TWO
     take = "DUP3 SLOAD DUP2 DUP2 LT @fail JUMPI DUP2 SWAP1 SUB DUP4 SSTORE"
-    code: bytes = known.assemble(
+    return assemble(
         f"""
         0 CALLDATALOAD 224 SHR
         {entry("balanceOf(address)", "balance")}
@@ -300,16 +285,15 @@ def charging_on_the_way_out() -> bytes:
         {entry("transferFrom(address,address,uint256)", "from")}
         {entry("mint(address,uint256)", "mint")}
         fail: 0 0 REVERT
-        balance: 4 CALLDATALOAD SLOAD {answer}
-        allowance: 4 CALLDATALOAD 0 MSTORE 36 CALLDATALOAD 32 MSTORE {of_two} SLOAD {answer}
-        approve: CALLER 0 MSTORE 4 CALLDATALOAD 32 MSTORE {of_two} 36 CALLDATALOAD SWAP1 SSTORE STOP
+        balance: 4 CALLDATALOAD SLOAD {ANSWER}
+        allowance: 4 CALLDATALOAD 0 MSTORE 36 CALLDATALOAD 32 MSTORE {OF_TWO} SLOAD {ANSWER}
+        approve: CALLER 0 MSTORE 4 CALLDATALOAD 32 MSTORE {OF_TWO} 36 CALLDATALOAD SWAP1 SSTORE STOP
         mint: 4 CALLDATALOAD SLOAD 36 CALLDATALOAD ADD 4 CALLDATALOAD SSTORE STOP
         transfer: CALLER 4 CALLDATALOAD 36 CALLDATALOAD {take}
             DUP1 6 SHR SWAP1 SUB DUP2 SLOAD ADD SWAP1 SSTORE STOP
         from: 4 CALLDATALOAD 36 CALLDATALOAD 68 CALLDATALOAD {take} DUP2 SLOAD ADD SWAP1 SSTORE STOP
         """
     )
-    return code
 
 
 def deployed(stage: Any, code: bytes) -> Address:
@@ -329,7 +313,7 @@ AROUND_ONE = Range(Tick(-6_000), Tick(6_000))
 
 
 async def test_a_token_like_tether_is_allowed_by_way_of_nothing(plans: Plans, stage: Any) -> None:
-    token = deployed(stage, plan_steps().TETHER_LIKE)
+    token = deployed(stage, TETHER_LIKE)
     key, permit2 = priced_like_a_dollar(stage, token), stage.info.deployment.permit2
     stage.send("wallet", token, calldata.call("mint(address,uint256)", stage.wallet, 10**12))
     stage.send("wallet", token, calldata.call("approve(address,uint256)", permit2, 5))
@@ -434,7 +418,7 @@ async def test_too_little_ether_for_gas_is_refused_before_anything_is_signed(pla
     stage.chain.apply_block([tx], stage.chain.head.timestamp + 12)
     left = stage.balance(NATIVE)
     assert 0 < left < 10**15
-    with pytest.raises(Refused, match=rf"holds {human(left, 18)} ETH; gas .* take about 0\.\d+ ETH"):
+    with pytest.raises(Refused, match=rf"holds {format_units(left, 18)} ETH; gas .* take about 0\.\d+ ETH"):
         await plans.apply(plan_id)
     assert (await plans.book(plan_id)).state is PlanState.APPROVED, "not even the intent is on record"
 
@@ -472,8 +456,8 @@ async def test_a_watched_wallet_s_plan_is_signed_elsewhere(plans: Plans, stage: 
     plan_id = await plans.approved(await plans.creation(key, 10**9, 10**9, AROUND_ONE), signer=watched)
     (last,) = await plans.journal.latest(1)
     gate = plans.gate(signer=watched)
-    _, draft = await gate.approved(plan_id)
-    view = unsigned_view(replace(plans.hands, signer=watched), draft, await gate.unsigned(draft), Millis(0))
+    _, draft = await gate.load_approved(plan_id)
+    view = unsigned_view(replace(plans.hands, signer=watched), draft, await gate.prepare_unsigned(draft), Millis(0))
     assert await plans.journal.latest(1) == [last]
     assert len(view.transactions) == len(draft.steps) > 1
     first = stage.next_token()
@@ -585,7 +569,7 @@ async def test_a_node_that_cannot_simulate_still_tries_the_first_step(
 async def test_a_look_is_of_one_block(plans: Plans, stage: Any) -> None:
     (token_id,) = stage.mint(stage.weth_pool, -201_000, -199_980, 10**15)
     position = await plans.position(token_id)
-    sight = await look(plans.hands, HexId(position.pool.id), token_id)
+    sight = await read_onchain_state(plans.hands, HexId(position.pool.id), token_id)
     assert sight.purse.block == sight.pool.block
     with pytest.raises(Refused, match=f"position {token_id} lies in pool {position.pool.id}, the plan is about"):
-        await look(plans.hands, id_of(stage.native_pool), token_id)
+        await read_onchain_state(plans.hands, id_of(stage.native_pool), token_id)

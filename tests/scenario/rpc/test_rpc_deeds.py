@@ -6,12 +6,12 @@ import asyncio
 from typing import Any
 
 from zuno.adapters.chain.rpc.cache import Shelf
-from zuno.adapters.chain.rpc.deeds import Deeds
 from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.positions import Deeds
 from zuno.adapters.chain.rpc.transport import FailoverProvider
-from zuno.core import calldata
-from zuno.domain.pool import Block
-from zuno.domain.units import Address
+from zuno.amm.model import Block
+from zuno.kernel.units import Address
+from zuno.lp.plan import calldata
 
 
 class SlowAt(Node):

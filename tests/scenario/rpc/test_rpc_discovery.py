@@ -10,14 +10,14 @@ import pytest
 
 from zuno.adapters.chain.devnet.node import LogLimits
 from zuno.adapters.chain.rpc import RpcChain
-from zuno.adapters.chain.rpc.deeds import id_of
-from zuno.app.lp import LpDesk
-from zuno.core import calldata
-from zuno.domain.errors import PoolNotInitialized, Unavailable, Unknown, Usage
-from zuno.domain.pool import DYNAMIC_FEE_FLAG
-from zuno.domain.tokens import Token
-from zuno.domain.units import HexId
-from zuno.ports.market import Feeds
+from zuno.adapters.chain.rpc.positions import id_of
+from zuno.amm.model import DYNAMIC_FEE_FLAG
+from zuno.kernel.errors import PoolNotInitialized, Unavailable, Unknown, Usage
+from zuno.kernel.text import Token
+from zuno.kernel.units import HexId
+from zuno.lp.plan import calldata
+from zuno.lp.ports.market import Feeds
+from zuno.lp.service.positions import LpDesk
 
 LIQUIDITY = 10**15
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.chain.rpc import wire
-from zuno.core import calldata
-from zuno.core.attribution import attribute
-from zuno.domain.errors import Unavailable
-from zuno.domain.history import WalletSwap
-from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Seconds
+from zuno.adapters.chain.rpc import abi
+from zuno.kernel.errors import Unavailable
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Seconds
+from zuno.lp.model.history import WalletSwap
+from zuno.lp.plan import calldata
+from zuno.lp.rules.attribution import attribute
 
 LOWER, UPPER = -200_700, -199_980
 LIQUIDITY = 10**16
@@ -54,9 +54,9 @@ async def test_missing_swaps_are_noticed_by_the_price_they_should_lead_to(desk: 
     assert whole.computed == ()
     assert attribute(whole).exact
     last = stage.chain.head.number
-    no_swaps = without_logs(lambda query, log: log["topics"][0] == wire.SWAP and wide(query))
+    no_swaps = without_logs(lambda query, log: log["topics"][0] == abi.SWAP and wide(query))
     not_the_last = without_logs(
-        lambda query, log: log["topics"][0] == wire.SWAP and int(log["blockNumber"], 16) == last and wide(query)
+        lambda query, log: log["topics"][0] == abi.SWAP and int(log["blockNumber"], 16) == last and wide(query)
     )
     for bend in (no_swaps, not_the_last):
         history = await desk.chain(await desk.bent(bend)).history(token, None)
@@ -96,7 +96,7 @@ async def test_ether_that_was_wrapped_before_a_deposit_raises_no_doubt(desk: Any
     stage.pass_time(1_000)
     stage.send("wallet", stage.weth, calldata.call("deposit()"), value=ETHER)
     (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
-    nobody = wire.address_word(NATIVE)
+    nobody = abi.address_word(NATIVE)
     like_weth9 = without_logs(lambda query, log: log["address"].lower() == stage.weth and log["topics"][1] == nobody)
     history = await desk.chain(await desk.bent(like_weth9)).history(token, None)
     assert attribute(history).exact, history.computed
@@ -111,7 +111,7 @@ async def test_money_of_others_is_believed_only_if_the_wallet_s_balance_bears_it
     target = stage.wallet if left_out else stage.trader
     home = calldata.take_pair(key.currency0, key.currency1, target)
     stage.modify([stage.changing(DECREASE, token, LIQUIDITY // 2), home])
-    wallet = wire.address_word(stage.wallet)
+    wallet = abi.address_word(stage.wallet)
 
     def bend(asked: dict[str, Any], reply: Any) -> Any:
         if asked["method"] == "eth_getTransactionReceipt" and left_out:
@@ -134,7 +134,7 @@ async def test_a_wallet_s_transfer_that_a_receipt_gives_to_somebody_else(desk: A
     (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
     stage.trade(key)
     stage.modify([stage.changing(DECREASE, token, LIQUIDITY // 2), *stage.closing(key)])
-    wallet, stranger = wire.address_word(stage.wallet), wire.address_word(stage.trader)
+    wallet, stranger = abi.address_word(stage.wallet), abi.address_word(stage.trader)
     currency = getattr(stage, side)
 
     def bend(asked: dict[str, Any], reply: Any) -> Any:
@@ -190,7 +190,7 @@ async def test_a_node_without_old_events_is_named_as_the_reason(desk: Any) -> No
             )
         )
 
-    mint_gone, no_mint = hiding(0, minted, wire.TRANSFER), "knows of no mint"
+    mint_gone, no_mint = hiding(0, minted, abi.TRANSFER), "knows of no mint"
     changes = {
         f"before block {grown}": (minted, minted),
         f"before block {shrunk}": (grown, grown),
@@ -200,7 +200,7 @@ async def test_a_node_without_old_events_is_named_as_the_reason(desk: Any) -> No
         await desk.chain(await desk.bent(mint_gone)).history(token, None)
     for said, (first, last) in changes.items():
         with pytest.raises(Unavailable, match=said):
-            await desk.chain(await desk.bent(hiding(first, last, wire.MODIFY_LIQUIDITY))).history(token, None)
+            await desk.chain(await desk.bent(hiding(first, last, abi.MODIFY_LIQUIDITY))).history(token, None)
 
 
 async def test_a_window_needs_the_events_since_it_opened_and_no_older_ones(desk: Any) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.chain.rpc import Policy, RpcChain, wire
-from zuno.adapters.chain.rpc.deeds import id_of
-from zuno.adapters.chain.rpc.faults import NoSuchState
+from zuno.adapters.chain.rpc import Policy, RpcChain, abi
+from zuno.adapters.chain.rpc.errors import NoSuchState
 from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.positions import id_of
 from zuno.adapters.chain.rpc.storage import Storage
 from zuno.adapters.chain.rpc.transport import FailoverProvider
-from zuno.domain.errors import Malformed, Unavailable
-from zuno.domain.units import Seconds
+from zuno.kernel.errors import Malformed, Unavailable
+from zuno.kernel.units import Seconds
 
 QUICK = Policy(timeout=5, rounds=1, cool_down=30)
 
@@ -217,13 +217,13 @@ async def test_events_near_the_head_are_believed_of_nobody_who_is_not_there(
     node = bare(await desk.bent(lagging(10), remembering))
     last = (await node.head()).number - 9
     with pytest.raises(Unavailable, match="it is at block"):
-        await node.logs(manager, (wire.SWAP,), 0, last)
-    assert await node.logs(manager, (wire.SWAP,), 0, last - 1) is not None
+        await node.logs(manager, (abi.SWAP,), 0, last)
+    assert await node.logs(manager, (abi.SWAP,), 0, last - 1) is not None
     monkeypatch.setattr("zuno.adapters.chain.rpc.node.YOUNG_BLOCKS", 10)
     with pytest.raises(Unavailable, match="it is at block"):
-        await node.logs(manager, (wire.SWAP,), 0, last)
+        await node.logs(manager, (abi.SWAP,), 0, last)
     monkeypatch.setattr("zuno.adapters.chain.rpc.node.YOUNG_BLOCKS", 9)
-    await node.logs(manager, (wire.SWAP,), 0, last)
+    await node.logs(manager, (abi.SWAP,), 0, last)
 
 
 async def test_one_absurd_head_does_not_make_every_block_an_old_one(
@@ -243,7 +243,7 @@ async def test_one_absurd_head_does_not_make_every_block_an_old_one(
     assert (await node.head()).number > 2**50
     head = await node.head()
     serving.seen.clear()
-    await node.logs(desk.stage.info.deployment.pool_manager, (wire.SWAP,), 0, head.number)
+    await node.logs(desk.stage.info.deployment.pool_manager, (abi.SWAP,), 0, head.number)
     assert serving.methods == ["eth_blockNumber", "eth_getLogs"]
 
 

@@ -12,8 +12,8 @@ import pytest
 from eth_abi.abi import encode
 
 from zuno.adapters.chain.rpc import Policy, RpcChain
-from zuno.core import calldata
-from zuno.domain.errors import Malformed, Unavailable, Usage, ZunoError
+from zuno.kernel.errors import Malformed, Unavailable, Usage, ZunoError
+from zuno.lp.plan import calldata
 
 LIQUIDITY = 10**15
 QUICK = Policy(timeout=0.4, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=30)

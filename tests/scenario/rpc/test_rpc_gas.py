@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from zuno.adapters.chain.rpc import RpcChain
-from zuno.domain.chains import DataFee
-from zuno.domain.errors import Unavailable
+from zuno.kernel.errors import Unavailable
+from zuno.lp.model.chains import DataFee
 
 GWEI = 10**9
 BLOCK = {"number": "0x10", "hash": "0x" + "ab" * 32, "timestamp": "0x65000000"}

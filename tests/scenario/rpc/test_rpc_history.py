@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from zuno.core import calldata
-from zuno.core.attribution import attribute
-from zuno.core.calldata import Step
-from zuno.domain.errors import Unavailable, Unknown, Usage
-from zuno.domain.history import PositionHistory, Touch, WalletSwap
-from zuno.domain.pool import PoolKey
-from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Seconds
+from zuno.amm.model import PoolKey
+from zuno.kernel.errors import Unavailable, Unknown, Usage
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Seconds
+from zuno.lp.model.history import PositionHistory, Touch, WalletSwap
+from zuno.lp.plan import calldata
+from zuno.lp.plan.calldata import EncodedAction
+from zuno.lp.rules.attribution import attribute
 
 LIQUIDITY = 10**16
 ETHER = 10**18
@@ -196,7 +196,7 @@ async def test_money_that_goes_elsewhere_is_booked_and_noted(desk: Any) -> None:
     key = stage.weth_pool
     purse = Purse(stage, key)
     (token,) = stage.mint(key, -200_700, -199_980, LIQUIDITY)
-    gift = Step(TAKE_PAIR, encode(("address",) * 3, (key.currency0, key.currency1, stage.trader)))
+    gift = EncodedAction(TAKE_PAIR, encode(("address",) * 3, (key.currency0, key.currency1, stage.trader)))
     stage.modify([stage.changing(BURN, token), gift])
     history = await desk.chain(await desk.node()).history(token, None)
     burn = history.events[-1]

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from eth_abi.abi import decode, encode
 
-from zuno.adapters.chain.rpc import Policy, RpcChain, wire
-from zuno.adapters.chain.rpc.deeds import id_of
-from zuno.core.attribution import attribute
-from zuno.domain.errors import Malformed, PoolNotInitialized, Unavailable, Unknown, Usage, ZunoError
-from zuno.domain.history import PositionHistory
-from zuno.domain.units import Seconds
-from zuno.ports.chain import Holdings, PoolsFound
+from zuno.adapters.chain.rpc import Policy, RpcChain, abi
+from zuno.adapters.chain.rpc.positions import id_of
+from zuno.kernel.errors import Malformed, PoolNotInitialized, Unavailable, Unknown, Usage, ZunoError
+from zuno.kernel.units import Seconds
+from zuno.lp.model.history import PositionHistory
+from zuno.lp.ports.chain import Holdings, PoolsFound
+from zuno.lp.rules.attribution import attribute
 
 QUICK = Policy(timeout=2, rounds=1, cool_down=30)
 ZEROS = "0x" + "00" * 32
@@ -118,13 +118,13 @@ async def test_a_receipt_that_its_block_s_events_do_not_know(desk_of_quiet: Any)
 
 async def test_a_range_that_no_pool_has_is_the_node_s_nonsense_not_a_refusal(desk_of_quiet: Any) -> None:
     def far_out(asked: Any, reply: Any) -> Any:
-        if asked["method"] != "eth_call" or not asked["params"][0]["data"].startswith("0x" + wire.MULTICALL.hex()):
+        if asked["method"] != "eth_call" or not asked["params"][0]["data"].startswith("0x" + abi.MULTICALL.hex()):
             return reply
         (answers,) = decode(["bytes[]"], bytes.fromhex(reply["result"][2:]))
         if len(answers) != 2:
             return reply
         info = int.from_bytes(answers[0], "big") & ~(0xFFFFFF << 32) | 0x7FFFFF << 32
-        return {**reply, "result": "0x" + encode(["bytes[]"], [[wire.word(info), answers[1]]]).hex()}
+        return {**reply, "result": "0x" + encode(["bytes[]"], [[abi.word(info), answers[1]]]).hex()}
 
     with pytest.raises(Malformed, match="of no pool that can be"):
         await desk_of_quiet.chain(await desk_of_quiet.bent(far_out), policy=QUICK).positions([3])
@@ -270,7 +270,7 @@ def untellable(method: str, spoilt: list[Change]) -> bool:
     path, old, new = spoilt[0]
     if method == "eth_getLogs" and isinstance(old, list) and isinstance(new, list):
         left_out = [log for log in old[:-1] if log not in new]
-        return bool(left_out) and left_out[0]["topics"][0] == wire.SWAP  # of those between, no state is left to ask
+        return bool(left_out) and left_out[0]["topics"][0] == abi.SWAP  # of those between, no state is left to ask
     told = UNTELLABLE.get(method, set()) & {*path}
     figures = all(isinstance(each, str) and FIGURE.fullmatch(each) for each in (old, new))
     return bool(told) and (figures or isinstance(new, int | float)) and (method != "eth_call" or len(old) == len(new))

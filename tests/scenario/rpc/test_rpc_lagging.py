@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from zuno.adapters.chain.rpc import Policy
-from zuno.adapters.chain.rpc.deeds import id_of
-from zuno.core import calldata
-from zuno.domain.errors import Unavailable
-from zuno.domain.units import Seconds
+from zuno.adapters.chain.rpc.positions import id_of
+from zuno.kernel.errors import Unavailable
+from zuno.kernel.units import Seconds
+from zuno.lp.plan import calldata
 
 LIQUIDITY = 10**15
 QUICK = Policy(timeout=2, rounds=1, cool_down=30)
@@ -37,7 +37,7 @@ def give_away(stage: Any, token: int) -> None:
 async def test_late_events_cannot_hide_who_owns_a_position(
     desk: Any, monkeypatch: pytest.MonkeyPatch, looked_at: int
 ) -> None:
-    monkeypatch.setattr("zuno.adapters.chain.rpc.deeds.LOOKED_AT", looked_at)
+    monkeypatch.setattr("zuno.adapters.chain.rpc.positions.LOOKED_AT", looked_at)
     stage = desk.stage
     kept, given = stage.mint(stage.weth_pool, -200_700, -199_980, LIQUIDITY, count=2)
     chain = desk.chain(await desk.bent(late_events(stage)))
@@ -124,7 +124,7 @@ async def test_a_reorganisation_while_events_are_read_mixes_no_two_forks(desk: A
     stage, pool = desk.stage, id_of(desk.stage.weth_pool)
     stage.trade(stage.weth_pool)
     stage.pass_time(12)
-    seen, reorganised = list[str](), []
+    seen, reorganised = list[str](), []  # type: ignore[var-annotated]
 
     def reorganising(asked: Any, reply: Any) -> Any:
         seen.append(asked["method"])

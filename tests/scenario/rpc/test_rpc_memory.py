@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from zuno.adapters.chain.rpc import Policy, RpcChain
-from zuno.adapters.chain.rpc.deeds import id_of
+from zuno.adapters.chain.rpc.positions import id_of
 from zuno.adapters.chain.rpc.tokens import CALL_GAS
-from zuno.core import calldata
-from zuno.domain.errors import Unavailable
-from zuno.domain.units import Seconds
+from zuno.kernel.errors import Unavailable
+from zuno.kernel.units import Seconds
+from zuno.lp.plan import calldata
 
 QUICK = Policy(timeout=2, rounds=1, cool_down=30)
 ZEROS = "0x" + "00" * 20
@@ -245,7 +245,7 @@ async def test_more_swaps_than_anybody_should_read_are_refused_with_a_way_out(
 async def test_what_is_remembered_is_trusted_for_so_many_blocks(
     desk: Any, monkeypatch: pytest.MonkeyPatch, trusted: int
 ) -> None:
-    monkeypatch.setattr("zuno.adapters.chain.rpc.deeds.TRUSTED_BLOCKS", trusted)
+    monkeypatch.setattr("zuno.adapters.chain.rpc.positions.TRUSTED_BLOCKS", trusted)
     stage = desk.stage
     (token,) = stage.mint(stage.weth_pool, -200_700, -199_980, 10**15)
     node = await desk.node()

@@ -12,22 +12,22 @@ import rlp
 from eth_abi.abi import encode
 from eth_hash.auto import keccak
 
-from zuno.adapters.market.gas import ChainGas
-from zuno.adapters.market.native import NativePrice
-from zuno.adapters.market.seeded import SeededFeed
-from zuno.app.lp import LpDesk
-from zuno.core import calldata
-from zuno.core.amm.identity import pool_id
-from zuno.core.amm.ticks import tick_at_sqrt_price
-from zuno.core.attribution import attribute
-from zuno.core.calldata import Step
-from zuno.domain.errors import Broken
-from zuno.domain.history import PositionHistory, Touch, WalletSwap
-from zuno.domain.market import Pair
-from zuno.domain.pool import PoolKey
-from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Address, HexId, Seconds
-from zuno.ports.market import Feeds
+from zuno.adapters.prices.gas import ChainGas
+from zuno.adapters.prices.native import NativePrice
+from zuno.adapters.prices.seeded import SeededFeed
+from zuno.amm.identity import pool_id
+from zuno.amm.model import PoolKey
+from zuno.amm.ticks import tick_at_sqrt_price
+from zuno.kernel.errors import Broken
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address, HexId, Seconds
+from zuno.lp.model.history import PositionHistory, Touch, WalletSwap
+from zuno.lp.model.market import Pair
+from zuno.lp.plan import calldata
+from zuno.lp.plan.calldata import EncodedAction
+from zuno.lp.ports.market import Feeds
+from zuno.lp.rules.attribution import attribute
+from zuno.lp.service.positions import LpDesk
 
 LOWER, UPPER = -200_700, -199_980
 LIQUIDITY = 10**16
@@ -68,7 +68,7 @@ def wallet_paid(history: PositionHistory) -> tuple[int, int]:
 
 
 async def told(desk: Any, token: int) -> PositionHistory:
-    return await desk.chain(await desk.node()).history(token, None)  # type: ignore[no-any-return]
+    return await desk.chain(await desk.node()).history(token, None)
 
 
 def tick_of(stage: Any, key: PoolKey) -> int:
@@ -86,11 +86,11 @@ async def test_ether_wrapped_on_the_way_into_a_weth_pool(desk: Any) -> None:
     stage, key = desk.stage, desk.stage.weth_pool
     purse, coins, token = Purse(stage, key), stage.balance(NATIVE), stage.next_token()
     steps = [
-        Step(WRAP, encode(("uint256",), (EVERYTHING,))),
+        EncodedAction(WRAP, encode(("uint256",), (EVERYTHING,))),
         stage.minting(key, LOWER, UPPER, LIQUIDITY),
         calldata.settle(stage.weth, calldata.OPEN_DELTA, payer_is_user=False),
         calldata.settle(stage.usdc, calldata.OPEN_DELTA, payer_is_user=True),
-        Step(UNWRAP, encode(("uint256",), (EVERYTHING,))),
+        EncodedAction(UNWRAP, encode(("uint256",), (EVERYTHING,))),
         calldata.sweep(NATIVE, stage.wallet),
     ]
     stage.modify(steps, value=100 * ETHER)
@@ -118,7 +118,7 @@ async def test_positions_somebody_else_paid_for(desk: Any, native: bool) -> None
         history = await told(desk, token)
         (mint,) = history.events
         (given,) = history.externals
-        assert mint.liquidity_delta == size
+        assert mint.liquidity_delta == size  # type: ignore[union-attr]
         assert mint.gas == 0  # the giver's
         assert (given.amount0, given.amount1) == (mint.paid0, mint.paid1)
         assert wallet_paid(history) == mine.spent() == (0, 0)
@@ -146,7 +146,7 @@ async def test_two_touches_around_a_trade_in_one_block_are_told_apart_by_what_th
     stage.trade(key)
     history = await told(desk, token)
     _, grown, *collects = history.events
-    assert grown.sqrt_price_x96 != collects[0].sqrt_price_x96
+    assert grown.sqrt_price_x96 != collects[0].sqrt_price_x96  # type: ignore[union-attr]
     in_both = [(event.paid0, event.paid1) for event in collects]
     # A trade in one direction pays fees in one token: the split shows in who got which.
     assert [amounts[0] < 0 for amounts in in_both] == [False, True, False]
@@ -282,7 +282,7 @@ async def test_gas_and_a_swap_for_two_positions_are_charged_once_between_them(de
         assert any("are shared equally" in note for note in history.notes)
         assert attribute(history).exact, history.computed
     swaps = [history.events[0] for history in histories]
-    assert sum(event.swapped0 for event in swaps) == ETHER // 7
+    assert sum(event.swapped0 for event in swaps) == ETHER // 7  # type: ignore[misc, union-attr]
     assert sum(event.gas for event in swaps) == swap.gas_used * swap.gas_price
     assert abs(swaps[0].gas - swaps[1].gas) <= 1
 
@@ -407,7 +407,7 @@ async def test_a_swap_that_pays_somebody_a_share_is_still_the_wallet_s(desk: Any
             key, key.currency0 == stage.usdc, 1_000 * 10**6, 0, stage.info.deployment.swap_struct
         ),
         calldata.settle(stage.usdc, calldata.OPEN_DELTA, payer_is_user=True),
-        Step(TAKE_PORTION, encode(("address", "address", "uint256"), (stage.weth, stage.trader, 100))),
+        EncodedAction(TAKE_PORTION, encode(("address", "address", "uint256"), (stage.weth, stage.trader, 100))),
         calldata.take(stage.weth, calldata.SENDER, calldata.OPEN_DELTA),
     ]
     data = calldata.execute([calldata.v4_swap(swap)], 2**40)
@@ -455,13 +455,13 @@ async def test_one_position_closed_for_two_is_followed_by_neither(desk: Any) -> 
     stage.modify([stage.changing(BURN, old), *mints, *stage.closing(key)])
     for token in (one, one + 1):
         history = await told(desk, token)
-        assert [event.position_id for event in history.events] == [token]
+        assert [event.position_id for event in history.events] == [token]  # type: ignore[union-attr]
         assert any(f"position {old} was closed for 2 new ones" in note for note in history.notes)
         assert attribute(history).adds_up
     stage.burn(key, one)
     for token in stage.mint(key, LOWER, UPPER, LIQUIDITY, count=2):  # the same in two transactions
         history = await told(desk, token)
-        assert [event.position_id for event in history.events] == [token]
+        assert [event.position_id for event in history.events] == [token]  # type: ignore[union-attr]
         assert any(f"position {one} was closed for 2 new ones" in note for note in history.notes)
 
 
@@ -484,11 +484,11 @@ async def test_a_rebalance_in_two_transactions_with_a_swap_between(desk: Any) ->
     assert any(f"position {old} was closed" in note and "predecessor" in note for note in history.notes)
     assert attribute(history).exact, history.computed
     (later,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)  # the closing has found its successor already
-    assert [event.position_id for event in (await told(desk, later)).events] == [later]
+    assert [event.position_id for event in (await told(desk, later)).events] == [later]  # type: ignore[union-attr]
     stage.burn(key, later)
     stage.pass_time(900)
     (much_later,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
-    assert [event.position_id for event in (await told(desk, much_later)).events] == [much_later]
+    assert [event.position_id for event in (await told(desk, much_later)).events] == [much_later]  # type: ignore[union-attr]
 
 
 async def test_a_position_that_somebody_else_closed_is_nobody_s_predecessor(desk: Any) -> None:
@@ -500,7 +500,7 @@ async def test_a_position_that_somebody_else_closed_is_nobody_s_predecessor(desk
     home = calldata.take_pair(key.currency0, key.currency1, stage.wallet)
     stage.modify([stage.changing(BURN, old), home], "trader")
     (new,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
-    assert [event.position_id for event in (await told(desk, new)).events] == [new]
+    assert [event.position_id for event in (await told(desk, new)).events] == [new]  # type: ignore[union-attr]
     mint, burn = (await told(desk, old)).events
     assert mint.gas > 0
     assert burn.gas == 0  # the operator's
@@ -756,7 +756,7 @@ async def test_gas_is_priced_from_outside_where_the_pool_cannot(desk: Any, dolla
     assert float(in_dollars.gas) == pytest.approx(int(view.gas_wei) / 10**18 * 2_000, abs=1e-6)
     assert any("priced at one price of the native coin" in note for note in view.notes)
     assert view.exact, view.computed
-    closes = ()
+    closes = ()  # type: ignore[assignment]
     unpriced = await LpDesk(chain, feeds).pnl(str(token), None)
     assert not unpriced.gas_valued
     assert unpriced.in_token1.gas == "0"

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from zuno.adapters.chain.rpc import Policy
-from zuno.core import calldata
-from zuno.domain.pool import Block
-from zuno.domain.tokens import NATIVE
-from zuno.domain.units import HexId, Seconds
+from zuno.amm.model import Block
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import HexId, Seconds
+from zuno.lp.plan import calldata
 
 LIQUIDITY = 10**16
 

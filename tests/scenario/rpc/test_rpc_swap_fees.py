@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from zuno.adapters.chain.rpc import Policy
-from zuno.adapters.chain.rpc.deeds import id_of
-from zuno.domain.errors import Malformed, Unavailable, ZunoError
-from zuno.domain.units import Seconds
+from zuno.adapters.chain.rpc.positions import id_of
+from zuno.kernel.errors import Malformed, Unavailable, ZunoError
+from zuno.kernel.units import Seconds
 
 QUICK = Policy(timeout=2, rounds=1, cool_down=30)
 FEE_WORD = 5 * 32

@@ -16,15 +16,15 @@ from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.adapters.chain.devnet.rpc import Rpc
 from zuno.adapters.chain.devnet.transactions import Transaction, sign
 from zuno.adapters.chain.rpc import Policy, RpcWriter
-from zuno.core import calldata
-from zuno.core.amm.identity import pool_id
-from zuno.core.depth import quotes
-from zuno.domain.errors import Malformed, Refused, Unavailable
-from zuno.domain.execution import Grant
-from zuno.domain.pool import PoolKey
-from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Address, HexId
-from zuno.ports.spending import Call, Rehearsing, Sending, Trace
+from zuno.amm.identity import pool_id
+from zuno.amm.model import PoolKey
+from zuno.kernel.errors import Malformed, Refused, Unavailable
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address, HexId
+from zuno.lp.model.plan import Grant
+from zuno.lp.plan import calldata
+from zuno.lp.ports.spending import Call, NonceStatus, SendResult, SimulationMethod
+from zuno.lp.rules.depth import quotes
 
 ETHER, GWEI = 10**18, 10**9
 SOMEBODY = Address("0x" + "77" * 20)
@@ -78,10 +78,10 @@ def stage(one_stage: Any) -> Iterator[Any]:
 
 @pytest.fixture
 async def writer(desk: Any) -> RpcWriter:
-    return desk.chain(await desk.node()).writer()  # type: ignore[no-any-return]
+    return desk.chain(await desk.node()).writer()
 
 
-async def traced(writer: RpcWriter, stage: Any, *txs: Transaction) -> Trace:
+async def traced(writer: RpcWriter, stage: Any, *txs: Transaction) -> NonceStatus:
     return await writer.trace(stage.wallet, txs[0].nonce, [hash_of(tx) for tx in txs])
 
 
@@ -92,8 +92,8 @@ async def test_a_transaction_that_waits_counts_and_is_known(writer: RpcWriter, s
     stage.node.set_automine(False)
     tx = paying(stage)
     before = await writer.purse(stage.wallet, [NATIVE], [])
-    assert await writer.send(tx.raw) is Sending.ACCEPTED
-    assert await writer.send(tx.raw) is Sending.KNOWN
+    assert await writer.send(tx.raw) is SendResult.ACCEPTED
+    assert await writer.send(tx.raw) is SendResult.KNOWN
     purse = await writer.purse(stage.wallet, [NATIVE], [])
     assert (purse.nonce, purse.next_nonce) == (before.nonce, before.nonce + 1)
     trace = await traced(writer, stage, tx)
@@ -111,7 +111,7 @@ async def test_a_transaction_the_node_dropped_is_nowhere_and_can_be_sent_again(w
     assert stage.node.pool.drop(tx.hash)
     trace = await traced(writer, stage, tx)
     assert (trace.mined, trace.waiting, trace.nonce) == (None, (), tx.nonce)
-    assert await writer.send(tx.raw) is Sending.ACCEPTED
+    assert await writer.send(tx.raw) is SendResult.ACCEPTED
 
 
 async def test_a_reorganisation_takes_a_receipt_back(writer: RpcWriter, stage: Any) -> None:
@@ -139,17 +139,17 @@ async def test_a_reorganisation_that_loses_the_transaction(writer: RpcWriter, st
 async def test_the_one_that_replaced_it_is_found_among_those_asked_about(writer: RpcWriter, stage: Any) -> None:
     stage.node.set_automine(False)
     first, second = paying(stage), paying(stage, tip=2 * GWEI)
-    assert await writer.send(first.raw) is Sending.ACCEPTED
-    assert await writer.send(paying(stage, value=2).raw) is Sending.UNDERPRICED
-    assert await writer.send(second.raw) is Sending.ACCEPTED
+    assert await writer.send(first.raw) is SendResult.ACCEPTED
+    assert await writer.send(paying(stage, value=2).raw) is SendResult.UNDERPRICED
+    assert await writer.send(second.raw) is SendResult.ACCEPTED
     trace = await traced(writer, stage, first, second)
     assert trace.waiting == (hash_of(second),)
     stage.node.mine()
     trace = await traced(writer, stage, first, second)
     assert trace.mined is not None
     assert trace.mined.tx == hash_of(second)
-    assert await writer.send(first.raw) is Sending.NONCE_SPENT
-    assert await writer.send(second.raw) is Sending.KNOWN
+    assert await writer.send(first.raw) is SendResult.NONCE_SPENT
+    assert await writer.send(second.raw) is SendResult.KNOWN
 
 
 async def test_a_foreign_transaction_at_our_number(writer: RpcWriter, stage: Any) -> None:
@@ -158,7 +158,7 @@ async def test_a_foreign_transaction_at_our_number(writer: RpcWriter, stage: Any
     trace = await traced(writer, stage, ours)
     assert (trace.mined, trace.waiting) == (None, ())
     assert trace.nonce == trace.settled_nonce == ours.nonce + 1
-    assert await writer.send(ours.raw) is Sending.NONCE_SPENT
+    assert await writer.send(ours.raw) is SendResult.NONCE_SPENT
 
 
 @pytest.mark.parametrize("confirmations", [0, 1, 2, 3])
@@ -177,7 +177,7 @@ async def test_a_number_is_settled_after_so_many_blocks(desk: Any, stage: Any, c
 async def test_a_transaction_that_reverts_is_mined_and_says_so(writer: RpcWriter, stage: Any) -> None:
     call = swap(stage, stage.weth_pool)
     tx = stage.chain.sign(dev_key("empty"), to=bytes.fromhex(call.to[2:]), data=call.data, gas=500_000)
-    assert await writer.send(tx.raw) is Sending.ACCEPTED
+    assert await writer.send(tx.raw) is SendResult.ACCEPTED
     empty = Address("0x" + tx.sender.hex())
     mined = (await writer.trace(empty, tx.nonce, [hash_of(tx)])).mined
     assert mined is not None
@@ -220,7 +220,7 @@ async def test_the_next_node_gets_the_bytes_that_one_did_not_answer_to(desk: Any
     mute = await desk.node(when("eth_sendRawTransaction", desk.trouble("slow")))
     sound = await desk.node()
     tx = paying(stage)
-    assert await desk.chain(mute, sound).writer().send(tx.raw) is Sending.ACCEPTED
+    assert await desk.chain(mute, sound).writer().send(tx.raw) is SendResult.ACCEPTED
     assert mute.methods.count("eth_sendRawTransaction") == 1
     assert stage.chain.receipt(tx.hash) is not None
 
@@ -232,7 +232,7 @@ async def test_an_answer_lost_on_the_way_leaves_it_open_and_the_same_bytes_do_no
         await writer.send(tx.raw)
     assert (await traced(writer, stage, tx)).mined is not None
     sound = desk.chain(await desk.node()).writer()
-    assert await sound.send(tx.raw) is Sending.KNOWN
+    assert await sound.send(tx.raw) is SendResult.KNOWN
 
 
 async def test_a_node_of_another_chain_gets_nothing(desk: Any, stage: Any) -> None:
@@ -243,7 +243,7 @@ async def test_a_node_of_another_chain_gets_nothing(desk: Any, stage: Any) -> No
     with pytest.raises(Malformed, match="chain 1, expected 31337"):
         await desk.chain(wrong).writer().send(paying(stage).raw)
     assert "eth_sendRawTransaction" not in wrong.methods
-    assert await desk.chain(wrong, await desk.node()).writer().send(paying(stage).raw) is Sending.ACCEPTED
+    assert await desk.chain(wrong, await desk.node()).writer().send(paying(stage).raw) is SendResult.ACCEPTED
 
 
 async def test_a_node_that_says_another_hash_is_not_believed(desk: Any, stage: Any) -> None:
@@ -268,7 +268,7 @@ async def saying(desk: Any, message: str) -> Any:
 async def test_a_refusal_does_not_make_a_node_rest(desk: Any, stage: Any) -> None:
     picky, second = await saying(desk, "transaction underpriced"), await desk.node()
     writer = desk.chain(picky, second).writer()
-    assert await writer.send(paying(stage).raw) is Sending.ACCEPTED
+    assert await writer.send(paying(stage).raw) is SendResult.ACCEPTED
     before = len(second.seen)
     await writer.purse(stage.wallet, [NATIVE], [])
     assert len(second.seen) == before
@@ -279,7 +279,7 @@ async def test_a_node_that_rests_is_offered_the_bytes_last(desk: Any, stage: Any
     broken = await desk.node(when("eth_getBlockByNumber", desk.trouble("status", 500)))
     writer = desk.chain(broken, await desk.node(), policy=patient).writer()
     await writer.genesis()
-    assert await writer.send(paying(stage).raw) is Sending.ACCEPTED
+    assert await writer.send(paying(stage).raw) is SendResult.ACCEPTED
     assert "eth_sendRawTransaction" not in broken.methods
 
 
@@ -441,7 +441,7 @@ async def test_nodes_without_batches_and_without_pins_by_hash_will_do(desk: Any,
 
     writer = desk.chain(await desk.node(answer=plain)).writer()
     tx = paying(stage)
-    assert await writer.send(tx.raw) is Sending.ACCEPTED
+    assert await writer.send(tx.raw) is SendResult.ACCEPTED
     assert (await traced(writer, stage, tx)).mined is not None
     plainly = await writer.purse(stage.wallet, [NATIVE, stage.usdc], [stage.info.deployment.position_manager])
     sound = desk.chain(await desk.node()).writer()
@@ -503,7 +503,7 @@ async def test_a_node_that_cannot_simulate_tries_the_first_call(desk: Any, stage
     writer = desk.chain(await desk.bent(without)).writer()
     call, key = swap(stage, stage.weth_pool), stage.weth_pool
     tried = await writer.rehearse(stage.wallet, [call, call], [stage.weth], id_of(key))
-    assert (tried.how, tried.changes, tried.sqrt_price_after_x96) == (Rehearsing.FIRST_CALL, {}, None)
+    assert (tried.how, tried.changes, tried.sqrt_price_after_x96) == (SimulationMethod.FIRST_CALL, {}, None)
     (only,) = tried.calls
     assert only.error is None
     assert only.gas_used > 100_000

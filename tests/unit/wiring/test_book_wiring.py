@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from zuno.core.terms import Fees, Rates
 from zuno.settings import read_settings
-from zuno.wiring import House
+from zuno.trading.rules.inputs import FeeRates, Fees
+from zuno.wiring import Application
 
 
 async def test_the_book_has_the_fees_of_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fees() -> Fees:
-        house = House(read_settings(os.environ, tmp_path))
+        house = Application(read_settings(os.environ, tmp_path))
         found = house.book()._fees
         await house.close()
         return found
@@ -22,4 +22,4 @@ async def test_the_book_has_the_fees_of_the_settings(tmp_path: Path, monkeypatch
     assert await fees() == Fees()
     for name, value in (("BINANCE_MAKER", "0.01"), ("BINANCE_TAKER", "0.04"), ("UPBIT", "0.1")):
         monkeypatch.setenv(f"ZUNO_FEE_{name}_PCT", value)
-    assert await fees() == Fees(Rates(0.01, 0.04), Rates(0.1, 0.1))
+    assert await fees() == Fees(FeeRates(0.01, 0.04), FeeRates(0.1, 0.1))

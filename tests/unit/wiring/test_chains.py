@@ -11,7 +11,7 @@ import pytest
 
 from zuno.adapters.chain.rpc.chain import RpcChain
 from zuno.adapters.chain.sim.saved import SimFile
-from zuno.domain.errors import Unavailable
+from zuno.kernel.errors import Unavailable
 from zuno.settings import read_settings
 from zuno.wiring.chains import Chains
 
@@ -47,10 +47,10 @@ async def test_a_devnet_that_was_started_anew_is_read_anew_and_the_old_connectio
 
     monkeypatch.setattr(RpcChain, "close", close)
     chains = DevnetChains(tmp_path)
-    first = chains.watched("devnet")
-    assert chains.watched("devnet") is first
+    first = chains.current_chain("devnet")
+    assert chains.current_chain("devnet") is first
     chains.running = Running("http://127.0.0.1:2")
-    second = chains.watched("devnet")
+    second = chains.current_chain("devnet")
     assert second is not first
     await chains.close()
     assert {id(one) for one in closed} == {id(first), id(second)}
@@ -59,16 +59,16 @@ async def test_a_devnet_that_was_started_anew_is_read_anew_and_the_old_connectio
 
 async def test_sim_is_watched_as_the_file_has_it_now_and_otherwise_opened_once(tmp_path: Path) -> None:
     chains = DevnetChains(tmp_path)
-    assert chains.named(" SIM ") is chains.named("sim") is chains.sim
-    before = (await chains.watched("sim").head()).number
+    assert chains.open_chain(" SIM ") is chains.open_chain("sim") is chains.sim
+    before = (await chains.current_chain("sim").head()).number
     await DevnetChains(tmp_path).sim.move(Decimal(5))
-    assert (await chains.watched("sim").head()).number == before + 1
+    assert (await chains.current_chain("sim").head()).number == before + 1
     assert SimFile(tmp_path).load().head.number == before + 1
 
 
 def test_a_home_that_cannot_be_written_still_shows_sim(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chains = Chains(read_settings({}, tmp_path), "Read-only file system", lambda: None)
-    assert chains.named("sim") is chains.sim
+    assert chains.open_chain("sim") is chains.sim
     assert "sim is only read" in capsys.readouterr().err
     with pytest.raises(Unavailable, match="choose another --home"):
-        chains.named("base")
+        chains.open_chain("base")

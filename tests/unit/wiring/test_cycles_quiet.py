@@ -18,12 +18,12 @@ sys.addaudithook(lambda event, given: reached.append(event) if event in {
     "socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "socket.sendmsg"} else None)
 
 from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
-from zuno.domain.cycle import Node
+from zuno.trading.model.cycle import Node
 from zuno.wiring import open_zuno
 
 if sys.argv[2] == "house":
     open_zuno(sys.argv[1]).cycles()
-from zuno.desks.trading.graph import conduct
+from zuno.trading.run.graph import conduct
 
 async def step():
     return "0" * 64

@@ -10,11 +10,11 @@ import pytest
 
 from zuno.adapters.model.recorded import RecordedSeats
 from zuno.adapters.model.seating import SeatingTable
-from zuno.desks.trading.notebook import Notebook
-from zuno.ports.model import Attempt, ModelRequest, Seating, Turn
+from zuno.llm.port import Attempt, ModelRequest, Seating, Turn
 from zuno.settings import read_settings
-from zuno.wiring import House
-from zuno.wiring.cycles import noticed, remembering
+from zuno.trading.run.record import Notebook
+from zuno.wiring import Application
+from zuno.wiring.cycles import build_run_context, list_replay_differences
 from zuno.wiring.minds import Models
 
 
@@ -26,13 +26,13 @@ def attempt(role: str = "judge", tokens: int = 100, usd: str = "0.25") -> Attemp
 
 
 async def test_what_a_run_spent_before_it_died_counts_when_it_is_resumed(tmp_path: Path) -> None:
-    house = House(read_settings({}, tmp_path))
+    house = Application(read_settings({}, tmp_path))
     models = Models(read_settings({}, tmp_path))
-    notebook = Notebook(await house._opened_journal(), "run_0123456789abcdef")
+    notebook = Notebook(await house._open_journal(), "run_0123456789abcdef")
     await notebook.record(attempt())
     await notebook.record(attempt("meta", 20, "0.10"))
     again = await Notebook(notebook.journal, notebook.run_id).open()
-    budget = remembering(models, again, SeatingTable(Seating((), "nobody"))).budget
+    budget = build_run_context(models, again, SeatingTable(Seating((), "nobody"))).budget
     assert (budget.spent.tokens, budget.spent.usd) == (220, Decimal("0.35"))
     assert isinstance(await budget.reserve(10, Decimal("0.16")), str), "50 cents is what a run may spend"
     await house.close()
@@ -40,11 +40,14 @@ async def test_what_a_run_spent_before_it_died_counts_when_it_is_resumed(tmp_pat
 
 async def test_a_rehearsal_notices_what_is_asked_differently_and_what_is_not_asked() -> None:
     seats = RecordedSeats([attempt(), attempt("meta")])
-    assert len(noticed(seats)) == 2
+    assert len(list_replay_differences(seats)) == 2
     (model,) = seats.seat("judge", 0).models
     request = ModelRequest("judge", 0, 1, "", (Turn("user", ""),), "x", "{}", 10, 1.0, fingerprint="otherwise")
     await model.reply(request)
-    assert [said.partition(":")[0] for said in noticed(seats)] == ["judge, round 0, attempt 1", "meta, round 0"]
+    assert [said.partition(":")[0] for said in list_replay_differences(seats)] == [
+        "judge, round 0, attempt 1",
+        "meta, round 0",
+    ]
 
 
 @pytest.mark.parametrize("url", [None, "postgresql://nobody:secret@127.0.0.1:9/none"])
@@ -58,7 +61,7 @@ async def test_checkpoints_are_kept_where_the_journal_is(
     monkeypatch.setattr(postgres, "postgres_checkpoints", lambda given: opened.append(given))
     if url is not None:
         monkeypatch.setenv("ZUNO_DATABASE_URL", url)
-    house = House(read_settings({"ZUNO_DATABASE_URL": url} if url else {}, tmp_path))
+    house = Application(read_settings({"ZUNO_DATABASE_URL": url} if url else {}, tmp_path))
     house.cycles()._with.checkpoints()
     assert opened == [tmp_path / "cycles.db" if url is None else url]
     await house.close()

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from zuno.app.sources import is_streamed
-from zuno.domain.errors import Usage
-from zuno.domain.trading import Symbol
-from zuno.domain.venues import BINANCE, BYBIT, CHANNELS, FRED, SEARCH, wanted
+from zuno.kernel.errors import Usage
 from zuno.settings import read_settings
+from zuno.trading.data.sources import is_streamed
+from zuno.trading.model.market import Symbol
+from zuno.trading.model.venues import BINANCE, BYBIT, CHANNELS, FRED, SEARCH, wanted
 from zuno.wiring.markets import Markets
 from zuno.wiring.recordings import Recordings
 
@@ -94,5 +94,5 @@ def test_what_is_live_is_never_invented(
 ) -> None:
     monkeypatch.setenv("ZUNO_MARKET", market)
     monkeypatch.setenv("ZUNO_RECORDING", recording)
-    chosen = Recordings(read_settings({}, home)).chosen()
+    chosen = Recordings(read_settings({}, home)).selected_store()
     assert chosen.origin.synthetic is (folder == "synthetic")

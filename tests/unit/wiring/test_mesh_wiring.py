@@ -13,9 +13,9 @@ import pytest
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.mesh.folder import MeshFiles
 from zuno.adapters.store.memory import MemoryStore
-from zuno.domain.errors import Refused, Unavailable
-from zuno.memory.journal import ChainedJournal
-from zuno.messages.debate import Role
+from zuno.journal.journal import ChainedJournal
+from zuno.kernel.errors import Refused, Unavailable
+from zuno.lp.model.debate import Role
 from zuno.settings import read_settings
 from zuno.wiring.mesh import Meshes
 

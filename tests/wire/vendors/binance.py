@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from vendors.serving import Query, Route, said
-from vendors.world import SYMBOL, World
+from tests.wire.vendors.serving import Query, Route, said
+from tests.wire.vendors.world import SYMBOL, World
 
 NO_SYMBOL = said({"code": -1121, "msg": "Invalid symbol."}, 400)
 LIMITED = said({"code": -1003, "msg": "Too many requests."}, 429, extra="retry-after: 7\r\n")

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from vendors.serving import Query, Route, said
-from vendors.world import SYMBOL, World
+from tests.wire.vendors.serving import Query, Route, said
+from tests.wire.vendors.world import SYMBOL, World
 
 
 def reply(result: Any, now: int, code: int = 0, words: str = "OK") -> Any:

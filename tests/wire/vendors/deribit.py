@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from vendors.serving import Query, Route, said
-from vendors.world import World
-from zuno.domain.trading import HOUR_MS
+from tests.wire.vendors.serving import Query, Route, said
+from tests.wire.vendors.world import World
+from zuno.trading.model.market import HOUR_MS
 
 NO_CURRENCY = said(
     {

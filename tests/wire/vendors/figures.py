@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from vendors.serving import Query, Route, said
-from vendors.world import World
-from zuno.domain.trading import DAY_MS, HOUR_MS
+from tests.wire.vendors.serving import Query, Route, said
+from tests.wire.vendors.world import World
+from zuno.trading.model.market import DAY_MS, HOUR_MS
 
 KEY = "0123456789abcdef0123456789abcdef"
 NO_KEY = said(

@@ -12,11 +12,12 @@ from typing import Any
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
-from vendors import binance, bybit, deribit, figures, okx, upbit, words
-from vendors.serving import Query, Route, Vendor, vendor
-from vendors.stream import streaming
-from vendors.world import World
-from zuno.domain.trading import (
+from tests.wire.vendors import binance, bybit, deribit, figures, okx, upbit, words
+from tests.wire.vendors.serving import Query, Route, Vendor, vendor
+from tests.wire.vendors.stream import streaming
+from tests.wire.vendors.world import World
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
@@ -30,7 +31,6 @@ from zuno.domain.trading import (
     Text,
     Timeframe,
 )
-from zuno.domain.units import Millis
 
 KEPT = {Timeframe.M1: 7 * DAY_MS, Timeframe.H1: 200 * DAY_MS}
 
@@ -179,6 +179,6 @@ async def venues() -> AsyncIterator[Venues]:
             here.rest[name] = await stack.enter_async_context(vendor(routes))
             here.environment[f"ZUNO_{name}_URL"] = here.rest[name].url + ("/fred" if name == "FRED" else "")
         for name, hello in (("BINANCE", False), ("BYBIT", True)):
-            stream = await stack.enter_async_context(streaming(lambda socket, hello=hello: chatting(socket, hello)))
+            stream = await stack.enter_async_context(streaming(lambda socket, hello=hello: chatting(socket, hello)))  # type: ignore[misc]
             here.environment[f"ZUNO_{name}_STREAM_URL"] = stream.url
         yield here

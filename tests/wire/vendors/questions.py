@@ -7,24 +7,24 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from vendors import binance, bybit, deribit, figures, okx, upbit, words
-from vendors.serving import Route, Vendor, vendor
-from vendors.world import NOON, SYMBOL, World
-from zuno.adapters.market.bounded_get import Patience
-from zuno.adapters.market.live import binance as binance_feed
-from zuno.adapters.market.live import bybit as bybit_feed
-from zuno.adapters.market.live import deribit as deribit_feed
-from zuno.adapters.market.live import okx as okx_feed
-from zuno.adapters.market.live import upbit as upbit_feed
-from zuno.adapters.market.live.exchange import Exchange
-from zuno.adapters.market.live.exchange import Vendor as Who
-from zuno.adapters.market.live.fear_greed import FearGreed
-from zuno.adapters.market.live.fred import Fred
-from zuno.adapters.market.live.search import Search
-from zuno.adapters.market.live.web import Web
-from zuno.adapters.market.live.yahoo import Yahoo
-from zuno.domain.trading import DAY_MS, HOUR_MS, Level, Print, Text, Timeframe
-from zuno.domain.units import Millis
+from tests.wire.vendors import binance, bybit, deribit, figures, okx, upbit, words
+from tests.wire.vendors.serving import Route, Vendor, vendor
+from tests.wire.vendors.world import NOON, SYMBOL, World
+from zuno.adapters.http import Patience
+from zuno.adapters.venues import binance as binance_feed
+from zuno.adapters.venues import bybit as bybit_feed
+from zuno.adapters.venues import deribit as deribit_feed
+from zuno.adapters.venues import okx as okx_feed
+from zuno.adapters.venues import upbit as upbit_feed
+from zuno.adapters.venues.exchange import Exchange
+from zuno.adapters.venues.exchange import Vendor as Who
+from zuno.adapters.venues.fear_greed import FearGreed
+from zuno.adapters.venues.fred import Fred
+from zuno.adapters.venues.search import Search
+from zuno.adapters.venues.web import Web
+from zuno.adapters.venues.yahoo import Yahoo
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Level, Print, Text, Timeframe
 
 QUICK = Patience(timeout=2.0, attempts=2, first_wait=0.001, longest_wait=20.0, max_bytes=2_000_000)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from model_server import Answer, Heard, http, serving
+from tests.wire.model_server import Answer, Heard, http, serving
 
 Query = Mapping[str, str]
 Route = Callable[[Query], Any]

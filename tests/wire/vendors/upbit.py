@@ -9,8 +9,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from vendors.serving import Query, Route, said
-from vendors.world import World
+from tests.wire.vendors.serving import Query, Route, said
+from tests.wire.vendors.world import World
 
 MARKETS = ("KRW-BTC", "KRW-USDT")
 NO_MARKET = said({"error": {"name": 404, "message": "Code not found"}}, 404)

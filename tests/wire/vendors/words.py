@@ -10,10 +10,9 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
-from model_server import http
-
-from vendors.serving import Query, Route
-from vendors.world import World
+from tests.wire.model_server import http
+from tests.wire.vendors.serving import Query, Route
+from tests.wire.vendors.world import World
 
 KEY = "pplx-exam-key"
 CHANNEL = "coin_wire"

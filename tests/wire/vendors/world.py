@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from zuno.domain.trading import (
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
@@ -20,7 +21,6 @@ from zuno.domain.trading import (
     Text,
     Timeframe,
 )
-from zuno.domain.units import Millis
 
 NOON = Millis(1_760_000_400_000 // HOUR_MS * HOUR_MS)
 """A full hour in October 2025; all the world ends here."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from zuno.core.paper import book_of
-from zuno.domain.account import Account
-from zuno.domain.errors import Broken, Refused
-from zuno.domain.units import Millis
-from zuno.messages.account import BookChange
+from zuno.kernel.errors import Broken, Refused
+from zuno.kernel.units import Millis
+from zuno.trading.model.account import Account, BookChange
+from zuno.trading.rules.paper_book import replay_changes
 
 
 class BookInMemory:
@@ -17,7 +16,7 @@ class BookInMemory:
 
     async def at(self, origin: str, moment: Millis) -> Account:
         try:
-            return book_of(await self.changes(origin), moment)
+            return replay_changes(await self.changes(origin), moment)
         except Refused as error:
             raise Broken(f"The paper book of {origin} contradicts itself: {error}") from error
 

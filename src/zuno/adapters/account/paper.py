@@ -7,13 +7,12 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from zuno.core.paper import book_of
-from zuno.domain.account import Account
-from zuno.domain.errors import Broken, Refused
-from zuno.domain.units import Millis
-from zuno.messages.account import BOOK_CHANGE, BookChange, BookEntry
-from zuno.messages.codec import canonical, digest, plain
-from zuno.ports.journal import Author, Journal
+from zuno.journal.port import Author, Journal
+from zuno.kernel.canonical import canonical, digest, to_json
+from zuno.kernel.errors import Broken, Refused
+from zuno.kernel.units import Millis
+from zuno.trading.model.account import BOOK_CHANGE, Account, BookChange, BookEntry
+from zuno.trading.rules.paper_book import replay_changes
 
 _OWNER: Final = Author("owner")
 _ENTRY: Final = TypeAdapter(BookEntry)
@@ -27,7 +26,7 @@ class JournalBook:
 
     async def at(self, origin: str, moment: Millis) -> Account:
         try:
-            return book_of(await self.changes(origin), moment)
+            return replay_changes(await self.changes(origin), moment)
         except Refused as error:
             raise Broken(f"The paper book of {origin} contradicts itself: {error}") from error
 
@@ -59,5 +58,5 @@ class JournalBook:
         # first one's change in its place.
         place = f"book_{digest(origin.encode())[:16]}_{number}"
         stands = await journal.append_once(kind=BOOK_CHANGE, author=_OWNER, payload=entry, request_id=place)
-        if stands.payload != plain(entry):
+        if stands.payload != to_json(entry):
             raise Refused(f"The book has more than {after} changes by now: somebody else wrote; look again.")

@@ -6,9 +6,9 @@ from pydantic import SecretBytes
 
 from zuno.adapters.chain.world import WALLET
 from zuno.adapters.signing import sign
-from zuno.domain.errors import Refused
-from zuno.domain.units import Address
-from zuno.ports.spending import Signed, Unsigned
+from zuno.kernel.errors import Refused
+from zuno.kernel.units import Address
+from zuno.lp.ports.spending import Signed, Unsigned
 
 ROLE = "wallet"
 """The story's own name for it; the story itself cannot be asked where there is no EVM."""

@@ -15,10 +15,11 @@ from hashlib import sha256
 from itertools import pairwise
 from math import isqrt
 
-from zuno.core.amm.identity import pool_id
-from zuno.core.amm.liquidity import liquidity_for_amounts
-from zuno.core.amm.pool import Pool
-from zuno.core.amm.ticks import (
+from zuno.amm.identity import pool_id
+from zuno.amm.liquidity import liquidity_for_amounts
+from zuno.amm.model import PoolKey
+from zuno.amm.pool import Pool
+from zuno.amm.ticks import (
     MAX_SQRT_PRICE,
     MIN_SQRT_PRICE,
     ceil_to_spacing,
@@ -26,11 +27,10 @@ from zuno.core.amm.ticks import (
     sqrt_price_at_tick,
     tick_at_sqrt_price,
 )
-from zuno.domain.chains import ETH, ChainInfo, Deployment
-from zuno.domain.errors import Refused
-from zuno.domain.pool import PoolKey
-from zuno.domain.tokens import Token
-from zuno.domain.units import Address, HexId, Pips, Seconds
+from zuno.kernel.errors import Refused
+from zuno.kernel.text import Token
+from zuno.kernel.units import Address, HexId, Pips, Seconds
+from zuno.lp.model.chains import ETH, ChainInfo, Deployment
 
 DEFAULT_SEED = 1
 GENESIS_TIME: Seconds = Seconds(1_767_225_600)  # 2026-01-01 00:00 UTC

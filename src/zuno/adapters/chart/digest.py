@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from zuno.domain.chart import Picture
-from zuno.messages.codec import canonical, digest
+from zuno.kernel.canonical import canonical, digest
+from zuno.trading.model.chart import Picture
 
 
 class DigestPainter:

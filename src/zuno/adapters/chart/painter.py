@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from zuno.adapters.chart.frames import LAST, LEFT, PROFILE, Floats, Frame, Stand, rows, stand
+from zuno.adapters.chart.frames import LAST, LEFT, PROFILE, Floats, Frame, Stand, rows, spread, stand
 from zuno.adapters.chart.ink import DPI, Ink
-from zuno.adapters.chart.placing import spread
-from zuno.domain.chart import (
+from zuno.trading.model.chart import (
     HEIGHT,
     WIDTH,
     Blank,

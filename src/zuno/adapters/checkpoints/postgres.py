@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from zuno.adapters.checkpoints.strict import strict
-from zuno.domain.errors import Broken, Unavailable
+from zuno.kernel.errors import Broken, Unavailable
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver

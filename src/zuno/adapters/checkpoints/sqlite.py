@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zuno.adapters.checkpoints.strict import strict
-from zuno.domain.errors import Broken, Unavailable
+from zuno.kernel.errors import Broken, Unavailable
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zuno.domain.units import Seconds
+from zuno.kernel.units import Seconds
 
 
 class FixedClock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from zuno.domain.units import Millis, Seconds
+from zuno.kernel.units import Millis, Seconds
 
 
 class SystemClock:

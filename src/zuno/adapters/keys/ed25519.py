@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zuno.adapters.keys.placing import place
-from zuno.domain.errors import Broken, Refused, Unavailable
+from zuno.adapters.atomic_file import create_file
+from zuno.kernel.errors import Broken, Refused, Unavailable
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -40,8 +40,8 @@ class KeyFile:
             if not self.exists():
                 if self._half.exists():
                     raise Broken(f"The key {self._path} is missing; put it back from a copy.")
-                place(self._path, _fresh())
-            place(self._half, f"{_public_of(self._private)}\n".encode())
+                create_file(self._path, _fresh())
+            create_file(self._half, f"{_public_of(self._private)}\n".encode())
         except OSError as error:
             raise Unavailable(f"{self._path} cannot be written ({error.strerror}).") from error
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr, Valid
 from zuno.adapters.foreign_json import parse
 from zuno.adapters.recursion import tame
 from zuno.adapters.signing import address_of, is_key
-from zuno.domain.units import Address
+from zuno.kernel.units import Address
 
 MAX_BYTES = 64 * 1024
 VERSION = 3

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from zuno.domain.errors import Refused, Unavailable
+from zuno.kernel.errors import Refused, Unavailable
 
 FEWEST = 8
 _MOST_BYTES = 4_096

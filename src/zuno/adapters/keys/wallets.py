@@ -12,14 +12,14 @@ from typing import NoReturn
 
 from pydantic import SecretBytes, SecretStr
 
+from zuno.adapters.atomic_file import create_file
 from zuno.adapters.keys.keystore import MAX_BYTES, read_keystore, write_keystore
 from zuno.adapters.keys.passphrases import Passphrases
-from zuno.adapters.keys.placing import place
 from zuno.adapters.signing import address_of, is_key, sign
-from zuno.domain.errors import Broken, Refused, Unavailable, Usage
-from zuno.domain.units import Address
-from zuno.ports.spending import Signed, Signer, Unsigned
-from zuno.ports.wallets import Kept
+from zuno.kernel.errors import Broken, Refused, Unavailable, Usage
+from zuno.kernel.units import Address
+from zuno.lp.ports.spending import Signed, Signer, Unsigned
+from zuno.lp.ports.wallets import StoredWallet
 
 _FILE = re.compile(r"(0x[0-9a-f]{40})(\.watch)?\.json")
 _TYPED_KEY = re.compile(r"(0x)?[0-9a-fA-F]{64}")
@@ -104,18 +104,18 @@ class WalletFolder:
         self._passphrases = passphrases
         self._rounds = rounds
 
-    def all(self) -> tuple[Kept, ...]:
+    def all(self) -> tuple[StoredWallet, ...]:
         try:
             names = sorted(entry.name for entry in self._folder.iterdir())
         except FileNotFoundError:
             return ()
         except OSError as error:
             raise Unavailable(f"{self._folder} cannot be read ({error.strerror}).") from error
-        kept: dict[Address, Kept] = {}
+        kept: dict[Address, StoredWallet] = {}
         for name in names:  # "….json" comes before "….watch.json": a key wins
             if found := _FILE.fullmatch(name):
                 address = Address(found[1])
-                kept.setdefault(address, Kept(address, found[2] is not None, str(self._folder / name)))
+                kept.setdefault(address, StoredWallet(address, found[2] is not None, str(self._folder / name)))
         return tuple(kept.values())
 
     def signer(self, address: Address) -> Signer:
@@ -125,13 +125,13 @@ class WalletFolder:
             return WatchOnly(address)
         return KeystoreSigner(path, lambda: self._passphrases.of(address))
 
-    def create(self) -> Kept:
+    def create(self) -> StoredWallet:
         passphrase = self._passphrases.new()
         from eth_account import Account
 
         return self._keep(SecretBytes(bytes(Account.create().key)), passphrase)
 
-    def add_key(self) -> Kept:
+    def add_key(self) -> StoredWallet:
         typed = self._passphrases.key().get_secret_value().strip()
         key = SecretBytes(bytes.fromhex(typed.removeprefix("0x")) if _TYPED_KEY.fullmatch(typed) else b"")
         del typed
@@ -140,7 +140,7 @@ class WalletFolder:
         self._must_be_new(address_of(key))
         return self._keep(key, self._passphrases.new())
 
-    def add_keystore(self, file: str) -> Kept:
+    def add_keystore(self, file: str) -> StoredWallet:
         path = Path(file).expanduser()
         body, others_read = _read(path, lambda: Usage(f"There is no file {path}."))
         try:
@@ -156,24 +156,24 @@ class WalletFolder:
         told = (f"others may read {path}: run `chmod 600` on it, or delete it",) if others_read else ()
         return self._keep(key, self._passphrases.new(), told)
 
-    def watch(self, address: Address) -> Kept:
+    def watch(self, address: Address) -> StoredWallet:
         self._must_be_new(address)
         path = self._folder / f"{address}.watch.json"
         if not self._placed(path, json.dumps({"version": 1, "watch": address}).encode() + b"\n"):
             raise Refused(f"{address} is watched already, by {path}.")
-        return Kept(address, True, str(path))
+        return StoredWallet(address, True, str(path))
 
-    def _keep(self, key: SecretBytes, passphrase: SecretStr, notes: tuple[str, ...] = ()) -> Kept:
+    def _keep(self, key: SecretBytes, passphrase: SecretStr, notes: tuple[str, ...] = ()) -> StoredWallet:
         address = address_of(key)
         path = self._path(address)
         if not self._placed(path, write_keystore(key, passphrase, self._rounds)):
             raise self._kept_already(address)
-        return Kept(address, False, str(path), notes)
+        return StoredWallet(address, False, str(path), notes)
 
     def _placed(self, path: Path, content: bytes) -> bool:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return place(path, content)
+            return create_file(path, content)
         except OSError as error:
             raise Unavailable(f"{path} cannot be written ({error.strerror}).") from error
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import time
 from collections.abc import Mapping
@@ -14,13 +13,13 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError
 
-from zuno.adapters.mesh.chairs import LockedChair
-from zuno.domain.errors import Broken, Unavailable, Usage
-from zuno.domain.units import Millis
-from zuno.messages.debate import Role
-from zuno.messages.record import Hex64
-from zuno.messages.wire import Wire
-from zuno.ports.mesh import Kept, Line, Report, Table
+from zuno.adapters.atomic_file import replace_file
+from zuno.adapters.file_lock import FileLock
+from zuno.kernel.errors import Broken, Unavailable, Usage
+from zuno.kernel.units import Millis
+from zuno.kernel.wire import Hex64, Wire
+from zuno.lp.model.debate import Role
+from zuno.lp.ports.mesh import PeerAddress, PeerReport, RunningMesh, Table
 
 UP: Final = "up"
 AXL_TCP_PORT: Final = 7000
@@ -88,7 +87,8 @@ class MeshFiles:
 
     def keep_table(self, table: Table) -> None:
         lines = {
-            role: _LineFile(**{name: getattr(line, name) for name in Line.__slots__}) for role, line in table.items()
+            role: _LineFile(**{name: getattr(line, name) for name in PeerAddress.__slots__})
+            for role, line in table.items()
         }
         self._write(self._table, _TableFile(roles=lines).model_dump_json(by_alias=True, indent=1).encode() + b"\n")
 
@@ -123,26 +123,29 @@ class MeshFiles:
             probe.bind((_bound(host), 0))
             return int(probe.getsockname()[1])
 
-    def chair(self, name: str) -> LockedChair:
+    def chair(self, name: str) -> FileLock:
         if name == UP:
-            return LockedChair(
+            return FileLock(
                 self.root / "up.lock",
-                "The mesh of this home is kept running by process {} already; `zuno mesh status` shows it and "
+                "The mesh of this home is kept running by {} already; `zuno mesh status` shows it and "
                 "`zuno mesh down` ends it.",
+                parents=True,
             )
-        return LockedChair(
-            self.root / name / "peer.lock", f"The {name} of this home runs already, as process {{}}; end it first."
+        return FileLock(
+            self.root / name / "peer.lock",
+            f"The {name} of this home runs already, as {{}}; end it first.",
+            parents=True,
         )
 
-    def report(self, role: Role) -> Report | None:
+    def report(self, role: Role) -> PeerReport | None:
         with suppress(OSError, ValueError):
             found = _ReportFile.model_validate_json((self.of(role) / "report.json").read_bytes())
             kept = found.model_dump(by_alias=False)
-            return Report(**{**kept, "since": Millis(found.since), "at": Millis(found.at)})
+            return PeerReport(**{**kept, "since": Millis(found.since), "at": Millis(found.at)})
         return None
 
-    def keep_report(self, role: Role, report: Report) -> None:
-        kept = _ReportFile(**{name: _plain(getattr(report, name)) for name in Report.__slots__})
+    def keep_report(self, role: Role, report: PeerReport) -> None:
+        kept = _ReportFile(**{name: _plain(getattr(report, name)) for name in PeerReport.__slots__})
         self._write(self.of(role) / "report.json", kept.model_dump_json(by_alias=True).encode())
 
     def pin(self, role: Role, nonce: str, code: str) -> None:
@@ -161,27 +164,24 @@ class MeshFiles:
             return (self.root / "pongs" / f"{role.value}-{nonce}").read_text(encoding="utf-8")
         return None
 
-    def keep_kept(self, kept: Kept) -> None:
+    def keep_kept(self, kept: RunningMesh) -> None:
         file = _KeptFile(transport=kept.transport, restarts=dict(kept.restarts))
         self._write(self.root / "kept.json", file.model_dump_json(by_alias=True).encode())
 
-    def kept(self) -> Kept | None:
+    def kept(self) -> RunningMesh | None:
         if self.chair(UP).holder() is None:
             return None
         with suppress(OSError, ValueError):
             found = _KeptFile.model_validate_json((self.root / "kept.json").read_bytes())
-            return Kept(found.transport, found.restarts)
+            return RunningMesh(found.transport, found.restarts)
         return None
 
     def _write(self, path: Path, content: bytes) -> None:
         """Whole or not at all."""
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.parent.mkdir(mode=0o700, exist_ok=True)
-            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(content)
-            os.replace(draft, path)
+            replace_file(path, content, durable=False)
         except OSError as error:
             raise Unavailable(f"{path} cannot be written ({error.strerror}).") from error
 
@@ -193,7 +193,7 @@ def _read(text: bytes) -> Table:
         raise ValueError from None
     if set(found.roles) != set(Role):
         raise ValueError
-    return {role: Line(**found.roles[role].model_dump(by_alias=False)) for role in Role}
+    return {role: PeerAddress(**found.roles[role].model_dump(by_alias=False)) for role in Role}
 
 
 def _bound(host: str) -> str:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,7 +13,8 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from zuno.messages.wire import Wire
+from zuno.adapters.process_identity import start_time
+from zuno.kernel.wire import Wire
 
 GRACE: Final = 5.0
 _LOOK: Final = 0.02
@@ -27,7 +27,7 @@ class _Left(Wire):
 
 def note(path: Path, pid: int) -> None:
     """Write down a process that was just started; one that cannot be named for certain is not written down."""
-    began = began_at(pid)
+    began = start_time(pid)
     if began is not None:
         path.write_text(_Left(pid=pid, began=began).model_dump_json(), encoding="utf-8")
 
@@ -53,13 +53,13 @@ def _forget(path: Path) -> None:
 
 async def _ended(left: _Left) -> int | None:
     with _held(left.pid) as handle:
-        if began_at(left.pid) != left.began:  # it is gone, and its number may be somebody else's
+        if start_time(left.pid) != left.began:  # it is gone, and its number may be somebody else's
             return None
         for number in (signal.SIGTERM, signal.SIGKILL):
             _signal(left, handle, number)
             waited = 0.0
             while waited < GRACE:
-                if began_at(left.pid) != left.began:
+                if start_time(left.pid) != left.began:
                     return left.pid
                 await asyncio.sleep(_LOOK)
                 waited += _LOOK
@@ -83,25 +83,5 @@ def _signal(left: _Left, handle: int | None, number: signal.Signals) -> None:
     with suppress(ProcessLookupError, PermissionError):
         if handle is not None:
             signal.pidfd_send_signal(handle, number)
-        elif began_at(left.pid) == left.began:
+        elif start_time(left.pid) == left.began:
             os.kill(left.pid, number)
-
-
-def began_at(pid: int) -> str | None:
-    """When a living process began, as the system spells it: ticks of this very start of the machine, or a date."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return None if fields[0] in (b"Z", b"X") else f"{boot} {int(fields[19])}"
-    except (OSError, ValueError, IndexError):
-        return _dated(pid) if not Path("/proc/self/stat").exists() else None
-
-
-def _dated(pid: int) -> str | None:
-    try:
-        told = subprocess.run(
-            ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, timeout=GRACE, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return told.stdout.strip() or None

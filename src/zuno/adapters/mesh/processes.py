@@ -15,9 +15,9 @@ from typing import Final
 
 from zuno.adapters.mesh import orphans
 from zuno.adapters.mesh.folder import MeshFiles
-from zuno.domain.errors import Unavailable, Usage
-from zuno.domain.tokens import plain_text
-from zuno.messages.debate import Role
+from zuno.kernel.errors import Unavailable, Usage
+from zuno.kernel.text import plain_text
+from zuno.lp.model.debate import Role
 
 _LOOK: Final = 0.05
 _LARGEST_LOG: Final = 4 * 1024 * 1024

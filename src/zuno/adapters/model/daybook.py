@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from zuno.domain.errors import Unavailable
-from zuno.domain.spend import Ceiling, Spend
+from zuno.adapters.atomic_file import replace_file
+from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
+from zuno.kernel.errors import Unavailable
+from zuno.llm.spend import Ceiling, Spend
 
 KEPT_DAYS = 31
 
@@ -24,12 +24,12 @@ class DayBookInMemory:
 
     async def book(self, day: int, change: Spend, ceiling: Ceiling) -> bool:
         total = self._days.get(day, Spend()) + change
-        if ceiling.broken_by(total):
+        if ceiling.is_exceeded_by(total):
             return False
         self._days[day] = total
         return True
 
-    async def spent(self, day: int) -> Spend:
+    async def total(self, day: int) -> Spend:
         return self._days.get(day, Spend())
 
 
@@ -42,23 +42,22 @@ class DayBookFile:
 
     async def book(self, day: int, change: Spend, ceiling: Ceiling) -> bool:
         # Under a millisecond, and held for no longer: not worth a thread.
-        with self._held():
+        with self._locked():
             days = self._read()
             total = days.get(day, Spend()) + change
-            if ceiling.broken_by(total):
+            if ceiling.is_exceeded_by(total):
                 return False
             self._write({**days, day: total})
         return True
 
-    async def spent(self, day: int) -> Spend:
-        with self._held():
+    async def total(self, day: int) -> Spend:
+        with self._locked():
             return self._read().get(day, Spend())
 
     @contextmanager
-    def _held(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         try:
-            with open(self._lock, "a", encoding="utf-8") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with FileLock(self._lock, timeout=WAIT_SECONDS):
                 yield
         except OSError as error:
             raise Unavailable(f"{self._path.name} cannot be used ({error.strerror})") from error
@@ -81,9 +80,7 @@ class DayBookFile:
     def _write(self, days: dict[int, Spend]) -> None:
         kept = sorted(days)[-KEPT_DAYS:]
         rows = {str(day): {"tokens": days[day].tokens, "usd": str(days[day].usd)} for day in kept}
-        draft = self._path.with_name(f"{self._path.name}.new")
-        draft.write_text(json.dumps(rows), encoding="utf-8")
-        os.replace(draft, self._path)
+        replace_file(self._path, json.dumps(rows).encode(), durable=False)
 
     def _damaged(self) -> Unavailable:
         return Unavailable(f"{self._path.name} cannot be read; delete it to start counting anew")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from zuno.adapters.model.seating import SeatingTable
 from zuno.adapters.model.vendors import Price, open_model
-from zuno.domain.errors import Usage
-from zuno.domain.models import HOUSE_MODELS, ModelId, Vendor
-from zuno.ports.model import Model, Seating
+from zuno.kernel.errors import Usage
+from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor
+from zuno.llm.port import Model, Seating
 
 NO_KEY = "no key for a model"
 BY_ORDER = "ZUNO_DETERMINISTIC is set"
@@ -26,7 +26,7 @@ class Keys:
         if model_id.vendor is not Vendor.URL:
             return self.vendors.get(model_id.vendor)
         key = self.hosts.get(model_id.host)
-        if key is not None and model_id.in_the_clear:
+        if key is not None and model_id.sends_unencrypted:
             raise Usage(f"The key for {model_id.host} would travel unencrypted; use https or remove the key.")
         return key
 
@@ -64,4 +64,4 @@ def usable_chain(chain: tuple[ModelId, ...], keys: Keys) -> tuple[ModelId, ...]:
     usable = tuple(model_id for model_id in chain if model_id.vendor is Vendor.URL or keys.vendors.get(model_id.vendor))
     if usable:
         return usable
-    return tuple(ModelId(vendor, name) for vendor, name in HOUSE_MODELS.items() if keys.vendors.get(vendor))[:1]
+    return tuple(ModelId(vendor, name) for vendor, name in DEFAULT_MODELS.items() if keys.vendors.get(vendor))[:1]

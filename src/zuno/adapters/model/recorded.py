@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
-from zuno.domain.errors import Broken
-from zuno.ports.model import Attempt, ModelRequest, Reply, Seating
+from zuno.kernel.errors import Broken
+from zuno.llm.port import Attempt, ModelRequest, Reply, Seating
 
 _Key = tuple[str, int, int]
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from decimal import Decimal
 
-from zuno.ports.model import Answered, Failed, ModelRequest, Reply, Usage
+from zuno.llm.port import Answered, Failed, ModelRequest, Reply, Usage
 
 
 class Silence:

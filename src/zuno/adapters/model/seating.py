@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from zuno.ports.model import Model, Seating
+from zuno.llm.port import Model, Seating
 
 
 class SeatingTable:

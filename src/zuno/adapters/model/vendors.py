@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import httpx2
 
-from zuno.domain.models import ModelId, Vendor, thinking_tokens
-from zuno.ports.model import Answered, Failed, Image, ModelRequest, Reply, Usage
+from zuno.llm.names import ModelId, Vendor, thinking_tokens
+from zuno.llm.port import Answered, Failed, Image, ModelRequest, Reply, Usage
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import BinaryContent, ModelMessage, ModelResponse

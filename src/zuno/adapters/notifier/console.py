@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from zuno.domain.tokens import plain_text
-from zuno.ports.notifier import Delivery, Later, Notice, Sent
+from zuno.kernel.notify import Notice, RetryLater, SendResult, Sent
+from zuno.kernel.text import plain_text
 
 _LONGEST = 1_000
 
@@ -16,13 +16,13 @@ class ConsoleNotifier:
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
 
-    async def send(self, notice: Notice) -> Delivery:
+    async def send(self, notice: Notice) -> SendResult:
         about = f"position {notice.position} on {notice.chain}" if notice.position else notice.chain
         line = f"{notice.severity.upper()} {notice.title}: {about}: {notice.reason} ({notice.reference})"
         try:
             self._write(plain_text(line, _LONGEST))
         except OSError as error:
-            return Later(f"the line could not be written ({error.strerror})")
+            return RetryLater(f"the line could not be written ({error.strerror})")
         return Sent()
 
     async def close(self) -> None:

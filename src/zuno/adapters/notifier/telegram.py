@@ -15,10 +15,9 @@ from typing import Any, Final
 
 import httpx2
 
-from zuno.domain.alerts import Severity
-from zuno.domain.errors import Usage
-from zuno.domain.tokens import plain_text
-from zuno.ports.notifier import Delivery, Later, Never, Notice, Sent
+from zuno.kernel.errors import Usage
+from zuno.kernel.notify import Notice, RetryLater, SendResult, Sent, Severity, Undeliverable
+from zuno.kernel.text import plain_text
 
 TIMEOUT: Final = 10.0
 _CLIENT_LOG: Final = logging.getLogger("httpx2")
@@ -65,7 +64,7 @@ class TelegramNotifier:
         self._timeout = timeout
         self._client: httpx2.AsyncClient | None = None
 
-    async def send(self, notice: Notice) -> Delivery:
+    async def send(self, notice: Notice) -> SendResult:
         body = {
             "chat_id": self._chat,
             "text": as_html(notice),
@@ -79,11 +78,11 @@ class TelegramNotifier:
             ):
                 return _outcome(response.status_code, await _document(response))
         except (TimeoutError, httpx2.TimeoutException):
-            return Later(f"Telegram did not answer within {self._timeout:g} s")
+            return RetryLater(f"Telegram did not answer within {self._timeout:g} s")
         except httpx2.ConnectError:
-            return Later("Telegram could not be reached")
+            return RetryLater("Telegram could not be reached")
         except httpx2.HTTPError as error:
-            return Later(f"Telegram broke off ({type(error).__name__})")
+            return RetryLater(f"Telegram broke off ({type(error).__name__})")
 
     async def close(self) -> None:
         if self._client is not None:
@@ -135,18 +134,18 @@ async def _document(response: httpx2.Response) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _outcome(status: int, document: dict[str, Any]) -> Delivery:
+def _outcome(status: int, document: dict[str, Any]) -> SendResult:
     if status == _OK:
         if document.get("ok") is True:
             return Sent()
-        return Later("Telegram's answer says nothing of a message")
+        return RetryLater("Telegram's answer says nothing of a message")
     if status == _TOO_MANY:
-        return Later("Telegram limits our messages (HTTP 429)", _asked_wait(document))
+        return RetryLater("Telegram limits our messages (HTTP 429)", _asked_wait(document))
     if status in _SETTINGS_WRONG:
-        return Never(_SETTINGS_WRONG[status], all=True)
+        return Undeliverable(_SETTINGS_WRONG[status], all=True)
     if status == _BAD_REQUEST:
-        return Never(_bad_request(document), all=False)
-    return Later(f"Telegram failed (HTTP {status})")
+        return Undeliverable(_bad_request(document), all=False)
+    return RetryLater(f"Telegram failed (HTTP {status})")
 
 
 def _bad_request(document: dict[str, Any]) -> str:

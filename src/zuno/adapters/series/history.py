@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from zuno.domain.errors import Broken, Unavailable
+from zuno.adapters.atomic_file import DRAFT_SUFFIX, replacing
+from zuno.kernel.errors import Broken, Unavailable
 
 if TYPE_CHECKING:
     import duckdb
@@ -20,7 +20,6 @@ COLUMNS: Final = {
     "rows": (*_KEYS, *((f"v{place}", "DOUBLE") for place in range(6))),
     "documents": (*_KEYS, ("body", "BLOB")),
 }
-_DRAFT: Final = ".partial"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +40,12 @@ class History:
 
     def write(self, name: str, table: str, rows: Sequence[tuple[Any, ...]]) -> Sealed:
         """A new file, there for good when this returns."""
-        draft = self._folder / f"{name}{_DRAFT}"
         with self._writing():
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with self._reading(name):
-                self._copy(draft, table, rows)
-            sealed = Sealed(name, draft.stat().st_size, _digest(draft))
-            _flushed(draft)
-            os.replace(draft, self._folder / name)
-            _flushed(self._folder)
+            with replacing(self._folder / name) as draft:
+                with self._reading(name):
+                    self._copy(draft, table, rows)
+                sealed = Sealed(name, draft.stat().st_size, _digest(draft))
         return sealed
 
     def read(
@@ -96,7 +92,7 @@ class History:
         if not self._folder.is_dir():
             return
         for path in self._folder.iterdir():
-            if path.name not in kept and path.name.removesuffix(_DRAFT).endswith(".parquet"):
+            if path.name not in kept and path.name.removesuffix(DRAFT_SUFFIX).endswith(".parquet"):
                 with suppress(OSError):
                     path.unlink()
 
@@ -182,14 +178,6 @@ def _quoted(name: str) -> str:
 def _digest(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _flushed(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _first_line(error: Exception) -> str:

@@ -19,9 +19,9 @@ from zuno.adapters.series.weighing import (
     newest_prints,
     weighed,
 )
-from zuno.domain.trading import Print, Row, Series
-from zuno.domain.units import Millis
-from zuno.ports.series import Aside, Batch, Begun, Flaw, Origin, Slice, Span, State, Written
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import Print, Row, Series
+from zuno.trading.ports.series import Aside, Batch, Begun, Flaw, Origin, Slice, Span, State, Written
 
 R = TypeVar("R", bound=Row)
 

@@ -9,22 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from zuno.domain.errors import Malformed
-from zuno.domain.trading import (
-    Alive,
-    Book,
-    Candle,
-    Funding,
-    Level,
-    Marks,
-    OptionChain,
-    Print,
-    Side,
-    Strike,
-    Text,
-)
-from zuno.domain.units import Millis
-from zuno.messages.rows import lowered, raised
+from zuno.kernel.errors import Malformed
+from zuno.kernel.units import Millis
+from zuno.trading.model.bundle import lowered, raised
+from zuno.trading.model.market import Alive, Book, Candle, Funding, Level, Marks, OptionChain, Print, Side, Strike, Text
 
 NUMBERS: Final = 6
 _FAST: Final = 1

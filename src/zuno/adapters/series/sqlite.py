@@ -34,10 +34,10 @@ from zuno.adapters.series.weighing import (
     weighed,
 )
 from zuno.adapters.sqlite_file import SqliteFile
-from zuno.domain.errors import Broken, Malformed
-from zuno.domain.trading import Print, Row, Series, series_named
-from zuno.domain.units import Millis
-from zuno.ports.series import Aside, Batch, Begun, Flaw, Origin, Slice, Span, State, Written
+from zuno.kernel.errors import Broken, Malformed
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import Print, Row, Series, series_named
+from zuno.trading.ports.series import Aside, Batch, Begun, Flaw, Origin, Slice, Span, State, Written
 
 R = TypeVar("R", bound=Row)
 T = TypeVar("T")

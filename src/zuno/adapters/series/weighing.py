@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from zuno.core.resampling import timeframe_of
-from zuno.core.soundness import EARLIEST, LATEST, complete_at, id_of, impossible, sound_candle
-from zuno.domain.errors import Refused
-from zuno.domain.trading import Candle, Series
-from zuno.domain.units import Millis
-from zuno.ports.series import Batch, Origin, Written
+from zuno.kernel.errors import Refused
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import timeframe_of
+from zuno.trading.measure.data_quality import EARLIEST, LATEST, complete_at, id_of, impossible, sound_candle
+from zuno.trading.model.market import Candle, Series
+from zuno.trading.ports.series import Batch, Origin, Written
 
 Key: TypeAlias = tuple[Millis, str]
 Standing: TypeAlias = tuple[Millis, Any]

@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Final, TypeVar
 
 from pydantic import TypeAdapter
 
-from zuno.adapters.store.seats import FileSeat, taken
-from zuno.domain.alerts import AlertBook
-from zuno.domain.errors import Broken, Unavailable
+from zuno.adapters.atomic_file import replace_file
+from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
+from zuno.kernel.errors import Broken, Unavailable
+from zuno.lp.model.alerts import AlertBook
 
 T = TypeVar("T")
 FORMAT: Final = 1
-PATIENCE: Final = 30.0
-_PAUSE: Final = 0.005
 _MOST_BYTES: Final = 64 * 1024 * 1024
 
 
 class AlertsFile:
     """`alerts.json` in a home, with `alerts.lock` beside it. Reading needs no lock: the file is only ever replaced."""
 
-    def __init__(self, home: Path, patience: float = PATIENCE) -> None:
+    def __init__(self, home: Path, patience: float = WAIT_SECONDS) -> None:
         self._path = home / "alerts.json"
         self._lock = home / "alerts.lock"
         self._patience = patience
@@ -40,7 +36,7 @@ class AlertsFile:
         return await asyncio.to_thread(self._change, make)
 
     def _change(self, make: Callable[[AlertBook], tuple[AlertBook, T]]) -> T:
-        with self._alone():
+        with self._locked():
             before = self._read()
             after, answer = make(before)
             if after != before:
@@ -64,59 +60,13 @@ class AlertsFile:
 
     def _write(self, book: AlertBook) -> None:
         document = {"format": FORMAT, "book": _form().dump_python(book, mode="json")}
-        partial = self._path.with_suffix(".json.partial")
         try:
-            handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(document, file, separators=(",", ":"))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(partial, self._path)
-            _remember_name(self._path.parent)
+            replace_file(self._path, json.dumps(document, separators=(",", ":")).encode())
         except OSError as error:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
             raise Unavailable(f"{self._path} cannot be written ({error.strerror}); make room.") from error
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        try:
-            handle = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise Unavailable(f"{self._lock} cannot be opened ({error.strerror}).") from error
-        try:
-            self._wait(handle)
-            yield
-        finally:
-            os.close(handle)  # closing is unlocking
-
-    def _wait(self, handle: int) -> None:
-        deadline = time.monotonic() + self._patience
-        while not taken(handle):
-            if time.monotonic() > deadline:
-                raise Unavailable(
-                    f"Another process holds {self._lock} for more than {self._patience:g} s; find it and end it."
-                )
-            time.sleep(_PAUSE)
-
-
-class MonitorSeat(FileSeat):
-    """`monitor.lock` in a home."""
-
-    def __init__(self, home: Path) -> None:
-        super().__init__(
-            home / "monitor.lock",
-            "A monitor of this home runs already ({}); `zuno alerts` shows what it saw, and ending it frees the seat.",
-        )
-
-
-def _remember_name(folder: Path) -> None:
-    """Without it a power cut may forget the new name."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    def _locked(self) -> FileLock:
+        return FileLock(self._lock, timeout=self._patience)
 
 
 @cache

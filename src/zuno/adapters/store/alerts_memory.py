@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from zuno.domain.alerts import AlertBook
-from zuno.domain.errors import Refused
+from zuno.kernel.errors import Refused
+from zuno.lp.model.alerts import AlertBook
 
 T = TypeVar("T")
 

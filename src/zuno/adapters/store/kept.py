@@ -10,9 +10,9 @@ from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
 from zuno.adapters.store.outside import Held, Outside
-from zuno.domain.errors import Broken
-from zuno.messages.codec import Digest
-from zuno.ports.journal import About, Damaged, Forge, Row, Tail
+from zuno.journal.port import BuildLink, DamagedRow, EntryFilter, Row, Tail
+from zuno.kernel.canonical import Digest
+from zuno.kernel.errors import Broken
 
 PAGE = 500
 P = ParamSpec("P")
@@ -24,7 +24,7 @@ class Tables(Protocol):
 
     def exists(self) -> bool: ...
 
-    def last(self) -> Row | Damaged | None: ...
+    def last(self) -> Row | DamagedRow | None: ...
 
     def insert(self, row: Row) -> None:
         """Commit durably, or raise; `Broken` when the number is taken."""
@@ -32,7 +32,7 @@ class Tables(Protocol):
 
     def page(
         self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool
-    ) -> list[Row | Damaged]: ...
+    ) -> list[Row | DamagedRow]: ...
 
     def put_bundle(self, name: str, content: bytes) -> None: ...
 
@@ -53,11 +53,11 @@ class KeptStore:
         self._outside = outside
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="zuno-journal")
 
-    async def found(self, head: bytes) -> None:
+    async def initialise(self, head: bytes) -> None:
         await self._call(self._found, head)
 
-    async def append(self, forge: Forge, about: About | None = None) -> Row | None:
-        return await self._call(self._append, forge, about)
+    async def append(self, build: BuildLink, where: EntryFilter | None = None) -> Row | None:
+        return await self._call(self._append, build, where)
 
     async def tail(self) -> Tail:
         return await self._call(self._tail)
@@ -69,7 +69,7 @@ class KeptStore:
         upto: int | None = None,
         request_id: str | None = None,
         kind: str | None = None,
-    ) -> AsyncIterator[Row | Damaged]:
+    ) -> AsyncIterator[Row | DamagedRow]:
         while True:
             page = await self._call(self._tables.page, after, upto, request_id, kind, PAGE, False)
             for row in page:
@@ -80,7 +80,7 @@ class KeptStore:
 
     async def newest(
         self, count: int, *, request_id: str | None = None, kind: str | None = None
-    ) -> list[Row | Damaged]:
+    ) -> list[Row | DamagedRow]:
         return await self._call(self._tables.page, None, None, request_id, kind, count, True)
 
     async def put_bundle(self, name: Digest, content: bytes) -> None:
@@ -110,13 +110,13 @@ class KeptStore:
             if self._outside.head() is None and not self._tables.exists():
                 self._outside.found(head)
 
-    def _append(self, forge: Forge, about: About | None) -> Row | None:
+    def _append(self, build: BuildLink, where: EntryFilter | None) -> Row | None:
         with self._outside.alone() as held:
             tail = self._look(held)
-            if about is not None:
-                found = self._tables.page(None, None, about.request_id, about.kind, 1, False)
+            if where is not None:
+                found = self._tables.page(None, None, where.request_id, where.kind, 1, False)
                 tail = replace(tail, first=next(iter(found), None))
-            link = forge(tail)
+            link = build(tail)
             if link is None:
                 return None
             if tail.head is None:

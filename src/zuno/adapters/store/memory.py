@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-from zuno.domain.errors import Broken
-from zuno.messages.codec import Digest
-from zuno.ports.journal import About, Damaged, Forge, Row, Tail
+from zuno.journal.port import BuildLink, DamagedRow, EntryFilter, Row, Tail
+from zuno.kernel.canonical import Digest
+from zuno.kernel.errors import Broken
 
 
 class MemoryStore:
     """Nothing here awaits, so nobody can come between the steps of a write."""
 
     def __init__(self) -> None:
-        self.kept: dict[int, Row | Damaged] = {}
+        self.kept: dict[int, Row | DamagedRow] = {}
         self.bundles: dict[str, bytes] = {}
         self.head: bytes | None = None
         self.begun: bytes | None = None
 
-    async def found(self, head: bytes) -> None:
+    async def initialise(self, head: bytes) -> None:
         if self.head is None and not self._exists():
             self.head = head
 
-    async def append(self, forge: Forge, about: About | None = None) -> Row | None:
-        link = forge(replace(await self.tail(), first=self._first(about)))
+    async def append(self, build: BuildLink, where: EntryFilter | None = None) -> Row | None:
+        link = build(replace(await self.tail(), first=self._first(where)))
         if link is None:
             return None
         if self.head is None:
@@ -48,7 +48,7 @@ class MemoryStore:
         upto: int | None = None,
         request_id: str | None = None,
         kind: str | None = None,
-    ) -> AsyncIterator[Row | Damaged]:
+    ) -> AsyncIterator[Row | DamagedRow]:
         for seq in sorted(self.kept):
             inside = (after is None or seq > after) and (upto is None or seq <= upto)
             if inside and _asked(self.kept[seq], request_id, kind):
@@ -56,7 +56,7 @@ class MemoryStore:
 
     async def newest(
         self, count: int, *, request_id: str | None = None, kind: str | None = None
-    ) -> list[Row | Damaged]:
+    ) -> list[Row | DamagedRow]:
         found = [self.kept[seq] for seq in sorted(self.kept, reverse=True)]
         return [row for row in found if _asked(row, request_id, kind)][:count]
 
@@ -76,17 +76,17 @@ class MemoryStore:
     async def close(self) -> None:
         return None
 
-    def _first(self, about: About | None) -> Row | Damaged | None:
-        if about is None:
+    def _first(self, where: EntryFilter | None) -> Row | DamagedRow | None:
+        if where is None:
             return None
         found = (self.kept[seq] for seq in sorted(self.kept))
-        return next((row for row in found if _asked(row, about.request_id, about.kind)), None)
+        return next((row for row in found if _asked(row, where.request_id, where.kind)), None)
 
     def _exists(self) -> bool:
         return bool(self.kept or self.bundles)
 
 
-def _asked(row: Row | Damaged, request_id: str | None, kind: str | None) -> bool:
-    if isinstance(row, Damaged):
+def _asked(row: Row | DamagedRow, request_id: str | None, kind: str | None) -> bool:
+    if isinstance(row, DamagedRow):
         return request_id is None and kind is None
     return request_id in (None, row.request_id) and kind in (None, row.kind)

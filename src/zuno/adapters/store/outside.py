@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from zuno.domain.errors import Unavailable
+from zuno.adapters.atomic_file import replace_file
+from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
+from zuno.kernel.errors import Unavailable
 
-PATIENCE = 30.0
-_PAUSE = 0.002
 _SECTOR = 512
 _flush = getattr(os, "fdatasync", os.fsync)
 
@@ -20,25 +18,17 @@ _flush = getattr(os, "fdatasync", os.fsync)
 class Outside:
     """`NAME.head` and `NAME.lock` in a home. The lock file's content is the note of the write that is under way."""
 
-    def __init__(self, home: Path, name: str, patience: float = PATIENCE) -> None:
-        self._home = home
+    def __init__(self, home: Path, name: str, patience: float = WAIT_SECONDS) -> None:
         self._head = home / f"{name}.head"
-        self._draft = home / f"{name}.head.partial"
         self._lock = home / f"{name}.lock"
         self._patience = patience
 
     @contextmanager
     def alone(self) -> Iterator[Held]:
         """Hold the journal; every other process and every other store of this one waits its turn."""
-        try:
-            handle = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise Unavailable(f"{self._lock} cannot be opened ({error.strerror}).") from error
-        try:
-            self._wait(handle)
-            yield Held(handle)
-        finally:
-            os.close(handle)  # closing is unlocking
+        lock = FileLock(self._lock, timeout=self._patience, signed=False)
+        with lock:
+            yield Held(lock.handle)
 
     def head(self) -> bytes | None:
         try:
@@ -53,18 +43,7 @@ class Outside:
     def found(self, head: bytes) -> None:
         """The first head, there for good or not at all. Only while held."""
         with self._writing():
-            handle = os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            try:
-                os.write(handle, _padded(head))
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-            os.replace(self._draft, self._head)
-            folder = os.open(self._home, os.O_RDONLY)
-            try:
-                os.fsync(folder)  # without it the new name may be forgotten by a power cut
-            finally:
-                os.close(folder)
+            replace_file(self._head, _padded(head))
 
     def replace_head(self, head: bytes) -> None:
         """The next head over the last, in place: one sector, which a disk writes whole or not at all, and so does the
@@ -83,19 +62,6 @@ class Outside:
             yield
         except OSError as error:
             raise Unavailable(f"{self._head} cannot be written ({error.strerror}).") from error
-
-    def _wait(self, handle: int) -> None:
-        deadline = time.monotonic() + self._patience
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise Unavailable(
-                        f"Another process holds {self._lock} for more than {self._patience:g} s; find it and end it."
-                    ) from None
-                time.sleep(_PAUSE)
 
 
 class Held:

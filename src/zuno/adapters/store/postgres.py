@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 from zuno.adapters.store.kept import KeptStore
 from zuno.adapters.store.outside import Outside
-from zuno.domain.errors import Broken, Unavailable
-from zuno.ports.journal import Damaged, Row
-from zuno.ports.signing import NodeKey
+from zuno.journal.port import DamagedRow, Row
+from zuno.kernel.errors import Broken, Unavailable
+from zuno.kernel.signing import NodeKey
 
 if TYPE_CHECKING:
     import psycopg
@@ -47,7 +47,7 @@ class PostgresTables:
     def exists(self) -> bool:
         return self.last() is not None or bool(self.bundle_names(None, 1))
 
-    def last(self) -> Row | Damaged | None:
+    def last(self) -> Row | DamagedRow | None:
         return next(iter(self.page(None, None, None, None, 1, True)), None)
 
     def insert(self, row: Row) -> None:
@@ -56,7 +56,7 @@ class PostgresTables:
 
     def page(
         self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool
-    ) -> list[Row | Damaged]:
+    ) -> list[Row | DamagedRow]:
         limits: tuple[tuple[LiteralString, int | str | None], ...] = (
             (" AND seq > %s", after),
             (" AND seq <= %s", upto),

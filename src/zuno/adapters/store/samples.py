@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from zuno.adapters.sqlite_file import SqliteFile
-from zuno.domain.errors import Broken
-from zuno.domain.pool import Block
-from zuno.domain.units import HexId, Liquidity, Seconds, SqrtPriceX96, Tick, Wei
-from zuno.ports.samples import GasSample, PoolSample
+from zuno.amm.model import Block
+from zuno.kernel.errors import Broken
+from zuno.kernel.units import HexId, Liquidity, Seconds, SqrtPriceX96, Tick, Wei
+from zuno.lp.ports.samples import GasSample, PoolSample
 
 DAY: Final = 86_400
 KEPT: Final = 40 * DAY

@@ -10,8 +10,8 @@ from typing import Any
 
 from zuno.adapters.store.kept import KeptStore
 from zuno.adapters.store.outside import Outside
-from zuno.domain.errors import Broken, Unavailable
-from zuno.ports.journal import Damaged, Row
+from zuno.journal.port import DamagedRow, Row
+from zuno.kernel.errors import Broken, Unavailable
 
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS entries (
@@ -51,7 +51,7 @@ class SqliteTables:
     def exists(self) -> bool:
         return self._path.exists() and self._path.stat().st_size > 0
 
-    def last(self) -> Row | Damaged | None:
+    def last(self) -> Row | DamagedRow | None:
         return next(iter(self.page(None, None, None, None, 1, True)), None)
 
     def insert(self, row: Row) -> None:
@@ -68,7 +68,7 @@ class SqliteTables:
 
     def page(
         self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool
-    ) -> list[Row | Damaged]:
+    ) -> list[Row | DamagedRow]:
         # A request has few entries and a kind has many: the plus keeps SQLite from going through all of a kind.
         of_kind = "kind = ?" if request_id is None else "+kind = ?"
         limits = {"seq > ?": after, "seq <= ?": upto, "request_id = ?": request_id, of_kind: kind}
@@ -174,12 +174,12 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def _row(raw: tuple[Any, ...]) -> Row | Damaged:
+def _row(raw: tuple[Any, ...]) -> Row | DamagedRow:
     seq, at, request_id, kind, body, name, signature = raw
     if not isinstance(body, bytes):
-        return Damaged(seq, "its body is not bytes")
+        return DamagedRow(seq, "its body is not bytes")
     if not isinstance(at, int) or not isinstance(kind, str) or not isinstance(request_id, str | None):
-        return Damaged(seq, "a column holds a value of another type")
+        return DamagedRow(seq, "a column holds a value of another type")
     if not isinstance(name, str) or not isinstance(signature, str):
-        return Damaged(seq, "its hash or signature is not text")
+        return DamagedRow(seq, "its hash or signature is not text")
     return Row(seq, at, request_id, kind, body, name, signature)

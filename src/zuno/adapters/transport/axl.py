@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from zuno.adapters.transport.inbox import CLOSED, Inbox
-from zuno.core.overlay import overlay_address
-from zuno.domain.errors import Malformed, Refused, Unavailable, Usage
-from zuno.messages.debate import Role
-from zuno.ports.transport import Parcel
+from zuno.adapters.transport.yggdrasil import overlay_address
+from zuno.kernel.backoff import Backoff
+from zuno.kernel.errors import Malformed, Refused, Unavailable, Usage
+from zuno.lp.model.debate import Role
+from zuno.lp.ports.transport import Parcel
 
 if TYPE_CHECKING:
     import httpx2
@@ -131,18 +132,16 @@ class AxlTransport:
 
     async def _fetch(self) -> None:
         """Drains the node until it has nothing, then asks less and less often; quick again after traffic either way."""
-        pause = SHORTEST_PAUSE
+        empty = 0
         while True:
             await self._inbox.room()
             try:
-                found = await self._fetch_one()
+                empty = 0 if await self._fetch_one() else empty + 1
+                pause = Backoff(SHORTEST_PAUSE, LONGEST_PAUSE).delay(empty)
             except (Unavailable, Malformed):
-                found = False
                 pause = LONGEST_PAUSE
-            if found:
-                pause = SHORTEST_PAUSE
-                continue
-            pause = SHORTEST_PAUSE if await self._stirred(pause) else min(2 * pause, LONGEST_PAUSE)
+            if pause and await self._stirred(pause):
+                empty = 0
 
     async def _stirred(self, pause: float) -> bool:
         """Whether something was sent in this pause, which is then over: an answer is not far."""

@@ -6,8 +6,8 @@ import asyncio
 from collections import deque
 from typing import Final
 
-from zuno.domain.errors import Unavailable
-from zuno.ports.transport import Parcel
+from zuno.kernel.errors import Unavailable
+from zuno.lp.ports.transport import Parcel
 
 MOST: Final = 256
 MOST_BYTES: Final = 64 * 1024 * 1024

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 
-from zuno.domain.errors import Refused, Unavailable
-from zuno.messages.debate import Role
-from zuno.ports.transport import Parcel
+from zuno.kernel.errors import Refused, Unavailable
+from zuno.lp.model.debate import Role
+from zuno.lp.ports.transport import Parcel
 
 LIMIT = 16 * 1024 * 1024
 _END = None

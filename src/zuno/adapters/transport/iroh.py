@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zuno.adapters.transport.crossing import hasten
 from zuno.adapters.transport.inbox import CLOSED, Inbox
-from zuno.domain.errors import Refused, Unavailable, Usage
-from zuno.messages.debate import Role
-from zuno.ports.transport import Parcel
+from zuno.kernel.errors import Refused, Unavailable, Usage
+from zuno.lp.model.debate import Role
+from zuno.lp.ports.transport import Parcel
 
 if TYPE_CHECKING:
     from iroh import BiStream, Connection, Endpoint, Incoming

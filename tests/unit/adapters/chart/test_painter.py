@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from io import BytesIO
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-# Test folders are no packages; the code these tests share is found from here.
-sys.path.append(str(Path(__file__).parents[3] / "wire"))
-
-from chart_bundles import DAYS, changed, whole
-
+from tests.wire.chart_bundles import DAYS, changed, whole
 from zuno.adapters.chart.frames import LAST, LEFT, PROFILE, Frame, rows, stand
 from zuno.adapters.chart.painter import (
     ACROSS,
@@ -31,9 +25,9 @@ from zuno.adapters.chart.painter import (
     _heat_told,
     painted,
 )
-from zuno.desks.trading.charting import describe
-from zuno.domain.chart import HEIGHT, WIDTH, Axis, Blank, Heat, Picture, PricePanel, Scale
-from zuno.domain.trading import Mode
+from zuno.trading.chart.charting import describe
+from zuno.trading.model.chart import HEIGHT, WIDTH, Axis, Blank, Heat, Picture, PricePanel, Scale
+from zuno.trading.model.market import Mode
 
 Pixels = NDArray[np.uint8]
 PICTURE = describe(whole())

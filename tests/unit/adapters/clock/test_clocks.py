@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from zuno.adapters.clock.fixed import FixedClock
 from zuno.adapters.clock.system import SystemClock
-from zuno.domain.units import Seconds
-from zuno.ports.clock import Clock
+from zuno.kernel.clock import Clock
+from zuno.kernel.units import Seconds
 
 
 @given(st.lists(st.floats(min_value=0, max_value=2e9), min_size=1))

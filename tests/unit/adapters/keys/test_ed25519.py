@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.domain.errors import Broken, Refused
+from zuno.kernel.errors import Broken, Refused
 
 
 def made(folder: Path) -> KeyFile:

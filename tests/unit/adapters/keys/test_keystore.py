@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretBytes, SecretStr
 
+from tests.examples import examples
 from zuno.adapters.keys.keystore import MAX_BYTES, read_keystore, write_keystore
 
 VECTOR_KEY = bytes.fromhex("7a28b5ba57c53603b0b07b56bba752f7784bf506fa95edc395f5cf6c7514fe9d")
@@ -186,7 +187,7 @@ def test_a_document_may_hold_what_is_no_key() -> None:
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_one_changed_byte_never_opens_as_another_key(data: st.DataObject) -> None:
     """It is refused by shape, by its seal, or it opens as the same key: case, blanks and names we do not use."""
     whole = bytearray(WRITTEN)

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from zuno.adapters.keys import passphrases
 from zuno.adapters.keys.passphrases import FEWEST, Passphrases, ask_hidden
-from zuno.domain.errors import Refused, Unavailable
+from zuno.kernel.errors import Refused, Unavailable
 
 
 class Person:

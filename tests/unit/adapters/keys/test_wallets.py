@@ -13,9 +13,9 @@ from pydantic import SecretBytes, SecretStr
 from zuno.adapters.keys.keystore import write_keystore
 from zuno.adapters.keys.passphrases import Passphrases
 from zuno.adapters.keys.wallets import KeystoreSigner, WalletFolder, WatchOnly
-from zuno.domain.errors import Broken, Refused, Unavailable, Usage
-from zuno.domain.units import Address, Wei
-from zuno.ports.spending import Call, Fees, Unsigned
+from zuno.kernel.errors import Broken, Refused, Unavailable, Usage
+from zuno.kernel.units import Address, Wei
+from zuno.lp.ports.spending import Call, Fees, Unsigned
 
 KEY = "46" * 32
 OWN = Address("0x9d8a62f656a8d1615c1294fd71e9cfb3e4855a4f")
@@ -165,7 +165,7 @@ def test_a_file_that_others_can_read_is_told(tmp_path: Path) -> None:
 )
 def test_a_keystore_that_is_not_taken(tmp_path: Path, changed: dict[str, object], answer: str, why: str) -> None:
     with pytest.raises(Refused, match=why) as caught:
-        folder(tmp_path, answer, WORD, WORD).add_keystore(foreign(tmp_path, **changed))
+        folder(tmp_path, answer, WORD, WORD).add_keystore(foreign(tmp_path, **changed))  # type: ignore[arg-type]
     assert answer not in str(caught.value)
     assert not (tmp_path / "wallets").exists()
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from zuno.adapters.mesh.folder import MeshFiles
-from zuno.domain.errors import Broken, Refused
-from zuno.domain.units import Millis
-from zuno.messages.debate import Role
-from zuno.ports.mesh import Kept, Line, Report
+from zuno.kernel.errors import Broken, Refused
+from zuno.kernel.units import Millis
+from zuno.lp.model.debate import Role
+from zuno.lp.ports.mesh import PeerAddress, PeerReport, RunningMesh
 
 TABLE = {
-    role: Line(
+    role: PeerAddress(
         f"{number:064x}",
         f"127.0.0.1:{4000 + number}",
         f"{100 + number:064x}",
@@ -63,7 +63,7 @@ def test_nodes_have_one_link_for_each_pair_and_no_public_peer(tmp_path: Path) ->
 
 def test_a_report_is_the_peers_own_word(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
-    report = Report(7, Millis(1), Millis(2), "v", "iroh", 3, 4, 5, 6, {"forged": 2}, {"scout": 1.5})
+    report = PeerReport(7, Millis(1), Millis(2), "v", "iroh", 3, 4, 5, 6, {"forged": 2}, {"scout": 1.5})
     assert files.report(Role.CRITIC) is None
     files.keep_report(Role.CRITIC, report)
     assert files.report(Role.CRITIC) == report
@@ -86,11 +86,11 @@ def test_what_is_pinned_is_found_by_whom_it_is_for(tmp_path: Path) -> None:
 
 def test_what_nobody_keeps_running_is_not_kept(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
-    files.keep_kept(Kept("axl", {"scout": 1}))
+    files.keep_kept(RunningMesh("axl", {"scout": 1}))
     assert files.kept() is None
     chair = files.chair("up")
     chair.take()
-    assert files.kept() == Kept("axl", {"scout": 1})
+    assert files.kept() == RunningMesh("axl", {"scout": 1})
     chair.leave()
     assert files.kept() is None
 
@@ -125,10 +125,9 @@ def test_answers_to_pings_that_nobody_sent_do_not_fill_the_board(tmp_path: Path)
     assert files.pinned(Role.CRITIC, "aa") == "1.0", "another role's answers have their own room"
 
 
-def test_whoever_sits_in_a_chair_may_take_it_again(tmp_path: Path) -> None:
+def test_a_chair_is_taken_once(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
     chair = files.chair("scout")
-    chair.take()
     chair.take()
     with pytest.raises(Refused, match=f"as process {os.getpid()}"):
         files.chair("scout").take()

@@ -17,7 +17,7 @@ import pytest
 from zuno.adapters.mesh import orphans, processes
 from zuno.adapters.mesh.folder import MeshFiles
 from zuno.adapters.mesh.processes import Processes
-from zuno.messages.debate import Role
+from zuno.lp.model.debate import Role
 
 NODE = """#!{python}
 import signal, sys, time
@@ -30,7 +30,7 @@ PARENT = """
 import os, pathlib, signal, sys
 from zuno.adapters.mesh.folder import MeshFiles
 from zuno.adapters.mesh.processes import Processes
-from zuno.messages.debate import Role
+from zuno.lp.model.debate import Role
 home = pathlib.Path(sys.argv[1])
 nursery = Processes(home, MeshFiles(home), pathlib.Path(sys.argv[2]))
 print(*(nursery.node(role).pid for role in (Role.CLI, Role.CRITIC)), flush=True)
@@ -129,15 +129,6 @@ async def test_one_that_does_not_listen_is_made_to_end(
     until(lambda: "node of" in child.last_words())
     assert await nursery.end_orphans() == (child.pid,)
     assert await child.ended() == -signal.SIGKILL
-
-
-def test_a_process_that_is_gone_has_no_birth() -> None:
-    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
-        gone.wait(20)
-    assert orphans.began_at(gone.pid) is None
-    mine = orphans.began_at(os.getpid())
-    assert mine is not None
-    assert mine == orphans.began_at(os.getpid())
 
 
 async def test_last_words_are_one_plain_line_of_the_end_of_a_log(tmp_path: Path, nursery: Processes) -> None:

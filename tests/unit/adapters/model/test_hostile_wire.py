@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import GOOD, INJECTION, Critique, Desk, critique, question, twin, verdict
-from model_server import Answer, Heard, chat, cut, endless, hang_up, http, never, serving
 
+from tests.wire.asking import GOOD, INJECTION, Critique, Desk, critique, question, twin, verdict
+from tests.wire.model_server import Answer, Heard, chat, cut, endless, hang_up, http, never, serving
 from zuno.adapters.model.vendors import VendorModel
-from zuno.agents.ask import ask
-from zuno.domain.models import ModelId, Vendor, parse_model
+from zuno.llm.ask import ask
+from zuno.llm.names import ModelId, Vendor, parse_model
 
 KEY = "sk-do-not-repeat-me-0123456789"
 ERROR = {"error": {"message": f"Incorrect API key provided: {KEY}", "type": "x", "code": "y"}}

@@ -11,14 +11,14 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from model_server import anthropic, chat, gemini, serving
 
+from tests.wire.model_server import anthropic, chat, gemini, serving
 from zuno.adapters.model import vendors
 from zuno.adapters.model.opening import BY_ORDER, NO_KEY, Keys, open_seats, usable_chain
 from zuno.adapters.model.vendors import INSTALL, AbsentModel, Price, VendorModel, open_model
-from zuno.domain.errors import Usage
-from zuno.domain.models import HOUSE_MODELS, THINKING_TOKENS, ModelId, Vendor, parse_chain, parse_model
-from zuno.ports.model import Failed, Image, ModelRequest, Turn
+from zuno.kernel.errors import Usage
+from zuno.llm.names import DEFAULT_MODELS, THINKING_TOKENS, ModelId, Vendor, parse_chain, parse_model
+from zuno.llm.port import Failed, Image, ModelRequest, Turn
 
 KEY = "sk-wire-0123456789"
 PICTURE = b"\x89PNG\r\n\x1a\n not really"
@@ -163,7 +163,7 @@ OPENAI, CLAUDE, GEMINI, LOCAL = map(
         ((CLAUDE, OPENAI), [Vendor.OPENAI], (OPENAI,)),
         ((OPENAI, LOCAL), [], (LOCAL,)),
         ((OPENAI,), [], ()),
-        ((OPENAI,), [Vendor.GOOGLE], (ModelId(Vendor.GOOGLE, HOUSE_MODELS[Vendor.GOOGLE]),)),
+        ((OPENAI,), [Vendor.GOOGLE], (ModelId(Vendor.GOOGLE, DEFAULT_MODELS[Vendor.GOOGLE]),)),
         ((CLAUDE,), [Vendor.OPENAI, Vendor.GOOGLE], (OPENAI,)),
     ],
 )
@@ -203,8 +203,8 @@ def test_a_key_goes_to_its_own_host_and_never_in_the_clear() -> None:
 SILENT = """
 import asyncio, sys
 from zuno.adapters.model.opening import Keys, open_seats
-from zuno.domain.models import Vendor, parse_chain
-import zuno.agents.ask
+from zuno.llm.names import Vendor, parse_chain
+import zuno.llm.ask
 for keys, deterministic in ((Keys(), False), (Keys({Vendor.OPENAI: "k"}), True), (Keys({Vendor.OPENAI: "k"}), False)):
     seats = open_seats({"critic": parse_chain("gpt-4o-mini")}, keys, deterministic=deterministic)
     seats.seat("critic", 0)

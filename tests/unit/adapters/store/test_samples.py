@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from zuno.adapters.store.samples import BUCKET, DAY, KEPT, SqliteSamples
-from zuno.domain.errors import Broken, Unavailable
-from zuno.domain.pool import Block
-from zuno.domain.units import HexId, Liquidity, Seconds, SqrtPriceX96, Tick, Wei
-from zuno.ports.samples import GasSample, PoolSample
+from zuno.amm.model import Block
+from zuno.kernel.errors import Broken, Unavailable
+from zuno.kernel.units import HexId, Liquidity, Seconds, SqrtPriceX96, Tick, Wei
+from zuno.lp.ports.samples import GasSample, PoolSample
 
 NOW = Seconds(1_800_000_000)
 POOL, OTHER = HexId("0x" + "77" * 32), HexId("0x" + "88" * 32)

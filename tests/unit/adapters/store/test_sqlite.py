@@ -14,10 +14,10 @@ import pytest
 
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.sqlite import open_sqlite
-from zuno.domain.errors import Broken
-from zuno.domain.units import Millis
-from zuno.memory.journal import ChainedJournal, Verdict
-from zuno.ports.journal import Author
+from zuno.journal.journal import ChainedJournal, Verdict
+from zuno.journal.port import Author
+from zuno.kernel.errors import Broken
+from zuno.kernel.units import Millis
 
 COLUMNS = ("seq", "at", "request_id", "kind", "body", "hash", "signature")
 ENTRIES = 40

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from pathlib import Path
 
 import httpx2
 import pytest
 
-sys.path.append(str(Path(__file__).parents[3] / "wire"))
-
-from axl_node import INBOX, LARGEST, AxlNode, axl_nodes, rebuilt
-from model_server import cut, endless, hang_up, never, serving
-
+from tests.wire.axl_node import INBOX, LARGEST, AxlNode, axl_nodes, rebuilt
+from tests.wire.model_server import cut, endless, hang_up, never, serving
 from zuno.adapters.transport.axl import AxlTransport
-from zuno.domain.errors import Malformed, Refused, Unavailable, Usage
-from zuno.messages.debate import Role
+from zuno.kernel.errors import Malformed, Refused, Unavailable, Usage
+from zuno.lp.model.debate import Role
 
 CLI, SCOUT = Role.CLI, Role.SCOUT
 KEYS = ["0a" + "31" * 31, "c7" + "52" * 31, "0a" + "31" * 12 + "99" * 19]

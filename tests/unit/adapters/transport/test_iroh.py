@@ -22,8 +22,8 @@ import iroh.iroh_ffi as generated
 from zuno.adapters.transport.crossing import hasten
 from zuno.adapters.transport.inbox import Inbox
 from zuno.adapters.transport.iroh import HANDSHAKE, LIMIT, MOST_UNREAD, IrohPeer, IrohTransport
-from zuno.domain.errors import Refused, Unavailable, Usage
-from zuno.messages.debate import Role
+from zuno.kernel.errors import Refused, Unavailable, Usage
+from zuno.lp.model.debate import Role
 
 CLI, SCOUT, CRITIC = Role.CLI, Role.SCOUT, Role.CRITIC
 ALPN = b"zuno/mesh/1"
@@ -215,7 +215,7 @@ def heard(one: socket.socket) -> bytes:
         return b""
 
 
-class Gone(iroh.IrohError):  # type: ignore[misc]
+class Gone(iroh.IrohError):
     """The library's own error, which only the library can make."""
 
     def __init__(self) -> None:
@@ -408,7 +408,7 @@ async def test_many_messages_that_are_read_are_never_too_much(cli: IrohTransport
     for number in range(count):
         assert len(await got(scout, SCOUT)) == len(data)
         if number < count - 2:
-            sending = asyncio.gather(sending, cli.send(SCOUT, data))
+            sending = asyncio.gather(sending, cli.send(SCOUT, data))  # type: ignore[assignment]
     await sending
     assert (scout.dropped, len(scout._alive(CLI))) == (0, 1)
 
@@ -448,7 +448,7 @@ async def test_a_neighbour_has_few_connections_and_the_newest_stay(making: Makin
 CHILD = """
 import asyncio, sys
 from zuno.adapters.transport.iroh import IrohPeer, IrohTransport
-from zuno.messages.debate import Role
+from zuno.lp.model.debate import Role
 
 async def main():
     secret, cli, bind = bytes.fromhex(sys.stdin.readline().strip()), *sys.argv[1:]

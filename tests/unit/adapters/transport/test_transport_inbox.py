@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from zuno.adapters.transport.inbox import Inbox
-from zuno.domain.errors import Unavailable
-from zuno.messages.debate import Role
-from zuno.ports.transport import Parcel
+from zuno.kernel.errors import Unavailable
+from zuno.lp.model.debate import Role
+from zuno.lp.ports.transport import Parcel
 
 
 def parcel(data: bytes) -> Parcel:

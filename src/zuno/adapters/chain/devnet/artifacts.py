@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from zuno.domain.errors import Malformed, Unavailable
+from zuno.kernel.errors import Malformed, Unavailable
 
 # The licences of these packages forbid us to ship them: the user's own npm client installs exactly these.
 VERSIONS: Final = {"v4-core": "1.0.2", "v4-periphery": "1.0.3", "universal-router": "2.1.0"}

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import struct
-import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import rlp  # type: ignore[import-untyped]
+import rlp
 from eth.vm.forks.prague.blocks import PragueBlockHeader
 
-from zuno.domain.errors import Malformed, Unavailable
+from zuno.adapters.atomic_file import replace_file
+from zuno.kernel.errors import Malformed, Unavailable
 
 from .evm import Chain, Genesis
 from .history import Block, History, Log, Receipt
@@ -42,16 +41,7 @@ def save(path: Path, chain: Chain, notes: Mapping[str, Any]) -> None:
     """Write the file at once or not at all: a reader never meets half of it."""
     body = zlib.compress(b"".join(_body(chain, notes)), _LEVEL)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(_MAGIC + hashlib.sha256(body).digest() + body)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    replace_file(path, _MAGIC + hashlib.sha256(body).digest() + body)
 
 
 def load(path: Path) -> Saved:

@@ -9,7 +9,7 @@ from typing import Final
 from eth_abi.abi import encode
 from eth_utils.address import to_checksum_address
 
-from zuno.domain.errors import Broken
+from zuno.kernel.errors import Broken
 
 from .artifacts import Artifacts
 from .evm import ETHER, Chain, Genesis

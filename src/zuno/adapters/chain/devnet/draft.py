@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-import rlp  # type: ignore[import-untyped]
+import rlp
 from eth.abc import BlockHeaderAPI
 from eth.constants import BLANK_ROOT_HASH
 from eth.db.trie import make_trie_root_and_nodes

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from eth_keys.datatypes import PrivateKey
 
-from zuno.domain.errors import Broken
+from zuno.kernel.errors import Broken
 
 from .draft import Draft
 from .evm import GWEI, Chain

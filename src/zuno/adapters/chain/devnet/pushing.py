@@ -12,10 +12,10 @@ from zuno.adapters.chain.world import (
     moved_reference,
     pool_specs,
 )
-from zuno.core import calldata
-from zuno.core.amm.identity import pool_slots, unpack_slot0
-from zuno.domain.errors import Broken
-from zuno.domain.tokens import NATIVE
+from zuno.amm.identity import pool_slots, unpack_slot0
+from zuno.kernel.errors import Broken
+from zuno.kernel.text import NATIVE
+from zuno.lp.plan import calldata
 
 from . import params
 from .evm import ETHER

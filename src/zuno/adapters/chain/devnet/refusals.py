@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from zuno.domain.errors import Refused
+from zuno.kernel.errors import Refused
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 
 from eth_utils.exceptions import ValidationError
 
-from zuno.domain.errors import Broken, Refused
+from zuno.kernel.errors import Broken, Refused
 
 from .controls import CONTROLS
 from .methods import METHODS, Method

@@ -20,14 +20,16 @@ from typing import Any, Final
 
 import httpx2
 
+from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.chain.devnet import artifacts
-from zuno.adapters.chain.devnet.lock import Holder, NodeLock
 from zuno.adapters.chain.devnet.refusals import INTERNAL_ERROR
+from zuno.adapters.file_lock import FileLock
 from zuno.adapters.foreign_json import shallow
-from zuno.domain.errors import Broken, Malformed, Refused, Unavailable
-from zuno.domain.pool import Block
-from zuno.domain.units import HexId, Seconds
-from zuno.ports.world import NodeStatus
+from zuno.adapters.process_identity import ProcessIdentity
+from zuno.amm.model import Block
+from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable
+from zuno.kernel.units import HexId, Seconds
+from zuno.lp.ports.world import NodeStatus
 
 START_SECONDS: Final = 600.0
 STOP_SECONDS: Final = 10.0
@@ -57,7 +59,9 @@ class DevnetProcess:
         self._program = program
         self._grace = grace
         self._tell = tell
-        self._lock = NodeLock(home / "devnet.lock")
+        self._lock = FileLock(
+            home / "devnet.lock", "A devnet of this home is starting already; `zuno devnet status` shows it."
+        )
         self._log = home / "devnet.log"
         self.file = home / "devnet.json"
 
@@ -82,7 +86,7 @@ class DevnetProcess:
         if not self._lock.held():
             self.file.unlink(missing_ok=True)
             return NodeStatus(False, None, None, None, _NOT_RUNNING)
-        holder = self._lock.holder()
+        holder = self._lock.process()
         if holder is None:
             raise Unavailable("A devnet is starting just now; try again in a moment.")
         ours = self._record() is not None
@@ -109,7 +113,7 @@ class DevnetProcess:
 
         # asyncio would only note an interrupt and wait for a task that never pauses; here it must stop the building.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        with self._lock.alone():
+        with self._lock:
             self.file.unlink(missing_ok=True)
             serve_world(found, self._home / "devnet", self._seed, port, self._write, self._tell)
             self.file.unlink(missing_ok=True)
@@ -181,21 +185,18 @@ class DevnetProcess:
 
     def _write(self, record: Mapping[str, Any]) -> None:
         """The file others read: addresses, and a test key that protects nothing."""
-        partial = self.file.with_suffix(".json.partial")
-        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            json.dump(record, file, indent=1)
-        os.replace(partial, self.file)
+        replace_file(self.file, json.dumps(record, indent=1).encode(), durable=False)
 
     def _record(self) -> dict[str, Any] | None:
         """What the node that runs now has written; a file that a dead one left is no answer."""
-        holder = self._lock.holder()
+        holder = self._lock.process()
         try:
             record: dict[str, Any] = json.loads(self.file.read_text(encoding="utf-8"))
             return record if holder and "url" in record and record["pid"] == holder.pid else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    async def _gone(self, holder: Holder) -> bool:
+    async def _gone(self, holder: ProcessIdentity) -> bool:
         give_up = time.monotonic() + self._grace
         while time.monotonic() < give_up:
             if not self._lock.held() or not holder.alive:

@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from zuno.domain.errors import Unavailable
+from zuno.kernel.errors import Unavailable
 
 from . import params
 from .faults import Fault, Faults, read_fault

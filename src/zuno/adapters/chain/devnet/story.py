@@ -27,12 +27,12 @@ from zuno.adapters.chain.world import (
     SwapStep,
     write_script,
 )
-from zuno.core import calldata
-from zuno.core.amm.identity import pool_slots
-from zuno.core.amm.pool import Pool
-from zuno.core.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
-from zuno.domain.errors import Broken, Malformed, Unavailable
-from zuno.domain.tokens import NATIVE
+from zuno.amm.identity import pool_slots
+from zuno.amm.pool import Pool
+from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
+from zuno.kernel.errors import Broken, Malformed, Unavailable
+from zuno.kernel.text import NATIVE
+from zuno.lp.plan import calldata
 
 from . import cachefile
 from .artifacts import Artifacts

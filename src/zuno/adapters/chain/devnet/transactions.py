@@ -12,7 +12,7 @@ from eth_keys.datatypes import PrivateKey
 from eth_keys.exceptions import BadSignature
 from eth_typing import Address
 from eth_utils.exceptions import ValidationError
-from rlp.exceptions import RLPException  # type: ignore[import-untyped]
+from rlp.exceptions import RLPException
 
 from .refusals import rejected
 

@@ -6,9 +6,9 @@ from decimal import Decimal
 from fractions import Fraction
 
 from zuno.adapters.chain.devnet.running import DevnetProcess, ask
-from zuno.domain.pool import Block
-from zuno.domain.units import HexId, Seconds
-from zuno.ports.world import PoolMove, WorldMoved
+from zuno.amm.model import Block
+from zuno.kernel.units import HexId, Seconds
+from zuno.lp.ports.world import PoolMove, PriceMove
 
 STALE_SECONDS = 60
 
@@ -19,10 +19,10 @@ class DevnetWorld:
     def __init__(self, process: DevnetProcess) -> None:
         self._process = process
 
-    async def move(self, percent: Decimal) -> WorldMoved:
+    async def move(self, percent: Decimal) -> PriceMove:
         moved = await ask(self._process.url(), "zuno_move", str(percent))
         block = moved["block"]
-        return WorldMoved(
+        return PriceMove(
             Block(block["number"], HexId(block["hash"]), Seconds(block["timestamp"])),
             _usdc(moved["referenceBefore"]),
             _usdc(moved["referenceAfter"]),

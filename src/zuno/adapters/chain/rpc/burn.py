@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zuno.adapters.chain.rpc.faults import NoSuchMethod
+from zuno.adapters.chain.rpc.errors import NoSuchMethod
 from zuno.adapters.chain.rpc.ledger import ETHER, given_up, received_by_pools
 from zuno.adapters.chain.rpc.node import Node
-from zuno.core import calldata
-from zuno.domain.chains import Deployment
-from zuno.domain.errors import Malformed, Unavailable
-from zuno.domain.pool import Block, PoolKey
-from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Address
+from zuno.amm.model import Block, PoolKey
+from zuno.kernel.errors import Malformed, Unavailable
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address
+from zuno.lp.model.chains import Deployment
+from zuno.lp.plan import calldata
 
 _NO_HURRY = 2**40
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
 
+from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.foreign_json import shallow
 
 T = TypeVar("T")
@@ -37,17 +36,9 @@ class Shelf:
 
     def save(self, name: str, value: dict[str, Any]) -> None:
         """Replace the object; a reader sees the old one or the new one, never half of either."""
-        draft = self._directory / f".{name}.{uuid4().hex}"
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
-            try:
-                with draft.open("w", encoding="utf-8") as file:
-                    json.dump(value, file, separators=(",", ":"))
-                    file.flush()
-                    os.fsync(file.fileno())
-                draft.replace(self._path(name))
-            finally:
-                draft.unlink(missing_ok=True)
+            replace_file(self._path(name), json.dumps(value, separators=(",", ":")).encode())
         except OSError as error:
             if self._writable:
                 _log.warning(

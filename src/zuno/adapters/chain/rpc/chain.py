@@ -14,28 +14,28 @@ from pathlib import Path
 from typing import Final
 
 from zuno.adapters.chain.rpc import gas
-from zuno.adapters.chain.rpc.answers import Answers
+from zuno.adapters.chain.rpc.abi import events_of
 from zuno.adapters.chain.rpc.cache import Shelf
-from zuno.adapters.chain.rpc.deeds import Deed, DeedsRead
-from zuno.adapters.chain.rpc.faults import Behind, NoSuchState
+from zuno.adapters.chain.rpc.errors import Behind, NoSuchState
 from zuno.adapters.chain.rpc.history import Histories
 from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.one_block import Steady
+from zuno.adapters.chain.rpc.positions import Deed, DeedsRead
 from zuno.adapters.chain.rpc.readers import Readers
-from zuno.adapters.chain.rpc.steady import Steady
 from zuno.adapters.chain.rpc.storage import Place, Words, holding, place, pool_state
 from zuno.adapters.chain.rpc.swaps import swap_fees
 from zuno.adapters.chain.rpc.transport import FailoverProvider, Policy
-from zuno.adapters.chain.rpc.wire import events_of
+from zuno.adapters.chain.rpc.validate import Answers
 from zuno.adapters.chain.rpc.writer import RpcWriter
-from zuno.core.amm.identity import pool_slots, unpack_slot0
-from zuno.domain.chains import ChainInfo
-from zuno.domain.errors import PoolNotInitialized, Refused, Unavailable, Unknown, Usage
-from zuno.domain.history import PositionHistory, PricedBlock, SwapFees
-from zuno.domain.market import GasQuote
-from zuno.domain.pool import Block, LpPosition, PoolKey, PoolState
-from zuno.domain.tokens import Token
-from zuno.domain.units import Address, Amount, HexId, Liquidity, Seconds
-from zuno.ports.chain import Holdings, Missing, Owned, PoolsFound, Snapshot, Witnessed
+from zuno.amm.identity import pool_slots, unpack_slot0
+from zuno.amm.model import Block, LpPosition, PoolKey, PoolState
+from zuno.kernel.errors import PoolNotInitialized, Refused, Unavailable, Unknown, Usage
+from zuno.kernel.text import Token
+from zuno.kernel.units import Address, Amount, HexId, Liquidity, Seconds
+from zuno.lp.model.chains import ChainInfo
+from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
+from zuno.lp.model.market import GasQuote
+from zuno.lp.ports.chain import Holdings, Missing, OwnedPositions, PoolsFound, Snapshot, WitnessedState
 
 _POOL_ID: Final = re.compile(r"0x[0-9a-f]{64}")
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]{40}")
@@ -91,7 +91,7 @@ class RpcChain:
         present = await self.pool(pool_id)
         return await self._steady(lambda head: self._past(present, moment, head))
 
-    async def owned(self, owner: Address) -> Owned:
+    async def owned(self, owner: Address) -> OwnedPositions:
         holder = _address(owner)
         return await self._steady(lambda head: self._read.wallets.owned(holder, head))
 
@@ -102,7 +102,7 @@ class RpcChain:
     async def positions(self, ids: Sequence[int]) -> Snapshot:
         return await self._steady(lambda head: self._positions_at(ids, head))
 
-    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> Witnessed:
+    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> WitnessedState:
         return await self._steady(lambda head: self._witnessed(block, pool_ids, position_ids, head))
 
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
@@ -179,7 +179,7 @@ class RpcChain:
 
     async def _witnessed(
         self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int], head: Block
-    ) -> Witnessed:
+    ) -> WitnessedState:
         """A block that somebody else named, if this chain has it."""
         if block.number > head.number or await self._node.block(block.number) != block:
             raise Refused(f"{self._info.name} has no block {block.number} with hash {block.hash[:12]}…")
@@ -196,7 +196,7 @@ class RpcChain:
         unread = next((one.reason for one in snapshot.missing if one.unread), None)
         if unread is not None:
             raise Unavailable(f"the state of block {block.number} could not be read: {unread}")
-        return Witnessed(block, pools, {position.id: position for position in snapshot.positions})
+        return WitnessedState(block, pools, {position.id: position for position in snapshot.positions})
 
     async def _snapshot(self, wanted: Sequence[int], read: DeedsRead, head: Block) -> Snapshot:
         places = {token: self._place(token, deed) for token, deed in read.deeds.items()}

@@ -7,17 +7,17 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from zuno.adapters.chain.rpc import wire
+from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.cache import Shelf
-from zuno.adapters.chain.rpc.deeds import Deeds, id_of
-from zuno.adapters.chain.rpc.faults import NoSuchMethod, NoSuchState
+from zuno.adapters.chain.rpc.errors import NoSuchMethod, NoSuchState
 from zuno.adapters.chain.rpc.node import Log, Node
+from zuno.adapters.chain.rpc.positions import Deeds, id_of
 from zuno.adapters.chain.rpc.scan import Query, Scanner, Trail
-from zuno.domain.chains import ChainInfo, curated_keys
-from zuno.domain.errors import Malformed, Unavailable
-from zuno.domain.pool import Block, PoolKey
-from zuno.domain.units import Address, HexId, Pips
-from zuno.ports.chain import Owned
+from zuno.amm.model import Block, PoolKey
+from zuno.kernel.errors import Malformed, Unavailable
+from zuno.kernel.units import Address, HexId, Pips
+from zuno.lp.model.chains import ChainInfo, curated_keys
+from zuno.lp.ports.chain import OwnedPositions
 
 OWNED_STRETCHES: Final = 2_000
 POOL_STRETCHES: Final = 200
@@ -88,13 +88,13 @@ class Wallets:
         self._shelf = shelf
         self._manager = info.deployment.position_manager
 
-    async def owned(self, owner: Address, head: Block) -> Owned:
+    async def owned(self, owner: Address, head: Block) -> OwnedPositions:
         """Every id whose last Transfer went to `owner`: candidates from events, each confirmed by ownerOf at `head`."""
         balance = await self._balance(owner, head)
         if balance == 0:
-            return Owned(head, owner, (), 0, complete=True)
+            return OwnedPositions(head, owner, (), 0, complete=True)
         # Only what came in: what left again is told apart by ownerOf, which must be asked anyway.
-        query = Query(self._manager, (wire.TRANSFER, None, wire.address_word(owner)))
+        query = Query(self._manager, (abi.TRANSFER, None, abi.address_word(owner)))
         trail = Trail(self._node, self._scanner, self._shelf, f"owned-{owner}", query, _received, _token_id)
         try:
             await trail.open()
@@ -110,10 +110,10 @@ class Wallets:
                 raise
             held, why = set(), str(fault)
         if len(held) == balance:
-            return Owned(head, owner, tuple(sorted(held)), balance, complete=True)
+            return OwnedPositions(head, owner, tuple(sorted(held)), balance, complete=True)
         note = f"found {len(held)} of {balance} positions: {why or 'the events of the rest are not on this node'}"
         note = f"{note}; run again to go on from here"
-        return Owned(head, owner, tuple(sorted(held)), balance, complete=False, note=note)
+        return OwnedPositions(head, owner, tuple(sorted(held)), balance, complete=False, note=note)
 
     async def _search(
         self, trail: Trail, owner: Address, held: set[int], balance: int, head: Block
@@ -143,7 +143,7 @@ class Wallets:
         return {token for token, deed in read.deeds.items() if deed.owner == owner}
 
     async def _balance(self, owner: Address, head: Block) -> int:
-        return await self._node.call(self._manager, wire.balance_of(owner), head, wire.numbered("balanceOf"))
+        return await self._node.call(self._manager, abi.balance_of(owner), head, abi.numbered("balanceOf"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +166,8 @@ class Keys:
         self._info = info
         self._scanner = scanner
         self._known = {id_of(key): key for key in curated_keys(info)}
-        curated = [wire.address_word(token.address) for token in info.tokens]
-        query = Query(info.deployment.pool_manager, (wire.INITIALIZE, None, curated, curated))
+        curated = [abi.address_word(token.address) for token in info.tokens]
+        query = Query(info.deployment.pool_manager, (abi.INITIALIZE, None, curated, curated))
         self._trail = Trail(node, scanner, shelf, "pools", query, _initialized, _key_from)
         self._turn = asyncio.Lock()
         self._missed: dict[HexId, HexId] = {}
@@ -215,8 +215,8 @@ class Keys:
         """The key behind an id, from the cheapest source that knows it; None if none does at this block."""
         if pool_id in self._known:
             return self._known[pool_id]
-        question = wire.pool_keys(bytes.fromhex(pool_id[2:52]))
-        key = await self._node.call(self._info.deployment.position_manager, question, head, wire.pool_key)
+        question = abi.pool_keys(bytes.fromhex(pool_id[2:52]))
+        key = await self._node.call(self._info.deployment.position_manager, question, head, abi.pool_key)
         if key.tick_spacing == 0 or id_of(key) != pool_id:
             found = None if self._missed.get(pool_id) == head.hash else await self._initialized(pool_id, head)
             if found is None:
@@ -227,7 +227,7 @@ class Keys:
         return key
 
     async def _initialized(self, pool_id: HexId, head: Block) -> PoolKey | None:
-        query = Query(self._info.deployment.pool_manager, (wire.INITIALIZE, pool_id))
+        query = Query(self._info.deployment.pool_manager, (abi.INITIALIZE, pool_id))
         async for stretch in self._scanner.back(query, await self._birthday.block(head.number), head.number):
             for log in stretch.logs:
                 return _key_from(_initialized(log))
@@ -258,10 +258,10 @@ def _received(log: Log) -> str:
 
 
 def _initialized(log: Log) -> str:
-    fee, spacing, hooks, _, _ = wire.decoded(
+    fee, spacing, hooks, _, _ = abi.decoded(
         ["uint24", "int24", "address", "uint160", "int24"], log.data, "an Initialize event"
     )
-    currencies = (wire.address_in(log.topics[2]), wire.address_in(log.topics[3]))
+    currencies = (abi.address_in(log.topics[2]), abi.address_in(log.topics[3]))
     return ",".join((*currencies, str(fee), str(spacing), hooks.lower()))
 
 

@@ -6,27 +6,27 @@ import asyncio
 from statistics import median_low
 from typing import Final
 
-from zuno.adapters.chain.rpc import wire
-from zuno.adapters.chain.rpc.faults import BadRequest, CallReverted, NoSuchMethod
+from zuno.adapters.chain.rpc import abi
+from zuno.adapters.chain.rpc.errors import BadRequest, CallReverted, NoSuchMethod
 from zuno.adapters.chain.rpc.node import Node
 from zuno.adapters.chain.rpc.transport import Callee
-from zuno.core.amm.integers import ceil_div
-from zuno.domain.chains import DataFee
-from zuno.domain.market import GasQuote
-from zuno.domain.pool import Block
-from zuno.domain.units import Address, Wei
+from zuno.amm.integers import ceil_div
+from zuno.amm.model import Block
+from zuno.kernel.units import Address, Wei
+from zuno.lp.model.chains import DataFee
+from zuno.lp.model.market import GasQuote
 
 RECENT_BLOCKS: Final = 20
 _MEDIAN: Final = 50
 
 GAS_PRICE_ORACLE: Final = Address("0x420000000000000000000000000000000000000f")
 ARB_GAS_INFO: Final = Address("0x000000000000000000000000000000000000006c")
-_UPPER_BOUND: Final = wire.selector("getL1FeeUpperBound(uint256)")
-_L1_BASE_FEE: Final = wire.selector("l1BaseFee()")
-_BLOB_BASE_FEE: Final = wire.selector("blobBaseFee()")
-_BASE_FEE_SCALAR: Final = wire.selector("baseFeeScalar()")
-_BLOB_BASE_FEE_SCALAR: Final = wire.selector("blobBaseFeeScalar()")
-_PRICES_IN_WEI: Final = wire.selector("getPricesInWei()")
+_UPPER_BOUND: Final = abi.selector("getL1FeeUpperBound(uint256)")
+_L1_BASE_FEE: Final = abi.selector("l1BaseFee()")
+_BLOB_BASE_FEE: Final = abi.selector("blobBaseFee()")
+_BASE_FEE_SCALAR: Final = abi.selector("baseFeeScalar()")
+_BLOB_BASE_FEE_SCALAR: Final = abi.selector("blobBaseFeeScalar()")
+_PRICES_IN_WEI: Final = abi.selector("getPricesInWei()")
 _SMALLEST: Final = 500
 """Bytes of the smallest liquidity transaction: a collect."""
 _L1_GAS_PER_BYTE: Final = 16
@@ -81,7 +81,7 @@ async def _op_stack(node: Node, at: Block) -> int:
     chains charge 16 L1 gas a byte at (16·baseFeeScalar·l1BaseFee + blobBaseFeeScalar·blobBaseFee) / 16e6 wei.
     """
     try:
-        bound = await _oracle(node, _UPPER_BOUND + wire.word(_SMALLEST), at, Callee.MAY_REVERT)
+        bound = await _oracle(node, _UPPER_BOUND + abi.word(_SMALLEST), at, Callee.MAY_REVERT)
         return ceil_div(bound, _SMALLEST)
     except CallReverted:
         words = (_L1_BASE_FEE, _BASE_FEE_SCALAR, _BLOB_BASE_FEE, _BLOB_BASE_FEE_SCALAR)
@@ -90,12 +90,12 @@ async def _op_stack(node: Node, at: Block) -> int:
 
 
 async def _oracle(node: Node, question: bytes, at: Block, callee: Callee = Callee.CERTAIN) -> int:
-    return await node.call(GAS_PRICE_ORACLE, question, at, wire.numbered("the gas oracle"), callee=callee)
+    return await node.call(GAS_PRICE_ORACLE, question, at, abi.numbered("the gas oracle"), callee=callee)
 
 
 async def _arbitrum(node: Node, at: Block) -> int:
     """Nitro's second price: its L1 price of a calldata unit times the 16 units of a byte."""
     prices = await node.call(
-        ARB_GAS_INFO, _PRICES_IN_WEI, at, lambda data: wire.decoded(["uint256"] * 6, data, "getPricesInWei")
+        ARB_GAS_INFO, _PRICES_IN_WEI, at, lambda data: abi.decoded(["uint256"] * 6, data, "getPricesInWei")
     )
     return int(prices[1])

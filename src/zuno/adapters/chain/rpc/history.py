@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zuno.adapters.chain.rpc import ledger, wire
-from zuno.adapters.chain.rpc.books import Books, Dated, Told
+from zuno.adapters.chain.rpc import abi, ledger
 from zuno.adapters.chain.rpc.burn import Burns, Burnt
-from zuno.adapters.chain.rpc.faults import Behind, NoSuchState
+from zuno.adapters.chain.rpc.errors import Behind, NoSuchState
 from zuno.adapters.chain.rpc.lineage import Life, Lineages
 from zuno.adapters.chain.rpc.node import Log
+from zuno.adapters.chain.rpc.position_record import Books, Dated, Told
 from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.replay import Change, Replay
 from zuno.adapters.chain.rpc.scan import Query
 from zuno.adapters.chain.rpc.storage import holding, place
-from zuno.core.amm.identity import pool_slots, unpack_slot0
-from zuno.domain.errors import Malformed, Unavailable, Unknown, Usage
-from zuno.domain.history import PositionHistory, PricedBlock, Standing, Touch, WalletSwap
-from zuno.domain.pool import Block
-from zuno.domain.units import Address, HexId, Liquidity, Seconds, SqrtPriceX96
+from zuno.amm.identity import pool_slots, unpack_slot0
+from zuno.amm.model import Block
+from zuno.kernel.errors import Malformed, Unavailable, Unknown, Usage
+from zuno.kernel.units import Address, HexId, Liquidity, Seconds, SqrtPriceX96
+from zuno.lp.model.history import PositionHistory, PricedBlock, Standing, Touch, WalletSwap
 
 SPARE_PERCENT = 5
 """How much more than a deposit took a swap may have brought for it: the price moves in between."""
@@ -89,7 +89,7 @@ class Histories:
         )
 
     async def _next_token(self, head: Block) -> int:
-        return await self._node.call(self._manager, wire.NEXT_TOKEN_ID, head, wire.numbered("nextTokenId"))
+        return await self._node.call(self._manager, abi.NEXT_TOKEN_ID, head, abi.numbered("nextTokenId"))
 
     async def _standing(self, life: Life, at: Block, told: Told) -> Standing:
         """A position between touches, its worth from a pretended burn where the node can pretend."""
@@ -149,7 +149,7 @@ class Histories:
         by_token = {life.token: life for life in lives}
         deed = lives[0].deed
         books = Books(self._read, self._replay, deed.key, deed.pool_id, head)
-        query = Query(self._pool_manager, (wire.MODIFY_LIQUIDITY, deed.pool_id, wire.address_word(self._manager)))
+        query = Query(self._pool_manager, (abi.MODIFY_LIQUIDITY, deed.pool_id, abi.address_word(self._manager)))
         found = self._replay.changes(await self._read.scanner.all(query, first, last))
         told, by_tx = Told(), dict[HexId, list[Change]]()
         for change in found:
@@ -225,10 +225,10 @@ class Histories:
 
     async def _moved(self, currency: Address, owner: Address, first: int, last: int) -> list[Log]:
         """Transfers of a token of the pair in or out of the wallet: any exchange moves it."""
-        wallet = wire.address_word(owner)
+        wallet = abi.address_word(owner)
         logs = [
-            *await self._read.scanner.all(Query(currency, (wire.TRANSFER, wallet)), first, last),
-            *await self._read.scanner.all(Query(currency, (wire.TRANSFER, None, wallet)), first, last),
+            *await self._read.scanner.all(Query(currency, (abi.TRANSFER, wallet)), first, last),
+            *await self._read.scanner.all(Query(currency, (abi.TRANSFER, None, wallet)), first, last),
         ]
         return sorted(logs, key=lambda log: log.position)
 

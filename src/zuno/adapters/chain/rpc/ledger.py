@@ -10,20 +10,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from zuno.adapters.chain.rpc import wire
+from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.node import Log, Node, Receipt
 from zuno.adapters.chain.rpc.prices import Times
 from zuno.adapters.chain.rpc.transport import Callee
-from zuno.domain.errors import Malformed
-from zuno.domain.pool import Block
-from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Address
+from zuno.amm.model import Block
+from zuno.kernel.errors import Malformed
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address
 
 ETHER: Final = Address("0x" + "ee" * 20)
 """Under whose address a simulation reports moves of native coin."""
-_CLAIM: Final = wire.topic("Transfer(address,address,address,uint256,uint256)")
+_CLAIM: Final = abi.topic("Transfer(address,address,address,uint256,uint256)")
 """ERC-6909: PoolManager's own receipts for tokens left with it."""
-_WRAPS: Final = (wire.topic("Deposit(address,uint256)"), wire.topic("Withdrawal(address,uint256)"))
+_WRAPS: Final = (abi.topic("Deposit(address,uint256)"), abi.topic("Withdrawal(address,uint256)"))
 _NOBODY: Final = NATIVE
 
 
@@ -48,10 +48,10 @@ def given_up(logs: Iterable[Log], currency: Address, party: Address) -> int:
     total = 0
     for log in logs:
         # An ERC-721 Transfer has a fourth topic and no amount.
-        if log.address == currency and log.topics[:1] == (wire.TRANSFER,) and len(log.topics) == 3:
-            amount = wire.number(log.data, "a Transfer event")
-            total += amount * (wire.address_in(log.topics[1]) == party)
-            total -= amount * (wire.address_in(log.topics[2]) == party)
+        if log.address == currency and log.topics[:1] == (abi.TRANSFER,) and len(log.topics) == 3:
+            amount = abi.number(log.data, "a Transfer event")
+            total += amount * (abi.address_in(log.topics[1]) == party)
+            total -= amount * (abi.address_in(log.topics[2]) == party)
     return total
 
 
@@ -61,10 +61,10 @@ def received_by_pools(logs: Iterable[Log], currency: Address, pool_manager: Addr
     claims = 0
     for log in seen:
         if log.address == pool_manager and log.topics[:1] == (_CLAIM,) and len(log.topics) == 4:
-            _, amount = wire.decoded(["address", "uint256"], log.data, "a claim's Transfer event")
+            _, amount = abi.decoded(["address", "uint256"], log.data, "a claim's Transfer event")
             if int(log.topics[3], 16) == int(currency, 16):
-                claims += int(amount) * (wire.address_in(log.topics[1]) == _NOBODY)
-                claims -= int(amount) * (wire.address_in(log.topics[2]) == _NOBODY)
+                claims += int(amount) * (abi.address_in(log.topics[1]) == _NOBODY)
+                claims -= int(amount) * (abi.address_in(log.topics[2]) == _NOBODY)
     return -given_up(seen, ETHER if currency == NATIVE else currency, pool_manager) - claims
 
 
@@ -91,10 +91,10 @@ async def coin(node: Node, times: Times, receipt: Receipt, wallet: Address, head
 
 async def transfers(node: Node, currency: Address, party: Address, number: int) -> list[Log]:
     """A token's transfers from and to a party in one block."""
-    word = wire.address_word(party)
+    word = abi.address_word(party)
     return [
-        *await node.logs(currency, (wire.TRANSFER, word), number, number),
-        *await node.logs(currency, (wire.TRANSFER, None, word), number, number),
+        *await node.logs(currency, (abi.TRANSFER, word), number, number),
+        *await node.logs(currency, (abi.TRANSFER, None, word), number, number),
     ]
 
 
@@ -114,7 +114,7 @@ async def unlogged(
     """
     first, last = max(0, span[0] - 1), span[1]
     blocks = await times.blocks([first, last], head)
-    question = wire.BALANCE_OF + bytes.fromhex(wire.address_word(party)[2:])
+    question = abi.BALANCE_OF + bytes.fromhex(abi.address_word(party)[2:])
     try:
         before, after = [
             await node.call(currency, question, blocks[at], _balance, callee=Callee.STRANGE) for at in (first, last)
@@ -126,7 +126,7 @@ async def unlogged(
 
 def _balance(data: bytes) -> int:
     """A token that did not exist yet answers with nothing."""
-    return wire.number(data, "balanceOf") if data else 0
+    return abi.number(data, "balanceOf") if data else 0
 
 
 async def pools_coin(node: Node, times: Times, receipt: Receipt, pool_manager: Address, head: Block) -> int | None:

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from zuno.adapters.chain.rpc import wire
-from zuno.adapters.chain.rpc.deeds import Deed
-from zuno.adapters.chain.rpc.faults import Behind
+from zuno.adapters.chain.rpc import abi
+from zuno.adapters.chain.rpc.errors import Behind
 from zuno.adapters.chain.rpc.node import Log, Receipt
+from zuno.adapters.chain.rpc.positions import Deed
 from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.replay import Replay, info_at
 from zuno.adapters.chain.rpc.scan import Query
-from zuno.domain.errors import Malformed, Unknown
-from zuno.domain.pool import Block
-from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Address, Seconds
+from zuno.amm.model import Block
+from zuno.kernel.errors import Malformed, Unknown
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address, Seconds
 
 NOBODY: Address = NATIVE
 """The zero address again: tokens come from it when minted and go to it when burnt."""
@@ -93,7 +93,7 @@ class Lineages:
 
     async def _life(self, token: int, first: int, head: Block) -> Life:
         """Its Transfer events back to its mint or to the window's first block, and its deed when it last had one."""
-        query = Query(self._manager, (wire.TRANSFER, None, None, wire.id_word(token)))
+        query = Query(self._manager, (abi.TRANSFER, None, None, abi.id_word(token)))
         transfers = list[Log]()
         async for stretch in self._read.scanner.back(query, first, head.number):
             transfers = [*stretch.logs, *transfers]
@@ -175,7 +175,7 @@ class Lineages:
         sent -= await self._node.sent(owner, edges[max(0, first - 1)]) + (mint.sender == owner)
         if sent <= 0:
             return []  # the common case, and the reason to ask: strangers' changes may be many
-        topics = (wire.MODIFY_LIQUIDITY, life.deed.pool_id, wire.address_word(self._manager))
+        topics = (abi.MODIFY_LIQUIDITY, life.deed.pool_id, abi.address_word(self._manager))
         query = Query(self._read.info.deployment.pool_manager, topics)
         logs = await self._read.scanner.all(query, first, mint.block_number)
         moment = (mint.block_number, mint.tx_index)
@@ -192,7 +192,7 @@ class Lineages:
         ]
 
     def _nft_transfers(self, receipt: Receipt) -> list[Log]:
-        return [log for log in receipt.logs if log.address == self._manager and log.topics[:1] == (wire.TRANSFER,)]
+        return [log for log in receipt.logs if log.address == self._manager and log.topics[:1] == (abi.TRANSFER,)]
 
     async def _emptied(self, receipt: Receipt, life: Life, owner: Address, head: Block) -> list[int]:
         """Positions of the same pool and owner that a transaction burnt or emptied."""
@@ -231,8 +231,8 @@ class _Closing:
 
 
 def sender_of(transfer: Log) -> Address:
-    return wire.address_in(transfer.topics[1])
+    return abi.address_in(transfer.topics[1])
 
 
 def receiver_of(transfer: Log) -> Address:
-    return wire.address_in(transfer.topics[2])
+    return abi.address_in(transfer.topics[2])

@@ -16,13 +16,13 @@ from web3 import AsyncWeb3
 from web3.exceptions import BlockNotFound, TransactionNotFound, Web3Exception
 from web3.types import BlockData
 
-from zuno.adapters.chain.rpc.faults import Behind, CallReverted, NoSuchMethod, NoSuchState
-from zuno.adapters.chain.rpc.offering import offer
+from zuno.adapters.chain.rpc.broadcast import offer
+from zuno.adapters.chain.rpc.errors import Behind, CallReverted, NoSuchMethod, NoSuchState
 from zuno.adapters.chain.rpc.transport import Callee, FailoverProvider, Question
-from zuno.domain.errors import Malformed, ZunoError
-from zuno.domain.pool import Block
-from zuno.domain.units import Address, HexId, Seconds, Wei
-from zuno.ports.spending import Sending
+from zuno.amm.model import Block
+from zuno.kernel.errors import Malformed, ZunoError
+from zuno.kernel.units import Address, HexId, Seconds, Wei
+from zuno.lp.ports.spending import SendResult
 
 T = TypeVar("T")
 Topics = Sequence[HexId | Sequence[HexId] | None]
@@ -206,7 +206,7 @@ class Node:
                 self._takes_batches = False  # one by one, then
         return judge([await self._provider.ask(replace(question, callee=callee)) for question in questions])
 
-    async def offer(self, raw: bytes) -> Sending:
+    async def offer(self, raw: bytes) -> SendResult:
         return await offer(self._provider, raw)
 
     # -- events

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from zuno.adapters.chain.rpc import wire
-from zuno.adapters.chain.rpc.faults import NoSuchState
+from zuno.adapters.chain.rpc import abi
+from zuno.adapters.chain.rpc.errors import NoSuchState
 from zuno.adapters.chain.rpc.node import Log, Node
 from zuno.adapters.chain.rpc.scan import Query, Scanner
-from zuno.domain.errors import Malformed, Unavailable
-from zuno.domain.history import PricedBlock
-from zuno.domain.market import HOUR
-from zuno.domain.pool import Block
-from zuno.domain.units import Address, HexId, Seconds, SqrtPriceX96
+from zuno.amm.model import Block
+from zuno.kernel.errors import Malformed, Unavailable
+from zuno.kernel.units import Address, HexId, Seconds, SqrtPriceX96
+from zuno.lp.model.history import PricedBlock
+from zuno.lp.model.market import HOUR
 
 _MOST_REMEMBERED: Final = 20_000
 MOST_SWAPS: Final = 500_000
@@ -105,7 +105,7 @@ class Prices:
     async def _closing(self, pool_id: HexId, first: int, last: int) -> list[Priced]:
         """The last swap of every block that has one, oldest first."""
         newest_first, seen = list[Log](), 0
-        async for stretch in self._scanner.back(Query(self._pool_manager, (wire.SWAP, pool_id)), first, last):
+        async for stretch in self._scanner.back(Query(self._pool_manager, (abi.SWAP, pool_id)), first, last):
             seen += len(stretch.logs)
             if seen > MOST_SWAPS:
                 raise Unavailable(f"more than {MOST_SWAPS} swaps since block {first}: ask for a shorter time")
@@ -142,5 +142,5 @@ class Prices:
 
 
 def swap_price(log: Log) -> SqrtPriceX96:
-    fields = wire.decoded(["int128", "int128", "uint160", "uint128", "int24", "uint24"], log.data, "a Swap event")
+    fields = abi.decoded(["int128", "int128", "uint160", "uint128", "int24", "uint24"], log.data, "a Swap event")
     return SqrtPriceX96(int(fields[2]))

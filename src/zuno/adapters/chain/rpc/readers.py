@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zuno.adapters.chain.rpc.cache import Shelf
-from zuno.adapters.chain.rpc.deeds import Deeds
 from zuno.adapters.chain.rpc.discovery import Birthday, Keys, Wallets
 from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.positions import Deeds
 from zuno.adapters.chain.rpc.prices import Prices, Times
 from zuno.adapters.chain.rpc.scan import Scanner
 from zuno.adapters.chain.rpc.storage import Storage
 from zuno.adapters.chain.rpc.tokens import Tokens
-from zuno.domain.chains import ChainInfo
+from zuno.lp.model.chains import ChainInfo
 
 
 @dataclass(frozen=True, slots=True)

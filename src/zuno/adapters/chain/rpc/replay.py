@@ -11,22 +11,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from zuno.adapters.chain.rpc import wire
+from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.node import Log, Node
 from zuno.adapters.chain.rpc.prices import Times, swap_price
 from zuno.adapters.chain.rpc.storage import Place, Storage, Words, place
-from zuno.core.amm.fees import earned_rounding_down
-from zuno.core.amm.identity import pool_slots, unpack_position, unpack_slot0
-from zuno.core.amm.integers import MAX_UINT256
-from zuno.core.amm.liquidity import amounts_for_liquidity
-from zuno.core.amm.pool import PositionInfo
-from zuno.core.amm.ticks import cached_sqrt_price_at_tick
-from zuno.domain.errors import Malformed
-from zuno.domain.pool import Block, Range
-from zuno.domain.units import Address, HexId, SqrtPriceX96, Tick
+from zuno.amm.fees import earned_rounding_down
+from zuno.amm.identity import pool_slots, unpack_position, unpack_slot0
+from zuno.amm.integers import MAX_UINT256
+from zuno.amm.liquidity import amounts_for_liquidity
+from zuno.amm.model import Block, Range
+from zuno.amm.pool import PositionInfo
+from zuno.amm.ticks import cached_sqrt_price_at_tick
+from zuno.kernel.errors import Malformed
+from zuno.kernel.units import Address, HexId, SqrtPriceX96, Tick
 
 _ANYTHING: Final = 1 << 255
-DONATE: Final = wire.DONATE
+DONATE: Final = abi.DONATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +86,17 @@ class Replay:
 
     def changes(self, logs: Iterable[Log]) -> list[Change]:
         """PositionManager's liquidity changes among any events."""
-        sender = wire.address_word(self._manager)
+        sender = abi.address_word(self._manager)
         return [
             _change(log)
             for log in logs
             if log.address == self._pool_manager
-            and log.topics[:1] == (wire.MODIFY_LIQUIDITY,)
+            and log.topics[:1] == (abi.MODIFY_LIQUIDITY,)
             and log.topics[2] == sender
         ]
 
     async def block(self, pool_id: HexId, number: int, head: Block) -> PoolBlock:
-        topics = ([wire.INITIALIZE, wire.SWAP, wire.MODIFY_LIQUIDITY, DONATE], pool_id)
+        topics = ([abi.INITIALIZE, abi.SWAP, abi.MODIFY_LIQUIDITY, DONATE], pool_id)
         logs = tuple(await self._node.logs(self._pool_manager, topics, number, number))
         changes = self.changes(logs)
         slot0 = pool_slots(pool_id).slot0
@@ -117,7 +117,7 @@ class Replay:
         for change in changes:
             index, final = change.log.index, info_at(self.place(change), after)
             traded = any(
-                index < log.index < last[change.token] and log.topics[0] in (wire.SWAP, DONATE) for log in through.logs
+                index < log.index < last[change.token] and log.topics[0] in (abi.SWAP, DONATE) for log in through.logs
             )
             worked = _worked(change, through.price_before(index), infos[change.token], final, certain=not traded)
             infos[change.token] = worked.after
@@ -218,17 +218,17 @@ def _growth_for(fee: int, liquidity: int) -> tuple[int, int]:
 
 
 def _change(log: Log) -> Change:
-    lower, upper, delta, salt = wire.decoded(
+    lower, upper, delta, salt = abi.decoded(
         ["int24", "int24", "int256", "bytes32"], log.data, "a ModifyLiquidity event"
     )
     return Change(log, log.topics[1], int.from_bytes(salt, "big"), Range(Tick(lower), Tick(upper)), int(delta))
 
 
 def _price_after(log: Log) -> SqrtPriceX96 | None:
-    if log.topics[0] == wire.SWAP:
+    if log.topics[0] == abi.SWAP:
         return swap_price(log)
-    if log.topics[0] == wire.INITIALIZE:
-        fields = wire.decoded(["uint24", "int24", "address", "uint160", "int24"], log.data, "an Initialize event")
+    if log.topics[0] == abi.INITIALIZE:
+        fields = abi.decoded(["uint24", "int24", "address", "uint160", "int24"], log.data, "an Initialize event")
         if not fields[3]:
             raise Malformed("an Initialize event without a price")
         return SqrtPriceX96(int(fields[3]))

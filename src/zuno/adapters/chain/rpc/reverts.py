@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from zuno.adapters.chain.rpc import wire
-from zuno.adapters.chain.rpc.faults import CallReverted
-from zuno.domain.errors import Malformed
-from zuno.domain.tokens import plain_text
+from zuno.adapters.chain.rpc import abi
+from zuno.adapters.chain.rpc.errors import CallReverted
+from zuno.kernel.errors import Malformed
+from zuno.kernel.text import plain_text
 
 _MAX_SAID: Final = 200
 _DEEPEST: Final = 4
 _SELECTOR: Final = 4
 _NO_REASON: Final = "reverted without a reason"
 
-_STRING: Final = wire.selector("Error(string)")
-_PANIC: Final = wire.selector("Panic(uint256)")
+_STRING: Final = abi.selector("Error(string)")
+_PANIC: Final = abi.selector("Panic(uint256)")
 _PANICS: Final = {
     0x01: "assertion failed",
     0x11: "arithmetic overflow",
@@ -112,7 +112,7 @@ def _arguments(signature: str) -> list[str]:
     return inside.split(",") if inside else []
 
 
-_BY_SELECTOR: Final = {wire.selector(signature): signature for signature in (*_ERRORS, *_WRAPPERS)}
+_BY_SELECTOR: Final = {abi.selector(signature): signature for signature in (*_ERRORS, *_WRAPPERS)}
 
 
 def why(fault: CallReverted) -> str:
@@ -131,13 +131,13 @@ def reason(output: bytes, depth: int = _DEEPEST) -> str:
     signature = _BY_SELECTOR.get(selector)
     try:
         if selector == _STRING:
-            return plain_text(bytes(wire.decoded(["bytes"], body, "a reason")[0]).decode("utf-8", "replace"), _MAX_SAID)
+            return plain_text(bytes(abi.decoded(["bytes"], body, "a reason")[0]).decode("utf-8", "replace"), _MAX_SAID)
         if selector == _PANIC:
-            code = wire.number(body, "a panic")
+            code = abi.number(body, "a panic")
             return f"panic {code:#04x} ({_PANICS.get(code, 'the contract failed')})"
         if signature is None:
             return "0x" + selector.hex()
-        values = wire.decoded(_arguments(signature), body, "an error")
+        values = abi.decoded(_arguments(signature), body, "an error")
     except Malformed:
         return "0x" + selector.hex() if signature is None else signature.partition("(")[0]
     inner = bytes(values[_WRAPPERS[signature]]) if signature in _WRAPPERS else b""

@@ -8,11 +8,11 @@ from itertools import chain
 from typing import Any, Final
 
 from zuno.adapters.chain.rpc.cache import Shelf
-from zuno.adapters.chain.rpc.faults import NoSuchState, Oversized, RangeRefused
+from zuno.adapters.chain.rpc.errors import NoSuchState, Oversized, RangeRefused
 from zuno.adapters.chain.rpc.node import Log, Node, Topics
-from zuno.domain.errors import Unavailable
-from zuno.domain.pool import Block
-from zuno.domain.units import Address
+from zuno.amm.model import Block
+from zuno.kernel.errors import Unavailable
+from zuno.kernel.units import Address
 
 FIRST_SPAN: Final = 50_000
 MOST_QUERIES: Final = 5_000

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from zuno.adapters.chain.rpc import wire
-from zuno.adapters.chain.rpc.faults import CallReverted, NoSuchState, Oversized
+from zuno.adapters.chain.rpc import abi
+from zuno.adapters.chain.rpc.errors import CallReverted, NoSuchState, Oversized
 from zuno.adapters.chain.rpc.node import Node
-from zuno.core.amm.fees import earned_rounding_down, growth_inside
-from zuno.core.amm.identity import (
+from zuno.amm.fees import earned_rounding_down, growth_inside
+from zuno.amm.identity import (
     PoolSlots,
     pool_slots,
     position_key,
@@ -21,13 +21,13 @@ from zuno.core.amm.identity import (
     unpack_position,
     unpack_slot0,
 )
-from zuno.core.amm.liquidity import amounts_for_liquidity
-from zuno.core.amm.pool import PositionInfo, Slot0
-from zuno.core.amm.ticks import cached_sqrt_price_at_tick
-from zuno.domain.errors import Malformed, Unavailable, ZunoError
-from zuno.domain.pool import Block, PoolKey, PoolState, Range
-from zuno.domain.tokens import Token
-from zuno.domain.units import Address, HexId, Liquidity, Pips, SqrtPriceX96, Tick
+from zuno.amm.liquidity import amounts_for_liquidity
+from zuno.amm.model import Block, PoolKey, PoolState, Range
+from zuno.amm.pool import PositionInfo, Slot0
+from zuno.amm.ticks import cached_sqrt_price_at_tick
+from zuno.kernel.errors import Malformed, Unavailable, ZunoError
+from zuno.kernel.text import Token
+from zuno.kernel.units import Address, HexId, Liquidity, Pips, SqrtPriceX96, Tick
 
 WORDS_PER_CALL: Final = 2_500
 """About 6 million gas and 160 kB of request: well inside what public nodes allow one call."""
@@ -120,7 +120,7 @@ class Storage:
     async def _read(self, slots: Sequence[int], at: Block) -> Words:
         try:
             words = await self._node.call(
-                self._pool_manager, wire.extsload(slots), at, lambda data: wire.extsload_results(data, len(slots))
+                self._pool_manager, abi.extsload(slots), at, lambda data: abi.extsload_results(data, len(slots))
             )
         except (CallReverted, Oversized):
             # extsload cannot refuse: a node with a lower gas or body limit gets half as much.

@@ -5,18 +5,18 @@ from __future__ import annotations
 from itertools import chain
 from typing import Final
 
-from zuno.adapters.chain.rpc import wire
-from zuno.adapters.chain.rpc.faults import Behind, NoSuchState
+from zuno.adapters.chain.rpc import abi
+from zuno.adapters.chain.rpc.errors import Behind, NoSuchState
 from zuno.adapters.chain.rpc.node import Log
 from zuno.adapters.chain.rpc.prices import MOST_SWAPS
 from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.scan import Query
-from zuno.core.amm.fees import PIPS
-from zuno.core.fee_yield import Swapped, growth_of_swaps
-from zuno.domain.errors import Malformed, Unavailable
-from zuno.domain.history import SwapFees
-from zuno.domain.pool import Block, PoolState
-from zuno.domain.units import Seconds
+from zuno.amm.fees import PIPS
+from zuno.amm.model import Block, PoolState
+from zuno.kernel.errors import Malformed, Unavailable
+from zuno.kernel.units import Seconds
+from zuno.lp.model.history import SwapFees
+from zuno.lp.rules.fee_yield import Swapped, growth_of_swaps
 
 _FIELDS: Final = ["int128", "int128", "uint160", "uint128", "int24", "uint24"]
 """amount0, amount1 (the trader's: paid in is negative), √price, liquidity, tick, fee."""
@@ -33,7 +33,7 @@ async def swap_fees(read: Readers, pool: PoolState, since: Seconds, head: Block)
         raise NoSuchState(f"block {opened.number} was replaced while its swaps were read")
     swaps, price = list[Swapped](), 0
     for log in logs:
-        amount0, amount1, price, liquidity, _, fee = wire.decoded(_FIELDS, log.data, "a Swap event")
+        amount0, amount1, price, liquidity, _, fee = abi.decoded(_FIELDS, log.data, "a Swap event")
         if fee > PIPS or price == 0:
             raise Malformed(f"a Swap event of block {log.block_number} charges {fee} pips at price {price}")
         if log.block_number == opened.number:
@@ -48,7 +48,7 @@ async def swap_fees(read: Readers, pool: PoolState, since: Seconds, head: Block)
 async def _logs(read: Readers, pool: PoolState, first: int, head: Block) -> list[Log]:
     """Every swap from block `first` to the head, oldest first."""
     stretches, seen = list[tuple[Log, ...]](), 0
-    query = Query(read.info.deployment.pool_manager, (wire.SWAP, pool.id))
+    query = Query(read.info.deployment.pool_manager, (abi.SWAP, pool.id))
     async for stretch in read.scanner.back(query, first, head.number):
         seen += len(stretch.logs)
         if seen > MOST_SWAPS:

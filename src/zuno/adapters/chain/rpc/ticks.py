@@ -7,12 +7,12 @@ from typing import Final
 from eth_hash.auto import keccak
 
 from zuno.adapters.chain.rpc.storage import Storage
-from zuno.core.amm.identity import pool_slots, tick_slots
-from zuno.core.amm.integers import ceil_div
-from zuno.core.amm.ticks import MAX_TICK, MIN_TICK
-from zuno.domain.errors import Malformed
-from zuno.domain.pool import Block, Depth, PoolState, Range
-from zuno.domain.units import HexId, Tick
+from zuno.amm.identity import pool_slots, tick_slots
+from zuno.amm.integers import ceil_div
+from zuno.amm.model import Block, Depth, PoolState, Range
+from zuno.amm.ticks import MAX_TICK, MIN_TICK
+from zuno.kernel.errors import Malformed
+from zuno.kernel.units import HexId, Tick
 
 REACH: Final = 6_932
 """Ticks to each side of the price, at least: from half of it to twice. A swap that goes further than that pays a price

@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
-from zuno.adapters.chain.rpc import wire
+from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.cache import Shelf
-from zuno.adapters.chain.rpc.faults import CallReverted, Oversized, Unfit
+from zuno.adapters.chain.rpc.errors import CallReverted, Oversized, Unfit
 from zuno.adapters.chain.rpc.node import Node
 from zuno.adapters.chain.rpc.transport import Callee
-from zuno.domain.chains import ChainInfo
-from zuno.domain.errors import Malformed
-from zuno.domain.pool import Block
-from zuno.domain.tokens import MAX_DECIMALS, MAX_SYMBOL, NATIVE, Token, plain_text
-from zuno.domain.units import Address
+from zuno.amm.model import Block
+from zuno.kernel.errors import Malformed
+from zuno.kernel.text import MAX_DECIMALS, MAX_SYMBOL, NATIVE, Token, plain_text
+from zuno.kernel.units import Address
+from zuno.lp.model.chains import ChainInfo
 
 T = TypeVar("T")
 _SHELF: Final = "tokens"
@@ -56,8 +56,8 @@ class Tokens:
         if address == NATIVE:
             return Token(NATIVE, "ETH", 18), True
         symbol, decimals = await asyncio.gather(
-            self._answer(address, wire.SYMBOL, at, lambda answer: symbol_of(answer, address)),
-            self._answer(address, wire.DECIMALS, at, decimals_of),
+            self._answer(address, abi.SYMBOL, at, lambda answer: symbol_of(answer, address)),
+            self._answer(address, abi.DECIMALS, at, decimals_of),
         )
         spoke = symbol is not None and decimals is not None
         return Token(address, _nameless(address) if symbol is None else symbol, decimals or 0), spoke
@@ -98,13 +98,13 @@ def symbol_of(answer: bytes, address: Address) -> str:
         except UnicodeDecodeError as error:
             raise Malformed("symbol: a word that is no text") from error
     else:
-        said = bytes(wire.decoded(["bytes"], answer, "symbol")[0]).decode("utf-8", "replace")
+        said = bytes(abi.decoded(["bytes"], answer, "symbol")[0]).decode("utf-8", "replace")
     shown = plain_text(said, MAX_SYMBOL)
     return _nameless(address) if shown == "?" else shown
 
 
 def decimals_of(answer: bytes) -> int:
-    value = wire.number(answer, "decimals")
+    value = abi.number(answer, "decimals")
     if value > MAX_DECIMALS:
         raise Malformed("decimals: more than any token has")
     return value

@@ -26,8 +26,7 @@ from web3._utils.encoding import FriendlyJsonSerde, Web3JsonEncoder
 from web3.providers.async_base import AsyncJSONBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
-from zuno.adapters.chain.rpc.answers import Answers, quantity
-from zuno.adapters.chain.rpc.faults import (
+from zuno.adapters.chain.rpc.errors import (
     BLAMELESS,
     UNWAVERING,
     BadRequest,
@@ -42,9 +41,11 @@ from zuno.adapters.chain.rpc.faults import (
     fault_of,
     takes_no_batches,
 )
+from zuno.adapters.chain.rpc.validate import Answers, quantity
 from zuno.adapters.foreign_json import shallow
-from zuno.domain.errors import Malformed, Unavailable, Usage, ZunoError
-from zuno.domain.pool import Block
+from zuno.amm.model import Block
+from zuno.kernel.backoff import SPREAD, Backoff
+from zuno.kernel.errors import Malformed, Unavailable, Usage, ZunoError
 
 _TOO_MANY_REQUESTS: Final = 429
 _DEEPEST: Final = 32
@@ -249,8 +250,8 @@ class FailoverProvider(AsyncJSONBaseProvider):
         # Who asked everyone in vain a moment ago does not wait so long again: one round says whether anyone is back.
         for turn in range(1 if time.monotonic() < self._in_vain_until else policy.rounds):
             if turn:
-                pause = min(policy.longest_pause, policy.first_pause * 2 ** (turn - 1))
-                await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+                pauses = Backoff(policy.first_pause, policy.longest_pause, SPREAD)
+                await asyncio.sleep(pauses.delay(turn, random.random()))
             for node in self._healthy():
                 try:
                     async with self._turnstile:

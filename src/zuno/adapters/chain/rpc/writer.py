@@ -7,22 +7,22 @@ from typing import Any, Final
 
 from eth_hash.auto import keccak
 
-from zuno.adapters.chain.rpc import questions, reverts, wire
-from zuno.adapters.chain.rpc.faults import CallReverted, Unfunded
+from zuno.adapters.chain.rpc import abi, requests, reverts
+from zuno.adapters.chain.rpc.errors import CallReverted, Unfunded
+from zuno.adapters.chain.rpc.one_block import Steady
 from zuno.adapters.chain.rpc.readers import Readers
-from zuno.adapters.chain.rpc.rehearsing import Rehearsals
-from zuno.adapters.chain.rpc.steady import Steady
+from zuno.adapters.chain.rpc.receipts import Traces
+from zuno.adapters.chain.rpc.simulate import Rehearsals
 from zuno.adapters.chain.rpc.ticks import Ticks
 from zuno.adapters.chain.rpc.tokens import CALL_GAS
-from zuno.adapters.chain.rpc.tracing import Traces
 from zuno.adapters.chain.rpc.transport import Callee, Question
-from zuno.domain.chains import ChainInfo
-from zuno.domain.errors import Malformed, Refused, Unavailable
-from zuno.domain.execution import Allowances, Grant
-from zuno.domain.pool import Block, Depth, PoolState
-from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Address, HexId, Seconds
-from zuno.ports.spending import Call, Purse, Rehearsal, Sending, Trace
+from zuno.amm.model import Block, Depth, PoolState
+from zuno.kernel.errors import Malformed, Refused, Unavailable
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address, HexId, Seconds
+from zuno.lp.model.chains import ChainInfo
+from zuno.lp.model.plan import Allowances, Grant
+from zuno.lp.ports.spending import Call, NonceStatus, SendResult, Simulation, WalletState
 
 PoolAt = Callable[[HexId, Block], Awaitable[PoolState]]
 
@@ -31,8 +31,8 @@ MARGIN: Final = (5, 4)
 each frame keeps back (a 64th) is in it. The quarter is for what moves before the call is mined: some initialised ticks
 more to cross, about 25,000 gas each, or a slot that has become cold. Gas that is not used is not paid for."""
 
-_ALLOWANCE: Final = wire.selector("allowance(address,address)")
-_GRANT: Final = wire.selector("allowance(address,address,address)")
+_ALLOWANCE: Final = abi.selector("allowance(address,address)")
+_GRANT: Final = abi.selector("allowance(address,address,address)")
 _GRANT_WORDS: Final = ["uint160", "uint48", "uint48"]
 
 
@@ -58,12 +58,12 @@ class RpcWriter:
             self._genesis = (await self._node.block(0)).hash
         return self._genesis
 
-    async def purse(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> Purse:
+    async def purse(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletState:
         return await self._steady(lambda head: self._purse_at(head, wallet, currencies, spenders))
 
     async def rehearse(
         self, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
-    ) -> Rehearsal:
+    ) -> Simulation:
         return await self._steady(lambda head: self._rehearsals.on(head, wallet, calls, currencies, pool_id))
 
     async def estimate(self, wallet: Address, call: Call) -> int:
@@ -72,18 +72,18 @@ class RpcWriter:
     async def depth(self, pool_id: HexId) -> Depth:
         return await self._steady(lambda head: self._depth_at(head, pool_id))
 
-    async def send(self, raw: bytes) -> Sending:
+    async def send(self, raw: bytes) -> SendResult:
         said = await self._node.offer(raw)
-        if said is Sending.NONCE_SPENT and await self._is_mined(HexId("0x" + keccak(raw).hex())):
-            return Sending.KNOWN  # most nodes say only that the number is spent, by whichever transaction
+        if said is SendResult.NONCE_SPENT and await self._is_mined(HexId("0x" + keccak(raw).hex())):
+            return SendResult.KNOWN  # most nodes say only that the number is spent, by whichever transaction
         return said
 
-    async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> Trace:
+    async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
         return await self._steady(lambda head: self._traces.at(head, wallet, nonce, hashes), by_events=True)
 
     async def _is_mined(self, tx: HexId) -> bool:
         try:
-            return await self._node.ask(questions.receipt(tx)) is not None
+            return await self._node.ask(requests.receipt(tx)) is not None
         except (Unavailable, Malformed):
             return False  # not known: `trace` will tell
 
@@ -91,19 +91,19 @@ class RpcWriter:
 
     async def _purse_at(
         self, head: Block, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]
-    ) -> Purse:
+    ) -> WalletState:
         held = list(dict.fromkeys(currencies))
         tokens = [currency for currency in held if currency != NATIVE]
         grants = [(token, spender) for token in tokens for spender in dict.fromkeys(spenders)]
         asked = [
-            questions.sent(wallet, head),
-            questions.sent_or_waiting(wallet),
+            requests.sent(wallet, head),
+            requests.sent_or_waiting(wallet),
             *(_held(currency, wallet, head) for currency in held),
             *(_allowed(token, wallet, self._info.deployment.permit2, head) for token in tokens),
             *(_granted(token, wallet, spender, self._info.deployment.permit2, head) for token, spender in grants),
         ]
         nonce, waiting, *rest = await self._node.together(asked, Callee.STRANGE)
-        return Purse(
+        return WalletState(
             block=head,
             holdings=dict(zip(held, rest[: len(held)], strict=True)),
             allowances=Allowances(
@@ -121,9 +121,7 @@ class RpcWriter:
                 f"The wallet has {held} wei and the call sends {call.value} wei: {call.value - held} are missing."
             )
         try:
-            needed: int = await self._node.ask(
-                questions.spending("eth_estimateGas", wallet, call, head, questions.whole)
-            )
+            needed: int = await self._node.ask(requests.spending("eth_estimateGas", wallet, call, head, requests.whole))
         except Unfunded as fault:
             raise Refused(
                 f"The wallet has {held} wei, which does not pay for the call: {reverts.why(fault)}."
@@ -139,26 +137,26 @@ class RpcWriter:
 
 def _held(currency: Address, wallet: Address, at: Block) -> Question:
     if currency == NATIVE:
-        return questions.balance(wallet, at)
-    return questions.view(currency, wire.balance_of(wallet), at, _one(currency, "balanceOf"), CALL_GAS)
+        return requests.balance(wallet, at)
+    return requests.view(currency, abi.balance_of(wallet), at, _one(currency, "balanceOf"), CALL_GAS)
 
 
 def _allowed(token: Address, wallet: Address, permit2: Address, at: Block) -> Question:
     data = _ALLOWANCE + _words(wallet, permit2)
-    return questions.view(token, data, at, _one(token, "allowance"), CALL_GAS)
+    return requests.view(token, data, at, _one(token, "allowance"), CALL_GAS)
 
 
 def _granted(token: Address, wallet: Address, spender: Address, permit2: Address, at: Block) -> Question:
     def read(data: bytes) -> Grant:
-        amount, until, _ = wire.decoded(_GRANT_WORDS, data, "Permit2's allowance")
+        amount, until, _ = abi.decoded(_GRANT_WORDS, data, "Permit2's allowance")
         return Grant(amount, Seconds(until))
 
-    return questions.view(permit2, _GRANT + _words(wallet, token, spender), at, read)
+    return requests.view(permit2, _GRANT + _words(wallet, token, spender), at, read)
 
 
 def _one(token: Address, what: str) -> Any:
-    return wire.numbered(f"{what} of {token}")
+    return abi.numbered(f"{what} of {token}")
 
 
 def _words(*addresses: Address) -> bytes:
-    return b"".join(bytes.fromhex(wire.address_word(address)[2:]) for address in addresses)
+    return b"".join(bytes.fromhex(abi.address_word(address)[2:]) for address in addresses)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from zuno.adapters.chain.sim.ledger import Ledger
 from zuno.adapters.chain.sim.permissions import Permissions
-from zuno.core.amm.pool import Pool, PositionInfo
-from zuno.domain.history import Touch
-from zuno.domain.pool import Block, Range
-from zuno.domain.units import Address, HexId, Liquidity, SqrtPriceX96, Wei
+from zuno.amm.model import Block, Range
+from zuno.amm.pool import Pool, PositionInfo
+from zuno.kernel.units import Address, HexId, Liquidity, SqrtPriceX96, Wei
+from zuno.lp.model.history import Touch
 
 
 @dataclass(frozen=True, slots=True)

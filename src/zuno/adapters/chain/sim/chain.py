@@ -13,17 +13,17 @@ from zuno.adapters.chain.sim.saved import SimFile
 from zuno.adapters.chain.sim.telling import tell
 from zuno.adapters.chain.sim.transactions import read
 from zuno.adapters.chain.world import SIM, WALLET, moved_reference
-from zuno.core.amm import identity
-from zuno.core.fee_yield import growth_of_swaps
-from zuno.domain.chains import ChainInfo, curated_keys
-from zuno.domain.errors import PoolNotInitialized, Refused, Unavailable, Unknown
-from zuno.domain.history import PositionHistory, PricedBlock, SwapFees
-from zuno.domain.market import HOUR, GasQuote
-from zuno.domain.pool import Block, PoolState
-from zuno.domain.units import Address, HexId, Seconds
-from zuno.ports.chain import Holdings, Missing, Owned, PoolsFound, Snapshot, Witnessed
-from zuno.ports.spending import Sending
-from zuno.ports.world import PoolMove, WorldMoved
+from zuno.amm import identity
+from zuno.amm.model import Block, PoolState
+from zuno.kernel.errors import PoolNotInitialized, Refused, Unavailable, Unknown
+from zuno.kernel.units import Address, HexId, Seconds
+from zuno.lp.model.chains import ChainInfo, curated_keys
+from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
+from zuno.lp.model.market import HOUR, GasQuote
+from zuno.lp.ports.chain import Holdings, Missing, OwnedPositions, PoolsFound, Snapshot, WitnessedState
+from zuno.lp.ports.spending import SendResult
+from zuno.lp.ports.world import PoolMove, PriceMove
+from zuno.lp.rules.fee_yield import growth_of_swaps
 
 
 class SimChain:
@@ -60,9 +60,9 @@ class SimChain:
             raise Unavailable(f"pool {pool_id} has no price as early as {moment}")
         return self._now.past(moment).state(index)
 
-    async def owned(self, owner: Address) -> Owned:
+    async def owned(self, owner: Address) -> OwnedPositions:
         ids = tuple(nft.id for nft in self._now.nfts.values() if nft.owner == owner.lower())
-        return Owned(self._now.head, Address(owner.lower()), ids, len(ids), complete=True)
+        return OwnedPositions(self._now.head, Address(owner.lower()), ids, len(ids), complete=True)
 
     async def holdings(self, owner: Address) -> Holdings:
         owned = await self.owned(owner)
@@ -78,13 +78,13 @@ class SimChain:
                 found.append(world.position(nft))
         return Snapshot(world.head, tuple(found), tuple(missing))
 
-    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> Witnessed:
+    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> WitnessedState:
         then = self._now if block == self._now.head else self._now.past(block.timestamp)
         if then.head != block:
             raise Refused(f"sim has no block {block.number} with hash {block.hash[:12]}…")
         states = {then.state(index).id: then.state(index) for index in range(len(then.pools))}
         nfts = (then.nfts.get(position_id) for position_id in position_ids)
-        return Witnessed(
+        return WitnessedState(
             block,
             {pool_id: states[pool_id] for pool_id in pool_ids if pool_id in states},
             {nft.id: then.position(nft) for nft in nfts if nft is not None},
@@ -126,14 +126,14 @@ class SimChain:
     async def reference(self) -> Fraction:
         return Fraction(self._now.reference, 10**6)
 
-    async def move(self, percent: Decimal) -> WorldMoved:
+    async def move(self, percent: Decimal) -> PriceMove:
         with self._changing() as world:
             before = [world.state(index) for index in range(len(world.pools))]
             reference_before = world.reference
             move = world.next_move(moved_reference(reference_before, percent))
             world.apply(move)
             self._file.save(world)
-        return WorldMoved(
+        return PriceMove(
             world.head,
             Fraction(reference_before, 10**6),
             Fraction(move.reference, 10**6),
@@ -149,7 +149,7 @@ class SimChain:
         )
 
     async def reset(self, seed: int) -> Block:
-        with self._file.alone():
+        with self._file.lock():
             self._world = SimWorld.play(seed)
             self._file.save(self._world)
         return self._world.head
@@ -160,12 +160,12 @@ class SimChain:
             self._world = self._file.load()
         return self._world
 
-    def take(self, raw: bytes) -> Sending:
+    def take(self, raw: bytes) -> SendResult:
         """Mine signed bytes, or say why not; once this answers, they are on disk."""
         tx = read(raw, SIM.id)
         with self._changing() as world:
             said = world.admit(tx)
-            if said is Sending.ACCEPTED:
+            if said is SendResult.ACCEPTED:
                 world.transact(tx, world.next_time)
                 self._file.save(world)
         return said
@@ -173,7 +173,7 @@ class SimChain:
     @contextmanager
     def _changing(self) -> Iterator[SimWorld]:
         """The latest world, nobody else's for as long; where the change fails, what was changed is forgotten."""
-        with self._file.alone():
+        with self._file.lock():
             try:
                 yield self.latest()
             except BaseException:

@@ -16,16 +16,16 @@ from zuno.adapters.chain.sim.gas import data_floor, needed, wasted
 from zuno.adapters.chain.sim.ledger import VAULT
 from zuno.adapters.chain.sim.permissions import MAX_UINT160
 from zuno.adapters.chain.world import DEPLOYMENT, LIQUIDITY_ROUTER, SWAP_ROUTER, USDC, WETH, PoolSpec
-from zuno.core.amm.pool import LiquidityChange
-from zuno.core.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
-from zuno.core.planning import calls
-from zuno.core.planning.decoding import decode
-from zuno.domain.errors import Panic, PoolRefusal, Refused
-from zuno.domain.execution import Grant
-from zuno.domain.pool import PoolKey
-from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Address, Seconds
-from zuno.ports.spending import Call
+from zuno.amm.model import PoolKey
+from zuno.amm.pool import LiquidityChange
+from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
+from zuno.kernel.errors import Panic, PoolRefusal, Refused
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address, Seconds
+from zuno.lp.model.plan import Grant
+from zuno.lp.plan import calls
+from zuno.lp.plan.decoding import decode
+from zuno.lp.ports.spending import Call
 
 MANAGER: Final = DEPLOYMENT.position_manager
 ROUTER: Final = DEPLOYMENT.universal_router

@@ -27,18 +27,18 @@ from zuno.adapters.chain.world import (
     SwapStep,
     write_script,
 )
-from zuno.core.amm.fees import protocol_fee_of_direction, swap_fee
-from zuno.core.amm.pool import LiquidityChange, Pool, PositionInfo
-from zuno.core.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
-from zuno.core.carry import MEASURED_GAS
-from zuno.core.fee_yield import Swapped
-from zuno.domain.debate import GasStep
-from zuno.domain.errors import Refused
-from zuno.domain.history import PricedBlock, Standing
-from zuno.domain.pool import Block, LpPosition, PoolState, Range
-from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
-from zuno.ports.spending import Call, Mined, Sending
+from zuno.amm.fees import protocol_fee_of_direction, swap_fee
+from zuno.amm.model import Block, LpPosition, PoolState, Range
+from zuno.amm.pool import LiquidityChange, Pool, PositionInfo
+from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
+from zuno.kernel.errors import Refused
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
+from zuno.lp.model.ballot import GasStep
+from zuno.lp.model.history import PricedBlock, Standing
+from zuno.lp.ports.spending import Call, Mined, SendResult
+from zuno.lp.rules.carry import MEASURED_GAS
+from zuno.lp.rules.fee_yield import Swapped
 
 BASE_FEE: Wei = Wei(10**9)
 PRIORITY_FEE: Wei = Wei(10**9)
@@ -176,10 +176,10 @@ class SimWorld:
 
     # -- transactions
 
-    def admit(self, tx: Transaction) -> Sending:
+    def admit(self, tx: Transaction) -> SendResult:
         """What is said to bytes before anything is done with them; `Refused` in a node's own words."""
         if tx.hash in self.mined:
-            return Sending.KNOWN
+            return SendResult.KNOWN
         if tx.gas > BLOCK_GAS:
             raise Refused(f"exceeds block gas limit: gas {tx.gas}, limit {BLOCK_GAS}")
         if tx.gas < data_floor(tx.call.data):
@@ -187,16 +187,16 @@ class SimWorld:
         if tx.tip > tx.max_fee:
             raise Refused(f"max priority fee per gas higher than max fee per gas: tip {tx.tip}, max fee {tx.max_fee}")
         if tx.max_fee < BASE_FEE or tx.tip < _LEAST_TIP:
-            return Sending.UNDERPRICED
+            return SendResult.UNDERPRICED
         awaited = self.nonces[tx.sender]
         if tx.nonce < awaited:
-            return Sending.NONCE_SPENT
+            return SendResult.NONCE_SPENT
         if tx.nonce > awaited:
             raise Refused(f"nonce too high: next nonce {awaited}, tx nonce {tx.nonce}; on sim nothing waits")
         have = self.ledger.of(tx.sender, NATIVE)
         if have < tx.cost:
             raise Refused(f"insufficient funds for gas * price + value: have {have} want {tx.cost}")
-        return Sending.ACCEPTED
+        return SendResult.ACCEPTED
 
     def attempt(self, sender: Address, calls: Sequence[Call], gas: int | None = None) -> list[Attempt]:
         """How these calls would go in the next block, each on top of the one before, up to the first that reverts."""

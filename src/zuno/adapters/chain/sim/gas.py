@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from zuno.core.carry import MEASURED_GAS
-from zuno.core.planning import calls
-from zuno.domain.debate import GasStep
+from zuno.lp.model.ballot import GasStep
+from zuno.lp.plan import calls
+from zuno.lp.rules.carry import MEASURED_GAS
 
 BLOCK_GAS: Final = 60_000_000
 """As much as the devnet puts in a block."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from zuno.adapters.chain.world import DEPLOYMENT, OTHERS, USDC, WALLET, WETH
-from zuno.domain.errors import Broken
-from zuno.domain.pool import PoolKey
-from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Address, Wei
+from zuno.amm.model import PoolKey
+from zuno.kernel.errors import Broken
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address, Wei
 
 VAULT: Final = DEPLOYMENT.pool_manager
 """PoolManager holds the tokens of every pool."""

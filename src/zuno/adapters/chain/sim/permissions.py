@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from zuno.adapters.chain.world import DEPLOYMENT, OTHERS, USDC, WALLET, WETH
-from zuno.domain.execution import Grant
-from zuno.domain.units import Address, Seconds
+from zuno.kernel.units import Address, Seconds
+from zuno.lp.model.plan import Grant
 
 MAX_UINT256: Final = (1 << 256) - 1
 MAX_UINT160: Final = (1 << 160) - 1

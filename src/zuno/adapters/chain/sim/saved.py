@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.chain.sim.engine import Event, Move, Sent, SimWorld
 from zuno.adapters.chain.world import DEFAULT_SEED
-from zuno.domain.errors import Broken, Refused, Unavailable
-from zuno.domain.units import Address, Seconds
+from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
+from zuno.kernel.errors import Broken, Refused, Unavailable
+from zuno.kernel.units import Address, Seconds
 
 FORMAT = 2
 _MOVES_ALONE = 1
@@ -66,26 +64,14 @@ class SimFile:
             "events": [_written(event) for event in world.events],
             "head": world.head.hash,
         }
-        partial = self._path.with_suffix(".json.partial")
         try:
-            with open(partial, "w", encoding="utf-8") as file:
-                json.dump(document, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(partial, self._path)
+            replace_file(self._path, json.dumps(document, indent=1).encode())
         except OSError as error:
             raise Unavailable(f"{self._path} cannot be written ({error.strerror}); the world is as it was.") from error
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Hold the world's lock: two commands that change it take turns."""
-        try:
-            file = open(self._lock, "a", encoding="utf-8")  # noqa: SIM115
-        except OSError as error:
-            raise Unavailable(f"{self._lock} cannot be written ({error.strerror}); the world is as it was.") from error
-        with file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+    def lock(self) -> FileLock:
+        """Two commands that change the world take turns."""
+        return FileLock(self._lock, timeout=WAIT_SECONDS)
 
     def _read(self) -> Saved | None:
         try:

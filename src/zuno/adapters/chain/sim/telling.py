@@ -13,11 +13,11 @@ from zuno.adapters.chain.sim.books import Change, Dealing, Nft, Trade
 from zuno.adapters.chain.sim.engine import SimWorld
 from zuno.adapters.chain.sim.ledger import VAULT
 from zuno.adapters.chain.world import SIM
-from zuno.domain.errors import Unknown, Usage
-from zuno.domain.history import External, PositionHistory, PricedBlock, Touch, WalletSwap
-from zuno.domain.market import HOUR
-from zuno.domain.pool import Block
-from zuno.domain.units import Address, Seconds, SqrtPriceX96, Wei
+from zuno.amm.model import Block
+from zuno.kernel.errors import Unknown, Usage
+from zuno.kernel.units import Address, Seconds, SqrtPriceX96, Wei
+from zuno.lp.model.history import External, PositionHistory, PricedBlock, Touch, WalletSwap
+from zuno.lp.model.market import HOUR
 
 PREPARATION = Seconds(900)
 """How long before a mint the closing of a position counts as made for it."""

@@ -12,9 +12,9 @@ from typing import Final
 
 from eth_hash.auto import keccak
 
-from zuno.domain.errors import Refused
-from zuno.domain.units import Address, HexId, Wei
-from zuno.ports.spending import Call
+from zuno.kernel.errors import Refused
+from zuno.kernel.units import Address, HexId, Wei
+from zuno.lp.ports.spending import Call
 
 _DYNAMIC_FEE: Final = 0x02
 _UNSIGNED_FIELDS: Final = 9

@@ -6,14 +6,22 @@ from collections.abc import Sequence
 
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.world import DEPLOYMENT, SIM
-from zuno.core.amm.ticks import MAX_TICK, MIN_TICK
-from zuno.domain.chains import ChainInfo
-from zuno.domain.errors import Refused
-from zuno.domain.execution import Allowances
-from zuno.domain.pool import Depth, Range
-from zuno.domain.tokens import NATIVE
-from zuno.domain.units import Address, HexId, Tick
-from zuno.ports.spending import Call, Purse, Rehearsal, Rehearsed, Rehearsing, Sending, Trace
+from zuno.amm.model import Depth, Range
+from zuno.amm.ticks import MAX_TICK, MIN_TICK
+from zuno.kernel.errors import Refused
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address, HexId, Tick
+from zuno.lp.model.chains import ChainInfo
+from zuno.lp.model.plan import Allowances
+from zuno.lp.ports.spending import (
+    Call,
+    NonceStatus,
+    SendResult,
+    SimulatedCall,
+    Simulation,
+    SimulationMethod,
+    WalletState,
+)
 
 
 class SimWriter:
@@ -30,7 +38,7 @@ class SimWriter:
         """Of the seed, which is all that tells two simulated chains apart."""
         return self._chain.latest().genesis
 
-    async def purse(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> Purse:
+    async def purse(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletState:
         world, owner = self._chain.latest(), _lower(wallet)
         permissions, tokens = world.books.permissions, [one for one in map(_lower, currencies) if one != NATIVE]
         allowances = Allowances(
@@ -43,19 +51,19 @@ class SimWriter:
         )
         holdings = {currency: world.ledger.of(owner, currency) for currency in map(_lower, currencies)}
         nonce = world.nonces[owner]
-        return Purse(world.head, holdings, allowances, nonce, nonce)
+        return WalletState(world.head, holdings, allowances, nonce, nonce)
 
     async def rehearse(
         self, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
-    ) -> Rehearsal:
+    ) -> Simulation:
         world, owner = self._chain.latest(), _lower(wallet)
         index = self._chain.index(pool_id)
         tried = world.attempt(owner, [_plain(call) for call in calls])
         after = tried[-1].books if tried else world.books
-        return Rehearsal(
+        return Simulation(
             world.head,
-            Rehearsing.SIMULATED,
-            tuple(Rehearsed(one.gas_used, one.error) for one in tried),
+            SimulationMethod.SIMULATED,
+            tuple(SimulatedCall(one.gas_used, one.error) for one in tried),
             {one: after.ledger.of(owner, one) - world.ledger.of(owner, one) for one in map(_lower, currencies)},
             after.pools[index].slot0.sqrt_price_x96,
         )
@@ -73,14 +81,14 @@ class SimWriter:
         net = {tick: ticks[tick].liquidity_net for tick in sorted(ticks)}
         return Depth(world.state(index), Range(Tick(MIN_TICK), Tick(MAX_TICK)), net)
 
-    async def send(self, raw: bytes) -> Sending:
+    async def send(self, raw: bytes) -> SendResult:
         return self._chain.take(raw)
 
-    async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> Trace:
+    async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
         world, owner = self._chain.latest(), _lower(wallet)
         found = [world.mined[tx] for tx in map(_lower_id, hashes) if tx in world.mined]
         mined = next((one for sender, one in found if sender == owner), None)
-        return Trace(world.head, mined, (), world.nonces[owner], world.nonces[owner])
+        return NonceStatus(world.head, mined, (), world.nonces[owner], world.nonces[owner])
 
 
 def _plain(call: Call) -> Call:

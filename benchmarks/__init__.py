@@ -1,0 +1,1 @@
+"""Ratios against yardsticks measured in the same run: `make bench`."""

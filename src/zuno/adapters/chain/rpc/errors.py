@@ -1,0 +1,149 @@
+"""What a node's refusal means for us: every way an RPC fails becomes one of our own errors.
+
+Unavailable
+├── NoSuchState    this node lacks the block or its state: another node, or a later try, may have it
+│   └── Behind     its events end before its state does: it will have them in a moment
+├── NoSuchMethod   this node does not speak the method
+├── Unreached      no connection: the question never got there
+└── RangeRefused   the log query is too wide: ask for less
+Malformed
+├── CallReverted   the call ran and the contract said no, or so the node says
+│   └── Unfunded   it did not even start: the caller lacks the coin it sends
+├── NotTaken       the node heard the transaction and does not take it
+├── Unfit          the call returned what its contract cannot have returned
+├── BadRequest     the node could not read the question
+└── Oversized      the answer is larger than any honest one
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from zuno.kernel.errors import Malformed, Unavailable, ZunoError
+from zuno.kernel.text import plain_text
+
+
+class NoSuchState(Unavailable):
+    """The block is unknown to the node, or its state is pruned or not there yet."""
+
+
+class Behind(NoSuchState):
+    """Events that end before the state does; what was made of them is not the whole story."""
+
+
+class NoSuchMethod(Unavailable):
+    """The node does not offer the method."""
+
+
+class Unreached(Unavailable):
+    """No connection was made, so nothing was asked."""
+
+
+class RangeRefused(Unavailable):
+    """A log query over too many blocks or with too many results."""
+
+
+class CallReverted(Malformed):
+    """The call ran and reverted."""
+
+    def __init__(self, said: str, output: bytes = b"") -> None:
+        super().__init__(said)
+        self.output = output
+        """What the contract gave back, where the node passes it on."""
+
+
+class Unfunded(CallReverted):
+    """The call sends more coin than its sender has."""
+
+
+class NotTaken(Malformed):
+    """The node gave its reason for not taking a signed transaction."""
+
+
+class Unfit(Malformed):
+    """The call returned data that its contract cannot have returned."""
+
+
+class BadRequest(Malformed):
+    """The node could not read the question: it does not know this form of it."""
+
+
+class Oversized(Malformed):
+    """An answer beyond the size limit."""
+
+
+BLAMELESS: Final = (NoSuchState, NoSuchMethod, BadRequest, Oversized, NotTaken)
+"""What a sound node may say too: it is asked again as soon as before."""
+UNWAVERING: Final = (NoSuchMethod, BadRequest)
+"""What does not change by waiting."""
+
+_MAX_SAID: Final = 180
+_REVERTED: Final = 3
+_METHOD_NOT_FOUND: Final = -32601
+_UNREADABLE: Final = (-32600, -32602, -32700)
+# Providers agree on nothing but these words; -32005 means "too many results" here and "too many requests" there.
+_BUSY: Final = re.compile(r"rate.?limit|too many requests|request count|throttl|capacity|quota|credits", re.I)
+_RANGE: Final = re.compile(
+    r"more than \d+ results|range|too many (logs|results|blocks)|response size|query timeout|narrow|limit exceeded",
+    re.I,
+)
+_STATE: Final = re.compile(
+    r"header not found|unknown block|block not found|missing trie node|not (currently )?canonical|pruned|"
+    r"state .*(not|un)\s?available|no state|historical state|archive|could not find block|after last accepted",
+    re.I,
+)
+_METHOD: Final = re.compile(r"method .*(not|un)\s?(found|supported|available|exist|allowed)", re.I)
+_REVERT: Final = re.compile(
+    r"revert|invalid opcode|out of gas|gas required exceeds|invalid jump|stack (under|over)flow", re.I
+)
+FUNDS: Final = re.compile(
+    r"insufficient ?(funds|balance)|(not|lack of) (enough )?funds|upfront cost exceeds|would cause overdraft", re.I
+)
+_RUNS: Final = ("eth_call", "eth_estimateGas", "eth_simulateV1")
+_UNFUNDED: Final = -38014
+_OUTPUT: Final = re.compile(r"0x((?:[0-9a-fA-F]{2})*)$")
+
+
+def fault_of(method: str, error: object) -> ZunoError:
+    """The JSON-RPC error object of a reply to `method` as our error; plain Unavailable means "ask another node"."""
+    if not isinstance(error, dict):
+        return Malformed(f"{method}: the error is not an object")
+    code, message, data = error.get("code"), error.get("message"), error.get("data")
+    said = plain_text(message, _MAX_SAID) if isinstance(message, str) else "no message"
+    text = f"{method}: {said}"
+    # Some gateways keep the reason in `data` and say only "invalid params".
+    spoken = f"{said} {plain_text(str(data), _MAX_SAID)}" if isinstance(data, dict | str) else said
+    if code == _REVERTED or (method in _RUNS and _REVERT.search(spoken)):
+        return CallReverted(text, _output(data))
+    if method in _RUNS and (code == _UNFUNDED or FUNDS.search(said)):
+        return Unfunded(text)
+    if _BUSY.search(said):
+        return Unavailable(text)
+    if method == "eth_sendRawTransaction" and code != _METHOD_NOT_FOUND and not _METHOD.search(said):
+        return NotTaken(text)
+    if method == "eth_getLogs" and _RANGE.search(spoken):
+        return RangeRefused(text)
+    if _STATE.search(said):
+        return NoSuchState(text)
+    if code == _METHOD_NOT_FOUND or _METHOD.search(said):
+        return NoSuchMethod(text)
+    if code in _UNREADABLE:
+        return BadRequest(text)
+    return Unavailable(text)
+
+
+def _output(data: object) -> bytes:
+    """What the contract gave back: as it is, behind a word ("Reverted 0x…"), or one level deeper."""
+    told = data.get("data") if isinstance(data, dict) else data
+    found = _OUTPUT.search(told) if isinstance(told, str) else None
+    return b"" if found is None else bytes.fromhex(found[1])
+
+
+def takes_no_batches(error: object) -> bool:
+    """Whether the error a whole batch was answered with means "one at a time, please"."""
+    if not isinstance(error, dict):
+        return False
+    code, message = error.get("code"), error.get("message")
+    said = message if isinstance(message, str) else ""
+    return not _BUSY.search(said) and (code in (_METHOD_NOT_FOUND, *_UNREADABLE) or "batch" in said.lower())

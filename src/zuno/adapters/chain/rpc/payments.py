@@ -1,0 +1,197 @@
+"""What a transaction was measured to move, held against what it did.
+
+Three numbers per currency: what the pools' arithmetic says (changes, swaps, donations), what PoolManager received, and
+what the wallet gave up. The first two must agree, or attribution will show a residual. The last two may differ: the
+difference is money of others and recorded as such. Where one of them cannot be measured the first stands in for it, and
+the record says that it was computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from zuno.adapters.chain.rpc import ledger
+from zuno.adapters.chain.rpc.ledger import Coin
+from zuno.adapters.chain.rpc.node import Receipt
+from zuno.adapters.chain.rpc.pool_effects import Doings, Two, Workings, of_pair
+from zuno.adapters.chain.rpc.readers import Readers
+from zuno.amm.model import Block, PoolKey
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address, Wei
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A transaction's payments once all three numbers are compared."""
+
+    left: Two
+    """What the pools received beyond their own arithmetic: what a residual will be made of."""
+    others: Two
+    """What was not the wallet's."""
+    gas_paid: Wei | None
+    swap_is_ours: bool
+    notes: list[str]
+    computed: list[str]
+
+
+class Settling:
+    """Compares, for the transactions of one pool's positions."""
+
+    def __init__(self, readers: Readers, workings: Workings, key: PoolKey, head: Block) -> None:
+        self._node, self._times = readers.node, readers.times
+        self._workings, self._key, self._head = workings, key, head
+        self._pair = (key.currency0, key.currency1)
+        self._pool_manager = readers.info.deployment.pool_manager
+        wrapper = next((token.address for token in readers.info.tokens if token.symbol == "WETH"), None)
+        # In a pool of the coin against its wrapper they are two assets, whatever a transaction does.
+        self._wrapper = None if {NATIVE, wrapper} == set(self._pair) else wrapper
+
+    @property
+    def token(self) -> Address:
+        """The currency of the pair whose Transfer events tell every payment: neither the coin nor, if that can be, its
+        wrapper, of which wrapping makes some without one."""
+        return next((side for side in self._pair if side not in (NATIVE, self._wrapper)), self._pair[1])
+
+    async def settle(self, receipt: Receipt, owner: Address, doings: Doings, own: Two) -> Settled:
+        """Compare the three numbers; `own` is what the wallet's changes of liquidity cost by arithmetic."""
+        notes, computed = list[str](), list[str]()
+        wrapping = ledger.wraps(receipt, self._wrapper)
+        by_coin = [side == NATIVE or (wrapping and side == self._wrapper) for side in self._pair]
+        coin = None
+        if any(by_coin) or receipt.sender == owner:
+            coin = await self._coin(receipt, owner)
+        gave = [self._gave(receipt, owner, side, coin, wrapping) for side in self._pair]
+        loose = [of_coin and coin is not None and bool(coin.beside) for of_coin in by_coin]
+
+        mine, swap_is_ours = expected_of(doings, self._key, own, gave, loose, sent=receipt.sender == owner)
+
+        unsure = [item.change.token for item, _ in doings.changes if not item.certain]
+        if unsure:
+            why = f"position {unsure[0]} was touched twice in block {receipt.block_number} around a trade"
+            computed.append(f"{why}; the fees of both are right together, their split is not known")
+        left, others = [0, 0], [0, 0]
+        for side, currency in enumerate(self._pair):
+            if unsure:
+                continue
+            expected = doings.whole.get(currency, 0)
+            confirmed = gave[side] == mine[side]
+            reached, why = await self._reached(receipt, currency, expected, doings, confirmed=confirmed)
+            left[side] = reached - expected
+            if why:
+                computed.append(why)
+            elif loose[side] and gave[side] != mine[side]:
+                computed.append(f"{receipt.tx} shares its block with other payments of the wallet")
+            else:
+                others[side] = mine[side] + left[side] - gave[side]
+                if not others[side]:
+                    continue
+                if not by_coin[side]:
+                    if await self._unlogged(receipt.block_number, currency, owner, receipt) != 0:
+                        computed.append(
+                            f"{receipt.tx}: the wallet's balance of {currency} does not bear out its events"
+                        )
+                elif receipt.sender == owner:
+                    computed.append(f"{receipt.tx}: what others paid of the native coin cannot be told from gas")
+        if any(others):
+            notes.append(
+                f"{receipt.tx}: {others[0]} and {others[1]} base units of what moved were not the wallet's"
+                " (another payer or recipient, a hook's or a token's fee); they count as flows of others"
+            )
+        gas_paid = None
+        if coin is not None and receipt.sender == owner:
+            told_by_side = any(
+                of_coin and gave[side] == mine[side] and not others[side] for side, of_coin in enumerate(by_coin)
+            )
+            gas_paid = Wei(coin.gas) if told_by_side else await self._gas_seen(receipt, coin, any(by_coin), computed)
+        return Settled(_pair(left), _pair(others), gas_paid, swap_is_ours, notes, computed)
+
+    async def _coin(self, receipt: Receipt, owner: Address) -> Coin:
+        """What the wallet's native balance fell by, less what its other transactions of the block put into pools."""
+        coin = await ledger.coin(self._node, self._times, receipt, owner, self._head)
+        for other in coin.beside:
+            if other.sender == owner:
+                doings = await self._workings.of(other)
+                coin = replace(coin, fell=coin.fell - doings.whole.get(NATIVE, 0))
+        return coin
+
+    def _gave(self, receipt: Receipt, owner: Address, currency: Address, coin: Coin | None, wrapping: bool) -> int:
+        """What the wallet gave up of a currency; the native coin and its wrapper are one where a transaction wraps."""
+        total = 0 if currency == NATIVE else ledger.given_up(receipt.logs, currency, owner)
+        if coin is not None and (currency == NATIVE or (wrapping and currency == self._wrapper)):
+            total += coin.paid
+        if wrapping and currency == NATIVE and self._wrapper is not None:
+            total += ledger.given_up(receipt.logs, self._wrapper, owner)
+        return total
+
+    async def _reached(
+        self, receipt: Receipt, currency: Address, expected: int, doings: Doings, *, confirmed: bool
+    ) -> tuple[int, str]:
+        """What the pools received of a currency; where only arithmetic can say, why."""
+        if currency == NATIVE:
+            if confirmed:
+                return expected, ""  # the wallet's own balance already says so
+            reached = await ledger.pools_coin(self._node, self._times, receipt, self._pool_manager, self._head)
+            if reached is None:
+                return expected, f"{receipt.tx}: no balance tells what the pools received of the native coin"
+        else:
+            reached = ledger.received_by_pools(receipt.logs, currency, self._pool_manager)
+        if reached != expected and doings.strange:
+            return expected, f"{receipt.tx} also changed liquidity past PositionManager, whose price is not known"
+        if reached != expected and currency != NATIVE:
+            beyond = await self._unlogged(receipt.block_number, currency, self._pool_manager)
+            if beyond is not None and reached + beyond == expected:
+                return expected, ""  # a token that keeps part of every transfer and does not say so
+            if beyond != 0:
+                return expected, f"{receipt.tx}: the events of {currency} do not tell what it moved"
+        return reached, ""
+
+    async def _unlogged(
+        self, number: int, currency: Address, party: Address, receipt: Receipt | None = None
+    ) -> int | None:
+        """What a party's balance gained over a block beyond its events, those of one transaction by its receipt."""
+        logs = await ledger.transfers(self._node, currency, party, number)
+        if receipt is not None:
+            logs = [*(log for log in logs if log.tx != receipt.tx), *receipt.logs]
+        return await ledger.unlogged(self._node, self._times, (number, number), logs, currency, party, self._head)
+
+    async def _gas_seen(self, receipt: Receipt, coin: Coin, coin_moved: bool, computed: list[str]) -> Wei | None:
+        """What the wallet's balance fell by where nothing but gas can have made it fall; else None, and why."""
+        if not coin_moved:
+            if coin.fell == coin.gas:
+                return Wei(coin.fell)
+            if not coin.beside and coin.fell > coin.gas and not await self._node.value(receipt.tx):
+                return Wei(coin.fell)  # dearer than its receipt says: attribution will say so
+        computed.append(
+            f"the gas of {receipt.tx} is what its receipt says, {coin.gas} wei; the wallet's coin fell by {coin.fell}"
+        )
+        return None
+
+
+def expected_of(
+    doings: Doings, key: PoolKey, own: Two, gave: Sequence[int], loose: Sequence[bool], *, sent: bool
+) -> tuple[Two, bool]:
+    """What the wallet should have given up, and whether a swap is part of it. What it sent, it donated itself."""
+    aside = of_pair(doings.donated, key) if sent else (0, 0)
+    without = (own[0] + aside[0], own[1] + aside[1])
+    swapped = doings.exchange(key)[1]
+    if _took_part(gave, loose, without, swapped, sent=sent):
+        return (without[0] + swapped[0], without[1] + swapped[1]), True
+    return without, False
+
+
+def _took_part(gave: Sequence[int], loose: Sequence[bool], without: Two, swapped: Two, *, sent: bool) -> bool:
+    """Whether a swap in the transaction was the wallet's: its balances show it, or it sent it and they show more."""
+    if not any(swapped):
+        return False
+
+    def shows(amounts: Sequence[int]) -> bool:
+        return all(is_loose or seen == one for seen, one, is_loose in zip(gave, amounts, loose, strict=True))
+
+    if shows((without[0] + swapped[0], without[1] + swapped[1])):
+        return True
+    return sent and not shows(without)
+
+
+def _pair(values: Sequence[int]) -> Two:
+    return values[0], values[1]

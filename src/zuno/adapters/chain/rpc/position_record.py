@@ -1,0 +1,187 @@
+"""One transaction entered in a position's record: its touches and swaps with what was measured to be paid for them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from zuno.adapters.chain.rpc import abi
+from zuno.adapters.chain.rpc.node import Log, Receipt
+from zuno.adapters.chain.rpc.payments import Settling
+from zuno.adapters.chain.rpc.pool_effects import Doings, Two, Workings, of_pair, sum_of
+from zuno.adapters.chain.rpc.readers import Readers
+from zuno.adapters.chain.rpc.replay import Change, Replay, Worked
+from zuno.amm.model import Block, PoolKey
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address, HexId, Liquidity, Wei
+from zuno.lp.model.history import External, Touch, WalletSwap
+
+Event = Touch | WalletSwap
+Dated = list[tuple[tuple[int, int], Event]]
+"""Events with their place in the chain, because one block may hold several."""
+
+
+@dataclass(slots=True)
+class Told:
+    """What a record gains from transactions."""
+
+    events: Dated = field(default_factory=list)
+    externals: list[External] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    computed: list[str] = field(default_factory=list)
+
+    def add(self, other: Told) -> None:
+        self.events += other.events
+        self.externals += other.externals
+        self.notes += other.notes
+        self.computed += other.computed
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Whose transaction it is: this record's positions among all of the wallet's that it touched."""
+
+    ours: Collection[int]
+    everyone: Collection[int]
+
+    def of(self, amount: int) -> int:
+        """Equal parts that add up to the whole, whichever record asks."""
+        order = sorted(self.everyone)
+        parts = [amount * (at + 1) // len(order) - amount * at // len(order) for at in range(len(order))]
+        return sum(part for token, part in zip(order, parts, strict=True) if token in self.ours)
+
+
+class Books:
+    """The transactions of one pool's positions, entered one by one."""
+
+    def __init__(self, readers: Readers, replay: Replay, key: PoolKey, pool_id: HexId, head: Block) -> None:
+        self._read, self._replay = readers, replay
+        self._times = readers.times
+        self.key, self._pool_id, self._head = key, pool_id, head
+        self._pair = (key.currency0, key.currency1)
+        self._manager = readers.info.deployment.position_manager
+        self._workings = Workings(readers, replay, key, head)
+        self._settling = Settling(readers, self._workings, key, head)
+        self.token = self._settling.token
+
+    # -- entries
+
+    async def touched(self, receipt: Receipt, ours: Sequence[Change], owner: Address) -> Told:
+        """The touches of one transaction, with what was paid in it."""
+        doings = await self._workings.of(receipt)
+        block = await self._times.block(receipt.block_number, self._head)
+        share = await self.share(receipt, ours, owner)
+        own = of_pair(
+            sum_of(amounts for item, amounts in doings.changes if item.change.token in share.everyone), self.key
+        )
+        settled = await self._settling.settle(receipt, owner, doings, own)
+        told = Told(notes=settled.notes, computed=settled.computed)
+        indexes = {change.log.index for change in ours}
+        mine = [item for item, _ in doings.changes if item.change.log.index in indexes]
+        last = mine[-1]
+        for item in mine:
+            left = settled.left if item is last else (0, 0)
+            told.events.append((item.change.log.position, _touch(item, block, left)))
+        if settled.swap_is_ours:
+            logs, swapped = doings.exchange(self.key)
+            told.events.append(await self._swap(receipt, logs, swapped, share, (0, 0)))
+        told.events.sort(key=lambda entry: entry[0])
+        if receipt.sender == owner:
+            told.events[0] = _charged(told.events[0], receipt, settled.gas_paid, share)
+        others = self._our_part(settled.others, doings, indexes, share)
+        if any(others):
+            told.externals.append(External(block, receipt.tx, last.sqrt_price_x96, *others))
+        shared = sorted(set(share.everyone) - set(share.ours))
+        if shared and receipt.sender == owner:
+            told.notes.append(
+                f"{receipt.tx} also touched the wallet's positions {shared}: gas and any swap in it are shared equally"
+            )
+        return told
+
+    async def prepared(self, receipt: Receipt, owner: Address, share: Share) -> Told | None:
+        """A swap that the wallet sent by itself, between the pair's two currencies; None if it is not one."""
+        if receipt.sender != owner:
+            return None
+        doings = await self._workings.of(receipt)
+        logs, swapped = doings.exchange(self.key)
+        if not logs or doings.changes:
+            return None
+        settled = await self._settling.settle(receipt, owner, doings, (0, 0))
+        if not settled.swap_is_ours:
+            return None
+        entry = await self._swap(receipt, logs, swapped, share, settled.left)
+        told = Told(notes=settled.notes, computed=settled.computed)
+        told.events.append(_charged(entry, receipt, settled.gas_paid, share))
+        others = (share.of(settled.others[0]), share.of(settled.others[1]))
+        if any(others):
+            _, swap = entry
+            told.externals.append(External(swap.block, receipt.tx, swap.sqrt_price_before_x96, *others))
+        return told
+
+    async def share(self, receipt: Receipt, ours: Iterable[Change], owner: Address) -> Share:
+        """Which of a transaction's positions are the wallet's."""
+        tokens = {change.token for change in ours}
+        strangers = {change.token for change in self._replay.changes(receipt.logs)} - tokens
+        owners = dict[int, Address]()
+        for log in receipt.logs:
+            if log.address == self._manager and log.topics[:1] == (abi.TRANSFER,):
+                came_from, went_to = abi.address_in(log.topics[1]), abi.address_in(log.topics[2])
+                owners[int(log.topics[3], 16)] = came_from if went_to == NATIVE else went_to
+        if strangers - owners.keys():
+            at = await self._times.block(receipt.block_number, self._head)
+            deeds = (await self._read.deeds.read_anew(strangers - owners.keys(), at)).deeds
+            owners |= {token: deed.owner for token, deed in deeds.items()}
+        return Share(tokens, tokens | {token for token in strangers if owners.get(token) == owner})
+
+    # -- putting it down
+
+    async def _swap(
+        self, receipt: Receipt, logs: Sequence[Log], swapped: Two, share: Share, left: Two
+    ) -> tuple[tuple[int, int], WalletSwap]:
+        price = (await self._workings.block(self._pool_id, receipt.block_number)).price_before(logs[0].index)
+        at = await self._times.block(receipt.block_number, self._head)
+        part = (share.of(swapped[0]), share.of(swapped[1]))
+        paid = (part[0] + left[0], part[1] + left[1])
+        return logs[0].position, WalletSwap(at, receipt.tx, price, *part, *paid)
+
+    def _our_part(self, others: Two, doings: Doings, indexes: Collection[int], share: Share) -> Two:
+        """Others' money on this record's positions: all of it, or by size where the wallet's other positions shared."""
+        if set(share.ours) == set(share.everyone):
+            return others
+        parts = list[int]()
+        for side, currency in enumerate(self._pair):
+            sizes = {
+                item.change.log.index: abs(amounts.get(currency, 0))
+                for item, amounts in doings.changes
+                if item.change.token in share.everyone
+            }
+            whole = sum(sizes.values())
+            ours = sum(size for index, size in sizes.items() if index in indexes)
+            parts.append(others[side] * ours // whole if whole else share.of(others[side]))
+        return parts[0], parts[1]
+
+
+def _touch(item: Worked, block: Block, left: Two) -> Touch:
+    change = item.change
+    return Touch(
+        position_id=change.token,
+        range=change.range,
+        block=block,
+        tx=change.log.tx,
+        sqrt_price_x96=item.sqrt_price_x96,
+        liquidity_delta=change.delta,
+        liquidity_after=Liquidity(item.after.liquidity),
+        paid0=item.owed0 + left[0],
+        paid1=item.owed1 + left[1],
+        fee_growth_inside0_x128=item.after.fee_growth_inside0_last_x128,
+        fee_growth_inside1_x128=item.after.fee_growth_inside1_last_x128,
+    )
+
+
+def _charged(
+    entry: tuple[tuple[int, int], Event], receipt: Receipt, gas_paid: Wei | None, share: Share
+) -> tuple[tuple[int, int], Event]:
+    """Gas once per transaction, on its first event."""
+    position, event = entry
+    paid = None if gas_paid is None else Wei(share.of(gas_paid))
+    return position, replace(event, gas=Wei(share.of(receipt.cost)), gas_paid=paid)

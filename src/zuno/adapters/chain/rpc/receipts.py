@@ -1,0 +1,118 @@
+"""What became of a transaction: found by its receipt, judged by the wallet's count in the state."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from zuno.adapters.chain.rpc import abi, requests
+from zuno.adapters.chain.rpc.errors import Behind, NoSuchState
+from zuno.adapters.chain.rpc.node import Node, Receipt, receipt_of
+from zuno.amm.model import Block
+from zuno.kernel.errors import Malformed
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address, HexId
+from zuno.lp.model.chains import ChainInfo
+from zuno.lp.ports.spending import Mined, NonceStatus
+
+_NO_BLOCK: Final = {None, "0x" + "00" * 32}
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A transaction as a node knows it."""
+
+    tx: HexId
+    receipt: Receipt | None
+    block_hash: HexId | None
+    success: bool
+    gas_used: int
+    waiting: bool
+
+
+class Traces:
+    """Looks for transactions at one head."""
+
+    def __init__(self, node: Node, info: ChainInfo) -> None:
+        self._node = node
+        self._info = info
+
+    async def at(self, head: Block, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
+        settled = await self._settled(head)
+        counted, final = await asyncio.gather(self._node.sent(wallet, head), self._node.sent(wallet, settled))
+        found = await self._look(head, hashes, spent=counted > nonce)
+        mined = [one for one in await asyncio.gather(*(self._mined(each, wallet, head) for each in found)) if one]
+        if len(mined) > 1:
+            raise Malformed(f"two transactions of number {nonce} cannot both be mined")
+        if mined and counted <= nonce:
+            raise Behind(f"number {nonce} is mined by a receipt and not by the state")
+        waiting = tuple(each.tx for each in found if each.waiting)
+        return NonceStatus(head, mined[0] if mined else None, waiting, counted, final)
+
+    async def _settled(self, head: Block) -> Block:
+        number = max(0, head.number - max(1, self._info.confirmations) + 1)
+        return head if number == head.number else await self._node.block(number)
+
+    async def _look(self, head: Block, hashes: Sequence[HexId], *, spent: bool) -> list[_Found]:
+        """Receipts and pool of one machine that has the head.
+
+        That a number is spent and none of ours has it would make the transaction somebody else's: before that is said,
+        every node is asked, because one that has not filed its newest blocks yet says the same.
+        """
+        if not hashes:
+            return []
+        asked = [requests.height(head.number)]
+        asked += [ask(tx) for tx in hashes for ask in (requests.receipt, requests.transaction)]
+
+        def read(results: list[Any]) -> list[_Found]:
+            _, *rest = results
+            return [_found(tx, *rest[2 * at : 2 * at + 2]) for at, tx in enumerate(hashes)]
+
+        def doubtful(results: list[Any]) -> list[_Found]:
+            found = read(results)
+            if not any(each.receipt for each in found):
+                raise NoSuchState("the number is spent, and by none of the transactions this node knows")
+            return found
+
+        told: list[_Found]
+        try:
+            told = await self._node.together(asked, judge=doubtful if spent else read)
+        except NoSuchState:
+            if not spent:
+                raise
+            told = await self._node.together(asked, judge=read)
+        return told
+
+    async def _mined(self, found: _Found, wallet: Address, head: Block) -> Mined | None:
+        """The receipt's story, if its block is still one of this chain."""
+        receipt = found.receipt
+        if receipt is None:
+            return None
+        if receipt.sender != wallet:
+            raise Malformed(f"transaction {found.tx} is {receipt.sender}'s, not the wallet's")
+        if receipt.block_number > head.number:
+            raise NoSuchState(f"mined in block {receipt.block_number}, after the head was read")
+        block = head if receipt.block_number == head.number else await self._node.block(receipt.block_number)
+        if block.hash != found.block_hash:
+            return None
+        return Mined(found.tx, block, found.success, found.gas_used, receipt.cost, self._minted(receipt, wallet))
+
+    def _minted(self, receipt: Receipt, wallet: Address) -> tuple[int, ...]:
+        given = (abi.TRANSFER, abi.address_word(NATIVE), abi.address_word(wallet))
+        manager = self._info.deployment.position_manager
+        logs = (log for log in receipt.logs if log.address == manager and log.topics[:3] == given)
+        return tuple(int(log.topics[3], 16) for log in logs)
+
+
+def _found(tx: HexId, receipt: Any, transaction: Any) -> _Found:
+    if receipt is None:
+        if transaction is not None and transaction["blockHash"] not in _NO_BLOCK:
+            raise NoSuchState("a transaction in a block, and no receipt of it yet")
+        return _Found(tx, None, None, False, 0, transaction is not None)
+    if "status" not in receipt or "blockHash" not in receipt:
+        raise Malformed("a receipt that does not say in which block it is and how it went")
+    block_hash = HexId(receipt["blockHash"].lower())
+    gas_used = requests.whole(receipt["gasUsed"])
+    return _Found(tx, receipt_of(receipt), block_hash, requests.whole(receipt["status"]) == 1, gas_used, False)

@@ -1,0 +1,321 @@
+"""What an answer must look like before anybody builds on it.
+
+Checked where another node can still be asked instead, and cut down to the fields we use: web3 formats whatever it is
+given, so what nobody needs is a way to fail.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from eth_hash.auto import keccak
+
+from zuno.adapters.chain.rpc.errors import NoSuchState
+from zuno.kernel.errors import Malformed
+from zuno.kernel.units import Address, HexId
+
+_QUANTITY: Final = re.compile(r"0x[0-9a-fA-F]{1,64}")
+_DATA: Final = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
+_WORD: Final = re.compile(r"0x[0-9a-fA-F]{64}")
+_ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
+_UINT256: Final = 1 << 256
+_LATEST_TIME: Final = 1 << 40
+_MOST_BLOCKS: Final = 1 << 53
+_MOST_IN_BLOCK: Final = 1 << 32
+_MOST_GAS: Final = 1 << 64
+_MOST_TOPICS: Final = 4
+_ROLLUP_FEES: Final = ("l1Fee", "operatorFeeScalar", "operatorFeeConstant", "daFootprintGasScalar")
+
+
+@dataclass(frozen=True, slots=True)
+class EventShape:
+    """How many topics an event of a known contract has, and how many bytes of data."""
+
+    topics: int
+    data: int
+
+
+Events = Mapping[Address, Mapping[HexId, EventShape]]
+"""Per contract, by the event's first topic. Other contracts may emit what they like."""
+
+
+class Answers:
+    """Reads results: the same facts, validated, or Malformed; NoSuchState where the node says that it has nothing."""
+
+    def __init__(self, events: Events | None = None) -> None:
+        self._events = events or {}
+        self._readers: dict[str, Callable[[Sequence[Any], Any], Any]] = {
+            "eth_chainId": _quantity_alone,
+            "eth_blockNumber": _number_alone,
+            "eth_gasPrice": _quantity_alone,
+            "eth_maxPriorityFeePerGas": _quantity_alone,
+            "eth_getBalance": _quantity_alone,
+            "eth_getTransactionCount": _number_alone,
+            "eth_estimateGas": _gas_alone,
+            "eth_sendRawTransaction": _its_hash,
+            "eth_call": _data_alone,
+            "eth_getCode": _data_alone,
+            "eth_getBlockByNumber": _block,
+            "eth_feeHistory": _fee_history,
+            "eth_getLogs": self._logs,
+            "eth_getTransactionReceipt": self._receipt,
+            "eth_getTransactionByHash": _transaction,
+            "eth_simulateV1": self._simulated,
+        }
+
+    def read(self, method: str, params: Sequence[Any], result: Any) -> Any:
+        reader = self._readers[method]  # one that is not there is ours to write before the method is asked
+        try:
+            return reader(params, result)
+        except Malformed as fault:
+            raise Malformed(f"{method}: {fault}") from fault
+        except NoSuchState as fault:
+            raise NoSuchState(f"{method}: {fault}") from fault
+
+    def _logs(self, params: Sequence[Any], result: Any) -> list[dict[str, Any]]:
+        asked = _Asked.read(params[0])
+        logs = [self._log(log) for log in _listed(result) if not _removed(_fields(log))]
+        if not all(map(asked.covers, logs)):
+            raise Malformed("an event that was not asked for")
+        _of_one_chain(logs)
+        return logs
+
+    def _receipt(self, params: Sequence[Any], result: Any) -> dict[str, Any]:
+        if result is None:
+            raise NoSuchState("the node does not have the transaction")
+        fields = _fields(result)
+        logs = [self._log(log) for log in _listed(fields.get("logs"))]
+        receipt: dict[str, Any] = {
+            "transactionHash": _like(_WORD, fields, "transactionHash"),
+            "from": _like(_ADDRESS, fields, "from"),
+            "blockNumber": _quantity(fields, "blockNumber", _MOST_BLOCKS),
+            "transactionIndex": _quantity(fields, "transactionIndex", _MOST_IN_BLOCK),
+            "gasUsed": _quantity(fields, "gasUsed", _MOST_GAS),
+            "effectiveGasPrice": _quantity(fields, "effectiveGasPrice"),
+            "logs": logs,
+        }
+        receipt |= {name: _quantity(fields, name) for name in _ROLLUP_FEES if fields.get(name) is not None}
+        if fields.get("status") is not None:
+            receipt["status"] = _quantity(fields, "status", 2)
+        if fields.get("blockHash") is not None:
+            receipt["blockHash"] = _like(_WORD, fields, "blockHash")
+        if not _same(receipt["transactionHash"], params[0]):
+            raise Malformed("the receipt of another transaction")
+        for log in logs:
+            if not all(_same(log[name], receipt[name]) for name in ("transactionHash", "blockNumber")):
+                raise Malformed("a receipt with an event of another transaction")
+        _of_one_chain(logs)
+        return receipt
+
+    def _simulated(self, params: Sequence[Any], result: Any) -> list[dict[str, Any]]:
+        return [
+            {"calls": [self._simulated_call(_fields(call)) for call in _listed(_fields(block).get("calls"))]}
+            for block in _listed(result)
+        ]
+
+    def _simulated_call(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        call: dict[str, Any] = {
+            "status": _quantity(fields, "status"),
+            "logs": [self._log(log) for log in _listed(fields.get("logs") or [])],
+        }
+        if fields.get("gasUsed") is not None:
+            call["gasUsed"] = _quantity(fields, "gasUsed", _MOST_GAS)
+        if fields.get("returnData") is not None:
+            call["returnData"] = _like(_DATA, fields, "returnData")
+        if fields.get("error") is not None:
+            call["error"] = dict(_fields(fields["error"]))
+        return call
+
+    def _log(self, given: Any) -> dict[str, Any]:
+        fields = _fields(given)
+        topics = _listed(fields.get("topics"))
+        if len(topics) > _MOST_TOPICS or not all(isinstance(topic, str) and _WORD.fullmatch(topic) for topic in topics):
+            raise Malformed("the topics of an event cannot be read")
+        log = {
+            "address": _like(_ADDRESS, fields, "address"),
+            "topics": topics,
+            "data": _like(_DATA, fields, "data"),
+            "blockNumber": _quantity(fields, "blockNumber", _MOST_BLOCKS),
+            "blockHash": _like(_WORD, fields, "blockHash"),
+            "transactionHash": _like(_WORD, fields, "transactionHash"),
+            "transactionIndex": _quantity(fields, "transactionIndex", _MOST_IN_BLOCK),
+            "logIndex": _quantity(fields, "logIndex", _MOST_IN_BLOCK),
+        }
+        if fields.get("blockTimestamp") is not None:
+            log["blockTimestamp"] = _quantity(fields, "blockTimestamp", _LATEST_TIME)
+        self._check_shape(log)
+        return log
+
+    def _check_shape(self, log: Mapping[str, Any]) -> None:
+        """A known contract's events have the topics and the data that its source says."""
+        known = self._events.get(Address(log["address"].lower()))
+        if known is None:
+            return
+        shape = known.get(HexId(log["topics"][0].lower())) if log["topics"] else EventShape(1, 0)
+        if shape is not None and (len(log["topics"]) < shape.topics or len(log["data"]) // 2 - 1 < shape.data):
+            raise Malformed("an event with too few topics or too little data")
+
+
+def quantity(value: Any, limit: int = _UINT256) -> int:
+    """A JSON-RPC number below `limit`."""
+    if not isinstance(value, str) or not _QUANTITY.fullmatch(value) or (number := int(value, 16)) >= limit:
+        raise Malformed("a number cannot be read or is beyond all bounds")
+    return number
+
+
+def _quantity(fields: Mapping[str, Any], name: str, limit: int = _UINT256) -> str:
+    """A field's number, written the one way that web3 and we compare it."""
+    return hex(quantity(fields.get(name), limit))
+
+
+def _like(shape: re.Pattern[str], fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str) or not shape.fullmatch(value):
+        raise Malformed(f"{name} is missing or cannot be read")
+    return value
+
+
+def _fields(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise Malformed("not an object")
+    return value
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise Malformed("not a list")
+    return value
+
+
+def _removed(log: Mapping[str, Any]) -> bool:
+    """Whether a reorganisation took the event back; only a plain yes leaves one out."""
+    removed = log.get("removed") or False
+    if type(removed) is not bool:
+        raise Malformed("an event that is neither removed nor not")
+    return removed
+
+
+def _quantity_alone(params: Sequence[Any], result: Any) -> str:
+    return hex(quantity(result))
+
+
+def _number_alone(params: Sequence[Any], result: Any) -> str:
+    return hex(quantity(result, _MOST_BLOCKS))
+
+
+def _gas_alone(params: Sequence[Any], result: Any) -> str:
+    return hex(quantity(result, _MOST_GAS))
+
+
+def _its_hash(params: Sequence[Any], result: Any) -> str:
+    """A node that took other bytes than it was given, or says so, is not believed to have taken ours."""
+    told = _like(_WORD, {"the hash": result}, "the hash")
+    if not _same(told, "0x" + keccak(bytes.fromhex(params[0][2:])).hex()):
+        raise Malformed("the hash of another transaction")
+    return told
+
+
+def _data_alone(params: Sequence[Any], result: Any) -> str:
+    return _like(_DATA, {"the returned data": result}, "the returned data")
+
+
+def _block(params: Sequence[Any], result: Any) -> dict[str, Any]:
+    if result is None:
+        raise NoSuchState(f"the node does not have block {params[0]}")
+    fields = _fields(result)
+    block: dict[str, Any] = {
+        "number": _quantity(fields, "number", _MOST_BLOCKS),
+        "hash": _like(_WORD, fields, "hash"),
+        "timestamp": _quantity(fields, "timestamp", _LATEST_TIME),
+    }
+    if str(params[0]).startswith("0x") and int(block["number"], 16) != int(params[0], 16):
+        raise Malformed("another block than the one asked for")
+    if len(params) > 1 and params[1]:
+        block["transactions"] = [_parties(_fields(tx)) for tx in _listed(fields.get("transactions"))]
+    return block
+
+
+def _transaction(params: Sequence[Any], result: Any) -> dict[str, Any]:
+    if result is None:
+        raise NoSuchState("the node does not have the transaction")
+    fields = _fields(result)
+    transaction: dict[str, Any] = {"hash": _like(_WORD, fields, "hash"), "value": _quantity(fields, "value")}
+    transaction["blockHash"] = None if fields.get("blockHash") is None else _like(_WORD, fields, "blockHash")
+    if not _same(transaction["hash"], params[0]):
+        raise Malformed("another transaction than the one asked for")
+    return transaction
+
+
+def _parties(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A transaction's name, and who sent it to whom; a contract's creation goes to nobody."""
+    return {
+        "hash": _like(_WORD, fields, "hash"),
+        "from": _like(_ADDRESS, fields, "from"),
+        "to": None if fields.get("to") is None else _like(_ADDRESS, fields, "to"),
+    }
+
+
+def _fee_history(params: Sequence[Any], result: Any) -> dict[str, Any]:
+    fields = _fields(result)
+    base_fees = [hex(quantity(fee)) for fee in _listed(fields.get("baseFeePerGas"))]
+    if not base_fees:
+        raise Malformed("no base fee")
+    used = _listed(fields.get("gasUsedRatio") or [])
+    if not all(isinstance(ratio, int | float) for ratio in used):
+        raise Malformed("a share of gas is not a number")
+    rewards = [[hex(quantity(tip)) for tip in _listed(tips)] for tips in _listed(fields.get("reward") or [])]
+    return {"baseFeePerGas": base_fees, "gasUsedRatio": used, "reward": rewards}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a log query asked for, to hold the answer against."""
+
+    first: int
+    last: int
+    addresses: frozenset[str]
+    topics: tuple[frozenset[str] | None, ...]
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> _Asked:
+        return cls(
+            int(given["fromBlock"], 16),
+            int(given["toBlock"], 16),
+            _choices(given["address"]),
+            tuple(None if topic is None else _choices(topic) for topic in given["topics"]),
+        )
+
+    def covers(self, log: Mapping[str, Any]) -> bool:
+        return (
+            self.first <= int(log["blockNumber"], 16) <= self.last
+            and log["address"].lower() in self.addresses
+            and len(log["topics"]) >= len(self.topics)
+            and all(
+                wanted is None or topic.lower() in wanted
+                for topic, wanted in zip(log["topics"], self.topics, strict=False)
+            )
+        )
+
+
+def _choices(given: str | Sequence[str]) -> frozenset[str]:
+    return frozenset(each.lower() for each in ([given] if isinstance(given, str) else given))
+
+
+def _same(one: str, other: str) -> bool:
+    return one.lower() == other.lower()
+
+
+def _of_one_chain(logs: Sequence[Mapping[str, Any]]) -> None:
+    """No event twice, and no block with two hashes: either would be counted as something that never happened."""
+    hashes: dict[str, str] = {}
+    seen: set[tuple[str, str]] = set()
+    for log in logs:
+        number, place = log["blockNumber"], (log["blockNumber"], log["logIndex"])
+        if place in seen:
+            raise Malformed("one event twice")
+        seen.add(place)
+        if hashes.setdefault(number, log["blockHash"].lower()) != log["blockHash"].lower():
+            raise NoSuchState(f"block {int(number, 16)} is of two chains")

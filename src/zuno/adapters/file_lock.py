@@ -1,0 +1,181 @@
+"""The file lock: one holder at a time among the processes of a home and among the tasks of one process.
+
+The kernel keeps it (`flock`) and releases it when its process ends, however it ends. The file names the holder, for the
+message that a second process gets; what the file says never decides whether the lock is held.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from zuno.adapters.process_identity import ProcessIdentity, start_time
+from zuno.kernel.errors import Refused, Unavailable
+
+WAIT_SECONDS: Final = 30.0
+"""How long a short write of another process is waited for."""
+_LOOK_SECONDS: Final = 1.0
+"""`held` locks the file too, shared and for an instant; a lock that is only looked at is waited for this long."""
+_POLL_SECONDS: Final = 0.002
+
+
+class FileLock:
+    """Taken at once or after at most `timeout` seconds.
+
+    Held by somebody else: `Refused` with `refusal`, in which `{}` is the holder, or `Unavailable` where there is none.
+    `signed`: the holder's pid and start time are written into the file. `parents`: missing folders are made, 0700.
+    """
+
+    def __init__(
+        self, path: Path, refusal: str = "", *, timeout: float = 0.0, signed: bool = True, parents: bool = False
+    ) -> None:
+        self._path = path
+        self._refusal = refusal
+        self._timeout = timeout
+        self._signed = signed
+        self._parents = parents
+        self._handle: int | None = None
+
+    @property
+    def handle(self) -> int:
+        """The open file, while the lock is ours."""
+        if self._handle is None:
+            raise ValueError("the lock is not held")
+        return self._handle
+
+    def take(self) -> None:
+        try:
+            if self._parents:
+                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise Unavailable(f"{self._path} cannot be opened ({error.strerror}); nothing was done.") from error
+        try:
+            self._acquire(handle)
+            if self._signed:
+                _sign(handle)
+        except BaseException:
+            os.close(handle)
+            raise
+        self._handle = handle
+
+    def leave(self) -> None:
+        if self._handle is not None:
+            if self._signed:
+                with suppress(OSError):
+                    os.ftruncate(self._handle, 0)
+            os.close(self._handle)  # closing is unlocking
+            self._handle = None
+
+    def __enter__(self) -> None:
+        self.take()
+
+    def __exit__(self, *exception: object) -> None:
+        self.leave()
+
+    def held(self) -> bool:
+        """Whether anybody holds it. Writes nothing, so a read-only home can be asked too."""
+        try:
+            handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise Unavailable(f"{self._path} cannot be opened ({error.strerror}).") from error
+        try:
+            return not _try_lock(handle, fcntl.LOCK_SH)
+        finally:
+            os.close(handle)
+
+    def process(self) -> ProcessIdentity | None:
+        """Who signed it, if the lock is held and that process lives: a new holder may not have signed yet."""
+        with suppress(OSError):
+            signature = _parse(self._path.read_bytes())
+            return signature if signature is not None and self.held() and signature.alive else None
+        return None
+
+    def holder(self) -> int | None:
+        """The pid of `process`."""
+        process = self.process()
+        return None if process is None else process.pid
+
+    def _acquire(self, handle: int) -> None:
+        began = time.monotonic()
+        while not _try_lock(handle, fcntl.LOCK_EX):
+            # A shared lock is to be had where nobody holds it exclusively: then somebody is only looking.
+            only_looked_at = _try_lock(handle, fcntl.LOCK_SH)
+            fcntl.flock(handle, fcntl.LOCK_UN)
+            limit = max(self._timeout, _LOOK_SECONDS) if only_looked_at else self._timeout
+            if time.monotonic() - began >= limit:
+                signature = _parse(os.pread(handle, 200, 0)) if self._signed else None
+                raise self._busy("another process" if signature is None else f"process {signature.pid}")
+            time.sleep(_POLL_SECONDS)
+
+    def _busy(self, holder: str) -> Refused | Unavailable:
+        if self._refusal:
+            return Refused(self._refusal.format(holder))
+        return Unavailable(
+            f"{holder.capitalize()} holds {self._path} for more than {self._timeout:g} s; find it and end it."
+        )
+
+
+def monitor_lock(home: Path) -> FileLock:
+    return FileLock(
+        home / "monitor.lock",
+        "A monitor of this home runs already ({}); `zuno alerts` shows what it saw, and ending it frees the seat.",
+        parents=True,
+    )
+
+
+def collector_lock(folder: Path) -> FileLock:
+    """Beside the store that is collected into."""
+    return FileLock(
+        folder / "collect.lock",
+        "A collector of this home runs already ({}); `zuno data status` shows what it keeps, and ending it frees the "
+        "seat.",
+        parents=True,
+    )
+
+
+def symbol_lock(home: Path, symbol: str) -> FileLock:
+    """One run about a symbol at a time, whatever its mode."""
+    return FileLock(
+        home / "leases" / f"{symbol}.lock",
+        f"{symbol} is being argued about already ({{}}); wait for it, or end it and take it up with `zuno trade "
+        "resume`.",
+        parents=True,
+    )
+
+
+def wallet_lock(home: Path, name: str) -> FileLock:
+    """Whoever moves a wallet's money on a chain does so alone."""
+    return FileLock(home / f"turn-{name}.lock", "This wallet is being used by {}; wait until it is done.")
+
+
+def _try_lock(handle: int, how: int) -> bool:
+    try:
+        fcntl.flock(handle, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _sign(handle: int) -> None:
+    """On a full disk the holder stays unnamed; the lock is held all the same."""
+    with suppress(OSError):
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, _signature(os.getpid()), 0)
+
+
+@cache
+def _signature(pid: int) -> bytes:
+    return f"{pid} {start_time(pid) or ''}".encode()
+
+
+def _parse(content: bytes) -> ProcessIdentity | None:
+    pid, _, started = content.decode("ascii", "replace").partition(" ")
+    return ProcessIdentity(int(pid), started) if pid.isascii() and pid.isdigit() and len(pid) < 20 else None

@@ -1,0 +1,155 @@
+"""HTTP requests with bounded patience: time, attempts, waiting and size all have an end."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import httpx2
+
+from zuno.kernel.backoff import SPREAD, Backoff
+from zuno.kernel.errors import Malformed, Unavailable
+
+TOO_MANY_REQUESTS = 429
+WORTH_RETRYING = frozenset({408, TOO_MANY_REQUESTS})
+SERVER_ERROR = 500
+OK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long and how often to try; all spans in seconds."""
+
+    timeout: float = 10.0
+    """For one attempt as a whole, so that a server dripping bytes cannot hold us."""
+    attempts: int = 3
+    first_wait: float = 0.5
+    longest_wait: float = 20.0
+    """A server that asks for more than this is left alone at once."""
+    max_bytes: int = 2_000_000
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise ValueError("a request needs at least one attempt")
+
+
+PATIENCE = Patience()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the server said; the body is read only when it said OK or something whose words are wanted."""
+
+    status: int
+    body: bytes = b""
+
+
+class AskedToWait(Unavailable):
+    """The server named the time to come back, and it is later than we stay."""
+
+    def __init__(self, message: str, seconds: float) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """An attempt that failed in a way another may not."""
+
+    reason: str
+    asked_wait: float | None = None
+
+
+class BoundedGet:
+    """Requests of one client. Nothing a server sent is quoted, and no transport error is kept as a cause, for those
+    quote what they could not read: a server that repeats our key to us must not get it into a log that way."""
+
+    def __init__(
+        self,
+        name: str,
+        client: httpx2.AsyncClient,
+        patience: Patience,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        chance: Callable[[], float] = random.random,
+        reads: Collection[int] = (OK,),
+    ) -> None:
+        self._name = name
+        self._reads = reads
+        self._client = client
+        self._patience = patience
+        self._sleep = sleep
+        self._chance = chance
+
+    async def get(self, path: str, params: Mapping[str, str]) -> Answer:
+        """The answer, whatever its status, once it is neither a rate limit nor a server's own failure."""
+        return await self._answer("GET", path, {"params": dict(params)})
+
+    async def post(self, path: str, document: object) -> Answer:
+        """The same for a question that does not fit an address. It must be harmless to repeat."""
+        return await self._answer("POST", path, {"json": document})
+
+    async def _answer(self, method: str, path: str, content: Mapping[str, Any]) -> Answer:
+        patience = self._patience
+        attempt = 1
+        while True:
+            outcome = await self._attempt(method, path, content)
+            if isinstance(outcome, Answer):
+                return outcome
+            asked, last = outcome.asked_wait, attempt == patience.attempts
+            if asked is not None and (last or asked > patience.longest_wait):
+                raise AskedToWait(f"{self._name} {outcome.reason} and asks to wait {asked:.0f} s", asked)
+            if last:
+                tries = "once" if attempt == 1 else f"{attempt} times"
+                raise Unavailable(f"{self._name} {outcome.reason}; tried {tries}")
+            backoff = Backoff(patience.first_wait, patience.longest_wait, SPREAD)
+            await self._sleep(backoff.delay(attempt, self._chance()) if asked is None else asked)
+            attempt += 1
+
+    async def _attempt(self, method: str, path: str, content: Mapping[str, Any]) -> Answer | _Again:
+        try:
+            async with (
+                asyncio.timeout(self._patience.timeout),
+                self._client.stream(method, path, **content) as response,
+            ):
+                if response.status_code in WORTH_RETRYING or response.status_code >= SERVER_ERROR:
+                    limited = response.status_code == TOO_MANY_REQUESTS
+                    reason = "limits our requests (HTTP 429)" if limited else f"failed (HTTP {response.status_code})"
+                    return _Again(reason, asked_wait(response.headers))
+                if response.status_code not in self._reads:
+                    return Answer(response.status_code)
+                return Answer(response.status_code, await self._body(response))
+        except (TimeoutError, httpx2.TimeoutException):
+            return _Again(f"did not answer within {self._patience.timeout:g} s")
+        except httpx2.ConnectError:
+            return _Again("could not be reached")
+        except httpx2.TransportError as error:
+            return _Again(f"broke off ({type(error).__name__})")
+        except httpx2.DecodingError as error:
+            raise Malformed(f"{self._name} answered in bytes that do not decompress") from error
+
+    async def _body(self, response: httpx2.Response) -> bytes:
+        body = bytearray()
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > self._patience.max_bytes:
+                raise Malformed(f"{self._name} answered with more than {self._patience.max_bytes} bytes")
+        return bytes(body)
+
+
+def asked_wait(headers: Mapping[str, str]) -> float | None:
+    """Retry-After in seconds: a number, or a date, which only the server's own Date can be held against.
+
+    Headers are looked up by names in small letters."""
+    text = headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit() and len(text) < 10:
+        return float(text)
+    try:
+        until, now = parsedate_to_datetime(text), parsedate_to_datetime(headers.get("date", ""))
+        return max(0.0, (until - now).total_seconds())
+    except (TypeError, ValueError):
+        return None

@@ -1,1 +1,0 @@
-"""The trading desk's feeds as their vendors serve them."""

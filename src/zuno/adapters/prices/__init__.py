@@ -1,0 +1,1 @@
+"""Prices, gas and reference prices for the LP desk."""

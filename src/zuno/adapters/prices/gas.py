@@ -1,0 +1,34 @@
+"""What gas costs, as the chain itself says, dated by its head."""
+
+from __future__ import annotations
+
+from zuno.kernel.errors import Malformed
+from zuno.kernel.units import Seconds
+from zuno.lp.model.chains import DataFee
+from zuno.lp.model.market import Fact, GasQuote
+from zuno.lp.ports.chain import Chain
+
+GAS_LIMIT = Seconds(60)
+
+
+class ChainGas:
+    """Gas from the chain that will be paid."""
+
+    def __init__(self, chain: Chain, *, limit: Seconds = GAS_LIMIT) -> None:
+        self._chain = chain
+        self._limit = limit
+
+    async def gas(self, now: Seconds) -> Fact[GasQuote]:
+        # The head is read first: should a block arrive in between, the quote is younger than it says, never older.
+        head = await self._chain.head()
+        quote = await self._chain.gas()
+        parts = (quote.base_fee, quote.priority_fee, quote.l1_fee_per_byte or 0)
+        if min(parts) < 0:
+            raise Malformed(f"{self._chain.info.title} quotes a negative gas price")
+        return Fact(quote, f"{self._chain.info.name} head", head.timestamp, now, self._limit, self._notes(quote))
+
+    def _notes(self, quote: GasQuote) -> tuple[str, ...]:
+        # Arbitrum folds its data fee into the gas units of an estimate, so only the OP stack must name a price for it.
+        if self._chain.info.data_fee is DataFee.OP_STACK and quote.l1_fee_per_byte is None:
+            return ("the L1 data fee is unknown: a cost from this quote is a lower bound",)
+        return ()

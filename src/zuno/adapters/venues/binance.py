@@ -1,0 +1,225 @@
+"""Binance's USDⓈ-M perpetuals, and the dollar's rate from its spot market.
+
+Endpoints: https://developers.binance.com/docs/derivatives/usds-margined-futures/market-data/rest-api and,
+for klines of the spot market, https://developers.binance.com/docs/binance-spot-api-docs/rest-api/market-data-endpoints.
+Streams: https://developers.binance.com/docs/derivatives/usds-margined-futures/websocket-market-streams; forced
+orders and aggregated trades are both under /market since the streams were split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Final
+
+from zuno.adapters.venues.exchange import Exchange, Vendor
+from zuno.adapters.venues.paging import irregular, regular
+from zuno.adapters.venues.reading import Answer, book_of
+from zuno.adapters.venues.streams import STEADY, WHALE_USD, Manners, News, Stream, Told, listening
+from zuno.kernel.errors import Unavailable
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    Alive,
+    Book,
+    Candle,
+    Feed,
+    Funding,
+    Level,
+    Marks,
+    Series,
+    Side,
+    Strike,
+    Timeframe,
+    alive,
+    liquidations,
+    whales,
+)
+from zuno.trading.model.venues import BINANCE, DOLLAR
+
+VENDOR: Final = Vendor("binanceusdm", "Binance")
+STREAM_URL: Final = "wss://fstream.binance.com"
+BARS_A_PAGE, RATES_A_PAGE, POINTS_A_PAGE = 1_500, 1_000, 500
+SPOT_BARS_A_PAGE: Final = 1_000
+DEPTHS: Final = (5, 10, 20, 50, 100, 500, 1_000)
+USUAL_HOURS: Final = 8.0
+"""Between two fundings of a symbol that the list of exceptions does not name."""
+FINE_SPAN: Final = 2 * DAY_MS
+"""So much time is read in points of five minutes, more in hours. The venue keeps a month of either."""
+
+
+class Binance:
+    """Candles, derivatives, the book and the rate of USDC of one venue."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    @property
+    def venue(self) -> str:
+        return BINANCE
+
+    async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
+        now = (await self._exchange.ask("fapiPublicGetTime", "time")).moment("serverTime")
+        endpoint = "fapiPublicGetKlines"
+        return await self._bars(endpoint, symbol, timeframe, since, until, now, BARS_A_PAGE)
+
+    async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]:
+        hours = await self._interval(symbol)
+
+        async def page(low: Millis, high: Millis) -> Sequence[Funding]:
+            answer = await self._exchange.ask(
+                "fapiPublicGetFundingRate", "rates", symbol=symbol, startTime=low, endTime=high, limit=RATES_A_PAGE
+            )
+            return [Funding(row.moment("fundingTime"), row.number("fundingRate"), hours) for row in answer.items()]
+
+        return await irregular("Binance's rates of funding", page, since, until, newest_first=False)
+
+    async def funding_next(self, symbol: str) -> Funding:
+        """The rate as it stands now for the coming settlement, which the venue calls the last."""
+        hours = await self._interval(symbol)
+        premium = await self._premium(symbol)
+        return Funding(premium.moment("time"), premium.number("lastFundingRate"), hours)
+
+    async def open_interest(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]:
+        return await self._points(
+            symbol, since, until, "fapiDataGetOpenInterestHist", "open interest", "sumOpenInterest"
+        )
+
+    async def long_short(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]:
+        endpoint = "fapiDataGetGlobalLongShortAccountRatio"
+        return await self._points(symbol, since, until, endpoint, "long/short ratios", "longShortRatio")
+
+    async def basis(self, symbol: str) -> Marks:
+        premium = await self._premium(symbol)
+        return Marks(premium.moment("time"), premium.number("markPrice"), premium.number("indexPrice"))
+
+    async def book(self, symbol: str, depth: int) -> Book:
+        """Levels come in fixed numbers: the next larger is asked for and cut."""
+        limit = next((size for size in DEPTHS if size >= depth), DEPTHS[-1])
+        answer = await self._exchange.ask("fapiPublicGetDepth", "book", symbol=symbol, limit=limit)
+        return book_of(answer, answer.moment("T"), "bids", "asks", depth)
+
+    async def levels(self, name: str, since: Millis, until: Millis) -> Sequence[Level]:
+        """Closes of the spot market, each when its bar ended: of minutes for up to a day, of hours for more."""
+        if name != DOLLAR:
+            raise Unavailable(f"Binance is not asked for the rate {name}: it gives {DOLLAR}")
+        timeframe = Timeframe.M1 if until - since <= DAY_MS else Timeframe.H1
+        step = timeframe.millis
+        now = (await self._exchange.ask("publicGetTime", "time")).moment("serverTime")
+        opened = Millis(since - step), Millis(until - step)
+        symbol = name.replace("-", "")
+        bars = await self._bars("publicGetKlines", symbol, timeframe, *opened, now, SPOT_BARS_A_PAGE)
+        return [Level(Millis(bar.at + step), bar.close) for bar in bars]
+
+    async def close(self) -> None:
+        await self._exchange.close()
+
+    async def _bars(
+        self, endpoint: str, symbol: str, timeframe: Timeframe, since: Millis, until: Millis, now: Millis, limit: int
+    ) -> Sequence[Candle]:
+        step = timeframe.millis
+
+        async def page(low: Millis, high: Millis) -> Sequence[Candle]:
+            answer = await self._exchange.ask(
+                endpoint,
+                "klines",
+                symbol=symbol,
+                interval=str(timeframe),
+                startTime=low,
+                endTime=high,
+                limit=limit,
+            )
+            return [_candle(row) for row in answer.items() if row.moment(6) < now]
+
+        first = timeframe.floor(since + step - 1)
+        newest = timeframe.floor(now) - step
+        last = Millis(min(timeframe.floor(until), newest))
+        return await regular("Binance's klines", page, first, last, step, limit, newest)
+
+    async def _points(
+        self, symbol: str, since: Millis, until: Millis, endpoint: str, what: str, field: str
+    ) -> Sequence[Level]:
+        period, step = ("5m", 5 * MINUTE_MS) if until - since <= FINE_SPAN else ("1h", HOUR_MS)
+
+        async def page(low: Millis, high: Millis) -> Sequence[Level]:
+            answer = await self._exchange.ask(
+                endpoint, what, symbol=symbol, period=period, startTime=low, endTime=high, limit=POINTS_A_PAGE
+            )
+            return [Level(row.moment("timestamp"), row.number(field)) for row in answer.items()]
+
+        span = POINTS_A_PAGE * step
+        return await irregular(f"Binance's {what}", page, since, until, newest_first=False, apart=step, span=span)
+
+    async def _premium(self, symbol: str) -> Answer:
+        return await self._exchange.ask("fapiPublicGetPremiumIndex", "premium index", symbol=symbol)
+
+    async def _interval(self, symbol: str) -> float:
+        """Hours between fundings: the venue lists only the symbols whose interval or caps were ever changed."""
+        answer = await self._exchange.ask("fapiPublicGetFundingInfo", "funding intervals")
+        listed = {row.text("symbol"): row.number("fundingIntervalHours") for row in answer.items()}
+        hours = listed.get(symbol, USUAL_HOURS)
+        if not 0 < hours <= 24:
+            raise Unavailable(f"Binance says that {symbol} is funded every {hours:g} h, which cannot be")
+        return hours
+
+
+def _candle(row: Answer) -> Candle:
+    """Index 9 is the part of the volume that buyers took."""
+    start, high, low, close, volume = (row.number(place) for place in range(1, 6))
+    return Candle(row.moment(0), start, high, low, close, volume, row.number(9))
+
+
+class BinanceTape:
+    """Forced trades and those of whales on one connection. The venue pushes at most one forced order of a symbol in a
+    second: totals are a lower bound."""
+
+    def __init__(self, steady: Callable[[], Millis], url: str = STREAM_URL, *, manners: Manners = STEADY) -> None:
+        """`steady`: a clock nobody sets."""
+        self._steady = steady
+        self._url = url.rstrip("/")
+        self._manners = manners
+
+    @property
+    def venue(self) -> str:
+        return BINANCE
+
+    def listen(
+        self, symbols: Sequence[str]
+    ) -> AsyncIterator[tuple[Series[Strike], Strike] | tuple[Series[Alive], Alive]]:
+        names = [f"{symbol.lower()}@{kind}" for symbol in symbols for kind in ("forceOrder", "aggTrade")]
+        stream = Stream("Binance", f"{self._url}/market/stream?streams={'/'.join(names)}")
+        feeds = (Feed.LIQUIDATIONS, Feed.WHALES)
+        proven = {symbol: [alive(feed, BINANCE, symbol) for feed in feeds] for symbol in symbols}
+        return listening(stream, _told, proven, self._steady, self._manners)
+
+
+def _told(message: Answer) -> Told:
+    """One message of the combined stream. What is neither kind of trade is an error the venue tells us of."""
+    data = message.one("data")
+    at = data.moment("E")
+    match data.text("e"):
+        case "forceOrder":
+            return News(at, data.one("o").text("s"), tuple(_forced(data.one("o"))))
+        case "aggTrade":
+            return News(at, data.text("s"), tuple(_large(data)))
+        case kind:
+            raise Unavailable(f"Binance's stream sent {kind[:20]!r}, which nobody asked for")
+
+
+def _forced(order: Answer) -> Iterator[tuple[Series[Strike], Strike]]:
+    """S is the side of the order that closes the position: a sale ends a long one."""
+    side = {"SELL": Side.LONG, "BUY": Side.SHORT}[order.choice("S", ("SELL", "BUY"))]
+    at, price, quantity = order.moment("T"), order.number("ap"), order.number("z")
+    if quantity > 0:
+        row = Strike(at, side, price, quantity, price * quantity, f"{side}-{quantity!r}-{price!r}")
+        yield liquidations(BINANCE, order.text("s")), row
+
+
+def _large(trade: Answer) -> Iterator[tuple[Series[Strike], Strike]]:
+    """m: the buyer had been waiting in the book, so a seller took."""
+    at, price, quantity = trade.moment("T"), trade.number("p"), trade.number("q")
+    side = Side.SHORT if trade.flag("m") else Side.LONG
+    if price * quantity >= WHALE_USD:
+        row = Strike(at, side, price, quantity, price * quantity, str(trade.whole("a")))
+        yield whales(BINANCE, trade.text("s")), row

@@ -1,0 +1,179 @@
+"""Posts of public Telegram channels from their preview pages, `t.me/s/NAME`.
+
+The page is described by nobody; what is read of it is a message's `data-post`, its `time` and its text, as
+https://core.telegram.org/widgets/post shows a post to be embedded. Words are evidence, never instructions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from typing import Final
+
+from zuno.adapters.venues.paging import bounded
+from zuno.adapters.venues.reading import instant
+from zuno.adapters.venues.web import Web
+from zuno.adapters.venues.words import clean
+from zuno.kernel.errors import Malformed, Unavailable, Usage
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import Feed, Text
+from zuno.trading.model.venues import CHANNELS
+
+PUBLIC_URL: Final = "https://t.me"
+LONGEST: Final = 1_000
+MOST_PAGES: Final = 5
+NAMES: Final[Mapping[str, re.Pattern[str]]] = {
+    "BTC": re.compile(r"\b(btc|bitcoin|xbt)\b", re.IGNORECASE),
+    "ETH": re.compile(r"\b(eth|ether|ethereum)\b", re.IGNORECASE),
+}
+"""What a post about a coin says; a post that names none of them concerns all."""
+_CHANNEL: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{3,31}")
+_POST: Final = re.compile(r"[A-Za-z0-9_]+/([0-9]{1,12})")
+_VOID: Final = frozenset("area base br col embed hr img input link meta source track wbr".split())
+
+
+class Channels:
+    """Posts of several channels. One that cannot be read makes the answer `Unavailable`: half the news is not known to
+    be half."""
+
+    def __init__(self, web: Web, names: Sequence[str]) -> None:
+        for name in names:
+            if not _CHANNEL.fullmatch(name):
+                raise Usage(f"{name[:40]!r} is not a channel's name; write it as in t.me/NAME.")
+        self._web = web
+        self._names = tuple(names)
+
+    @property
+    def venue(self) -> str:
+        return CHANNELS
+
+    @property
+    def feed(self) -> Feed:
+        return Feed.NEWS
+
+    async def texts(self, about: str, since: Millis, until: Millis) -> Sequence[Text]:
+        """Posts of that time about a coin, oldest first; pages are read back until one begins before it."""
+        found: dict[tuple[str, str], Text] = {}
+        async with bounded("the channels"):
+            for name in self._names:
+                for text in await self._posts(name, since):
+                    if since <= text.at <= until and concerns(text.body, about):
+                        found[text.channel, text.id] = text
+        return sorted(found.values(), key=lambda text: (text.at, text.channel, text.id))
+
+    async def close(self) -> None:
+        await self._web.close()
+
+    async def _posts(self, name: str, since: Millis) -> list[Text]:
+        found: list[Text] = []
+        before: dict[str, str] = {}
+        for _ in range(MOST_PAGES):
+            page = preview(await self._web.text(f"s/{name}", "page", before), name)
+            found += page.texts
+            if page.first is None or (page.oldest is not None and page.oldest < since):
+                return found
+            before = {"before": str(page.first)}
+        raise Unavailable(f"The channel {name} has more than {MOST_PAGES} pages of that time; ask for less")
+
+
+def concerns(body: str, about: str) -> bool:
+    named = {coin for coin, pattern in NAMES.items() if pattern.search(body)}
+    return not named or about in named
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """One page: the posts that have words, and the lowest number and oldest time of all there are, for a page of
+    pictures is no end."""
+
+    texts: Sequence[Text]
+    first: int | None
+    oldest: Millis | None
+
+
+def preview(page: str, channel: str) -> Preview:
+    """A page that has none of the marks of a channel's preview is `Malformed`. What a channel does (it pins a post, it
+    changes its picture) is shown as a message too; it has a number and says nothing."""
+    reader = _Page()
+    reader.feed(page)
+    reader.close()
+    if not reader.is_channel:
+        raise Malformed(f"The page of the channel {channel} is no preview of a channel")
+    numbers = [_number(post, channel) for post in reader.posts]
+    texts = [
+        _text(post, channel, number) for post, number in zip(reader.posts, numbers, strict=True) if not post.is_service
+    ]
+    oldest = min((text.at for text in texts), default=None)
+    return Preview([text for text in texts if text.body], min(numbers, default=None), oldest)
+
+
+@dataclass(slots=True)
+class _Post:
+    name: str
+    is_service: bool
+    time: str | None = None
+    words: list[str] = field(default_factory=list)
+
+
+def _number(post: _Post, channel: str) -> int:
+    number = _POST.fullmatch(post.name)
+    if number is None:
+        raise Malformed(f"A post of the channel {channel} has no number")
+    return int(number[1])
+
+
+def _text(post: _Post, channel: str, number: int) -> Text:
+    at = None if post.time is None else instant(post.time)
+    if at is None:
+        raise Malformed(f"A post of the channel {channel} has no time that can be read")
+    return Text(at, channel, str(number), clean("".join(post.words), LONGEST))
+
+
+class _Page(HTMLParser):
+    """Collects posts: depth tells where a message and its text end."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.is_channel = False
+        self.posts: list[_Post] = []
+        self._depth = 0
+        self._post_depth: int | None = None
+        self._text_depth: int | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        classes = (found.get("class") or "").split()
+        if tag in _VOID:
+            if tag == "br" and self._text_depth is not None:
+                self.posts[-1].words.append("\n")
+            return
+        self._depth += 1
+        if "tgme_channel_history" in classes or "tgme_channel_info" in classes:
+            self.is_channel = True
+        if "tgme_widget_message" in classes and self._post_depth is None:
+            self.posts.append(_Post(found.get("data-post") or "", "service_message" in classes))
+            self._post_depth = self._depth
+        elif self._post_depth is not None:
+            self._inside(tag, classes, found)
+
+    def _inside(self, tag: str, classes: Sequence[str], found: Mapping[str, str | None]) -> None:
+        is_quoted = "js-message_reply_text" in classes
+        if "tgme_widget_message_text" in classes and not is_quoted and self._text_depth is None:
+            self._text_depth = self._depth
+        if tag == "time" and "time" in classes:
+            self.posts[-1].time = found.get("datetime")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in _VOID:
+            return
+        if self._depth == self._text_depth:
+            self._text_depth = None
+        if self._depth == self._post_depth:
+            self._post_depth = None
+        self._depth -= 1
+
+    def handle_data(self, data: str) -> None:
+        if self._text_depth is not None:
+            self.posts[-1].words.append(data)

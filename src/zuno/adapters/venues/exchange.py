@@ -1,0 +1,210 @@
+"""An exchange's REST interface through ccxt's transport: its pace and its error classes, our bounds and our errors.
+
+Raw endpoints only: the unified calls drop fields that the desk needs. Nothing an exchange sent is quoted in an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from zuno.adapters import foreign_json
+from zuno.adapters.http import AskedToWait, Patience, asked_wait
+from zuno.adapters.venues.reading import Answer
+from zuno.kernel.backoff import Backoff
+from zuno.kernel.errors import Malformed, Unavailable, ZunoError
+
+INSTALL: Final = "pip install 'zuno[exchanges]'"
+PATIENCE: Final = Patience(max_bytes=8_000_000)
+"""A list of every option is a megabyte or two."""
+LIMITED: Final = frozenset({418, 429})
+PAUSE: Final = 10.0
+"""Seconds of silence after an exchange limited us without saying for how long."""
+
+MAPPED: Final[Mapping[str, tuple[type[ZunoError], str]]] = {
+    "BadSymbol": (Unavailable, "does not know that symbol"),
+    "BadRequest": (Unavailable, "does not take that request"),
+    "AuthenticationError": (Unavailable, "does not let us in"),
+    "PermissionDenied": (Unavailable, "does not let us in"),
+    "RestrictedLocation": (Unavailable, "does not serve this place"),
+    "OnMaintenance": (Unavailable, "is under maintenance"),
+    "DDoSProtection": (Unavailable, "limits our requests"),
+    "RateLimitExceeded": (Unavailable, "limits our requests"),
+    "RequestTimeout": (Unavailable, "did not answer in time"),
+    "ExchangeNotAvailable": (Unavailable, "could not be reached"),
+    "BadResponse": (Malformed, "answered something that is no answer"),
+    "ChecksumError": (Malformed, "answered something that is no answer"),
+    "NetworkError": (Unavailable, "could not be reached"),
+    "OperationFailed": (Unavailable, "failed"),
+    "ExchangeError": (Unavailable, "declined"),
+    "UnsubscribeError": (Unavailable, "declined"),
+}
+"""ccxt's errors by the name of their nearest ancestor here."""
+WORTH_RETRYING: Final = frozenset({"RequestTimeout", "ExchangeNotAvailable", "NetworkError", "OperationFailed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """An exchange as ccxt and as people call it."""
+
+    ccxt_id: str
+    name: str
+    envelope: str | None = None
+    """The field that every answer of it opens with, where there is one."""
+
+
+class Exchange:
+    """One exchange's public endpoints, by ccxt's names of them. `url` stands in for the exchange's own address.
+
+    An exchange that limits us is left alone for as long as it asks; questions in the meantime fail without being sent.
+    """
+
+    def __init__(
+        self,
+        vendor: Vendor,
+        url: str | None = None,
+        *,
+        patience: Patience = PATIENCE,
+        throttled: bool = True,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = vendor.name
+        self._vendor = vendor
+        self._url = url
+        self._patience = patience
+        self._throttled = throttled
+        self._sleep = sleep
+        self._monotonic = monotonic
+        self._quiet_until = -math.inf
+        self._ccxt: Any = None
+
+    async def ask(self, endpoint: str, what: str, **params: object) -> Answer:
+        """The answer of a raw endpoint; `what` names it in errors."""
+        attempt = 1
+        while True:
+            left = self._quiet_until - self._monotonic()
+            if left > 0:
+                raise AskedToWait(f"{self.name} limits our requests; {math.ceil(left)} s are left to wait", left)
+            try:
+                return Answer(f"{self.name}'s {what}", await getattr(self._opened(), endpoint)(dict(params)))
+            except AskedToWait as asked:
+                self._quiet_until = self._monotonic() + asked.seconds
+                raise
+            except ZunoError:
+                raise
+            except Exception as error:
+                told, again = self._told(error, what)
+                if not again or attempt == self._patience.attempts:
+                    raise told from None
+            await self._sleep(Backoff(self._patience.first_wait, self._patience.longest_wait).delay(attempt))
+            attempt += 1
+
+    async def close(self) -> None:
+        if self._ccxt is not None:
+            opened, self._ccxt = self._ccxt, None
+            await opened.close()
+
+    def _told(self, error: Exception, what: str) -> tuple[ZunoError, bool]:
+        """ccxt's error as one of ours, and whether to ask again. What is not ccxt's is our own bug."""
+        kind = nearest(error)
+        if kind is None:
+            raise error
+        if type(error).__name__ == "ExchangeError" and type(error.__cause__).__module__.startswith("aiohttp"):
+            return Unavailable(f"{self.name} broke off in the middle of its {what}"), True
+        tree, words = MAPPED[kind]
+        if words == "limits our requests":
+            self._quiet_until = self._monotonic() + PAUSE
+        return tree(f"{self.name} {words} ({what}; {type(error).__name__})"), kind in WORTH_RETRYING
+
+    def _opened(self) -> Any:
+        if self._ccxt is None:
+            try:
+                import ccxt.async_support as vendors
+            except ImportError:
+                raise Unavailable(f"{self.name} is read with ccxt, which is not installed: {INSTALL}") from None
+            kind = _careful(getattr(vendors, self._vendor.ccxt_id), self._vendor, self._patience.max_bytes)
+            opened = kind({"timeout": round(self._patience.timeout * 1_000), "enableRateLimit": self._throttled})
+            opened.timeout_on_exit = 0
+            opened.ssl_context = _certificates(opened.cafile)
+            if self._url is not None:
+                opened.urls["api"] = {part: self._here(url) for part, url in opened.urls["api"].items()}
+            self._ccxt = opened
+        return self._ccxt
+
+    def _here(self, url: object) -> object:
+        return (self._url or "").rstrip("/") + urlsplit(url).path if isinstance(url, str) else url
+
+
+@cache
+def _certificates(file: str) -> ssl.SSLContext:
+    """Reading them takes longer than asking a question; every exchange trusts the same."""
+    return ssl.create_default_context(cafile=file)
+
+
+def nearest(error: BaseException) -> str | None:
+    """The closest ancestor of an error that we have words for."""
+    return next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in MAPPED), None)
+
+
+def _careful(kind: Any, vendor: Vendor, max_bytes: int) -> Any:
+    """ccxt's class of an exchange, reading no more than it should and telling limits from other refusals."""
+    import aiohttp
+
+    class Bounded(aiohttp.ClientResponse):
+        async def read(self) -> bytes:
+            body = bytearray()
+            async for chunk in self.content.iter_chunked(1 << 16):
+                body += chunk
+                if len(body) > max_bytes:
+                    self.close()
+                    raise Malformed(f"{vendor.name} answered with more than {max_bytes} bytes")
+            self._body = bytes(body)
+            return self._body
+
+    class Careful(kind):  # type: ignore[misc]
+        session: Any
+
+        def open(self, lazy: bool = False) -> None:
+            fresh = self.session is None
+            super().open(lazy)
+            if fresh:
+                self.session.detach()  # keeps the connector, with its certificates, for the session that counts bytes
+                self.session = aiohttp.ClientSession(
+                    connector=self.tcp_connector, response_class=Bounded, trust_env=self.aiohttp_trust_env
+                )
+
+        def parse_json(self, text: str) -> object:
+            """None for what is no JSON, as ccxt wants it."""
+            try:
+                return foreign_json.parse(text.encode())
+            except (ValueError, RecursionError):
+                return None
+
+        def handle_errors(
+            self, code: int, reason: str, url: str, method: str, headers: Any, body: str, response: Any, *asked: Any
+        ) -> None:
+            if code in LIMITED:
+                wait = asked_wait({name.lower(): value for name, value in headers.items()})
+                wait = PAUSE if wait is None else wait
+                raise AskedToWait(
+                    f"{vendor.name} limits our requests (HTTP {code}) and asks to wait {wait:.0f} s", wait
+                )
+            if code < 400 and vendor.envelope and (not isinstance(response, dict) or vendor.envelope not in response):
+                raise Malformed(f"{vendor.name} answered without {vendor.envelope!r}")
+            try:
+                super().handle_errors(code, reason, url, method, headers, body, response, *asked)
+            except Exception as error:
+                if nearest(error) is not None:
+                    raise
+                # ccxt reads an answer of a form it does not know as one it knows, and stumbles
+                raise Malformed(f"{vendor.name} answered in a form nobody knows (HTTP {code})") from None
+
+    return Careful

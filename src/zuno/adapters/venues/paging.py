@@ -1,0 +1,114 @@
+"""Long answers page by page: a page may be short, but nothing may be missing behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Final, TypeAlias, TypeVar
+
+from zuno.adapters.venues.reading import ordered
+from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import Row
+
+MOST_PAGES: Final = 200
+"""Of one answer; who wants more asks for less time at once."""
+LONGEST: Final = 300.0
+"""Seconds that one answer may take, all its pages together."""
+
+R = TypeVar("R", bound=Row)
+Ask: TypeAlias = Callable[[Millis, Millis], Awaitable[Sequence[R]]]
+"""One page: rows of [since, until], as many as the venue gives at once."""
+
+
+@asynccontextmanager
+async def bounded(what: str, seconds: float = LONGEST) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise Unavailable(f"{what} took longer than {seconds:g} s; ask for less time at once") from None
+
+
+async def regular(
+    what: str, ask: Ask[R], first: Millis, last: Millis, step: int, limit: int, newest: int | None = None
+) -> tuple[R, ...]:
+    """Rows that the venue makes at every step from the day it began: `first` and `last` lie on a step.
+
+    Each page is asked for as exactly as many steps as it can hold, and whatever it lacks is asked for again. What is
+    then still missing was never made, if rows came after it. If none did, or a whole page is gone, the venue has
+    stopped half way, which is `Unavailable`: after its first row it has no last one before now. `newest` is the row
+    that has just been made by the venue's clock: that one alone it may not serve yet.
+    """
+    found: list[R] = []
+    pages = _pages(what, (last - first) // step // limit + 1)
+    async with bounded(what):
+        for low in range(first, last + 1, limit * step):
+            high = min(last, low + (limit - 1) * step)
+            rows = await _filled(what, ask, low, high, step, pages)
+            if found and not rows:
+                break
+            found += rows
+    served = last - step if last == newest else last
+    if found and found[-1].at < served:
+        raise Unavailable(f"{what} stop after {_when(found[-1].at)} although {_when(last)} was asked for")
+    return tuple(found)
+
+
+async def _filled(what: str, ask: Ask[R], low: int, high: int, step: int, pages: Iterator[int]) -> list[R]:
+    next(pages)
+    rows = ordered(what, await ask(Millis(low), Millis(high)), low, high)
+    if not rows:
+        return []
+    edges = [low - step, *(row.at for row in rows), high + step]
+    found = list(rows)
+    for before, after in pairwise(edges):
+        if after - before > step:
+            found += await _filled(what, ask, before + step, after - step, step, pages)
+    return list(ordered(what, found, low, high))
+
+
+async def irregular(
+    what: str,
+    ask: Ask[R],
+    since: Millis,
+    until: Millis,
+    *,
+    newest_first: bool,
+    apart: int = 1,
+    span: int | None = None,
+) -> tuple[R, ...]:
+    """Rows that come when they come, never less than `apart` from each other. Only an empty page is an end: a short one
+    is asked for what is behind it. Where the venue does not say which end of a long time it cuts off, time is cut into
+    `span` first."""
+    span = until - since + 1 if span is None else span
+    starts = range(since, until + 1, max(span, 1))
+    pages = _pages(what, len(starts))
+    found: list[R] = []
+    async with bounded(what):
+        for start in starts:
+            low, high = start, min(until, start + span - 1)
+            while low <= high:
+                next(pages)
+                rows = ordered(what, await ask(Millis(low), Millis(high)), low, high)
+                found += rows
+                if not rows:
+                    break
+                low, high = (low, rows[0].at - apart) if newest_first else (rows[-1].at + apart, high)
+    return ordered(what, found, since, until)
+
+
+def _pages(what: str, needed: int) -> Iterator[int]:
+    """So many turns; one more is refused, and all of them at once where they cannot be enough."""
+    yield from range(MOST_PAGES if needed <= MOST_PAGES else 0)
+    pages = max(needed, MOST_PAGES + 1)
+    raise Refused(
+        f"{what} of that time are {pages} pages or more and at most {MOST_PAGES} are fetched at once; ask for less"
+    )
+
+
+def _when(at: int) -> str:
+    return datetime.fromtimestamp(at / 1_000, UTC).strftime("%Y-%m-%d %H:%M")

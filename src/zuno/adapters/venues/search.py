@@ -1,0 +1,70 @@
+"""What the web says of a coin, asked of Perplexity or any service that speaks its chat endpoint.
+
+Endpoint: https://docs.perplexity.ai/api-reference/chat-completions-post. The answer is evidence, never instructions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from zuno.adapters.http import Patience
+from zuno.adapters.venues.web import Web
+from zuno.adapters.venues.words import clean
+from zuno.kernel.errors import Malformed
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import MINUTE_MS, Feed, Text
+from zuno.trading.model.venues import SEARCH
+
+PUBLIC_URL: Final = "https://api.perplexity.ai"
+PATIENCE: Final = Patience(timeout=60.0, attempts=1)
+"""It reads the web before it answers, and every question costs: one that failed is not asked again."""
+MODEL: Final = "sonar"
+LONGEST: Final = 4_000
+MOST_TOKENS: Final = 800
+NAMES: Final = {"BTC": "Bitcoin (BTC)", "ETH": "Ethereum (ETH)"}
+
+
+class Search:
+    """One answer about now. The past cannot be asked for: a time that is over has none."""
+
+    def __init__(self, web: Web, now: Callable[[], Millis], *, model: str = MODEL) -> None:
+        self._web = web
+        self._now = now
+        self._model = model
+
+    @property
+    def venue(self) -> str:
+        return SEARCH
+
+    @property
+    def feed(self) -> Feed:
+        return Feed.NARRATIVE
+
+    async def texts(self, about: str, since: Millis, until: Millis) -> Sequence[Text]:
+        now = self._now()
+        if not since <= now <= until + MINUTE_MS:
+            return ()
+        answer = await self._web.post("chat/completions", "answer", self._question(about))
+        choice = answer.one("choices").only()
+        body = clean(choice.one("message").text("content"), LONGEST)
+        if not body:
+            raise Malformed("The search answered with no words")
+        at = Millis(min(now, until))
+        return (Text(at, SEARCH, hashlib.sha256(body.encode()).hexdigest()[:16], body),)
+
+    async def close(self) -> None:
+        await self._web.close()
+
+    def _question(self, about: str) -> dict[str, object]:
+        asked = (
+            f"What happened in the last 24 hours that matters to the price of {NAMES.get(about, about)}? Name events, "
+            "figures and their times. Say plainly when there is nothing. No advice."
+        )
+        return {
+            "model": self._model,
+            "messages": [{"role": "user", "content": asked}],
+            "max_tokens": MOST_TOKENS,
+            "temperature": 0,
+        }

@@ -1,0 +1,230 @@
+"""Listening to a venue's stream, and knowing through which minutes it was there.
+
+A minute is proven when the stream served us before it began and sent something after it ended: messages keep their
+order on a connection, so whatever was sent in between has come. When a message was read proves nothing, for it may
+have waited for us: data prove up to the time the venue stamped on them, and the answer to a ping up to the moment the
+ping was sent. Silence is asked about every few seconds, and a stream that does not answer is lost. Minutes are the
+venue's: before its first stamp nothing is proven. A venue may answer pings and serve others while it has forgotten a
+symbol: of one that was not heard for a minute nothing more is proven until it is heard again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from zuno.adapters.venues.exchange import INSTALL
+from zuno.adapters.venues.reading import Answer, parsed
+from zuno.kernel.errors import Unavailable
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import MINUTE_MS, Alive, Series, Strike
+
+WHALE_USD: Final = 100_000.0
+MARGIN_MS: Final = 1_000
+"""How far after its end a minute is taken for over: venues stamp a trade before they send it."""
+LONGEST_SILENCE: Final = MINUTE_MS
+"""How far beyond a symbol's own last stamp anything else proves."""
+LARGEST_MESSAGE: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """Seconds: until the stream is open, between pings, and for the answer to one."""
+
+    open_within: float = 10.0
+    ping_every: float = 15.0
+    pong_within: float = 10.0
+
+
+STEADY: Final = Manners()
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Where a venue's stream is, what is sent to it first, and how it is pinged where it has a way of its own."""
+
+    name: str
+    url: str
+    hello: str | None = None
+    ping: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """Trades of one message, and when the venue sent it."""
+
+    at: Millis
+    symbol: str
+    rows: tuple[tuple[Series[Strike], Strike], ...]
+
+
+class Begun:
+    """The venue took our wish: from here on silence means that nothing happened."""
+
+
+class Pong:
+    """The answer to a ping in the venue's own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A ping was, and when we had sent it."""
+
+    asked: Millis
+
+
+Told: TypeAlias = News | Begun | Pong
+Item: TypeAlias = tuple[Series[Strike], Strike] | tuple[Series[Alive], Alive]
+
+
+@dataclass(slots=True)
+class Watch:
+    """Which minutes of a symbol are proven, by what the venue stamped and by pings it answered."""
+
+    _begun: bool = False
+    _ahead: int | None = None
+    """How far the venue's clock was ahead of ours at its newest stamp, at least: the stamp, less when it was read."""
+    _heard: int | None = None
+    """The symbol's own newest stamp."""
+    _next: int | None = None
+
+    def begin(self) -> None:
+        self._begun = True
+
+    def stamped(self, at: Millis, read: Millis, *, own: bool = True) -> Iterator[Alive]:
+        """The minutes proven by a message of that time by the venue's clock, which was read then by ours. `own`: it
+        speaks of this symbol."""
+        self._ahead = at - read
+        if own:
+            self._heard = at if self._heard is None else max(at, self._heard)
+            if self._begun and self._next is None:
+                self._next = -(-at // MINUTE_MS) * MINUTE_MS
+        return self._until(at)
+
+    def answered(self, asked: Millis) -> Iterator[Alive]:
+        """The minutes proven by the answer to a ping that was sent then by our clock."""
+        return iter(()) if self._ahead is None else self._until(asked + self._ahead)
+
+    def _until(self, end: int) -> Iterator[Alive]:
+        if self._heard is not None:
+            end = min(end, self._heard + LONGEST_SILENCE)
+        while self._next is not None and self._next + MINUTE_MS + MARGIN_MS <= end:
+            yield Alive(Millis(self._next))
+            self._next += MINUTE_MS
+
+
+async def listening(
+    stream: Stream,
+    told: Callable[[Answer], Told],
+    proven: Mapping[str, Sequence[Series[Alive]]],
+    steady: Callable[[], Millis],
+    manners: Manners,
+) -> AsyncIterator[Item]:
+    """Everything a stream says until it is lost, which is `Unavailable`. `proven`: for each symbol the series whose
+    minutes are. `steady`: our clock; one that is set while we listen would prove minutes that have not been."""
+    errors, connect = _websockets(stream.name)
+    watches = {symbol: Watch() for symbol in proven}
+    try:
+        async with (
+            connect(
+                stream.url,
+                open_timeout=manners.open_within,
+                close_timeout=1,
+                ping_interval=None,  # we ask ourselves, because the answer is a proof
+                max_size=LARGEST_MESSAGE,
+            ) as socket,
+            aclosing(_messages(socket, stream, told, steady, manners)) as messages,
+        ):
+            if stream.hello is not None:
+                await socket.send(stream.hello)
+            async for message in messages:
+                read = steady() if isinstance(message, News) else None
+                for symbol in _begins(message, stream, watches):
+                    watches[symbol].begin()
+                for row in message.rows if isinstance(message, News) else ():
+                    yield row
+                for symbol, watch in watches.items():
+                    for minute in _proven(symbol, watch, message, read):
+                        for series in proven[symbol]:
+                            yield series, minute
+    except errors as error:
+        raise Unavailable(f"{stream.name}'s stream was lost ({type(error).__name__})") from None
+
+
+def _proven(symbol: str, watch: Watch, message: Told | Answered, read: Millis | None) -> Iterator[Alive]:
+    match message:
+        case News() if read is not None:
+            return watch.stamped(message.at, read, own=message.symbol == symbol)
+        case Answered():
+            return watch.answered(message.asked)
+    return iter(())
+
+
+def _begins(news: Told | Answered, stream: Stream, symbols: Collection[str]) -> Collection[str]:
+    """Whose silence means something from here on. A venue that does not say that it took our wish has shown it for a
+    symbol with the first news of it: until then it may be answering pings and serving nobody."""
+    match news:
+        case Begun():
+            return symbols
+        case News() if stream.hello is None and news.symbol in symbols:
+            return (news.symbol,)
+    return ()
+
+
+def _parsed(message: str | bytes, stream: Stream) -> Answer:
+    return parsed(message.encode() if isinstance(message, str) else message, f"{stream.name}'s stream")
+
+
+async def _messages(
+    socket: Any, stream: Stream, told: Callable[[Answer], Told], steady: Callable[[], Millis], manners: Manners
+) -> AsyncGenerator[Told | Answered, None]:
+    """What comes, and which pings were answered. `TimeoutError` when one was not: other messages are no answer, for
+    they may have been under way when we asked."""
+    clock = asyncio.get_running_loop().time
+    receiving: asyncio.Future[Any] | None = None
+    answer: asyncio.Future[Any] | None = None
+    asked = Millis(0)
+    due = clock() + manners.ping_every
+    try:
+        while True:
+            receiving = receiving or asyncio.ensure_future(socket.recv())
+            waiting = {receiving} if answer is None else {receiving, answer}
+            done, _ = await asyncio.wait(waiting, timeout=max(0.0, due - clock()), return_when=asyncio.FIRST_COMPLETED)
+            if receiving in done:
+                message, receiving = told(_parsed(receiving.result(), stream)), None
+                if isinstance(message, Pong) and answer is not None and not answer.done():
+                    answer.set_result(None)
+                yield message
+            if answer is not None and answer.done():
+                answer.result()
+                answer, due = None, clock() + manners.ping_every
+                yield Answered(asked)
+            elif not done:
+                if answer is not None:
+                    raise TimeoutError
+                asked = steady()
+                answer = await _asked(socket, stream)
+                due = clock() + manners.pong_within
+    finally:
+        if receiving is not None:
+            receiving.cancel()
+
+
+async def _asked(socket: Any, stream: Stream) -> asyncio.Future[Any]:
+    if stream.ping is None:
+        pong: asyncio.Future[Any] = asyncio.ensure_future(await socket.ping())
+        return pong
+    await socket.send(stream.ping)
+    return asyncio.get_running_loop().create_future()
+
+
+def _websockets(name: str) -> tuple[tuple[type[Exception], ...], Callable[..., Any]]:
+    try:
+        from websockets.asyncio.client import connect
+        from websockets.exceptions import WebSocketException
+    except ImportError:
+        raise Unavailable(f"{name}'s stream is read with websockets, which is not installed: {INSTALL}") from None
+    return (WebSocketException, OSError, EOFError), connect

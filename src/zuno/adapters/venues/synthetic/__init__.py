@@ -1,0 +1,1 @@
+"""A synthetic market without an edge."""

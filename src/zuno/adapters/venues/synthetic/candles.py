@@ -1,0 +1,288 @@
+"""The synthetic market's bars: walked where time is finest, added up exactly wherever it is coarser.
+
+Prices are whole ticks and volumes whole lots until the very end, so that a sum has no order and no rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zuno.adapters.venues.synthetic.path import (
+    END,
+    HOURS,
+    SIGMA,
+    START,
+    ZONES,
+    Chance,
+    Ints,
+    Path,
+    Zone,
+    by_daytime,
+    chance,
+    fading,
+    hour_of,
+    total,
+)
+from zuno.adapters.venues.synthetic.takers import bought
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import Floats
+from zuno.trading.measure.portable import exp, log
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Candle, Series, Symbol, Timeframe, candles
+from zuno.trading.model.venues import BINANCE, UPBIT, won_symbol
+from zuno.trading.ports.series import Batch
+
+TRADED: Final[Mapping[Symbol, float]] = {Symbol.BTCUSDT: 9e9, Symbol.ETHUSDT: 6e9}
+"""What changes hands on an ordinary day, in dollars."""
+KOREA: Final = 0.012
+"""The won market's volume, as a share of that."""
+WON_START: Final = 1_380.0
+WON_MINUTES_FROM: Final = END - 7 * DAY_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Grain:
+    """How finely a market counts: ticks to one unit of the quote, lots to one of the base."""
+
+    ticks: int
+    lots: int
+    step: int = 1
+    """Ticks between one price and the next."""
+
+    def price(self, ticks: Any) -> Any:
+        return ticks / self.ticks
+
+    def size(self, lots: Any) -> Any:
+        return lots / self.lots
+
+
+GRAINS: Final[Mapping[Symbol, Grain]] = {Symbol.BTCUSDT: Grain(10, 1_000), Symbol.ETHUSDT: Grain(100, 1_000)}
+WON_GRAINS: Final[Mapping[Symbol, Grain]] = {
+    Symbol.BTCUSDT: Grain(1, 10_000, step=1_000),
+    Symbol.ETHUSDT: Grain(1, 1_000, step=100),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bars:
+    """Bars of one length in ticks and lots."""
+
+    timeframe: Timeframe
+    at: Ints
+    open: Ints
+    high: Ints
+    low: Ints
+    close: Ints
+    volume: Ints
+    taker_buy: Ints
+
+    def part(self, chosen: Any) -> Bars:
+        return Bars(self.timeframe, *(column[chosen] for column in self.columns))
+
+    @property
+    def columns(self) -> tuple[Ints, ...]:
+        return (self.at, self.open, self.high, self.low, self.close, self.volume, self.taker_buy)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Market:
+    """One symbol's walk with the bars it made; what every other part of the market is drawn from."""
+
+    path: Path
+    grain: Grain
+    bars: Mapping[Timeframe, Bars]
+    last_steps: Ints
+    """The price after each step of each minute, minutes × steps, in ticks."""
+
+    @property
+    def symbol(self) -> Symbol:
+        return self.path.symbol
+
+    @property
+    def minutes(self) -> Bars:
+        return self.bars[Timeframe.M1]
+
+    def minute_sigma(self) -> Floats:
+        """How far a minute goes, for each minute there is."""
+        zone = ZONES[2]
+        return np.repeat(self.path.sigma[hour_of(zone.start) :] / np.sqrt(60), 60)
+
+
+def market(seed: int, path: Path) -> Market:
+    grain = GRAINS[path.symbol]
+    natives, walked = _walked(path, grain)
+    went = [total(steps) / _bar_sigma(zone, path.sigma) for zone, steps in zip(ZONES, path.steps, strict=True)]
+    volumes, shares = _volumes(seed, path, grain, natives, went), bought(seed, path, went)
+    filled = [
+        replace(bars, volume=volume, taker_buy=np.rint(volume * share).astype(np.int64))
+        for bars, volume, share in zip(natives, volumes, shares, strict=True)
+    ]
+    return Market(path, grain, _all_lengths(*filled), walked)
+
+
+def batches(made: Market) -> list[Batch[Any]]:
+    """What the perpetual's venue says of its bars."""
+    return [_batch(candles(BINANCE, made.symbol, bars.timeframe), bars, made.grain) for bars in made.bars.values()]
+
+
+def won_batches(seed: int, made: Market, won: Floats) -> list[Batch[Any]]:
+    """The same price in won, on a market that makes no bar without a trade and does not say who took."""
+    grain = WON_GRAINS[made.symbol]
+    draw = chance(seed, f"won {made.symbol}")
+    bars, done = [], 0
+    for zone in ZONES:
+        native = _native(zone, made.bars[_length(zone)])
+        rate = won[done : done + len(native.at)]
+        done += len(native.at)
+        bars.append(_in_won(draw, native, rate, made.grain, grain))
+    lengths = _all_lengths(*bars)
+    lengths[Timeframe.M1] = lengths[Timeframe.M1].part(lengths[Timeframe.M1].at >= WON_MINUTES_FROM)
+    series = partial(candles, UPBIT, won_symbol(made.symbol))
+    return [_batch(series(one.timeframe), one, grain, taker=False) for one in lengths.values()]
+
+
+def won_rate(seed: int) -> Floats:
+    """Won for one dollar at the end of every bar that was walked, oldest first."""
+    spans = np.concatenate([np.full(zone.bars, zone.bar / HOUR_MS) for zone in ZONES])
+    steps = chance(seed, "won").normal(size=len(spans)) * 0.0007 * np.sqrt(spans)
+    level, kept = np.empty(len(spans)), 0.0
+    for place, (step, span) in enumerate(zip(steps.tolist(), spans.tolist(), strict=True)):
+        kept = kept * (1 - 0.0006 * span) + step
+        level[place] = kept
+    return np.round(WON_START * exp(level), 1)
+
+
+def ends(bars: Bars, grain: Grain) -> Floats:
+    """Closing prices."""
+    return np.asarray(grain.price(bars.close), dtype=np.float64)
+
+
+def coarser(timeframe: Timeframe, bars: Bars) -> Bars:
+    """What these bars add up to, bucket by bucket, where the first and the last bucket are whole."""
+    shift = timeframe.floor(0)
+    bucket = (bars.at - shift) // timeframe.millis * timeframe.millis + shift
+    whole = (bucket >= bars.at[0]) & (bucket + timeframe.millis <= bars.at[-1] + bars.timeframe.millis)
+    bars, bucket = bars.part(whole), bucket[whole]
+    at, first = np.unique(bucket, return_index=True)
+    last = np.append(first[1:], len(bucket)) - 1
+    return Bars(
+        timeframe,
+        at,
+        bars.open[first],
+        np.maximum.reduceat(bars.high, first),
+        np.minimum.reduceat(bars.low, first),
+        bars.close[last],
+        np.add.reduceat(bars.volume, first),
+        np.add.reduceat(bars.taker_buy, first),
+    )
+
+
+def _length(zone: Zone) -> Timeframe:
+    return next(timeframe for timeframe in Timeframe if timeframe.millis == zone.bar)
+
+
+def _native(zone: Zone, bars: Bars) -> Bars:
+    return bars.part((bars.at >= zone.start) & (bars.at < zone.end))
+
+
+def _walked(path: Path, grain: Grain) -> tuple[list[Bars], Ints]:
+    """Bars without volume, each opening where the one before closed; and the last zone's every step."""
+    start, bars = float(log(START[path.symbol])), []
+    walked: Ints = np.empty(0, np.int64)
+    before = np.int64(np.rint(START[path.symbol] * grain.ticks))
+    for zone, steps in zip(ZONES, path.steps, strict=True):
+        logs = start + np.cumsum(steps.reshape(-1))
+        start = logs[-1]
+        walked = np.rint(exp(logs) * grain.ticks).astype(np.int64).reshape(steps.shape)
+        close = walked[:, -1]
+        opened = np.append(before, close[:-1])
+        before = close[-1]
+        high, low = np.maximum(opened, walked.max(axis=1)), np.minimum(opened, walked.min(axis=1))
+        at = zone.start + zone.bar * np.arange(zone.bars)
+        none = np.zeros(zone.bars, np.int64)
+        bars.append(Bars(_length(zone), at, opened, high, low, close, none, none))
+    return bars, walked
+
+
+def _volumes(seed: int, path: Path, grain: Grain, bars: Sequence[Bars], went: Sequence[Floats]) -> list[Ints]:
+    """By the hour of the day, and more when the market is restless or went far."""
+    found = []
+    for zone, native, far in zip(ZONES, bars, went, strict=True):
+        draw = chance(seed, f"volume {zone.bar} {path.symbol}")
+        noise = exp(draw.normal(0.3 if zone.bar < HOUR_MS else 0.12, zone.bars))
+        busy = _busy(seed, path, zone) * noise * (0.65 + 0.4 * np.minimum(np.abs(far), 6))
+        dollars = TRADED[path.symbol] * zone.bar / ZONES[0].bar * busy
+        found.append(np.maximum(1, np.rint(dollars / grain.price(native.close) * grain.lots)).astype(np.int64))
+    return found
+
+
+def _bar_sigma(zone: Zone, sigma: Floats) -> Floats:
+    first, hours = hour_of(zone.start), (zone.end - zone.start) // HOUR_MS
+    squares = np.square(sigma[first : first + hours])
+    if zone.bar > HOUR_MS:
+        return np.asarray(np.sqrt(total(squares.reshape(zone.bars, -1))), dtype=np.float64)
+    return np.repeat(np.sqrt(squares * zone.bar / HOUR_MS), HOUR_MS // zone.bar)
+
+
+def _busy(seed: int, path: Path, zone: Zone) -> Floats:
+    """How much is traded against an ordinary time, bar by bar."""
+    noise = chance(seed, f"busy {path.symbol}").normal(size=HOURS)
+    drift = exp(fading(noise, 1 - 1 / 24) * 0.25 * np.sqrt(2 / 24))
+    season = by_daytime(0.4, np.arange(HOURS))
+    hours = season * drift * exp(0.9 * log(path.sigma / SIGMA[path.symbol]))
+    first = hour_of(zone.start)
+    hours = hours[first : first + (zone.end - zone.start) // HOUR_MS]
+    if zone.bar > HOUR_MS:
+        return np.asarray(total(hours.reshape(zone.bars, -1)) / (len(hours) // zone.bars), dtype=np.float64)
+    return np.repeat(hours, HOUR_MS // zone.bar)
+
+
+def _all_lengths(days: Bars, hours: Bars, minutes: Bars) -> dict[Timeframe, Bars]:
+    """Every length there is, each from the next finer one."""
+    hour = _joined(hours, coarser(Timeframe.H1, minutes))
+    day = _joined(days, coarser(Timeframe.D1, hour))
+    return {
+        Timeframe.M1: minutes,
+        Timeframe.H1: hour,
+        Timeframe.H4: coarser(Timeframe.H4, hour),
+        Timeframe.D1: day,
+        Timeframe.W1: coarser(Timeframe.W1, day),
+    }
+
+
+def _joined(early: Bars, late: Bars) -> Bars:
+    pairs = zip(early.columns, late.columns, strict=True)
+    return Bars(early.timeframe, *(np.concatenate(pair) for pair in pairs))
+
+
+def _in_won(draw: Chance, bars: Bars, rate: Floats, dollars: Grain, grain: Grain) -> Bars:
+    """Bars in won: each opens where the last one closed, and some minutes of the Korean night have no trade."""
+    scale = rate / dollars.ticks * exp(draw.normal(0.0002, len(rate)))
+    prices = (bars.open, bars.high, bars.low, bars.close)
+    first, high, low, close = (np.rint(one * scale / grain.step).astype(np.int64) * grain.step for one in prices)
+    opened = np.append(first[:1], close[:-1])
+    high, low = np.maximum(high, opened), np.minimum(low, opened)
+    volume = np.rint(bars.volume * KOREA * exp(draw.normal(0.3, len(rate))) * grain.lots / dollars.lots)
+    silent = _silent(draw, bars)
+    won = Bars(
+        bars.timeframe, bars.at, opened, high, low, close, np.maximum(1, volume).astype(np.int64), bars.taker_buy
+    )
+    return won.part(~silent)
+
+
+def _silent(draw: Chance, bars: Bars) -> NDArray[np.bool_]:
+    night = (bars.at // HOUR_MS % 24 >= 17) & (bars.at // HOUR_MS % 24 < 22)
+    silent: NDArray[np.bool_] = draw.uniform(size=len(bars.at)) < 0.03
+    return silent & night & (bars.timeframe is Timeframe.M1)
+
+
+def _batch(series: Series[Candle], bars: Bars, grain: Grain, taker: bool = True) -> Batch[Candle]:
+    prices = [grain.price(column).tolist() for column in bars.columns[1:5]]
+    taken: list[Any] = grain.size(bars.taker_buy).tolist() if taker else [None] * len(bars.at)
+    columns = zip(bars.at.tolist(), *prices, grain.size(bars.volume).tolist(), taken, strict=True)
+    return Batch(series, [Candle(Millis(at), *rest) for at, *rest in columns])

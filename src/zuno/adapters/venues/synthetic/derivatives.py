@@ -1,0 +1,206 @@
+"""What three venues say of their perpetuals in the synthetic market: funding, open interest, longs to shorts, basis.
+
+All of it follows the price and runs after it: holders pile in behind a move, pay for it, and are forced out by a jump.
+Where much is traded and the price goes far they come or leave by the per cent, at all venues together; whether they
+come or leave is drawn apart from which way the price goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zuno.adapters.venues.synthetic.candles import Market
+from zuno.adapters.venues.synthetic.path import (
+    END,
+    HOURS_FROM,
+    MINUTES_FROM,
+    START,
+    Chance,
+    Ints,
+    chance,
+    fading,
+    hour_of,
+    total,
+)
+from zuno.trading.measure.bars import Floats
+from zuno.trading.measure.portable import exp, log
+from zuno.trading.model.market import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    Funding,
+    Level,
+    Marks,
+    Series,
+    Symbol,
+    Timeframe,
+    basis,
+    funding,
+    funding_next,
+    long_short,
+    open_interest,
+)
+from zuno.trading.model.venues import BINANCE, BYBIT, OKX
+from zuno.trading.ports.series import Batch
+
+VENUES: Final[Mapping[str, float]] = {BINANCE: 1.0, BYBIT: 0.6, OKX: 0.45}
+"""Each venue's open interest against the largest."""
+FOUR_HOURS: Final = (OKX, Symbol.ETHUSDT)
+"""Where funding is paid every four hours; everywhere else every eight."""
+OPEN_USD: Final[Mapping[Symbol, float]] = {Symbol.BTCUSDT: 6e9, Symbol.ETHUSDT: 4e9}
+GRID: Final = 5 * MINUTE_MS
+CLOSE_LOOK: Final = 2 * DAY_MS
+"""So long before the end a venue is read every five minutes; before that every hour, on the hour."""
+TOLD: Final = 4
+"""Five minutes of an hour after which its jump, if it has one, has come: it lies in the first third."""
+CROWD: Final = 0.010
+"""How far open interest goes in an hour that is restless by as much again as is usual, one deviation."""
+RESTLESS: Final = 3.0
+"""More than so much over the usual moves it no further."""
+INTEREST, BAND, CAP = 0.0001, 0.0005, 0.0025
+"""Of funding: what is paid when the premium is small, how far it pulls, and the most a venue takes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """One symbol every five minutes over the time of hours: what happened by each moment."""
+
+    at: Ints
+    step: Floats
+    """Of the logarithm, in the five minutes that ended then."""
+    surprise: Floats
+    """That step against the usual one."""
+    price: Floats
+    volume: Floats
+    """In lots. Of an hour that has no minutes, the same part each time: nobody reads a venue within one."""
+
+
+def grid(made: Market) -> Grid:
+    hours, minutes = made.path.steps[1], made.path.steps[2]
+    step = np.concatenate([hours.reshape(-1), total(minutes.reshape(-1, 25))])
+    usual = np.repeat(made.path.sigma[hour_of(HOURS_FROM) :] / np.sqrt(12), 12)
+    at = HOURS_FROM + GRID * (1 + np.arange(len(step)))
+    before = log(START[made.symbol]) + total(made.path.steps[0].reshape(-1))
+    early = made.bars[Timeframe.H1].volume[: len(hours)]
+    volume = np.concatenate([np.repeat(early / 12, 12), made.minutes.volume.reshape(-1, 5).sum(axis=1)])
+    return Grid(at, step, np.clip(step / usual, -5, 5), exp(before + np.cumsum(step)), volume)
+
+
+def batches(seed: int, made: Market) -> list[Batch[Any]]:
+    seen = grid(made)
+    premium, crowd = _premium(seed, made, seen), _crowd_moves(seed, made, seen)
+    given: list[Batch[Any]] = []
+    for venue in VENUES:
+        draw = chance(seed, f"venue {venue} {made.symbol}")
+        own = np.clip(premium + fading(draw.normal(size=len(premium)) * 4e-6, 0.999), -0.002, 0.002)
+        given += _funding(venue, made.symbol, seen, own)
+        given.append(_open(draw, venue, made, seen, crowd))
+        given.append(_crowd(draw, venue, made.symbol, seen))
+        given.append(_basis(draw, venue, made, seen, own))
+    return given
+
+
+def readings(at: Ints) -> NDArray[np.bool_]:
+    """When a venue was asked."""
+    return np.asarray(((at % HOUR_MS == 0) & (at > MINUTES_FROM)) | (at > END - CLOSE_LOOK))
+
+
+def _premium(seed: int, made: Market, seen: Grid) -> Floats:
+    """How far the perpetual stands above its index: it leans the way the price went, for a day or two."""
+    noise = chance(seed, f"premium {made.symbol}").normal(size=len(seen.at))
+    return INTEREST + fading((0.8 * seen.surprise + 0.6 * noise) * 1.7e-5, 0.9988)
+
+
+def _rate(premium: Floats, hours: int) -> Floats:
+    """The venues' formula, for an interval of so many hours."""
+    rate = premium + np.clip(INTEREST - premium, -BAND, BAND)
+    return np.round(np.clip(rate, -CAP, CAP) * hours / 8, 8)
+
+
+def _funding(venue: str, symbol: Symbol, seen: Grid, premium: Floats) -> list[Batch[Any]]:
+    hours = 4 if (venue, symbol) == FOUR_HOURS else 8
+    size = hours * HOUR_MS // GRID
+    by_interval = premium.reshape(-1, size)
+    settled = _rate(total(by_interval) / size, hours)
+    so_far = np.cumsum(by_interval, axis=1) / np.arange(1, size + 1)
+    predicted = _rate(so_far.reshape(-1), hours)
+    read = readings(seen.at)
+    return [
+        _rows(funding(venue, symbol), seen.at[size - 1 :: size], settled, hours),
+        _rows(funding_next(venue, symbol), seen.at[read], predicted[read], hours),
+    ]
+
+
+def _rows(series: Any, at: Ints, rates: Floats, hours: int) -> Batch[Any]:
+    return Batch(series, [Funding(*pair, float(hours)) for pair in zip(at.tolist(), rates.tolist(), strict=True)])
+
+
+def levels(series: Series[Level], at: Ints, values: Floats) -> Batch[Any]:
+    return Batch(series, list(map(Level._make, zip(at.tolist(), values.tolist(), strict=True))))
+
+
+def _open(draw: Chance, venue: str, made: Market, seen: Grid, crowd: Floats) -> Batch[Any]:
+    """In base units: it grows with trends behind it, moves with the crowd, and is torn down, or built up, by jumps."""
+    push = draw.normal(size=len(seen.at)) * 0.0006 + np.abs(seen.surprise) * 0.0001 - 0.00008
+    pushed = push + crowd + _torn(draw, made, len(seen.at))
+    level = fading(pushed, 1 - 1 / 1_800)
+    size = OPEN_USD[made.symbol] / START[made.symbol] * VENUES[venue] * exp(np.clip(level, -1.2, 1.2))
+    read = readings(seen.at) | (seen.at % (4 * HOUR_MS) == 0)
+    return levels(open_interest(venue, made.symbol), seen.at[read], np.round(size[read], 3))
+
+
+def _crowd_moves(seed: int, made: Market, seen: Grid) -> Floats:
+    """What comes and leaves at every venue alike, while both volume and movement are beyond the usual."""
+    way = np.repeat(chance(seed, f"crowd {made.symbol}").normal(size=len(seen.at) // 12), 12)
+    jumps, first = made.path.jumps, hour_of(HOURS_FROM)
+    inside = jumps.hour >= first
+    for hour, cascade in zip((jumps.hour[inside] - first).tolist(), jumps.cascade[inside].tolist(), strict=True):
+        after = slice(hour * 12 + TOLD, hour * 12 + 12)
+        way[after] = np.abs(way[after]) * (-1 if cascade else 1)
+    square = np.square(seen.step)
+    went = np.sqrt(_lately(square, HOUR_MS) / _lately(square, 7 * DAY_MS))
+    traded = seen.volume / _lately(seen.volume, DAY_MS)
+    return np.asarray(way * CROWD / 12 * np.clip(np.minimum(went, traded) - 1, 0, RESTLESS), dtype=np.float64)
+
+
+def _lately(column: Floats, span: int) -> Floats:
+    """The mean over the time that ended then, or over as much of it as there is."""
+    count, sums = span // GRID, np.append(0.0, np.cumsum(column))
+    place = np.arange(1, len(sums))
+    start = np.maximum(0, place - count)
+    return np.asarray((sums[place] - sums[start]) / (place - start), dtype=np.float64)
+
+
+def _torn(draw: Chance, made: Market, count: int) -> Floats:
+    """What each jump did to open positions within its hour."""
+    jumps, first = made.path.jumps, hour_of(HOURS_FROM)
+    inside = jumps.hour >= first
+    size = draw.uniform(0.02, 0.06, len(jumps.hour))
+    change = np.where(jumps.cascade, -size, 0.6 * size)[inside]
+    torn = np.zeros(count)
+    for hour, much in zip(jumps.hour[inside] - first, change, strict=True):
+        torn[hour * 12 + TOLD : hour * 12 + 12] += much / (12 - TOLD)
+    return torn
+
+
+def _crowd(draw: Chance, venue: str, symbol: Symbol, seen: Grid) -> Batch[Any]:
+    """Accounts buy what fell: longs to shorts lean against the last days."""
+    late = seen.at > MINUTES_FROM
+    lean = fading(-0.004 * seen.surprise[late] + 0.006 * draw.normal(size=int(late.sum())), 0.998)
+    ratio = np.round(1.35 * exp(np.clip(lean, -0.9, 0.9)), 4)
+    read = readings(seen.at[late])
+    return levels(long_short(venue, symbol), seen.at[late][read], ratio[read])
+
+
+def _basis(draw: Chance, venue: str, made: Market, seen: Grid, premium: Floats) -> Batch[Any]:
+    read = readings(seen.at)
+    apart = draw.normal(size=len(seen.at))[read] * 2e-5
+    mark = np.round(seen.price[read] * (1 + apart), 2)
+    spot = np.round(seen.price[read] / (1 + premium[read]), 2)
+    columns = zip(seen.at[read].tolist(), mark.tolist(), spot.tolist(), strict=True)
+    return Batch(basis(venue, made.symbol), [Marks(*row) for row in columns])

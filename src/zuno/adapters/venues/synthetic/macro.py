@@ -1,0 +1,148 @@
+"""The synthetic economy: printed figures with the time the world could know them, mood and exchange rates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import numpy as np
+
+from zuno.adapters.venues.synthetic.candles import Market
+from zuno.adapters.venues.synthetic.derivatives import GRID, levels, readings
+from zuno.adapters.venues.synthetic.path import (
+    END,
+    HOURS_FROM,
+    MINUTES_FROM,
+    SIGMA,
+    Ints,
+    chance,
+    fading,
+    hour_of,
+    panics,
+    total,
+)
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import Floats
+from zuno.trading.measure.portable import exp, log
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Print, Symbol, Timeframe, fear_greed, macro, rates
+from zuno.trading.model.venues import ALTERNATIVE, BINANCE, DOLLAR, FRED, UPBIT, WON, YAHOO
+from zuno.trading.ports.series import Batch
+
+DAILY: Final[Mapping[str, tuple[str, float, float, int]]] = {
+    "DGS2": (FRED, 4.1, 0.045, 44),
+    "DGS10": (FRED, 4.4, 0.05, 44),
+    "DTWEXBGS": (FRED, 121.0, 0.003, 0),
+    "NASDAQCOM": (FRED, 17_000.0, 0.012, 25),
+    "DCOILWTICO": (FRED, 72.0, 0.02, 0),
+    "DXY": (YAHOO, 103.0, 0.004, 21),
+    "NASDAQ": (YAHOO, 17_000.0, 0.012, 21),
+    "GOLD": (YAHOO, 2_300.0, 0.009, 22),
+    "OIL": (YAHOO, 72.0, 0.02, 22),
+}
+"""Whose, where it begins, how far it goes in a day (yields: in points, the rest as a share), and how many hours after
+the day began it is printed; 0: on the Monday after."""
+SAME: Final[Mapping[str, str]] = {"NASDAQ": "NASDAQCOM", "OIL": "DCOILWTICO"}
+"""Figures that two sources print."""
+HOLIDAYS: Final = frozenset({(1, 1), (7, 4), (12, 25)})
+MACRO_DAYS: Final = 430
+
+
+def batches(seed: int, markets: Mapping[Symbol, Market], won: Floats) -> list[Batch[Any]]:
+    given: list[Batch[Any]] = [Batch(macro(whose, name), _daily(seed, name)) for name, (whose, *_) in DAILY.items()]
+    given.append(Batch(macro(FRED, "CPIAUCSL"), list(_prices(seed))))
+    given.append(Batch(macro(FRED, "FEDFUNDS"), list(_policy())))
+    given.append(_mood(seed, markets[Symbol.BTCUSDT]))
+    return given + _rates(seed, won)
+
+
+def _working_days() -> Iterator[datetime]:
+    first = datetime.fromtimestamp(END / 1_000, UTC) - timedelta(days=MACRO_DAYS)
+    for ahead in range(MACRO_DAYS):
+        day = first + timedelta(days=ahead)
+        if day.weekday() < 5 and (day.month, day.day) not in HOLIDAYS:
+            yield day
+
+
+def _daily(seed: int, name: str) -> list[Print]:
+    _, start, far, hours = DAILY[name]
+    days = list(_working_days())
+    walk = np.cumsum(chance(seed, f"macro {SAME.get(name, name)}").normal(size=len(days)) * far)
+    values = np.clip(start + walk, 0.1, None) if name.startswith("DGS") else start * exp(walk)
+    return [
+        Print(_millis(day), round(value, 4 if start < 1_000 else 2), _released(day, hours))
+        for day, value in zip(days, values.tolist(), strict=True)
+    ]
+
+
+def _released(day: datetime, hours: int) -> Millis:
+    """Never on a weekend; what is printed weekly on the Monday after, at 20:15."""
+    out = day + (timedelta(hours=hours) if hours else timedelta(days=7 - day.weekday(), hours=20))
+    out += timedelta(days=7 - out.weekday()) if out.weekday() >= 5 else timedelta()
+    return Millis(_millis(out) + 15 * MINUTE_MS)
+
+
+def _prices(seed: int) -> Iterator[Print]:
+    """Consumer prices: a month is printed in the middle of the next, and each January of it once more, revised."""
+    draw, level = chance(seed, "macro CPIAUCSL"), 312.0
+    for month, after in _months():
+        level = round(level * (1 + 0.0022 + float(draw.normal(0.001))), 3)
+        released = _millis(after) + 11 * DAY_MS + 13 * HOUR_MS + 30 * MINUTE_MS
+        yield Print(_millis(month), level, Millis(released))
+        if month.month == 1:
+            yield Print(_millis(month), round(level + 0.05, 3), Millis(released + 31 * DAY_MS))
+
+
+def _policy() -> Iterator[Print]:
+    for number, (month, after) in enumerate(_months()):
+        yield Print(_millis(month), round(4.83 - 0.25 * (number // 5), 2), Millis(_millis(after) + 20 * HOUR_MS))
+
+
+def _months() -> Iterator[tuple[datetime, datetime]]:
+    """Each month that was printed by the end, with the one after it."""
+    end = datetime.fromtimestamp(END / 1_000, UTC)
+    for back in range(14, 1, -1):
+        month = end.year * 12 + end.month - 1 - back
+        yield _first(month), _first(month + 1)
+
+
+def _first(month: int) -> datetime:
+    return datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC)
+
+
+def _millis(day: datetime) -> Millis:
+    return Millis(int(day.timestamp()) * 1_000)
+
+
+def _mood(seed: int, made: Market) -> Batch[Any]:
+    """Greed after rises, fear after falls and in restless times; said at midnight of the days before."""
+    days = made.bars[Timeframe.D1]
+    days = days.part(days.at >= HOURS_FROM)
+    moved = log(days.close / days.open)
+    restless = total(made.path.sigma[hour_of(HOURS_FROM) :].reshape(-1, 24)) / 24 / SIGMA[made.symbol]
+    noise = chance(seed, "mood").normal(3, len(moved))
+    level = 52 + 190 * fading(moved, 0.85) - 9 * (restless - 1.3) + noise
+    values = np.clip(np.rint(level), 3, 97)
+    at = days.at + DAY_MS
+    return levels(fear_greed(ALTERNATIVE), at, values)
+
+
+def _rates(seed: int, won: Floats) -> list[Batch[Any]]:
+    """Won for a dollar, and one dollar's token in another's: a few basis points apart until fear comes."""
+    at = MINUTES_FROM + GRID * (1 + np.arange((END - MINUTES_FROM) // GRID))
+    read = readings(at)
+    by_minute = won[-(END - MINUTES_FROM) // MINUTE_MS :]
+    apart = fading(chance(seed, DOLLAR).normal(2e-5, len(at)), 0.99)
+    given = {rates(UPBIT, WON): by_minute[4::5], rates(BINANCE, DOLLAR): np.round(1 + apart + slips(seed, at), 5)}
+    return [levels(series, at[read], values[read]) for series, values in given.items()]
+
+
+def slips(seed: int, at: Ints) -> Floats:
+    """In some panics one of the two tokens is doubted: it slips by the per cent within hours and is back in days."""
+    draw, slip = chance(seed, "slip"), np.zeros(len(at))
+    for hour in panics(seed).tolist():
+        doubted, way, far = draw.uniform() < 0.6, draw.integers(0, 2) * 2 - 1, draw.uniform(0.015, 0.04)
+        since = (at - HOURS_FROM) / HOUR_MS - (hour - hour_of(HOURS_FROM))
+        after = np.clip(since, 0, None)
+        slip += doubted * way * far * np.minimum(after / 3, 1) * exp(-after / 30)
+    return slip

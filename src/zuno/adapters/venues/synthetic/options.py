@@ -1,0 +1,213 @@
+"""The synthetic market's options: a chain every hour and an index of implied volatility, from how restless it is.
+
+Near expiries follow today's restlessness and far ones the long run, so the term structure turns over in a panic; puts
+get dear after a fall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+from zuno.adapters.venues.synthetic.candles import Market
+from zuno.adapters.venues.synthetic.derivatives import levels
+from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, SIGMA, Ints, chance, fading, hour_of, total
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import Floats
+from zuno.trading.measure.portable import exp, log
+from zuno.trading.model.market import DAY_MS, HOUR_MS, OptionChain, OptionQuote, Timeframe, dvol, options
+from zuno.trading.model.venues import DERIBIT
+from zuno.trading.ports.series import Batch
+
+SIDE: Final = 7
+"""Strikes on either side of the one nearest to the forward."""
+DVOL_DAYS: Final = 120
+YEAR_MS: Final = 365 * DAY_MS
+FADE_YEARS: Final = 12 / 365
+"""How fast restlessness is thought to pass."""
+PREMIUM: Final = 7.0
+"""Vol points a buyer pays over what is expected, for a far expiry; hardly any for tomorrow's."""
+_TENS: Final = np.array([float(10**power) for power in range(16)])
+_MONTHS: Final = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mood:
+    """What options go by, hour by hour over the time of hours: yearly volatility now and in the long run, and fear."""
+
+    now: Floats
+    usual: Floats
+    fear: Floats
+    """Positive after a fall."""
+
+
+def batches(seed: int, made: Market) -> list[Batch[Any]]:
+    mood = _mood(seed, made)
+    return [_index(made, mood), Batch(options(DERIBIT, made.symbol.base), list(_chains(seed, made, mood)))]
+
+
+def _mood(seed: int, made: Market) -> Mood:
+    hours = made.bars[Timeframe.H1]
+    sigma = made.path.sigma[hour_of(int(hours.at[0])) :]
+    year = np.sqrt(24 * 365)
+    square = np.square(sigma)
+    day, month = (fading(square / span, 1 - 1 / span, float(total(square[:720]) / 720)) for span in (24, 480))
+    noise = exp(fading(chance(seed, f"mood {made.symbol}").normal(0.008, len(sigma)), 0.96))
+    usual = np.sqrt((month + np.square(1.4 * SIGMA[made.symbol])) / 2)
+    moved = np.diff(log(hours.close), prepend=log(hours.open[0]))
+    fear = np.clip(fading(-moved / SIGMA[made.symbol], 1 - 1 / 48) / 7, -2, 3)
+    return Mood(usual * exp(0.65 * log(np.sqrt(day) / usual)) * year * noise, usual * year, fear)
+
+
+def _atm(mood: Mood, place: Ints | slice, years: Floats | float) -> Floats:
+    """Percent a year at the money, for expiries so many years away."""
+    passed = np.maximum(np.asarray(years), 1e-4) / FADE_YEARS
+    near = (1 - exp(-passed)) / passed
+    now = np.square(mood.now[place])
+    usual = np.square(mood.usual[place])
+    square = usual + (now - usual) * near
+    return np.asarray(np.clip(100 * np.sqrt(square) + PREMIUM * (1 - near), 15, 180), dtype=np.float64)
+
+
+def _index(made: Market, mood: Mood) -> Batch[Any]:
+    count = DVOL_DAYS * 24
+    at = END - HOUR_MS * np.arange(count - 1, -1, -1)
+    values = np.round(_atm(mood, slice(-count, None), 30 / 365), 2)
+    return levels(dvol(DERIBIT, made.symbol.base), at, values)
+
+
+def _chains(seed: int, made: Market, mood: Mood) -> Iterator[OptionChain]:
+    """A chain on every full hour. Hours with the same expiries are drawn at once."""
+    closes = made.grain.price(made.bars[Timeframe.H1].close)
+    at = END - HOUR_MS * np.arange(len(closes) - 1, -1, -1)
+    names: dict[tuple[int, float, bool], str] = {}
+    late = np.flatnonzero(at > MINUTES_FROM)
+    for places in np.split(late, np.flatnonzero(np.diff((at[late] - 8 * HOUR_MS) // DAY_MS)) + 1):
+        smiles = _smiles(mood, places, at[places], closes[places])
+        halves = [_half(seed, made.symbol.base, names, smiles, call) for call in (False, True)]
+        for moment, puts, calls in zip(at[places].tolist(), *halves, strict=True):
+            yield OptionChain(Millis(moment), (*puts, *calls))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Smiles:
+    """Hours with the same expiries: one number for each hour, expiry and strike."""
+
+    at: Ints
+    expiry: Ints
+    strike: Floats
+    forward: Floats
+    moneyness: Floats
+    mark_iv: Floats
+
+
+def _smiles(mood: Mood, places: Ints, at: Ints, spot: Floats) -> _Smiles:
+    listed = np.array(expiries(int(at[0])))
+    years = (listed - at[:, None]) / YEAR_MS
+    atm = _atm(mood, places[:, None], years)
+    forward = np.round(spot[:, None] * exp(years * (0.05 - 0.02 * mood.fear[places])[:, None]), 2)
+    strike = _strikes(forward, atm, years)
+    moneyness = log(strike / forward[:, :, None]) / (atm / 100 * np.sqrt(years))[:, :, None]
+    bent = np.clip(moneyness, -4, 4)
+    slope = -(1.2 + 2.2 * mood.fear[places])[:, None] * atm / 60
+    smile = np.clip(atm[:, :, None] + slope[:, :, None] * bent + 1.6 * np.square(bent), 5, 400)
+    shape = strike.shape
+    return _Smiles(
+        np.broadcast_to(at[:, None, None], shape),
+        np.broadcast_to(listed[None, :, None], shape),
+        strike,
+        np.broadcast_to(forward[:, :, None], shape),
+        moneyness,
+        np.round(smile, 2),
+    )
+
+
+def _half(
+    seed: int, base: str, names: dict[tuple[int, float, bool], str], smiles: _Smiles, call: bool
+) -> list[list[OptionQuote]]:
+    """The puts, or the calls, hour by hour."""
+    held = _held(seed, smiles, call)
+    traded = np.round(held * (0.02 + 0.05 * _hashed(seed + 1, smiles.at, smiles.strike, call)), 1)
+    columns = (smiles.expiry, smiles.strike, smiles.mark_iv, held, traded, smiles.forward)
+    hours = [column.reshape(len(smiles.at), -1).tolist() for column in columns]
+    kinds = [call] * (held.size // len(held))
+    return [
+        list(map(OptionQuote, _named(names, base, expiry, strike, call), expiry, strike, kinds, *rest))
+        for expiry, strike, *rest in zip(*hours, strict=True)
+    ]
+
+
+def _strikes(forward: Floats, atm: Floats, years: Floats) -> Floats:
+    """Fifteen around each forward, a third to two thirds of the expected move apart: on a ladder of whole numbers that
+    stays where it is until the market is another."""
+    apart = np.maximum(_power_of_two(atm / 100 * np.sqrt(years) / 3), 2.0**-8)[:, :, None]
+    apart = np.maximum(apart, _power_of_two(1.5 / forward)[:, :, None])
+    exact = exp(apart * (np.rint(log(forward)[:, :, None] / apart) + np.arange(-SIDE, SIDE + 1)))
+    unit = _TENS[np.maximum(0, np.searchsorted(_TENS, exact, side="right") - 4)]
+    return np.asarray(np.rint(exact / unit) * unit, dtype=np.float64)
+
+
+def _power_of_two(values: Floats) -> Floats:
+    """The least one that is no less."""
+    mantissa, exponent = np.frexp(values)
+    return np.asarray(np.ldexp(1.0, exponent - (mantissa == 0.5)))
+
+
+def _held(seed: int, smiles: _Smiles, call: bool) -> Floats:
+    """Open interest: most near the money, and each option's own."""
+    near = exp(-0.5 * np.square(smiles.moneyness / 1.5))
+    own = 0.3 + 1.4 * _hashed(seed, smiles.expiry, smiles.strike, call)
+    return np.round((10 + 900 * near) * own * (1.0 if call else 0.8), 1)
+
+
+def _hashed(seed: int, one: Any, other: Any, call: bool) -> Floats:
+    """A number in [0, 1) that belongs to these: the same whenever it is asked for."""
+    mixed = np.asarray(one, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= np.asarray(np.rint(other), dtype=np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed += np.uint64((2 * seed + call) * 0x165667B19E3779F9 % 2**64)
+    for shift, factor in ((33, 0xFF51AFD7ED558CCD), (29, 0xC4CEB9FE1A85EC53)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray((mixed >> np.uint64(11)).astype(np.float64) / 2.0**53, dtype=np.float64)
+
+
+def expiries(at: int) -> tuple[int, ...]:
+    """What is listed: two days, three Fridays, the last Friday of two months and of a quarter, at 08:00 UTC."""
+    return _listed((at - 8 * HOUR_MS) // DAY_MS)
+
+
+@lru_cache(maxsize=64)
+def _listed(day: int) -> tuple[int, ...]:
+    today = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)
+    friday = today + timedelta(days=(3 - today.weekday()) % 7 + 1)
+    months = [last for ahead in range(8) if (last := _last_friday(today, ahead)) > today]
+    quarter = next(last for last in months if last.month % 3 == 0 and last > months[1])
+    days = {today + timedelta(days=1), today + timedelta(days=3), *months[:2], quarter}
+    days |= {friday + timedelta(weeks=week) for week in range(3)}
+    return tuple(sorted(int(one.timestamp()) * 1_000 + 8 * HOUR_MS for one in days))
+
+
+def _last_friday(today: datetime, ahead: int) -> datetime:
+    """Of the month so many months from this one."""
+    month = today.year * 12 + today.month - 1 + ahead + 1
+    end = datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC) - timedelta(days=1)
+    return end - timedelta(days=(end.weekday() - 4) % 7)
+
+
+def _named(
+    names: dict[tuple[int, float, bool], str], base: str, expiries: list[int], strikes: list[float], call: bool
+) -> list[str]:
+    keys = [(expiry, strike, call) for expiry, strike in zip(expiries, strikes, strict=True)]
+    for key in keys:
+        if key not in names:
+            names[key] = _name(base, *key)
+    return [names[key] for key in keys]
+
+
+def _name(base: str, expiry: int, strike: float, call: bool) -> str:
+    day = datetime.fromtimestamp(expiry / 1_000, UTC)
+    return f"{base}-{day.day}{_MONTHS[day.month - 1]}{day:%y}-{strike:.0f}-{'C' if call else 'P'}"

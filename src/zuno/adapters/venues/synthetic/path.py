@@ -1,0 +1,245 @@
+"""Where prices go in the synthetic market: how far is drawn from one side of chance, which way from another.
+
+Every step of the logarithm is symmetric given all that came before: movement clusters, jumps and panics change how far
+it goes and never which way. So whatever a rule has seen, the mirror image of what follows is exactly as likely, and no
+rule has an edge. Nothing that is shown may look at a later step; `mirrored` is there to prove it.
+
+Time is cut into minutes where the desk looks closely, into hours before that and into days before those; each of these
+bars is walked in smaller steps, so that it has a high and a low of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
+from numpy.typing import NDArray
+
+from zuno.trading.measure.bars import Floats
+from zuno.trading.measure.portable import exp
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Symbol
+
+Ints: TypeAlias = NDArray[np.int64]
+Size: TypeAlias = int | tuple[int, ...] | None
+
+END: Final = 1_767_225_600_000
+"""2026-01-01 00:00 UTC: the market's last moment, the same for every seed."""
+DAYS, HOURS_DAYS, MINUTES_DAYS = 3_300, 400, 45
+DAYS_FROM: Final = END - DAYS * DAY_MS
+HOURS_FROM: Final = END - HOURS_DAYS * DAY_MS
+MINUTES_FROM: Final = END - MINUTES_DAYS * DAY_MS
+HOURS: Final = DAYS * 24
+
+START: Final[Mapping[Symbol, float]] = {Symbol.BTCUSDT: 40_000.0, Symbol.ETHUSDT: 2_000.0}
+SIGMA: Final[Mapping[Symbol, float]] = {Symbol.BTCUSDT: 0.0036, Symbol.ETHUSDT: 0.0046}
+"""How far the logarithm goes in an ordinary hour."""
+TOGETHER: Final = 0.8
+"""Correlation of the two symbols' steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """A stretch of time in bars of one length, each walked in so many steps."""
+
+    start: int
+    end: int
+    bar: int
+    steps: int
+
+    @property
+    def bars(self) -> int:
+        return (self.end - self.start) // self.bar
+
+    @property
+    def per_hour(self) -> int:
+        return self.steps * HOUR_MS // self.bar
+
+
+ZONES: Final = (
+    Zone(DAYS_FROM, HOURS_FROM, DAY_MS, 48),
+    Zone(HOURS_FROM, MINUTES_FROM, HOUR_MS, 12),
+    Zone(MINUTES_FROM, END, MINUTE_MS, 5),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Jumps:
+    """Sudden moves of both symbols, by the hour they fell in."""
+
+    hour: Ints
+    """Counted from the first day."""
+    cascade: NDArray[np.bool_]
+    """Positions were forced out; else they were opened."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Path:
+    """One symbol's walk, and what drives it, which nobody is ever told."""
+
+    symbol: Symbol
+    sigma: Floats
+    """How far an hour goes, from the first day on."""
+    steps: tuple[Floats, Floats, Floats]
+    """Steps of the logarithm, bars × steps, zone by zone."""
+    jumps: Jumps
+
+    def mirrored(self, after: int) -> Path:
+        """The walk that goes the other way from then on: as likely as this one."""
+        flipped = [_flipped(zone, steps, after) for zone, steps in zip(ZONES, self.steps, strict=True)]
+        return replace(self, steps=(flipped[0], flipped[1], flipped[2]))
+
+
+class Chance:
+    """Draws that are the same on every machine.
+
+    Of numpy's draws the words are promised and most normals are one product of them. The tails of its normals and
+    exponentials are a library's logarithm, and what it scales a compiler may fuse: so draws are cut to whole 2⁻³² and
+    scaled here. Counts are left as they are: their draw is held against an exponential, and ends another way where
+    both agree in sixteen digits.
+    """
+
+    def __init__(self, seed: int, name: str) -> None:
+        self._draw = Generator(PCG64(SeedSequence([seed, *name.encode()])))
+
+    def integers(self, low: int, high: int, size: int | None = None) -> Any:
+        return self._draw.integers(low, high, size)
+
+    def uniform(self, low: float = 0.0, high: float = 1.0, size: Size = None) -> Any:
+        return low + (high - low) * self._draw.random(size)
+
+    def normal(self, scale: float = 1.0, size: Size = None) -> Any:
+        return scale * _cut(self._draw.standard_normal(size))
+
+    def exponential(self, scale: float, size: int) -> Floats:
+        return np.asarray(scale * _cut(self._draw.standard_exponential(size)))
+
+    def permutation(self, of: Any) -> Any:
+        return self._draw.permutation(of)
+
+    def poisson(self, rate: Any) -> Any:
+        return self._draw.poisson(rate)
+
+
+def _cut(drawn: Any) -> Any:
+    return np.rint(drawn * 2.0**32) / 2.0**32
+
+
+def chance(seed: int, name: str) -> Chance:
+    """A stream of its own for each part, so that a change in one leaves the numbers of the others alone."""
+    return Chance(seed, name)
+
+
+def total(values: Floats) -> Floats:
+    """Along the last axis, in its order: of a plain sum numpy promises none."""
+    return np.asarray(np.cumsum(values, axis=-1)[..., -1])
+
+
+def by_daytime(far: float, hours: Ints) -> Floats:
+    """A factor about one that is largest at 15:00."""
+    return np.asarray(1 + far * np.round(np.cos(2 * np.pi * (np.arange(24) - 15) / 24), 12)[hours % 24])
+
+
+def fading(noise: Floats, keep: float, start: float = 0.0) -> Floats:
+    """What is left of all earlier noise when so much of it is kept each time."""
+    return np.fromiter(accumulate(noise.tolist(), lambda sum_, new: keep * sum_ + new, initial=start), float)[1:]
+
+
+def paths(seed: int) -> Mapping[Symbol, Path]:
+    jumps, size, aftershock = _jumps(seed)
+    movement = _movement(seed, aftershock)
+    lean = chance(seed, "lean").integers(0, 2, len(size)) * 2 - 1
+    place = chance(seed, "place").uniform(0, 0.3, len(size))
+    shared = [chance(seed, f"walk {zone.bar}").normal(size=(zone.bars, zone.steps)) for zone in ZONES]
+    made: dict[Symbol, Path] = {}
+    for symbol in Symbol:
+        sigma = SIGMA[symbol] * movement * _own_movement(seed, symbol)
+        share = SIGMA[symbol] / SIGMA[Symbol.BTCUSDT]
+        walks = []
+        for zone, common in zip(ZONES, shared, strict=True):
+            own = chance(seed, f"walk {zone.bar} {symbol}").normal(size=(zone.bars, zone.steps))
+            mixed = common if symbol is Symbol.BTCUSDT else TOGETHER * common + np.sqrt(1 - TOGETHER**2) * own
+            walk = (mixed.reshape(-1) * _step_sigma(zone, sigma)).reshape(zone.bars, zone.steps)
+            walks.append(_with_jumps(zone, walk, jumps.hour, place, lean * size * share))
+        made[symbol] = Path(symbol, sigma, (walks[0], walks[1], walks[2]), jumps)
+    return made
+
+
+def hour_of(at: int) -> int:
+    """The hour a moment falls in, from the first day on."""
+    return (at - DAYS_FROM) // HOUR_MS
+
+
+def _jumps(seed: int) -> tuple[Jumps, Floats, Floats]:
+    """When, how far, and how much more restless it makes the hours from then on."""
+    draw = chance(seed, "jumps")
+    fell = draw.uniform(size=HOURS) < 0.005
+    fell[HOURS - 72 :] = False  # the last days are quiet, so that what is looked at first is an ordinary market
+    fear = panics(seed)
+    fell[fear] = True
+    hour = np.flatnonzero(fell)
+    size = np.minimum(0.013 + draw.exponential(0.007, len(hour)), 0.10)
+    in_panic = np.isin(hour, fear)
+    size[in_panic] += 0.03
+    cascade = (draw.uniform(size=len(hour)) < 0.5) | in_panic
+    aftershock = np.zeros(HOURS)
+    for at, much in zip(hour.tolist(), size, strict=True):
+        ahead = np.arange(min(48, HOURS - at))
+        aftershock[at : at + 48] += 60 * much * exp(-ahead / 4)
+    for at in fear.tolist():
+        ahead = np.arange(min(20 * 24, HOURS - at))
+        aftershock[at : at + 20 * 24] += 1.4 * exp(-ahead / 72)
+    return Jumps(hour, cascade), size, aftershock
+
+
+def panics(seed: int) -> Ints:
+    """Hours in which fear sets in: every other month or so, and always once in the time of minutes."""
+    draw = chance(seed, "panics")
+    many = HOURS - MINUTES_DAYS * 24
+    count = int(draw.poisson(many / (60 * 24)))
+    within = int(draw.integers(6 * 24, 28 * 24))
+    return np.sort(np.append(draw.integers(0, many, count), many + within)).astype(np.int64)
+
+
+def _movement(seed: int, aftershock: Floats) -> Floats:
+    """How restless each hour is against an ordinary one, for both symbols."""
+    draw = chance(seed, "movement")
+    weeks = fading(draw.normal(size=HOURS), 1 - 1 / 480) * 0.45 * np.sqrt(2 / 480)
+    hours = fading(draw.normal(size=HOURS), 1 - 1 / 12) * 0.32 * np.sqrt(2 / 12)
+    hour = np.arange(HOURS)
+    daily = by_daytime(0.22, hour)
+    weekday = (DAYS_FROM // DAY_MS + hour // 24 + 3) % 7
+    weekend = np.where(weekday >= 5, 0.8, 1.0)
+    level = exp(np.clip(weeks + hours, -1.2, 1.2))
+    early = np.minimum(1, 0.5 + 0.5 * hour / hour_of(HOURS_FROM))  # quieter long ago: else some seeds end in the clouds
+    return np.asarray(early * level * daily * weekend * (1 + np.minimum(aftershock, 4.0)), dtype=np.float64)
+
+
+def _own_movement(seed: int, symbol: Symbol) -> Floats:
+    noise = chance(seed, f"movement {symbol}").normal(size=HOURS)
+    return np.asarray(exp(fading(noise, 1 - 1 / 48) * 0.12 * np.sqrt(2 / 48)), dtype=np.float64)
+
+
+def _step_sigma(zone: Zone, sigma: Floats) -> Floats:
+    first = hour_of(zone.start)
+    hours = sigma[first : first + (zone.end - zone.start) // HOUR_MS]
+    return np.repeat(hours / np.sqrt(zone.per_hour), zone.per_hour)
+
+
+def _with_jumps(zone: Zone, walk: Floats, hour: Ints, place: Floats, far: Floats) -> Floats:
+    first, last = hour_of(zone.start), hour_of(zone.end)
+    inside = (hour >= first) & (hour < last)
+    step = ((hour[inside] - first + place[inside]) * zone.per_hour).astype(np.int64)
+    flat = walk.reshape(-1)
+    flat[step] += far[inside]
+    return flat.reshape(walk.shape)
+
+
+def _flipped(zone: Zone, steps: Floats, after: int) -> Floats:
+    kept = max(0, (after - zone.start) * zone.per_hour // HOUR_MS)
+    flat = steps.reshape(-1).copy()
+    flat[kept:] *= -1
+    return flat.reshape(steps.shape)

@@ -1,0 +1,113 @@
+"""The synthetic market's tape: trades that were forced, trades that were large, and minutes proven heard.
+
+A fall forces longs out and a rise shorts; how many, by how far the minute went against what was usual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from zuno.adapters.venues.synthetic.candles import TRADED, Market
+from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, SIGMA, Ints, chance, total
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import Floats
+from zuno.trading.measure.portable import exp, log
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Alive, Feed, Side, Strike, alive, liquidations, whales
+from zuno.trading.model.venues import BINANCE, BYBIT
+from zuno.trading.ports.series import Batch
+
+HEARD_FROM: Final[Mapping[str, int]] = {BINANCE: MINUTES_FROM, BYBIT: END - 21 * DAY_MS}
+"""Since when a venue's forced trades are listened to: the second was added later."""
+PER_MINUTE: Final = 50
+"""The venue shows about one forced order a second at most: the rest of a rout is never seen."""
+LARGE_PER_MINUTE: Final = 12
+"""So many large takers at most, none with more than that part of what its side took."""
+FORCED_USD: Final[Mapping[str, float]] = {BINANCE: 9_000.0, BYBIT: 6_000.0}
+LARGE_USD: Final = 100_000.0
+_Traded: TypeAlias = tuple[int, Side, float, float, float]
+
+
+def batches(seed: int, made: Market) -> list[Batch[Any]]:
+    heard = [Alive(at) for at in made.minutes.at.tolist()]
+    given = [_large(seed, made), Batch(alive(Feed.WHALES, BINANCE, made.symbol), heard)]
+    for venue, since in HEARD_FROM.items():
+        given.append(_forced(seed, venue, made))
+        minutes = heard[(since - MINUTES_FROM) // MINUTE_MS :]
+        given.append(Batch(alive(Feed.LIQUIDATIONS, venue, made.symbol), minutes))
+    return given
+
+
+def _surprise(made: Market) -> Floats:
+    """How far each minute went against what was usual then."""
+    return np.asarray(total(made.path.steps[2]) / made.minute_sigma(), dtype=np.float64)
+
+
+def _forced(seed: int, venue: str, made: Market) -> Batch[Any]:
+    went, restless = _surprise(made), made.minute_sigma() * np.sqrt(60) / SIGMA[made.symbol]
+    parts = []
+    for side, against in ((Side.LONG, -went), (Side.SHORT, went)):
+        name = f"forced {venue} {side} {made.symbol}"
+        far = np.maximum(0, against - 1)
+        minute = _minutes(seed, name, np.minimum(0.006 + 0.4 * far * np.sqrt(far) * restless, 45), PER_MINUTE // 2)
+        noise = exp(chance(seed, f"{name} size").normal(size=len(minute)))
+        usd = FORCED_USD[venue] * noise * (1 + np.minimum(far, 60) ** 2 / 40)[minute]
+        place = chance(seed, f"{name} place").uniform(size=len(minute)) ** 2
+        parts.append(_strikes(seed, name, made, side, minute, place if side is Side.LONG else 1 - place, usd))
+    rows = [row for row in _in_order(parts, "f") if row.at >= HEARD_FROM[venue]]
+    return Batch(liquidations(venue, made.symbol), rows)
+
+
+def _large(seed: int, made: Market) -> Batch[Any]:
+    """Takers of at least $100k, the way the minute's takers lean, and never the whole of its volume."""
+    name = f"large {made.symbol}"
+    minutes, prices = made.minutes, made.grain.price(made.minutes.close)
+    traded = made.grain.size(minutes.volume) * prices
+    usual = TRADED[made.symbol] * MINUTE_MS / DAY_MS
+    minute = _minutes(seed, name, np.minimum(0.25 * traded / usual, 4), LARGE_PER_MINUTE)
+    draws = chance(seed, f"{name} size").uniform(size=(len(minute), 3))
+    usd = 1.02 * LARGE_USD * exp(-log(1 - draws[:, 0]) / 1.6)
+    bought = draws[:, 1] < (minutes.taker_buy / minutes.volume)[minute]
+    share = (minutes.taker_buy / minutes.volume)[minute]
+    usd = np.minimum(usd, np.where(bought, share, 1 - share) * traded[minute] / LARGE_PER_MINUTE)
+    kept = usd >= 1.01 * LARGE_USD
+    parts = [
+        _strikes(seed, name, made, side, minute[mask], draws[mask, 2], usd[mask])
+        for side, mask in ((Side.LONG, kept & bought), (Side.SHORT, kept & ~bought))
+    ]
+    return Batch(whales(BINANCE, made.symbol), _in_order(parts, "w"))
+
+
+def _minutes(seed: int, name: str, rate: Floats, most: int) -> Ints:
+    """The minute of each event. Sizes and places have other streams: how many come later must not change them."""
+    count = np.minimum(chance(seed, f"{name} count").poisson(rate), most)
+    return np.repeat(np.arange(len(count)), count)
+
+
+def _strikes(seed: int, name: str, made: Market, side: Side, minute: Ints, place: Floats, usd: Floats) -> list[_Traded]:
+    """Trades inside their minute's range; several in one minute follow each other."""
+    bars = made.minutes
+    low, high = bars.low[minute], bars.high[minute]
+    price = made.grain.price(np.rint(low + place * (high - low)))
+    quantity = made.grain.size(np.maximum(1, np.rint(usd / price * made.grain.lots)))
+    at = bars.at[minute] + _spread(seed, f"{name} {side}", minute)
+    paid = np.round(price * quantity, 2)
+    return [
+        (*row[:1], side, *row[1:]) for row in zip(*map(np.ndarray.tolist, (at, price, quantity, paid)), strict=True)
+    ]
+
+
+def _spread(seed: int, name: str, minute: Ints) -> Ints:
+    """Milliseconds into the minute, in order, each trade in a slot of its own."""
+    _, first, count = np.unique(minute, return_index=True, return_counts=True)
+    slot = MINUTE_MS / np.repeat(count, count)
+    rank = np.arange(len(minute)) - np.repeat(first, count)
+    within = chance(seed, f"second {name}").uniform(0, 0.98, len(minute))
+    return np.asarray((rank + within) * slot).astype(np.int64)
+
+
+def _in_order(parts: list[list[_Traded]], mark: str) -> list[Strike]:
+    rows = sorted(row for part in parts for row in part)
+    return [Strike(Millis(row[0]), *row[1:], f"{mark}{number}") for number, row in enumerate(rows)]

@@ -1,0 +1,66 @@
+"""Words of the synthetic market: what a channel and a search would say of the day behind them, and nothing more."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from zuno.adapters.venues.synthetic.candles import Market
+from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, chance
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Feed, Text, Timeframe, texts
+from zuno.trading.model.venues import CHANNELS, SEARCH
+from zuno.trading.ports.series import Batch
+
+WRITERS: Final = ("market-wire", "desk-notes", "exchange-watch")
+NEWS_EVERY: Final = 2 * HOUR_MS
+NARRATIVE_EVERY: Final = 12 * HOUR_MS
+_NEWS: Final = (
+    "{name} {moved} over the last day; traders call the session {pace}.",
+    "Spot desks report {pace} trading in {name}, which {moved} in 24 hours.",
+    "{name} {moved} since yesterday. Turnover was {volume} its weekly mean.",
+    "A day in {name}: the price {moved}, with turnover {volume} the mean of the week.",
+)
+_NARRATIVE: Final = (
+    "Commentary on {name} is about the last day, in which it {moved}, with turnover {volume} the mean of the week. No "
+    "single event is named as the reason.",
+    "Writers call the market {pace}. {name} {moved} in a day; opinions on what follows differ.",
+)
+
+
+def batches(seed: int, made: Market) -> list[Batch[Any]]:
+    about = made.symbol.base
+    news = _said(seed, made, "news", NEWS_EVERY, 10 * MINUTE_MS, _NEWS)
+    narrative = _said(seed, made, "narrative", NARRATIVE_EVERY, 5 * MINUTE_MS, _NARRATIVE)
+    search = [Text(row.at, SEARCH, row.id, row.body) for row in narrative]
+    return [Batch(texts(Feed.NEWS, CHANNELS, about), news), Batch(texts(Feed.NARRATIVE, SEARCH, about), search)]
+
+
+def _said(seed: int, made: Market, name: str, every: int, after: int, forms: tuple[str, ...]) -> list[Text]:
+    """One text in every stretch of time, from the bars that had closed by then."""
+    draw = chance(seed, f"{name} {made.symbol}")
+    hours = made.bars[Timeframe.H1]
+    said = []
+    for at in range(MINUTES_FROM, END, every):
+        last = int(np.searchsorted(hours.at, at)) - 1
+        form, channel = draw.integers(0, len(forms)), draw.integers(0, len(WRITERS))
+        moved = hours.close[last] / hours.close[last - 24] - 1
+        busy = hours.volume[last - 23 : last + 1].mean() / hours.volume[last - 167 : last + 1].mean()
+        body = forms[form].format(name=made.symbol.base, moved=_moved(moved), pace=_pace(busy), volume=_volume(busy))
+        said.append(Text(Millis(at + after), WRITERS[channel], f"{made.symbol.base}-{name}-{at}", body))
+    return said
+
+
+def _moved(share: float) -> str:
+    if abs(share) < 0.002:
+        return "hardly moved"
+    return f"{'rose' if share > 0 else 'fell'} {abs(share):.1%}"
+
+
+def _pace(busy: float) -> str:
+    return "busy" if busy > 1.3 else "quiet" if busy < 0.75 else "ordinary"
+
+
+def _volume(busy: float) -> str:
+    return "well above" if busy > 1.3 else "well below" if busy < 0.75 else "near"

@@ -1,0 +1,88 @@
+"""The dollar index, the Nasdaq, gold and oil from Yahoo's chart endpoint, or any service that speaks it.
+
+Endpoint: GET /v8/finance/chart/{symbol}; Yahoo documents it nowhere. Its form is described in
+https://github.com/ranaroussi/yfinance (data of `history`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Final
+from urllib.parse import quote
+from zoneinfo import ZoneInfo
+
+from zuno.adapters.venues.reading import Answer, ordered
+from zuno.adapters.venues.web import Web
+from zuno.kernel.errors import Malformed, Unavailable
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import DAY_MS, SECOND_MS, Print
+from zuno.trading.model.venues import YAHOO
+
+PUBLIC_URL: Final = "https://query1.finance.yahoo.com"
+SYMBOLS: Final[Mapping[str, str]] = {"DXY": "DX-Y.NYB", "NASDAQ": "^IXIC", "GOLD": "GC=F", "OIL": "CL=F"}
+
+
+class Yahoo:
+    """Daily closes; a day's is printed when the exchange's own day is over."""
+
+    def __init__(self, web: Web) -> None:
+        self._web = web
+
+    @property
+    def venue(self) -> str:
+        return YAHOO
+
+    @property
+    def figures(self) -> Sequence[str]:
+        return tuple(SYMBOLS)
+
+    async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[Print]:
+        if figure not in SYMBOLS:
+            raise Unavailable(f"Yahoo is not asked for {figure}: it gives {', '.join(SYMBOLS)}")
+        params = {
+            "period1": str((since - DAY_MS) // SECOND_MS),
+            "period2": str((until + 2 * DAY_MS) // SECOND_MS),
+            "interval": "1d",
+        }
+        path = f"v8/finance/chart/{quote(SYMBOLS[figure], safe='')}"
+        answer = await self._web.json(path, "chart", params)
+        return ordered("Yahoo's closes", list(_closes(answer.one("chart").one("result").only())), since, until)
+
+    async def close(self) -> None:
+        await self._web.close()
+
+
+def _closes(chart: Answer) -> Iterator[Print]:
+    """By the exchange's own days. A null is a day without a close; the day that still trades has none yet."""
+    meta = chart.one("meta")
+    zone = _zone(meta)
+    last_trade = meta.moment_of_seconds("regularMarketTime")
+    session_over = meta.one("currentTradingPeriod").one("regular").moment_of_seconds("end") <= last_trade
+    today = _date(last_trade, zone)
+    times = chart.many("timestamp")
+    closes = chart.one("indicators").one("quote").only().one("close")
+    if len(times) != len(closes.items()):
+        raise Malformed(f"{chart.what} has {len(times)} times and {len(closes.items())} closes")
+    stamps = Answer(chart.what, [stamp.value for stamp in times])
+    for place in range(len(times)):
+        day, value = _date(stamps.moment_of_seconds(place), zone), closes.maybe_number(place)
+        if value is not None and (day < today or (day == today and session_over)):
+            yield Print(_midnight(day, UTC), value, _midnight(day + timedelta(days=1), zone))
+
+
+def _zone(meta: Answer) -> ZoneInfo:
+    """The exchange's clock, winter and summer: the offset that is told beside its name is of today alone."""
+    try:
+        return ZoneInfo(meta.text("exchangeTimezoneName"))
+    except (KeyError, ValueError, OSError):  # no such name, or one that is no name
+        raise Malformed(f"{meta.what}: field 'exchangeTimezoneName' is no time zone") from None
+
+
+def _date(at: Millis, zone: tzinfo) -> date:
+    """Which day it was at the exchange."""
+    return datetime.fromtimestamp(at / SECOND_MS, zone).date()
+
+
+def _midnight(day: date, zone: tzinfo) -> Millis:
+    return Millis(round(datetime.combine(day, time(), zone).timestamp()) * SECOND_MS)

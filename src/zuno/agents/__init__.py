@@ -1,1 +1,0 @@
-"""The runtime every agent shares: it asks, checks, repairs once, and otherwise lets the rules speak."""

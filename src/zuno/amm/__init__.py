@@ -1,0 +1,1 @@
+"""The integer-exact Uniswap v4 pool."""

@@ -1,1 +1,0 @@
-"""From a range to exact transactions, and back from their bytes to words."""

@@ -1,1 +1,0 @@
-"""TABLES: who sits, what they may know, what they say."""

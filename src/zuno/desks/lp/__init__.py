@@ -1,1 +1,0 @@
-"""The LP desk: Scout observes, Strategist proposes, Critic challenges, Arbiter breaks deadlocks."""

@@ -1,1 +1,0 @@
-"""The trading desk: what it may know, and what it makes of it."""

@@ -1,1 +1,0 @@
-"""NOUNS: values of the world, standard library only."""

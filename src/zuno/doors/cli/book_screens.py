@@ -1,0 +1,87 @@
+"""The paper book for eyes."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from zuno.doors.cli.layout import BAD, GOOD, Rows, grid, heading, notes_block
+from zuno.trading.model.market import Symbol
+from zuno.trading.service.paper_book import BookView, HeldView
+
+_SIGNS = {"USD": "$", "KRW": "₩"}
+
+
+def shown_book(view: BookView) -> RenderableType:
+    parts: list[RenderableType] = [*map(Text, view.said), heading(f"Paper book, as of {view.as_of} · {view.origin}")]
+    parts.append(_positions(view) if view.positions else Text("no position is open"))
+    if view.pending:
+        parts += [heading("Orders that rest"), _pending(view)]
+    parts += [heading("Cash"), _purses(view), _whole(view)]
+    return Group(*parts, *notes_block(view.notes))
+
+
+def _positions(view: BookView) -> Rows:
+    table = Rows(
+        "id", "position", "entry", "mark", "margin", "unrealised", "of the entry", "opened", spare=("opened", "margin")
+    )
+    for one in view.positions:
+        table.add_row(
+            one.id,
+            f"{one.side} {one.quantity:.6g} {Symbol(one.symbol).base} {one.leverage:g}× {one.exchange}",
+            _money(one.entry, one.currency),
+            _money(one.mark, one.currency),
+            _money(one.margin, one.currency),
+            _gain(one),
+            "unknown" if one.gain_pct is None else f"{one.gain_pct:+.2f} %",
+            one.opened,
+        )
+    return table
+
+
+def _pending(view: BookView) -> Rows:
+    table = Rows("id", "order", "price", "margin", "placed", spare=("placed",))
+    for one in view.pending:
+        table.add_row(
+            one.id,
+            f"{one.side} {one.quantity:.6g} {Symbol(one.symbol).base} {one.leverage:g}× {one.exchange}",
+            _money(one.price, one.currency),
+            _money(one.margin, one.currency),
+            one.placed,
+        )
+    return table
+
+
+def _purses(view: BookView) -> Rows:
+    table = Rows("exchange", "cash", "equity", "margin open", "margin pending", "free", spare=("margin pending",))
+    for one in view.purses:
+        amounts = (one.cash, one.equity, one.margin_open, one.margin_pending, one.free)
+        table.add_row(one.exchange, *(_money(amount, one.currency) for amount in amounts))
+    return table
+
+
+def _whole(view: BookView) -> RenderableType:
+    facts = grid()
+    for one in view.liquidity:
+        worth = "" if one.usd is None else f", {_money(one.usd, 'USD')}"
+        facts.add_row("in liquidity", f"{one.quantity:g} {Symbol(one.symbol).base}{worth}")
+    if view.unknown is not None:
+        facts.add_row("the whole", Text(f"unknown: {view.unknown}", style=BAD))
+        return facts
+    facts.add_row("equity", _money(view.equity_usd, "USD"))
+    facts.add_row("exposure", _money(view.exposure_usd, "USD"))
+    facts.add_row("leverage", "unknown: no equity is left" if view.leverage is None else f"{view.leverage:.2f}×")
+    return facts
+
+
+def _gain(one: HeldView) -> Text:
+    if one.unrealised is None:
+        return Text("unknown", style=BAD)
+    return Text(_money(one.unrealised, one.currency), style=GOOD if one.unrealised >= 0 else BAD)
+
+
+def _money(amount: float | None, currency: str) -> str:
+    if amount is None:
+        return "unknown"
+    sign, digits = "-" if amount < 0 else "", 0 if currency == "KRW" else 2
+    return f"{sign}{_SIGNS[currency]}{abs(amount):,.{digits}f}"

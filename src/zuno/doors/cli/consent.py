@@ -1,0 +1,70 @@
+"""How the owner says yes at a terminal: everything is shown, then the word itself has to be typed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from zuno.kernel.errors import Usage
+
+if TYPE_CHECKING:
+    from zuno.lp.service.execution import Consent
+    from zuno.lp.service.execution_view import ApprovalView
+
+
+def of(*, json: bool, yes: bool) -> Consent:
+    """Consent by `--yes`, or by a person at this terminal."""
+    from zuno.lp.service.execution import Consent
+
+    if yes:
+        return Consent(lambda view: True, lambda view: True, scripted=True)
+    return Consent(_ask_for_word("approve", json), _ask_for_word("apply", json))
+
+
+def progress(json: bool) -> Callable[[str], None]:
+    """What happens while a chain is waited for; a script gets the end alone."""
+
+    def tell(line: str) -> None:
+        if not json:
+            sys.stderr.write(f"  {line}\n")
+            sys.stderr.flush()
+
+    return tell
+
+
+def _ask_for_word(word: str, json: bool) -> Callable[[ApprovalView], bool]:
+    def ask(view: ApprovalView) -> bool:
+        if json or not sys.stdin.isatty() or not sys.stderr.isatty():
+            raise Usage(
+                f"To {word} a plan the word has to be typed at a terminal; scripts say --yes, on sim, devnet and test "
+                f"networks only."
+            )
+        from zuno.doors.cli.plan_screens import echo
+        from zuno.doors.cli.render import render
+
+        if word == "approve":
+            render(view)
+        with _interruptible():
+            sys.stderr.write(f"{echo(view)}\nType {word} to {word} {view.plan_id}: ")
+            sys.stderr.flush()
+            return sys.stdin.readline().strip().lower() == word
+
+    return ask
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """An event loop takes the first Ctrl-C for itself and would leave the person at the prompt."""
+    import signal
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,306 @@
+"""How a cycle of the trading desk is shown to people: from the ruling down to the age of the data it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from zuno.doors.cli.layout import BAD, QUIET, Rows, grid, heading, notes_block
+from zuno.trading.model.cycle import Call, Change, GeometryEntry, Synthesis
+from zuno.trading.model.market import Symbol
+from zuno.trading.service.report import (
+    ARROW,
+    SPOKE,
+    STANCE,
+    Entry,
+    ages,
+    distances,
+    entries,
+    leaning,
+    number,
+    signed,
+    span,
+)
+from zuno.trading.service.runs_view import AttemptView, CycleWhyView, RunsView, RunView
+
+_WAY = {Call.LONG: "bold blue", Call.SHORT: "bold yellow"}
+"""Told apart by everybody; the arrow beside it says the same."""
+_STANCE = {1: "blue", 0: QUIET, -1: "yellow"}
+
+
+def shown_run(view: RunView) -> RenderableType:
+    return Group(
+        _title(view),
+        *_ruling(view),
+        heading("Regime"),
+        *_regime(view),
+        heading("Blackboard"),
+        *_board(view),
+        *_conflicts(view.blackboard.synthesis),
+        heading("The Judge"),
+        *_judge(view),
+        heading("What it is worth"),
+        _worth(view),
+        heading("From decision to ruling"),
+        _changes(view.ruling.changes),
+        heading("Data"),
+        _data(view),
+        *_degraded_sources(view),
+        heading("Who spoke"),
+        _voices(view),
+        *_places(view),
+    )
+
+
+def shown_why(view: CycleWhyView) -> RenderableType:
+    """The argument in the order it was had."""
+    title = heading(f"{view.run_id}: {view.symbol}, {view.mode}, as of {view.as_of} · {view.origin}")
+    parts: list[RenderableType] = [title, Text(f"started {view.started}, {view.state}", style=QUIET)]
+    if (run := view.run) is not None:
+        parts += [heading("Regime"), *_regime(run), heading("Blackboard"), *_board(run)]
+        parts += [*_conflicts(run.blackboard.synthesis), heading("The Judge"), *_judge(run)]
+        parts += [heading("What it is worth"), _worth(run), heading("Rules that fired"), _changes(view.rules)]
+        parts += [*_ruling(run), *_degraded_sources(run), heading("Who spoke"), _voices(run)]
+    parts += [heading("What models were asked"), *_attempts(view.attempts)]
+    if run is None:
+        parts += notes_block([f"it has not ended; `zuno trade resume {view.run_id}` takes it up again"])
+    else:
+        parts.append(Text(f"outcome {run.hash}\nbundle {run.bundle_hash}", style=QUIET))
+    return Group(*parts)
+
+
+def shown_runs(view: RunsView) -> RenderableType:
+    if not view.runs:
+        return Text("No run is on record; `zuno trade run BTCUSDT` makes one.")
+    spare = ("started", "mode", "regime")
+    table = Rows("run", "symbol", "mode", "as of", "started", "regime", "judge", "ruling", "veto", "state", spare=spare)
+    for one in view.runs:
+        table.add_row(
+            one.run_id,
+            f"{one.symbol}{' SYNTHETIC' if one.synthetic else ''}",
+            one.mode,
+            one.as_of or "–",
+            one.started,
+            one.regime or "–",
+            _call(one.decision),
+            _call(one.ruling),
+            one.veto or "–",
+            Text(one.state, style="" if one.state == "ended" else BAD),
+        )
+    return table
+
+
+def _title(view: RunView) -> Text:
+    return heading(f"{view.symbol}, {view.mode}, as of {view.as_of} · {view.origin}")
+
+
+def _ruling(view: RunView) -> Iterator[RenderableType]:
+    ruling = view.ruling
+    line = Text.assemble(("Ruling: ", "bold"), _call(ruling.decision))
+    if ruling.veto is not None:
+        line.append(f"  (the Judge said {view.decision.decision}; held by {ruling.veto})")
+    yield line
+    facts = grid()
+    if ruling.allocation_pct:
+        share = number(ruling.allocation_pct)
+        facts.add_row("size", f"{share} % of the equity as margin, at {number(ruling.leverage)}×")
+    if ruling.target_exchange is not None:
+        facts.add_row("where", ruling.target_exchange)
+    if ruling.execution_style is not None:
+        facts.add_row("how", ruling.execution_style)
+    for leg in ruling.legs:
+        margin, notional = f"{number(leg.margin)} {leg.currency}", f"{number(leg.notional)} {leg.currency}"
+        facts.add_row("leg", f"{leg.venue} {leg.side}: {margin} margin, {notional} notional, {number(leg.leverage)}×")
+    for one in ruling.closes:
+        way = "closes" if one.what == "position" else "cancels"
+        facts.add_row(way, f"{one.venue} {one.what} {one.id}: {one.side} {one.quantity:.6g} {Symbol(view.symbol).base}")
+    facts.add_row("good until", ruling.valid_until)
+    yield _under(facts)
+
+
+def _regime(view: RunView) -> Iterator[RenderableType]:
+    meta = view.meta
+    facts = grid()
+    facts.add_row("regime", Text.assemble((meta.regime, "bold"), "  ", _spoke(meta.source)))
+    facts.add_row("risk", f"budget {meta.risk_budget_pct} %, {meta.risk_bias}")
+    facts.add_row("trust", f"{meta.trust_directive.expert}: {meta.trust_directive.note}")
+    facts.add_row("because", meta.rationale)
+    for one in view.anomalies:
+        facts.add_row("anomaly", Text(f"{one.name}: {one.said}", style=BAD))
+    if not view.anomalies:
+        facts.add_row("anomalies", "none")
+    yield _under(facts)
+
+
+def _board(view: RunView) -> Iterator[RenderableType]:
+    for expert, entry, model in entries(view):
+        if entry is None:
+            yield _under(Text.assemble((expert, "bold"), ("  absent, and weighs nothing", QUIET)))
+            continue
+        line = Text(expert, style="bold")
+        line.append(f"  {STANCE[entry.stance]}", style=_STANCE[entry.stance])
+        line.append(f"  {entry.confidence:.2f}", style="not bold")
+        line.append(f"  {entry.anomaly}", style="not bold")
+        if leant := leaning(entry):
+            line.append(f"  {leant}", style="not bold")
+        line.append_text(_spoke(entry.source, model, before="  "))
+        yield _under(line)
+        yield _under(Group(*_entry_text(entry)), 4)
+
+
+def _entry_text(entry: Entry) -> Iterator[Text]:
+    yield Text(entry.rationale)
+    if isinstance(entry, GeometryEntry):
+        levels = entry.key_levels
+        support = f"support {number(levels.immediate_support)} / {number(levels.major_support)}"
+        resistance = f"resistance {number(levels.immediate_resistance)} / {number(levels.major_resistance)}"
+        yield Text(f"pattern {entry.pattern}, {support}, {resistance}, POC {number(levels.volume_poc)}", style=QUIET)
+        if entry.fibonacci_context:
+            yield Text(entry.fibonacci_context, style=QUIET)
+    if entry.why and entry.source != "deterministic":  # that no model sits is told once, with the voices
+        yield Text(entry.why, style=QUIET)
+
+
+def _conflicts(found: Synthesis | None) -> Iterator[RenderableType]:
+    if found is None:
+        return
+    yield heading("Agreement and conflict")
+    facts = grid()
+    signal = f"{found.dominant_signal}, score {signed(found.score, 3)}, surest is {found.highest_confidence_expert}"
+    facts.add_row("signal", Text.assemble(signal, "  ", _spoke(found.source)))
+    for one in found.consensus_signals:
+        facts.add_row("agreed", one)
+    for conflict in found.conflicts:
+        first, second = conflict.between
+        facts.add_row("conflict", Text(f"{first} ⇄ {second}", style="bold"))
+        facts.add_row("", f"{first}: {conflict.expert_a_claim}")
+        facts.add_row("", f"{second}: {conflict.expert_b_claim}")
+        facts.add_row("", f"settled by: {conflict.tiebreaker}")
+    if not found.conflicts:
+        facts.add_row("conflicts", "none")
+    facts.add_row("open", found.key_uncertainty)
+    yield _under(facts)
+
+
+def _judge(view: RunView) -> Iterator[RenderableType]:
+    made = view.decision
+    facts = grid()
+    facts.add_row("decision", Text.assemble(_call(made.decision), "  ", _spoke(made.source)))
+    if (away := distances(made)) is not None:
+        facts.add_row("entry", number(made.entry_price))
+        facts.add_row("stop loss", f"{number(made.stop_loss)}  ({signed(away[0])} %)")
+        facts.add_row("take profit", f"{number(made.take_profit)}  ({signed(away[1])} %)")
+        facts.add_row("asks for", f"{made.allocation_pct} % at {made.leverage}×, for {made.hold_duration}")
+    said = made.reasoning
+    for name, text in (
+        ("against it", said.counter_scenario),
+        ("because", said.final_logic),
+        ("regime", said.meta_agent_context),
+        ("technical", said.technical),
+        ("derivatives", said.derivatives),
+        ("experts", said.experts),
+        ("narrative", said.narrative),
+        ("expectancy", made.ev_rationale),
+        ("factors", "; ".join(made.key_factors)),
+        ("note", made.why),
+    ):
+        if text:
+            facts.add_row(name, text)
+    yield _under(facts)
+
+
+def _worth(view: RunView) -> RenderableType:
+    ev = view.ev
+    cost = f"${ev.llm_cost_usd:.4f}"
+    parts = (ev.p_judge, ev.p0, ev.p, ev.profit_pct, ev.loss_pct, ev.fees_pct, ev.slippage_pct, ev.funding_pct)
+    p_judge, p0, p, profit, loss, fees, slippage, funding = (0.0 if one is None else one for one in parts)
+    if ev.ev_pct is None:
+        return Text(f"  Nothing was to be opened; models cost {cost}.")
+    facts = grid()
+    sum_ = f"{p:.3f} × {profit:.3f} % − {1 - p:.3f} × {loss:.3f} %, less models {cost}"
+    facts.add_row("EV", Text.assemble((f"{signed(ev.ev_pct, 3)} %", "bold"), f" of the notional = {sum_}"))
+    facts.add_row("p", f"{p:.3f}: the Judge's {p_judge:.3f} shrunk towards {p0:.3f}, the rate without drift")
+    facts.add_row("costs in it", f"fees {fees:.3f} %, slippage {slippage:.3f} %, funding {signed(funding, 3)} %")
+    return _under(facts)
+
+
+def _changes(changes: Sequence[Change]) -> RenderableType:
+    table = Rows("by", "what", "from → to", "why")
+    for one in changes:
+        table.add_row(one.by, one.field, f"{number(one.from_)} → {number(one.to)}", one.why)
+    return _under(table) if changes else Text("  Nothing was changed.")
+
+
+def _data(view: RunView) -> RenderableType:
+    table = Rows("feed", "from", "series", "newest", "oldest", "state", spare=("from", "series"))
+    for one in ages(view.sources):
+        stale = f"{one.stale} of {one.series} STALE" if one.stale else "fresh"
+        style = BAD if one.stale else ""
+        table.add_row(
+            one.feed, one.sources, str(one.series), one.newest, span(one.oldest_seconds), Text(stale, style=style)
+        )
+    return _under(table)
+
+
+def _degraded_sources(view: RunView) -> Iterator[RenderableType]:
+    for gone in view.absent:
+        yield _under(Text(f"absent: {gone.what}: {gone.why}", style=QUIET))
+    if view.degraded:
+        yield heading("Done without")
+    for one in view.degraded:
+        yield _under(Text(f"{one.what}: {one.why}", style=BAD))
+
+
+def _voices(view: RunView) -> RenderableType:
+    table = Rows("role", "spoke", "model", "tokens", "cost", "why", spare=("why", "tokens"))
+    for one in view.voices:
+        table.add_row(one.role, SPOKE[one.source], one.model or "–", f"{one.tokens:,}", money(one.usd), one.why)
+    return _under(table)
+
+
+def _attempts(attempts: Sequence[AttemptView]) -> Iterator[RenderableType]:
+    for one in attempts:
+        line = Text.assemble((f"{one.role} {one.attempt}", "bold"), f"  {one.model}  ")
+        line.append(one.outcome, style="" if one.outcome == "ok" else BAD)
+        about = " (estimated)" if one.estimated else ""
+        line.append(f"  {one.tokens:,} tokens, {money(one.usd)}{about}, {one.latency_ms / 1000:.1f} s", style=QUIET)
+        yield _under(line)
+        for text in (one.why, one.said):
+            if text:
+                yield _under(Text(text, style=QUIET), 4)
+    if not attempts:
+        yield Text("  None: the rules spoke for everybody.")
+
+
+def _places(view: RunView) -> Iterator[RenderableType]:
+    facts = grid()
+    facts.add_row("chart", view.chart or "none")
+    facts.add_row("page", view.report or "none")
+    facts.add_row("run", f"{view.run_id}  (`zuno trade why {view.run_id}`)")
+    facts.add_row("outcome", view.hash)
+    facts.add_row("bundle", view.bundle_hash)
+    yield facts
+    yield from notes_block([*view.notes, "nothing was sent: execution is not enabled"])
+
+
+# -- one cell
+
+
+def _call(call: str | None) -> Text:
+    return Text("–") if call is None else Text(f"{ARROW[Call(call)]} {call}", style=_WAY.get(Call(call), "bold"))
+
+
+def _spoke(source: str, model: str | None = None, before: str = "") -> Text:
+    named = f" {model}" if model and source in ("model", "repaired") else ""
+    return Text(f"{before}[{SPOKE[source]}{named}]", style=BAD if source == "fallback" else f"not bold {QUIET}")
+
+
+def money(usd: float | None) -> str:
+    return "not known" if usd is None else f"${usd:.4f}" if usd else "$0"
+
+
+def _under(what: RenderableType, columns: int = 2) -> Padding:
+    return Padding(what, (0, 0, 0, columns))

@@ -1,0 +1,107 @@
+"""How the market's past looks on a screen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, heading, notes_block
+from zuno.trading.service.collector import CollectedView, CollectView, RoundView
+from zuno.trading.service.data import DataCheckView, DataStatusView, FlawView, SynthView, moment
+from zuno.trading.service.download import DownloadView
+
+MOST_SHOWN: Final = 60
+MOST_NAMED: Final = 6
+
+
+def shown_data(view: DataStatusView) -> RenderableType:
+    table = Rows("series", "rows", "from – to", "in files", spare=("in files",))
+    for span in view.series:
+        table.add_row(span.series, f"{span.count:,}", span.place, f"{span.sealed:,}" if span.sealed else "")
+    lines = [f"{count:,} × {kind} noted; `zuno data check` tells more" for kind, count in view.unsettled.items()]
+    title = heading(f"The market's past, {view.origin}: {view.rows:,} rows")
+    return Group(title, *([table] if view.series else []), *notes_block((*lines, *view.notes)))
+
+
+def shown_synth(view: SynthView) -> RenderableType:
+    dirt = f"{view.set_aside} rows no market can have made, {view.repeated} repeated, {view.corrected} corrected"
+    return Group(heading(view.said), *notes_block((dirt, *view.notes)))
+
+
+def shown_check(view: DataCheckView) -> RenderableType:
+    table = Rows("series", "what", "when", "rows", "how", "done", spare=("done",))
+    for flaw in view.flaws[:MOST_SHOWN]:
+        table.add_row(flaw.series, flaw.kind, flaw.place, f"{flaw.count:,}", flaw.detail, _repair_text(flaw))
+    left = Counter(flaw.kind for flaw in view.flaws[MOST_SHOWN:])
+    more = [f"{count:,} more × {kind}; `--json` has all of them" for kind, count in left.items()]
+    title = heading(f"{view.checked} series of the market's past, {view.origin}")
+    return Group(title, *([table] if view.flaws else []), *notes_block(more), _sum(view))
+
+
+def _repair_text(flaw: FlawView) -> Text:
+    return Text(flaw.rule, style=QUIET) if flaw.mended is None else Text(flaw.mended, style=GOOD)
+
+
+def _sum(view: DataCheckView) -> Text:
+    if not view.flaws:
+        return Text("Nothing is wrong.", style=GOOD)
+    mended = f"{view.mended:,} mended, " if view.mended else ""
+    return Text(f"{mended}{view.remaining:,} remain.", style=BAD if view.remaining else GOOD)
+
+
+# -- the collector
+
+
+def collect_line(view: CollectView) -> str:
+    """How it stands, as one line of a log."""
+    heard = [one for one in view.streams if one.heard]
+    parts = [
+        f"{view.fresh} of {view.series} series fresh",
+        f"{len(heard)} of {len(view.streams)} streams heard",
+        f"{view.rows:,} new rows",
+    ]
+    parts += [f"{view.unwritten} unwritten"] if view.unwritten else []
+    parts += [f"the store: {view.store}"] if view.store else []
+    parts += [
+        f"the stream of {one.venue} since {_clock(one.since)}: {one.why}" for one in view.streams if not one.heard
+    ]
+    parts += [f"{one.series} fails since {_clock(one.since)}: {one.why}" for one in view.failing[:MOST_NAMED]]
+    if len(view.failing) > MOST_NAMED:
+        parts.append(f"{len(view.failing) - MOST_NAMED} more fail")
+    if view.waiting_for:
+        parts.append(f"{len(view.waiting_for)} are waited for")
+    parts += [f"{series} is given up {where}" for series, where in view.given_up.items()]
+    return f"{_clock(view.at)} UTC  {'; '.join(parts)}"
+
+
+def shown_round(view: RoundView) -> RenderableType:
+    table = Rows("series", "why")
+    for one in view.failing:
+        table.add_row(one.series, Text(one.why, style=BAD))
+    left = [f"{venue} is not asked: {why}" for venue, why in view.unasked.items()]
+    left += [f"{series} is given up {where}" for series, where in view.given_up.items()]
+    notes = (*left, *view.notes)
+    return Group(heading(view.said), *([table] if view.failing else []), *notes_block(notes))
+
+
+def shown_collected(view: CollectedView) -> RenderableType:
+    return Text(view.said)
+
+
+def shown_download(view: DownloadView) -> RenderableType:
+    table = Rows("series", "rows", "new", "why it is not complete", spare=("new",))
+    for one in view.series:
+        table.add_row(one.series, f"{one.here:,}", f"{one.new:,}", Text(one.failure, style=BAD))
+    reasons: dict[str, list[str]] = {}
+    for series, why in view.not_downloadable.items():
+        reasons.setdefault(why, []).append(series)
+    left = [f"not downloadable: {', '.join(several)} ({why})" for why, several in reasons.items()]
+    left += [f"{one.series}: {one.beyond}" for one in view.series if one.beyond]
+    return Group(heading(f"{view.symbol}: {view.said}"), table, *notes_block((*left, *view.notes)))
+
+
+def _clock(at: int) -> str:
+    return moment(at // 1_000 * 1_000)

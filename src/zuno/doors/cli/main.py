@@ -1,0 +1,371 @@
+"""The command line. Only typer is imported here, so that help and completion stay fast."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zuno.doors.cli import plan as carrying
+from zuno.doors.cli import run_command
+from zuno.doors.cli.agents import agents
+from zuno.doors.cli.book import book
+from zuno.doors.cli.data import data
+from zuno.doors.cli.mesh import Transport, mesh, peer
+from zuno.doors.cli.monitor import alerts, monitor
+from zuno.doors.cli.options import ChainName, Home, Json, group, help_alone, whole_number
+from zuno.doors.cli.parse import parse
+from zuno.doors.cli.run_command import Opener
+from zuno.doors.cli.trade import trade
+from zuno.doors.cli.wallet import wallet
+
+if TYPE_CHECKING:
+    from zuno.doors.zuno import Zuno
+    from zuno.kernel.view import ReplayView, View
+    from zuno.lp.service.recommend import Listen
+
+
+app = group(
+    "Multi-agent desk for Uniswap v4 LP and BTC/ETH trading. Without keys or network it runs on a built-in simulation."
+)
+lp = group("Uniswap v4 pools, positions, PnL and recommendations.")
+sim = group("Built-in simulated chain: pools and a virtual clock, no EVM.")
+devnet = group("Local chain on 127.0.0.1 with the real v4 contracts.")
+journal = group("Signed, hash-chained journal of all debates and decisions.")
+recommend = group("Run a debate and show the recommendation. Nothing is signed or sent.")
+app.add_typer(lp, name="lp")
+lp.add_typer(recommend, name="recommend")
+app.add_typer(sim, name="sim")
+app.add_typer(devnet, name="devnet")
+plan = group("List, simulate, approve and apply plans.")
+app.add_typer(plan, name="plan")
+carrying.register(plan, lp)
+app.add_typer(journal, name="journal")
+app.command("parse")(parse)
+app.command("agents")(agents)
+app.add_typer(wallet, name="wallet")
+app.add_typer(monitor, name="monitor")
+app.add_typer(alerts, name="alerts")
+app.add_typer(data, name="data")
+app.add_typer(trade, name="trade")
+trade.add_typer(book, name="book")
+app.add_typer(mesh, name="mesh")
+app.command("peer")(peer)
+
+
+Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="conservative, balanced or aggressive.")]
+Candidate = Annotated[
+    int | None,
+    typer.Option(
+        "--candidate", metavar="N", parser=whole_number, help="Use this candidate instead, unless it was vetoed."
+    ),
+]
+PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="plan_ and 12 hex digits.")]
+Again = Annotated[str, typer.Argument(metavar="PLAN|REQUEST|RUN", help="Plan, request or run id.")]
+PositionId = Annotated[str, typer.Argument(metavar="ID", help="Position id (NFT token id).")]
+Percent = Annotated[str, typer.Option("--percent", metavar="P", help="ETH price change in %, e.g. -6.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(ctx: typer.Context, home: Home = None) -> None:
+    ctx.obj = ctx.obj.at(home)
+    if ctx.invoked_subcommand is None and ctx.obj.shell is not None:
+        raise typer.Exit(run_command.converse(ctx.obj, ctx.obj.shell))
+    help_alone(ctx)
+
+
+@app.command()
+def demo(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+    """Run a tour on the simulated chain: positions, a price move, a debate, PnL, an applied plan."""
+    run_command.demo(ctx.obj.at(home), json)
+
+
+@app.command()
+def version(home: Home = None, json: Json = False) -> None:
+    """Print the version."""
+    from importlib.metadata import version as installed
+
+    number = installed("zuno")
+    typer.echo(f'{{"version": "{number}"}}' if json else f"zuno {number}")
+
+
+@lp.command("pools")
+def lp_pools(ctx: typer.Context, chain: ChainName = None, home: Home = None, json: Json = False) -> None:
+    """List pools of known tokens: standard fee tiers and others found in Initialize logs."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).pools())
+
+
+@lp.command("pool")
+def lp_pool(
+    ctx: typer.Context,
+    which: Annotated[str, typer.Argument(metavar="ID|PAIR", help="Pool id, or a pair such as ETH/USDC.")],
+    fee: Annotated[str | None, typer.Argument(metavar="FEE", help="Fee tier of the pair: 5bps, 0.3%.")] = None,
+    chain: ChainName = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Show one pool."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).pool(which, fee))
+
+
+@lp.command("positions")
+def lp_positions(
+    ctx: typer.Context,
+    chain: ChainName = None,
+    ids: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="Only this id; repeatable.")] = None,
+    wallet: Annotated[str | None, typer.Option("--wallet", metavar="ADDRESS", help="Owner of the positions.")] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            "--only", metavar="STATE", help="in-range, out-of-range, or risky (out of range or near an edge)."
+        ),
+    ] = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """List a wallet's positions with exact amounts and uncollected fees."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).positions(ids or (), wallet, only))
+
+
+@lp.command("inspect")
+def lp_inspect(
+    ctx: typer.Context, position: PositionId, chain: ChainName = None, home: Home = None, json: Json = False
+) -> None:
+    """Show one position with its pool and market."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).inspect(position))
+
+
+@lp.command("pnl")
+def lp_pnl(
+    ctx: typer.Context,
+    position: PositionId,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="WHEN", help="Start: 7d, 36h, 2026-01-25 or ISO time; default: the mint."),
+    ] = None,
+    chain: ChainName = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Show a position's PnL: fees, price effect, impermanent loss, gas, swap cost, residual."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).pnl(position, since))
+
+
+@recommend.command("rebalance")
+def recommend_rebalance(
+    ctx: typer.Context,
+    position: PositionId,
+    profile: Profile = None,
+    chain: ChainName = None,
+    candidate: Candidate = None,
+    transport: Transport = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Debate a position: hold, close, widen, tighten or shift."""
+    run_command.listen_and_answer(
+        ctx.obj.at(home),
+        json,
+        lambda zuno, listen: zuno.advice(transport=transport).rebalance(
+            position, chain=chain, profile=profile, candidate=candidate, listen=listen
+        ),
+    )
+
+
+@recommend.command("create")
+def recommend_create(
+    ctx: typer.Context,
+    wish: Annotated[str, typer.Argument(metavar="WISH", help='Capital and risk in words: "0.05 ETH passively".')] = "",
+    token: Annotated[
+        str | None, typer.Option("--token", metavar="TOKEN", help="Token to deposit, symbol or address.")
+    ] = None,
+    amount: Annotated[str | None, typer.Option("--amount", metavar="N", help="Amount to deposit, e.g. 0.05.")] = None,
+    with_: Annotated[
+        str | None, typer.Option("--with", metavar="CAPITAL", help='Second token to deposit, e.g. "50 USDC".')
+    ] = None,
+    pair: Annotated[str | None, typer.Option("--pair", metavar="A/B", help="Only pools of this pair.")] = None,
+    fee: Annotated[str | None, typer.Option("--fee", metavar="FEE", help="Only this fee tier: 5bps, 0.3%.")] = None,
+    exposure: Annotated[
+        str | None,
+        typer.Option("--exposure", metavar="NAME", help="long-token (stay long the deposited token) or neutral."),
+    ] = None,
+    profile: Profile = None,
+    chain: ChainName = None,
+    candidate: Candidate = None,
+    transport: Transport = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Debate a new position: pool and range, or none. Flags override the sentence."""
+
+    def asked(zuno: Zuno, listen: Listen) -> Awaitable[View]:
+        from zuno.lp.service.wish_parser import Flags
+
+        flags = Flags(token=token, amount=amount, with_=with_, pair=pair, fee=fee, exposure=exposure)
+        return zuno.advice(transport=transport).create(
+            wish, flags, chain=chain, profile=profile, candidate=candidate, listen=listen
+        )
+
+    run_command.listen_and_answer(ctx.obj.at(home), json, asked)
+
+
+@sim.command("reset")
+def sim_reset(
+    ctx: typer.Context,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", parser=whole_number, help="Random seed of the simulation.")
+    ] = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Reset the simulated chain."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.sim().reset(seed))
+
+
+@sim.command("move")
+def sim_move(ctx: typer.Context, percent: Percent, home: Home = None, json: Json = False) -> None:
+    """Move the simulated ETH price by swaps in every pool."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.sim().move(percent))
+
+
+@devnet.command("up")
+def devnet_up(
+    ctx: typer.Context,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", parser=whole_number, help="Port on 127.0.0.1; 0 picks a free one.")
+    ] = 8545,
+    background: Annotated[bool, typer.Option("--background", help="Return once the node is up.")] = False,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Start the local chain. The first start deploys contracts and pools and caches them."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.devnet().up(port, background=background))
+
+
+@devnet.command("status")
+def devnet_status(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+    """Show whether the local chain is running, and its URL."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.devnet().status())
+
+
+@devnet.command("move")
+def devnet_move(ctx: typer.Context, percent: Percent, home: Home = None, json: Json = False) -> None:
+    """Move the ETH price on the local chain by real swaps in every pool."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.devnet_world().move(percent))
+
+
+@devnet.command("down")
+def devnet_down(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+    """Stop the local chain."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.devnet().down())
+
+
+@app.command()
+def why(ctx: typer.Context, reference: Again, home: Home = None, json: Json = False) -> None:
+    """Show a debate or a trading run from the journal. No model calls."""
+
+    def asked(zuno: Zuno) -> Awaitable[View]:
+        from zuno.trading.service.report import Reports
+
+        of_the_desk = reference.strip().startswith("run_")
+        return Reports(zuno.cycles()).why(reference) if of_the_desk else zuno.archive().why(reference)
+
+    run_command.answer(ctx.obj.at(home), json, asked)
+
+
+@app.command()
+def replay(ctx: typer.Context, reference: Again, home: Home = None, json: Json = False) -> None:
+    """Replay a debate or a trading run offline and compare the result with the record."""
+
+    def again(zuno: Zuno) -> Awaitable[ReplayView]:
+        of_the_desk = reference.strip().startswith("run_")
+        return zuno.cycles().replay(reference) if of_the_desk else zuno.archive().replay(reference)
+
+    run_command.verdict(ctx.obj.at(home), json, again)
+
+
+@plan.command("list")
+def plan_list(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+    """List the plans, newest first."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.archive().plans())
+
+
+@plan.command("show")
+def plan_show(ctx: typer.Context, plan_id: PlanId, home: Home = None, json: Json = False) -> None:
+    """Show a plan."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.archive().plan(plan_id))
+
+
+@plan.command("diff")
+def plan_diff(
+    ctx: typer.Context,
+    before: PlanId,
+    after: Annotated[str, typer.Argument(metavar="OTHER", help="Plan to compare with.")],
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Compare two plans."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.archive().diff(before, after))
+
+
+@journal.command("verify")
+def journal_verify(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+    """Verify the hash chain and every signature."""
+    run_command.verdict(ctx.obj.at(home), json, lambda zuno: zuno.audit().verify())
+
+
+@journal.command("tail")
+def journal_tail(
+    ctx: typer.Context,
+    count: Annotated[
+        int, typer.Option("--count", "-n", metavar="N", parser=whole_number, help="Number of entries.")
+    ] = 20,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """List the newest entries."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.audit().tail(count))
+
+
+def run(
+    arguments: Sequence[str],
+    opener: Opener,
+    *,
+    shown: Callable[[View], None] | None = None,
+    shell: Callable[[str | None], int] | None = None,
+) -> int:
+    """Run one command and return its exit code; what went wrong is one sentence, never a traceback.
+
+    `shown` is told what was printed; `shell` is opened where no command is given.
+    """
+    try:
+        code = _run(arguments, run_command.Session(opener, shown=shown, shell=shell))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return run_command.hush()
+    except SystemExit as ending:
+        if ending.code != 1:
+            raise
+        return run_command.hush()  # rich ends the process so when nobody reads its help
+    except OSError as error:
+        return run_command.report_unwritten(error)
+
+
+def _run(arguments: Sequence[str], session: run_command.Session) -> int:
+    try:
+        code = app(list(arguments), prog_name="zuno", obj=session, standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except typer.TyperException as mistake:
+        where = getattr(getattr(mistake, "ctx", None), "command_path", "zuno")
+        said = mistake.format_message().rstrip(".")
+        return run_command.tell_mistake(
+            f"{said}{'' if said.endswith('?') else '.'} Try `{where} --help`.", json="--json" in arguments
+        )
+    except (typer.Abort, KeyboardInterrupt):
+        run_command.complain("Stopped.")
+        return 130
+    except run_command.Failed as failure:
+        return failure.code

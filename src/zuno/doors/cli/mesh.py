@@ -1,0 +1,148 @@
+"""`zuno mesh` and `zuno peer` commands."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zuno.doors.cli import run_command
+from zuno.doors.cli.options import Home, Json, group, whole_number
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from zuno.doors.zuno import Zuno
+    from zuno.kernel.view import View
+    from zuno.lp.service.mesh import MeshView
+    from zuno.lp.service.mesh_supervisor import MeshEventView
+
+mesh = group("Run the LP debate between separate, mutually untrusting peers.")
+Way = Annotated[
+    str | None,
+    typer.Option("--transport", metavar="NAME", help="iroh or axl (default: the running one, else iroh if installed)."),
+]
+Transport = Annotated[
+    str | None,
+    typer.Option(
+        "--transport",
+        metavar="NAME",
+        help="inproc, iroh or axl (default: the mesh if all four peers answer, else inproc).",
+    ),
+]
+Lines = Annotated[bool, typer.Option("--json", help="One JSON document per event.")]
+
+
+@mesh.command("init")
+def mesh_init(
+    ctx: typer.Context,
+    host: Annotated[
+        str | None,
+        typer.Option("--host", metavar="HOST", help="Host name of this machine for other peers (default: 127.0.0.1)."),
+    ] = None,
+    join: Annotated[
+        str | None, typer.Option("--join", metavar="FILE", help="mesh.json copied from another machine.")
+    ] = None,
+    roles: Annotated[
+        list[str] | None, typer.Option("--role", metavar="ROLE", help="Role that runs on that machine; repeatable.")
+    ] = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Create keys and the peer table; existing ones are kept."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.mesh().init(host, join, roles or ()))
+
+
+@mesh.command("up")
+def mesh_up(ctx: typer.Context, transport: Way = None, home: Home = None, json: Lines = False) -> None:
+    """Start the local agents, restart those that die, show their status; until Ctrl-C."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: _run_mesh(zuno, transport, json))
+
+
+@mesh.command("down")
+def mesh_down(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+    """Stop the mesh running in another terminal."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.mesh().down())
+
+
+@mesh.command("status")
+def mesh_status(ctx: typer.Context, transport: Way = None, home: Home = None, json: Json = False) -> None:
+    """Show each peer: pid, uptime, reachability, messages received, sent and rejected."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.mesh().status(transport))
+
+
+@mesh.command("ping")
+def mesh_ping(ctx: typer.Context, transport: Way = None, home: Home = None, json: Json = False) -> None:
+    """Ping all four agents; exit 4 if one does not answer."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.mesh().ping(transport))
+
+
+@mesh.command("join")
+def mesh_join(
+    ctx: typer.Context,
+    request: Annotated[str, typer.Argument(metavar="REQUEST", help="req_ and 16 hex digits.")],
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Resume a debate that this home started on the mesh, and show the result."""
+    run_command.listen_and_answer(ctx.obj.at(home), json, lambda zuno, listen: zuno.mesh().join(request, listen))
+
+
+def peer(
+    ctx: typer.Context,
+    role: Annotated[str, typer.Argument(metavar="ROLE", help="scout, strategist, critic or arbiter.")],
+    transport: Way = None,
+    parent: Annotated[int | None, typer.Option("--child-of", parser=whole_number, hidden=True)] = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Run one agent in this process until Ctrl-C or SIGTERM."""
+
+    async def lived(zuno: Zuno) -> View:
+        life = await zuno.peer(role, transport, parent=parent)
+        return await life.run(_stop_by_signal())
+
+    run_command.answer(ctx.obj.at(home), json, lived)
+
+
+async def _run_mesh(zuno: Zuno, transport: str | None, json: bool) -> View:
+    from zuno.doors.cli.mesh_screens import Board
+
+    stop = _stop_by_signal()
+    with Board(live=not json) as board:
+
+        def hear(event: MeshEventView) -> None:
+            try:
+                if json:
+                    sys.stdout.write(event.model_dump_json(by_alias=True, ensure_ascii=True) + "\n")
+                    sys.stdout.flush()
+                else:
+                    board.say(event)
+            except OSError:  # nobody reads our lines any more
+                run_command.hush()
+                stop.set()
+
+        def show(view: MeshView) -> None:
+            board.show(view)
+
+        return await zuno.mesh_host().up(transport, hear, show, stop)
+
+
+def _stop_by_signal() -> asyncio.Event:
+    import asyncio
+    import signal
+    from contextlib import suppress
+
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    signals = (signal.SIGINT, signal.SIGTERM)
+
+    def end() -> None:
+        """The first Ctrl-C stops gracefully, a second one at once."""
+        stop.set()
+        loop.remove_signal_handler(signal.SIGINT)
+
+    for number in signals:
+        with suppress(NotImplementedError, RuntimeError, ValueError):  # only a process's first thread hears signals
+            loop.add_signal_handler(number, end)
+    return stop

@@ -1,0 +1,74 @@
+"""`zuno monitor` and `zuno alerts` commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zuno.doors.cli import run_command
+from zuno.doors.cli.options import Home, Json, group
+
+if TYPE_CHECKING:
+    from zuno.doors.zuno import Zuno
+    from zuno.kernel.view import View
+
+monitor = group("Watch positions of all configured wallets and send alerts. Read-only.")
+alerts = typer.Typer(
+    help="List, acknowledge and snooze alerts.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+    invoke_without_command=True,
+)
+Lines = Annotated[bool, typer.Option("--json", help="One JSON document per check.")]
+AlertId = Annotated[str, typer.Argument(metavar="ID", help="alert_ and 12 hex digits.")]
+
+
+@monitor.command("once")
+def monitor_once(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+    """Check every wallet once, send alerts, show the result."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.monitor().once())
+
+
+@monitor.command("run")
+def monitor_run(ctx: typer.Context, home: Home = None, json: Lines = False) -> None:
+    """Check every ZUNO_MONITOR_INTERVAL_MS until Ctrl-C or SIGTERM."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: _run_monitor(zuno, json))
+
+
+@alerts.callback()
+def alerts_list(
+    ctx: typer.Context,
+    everything: Annotated[bool, typer.Option("--all", help="Include past alerts.")] = False,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """List active alerts."""
+    ctx.obj = ctx.obj.at(home)
+    if ctx.invoked_subcommand is None:
+        run_command.answer(ctx.obj, json, lambda zuno: zuno.alerts().list(everything=everything))
+
+
+@alerts.command("ack")
+def alerts_ack(ctx: typer.Context, alert: AlertId, home: Home = None, json: Json = False) -> None:
+    """Acknowledge an alert: silent until it recovers or gets worse."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.alerts().ack(alert))
+
+
+@alerts.command("snooze")
+def alerts_snooze(
+    ctx: typer.Context,
+    alert: AlertId,
+    span: Annotated[str, typer.Argument(metavar="SPAN", help="Duration: 90m, 6h, 2d.")],
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Snooze an alert; sent again afterwards if still active."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.alerts().snooze(alert, span))
+
+
+async def _run_monitor(zuno: Zuno, json: bool) -> View:
+    from zuno.doors.cli.alert_screens import tick_line
+    from zuno.doors.cli.service import serve
+
+    return await serve(zuno.monitor(announce=True).run, tick_line, json=json)

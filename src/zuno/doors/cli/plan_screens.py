@@ -1,0 +1,188 @@
+"""How a plan that is tried, approved or carried out is shown to people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading, notes_block, short, thousands
+from zuno.kernel.text import plain_text
+from zuno.lp.service.execution_view import (
+    ApprovalView,
+    CallView,
+    CapitalView,
+    ExecutionView,
+    FlowView,
+    SimulationView,
+    UnsignedView,
+)
+
+_GOOD_STATES = frozenset({"confirmed", "approved", "final"})
+_TO = {"add": "to", "remove": "from"}
+_BAD_STATES = frozenset({"failed", "rejected", "expired", "cancelled", "reverted", "partial", "superseded"})
+
+
+def echo(view: ApprovalView) -> str:
+    """What is about to happen in two lines: id, amounts, bounds."""
+    moved = ", ".join(f"{_signed_amount(flow)}" for flow in view.changes) or "see the steps above"
+    bounds = view.bounds
+    out = ", ".join(map(_amount, bounds.most_out))
+    leaves = f"at most {out} leave the wallet in a step" if out else "nothing leaves the wallet"
+    about = f" position {view.position_id}" if view.position_id else ""
+    return (
+        f"{view.plan_id}: {view.action}{about} on {view.chain}; expected: {moved}; {leaves}, "
+        f"gas at most {short(bounds.most_gas_eth)} ETH.\n"
+        f"Bounds: ticks {bounds.tick_low} to {bounds.tick_high} ({_price_band(view)}), "
+        f"slippage {bounds.slippage_bps} bps, until {bounds.expires_text}. Hash {view.approval_hash}"
+    )
+
+
+def shown_simulation(view: SimulationView) -> RenderableType:
+    about = f" {_TO.get(view.action, 'of')} position {view.position_id}" if view.position_id else ""
+    title = (
+        f"{view.action.capitalize()}{about} on {view.chain}, {view.pool.label}: {view.plan_id} at block {view.block}"
+    )
+    parts: list[RenderableType] = [heading(title), *map(_call, view.steps)]
+    facts = grid()
+    if view.error is not None:
+        facts.add_row("outcome", Text(f"it would fail: {view.error}", style=BAD))
+    else:
+        facts.add_row("outcome", Text("it goes through", style=GOOD))
+    facts.add_row("changes", ", ".join(map(_signed_amount, view.changes)) or "nothing")
+    facts.add_row("found by", _FOUND[view.how])
+    facts.add_row("gas", f"{thousands(str(view.gas_used))} units, about {short(view.gas_cost_eth)} ETH")
+    if view.range_low is not None and view.range_high is not None:
+        facts.add_row("range", f"{short(view.range_low)} – {short(view.range_high)} {view.price_unit}")
+    if view.price_after is not None:
+        facts.add_row(
+            "price", f"{short(view.price_before)} → {short(view.price_after)} (moved {view.price_impact_bps} bps)"
+        )
+    parts += [facts, *_bounds(view)]
+    if isinstance(view, ApprovalView):
+        signed = grid()
+        signed.add_row("plan", view.plan_hash)
+        signed.add_row("what it does", view.draft_hash)
+        signed.add_row("chain id", str(view.chain_id))
+        signed.add_row("genesis", view.genesis)
+        signed.add_row("wallet", view.wallet)
+        signed.add_row("who", view.who)
+        parts += [heading("What is signed"), signed, Text("hash that is signed"), Text(f"  {view.approval_hash}")]
+    return Group(*parts, *notes_block(view.notes))
+
+
+_FOUND = {
+    "simulated": "running every step on the latest block",
+    "computed": "our own arithmetic; the node can only try the first step",
+}
+
+
+def shown_execution(view: ExecutionView) -> RenderableType:
+    about = f" {_TO.get(view.action, 'of')} position {view.position_id}" if view.position_id else ""
+    title = Text.assemble(
+        (f"{view.plan_id}: {view.action}{about} on {view.chain}: ", "bold"), (view.state, _style(view.state))
+    )
+    parts: list[RenderableType] = [title]
+    if view.why:
+        parts.append(Text(view.why))
+    if view.steps:
+        table = Rows("step", "does", "state", "tx hash", "block", "gas used", "note", spare=("note", "block"))
+        for step in view.steps:
+            table.add_row(
+                str(step.index + 1),
+                step.kind.replace("_", " "),
+                Text(step.state, style=_style(step.state)),
+                step.tx_hash or "",
+                "" if step.block is None else str(step.block),
+                "" if step.gas_used is None else thousands(str(step.gas_used)),
+                step.why or (f"{step.attempts} attempts" if step.attempts > 1 else ""),
+            )
+        parts.append(table)
+    facts = grid()
+    if view.capital:
+        facts.add_row(
+            "brings at most",
+            " and ".join(map(_capital_text, sorted(view.capital, key=lambda capital: not capital.named))),
+        )
+    if view.new_position_id is not None:
+        facts.add_row("new position", view.new_position_id)
+    if view.gas_cost_eth != "0":
+        facts.add_row("gas paid", f"{short(view.gas_cost_eth)} ETH")
+    if view.state == "approved" and view.expires_text is not None:
+        facts.add_row("approved until", f"{view.expires_text} by the chain's clock")
+    if view.outcome is not None:
+        facts.add_row("result so far", _result(view.outcome))
+    if view.next:
+        facts.add_row("next", view.next)
+    parts.append(facts)
+    parts += [Text(f"problem: {problem}", style=BAD) for problem in view.problems]
+    return Group(*parts, *notes_block([view.outcome_note] if view.outcome_note else []))
+
+
+def shown_unsigned(view: UnsignedView) -> RenderableType:
+    parts: list[RenderableType] = [heading(f"{view.plan_id} for {view.wallet}, whose key is elsewhere")]
+    for index, one in enumerate(view.transactions):
+        facts = grid()
+        for name, value in one.model_dump(by_alias=True, exclude=_TOO_LONG).items():
+            facts.add_row(name, str(value))
+        parts += [Text(f"transaction {index + 1}", style="bold"), facts]
+    return Group(*parts, *notes_block(view.notes))
+
+
+_TOO_LONG = {"data", "serialized"}
+
+
+def copyable_lines(view: UnsignedView) -> Iterator[tuple[str, str]]:
+    """What is copied from the screen, under its heading: a line break inside would spoil it."""
+    for index, one in enumerate(view.transactions):
+        yield f"Transaction {index + 1} with its data, for another signer", one.model_dump_json(by_alias=True)
+    yield "For a Safe: save as a file and load it in the Transaction Builder", view.safe.model_dump_json(by_alias=True)
+
+
+def _call(call: CallView) -> RenderableType:
+    later = " (as it would be now; it is built again from what the first half pays)" if call.later else ""
+    error = f" would revert: {call.error}" if call.error else ""
+    head = Text.assemble((f"{call.index + 1}. {call.kind.replace('_', ' ')}", "bold"), (later, QUIET), (error, BAD))
+    lines = [Text(f"· {plain_text(line, 2_000)}") for line in call.words]
+    return Group(head, Padding(Group(*lines), (0, 0, 0, 3)))
+
+
+def _bounds(view: SimulationView) -> Iterable[RenderableType]:
+    bounds, facts = view.bounds, grid()
+    facts.add_row("tick", f"{bounds.tick_low} to {bounds.tick_high} (drift {bounds.tick_drift})")
+    facts.add_row("price", _price_band(view))
+    facts.add_row("slippage", f"{bounds.slippage_bps} bps")
+    facts.add_row("leaves the wallet", ", ".join(f"at most {_amount(flow)}" for flow in bounds.most_out) or "nothing")
+    facts.add_row("gas", f"at most {short(bounds.most_gas_eth)} ETH, {short(bounds.max_fee_gwei)} gwei a unit")
+    facts.add_row("until", bounds.expires_text)
+    return heading("Bounds"), facts
+
+
+def _price_band(view: SimulationView) -> str:
+    return f"{short(view.bounds.price_low)} – {short(view.bounds.price_high)} {view.price_unit}"
+
+
+def _amount(flow: FlowView) -> str:
+    return f"{short(flow.amount_human)} {flow.symbol}"
+
+
+def _capital_text(capital: CapitalView) -> str:
+    return _amount(capital) if capital.named else f"{_amount(capital)} (what goes with it)"
+
+
+def _signed_amount(flow: FlowView) -> str:
+    sign = "" if flow.amount.startswith("-") else "+"
+    return f"{sign}{short(flow.amount_human)} {flow.symbol}"
+
+
+def _result(outcome: dict[str, object]) -> str:
+    terms = outcome.get("inToken1")
+    if not isinstance(terms, dict):
+        return ""
+    return f"{short(str(terms['result']))} {terms['token']} against its deposits (`zuno lp pnl` explains it)"
+
+
+def _style(state: str) -> str:
+    return GOOD if state in _GOOD_STATES else BAD if state in _BAD_STATES else "yellow"

@@ -1,0 +1,639 @@
+"""Read models as tables for people; colours only where a terminal can show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from functools import singledispatch
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from zuno.doors.agents import ChairsView
+from zuno.doors.cli.alert_screens import shown_alerts, shown_answer, shown_tick
+from zuno.doors.cli.book_screens import shown_book
+from zuno.doors.cli.cycle_screens import shown_run, shown_runs, shown_why
+from zuno.doors.cli.data_screens import (
+    shown_check,
+    shown_collected,
+    shown_data,
+    shown_download,
+    shown_round,
+    shown_synth,
+)
+from zuno.doors.cli.demo_tour import CarriedOut, DemoOpening
+from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, notes_block, short, thousands
+from zuno.doors.cli.mesh_screens import shown_mesh, shown_ping, shown_table
+from zuno.doors.cli.plan_screens import copyable_lines, shown_execution, shown_simulation, shown_unsigned
+from zuno.doors.cli.shell_screens import shown_chairs, shown_reading
+from zuno.doors.cli.trade_screens import shown_chart, shown_features
+from zuno.doors.reading.parse_view import ParseView
+from zuno.journal.audit import JournalTailView, JournalVerdictView
+from zuno.kernel.numbers_text import time_text
+from zuno.kernel.text import plain_text
+from zuno.kernel.view import ReplayView, View
+from zuno.lp.service.archive import PlanDiffView, PlanListView, WhyView
+from zuno.lp.service.execution_view import ExecutionView, SimulationView, UnsignedView
+from zuno.lp.service.mesh import DownView, MeshTableView, MeshView, PingView
+from zuno.lp.service.mesh_peer import PeerEndView
+from zuno.lp.service.mesh_supervisor import UpEndView
+from zuno.lp.service.plan_view import CandidateView, PlanView, RecommendedView
+from zuno.lp.service.to_views import fee_text
+from zuno.lp.service.views import (
+    FactView,
+    InspectView,
+    MoveView,
+    NodeView,
+    PnlView,
+    PoolKeyView,
+    PoolsView,
+    PoolView,
+    PositionsView,
+    PositionView,
+    ResetView,
+    TermsView,
+    TokenView,
+)
+from zuno.lp.service.wallets import AllowancesView, AllowanceView, BalancesView, WalletsView, WalletView
+from zuno.lp.watch.alerts import AlertsView, AnsweredView
+from zuno.lp.watch.monitor import StoppedView, TickView
+from zuno.trading.service.collector import CollectedView, RoundView
+from zuno.trading.service.data import DataCheckView, DataStatusView, SynthView
+from zuno.trading.service.download import DownloadView
+from zuno.trading.service.features_view import ChartView, FeaturesView
+from zuno.trading.service.paper_book import BookView
+from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView
+
+_JOINED = {"range": " – ", "state": ", ", "holds": ", ", "fees": ", "}
+
+
+def render(view: View) -> None:
+    """Print a read model."""
+    screen = console()
+    screen.print(_shown(view))
+    if isinstance(view, UnsignedView):
+        for title, line in copyable_lines(view):
+            screen.print(heading(title))
+            screen.print(Text(line), soft_wrap=True)
+
+
+@singledispatch
+def _shown(view: View) -> RenderableType:
+    raise TypeError(f"no screen for {type(view).__name__}")
+
+
+_shown.register(ParseView, shown_reading)
+_shown.register(ChairsView, shown_chairs)
+
+_shown.register(AlertsView, shown_alerts)
+_shown.register(AnsweredView, shown_answer)
+_shown.register(TickView, shown_tick)
+_shown.register(StoppedView, lambda view: Text(view.said))
+_shown.register(DataStatusView, shown_data)
+_shown.register(FeaturesView, shown_features)
+_shown.register(BookView, shown_book)
+_shown.register(ChartView, shown_chart)
+_shown.register(RunView, shown_run)
+_shown.register(CycleWhyView, shown_why)
+_shown.register(RunsView, shown_runs)
+_shown.register(DataCheckView, shown_check)
+_shown.register(SynthView, shown_synth)
+_shown.register(RoundView, shown_round)
+_shown.register(CollectedView, shown_collected)
+_shown.register(DownloadView, shown_download)
+_shown.register(MeshTableView, shown_table)
+_shown.register(MeshView, shown_mesh)
+_shown.register(PingView, shown_ping)
+_shown.register(DownView, lambda view: Text(view.said))
+_shown.register(UpEndView, lambda view: Text(view.said))
+_shown.register(PeerEndView, lambda view: Text(view.text))
+
+
+@_shown.register
+def _(view: PoolsView) -> RenderableType:
+    table = Rows("pool", "price", "liquidity", "tick", "fee now", spare=("liquidity", "tick"))
+    for pool in view.pools:
+        table.add_row(
+            pool.label,
+            f"{short(pool.price)} {pool.price_unit}",
+            f"{int(pool.liquidity):.4g}",
+            str(pool.tick),
+            _fee(pool),
+        )
+    title = heading(_at("Pools", view.chain, view.block))
+    return Group(title, table, *notes_block(view.notes), *_strangers(*view.pools))
+
+
+@_shown.register
+def _(view: PoolView) -> RenderableType:
+    facts = grid()
+    for name, value in (
+        ("pool id", view.id),
+        ("price", f"{short(view.price)} {view.price_unit}  (tick {view.tick})"),
+        ("liquidity", thousands(view.liquidity)),
+        ("fee now", _fee(view)),
+        ("spacing", f"{view.tick_spacing} ticks"),
+        ("hooks", view.hooks if int(view.hooks, 16) else "none"),
+        *((_token_name(one), f"{one.address}, {one.decimals} decimals") for one in (view.currency0, view.currency1)),
+    ):
+        facts.add_row(name, value)
+    return Group(heading(_at(f"Pool {view.label}", view.chain, view.block)), facts, *_strangers(view))
+
+
+@_shown.register
+def _(view: PositionsView) -> RenderableType:
+    if not view.positions and not view.missing:
+        if not view.complete:
+            return Text(f"The positions of {view.wallet} on {view.chain} could not be listed: {view.note}", style=BAD)
+        return Text(f"No positions of {view.wallet} on {view.chain} at block {view.block}. {view.note}".strip())
+    table = Rows("id", "pool", "range", "state", "holds", "fees", "worth", between=_JOINED)
+    for one in view.positions:
+        table.add_row(
+            one.id,
+            _pool(one),
+            _range(one),
+            _state(one),
+            _pair(one, fees=False),
+            _pair(one, fees=True),
+            _worth(one, "\n"),
+        )
+    missing = [f"position {one.id}: {one.reason}" for one in view.missing]
+    return Group(
+        heading(_at("Positions", view.chain, view.block)),
+        table,
+        *notes_block((*missing, *([view.note] if view.note else []))),
+        *_strangers(*(one.pool for one in view.positions)),
+    )
+
+
+@_shown.register
+def _(view: InspectView) -> RenderableType:
+    facts = grid()
+    rows: list[tuple[str, RenderableType]] = [
+        ("pool", view.pool.label),
+        ("pool id", view.pool.id),
+        ("owner", view.owner),
+        ("range", f"{_range(view, ' – ')} {view.price_unit}  (ticks {view.tick_lower} to {view.tick_upper})"),
+        ("price", f"{short(view.price)} {view.price_unit}  (tick {view.tick})"),
+        ("state", _state(view, ", ")),
+        ("liquidity", thousands(view.liquidity)),
+        ("holds", _amounts(view.pool, view.amount0_human, view.amount1_human)),
+        ("fees", _amounts(view.pool, view.fees0_human, view.fees1_human)),
+        ("worth", _worth(view)),
+        ("reference", _fact(view.market.reference_price)),
+        ("volatility", _fact(view.market.realized_vol)),
+        ("gas", _fact(view.market.gas_price)),
+        ("data fee", _fact(view.market.l1_data_fee)),
+        ("native", _fact(view.market.native_price)),
+    ]
+    if view.subscribed:
+        rows.append(("warning", Text("this position is subscribed (staked): burning it unsubscribes", style=BAD)))
+    for name, value in rows:
+        facts.add_row(name, value)
+    return Group(heading(_at(f"Position {view.id}", view.chain, view.block)), facts, *_strangers(view.pool))
+
+
+@_shown.register
+def _(view: PnlView) -> RenderableType:
+    title = (
+        f"Where the money went: position {view.id} ({view.pool.label}) on {view.chain},\n"
+        f"{time_text(view.from_timestamp)} to {time_text(view.to_timestamp)}"
+    )
+    table = Rows("", f"in {view.in_token1.token}", f"in {view.in_token0.token}")
+    for name, field, sign in _TERM_ROWS:
+        if field == "external" and view.in_token1.external == view.in_token0.external == "0":
+            continue
+        values = [_term(terms, field, sign) for terms in (view.in_token1, view.in_token0)]
+        table.add_row(
+            name, *values, style="bold" if field == "result" else "", end_section=field in {"result", "swap_cost"}
+        )
+    proof = (
+        Text("The terms add up to the result: exact to the last wei.", style=GOOD)
+        if view.exact
+        else Text("The terms add up, but not everything in them was measured.", style=QUIET)
+    )
+    unproved = notes_block([f"computed: {one}" for one in view.computed])
+    return Group(heading(title), table, proof, *unproved, *notes_block(view.notes), *_strangers(view.pool))
+
+
+_TERM_ROWS = (
+    ("worth at the start", "nav_start", ""),
+    ("put in (net, gas included)", "flows", ""),
+    ("of that by others", "external", ""),
+    ("worth at the end", "nav_end", ""),
+    ("result", "result", ""),
+    ("  fees", "fees", ""),
+    ("  price effect", "price_effect", ""),
+    ("  divergence loss", "divergence_loss", "-"),
+    ("  gas", "gas", "-"),
+    ("  swap cost", "swap_cost", "-"),
+    ("unexplained", "residual", ""),
+    ("LVR, the benchmark for fees", "lvr", ""),
+)
+
+
+def _term(terms: TermsView, field: str, sign: str) -> Text:
+    raw: str = getattr(terms, field)
+    text = short(raw)
+    if sign and text != "0":
+        text = text[1:] if text.startswith("-") else f"-{text}"
+    style = "" if field in {"nav_start", "nav_end", "flows", "lvr"} else BAD if text.startswith("-") else GOOD
+    return Text(text, style=style if text != "0" else QUIET, justify="right")
+
+
+@_shown.register
+def _(view: MoveView) -> RenderableType:
+    table = Rows("", "before", "after")
+    table.add_row("reference", short(view.reference_before), short(view.reference_after))
+    for one in view.pools:
+        table.add_row(one.label, short(one.before), short(one.after))
+    return Group(heading(f"ETH {view.percent} % on {view.chain} (block {view.block}), {view.price_unit}"), table)
+
+
+@_shown.register
+def _(view: ResetView) -> RenderableType:
+    return Text(f"A new world of seed {view.seed} on {view.chain}: block {view.block}, {time_text(view.timestamp)}.")
+
+
+@_shown.register
+def _(view: NodeView) -> RenderableType:
+    if not view.running:
+        return Text(view.note or "No devnet is running; `zuno devnet up --background` starts one.")
+    return Text(
+        f"Devnet at {view.url} (pid {view.pid}), block {view.block}, chain time {time_text(view.timestamp or 0)}; "
+        f"addresses and the test key are in {view.file}. {view.note}".strip()
+    )
+
+
+@_shown.register
+def _(view: JournalVerdictView) -> RenderableType:
+    entries = f"{view.entries:,} {'entry' if view.entries == 1 else 'entries'}"
+    if view.first_bad is None:
+        told = Text(f"The journal is whole: {entries}, each chained to the one before and signed.", style=GOOD)
+    else:
+        where = "" if view.first_bad.seq is None else f" at entry {view.first_bad.seq}"
+        told = Text(f"The journal is BROKEN{where}: {view.first_bad.reason}. ", style=BAD)
+        told.append(f"{entries} before that hold.", style=QUIET)
+    return Group(told, *notes_block(view.notes))
+
+
+@_shown.register
+def _(view: JournalTailView) -> RenderableType:
+    if not view.entries:
+        return Text("The journal is empty.")
+    table = Rows("entry", "time", "kind", "request", "by", "hash", spare=("hash", "request"))
+    for one in view.entries:
+        table.add_row(str(one.seq), time_text(one.at // 1_000), one.kind, one.request_id or "", one.role, one.hash[:12])
+    return table
+
+
+@_shown.register
+def _(view: WalletView) -> RenderableType:
+    facts = grid()
+    facts.add_row("address", view.checksummed)
+    facts.add_row("key", "elsewhere: watched only" if view.watch_only else "here, under its passphrase")
+    facts.add_row("file", view.file or "none")
+    if not view.watch_only:
+        facts.add_row("", "Keep a copy of the file and its passphrase: without both, nobody can move what it holds.")
+    return Group(heading("Wallet kept"), facts, *notes_block(view.notes))
+
+
+@_shown.register
+def _(view: WalletsView) -> RenderableType:
+    if not view.wallets:
+        return Text(view.note)
+    table = Rows("wallet", "key", "acts", "file", spare=("file",))
+    for one in view.wallets:
+        key = Text("elsewhere", style=QUIET) if one.watch_only else Text("here")
+        table.add_row(one.checksummed, key, Text("yes", style=GOOD) if one.acts else "", one.file or "")
+    return Group(
+        table, Text(view.note, style=QUIET), *notes_block([note for one in view.wallets for note in one.notes])
+    )
+
+
+@_shown.register
+def _(view: BalancesView) -> RenderableType:
+    table = Rows("token", "amount")
+    for one in view.balances:
+        style = QUIET if one.amount == "0" else ""
+        table.add_row(_token_name(one.token), one.amount_human, style=style)
+    title = heading(_at(f"Balances of {view.wallet}", view.chain, view.block, "\n"))
+    return Group(title, table, *notes_block(view.notes), *_warn_unverified(one.token for one in view.balances))
+
+
+@_shown.register
+def _(view: AllowancesView) -> RenderableType:
+    title = heading(_at(f"Allowances of {view.wallet}", view.chain, view.block, "\n"))
+    if not view.allowances:
+        return Group(title, Text("Nobody may move its tokens."), *notes_block(view.notes))
+    table = Rows("token", "who may move it", "amount", "until")
+    for one in view.allowances:
+        amount = Text(one.amount_human, style=BAD if one.unlimited and not one.expired else "")
+        table.add_row(_token_name(one.token), one.spender_name, amount, _until(one))
+    return Group(title, table, *notes_block(view.notes), *_warn_unverified(one.token for one in view.allowances))
+
+
+def _until(one: AllowanceView) -> Text:
+    if one.expires is None:
+        return Text("you revoke it")
+    return Text(f"{time_text(one.expires)}{', past' if one.expired else ''}", style=QUIET if one.expired else "")
+
+
+@_shown.register
+def _(view: PlanView) -> RenderableType:
+    chosen = view.recommended
+    style = {"approve": GOOD, "reject": BAD}.get(view.verdict, "yellow")
+    opens_nothing = view.kind == "create" and chosen.tick_lower is None
+    what = "open nothing" if opens_nothing else f"{chosen.kind} {_edges(chosen)}".strip()
+    head = Text(f"{view.verdict.replace('_', ' ')}: {what}", style=f"bold {style}")
+    facts = grid()
+    rows = [
+        ("plan", f"{view.plan_id} ({view.request_id}), {view.kind} on {view.chain} at block {view.block}"),
+        (
+            "decided by",
+            f"{view.decided_by} after {_count_text(view.rounds, 'revision')}, "
+            f"profile {view.profile}, regime {view.regime}",
+        ),
+        ("confidence", f"{view.confidence:.2f}"),
+        *(("caution", caution) for caution in view.cautions),
+        *(() if opens_nothing else (("pool", chosen.pool.label),)),
+        *((("ticks", f"{chosen.tick_lower} to {chosen.tick_upper}"),) if chosen.tick_lower is not None else ()),
+        *(((_verb(chosen), _puts_in(chosen)),) if chosen.tick_lower is not None else ()),
+        *((("before", chosen.prep_action.removesuffix(" first")),) if chosen.prep_action else ()),
+        ("voices", _voices(view)),
+    ]
+    for name, value in rows:
+        facts.add_row(name, value)
+    table = Rows(
+        "",
+        "range",
+        "1×/2×/3× h",
+        "fees",
+        "LVR",
+        "net",
+        "cost",
+        "even",
+        "verdict",
+        spare=("LVR", "fees", "even"),
+        between=_JOINED,
+    )
+    for one in view.candidates:
+        mark = "→ " if one.index == chosen.index else "  "
+        table.add_row(
+            f"{mark}{one.index} {one.kind}{_where(view, one)}",
+            _edges(one, "\n"),
+            _buffers(one),
+            *(_money(value) for value in (one.carry.fees24h, one.carry.lvr24h, one.carry.net24h, one.carry.cost)),
+            "–" if one.carry.breakeven_hours is None else f"{Decimal(one.carry.breakeven_hours):.0f} h",
+            Text(one.verdict, style={"accept": GOOD, "veto": BAD}.get(one.verdict, "yellow")),
+        )
+    reasons = [
+        f"{one.index} {one.kind}, {one.verdict}: {one.reason}" for one in view.candidates if one.verdict != "accept"
+    ]
+    reasons += [
+        f"round {one.round}: {one.kind} {short(one.price_lower)} – {short(one.price_upper)}"
+        f"{f' in {one.pool}' if view.kind == 'create' else ''}, {one.verdict}: {one.reason}"
+        for one in view.earlier
+    ]
+    units = {one.carry.token for one in view.candidates}
+    unit = units.pop() if len(units) == 1 else "the second token of its pool"
+    return Group(
+        head,
+        facts,
+        Text(f"per 24 h, cost once, in {unit}:", style=QUIET),
+        table,
+        *notes_block(reasons),
+        *_sources(view),
+        *_strangers(*(one.pool for one in view.candidates)),
+    )
+
+
+@_shown.register
+def _(view: PlanListView) -> RenderableType:
+    if not view.plans:
+        return Text("No plans yet; `zuno lp recommend rebalance 1` asks for one.")
+    table = Rows(
+        "plan",
+        "when",
+        "for",
+        "verdict",
+        "choice",
+        "decided by",
+        "state",
+        "request",
+        spare=("request", "decided by", "when", "choice"),
+    )
+    for one in view.plans:
+        what = f"{one.kind} {one.position_id or ''} on {one.chain}".replace("  ", " ")
+        table.add_row(
+            one.plan_id,
+            time_text(one.at // 1000),
+            what,
+            one.verdict or "–",
+            one.choice,
+            one.decided_by,
+            "–" if one.choice == "hold" else one.state,
+            one.request_id,
+        )
+    return table
+
+
+@_shown.register
+def _(view: WhyView) -> RenderableType:
+    parts: list[RenderableType] = [heading(f"{view.request_id}, held by {view.code}")]
+    for thought in view.transcript:
+        line = Text(f"{thought.role:<11}{thought.round}  ", style=QUIET)
+        line.append(plain_text(thought.text, 2_000), style="")
+        parts.append(line)
+    if view.failed is not None:
+        parts.append(Text(f"The flow failed: {view.failed}", style=BAD))
+    elif view.plan is None:
+        parts.append(Text("The debate did not end: nothing was decided.", style=BAD))
+    if view.plan is not None:
+        parts.append(_shown(view.plan))
+    return Group(*parts)
+
+
+@_shown.register
+def _(view: PlanDiffView) -> RenderableType:
+    if not view.changes:
+        return Text(f"{view.before} and {view.after} say the same.")
+    table = Rows("", view.before, view.after)
+    for change in view.changes:
+        table.add_row(change.what, change.before, change.after)
+    return table
+
+
+@_shown.register
+def _(view: ReplayView) -> RenderableType:
+    by = f"decided by {view.code_then}, replayed by {view.code_now}"
+    match view.identical, view.ok:
+        case True, _:
+            told = Text(f"Identical: {view.hash}", style=GOOD)
+        case False, _:
+            told = Text(f"NOT identical: {view.hash} then, {view.replayed_hash} now", style=BAD)
+        case None, holds:
+            by = f"decided by {view.code_then} in edition {view.edition}, by other rules than today's: not argued again"
+            told = Text(
+                f"The record {'holds' if holds else 'does NOT hold'}: {view.hash}", style=GOOD if holds else BAD
+            )
+    return Group(told, Text(by, style=QUIET), *notes_block(view.differences))
+
+
+def _verb(chosen: CandidateView) -> str:
+    return "holds" if chosen.kind == "hold" else "puts in"
+
+
+def _puts_in(chosen: RecommendedView) -> str:
+    return _amounts(chosen.pool, short(chosen.amount0_human), short(chosen.amount1_human))
+
+
+def _where(view: PlanView, one: CandidateView) -> str:
+    """Only a create has candidates in several pools, and opening nothing happens in none."""
+    return f"\n  {one.pool.label}" if view.kind == "create" and one.tick_lower is not None else ""
+
+
+def _edges(one: CandidateView, between: str = " – ") -> str:
+    if one.price_lower is None or one.price_upper is None:
+        return ""
+    return f"{short(one.price_lower)}{between}{short(one.price_upper)}"
+
+
+def _buffers(one: CandidateView) -> str:
+    if one.stress is None:
+        return ""
+    points = (one.stress.x1, one.stress.x2, one.stress.x3)
+    return "/".join(f"{'≥' if point.censored else ''}{point.median_hours}" for point in points)
+
+
+def _money(value: str | None) -> str:
+    return "?" if value is None else short(value)
+
+
+def _count_text(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _voices(view: PlanView) -> str:
+    """Who spoke: what ran as a fallback says so."""
+    counts: dict[str, list[str]] = {}
+    for voice in view.voices:
+        said = voice.speaker if not voice.model else f"{voice.speaker} {voice.model}"
+        why = f" ({voice.why})" if voice.why else ""
+        counts.setdefault(said + why, []).append(voice.role)
+    tokens = sum(voice.tokens for voice in view.voices)
+    spent = [None if voice.usd is None else Decimal(voice.usd) for voice in view.voices]
+    known = sum(one for one in spent if one is not None)
+    price = f"at least ${known}, some unpriced" if None in spent else f"${known}"
+    cost = f"; {tokens:,} tokens, {price}" if tokens else ""
+    return "; ".join(f"{', '.join(dict.fromkeys(roles))}: {said}" for said, roles in counts.items()) + cost
+
+
+def _sources(view: PlanView) -> list[Text]:
+    lines = []
+    for one in view.sources:
+        note = f"; {'; '.join(one.notes)}" if one.notes else ""
+        about = f"{one.source}, {one.age_seconds} s old" if one.source else "none"
+        lines.append(Text(f"{one.feed}: {about}{' STALE' if one.stale else ''}{note}", style=QUIET))
+    return lines
+
+
+@_shown.register
+def _(view: CarriedOut) -> RenderableType:
+    return Group(heading("The plan, approved and applied"), _shown(view.execution), Text(), _shown(view.after))
+
+
+@_shown.register
+def _(view: DemoOpening) -> RenderableType:
+    return Group(
+        _shown(view.pools),
+        _shown(view.before),
+        _shown(view.move),
+        _shown(view.after),
+        Text("\nPosition 1 is at its edge. The desk argues:", style=QUIET),
+    )
+
+
+def _at(what: str, chain: str, block: int, between: str = " ") -> str:
+    return f"{what}{between}on {chain} at block {block}"
+
+
+def _range(view: PositionView, between: str = "\n") -> str:
+    return f"{short(view.price_lower)}{between}{short(view.price_upper)}"
+
+
+def _state(view: PositionView, between: str = "\n") -> Text:
+    if view.liquidity == "0":
+        return Text("empty", style=QUIET)
+    if not view.in_range:
+        return Text("out of range", style=BAD)
+    return Text(f"in range{between}{Decimal(view.edge_distance_percent):.1f} % of width left", style=GOOD)
+
+
+def _pair(view: PositionView, *, fees: bool) -> str:
+    amount0, amount1 = (view.fees0_human, view.fees1_human) if fees else (view.amount0_human, view.amount1_human)
+    return _amounts(view.pool, short(amount0), short(amount1), "\n")
+
+
+def _amounts(pool: PoolKeyView, amount0: str, amount1: str, between: str = ", ") -> str:
+    return f"{amount0} {_token_name(pool.currency0)}{between}{amount1} {_token_name(pool.currency1)}"
+
+
+def _token_name(token: TokenView) -> str:
+    return token.symbol if token.verified else f"{token.symbol}?"
+
+
+def _strangers(*pools: PoolKeyView) -> list[Text]:
+    return _warn_unverified(token for pool in pools for token in (pool.currency0, pool.currency1))
+
+
+def _warn_unverified(shown: Iterable[TokenView]) -> list[Text]:
+    """A line for each token that only its own contract vouches for."""
+    tokens = {token.address: token for token in shown}
+    return [
+        Text(
+            f"{_token_name(token)} is {token.address}: the name is its own word, and no price is asked for it",
+            style=BAD,
+        )
+        for token in tokens.values()
+        if not token.verified
+    ]
+
+
+def _pool(view: PositionView) -> str:
+    return view.pool.label.replace(" ", "\n", 1)
+
+
+def _worth(view: PositionView, between: str = " ") -> str:
+    return f"{short(view.value_human)}{between}{view.value_unit}"
+
+
+def _fee(pool: PoolView) -> str:
+    note = " (set by its hook)" if pool.dynamic_fee else ""
+    return f"{fee_text(pool.lp_fee)}{note}"
+
+
+def _fact(fact: FactView) -> Text:
+    if fact.value is None:
+        return Text(f"none: {'; '.join(fact.notes)}", style=QUIET)
+    text = Text(f"{short(fact.value)} {fact.unit}")
+    note = "; ".join((f"{fact.source}, {fact.age_seconds} s old", *fact.notes))
+    text.append(f"  ({note})", style=QUIET)
+    if fact.stale:
+        text.append("  STALE", style=BAD)
+    return text
+
+
+@_shown.register
+def _(view: SimulationView) -> RenderableType:
+    return shown_simulation(view)
+
+
+@_shown.register
+def _(view: ExecutionView) -> RenderableType:
+    return shown_execution(view)
+
+
+@_shown.register
+def _(view: UnsignedView) -> RenderableType:
+    return shown_unsigned(view)

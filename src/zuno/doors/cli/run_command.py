@@ -1,0 +1,220 @@
+"""One question, one answer: open Zuno, ask, print it for a person or a script, and turn errors into exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, Usage, ZunoError
+
+if TYPE_CHECKING:
+    from zuno.doors.zuno import Zuno
+    from zuno.kernel.view import VerdictView, View
+    from zuno.lp.service.recommend import Listen
+    from zuno.trading.service.runs import Listen as Watch
+
+Shown = TypeVar("Shown", bound="View")
+
+Opener = Callable[["str | None"], "Zuno"]
+"""Opens Zuno at a home (None: where the environment says)."""
+
+USAGE, REFUSED, UNAVAILABLE, BROKEN, BUG, CLOSED_PIPE = 2, 3, 4, 5, 70, 141
+_KINDS: tuple[tuple[type[ZunoError], str, int], ...] = (
+    (Usage, "usage", USAGE),
+    (Refused, "refused", REFUSED),
+    (Unavailable, "unavailable", UNAVAILABLE),
+    (Malformed, "unavailable", UNAVAILABLE),
+    (Broken, "broken", BROKEN),
+)
+
+
+class Failed(Exception):
+    """The command is over and its message was told; what is left is the exit code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """How this invocation opens Zuno."""
+
+    opener: Opener
+    home: str | None = None
+    shown: Callable[[View], None] | None = None
+    """Told what stood on the screen, as long as it is this home's."""
+    shell: Callable[[str | None], int] | None = None
+    """What `zuno` alone opens, where there is somebody to talk to."""
+
+    def at(self, home: str | None) -> Session:
+        return self if home is None else replace(self, home=home, shown=None)
+
+
+def answer(session: Session, json: bool, question: Callable[[Zuno], Awaitable[View]]) -> None:
+    """Ask and print; a deliberate error becomes its sentence and its exit code."""
+    _print(session, _run_question(session, json, question), json)
+
+
+def verdict(
+    session: Session, json: bool, question: Callable[[Zuno], Awaitable[VerdictView]], *, no: int = BROKEN
+) -> None:
+    """Ask and print; an answer that is no is an exit code of its own, and it is printed all the same."""
+    view = _run_question(session, json, question)
+    _print(session, view, json)
+    if not view.ok:
+        raise Failed(no)
+
+
+def listen_and_answer(session: Session, json: bool, question: Callable[[Zuno, Listen], Awaitable[View]]) -> None:
+    """Ask the desk, showing its thoughts as they come; a script gets them in the document alone."""
+    if json:
+        answer(session, json, lambda zuno: question(zuno, lambda thought: None))
+        return
+    from zuno.doors.cli.transcript import Transcript
+
+    with Transcript() as transcript:
+        view = _run_question(session, json, lambda zuno: question(zuno, transcript.hear))
+    _print(session, view, json)
+
+
+def watch_and_answer(session: Session, json: bool, question: Callable[[Zuno, Watch], Awaitable[View]]) -> None:
+    """Ask the trading desk, showing who waits and who speaks; a script gets the document alone."""
+    if json:
+        answer(session, json, lambda zuno: question(zuno, lambda event: None))
+        return
+    from zuno.doors.cli.cycle_progress import Progress
+
+    with Progress() as progress:
+        view = _run_question(session, json, lambda zuno: question(zuno, progress.hear))
+    _print(session, view, json)
+
+
+def demo(session: Session, json: bool) -> None:
+    """The tour runs in a home of its own, so that it never touches anybody's world."""
+    import tempfile
+
+    from zuno.doors.cli import demo_tour
+
+    with tempfile.TemporaryDirectory(prefix="zuno-demo-") as home:
+        here = session.at(home)
+        if json:
+            answer(here, json, demo_tour.tour)
+            return
+        answer(here, json, demo_tour.opening)
+        listen_and_answer(here, json, demo_tour.argument)
+        answer(here, json, demo_tour.accounts)
+        answer(here, json, demo_tour.carried_out)
+        sys.stdout.write("SIMULATED world of a fixed seed: nothing above is market data.\n")
+
+
+def converse(session: Session, shell: Callable[[str | None], int]) -> int:
+    """Open the shell; a home or a setting that cannot be used is told like any other error."""
+    try:
+        return shell(session.home)
+    except ZunoError as error:
+        return _report_error(error, json=False)
+
+
+def tell_mistake(message: str, *, json: bool) -> int:
+    """A command line that cannot be read."""
+    _tell("usage", message, json)
+    return USAGE
+
+
+def _run_question(session: Session, json: bool, question: Callable[[Zuno], Awaitable[Shown]]) -> Shown:
+    import asyncio
+
+    async def conversation() -> Shown:
+        zuno = session.opener(session.home)
+        try:
+            return await question(zuno)
+        finally:
+            await zuno.close()
+
+    try:
+        return asyncio.run(conversation())
+    except ZunoError as error:
+        raise Failed(_report_error(error, json)) from error
+    except Exception as error:
+        raise _bug(error, json) from error
+
+
+def _report_error(error: ZunoError, json: bool) -> int:
+    kind, code = next((kind, code) for branch, kind, code in _KINDS if isinstance(error, branch))
+    _tell(kind, str(error), json)
+    return code
+
+
+def _bug(error: Exception, json: bool) -> Failed:
+    """Our own mistake: keep the evidence, tell the person one sentence."""
+    _tell("bug", f"Zuno has a bug ({type(error).__name__}); {_keep_evidence()}", json)
+    return Failed(BUG)
+
+
+def _keep_evidence() -> str:
+    import os
+    import tempfile
+    import traceback
+
+    handle, path = tempfile.mkstemp(prefix="zuno-bug-", suffix=".txt")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(traceback.format_exc())
+    return f"please report it with {path}."
+
+
+def _tell(kind: str, message: str, json: bool) -> None:
+    from zuno.kernel.text import plain_text
+
+    sentence = plain_text(message, 2_000)
+    if json:
+        import json as codec
+
+        sys.stdout.write(codec.dumps({"error": {"kind": kind, "message": sentence}}) + "\n")
+    complain(f"zuno: {sentence}")
+
+
+def complain(line: str) -> None:
+    """A line for the person; where nobody can take it, the exit code has to do."""
+    with suppress(OSError):
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+
+def _print(session: Session, view: View, json: bool) -> None:
+    """Write the answer out, or say in a sentence that it could not be written."""
+    try:
+        if json:
+            # ASCII, so that no terminal's encoding can spoil a document.
+            sys.stdout.write(view.model_dump_json(by_alias=True, ensure_ascii=True) + "\n")
+        else:
+            from zuno.doors.cli.render import render
+
+            render(view)
+        sys.stdout.flush()
+        if session.shown is not None:
+            session.shown(view)
+    except BrokenPipeError:
+        raise Failed(hush()) from None
+    except OSError as error:
+        raise Failed(report_unwritten(error)) from error
+    except Exception as error:
+        raise _bug(error, json) from error
+
+
+def report_unwritten(error: OSError) -> int:
+    """Our output cannot be taken: say so where that can be read."""
+    hush()
+    complain(f"zuno: the answer could not be written ({error.strerror}).")
+    return UNAVAILABLE
+
+
+def hush() -> int:
+    """Nobody reads our output any more: let nothing that is still buffered complain about it."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return CLOSED_PIPE

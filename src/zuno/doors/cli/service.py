@@ -1,0 +1,52 @@
+"""A worker in the foreground: a line for each thing it has to say, until it is asked to end (Ctrl-C, SIGTERM)."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from zuno.doors.cli import run_command
+from zuno.kernel.errors import Unavailable
+
+if TYPE_CHECKING:
+    from zuno.kernel.view import View
+
+Told = TypeVar("Told", bound="View")
+
+
+async def serve(
+    run: Callable[[Callable[[Told], None], asyncio.Event], Awaitable[View]], line: Callable[[Told], str], *, json: bool
+) -> View:
+    """`line` is how a person reads it; a script gets a JSON document a line. `Unavailable` where it ended because its
+    lines could not be written: nobody had asked it to."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    unread: list[OSError] = []
+    signals = (signal.SIGINT, signal.SIGTERM)
+
+    def end() -> None:
+        """Once is a wish; a second Ctrl-C ends the process as it always does."""
+        stop.set()
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+    def hear(told: Told) -> None:
+        try:
+            written = told.model_dump_json(by_alias=True, ensure_ascii=True) if json else line(told)
+            sys.stdout.write(written + "\n")
+            sys.stdout.flush()
+        except OSError as error:  # nobody reads our lines any more
+            run_command.hush()
+            unread.append(error)
+            stop.set()
+
+    for number in signals:
+        with suppress(NotImplementedError, RuntimeError, ValueError):  # only a process's first thread hears signals
+            loop.add_signal_handler(number, end)
+    view = await run(hear, stop)
+    if unread:
+        raise Unavailable(f"It ended, because nobody takes the lines it writes ({unread[0].strerror}).")
+    return view

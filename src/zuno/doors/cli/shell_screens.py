@@ -1,0 +1,40 @@
+"""How a reading of the shell and the desk's chairs look on a screen."""
+
+from __future__ import annotations
+
+import shlex
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from zuno.doors.agents import ChairsView
+from zuno.doors.cli.layout import BAD, QUIET, Rows, grid, heading
+from zuno.doors.cli.mesh_screens import shown_mesh
+from zuno.doors.reading.parse_view import ParseView
+
+
+def shown_reading(view: ParseView) -> RenderableType:
+    facts = grid()
+    facts.add_row("intent", Text(view.intent, style=BAD if view.dangerous else ""))
+    for name, value in view.slots.items():
+        facts.add_row(name, value)
+    facts.add_row("confidence", f"{view.confidence:g}")
+    if view.command:
+        facts.add_row("command", f"zuno {shlex.join(view.command)}")
+    if view.missing:
+        facts.add_row("missing", ", ".join(view.missing))
+    if view.ask:
+        facts.add_row("asks back", view.ask)
+    if view.suggestion:
+        facts.add_row("perhaps", view.suggestion)
+    for at, reason in enumerate(view.why):
+        facts.add_row("" if at else "because", Text(reason, style=QUIET))
+    return facts
+
+
+def shown_chairs(view: ChairsView) -> RenderableType:
+    table = Rows("agent", "speaks by")
+    for chair in view.chairs:
+        table.add_row(chair.role, ", then ".join(chair.models) or Text(f"rule: {chair.why}", style=QUIET))
+    mesh = [] if view.mesh is None else [Text(), shown_mesh(view.mesh)]
+    return Group(heading(f"The desk, {view.where}"), table, *mesh)

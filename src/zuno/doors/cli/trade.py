@@ -1,0 +1,178 @@
+"""`zuno trade` commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zuno.doors.cli import run_command
+from zuno.doors.cli.options import Home, Json, group
+from zuno.kernel.errors import Refused
+
+if TYPE_CHECKING:
+    from zuno.doors.zuno import Zuno
+    from zuno.trading.service.features_view import ChartView
+    from zuno.trading.service.report import Report, Reports
+    from zuno.trading.service.runs import Listen
+    from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView
+
+trade = group("Trading desk for BTCUSDT and ETHUSDT: features, charts, runs, paper book.")
+
+Symbol = Annotated[str, typer.Argument(metavar="SYMBOL", help="BTCUSDT or ETHUSDT.")]
+Mode = Annotated[
+    str,
+    typer.Option(
+        "--mode", metavar="swing|position", help="Holding period: swing (hours to days) or position (days to weeks)."
+    ),
+]
+AsOf = Annotated[
+    str | None,
+    typer.Option("--as-of", metavar="T", help="Point in time: 7d, 2025-12-24T12:00, unix seconds or ms."),
+]
+
+
+@trade.command("features")
+def trade_features(
+    ctx: typer.Context, symbol: Symbol, mode: Mode = "swing", as_of: AsOf = None, home: Home = None, json: Json = False
+) -> None:
+    """Show a symbol's features: indicators, levels, structure, derivatives, options, anomalies."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.trading().features(symbol, mode, as_of))
+
+
+@trade.command("chart")
+def trade_chart(
+    ctx: typer.Context,
+    symbol: Symbol,
+    mode: Mode = "swing",
+    as_of: AsOf = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", metavar="FILE", help="PNG path (default: `charts` in the home)."),
+    ] = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Draw a chart: price and levels, volume, CVD, open interest, funding."""
+
+    async def drawn(zuno: Zuno) -> ChartView:
+        made = await zuno.trading().chart(symbol, mode, as_of)
+        place = Path(out) if out is not None else zuno.place().home / "charts" / made.view.file
+        put(zuno, place, made.image, "picture", "choose another --out")
+        if not json:
+            show(made.image, (made.view.numbers["widthPx"], made.view.numbers["heightPx"]))
+        return made.view.model_copy(update={"file": str(place)})
+
+    run_command.answer(ctx.obj.at(home), json, drawn)
+
+
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, see `zuno trade runs`.")]
+Html = Annotated[
+    str | None,
+    typer.Option("--html", metavar="FILE", help="HTML report path (default: `reports` in the home)."),
+]
+
+
+@trade.command("run")
+def trade_run(
+    ctx: typer.Context,
+    symbol: Symbol,
+    mode: Mode = "swing",
+    as_of: AsOf = None,
+    html: Html = None,
+    no_chart: Annotated[bool, typer.Option("--no-chart", help="No chart; chart patterns are read from bars.")] = False,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Run the desk on a symbol and show its decision. No order is sent."""
+
+    def asked(reports: Reports, listen: Listen) -> Awaitable[Report]:
+        return reports.run(symbol, mode, as_of, listen, chart=not no_chart)
+
+    _run_and_report(ctx.obj.at(home), asked, html, json)
+
+
+@trade.command("resume")
+def trade_resume(ctx: typer.Context, run: RunId, html: Html = None, home: Home = None, json: Json = False) -> None:
+    """Resume an interrupted run; recorded model answers are reused. A finished run is shown again."""
+
+    _run_and_report(ctx.obj.at(home), lambda reports, listen: reports.resume(run, listen), html, json)
+
+
+@trade.command("why")
+def trade_why(ctx: typer.Context, run: RunId, home: Home = None, json: Json = False) -> None:
+    """Show a run from the journal: agents, model attempts, rules that fired. No model calls."""
+
+    async def asked(zuno: Zuno) -> CycleWhyView:
+        from zuno.trading.service.report import Reports
+
+        return await Reports(zuno.cycles()).why(run)
+
+    run_command.answer(ctx.obj.at(home), json, asked)
+
+
+@trade.command("runs")
+def trade_runs(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+    """List runs, newest first: regime, decision, final ruling, veto, status."""
+
+    async def asked(zuno: Zuno) -> RunsView:
+        from zuno.trading.service.report import Reports
+
+        return await Reports(zuno.cycles()).runs()
+
+    run_command.answer(ctx.obj.at(home), json, asked)
+
+
+def _run_and_report(
+    session: run_command.Session,
+    question: Callable[[Reports, Listen], Awaitable[Report]],
+    html: str | None,
+    json: bool,
+) -> None:
+    """Ask, keep the page and the picture, print; the picture stands below, if the terminal can show it."""
+    made: list[Report] = []
+
+    async def asked(zuno: Zuno, listen: Listen) -> RunView:
+        from zuno.trading.service.report import Reports
+
+        made.append(await question(Reports(zuno.cycles()), listen))
+        return save_report(zuno, made[0], html)
+
+    run_command.watch_and_answer(session, json, asked)
+    if not json and (image := made[0].image) is not None:
+        from zuno.trading.model.chart import HEIGHT, WIDTH
+
+        show(image, (WIDTH, HEIGHT))
+
+
+def save_report(zuno: Zuno, made: Report, html: str | None) -> RunView:
+    """A run as it is shown, with its page and its picture where they can be found."""
+    run = made.view.run_id
+    folder = zuno.place().home / "reports"
+    again = f"the run is on record, and `zuno trade resume {run} --html FILE` writes it elsewhere"
+    page = Path(html) if html is not None else folder / f"{run}.html"
+    picture: Path | None = None
+    if made.image is not None:
+        picture = folder / f"{run}.png"
+        put(zuno, picture, made.image, "picture", again)
+    put(zuno, page, made.page.encode(), "page", again)
+    return made.view.model_copy(update={"report": str(page), "chart": None if picture is None else str(picture)})
+
+
+def put(zuno: Zuno, place: Path, content: bytes, what: str, advice: str) -> None:
+    try:
+        zuno.write_file(place, content)
+    except OSError as error:
+        raise Refused(f"The {what} cannot be written to {place} ({error.strerror}); {advice}.") from error
+
+
+def show(image: bytes, size: tuple[int, int]) -> None:
+    from shutil import get_terminal_size
+
+    from zuno.doors.cli import terminal_image
+
+    terminal_image.show(image, size, os.environ, sys.stdout, get_terminal_size().columns)

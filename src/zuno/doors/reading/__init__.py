@@ -1,0 +1,1 @@
+"""A typed line, read as a command."""

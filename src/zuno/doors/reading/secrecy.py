@@ -1,0 +1,29 @@
+"""Lines that may hold a secret: they are neither remembered nor shown to a model."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from zuno.doors.reading.words import KNOWN
+
+_TELLING = re.compile(
+    r"(?<![0-9a-zA-Z])(?:0x)?[0-9a-fA-F]{64}(?![0-9a-zA-Z])"  # a private key, or a pool's id, which is no loss
+    r"|\b(?:sk|pk|rk|key|token|ghp|xox[a-z])[-_][0-9A-Za-z_-]{8,}"
+    r"|\bAIza[0-9A-Za-z_-]{10,}"
+    r"|\b[0-9]{6,12}:[0-9A-Za-z_-]{20,}"  # a bot's token
+    r"|://[^\s/]*:[^\s/]*@"
+    r"|\b(?:pass(?:phrase|word|wd|code)?|secret|mnemonic|seed\s?phrase|private\s?key|api\s?key|pin)\b",
+    re.IGNORECASE,
+)
+_BLOB = re.compile(r"(?=[^\s]*[0-9])(?=[^\s]*[a-z])(?=[^\s]*[A-Z])[0-9A-Za-z+/=_-]{24,}")
+_WORD = re.compile(r"[a-z]{3,8}")
+SEED_WORDS: Final = 12
+
+
+def looks_secret(line: str) -> bool:
+    """Whether a line has the looks of a key, a passphrase or a wallet's seed words."""
+    if _TELLING.search(line) or _BLOB.search(line):
+        return True
+    strange = [word for word in line.lower().split() if _WORD.fullmatch(word) and word not in KNOWN]
+    return len(line.split()) >= SEED_WORDS and 2 * len(strange) >= len(line.split())

@@ -1,0 +1,44 @@
+"""What the shell is given: the command line to run, its grammar, and somebody to ask when a line cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from zuno.doors.reading.intents import Reading
+    from zuno.doors.reading.place import Place
+    from zuno.kernel.view import View
+
+
+class Grammar(Protocol):
+    """Promises what the command line would make of words, without running them."""
+
+    def names(self) -> tuple[str, ...]:
+        """Every command, as it is typed."""
+        ...
+
+    def fits(self, words: Sequence[str]) -> bool:
+        """Whether they are one whole command."""
+        ...
+
+    def begins(self, words: Sequence[str]) -> bool:
+        """Whether they begin like one."""
+        ...
+
+    def takes_chain(self, words: Sequence[str]) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    run: Callable[[Sequence[str], Callable[[View], None]], int]
+    """Run a command, tell what it showed, return its exit code."""
+    grammar: Grammar
+    place: Place
+    interpret: Callable[[str], Reading | None]
+    """Ask a model what a line means; None where none is seated or none knows."""
+    write: Callable[[Path, bytes], None]
+    """Replace a file that only its owner may read: whole or not at all."""

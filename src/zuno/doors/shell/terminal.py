@@ -1,0 +1,71 @@
+"""The shell at a terminal: a prompt with history, completion and a line that says where one is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.input import Input
+from prompt_toolkit.output import Output
+from prompt_toolkit.styles import Style
+from rich.text import Text
+
+from zuno.doors.shell.conversation import PHRASES
+from zuno.doors.shell.history import OwnHistory
+from zuno.doors.shell.port import Door
+from zuno.doors.shell.turns import Talk, on_stderr
+from zuno.lp.model.chains import CHAINS
+
+_STYLE = Style.from_dict({"bottom-toolbar": "noreverse #888888", "prompt": "bold"})
+_CHAINS = ("sim", "devnet", *(chain.name for chain in CHAINS))
+GREETING = "Zuno. Say what you want, or `help`; `exit` leaves."
+
+
+class Continuing(Completer):
+    """What a line may go on with: whole phrases and commands, else ids that were shown and chains."""
+
+    def __init__(self, talk: Talk, commands: tuple[str, ...]) -> None:
+        self._talk = talk
+        self._lines = tuple(dict.fromkeys((*PHRASES, *commands)))
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        typed = document.text_before_cursor.lstrip()
+        for line in self._lines:
+            if typed and line.startswith(typed.lower()) and line != typed:
+                yield Completion(line, start_position=-len(typed))
+        word = document.get_word_before_cursor(WORD=True)
+        for name in (*self._talk.conversation.ids, *_CHAINS):
+            if word and name.startswith(word) and name != word and typed != word:
+                yield Completion(name, start_position=-len(word))
+
+
+def converse(door: Door, keys: Input | None = None, screen: Output | None = None) -> int:
+    """Talk until the person leaves. Ctrl-C ends a command or an unfinished line, Ctrl-D the shell."""
+    talk = Talk(door)
+    session: PromptSession[str] = PromptSession(
+        history=OwnHistory(door.place.home / "history", door.write),
+        completer=Continuing(talk, door.grammar.names()),
+        complete_while_typing=False,
+        auto_suggest=AutoSuggestFromHistory(),
+        bottom_toolbar=lambda: FormattedText([("class:bottom-toolbar", talk.standing)]),
+        style=_STYLE,
+        input=keys,
+        output=screen,
+    )
+    on_stderr(Text(GREETING, style="dim"))
+    while True:
+        try:
+            line = session.prompt(FormattedText([("class:prompt", "zuno› ")]))
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return 0
+        try:
+            if talk.line(line) is None:
+                return 0
+        except KeyboardInterrupt:  # while a line was read, or a model asked: a command ends by itself
+            on_stderr(Text("Stopped.", style="dim"))

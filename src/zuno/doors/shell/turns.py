@@ -1,0 +1,132 @@
+"""One line in, one turn out: run a command, ask, or leave. Terminal or pipe, it is the same."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from zuno.doors.reading.intents import DANGEROUS
+from zuno.doors.reading.secrecy import looks_secret
+from zuno.doors.shell.conversation import Ask, Conversation, Help, Leave, Run, Switched, Turn
+from zuno.doors.shell.port import Door
+from zuno.kernel.errors import ZunoError
+
+USAGE: Final = 2
+_POINTING: Final = frozenset(
+    "it this that these those the one first second third fourth fifth last latest newest previous".split()
+)
+HELP: Final = """Say it, or type a command as after `zuno` (`lp positions --chain devnet`; `--help` behind any of them).
+
+  look        show positions · inspect position 1 · are we in range · which positions are risky · pnl of 1 since 7d
+              show pools · show balances · show allowances · show alerts · history · logs · agents status
+  decide      recommend rebalance · what should I do with it, safely · create a position with 0.05 ETH passively
+              what are my options · why · diff · replay it
+  act         simulate it · approve it · apply it · cancel it · collect fees of 1 · close position 1
+              add 0.1 ETH to position 1 · remove 50% of position 1
+  trade       trade run BTCUSDT · trade features ETHUSDT · trade runs · trade why RUN   (typed as they stand)
+  elsewhere   switch to base · start the devnet · drop the price by 6% on devnet · reset the sim · ack alert · demo
+  leave       exit, or Ctrl-D; Ctrl-C ends what is running
+
+`it`, `this`, `the first`: what was shown last. Approve and apply show what they act on and want the word typed."""
+
+
+class Talk:
+    """A conversation with its screen. Returns exit codes; None is the end."""
+
+    def __init__(self, door: Door, say: Callable[[Text], None] | None = None) -> None:
+        self._door = door
+        self._say = say or on_stderr
+        self.conversation = Conversation()
+
+    @property
+    def standing(self) -> str:
+        """Chain and wallet, for the line at the bottom."""
+        place, talk = self._door.place, self.conversation
+        wallet = talk.wallet or (place.wallet if talk.chain in (None, place.chain) else None)
+        short = f"{wallet[:6]}…{wallet[-4:]}" if wallet and len(wallet) > 12 else "no wallet shown"
+        return f"{talk.chain or place.chain} · {short}"
+
+    def line(self, text: str) -> int | None:
+        """Do what a line says."""
+        if not text.strip():
+            return 0
+        if (words := self._verbatim(text)) is not None:
+            return self._run(words)
+        return self._turn(self.conversation.hear(text), text)
+
+    def _turn(self, turn: Turn, text: str) -> int | None:
+        match turn:
+            case Leave():
+                return None
+            case Help():
+                self._say(Text(HELP))
+            case Switched(chain):
+                self.conversation.wallet = None
+                self._say(Text(f"On {chain} from here on.", style="dim"))
+            case Run(words, by_model):
+                self._say(_echo(words, by_model))
+                return self._run(words)
+            case Ask(question, reading):
+                if reading is not None and (better := self._helped(text, turn)):
+                    return self._turn(better, text)
+                if reading is not None and self._door.grammar.begins(_split(text)):
+                    return self._run(_split(text))  # the command line says what is wrong with its own words
+                self._say(Text(question, style="yellow"))
+                return USAGE
+        return 0
+
+    def _helped(self, text: str, asked: Ask) -> Turn | None:
+        """What a model makes of a line that the rules could not read; nothing that signs, and no line with a secret."""
+        if asked.reading is None or asked.reading.suggestion in DANGEROUS or looks_secret(text):
+            return None
+        try:
+            reading = self._door.interpret(text)
+        except ZunoError:  # the rules' own question is still an answer
+            return None
+        return None if reading is None else self.conversation.act_on(reading)
+
+    def _verbatim(self, text: str) -> list[str] | None:
+        """The words of a line that is a command as it stands."""
+        words = _split(text)
+        if words[:1] == ["zuno"]:
+            return self._placed(words[1:]) if len(words) > 1 else None
+        if not words or (_POINTING & {word.lower() for word in words[1:]}):
+            return None
+        if self._door.grammar.fits(words) or (
+            self._door.grammar.begins(words) and any(word.startswith("--") for word in words)
+        ):
+            return self._placed(words)
+        return None
+
+    def _placed(self, words: list[str]) -> list[str]:
+        """A command that names no chain means the one spoken of."""
+        chain = self.conversation.chain
+        if chain is None or "--chain" in words or not self._door.grammar.takes_chain(words):
+            return words
+        placed = [*words, "--chain", chain]
+        self._say(_echo(placed, by_model=False))
+        return placed
+
+    def _run(self, words: Sequence[str]) -> int:
+        if not words:
+            return 0
+        return self._door.run(words, self.conversation.noticed)
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:  # "don't" is half a quotation to a shell
+        return text.split()
+
+
+def _echo(words: Sequence[str], by_model: bool) -> Text:
+    return Text(f"→ zuno {shlex.join(words)}{'  (read by a model)' if by_model else ''}", style="dim")
+
+
+def on_stderr(text: Text) -> None:
+    Console(stderr=True, highlight=False, markup=False, emoji=False).print(text)

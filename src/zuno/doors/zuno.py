@@ -1,0 +1,130 @@
+"""Zuno as a person meets it: every front end holds one of these and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from zuno.doors.agents import Chairs
+from zuno.doors.reading.model_help import Interpreter
+from zuno.doors.reading.place import Place
+from zuno.journal.audit import JournalAudit
+from zuno.lp.service.archive import Archive
+from zuno.lp.service.execution import Execution
+from zuno.lp.service.local_chains import Devnet, Playground, SimPlayground
+from zuno.lp.service.mesh import MeshKeeper
+from zuno.lp.service.mesh_peer import PeerLife
+from zuno.lp.service.mesh_supervisor import MeshHost
+from zuno.lp.service.positions import LpDesk
+from zuno.lp.service.recommend import Advice
+from zuno.lp.service.wallets import WalletKeeper, WalletOnChain
+from zuno.lp.watch.alerts import AlertDesk
+from zuno.lp.watch.monitor import Monitor
+from zuno.trading.service.collector import Collector
+from zuno.trading.service.data import DataDesk
+from zuno.trading.service.download import Downloads
+from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.paper_book import Bookkeeper
+from zuno.trading.service.runs import Cycles
+
+
+class Zuno(Protocol):
+    """Promises a desk for any chain it knows. Chains are opened when first asked for and closed together."""
+
+    def lp(self, chain: str | None) -> LpDesk:
+        """The LP desk of a chain by name, or of the default chain. `Usage` for a name nobody knows."""
+        ...
+
+    def audit(self) -> JournalAudit:
+        """The journal of this home."""
+        ...
+
+    def advice(self, *, offline: bool = False, transport: str | None = None) -> Advice:
+        """The desk itself; `offline` keeps models out whatever keys there are. `transport`: inproc, iroh or axl; None
+        is the mesh if it answers, else this process."""
+        ...
+
+    def mesh(self) -> MeshKeeper:
+        """The mesh of this home: set up, looked at, joined."""
+        ...
+
+    def mesh_host(self) -> MeshHost:
+        """Whoever keeps the peers of this home running."""
+        ...
+
+    async def peer(self, role: str, transport: str | None, *, parent: int | None = None) -> PeerLife:
+        """One agent in this process; `parent`: it ends when that process, which started it, is gone."""
+        ...
+
+    def archive(self) -> Archive:
+        """What the journal remembers of the desk's debates."""
+        ...
+
+    def execution(self) -> Execution:
+        """Plans carried out: tried, approved, applied."""
+        ...
+
+    def alerts(self) -> AlertDesk:
+        """What the monitor raised, and the owner's answers to it."""
+        ...
+
+    def monitor(self, *, announce: bool = False) -> Monitor:
+        """The watch over every configured wallet; `announce`: alerts that no service carries are told on stderr."""
+        ...
+
+    def wallets(self) -> WalletKeeper:
+        """The wallets of this home."""
+        ...
+
+    def wallet(self, chain: str | None) -> WalletOnChain:
+        """The wallet that acts on a chain, or on the default chain. `Refused` where none does."""
+        ...
+
+    def place(self) -> Place:
+        """Where this is: the home, the default chain, and the wallet that acts there."""
+        ...
+
+    def write_file(self, path: Path, content: bytes) -> None:
+        """A file that the owner asked for, whole or not at all; missing folders are made. `OSError` where it cannot."""
+        ...
+
+    def interpreter(self) -> Interpreter:
+        """A model's help with a line that the rules could not read."""
+        ...
+
+    def chairs(self) -> Chairs:
+        """Who sits at the desk."""
+        ...
+
+    def data(self) -> DataDesk:
+        """The past of the trading desk's market."""
+        ...
+
+    def collector(self, symbols: Sequence[str]) -> Collector:
+        """Whoever keeps the market as it comes; no symbol means every one. `Usage` for one that is not traded here."""
+        ...
+
+    def downloads(self) -> Downloads:
+        """The past that venues keep, fetched into our own store."""
+        ...
+
+    def trading(self) -> TradingDesk:
+        """The trading desk: what is measured of a symbol."""
+        ...
+
+    def book(self) -> Bookkeeper:
+        """The paper book of the market this home reads."""
+        ...
+
+    def cycles(self) -> Cycles:
+        """The trading desk's cycles: run, resumed, replayed."""
+        ...
+
+    def sim(self) -> SimPlayground: ...
+
+    def devnet(self) -> Devnet: ...
+
+    def devnet_world(self) -> Playground: ...
+
+    async def close(self) -> None: ...

@@ -1,1 +1,0 @@
-"""HANDS: the one room that moves money. It forms no opinion and skips no ruling."""

@@ -1,1 +1,0 @@
-"""DOORS: parse, call app, render."""

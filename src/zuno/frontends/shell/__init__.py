@@ -1,1 +1,0 @@
-"""The shell: a person types, the command line's own words are run."""

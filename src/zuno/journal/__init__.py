@@ -1,0 +1,1 @@
+"""The append-only, hash-chained, signed record: entries, verification, audit and its port."""

@@ -1,0 +1,87 @@
+"""`zuno journal`: verify the chain, show the newest entries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import SerializerFunctionWrapHandler, model_serializer
+
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import Entry
+from zuno.kernel.errors import Usage
+from zuno.kernel.view import VerdictView, View
+
+
+class FaultView(View):
+    """The first thing that does not hold; `seq` is null when it is not one entry's fault."""
+
+    seq: int | None
+    reason: str
+
+
+class JournalVerdictView(VerdictView):
+    entries: int
+    """How many entries hold, from the first on."""
+    first_bad: FaultView | None = None
+    notes: tuple[str, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _omit_absent(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in whole(self).items() if value or isinstance(value, bool | int)}
+
+
+class EntryView(View):
+    seq: int
+    at: int
+    """Unix milliseconds."""
+    kind: str
+    request_id: str | None
+    role: str
+    key: str
+    code: str
+    bundle: str | None
+    hash: str
+
+
+class JournalTailView(View):
+    entries: tuple[EntryView, ...]
+    """Newest first."""
+
+
+MAX_TAIL = 1_000
+
+
+class JournalAudit:
+    """Reads only: neither a repair nor a key is written here."""
+
+    def __init__(self, journal: ChainedJournal) -> None:
+        self._journal = journal
+
+    async def verify(self) -> JournalVerdictView:
+        verdict = await self._journal.verify()
+        fault = verdict.fault
+        return JournalVerdictView(
+            ok=verdict.ok,
+            entries=verdict.entries,
+            first_bad=None if fault is None else FaultView(seq=fault.seq, reason=fault.reason),
+            notes=verdict.notes,
+        )
+
+    async def tail(self, count: int) -> JournalTailView:
+        if not 1 <= count <= MAX_TAIL:
+            raise Usage(f"Between 1 and {MAX_TAIL} entries can be shown.")
+        return JournalTailView(entries=tuple(_to_entry_view(entry) for entry in await self._journal.latest(count)))
+
+
+def _to_entry_view(entry: Entry) -> EntryView:
+    return EntryView(
+        seq=entry.seq,
+        at=entry.at,
+        kind=entry.kind,
+        request_id=entry.request_id,
+        role=entry.author.role,
+        key=entry.author.key or "",
+        code=entry.code,
+        bundle=entry.bundle,
+        hash=entry.hash,
+    )

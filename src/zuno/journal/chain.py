@@ -1,0 +1,170 @@
+"""Seal journal entries and verify them: hash, signature, order. No I/O here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from zuno.journal.port import Author, DamagedRow, Entry, Link, Row, Tail
+from zuno.journal.record import FIRST_PREV, EntryRecord, HeadRecord, SignedHead, WriteNote
+from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
+from zuno.kernel.errors import Malformed
+from zuno.kernel.signing import NodeKey
+from zuno.kernel.units import Millis
+
+MAX_BODY = 4 * 1024 * 1024
+"""Bytes of one entry; what is larger belongs in a bundle."""
+
+_Shape = TypeVar("_Shape", bound=BaseModel)
+
+# Domain separation: an entry's signature is never valid for a head.
+_ENTRY, _HEAD = b"zuno journal entry 1\n", b"zuno journal head 1\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The first check that failed, and at which entry; None: no single entry's fault."""
+
+    seq: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChainState:
+    """Where the next entry goes, and what a crash left behind."""
+
+    seq: int
+    hash: Digest
+    repaired: bool = False
+    """The newest entry was written and its head was not."""
+    lost: WriteNote | None = None
+    """The entry that was being written and is not there."""
+
+
+def seal_record(record: EntryRecord, key: NodeKey) -> Link:
+    """The record as a row, with the head and the note that go with it."""
+    body = canonical(record)
+    if len(body) > MAX_BODY:
+        raise ValueError(f"an entry of {len(body)} bytes; put what is large into a bundle")
+    name = digest(body)
+    signature = key.sign(_ENTRY + name.encode()).hex()
+    row = Row(record.seq, record.at, record.request_id, record.kind, body, name, signature)
+    note = WriteNote(seq=record.seq, kind=record.kind, request_id=record.request_id, hash=name)
+    return Link(row, sign_head(record.seq, name, key), canonical(note))
+
+
+def sign_head(seq: int, name: str, key: NodeKey) -> bytes:
+    head = HeadRecord(node=key.public, seq=seq, hash=name)
+    return canonical(SignedHead(head=head, signature=key.sign(_HEAD + canonical(head)).hex())) + b"\n"
+
+
+def first_head(key: NodeKey) -> bytes:
+    """The head of a journal without entries."""
+    return sign_head(0, FIRST_PREV, key)
+
+
+def verify_row(row: Row | DamagedRow, key: NodeKey) -> Entry | Fault:
+    """The entry of a row, if its hash, signature and columns agree with its body."""
+    if isinstance(row, DamagedRow):
+        return Fault(row.seq, row.reason)
+    if digest(row.body) != row.hash:
+        return Fault(row.seq, "its body and its hash disagree")
+    signature = _decode_hex(row.signature, 64)
+    if signature is None:
+        return Fault(row.seq, "its signature is not one")
+    record = _decode_record(EntryRecord, row.body)
+    if record is None:
+        return Fault(row.seq, "its body is not an entry of this format")
+    if not key.verify(record.node, _ENTRY + row.hash.encode(), signature):
+        return Fault(row.seq, "its signature does not belong to its hash")
+    if record.node != key.public:
+        return Fault(row.seq, f"it was signed by another node ({record.node[:12]}…)")
+    columns = (row.seq, row.at, row.request_id, row.kind)
+    if columns != (record.seq, record.at, record.request_id, record.kind):
+        return Fault(row.seq, "its columns do not say what its body says")
+    return build_entry(record, row)
+
+
+def build_entry(record: EntryRecord, row: Row) -> Entry:
+    return Entry(
+        seq=record.seq,
+        at=Millis(record.at),
+        request_id=record.request_id,
+        kind=record.kind,
+        author=Author(record.author.role, record.author.key),
+        code=record.code,
+        payload=record.payload,
+        bundle=None if record.bundle is None else Digest(record.bundle),
+        prev=Digest(record.prev),
+        hash=Digest(row.hash),
+        signature=row.signature,
+    )
+
+
+def verify_next_row(row: Row | DamagedRow, seq: int, prev: str, key: NodeKey) -> Entry | Fault:
+    """The entry of a row, if it is number `seq` and follows the entry of hash `prev`."""
+    if row.seq < seq:
+        return Fault(row.seq, f"a row of this number stands where entry {seq} should")
+    if row.seq > seq:
+        return Fault(seq, f"it is missing: entry {row.seq} stands in its place")
+    entry = verify_row(row, key)
+    if isinstance(entry, Entry) and entry.prev != prev:
+        return Fault(seq, "it does not follow the entry before it")
+    return entry
+
+
+def verify_tail(tail: Tail, key: NodeKey) -> ChainState | Fault:
+    """Check that the newest entry is the one the signed head names; at most one write may be unfinished."""
+    head = _read_head(tail.head, key)
+    if isinstance(head, Fault):
+        return head
+    if isinstance(tail.last, DamagedRow):
+        return Fault(tail.last.seq, tail.last.reason)
+    seq, name = (0, FIRST_PREV) if tail.last is None else (tail.last.seq, tail.last.hash)
+    if head.seq > seq:
+        gone = f"entry {head.seq} is" if head.seq == seq + 1 else f"entries {seq + 1} to {head.seq} are"
+        return Fault(seq + 1, f"the tail is cut: {gone} missing")
+    note = None if tail.begun is None else _decode_record(WriteNote, tail.begun)
+    lost = note if note is not None and note.seq == seq + 1 else None
+    if head.seq == seq:
+        if head.hash != name:
+            return Fault(seq, "it is not the entry the head vouches for")
+        return ChainState(seq, Digest(name), lost=lost)
+    if head.seq < seq - 1 or tail.last is None:
+        return Fault(
+            None, f"the head vouches for entry {head.seq} while entry {seq} is the newest: an old head was put back"
+        )
+    entry = verify_next_row(tail.last, seq, head.hash, key)
+    return entry if isinstance(entry, Fault) else ChainState(seq, Digest(name), repaired=True, lost=lost)
+
+
+def _read_head(data: bytes | None, key: NodeKey) -> HeadRecord | Fault:
+    if data is None:
+        return Fault(None, "the signed head is missing, so nothing says which entry is the newest")
+    signed = _decode_record(SignedHead, data[:-1]) if data.endswith(b"\n") else None
+    if signed is None:
+        return Fault(None, "the signed head is damaged")
+    if signed.head.node != key.public:
+        return Fault(None, f"the head was signed by another node ({signed.head.node[:12]}…)")
+    signature = _decode_hex(signed.signature, 64)
+    if signature is None or not key.verify(key.public, _HEAD + canonical(signed.head), signature):
+        return Fault(None, "the head's signature does not hold")
+    return signed.head
+
+
+def _decode_record(shape: type[_Shape], data: bytes) -> _Shape | None:
+    try:
+        return shape.model_validate(decode_canonical(data), by_alias=True, by_name=False)
+    except (Malformed, ValidationError):
+        return None
+
+
+def _decode_hex(text: str, size: int) -> bytes | None:
+    """The bytes of lower-case hex; `bytes.fromhex` alone would let capitals and spaces pass."""
+    try:
+        data = bytes.fromhex(text)
+    except ValueError:
+        return None
+    return data if len(data) == size and data.hex() == text else None

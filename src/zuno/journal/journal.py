@@ -1,0 +1,347 @@
+"""The journal: a hash chain of signed entries, so that any change is detected."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from zuno.journal.chain import (
+    ChainState,
+    Fault,
+    build_entry,
+    first_head,
+    seal_record,
+    verify_next_row,
+    verify_row,
+    verify_tail,
+)
+from zuno.journal.port import Author, DamagedRow, Entry, EntryFilter, JournalStore, Link, Row, Tail
+from zuno.journal.record import FIRST_PREV, EntryRecord, RecordAuthor, WriteNote
+from zuno.kernel.canonical import Digest, Json, digest, to_json
+from zuno.kernel.errors import Broken, Refused, Unknown
+from zuno.kernel.signing import NodeKey
+from zuno.kernel.units import Millis
+
+RECOVERED = "journal_recovered"
+"""The kind of the entry that says what a crash left behind."""
+
+MAX_BUNDLE = 64 * 1024 * 1024
+_SHORTEST_SECRET = 8  # a shorter one would be found in innocent text
+_RECENT_BUNDLES = 4_096  # bundles known to be stored and whole
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What `verify` found: how many entries hold from the first on, and the first that does not."""
+
+    entries: int
+    fault: Fault | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return self.fault is None
+
+
+class ChainedJournal:
+    """The `Journal` over any store. `secrets` are values that must never be written, whoever tries."""
+
+    def __init__(
+        self,
+        store: JournalStore,
+        key: NodeKey,
+        *,
+        code: Callable[[], str],
+        now: Callable[[], Millis],
+        secrets: Collection[str] = (),
+    ) -> None:
+        self._store = store
+        self._key = key
+        self._code = code
+        self._now = now
+        self._secrets = _encode_secrets(secrets)
+        self._bundles = _RecentNames(_RECENT_BUNDLES)
+        self._founded = False
+        self._vouched: tuple[bytes, ChainState] | None = None
+
+    async def start(self) -> tuple[str, ...]:
+        """Repair what a crash left behind; record it in the journal and return it as notes.
+
+        `Broken` when the newest entry is not the one this node signed last. An empty journal stays empty.
+        """
+        if _is_empty(await self._store.tail()):
+            return ()
+        notes: tuple[str, ...] = ()
+
+        def repair(tail: Tail) -> Link | None:
+            nonlocal notes
+            state = self._check_tail(tail)
+            notes = _describe_recovery(state)
+            return self._seal_recovery(state) if notes else None
+
+        await self._store.append(repair)
+        return notes
+
+    async def append(
+        self,
+        *,
+        kind: str,
+        author: Author,
+        payload: BaseModel | Mapping[str, object],
+        request_id: str | None = None,
+        bundle: Digest | None = None,
+    ) -> Entry:
+        return await self._append_entry(kind, author, payload, request_id, bundle, None)
+
+    async def append_once(
+        self, *, kind: str, author: Author, payload: BaseModel | Mapping[str, object], request_id: str
+    ) -> Entry:
+        return await self._append_entry(kind, author, payload, request_id, None, EntryFilter(request_id, kind))
+
+    async def _append_entry(
+        self,
+        kind: str,
+        author: Author,
+        payload: BaseModel | Mapping[str, object],
+        request_id: str | None,
+        bundle: Digest | None,
+        only: EntryFilter | None,
+    ) -> Entry:
+        """Append an entry. `only`: return the first entry that matches, append only if there is none."""
+        content = to_json(payload)
+        if not isinstance(content, dict):
+            raise TypeError(f"a payload is a model or a mapping, not {type(payload).__name__}")
+        await self._ensure_founded()
+        if bundle is not None and bundle not in self._bundles:
+            await self.bundle(bundle)
+        written: list[Entry] = []
+
+        def build_link(tail: Tail) -> Link | None:
+            state = self._check_tail(tail)
+            if _describe_recovery(state):
+                return self._seal_recovery(state)  # record the crash first, our own entry in the next pass
+            if tail.first is not None:
+                written.append(self._verify_row(tail.first))
+                return None
+            record = self._build_record(state, kind, author, content, request_id, bundle)
+            link = self._seal(record)
+            written.append(build_entry(record, link.row))
+            return link
+
+        while not written:
+            await self._store.append(build_link, only)
+        return written[0]
+
+    async def put_bundle(self, content: bytes) -> Digest:
+        if len(content) > MAX_BUNDLE:
+            raise ValueError(f"a bundle of {len(content)} bytes")
+        self._refuse_secrets(content)
+        name = digest(content)
+        if name not in self._bundles:
+            await self._ensure_founded()
+            await self._store.put_bundle(name, content)
+            self._bundles.add(name)
+        return name
+
+    async def bundle(self, name: Digest) -> bytes:
+        content = await self._store.bundle(name)
+        if content is None:
+            raise Unknown(f"The journal has no bundle {name[:12]}….")
+        if digest(content) != name:
+            raise Broken(f"The journal's bundle {name[:12]}… {_OTHER_BYTES}; run `zuno journal verify`.")
+        self._bundles.add(name)
+        return content
+
+    async def entries(
+        self, *, request_id: str | None = None, kind: str | None = None, after: int = 0
+    ) -> AsyncIterator[Entry]:
+        async for row in self._store.rows(after=after, request_id=request_id, kind=kind):
+            yield self._verify_row(row)
+
+    async def latest(self, count: int = 1, *, request_id: str | None = None, kind: str | None = None) -> list[Entry]:
+        rows = await self._store.newest(count, request_id=request_id, kind=kind)
+        return [self._verify_row(row) for row in rows]
+
+    async def verify_range(self, first: int, last: int | None) -> None:
+        seq, prev = first, None
+        async for row in self._store.rows(after=first - 1, upto=last):
+            entry = verify_row(row, self._key) if prev is None else verify_next_row(row, seq, prev, self._key)
+            if isinstance(entry, Fault):
+                raise Broken(f"The journal is damaged: {_describe_fault(entry)}; run `zuno journal verify`.")
+            seq, prev = entry.seq + 1, entry.hash
+        if last is None:
+            state = verify_tail(await self._store.tail(), self._key)
+            if isinstance(state, Fault):
+                raise Broken(f"The journal is damaged: {_describe_fault(state)}; run `zuno journal verify`.")
+        elif seq != last + 1:
+            raise Broken(f"The journal is damaged: entry {seq} is missing; run `zuno journal verify`.")
+
+    async def verify(self) -> Verdict:
+        """Verify the whole chain as it is now; nothing is written, not even a repair."""
+        count = 0
+        checked = _RecentNames(_RECENT_BUNDLES)
+        try:
+            tail = await self._store.tail()
+            if _is_empty(tail):
+                return Verdict(0, None)
+            if fault := self._key_fault():
+                return Verdict(0, fault)
+            prev = FIRST_PREV
+            async for row in self._store.rows(upto=0 if tail.last is None else tail.last.seq):
+                entry = verify_next_row(row, count + 1, prev, self._key)
+                fault = entry if isinstance(entry, Fault) else await self._bundle_fault(entry, checked)
+                if fault is not None or isinstance(entry, Fault):
+                    return Verdict(count, fault)
+                count, prev = count + 1, entry.hash
+            state = verify_tail(tail, self._key)
+            if isinstance(state, Fault):
+                return Verdict(count, state)
+            fault = await self._store_fault()
+        except Broken as error:
+            return Verdict(count, Fault(count + 1, str(error).rstrip(".")))
+        return Verdict(count, fault, _describe_recovery(state) if fault is None else ())
+
+    async def close(self) -> None:
+        await self._store.close()
+
+    def _key_fault(self) -> Fault | None:
+        """Without the node's key no entry can be verified; that is not the first entry's fault."""
+        try:
+            _ = self._key.public
+        except Broken as error:
+            return Fault(None, str(error).rstrip("."))
+        return None
+
+    async def _ensure_founded(self) -> None:
+        """Before the first entry, create the key and a head that says: no entries."""
+        if not self._founded:
+            if _is_empty(await self._store.tail()):
+                self._key.ensure()
+                await self._store.initialise(first_head(self._key))
+            self._founded = True
+
+    def _check_tail(self, tail: Tail) -> ChainState:
+        if self._vouched is not None and tail.begun is None and tail.head == self._vouched[0]:
+            state = self._vouched[1]  # the head we signed ourselves, and it is on disk: no need to check it again
+            if isinstance(tail.last, Row) and (tail.last.seq, tail.last.hash) == (state.seq, state.hash):
+                return state
+        found = verify_tail(tail, self._key)
+        if isinstance(found, Fault):
+            raise Broken(f"The journal cannot be written: {_describe_fault(found)}; run `zuno journal verify`.")
+        return found
+
+    def _seal_recovery(self, state: ChainState) -> Link:
+        payload: dict[str, Json] = {"headRepairedAt": state.seq if state.repaired else None, "lost": None}
+        if state.lost is not None:
+            payload["lost"] = to_json(state.lost)
+        return self._seal(self._build_record(state, RECOVERED, Author("journal"), payload, None, None))
+
+    def _build_record(
+        self,
+        state: ChainState,
+        kind: str,
+        author: Author,
+        payload: dict[str, Json],
+        request_id: str | None,
+        bundle: Digest | None,
+    ) -> EntryRecord:
+        return EntryRecord(
+            seq=state.seq + 1,
+            at=self._now(),
+            request_id=request_id,
+            kind=kind,
+            author=RecordAuthor(role=author.role, key=author.key or self._key.public),
+            code=self._code(),
+            node=self._key.public,
+            payload=payload,
+            bundle=bundle,
+            prev=state.hash,
+        )
+
+    def _seal(self, record: EntryRecord) -> Link:
+        link = seal_record(record, self._key)
+        self._refuse_secrets(link.row.body)
+        self._vouched = link.head, ChainState(record.seq, Digest(link.row.hash))
+        return link
+
+    def _refuse_secrets(self, data: bytes) -> None:
+        if any(secret in data for secret in self._secrets):
+            raise Refused("A configured secret was about to be written to the journal; nothing was written.")
+
+    def _verify_row(self, row: Row | DamagedRow) -> Entry:
+        entry = verify_row(row, self._key)
+        if isinstance(entry, Fault):
+            raise Broken(f"The journal is damaged: {_describe_fault(entry)}; run `zuno journal verify`.")
+        return entry
+
+    async def _bundle_fault(self, entry: Entry, checked: _RecentNames) -> Fault | None:
+        if entry.bundle is None or entry.bundle in checked:
+            return None
+        content = await self._store.bundle(entry.bundle)
+        if content is None:
+            return Fault(entry.seq, f"its bundle {entry.bundle[:12]}… is missing")
+        if digest(content) != entry.bundle:
+            return Fault(entry.seq, f"its bundle {entry.bundle[:12]}… {_OTHER_BYTES}")
+        checked.add(entry.bundle)
+        return None
+
+    async def _store_fault(self) -> Fault | None:
+        """Check what no entry refers to: orphan bundles and the store's files."""
+        async for name in self._store.bundle_names():
+            content = await self._store.bundle(name)
+            if content is None or digest(content) != name:
+                return Fault(None, f"the bundle {name[:12]}…, which no entry names, {_OTHER_BYTES}")
+        found = await self._store.inspect()
+        return None if found is None else Fault(None, found)
+
+
+_OTHER_BYTES = "holds other bytes than its name says"
+
+
+class _RecentNames:
+    """A bounded set of the names used last."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._names: OrderedDict[str, None] = OrderedDict()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    def add(self, name: str) -> None:
+        self._names[name] = None
+        self._names.move_to_end(name)
+        if len(self._names) > self._size:
+            self._names.popitem(last=False)
+
+
+def _is_empty(tail: Tail) -> bool:
+    return tail.head is None and not tail.exists
+
+
+def _describe_recovery(state: ChainState) -> tuple[str, ...]:
+    notes = []
+    if state.repaired:
+        notes.append(f"A process died after entry {state.seq} was written and before its head was: nothing is lost.")
+    if state.lost is not None:
+        notes.append(f"A process died while {_describe_entry(state.lost)} was being written: that entry is lost.")
+    return tuple(notes)
+
+
+def _describe_entry(note: WriteNote) -> str:
+    return f"entry {note.seq} ({note.kind}" + (f" of {note.request_id})" if note.request_id else ")")
+
+
+def _describe_fault(fault: Fault) -> str:
+    return fault.reason if fault.seq is None else f"entry {fault.seq}: {fault.reason}"
+
+
+def _encode_secrets(secrets: Collection[str]) -> tuple[bytes, ...]:
+    """Each secret, raw and JSON-escaped."""
+    long_enough = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
+    escaped = {json.dumps(secret, ensure_ascii=False)[1:-1] for secret in long_enough}
+    return tuple(sorted(secret.encode() for secret in long_enough | escaped))

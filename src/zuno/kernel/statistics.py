@@ -1,0 +1,10 @@
+"""Order statistics both desks use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """The nearest-rank percentile: always one of the values."""
+    return sorted(values)[max(0, -(-percent * len(values) // 100) - 1)]

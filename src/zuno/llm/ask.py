@@ -1,0 +1,260 @@
+"""Ask a model: up to one repair of a bad answer, then the deterministic fallback; the answer names its source."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Generic
+
+from zuno.kernel.clock import Clock
+from zuno.llm.breaker import Breakers
+from zuno.llm.budget import RunBudget
+from zuno.llm.names import thinking_tokens
+from zuno.llm.port import Answered, Attempt, Failed, Model, ModelRequest, Outcome, Reply, Seats, Turn, Usage
+from zuno.llm.prompts import Prompt, Prompts
+from zuno.llm.question import Question, SourcedAnswer, T, schema_of
+from zuno.llm.reply import EVIDENCE_CHARS, MAX_REPLY_CHARS, Usable, parse_reply, shorten_reason
+from zuno.llm.tokens import PER_IMAGE, PER_TURN, estimate_tokens
+
+_REPAIRABLE: frozenset[Outcome] = frozenset({"malformed", "out_of_bounds", "unsupported_figure"})
+_MODEL_FAULTS: frozenset[Outcome] = frozenset({"malformed", "timeout", "unavailable"})
+"""Failures that count against it. A refusal shows that it is there; budget and breaker are our own doing."""
+_QUOTED_CHARS = 4_000
+_LISTED_CHARS = 4_000
+"""Of the ids that a repair lists."""
+_GRACE = 1.0
+"""Seconds a cancelled call has to end; after that it is left behind, not waited for."""
+
+Record = Callable[[Attempt], Awaitable[None]]
+Recall = Callable[[ModelRequest], Attempt | None]
+
+
+def recall_nothing(request: ModelRequest) -> None:
+    """A new run has nothing on record."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelContext:
+    """What asking a model needs, for one run of one desk. Clock and sleep are injected."""
+
+    seats: Seats
+    prompts: Prompts
+    budget: RunBudget
+    breakers: Breakers
+    record: Record
+    """Called with every attempt before anything is made of it. What it raises is raised."""
+    clock: Clock
+    stopwatch: Callable[[], float]
+    """Seconds from anywhere, for latencies."""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    timeout: float = 30.0
+    """Seconds for one call. A question takes at most (models + 1) × this."""
+    recall: Recall = recall_nothing
+    """What is on record of this very request: it is taken instead of asking, and not recorded again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _AttemptResult(Generic[T]):
+    attempt: Attempt
+    usable: Usable[T] | None
+
+
+async def ask(question: Question[T], minds: ModelContext) -> SourcedAnswer[T]:
+    """Always a value: from the models in order, from one repair, or from the fallback.
+
+    The next model is asked when one fails, never because its answer was wrong; a wrong answer is repaired by the
+    one that gave it, once. Our own bugs raise: a prompt that cannot be rendered, a judge that raises, a record that
+    cannot be written, a fallback outside its own bounds.
+    """
+    prompt = minds.prompts.render(question.prompt, question.variables)
+    seating = minds.seats.seat(question.role, question.round)
+    if not seating.models:
+        return SourcedAnswer(_run_fallback(question), "deterministic", seating.why)
+    opening = _build_request(question, prompt, minds.timeout)
+    tried: list[Attempt] = []
+    for model in seating.models:
+        first = await _attempt(model, replace(opening, attempt=len(tried) + 1), question, prompt, minds)
+        before = _explain_attempts(tried)
+        tried.append(first.attempt)
+        if first.usable:
+            return SourcedAnswer(first.usable.value, "model", before, tuple(tried))
+        if first.attempt.outcome in _REPAIRABLE:
+            again = _build_repair(opening, first.attempt, question.slots())
+            second = await _attempt(model, replace(again, attempt=len(tried) + 1), question, prompt, minds)
+            before = _explain_attempts(tried)
+            tried.append(second.attempt)
+            if second.usable:
+                return SourcedAnswer(second.usable.value, "repaired", before, tuple(tried))
+            break
+    return SourcedAnswer(_run_fallback(question), "fallback", _explain_attempts(tried), tuple(tried))
+
+
+def _run_fallback(question: Question[T]) -> T:
+    value = question.fallback()
+    if error := question.judge(value):
+        raise ValueError(f"the deterministic {question.role} broke its own bounds: {error}")
+    return value
+
+
+def _explain_attempts(attempts: list[Attempt]) -> str:
+    return "; ".join(f"{attempt.model} ({attempt.outcome}): {attempt.why}" for attempt in attempts)
+
+
+def _build_request(question: Question[T], prompt: Prompt, timeout: float) -> ModelRequest:
+    return ModelRequest(
+        role=question.role,
+        round=question.round,
+        attempt=1,
+        system=prompt.system,
+        turns=(Turn("user", prompt.user),),
+        shape=question.output.__name__,
+        schema=schema_of(question.output),
+        max_output_tokens=question.max_output_tokens,
+        timeout=timeout,
+        images=question.images,
+    )
+
+
+def _build_repair(opening: ModelRequest, attempt: Attempt, slots: str) -> ModelRequest:
+    """The same question with the error named, and with the ids where it is about figures. An empty or endless answer is
+    not quoted back."""
+    cite = (
+        f" Figures are cited by these ids: {slots[:_LISTED_CHARS]}." if attempt.outcome == "unsupported_figure" else ""
+    )
+    correction = f"Your answer cannot be used. {attempt.why}.{cite} Answer again with the whole object, corrected."
+    if attempt.raw and not attempt.cut:
+        said = Turn("model", attempt.raw[:_QUOTED_CHARS])
+        return replace(opening, turns=(*opening.turns, said, Turn("user", correction)))
+    # Not a turn of its own: some chat templates refuse two in a row from the same side.
+    *before, last = opening.turns
+    return replace(opening, turns=(*before, Turn(last.who, f"{last.text}\n\n{correction}")))
+
+
+async def _attempt(
+    model: Model, unsigned: ModelRequest, question: Question[T], prompt: Prompt, minds: ModelContext
+) -> _AttemptResult[T]:
+    request = replace(unsigned, fingerprint=_fingerprint(model.name, unsigned))
+    if (known := minds.recall(request)) is not None:
+        return _AttemptResult(known, _judge_reply(known.reply, question, prompt)[3])
+    started = minds.stopwatch()
+    reply, usage = await _call(model, request, minds)
+    latency = max(0, round((minds.stopwatch() - started) * 1000))
+    outcome, why, (raw, cut), usable = _judge_reply(reply, question, prompt)
+    attempt = Attempt(
+        role=request.role,
+        round=request.round,
+        attempt=request.attempt,
+        model=model.name,
+        request=request.fingerprint,
+        outcome=outcome,
+        why=why,
+        raw=raw,
+        cut=cut,
+        tokens_in=usage.tokens_in,
+        tokens_out=usage.tokens_out,
+        usd=usage.usd,
+        estimated=usage.estimated,
+        latency_ms=latency,
+    )
+    await minds.record(attempt)
+    return _AttemptResult(attempt, usable)
+
+
+def _judge_reply(
+    reply: Reply, question: Question[T], prompt: Prompt
+) -> tuple[Outcome, str, tuple[str, bool], Usable[T] | None]:
+    """Classify a reply: outcome, reason, evidence (and whether it is cut), and the value if it is usable."""
+    if isinstance(reply, Failed):
+        return reply.kind, shorten_reason(reply.why), _evidence(_replace_surrogates(reply.raw), reply.cut), None
+    verdict = parse_reply(text := _replace_surrogates(reply.text), question, prompt.untrusted)
+    if isinstance(verdict, Usable):
+        return "ok", "", _evidence(text), verdict
+    return verdict.kind, verdict.why, _evidence(text), None
+
+
+def _evidence(raw: str, cut: bool = False) -> tuple[str, bool]:
+    return (raw, cut) if len(raw) <= MAX_REPLY_CHARS else (raw[:EVIDENCE_CHARS], True)
+
+
+def _replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which JSON allows and UTF-8 does not."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+async def _call(model: Model, request: ModelRequest, minds: ModelContext) -> tuple[Reply, Usage]:
+    """One call within breaker, budget and timeout; returns the reply and its usage, estimated if unknown."""
+    nothing = Usage(0, 0, Decimal(0))
+    if refusal := minds.breakers.admit(model.name, minds.clock.now()):
+        return Failed("breaker", refusal), nothing
+    called = False
+    try:
+        tokens_in, tokens_out = _estimate_request(request), request.max_output_tokens + thinking_tokens(model.name)
+        usd = await model.price(tokens_in, tokens_out)
+        reservation = await minds.budget.reserve(tokens_in + tokens_out, usd)
+        if isinstance(reservation, str):
+            return Failed("budget", reservation), nothing
+        await model.ready()
+        reply = await _call_with_timeout(request.timeout, model.reply(request), minds.sleep)
+        called = not (isinstance(reply, Failed) and reply.kind in ("budget", "breaker"))
+    finally:
+        if not called:  # refused, cancelled, or our own bug on the way: none of it is the model's fault
+            minds.breakers.release(model.name)
+    usage = reply.usage
+    if usage is None or (isinstance(reply, Answered) and usage.tokens_in + usage.tokens_out == 0):
+        usage = Usage(tokens_in, tokens_out, usd, estimated=True)
+    await minds.budget.settle(reservation, usage.tokens_in + usage.tokens_out, usage.usd)
+    if called:
+        if isinstance(reply, Failed) and reply.kind in _MODEL_FAULTS:
+            minds.breakers.record_failure(model.name, minds.clock.now())
+        else:
+            minds.breakers.record_success(model.name)
+    return reply, usage
+
+
+async def _call_with_timeout(
+    seconds: float, call: Awaitable[Reply], sleep: Callable[[float], Awaitable[None]]
+) -> Reply:
+    """The reply, or a timeout failure. What the call raises is raised."""
+    reply = asyncio.ensure_future(call)
+    timer = asyncio.ensure_future(sleep(seconds))
+    both: set[asyncio.Future[Reply] | asyncio.Future[None]] = {reply, timer}
+    try:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if reply.done():
+            return reply.result()
+        timer.result()
+        return Failed("timeout", f"no answer within {seconds:g} s")
+    finally:
+        for running in both:
+            running.cancel()
+        ended, _ = await asyncio.wait(both, timeout=_GRACE)
+        for future in ended:
+            if not future.cancelled():
+                future.exception()  # retrieved, so that asyncio does not warn
+
+
+def _estimate_request(request: ModelRequest) -> int:
+    texts = (request.system, request.schema, *(turn.text for turn in request.turns))
+    said = sum(map(estimate_tokens, texts))
+    return said + PER_TURN * (len(request.turns) + 2) + PER_IMAGE * len(request.images)
+
+
+def _fingerprint(model: str, request: ModelRequest) -> str:
+    fields = {
+        "model": model,
+        "role": request.role,
+        "round": request.round,
+        "attempt": request.attempt,
+        "system": request.system,
+        "turns": [[turn.who, turn.text] for turn in request.turns],
+        "shape": request.shape,
+        "schema": request.schema,
+        "images": [[image.media_type, hashlib.sha256(image.data).hexdigest()] for image in request.images],
+        "maxOutputTokens": request.max_output_tokens,
+    }
+    canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()

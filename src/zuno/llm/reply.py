@@ -1,0 +1,181 @@
+"""A model's text becomes a value only when it is exactly the object asked for, in bounds, and cites its figures."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, NoReturn
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from zuno.llm.prompts import Untrusted, strip_fences
+from zuno.llm.question import Question, T
+
+MAX_REPLY_CHARS = 16_000
+"""Longer is no answer to any of our questions; what is kept of it is `EVIDENCE_CHARS`."""
+EVIDENCE_CHARS = 2_000
+MAX_WHY_CHARS = 400
+ECHO_WORDS = 5
+ECHO_SIGNS = 30
+"""So many words of a stranger's text in a row are repetition, not mention; so are so many letters and digits, for not
+everybody writes words with spaces between them."""
+
+_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*)\n```", re.DOTALL)
+_WORD = re.compile(r"[^\W_]+")
+_LINK = re.compile(r"://|\bwww\.|\b[\w-]+\.[a-z]{2,}/\w", re.IGNORECASE)
+_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
+_BOUNDS = frozenset(
+    (
+        "greater_than greater_than_equal less_than less_than_equal multiple_of "
+        "string_too_short string_too_long too_short too_long"
+    ).split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """A reply that cannot be used, and the error to report."""
+
+    kind: Literal["malformed", "out_of_bounds", "unsupported_figure"]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usable(Generic[T]):
+    value: T
+
+
+def parse_reply(text: str, question: Question[T], untrusted: tuple[Untrusted, ...]) -> Usable[T] | Unusable:
+    """Schema, then bounds, then provenance; the first that fails is the error."""
+    if len(text) > MAX_REPLY_CHARS:
+        return Unusable("malformed", f"{len(text)} characters, where {MAX_REPLY_CHARS} are the most")
+    body = _strip_code_fence(text)
+    try:
+        value = question.output.model_validate_json(body)
+    except ValidationError as error:
+        return _explain_invalid(error)
+    try:
+        _check_strict_json(body)
+    except ValueError as error:
+        return Unusable("malformed", shorten_reason(str(error)))
+    strings = list(_strings(value.model_dump()))
+    if any(map(_has_control, strings)):
+        return Unusable("out_of_bounds", "a text holds control or invisible characters")
+    if any(map(_LINK.search, strings)):
+        return Unusable("out_of_bounds", "a text holds a link")
+    if _echoes(strings, untrusted):
+        # Not which words: the error is told outside of any fence.
+        return Unusable("out_of_bounds", "a text repeats what a stranger wrote")
+    if error_named := question.judge(value):
+        return Unusable("out_of_bounds", shorten_reason(error_named))
+    if faults := list(question.faults(value)):
+        return Unusable("unsupported_figure", shorten_reason("; ".join(dict.fromkeys(faults))))
+    return Usable(value)
+
+
+def extract_field(text: str, name: str) -> object:
+    """One field of an answer of which the rest may not do; None where it is no plain object, or gives a field twice."""
+    body = _strip_code_fence(text)
+    try:
+        _check_strict_json(body)
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return found.get(name) if isinstance(found, dict) else None
+
+
+def _strip_code_fence(text: str) -> str:
+    """Drop the code fence some models add."""
+    body = text.strip()
+    fenced = _FENCED.fullmatch(body)
+    return fenced[1] if fenced else body
+
+
+def shorten_reason(why: str) -> str:
+    """Short, one line, printable and outside of any fence: parts of it may be the model's own words."""
+    line = strip_fences("".join("�" if _is_control(sign) else sign for sign in why.replace("\n", " ")))
+    return line if len(line) <= MAX_WHY_CHARS else line[: MAX_WHY_CHARS - 1] + "…"
+
+
+def _explain_invalid(error: ValidationError) -> Unusable:
+    details = error.errors(include_url=False, include_input=False, include_context=False)
+    kind: Literal["malformed", "out_of_bounds"] = (
+        "out_of_bounds" if all(detail["type"] in _BOUNDS for detail in details) else "malformed"
+    )
+    return Unusable(kind, shorten_reason("; ".join(map(_describe_error, details[:4]))))
+
+
+def _describe_error(detail: ErrorDetails) -> str:
+    # A field nobody asked for has a name the model chose: a sentence is none.
+    names = (str(part) for part in detail["loc"])
+    where = ".".join(name if name.isdecimal() or _FIELD.fullmatch(name) else "a field" for name in names)
+    return f"{where}: {detail['msg']}" if where else detail["msg"]
+
+
+def _check_strict_json(body: str) -> None:
+    """What pydantic lets pass: a field given twice, and numbers that are none. The shape bounds the depth."""
+
+    def pairs(found: list[tuple[str, object]]) -> None:
+        names = [name for name, _ in found]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"{name[:40]} is given twice")
+
+    def finite(text: str) -> float:
+        number = float(text)
+        if not math.isfinite(number):
+            raise ValueError(f"{text[:40]} is no number")
+        return number
+
+    def no_number(text: str) -> NoReturn:
+        raise ValueError(f"{text} is no number")
+
+    json.loads(body, object_pairs_hook=pairs, parse_float=finite, parse_constant=no_number)
+
+
+def _strings(dumped: object) -> Iterator[str]:
+    if isinstance(dumped, str):
+        yield dumped
+    elif isinstance(dumped, Mapping):
+        for part in dumped.values():
+            yield from _strings(part)
+    elif isinstance(dumped, list | tuple | set | frozenset):
+        for part in dumped:
+            yield from _strings(part)
+
+
+def _has_control(text: str) -> bool:
+    return any(map(_is_control, text.replace("\n", "").replace("\t", "")))
+
+
+def _is_control(sign: str) -> bool:
+    return unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+
+
+def _echoes(strings: list[str], untrusted: tuple[Untrusted, ...]) -> bool:
+    """Whether a run of words, or of signs whatever stands between them, came from behind a fence."""
+    behind = [_words(stranger.safe_text) for stranger in untrusted if not stranger.quotable]
+    said = [_words(text) for text in strings]
+    return _share_run(behind, said, ECHO_WORDS) or _share_run(_join_words(behind), _join_words(said), ECHO_SIGNS)
+
+
+def _join_words(texts: list[list[str]]) -> list[str]:
+    return ["".join(words) for words in texts]
+
+
+def _share_run(some: Sequence[Sequence[str]], others: Sequence[Sequence[str]], length: int) -> bool:
+    runs = {run for pieces in some for run in _runs(pieces, length)}
+    return any(run in runs for pieces in others for run in _runs(pieces, length))
+
+
+def _runs(pieces: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
+    return (tuple(pieces[at : at + length]) for at in range(len(pieces) - length + 1))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())

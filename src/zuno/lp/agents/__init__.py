@@ -1,0 +1,1 @@
+"""Scout, Strategist, Risk-Critic and Arbiter: what each is told, and its rule-based fallback."""

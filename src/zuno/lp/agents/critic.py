@@ -1,0 +1,115 @@
+"""The Risk-Critic: recomputes every figure, applies the floors, and may only be stricter than they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from zuno.kernel.errors import Broken, Malformed
+from zuno.llm.ask import ModelContext, ask
+from zuno.llm.question import Question
+from zuno.lp.agents.conclude import conclude, doubts
+from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, text_faults
+from zuno.lp.agents.schemas import TEXT_CHARS, CriticOpinion, JudgmentOpinion
+from zuno.lp.agents.strategist import Recall
+from zuno.lp.agents.transcript import think_aloud, with_voice
+from zuno.lp.agents.verify_debate import check_debate
+from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.mesh.peer import Say, Think
+from zuno.lp.model.ballot import Candidate, Judgment, NextStep, Verdict
+from zuno.lp.model.debate import Context, Critique, Deadlock, Debate, Proposal, Revision, Role, Round
+from zuno.lp.rules.ballot import critic_decides, judge_all, merge, next_step, overall
+from zuno.provenance.facts import FactSheet
+from zuno.provenance.slots import cut
+
+
+class Critic:
+    """Trusts no figure of a proposal: what does not recompute from the frozen context is not judged but refused."""
+
+    role = Role.CRITIC
+
+    def __init__(self, recall: Recall, minds: ModelContext) -> None:
+        self._recall = recall
+        self._minds = minds
+
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+        payload = envelope.payload
+        if not isinstance(payload, Proposal | Revision):
+            raise Broken(f"the Critic does not answer {envelope.kind}")
+        debate, number = payload.debate, len(payload.debate.rounds) - 1
+        context = await self._recall(debate.context)
+        candidates = debate.rounds[-1].candidates
+        check_debate(context, debate.rounds)
+        mechanical = judge_all(candidates, context.profile)
+        facts = facts_of(context, debate.rounds)
+        spoken = await ask(self._question(context, debate.rounds, mechanical, facts), self._minds)
+        judgments = merge(candidates, mechanical, _judgments(spoken.value))
+        judged = Round(
+            candidates=candidates,
+            mechanical=mechanical,
+            judgments=judgments,
+            suggestions=tuple(one.suggestion or "" for one in _ordered(spoken.value)),
+        )
+        debate = debate.model_copy(update={"rounds": (*debate.rounds[:-1], judged)})
+        debate = with_voice(debate, self.role, number, spoken)
+        texts = [f"Candidate {one.index}, {one.verdict}: {one.reason}" for one in judgments]
+        debate = await think_aloud(debate, self.role, number, spoken.source, texts, facts, think)
+        return [self._next(context, debate, number)]
+
+    def _next(self, context: Context, debate: Debate, number: int) -> Say:
+        last = debate.rounds[-1]
+        match next_step(overall(last.candidates, last.judgments), number, context.max_rounds):
+            case NextStep.DECIDE:
+                decision = critic_decides(last.candidates, last.judgments, context.profile, doubts=doubts(context))
+                return Say(Role.CLI, conclude(context, debate, decision))
+            case NextStep.REVISE:
+                return Say(Role.STRATEGIST, Critique(debate=debate))
+            case _:
+                return Say(Role.ARBITER, Deadlock(debate=debate))
+
+    def _question(
+        self, context: Context, rounds: Sequence[Round], mechanical: Sequence[Judgment], facts: FactSheet
+    ) -> Question[CriticOpinion]:
+        candidates = rounds[-1].candidates
+        return Question(
+            role=self.role,
+            round=len(rounds) - 1,
+            prompt="critic",
+            variables={
+                "facts": context_lines(context),
+                "pair": pairs_of(context),
+                "candidates": candidate_lines(context, rounds, mechanical),
+            },
+            output=CriticOpinion,
+            fallback=lambda: CriticOpinion(judgments=[_as_opinion(one, facts) for one in mechanical]),
+            judge=lambda said: _objection(said, candidates, mechanical),
+            faults=lambda said: _faults(said, facts),
+            slots=facts.list_ids,
+        )
+
+
+def _faults(said: CriticOpinion, facts: FactSheet) -> Iterator[str]:
+    """Reason and suggestion speak of the candidate that is judged."""
+    for judgment in said.judgments:
+        yield from text_faults(judgment.reason, facts, judgment.index)
+        yield from text_faults(judgment.suggestion, facts, judgment.index)
+
+
+def _as_opinion(judgment: Judgment, facts: FactSheet) -> JudgmentOpinion:
+    reason = cut(judgment.reason, facts, TEXT_CHARS[1], judgment.index)
+    return JudgmentOpinion(index=judgment.index, verdict=judgment.verdict.value, reason=reason, suggestion=None)
+
+
+def _ordered(said: CriticOpinion) -> list[JudgmentOpinion]:
+    return sorted(said.judgments, key=lambda one: one.index)
+
+
+def _judgments(said: CriticOpinion) -> list[Judgment]:
+    return [Judgment(one.index, Verdict(one.verdict), one.reason) for one in said.judgments]
+
+
+def _objection(said: CriticOpinion, candidates: Sequence[Candidate], mechanical: Sequence[Judgment]) -> str | None:
+    try:
+        merge(candidates, mechanical, _judgments(said))
+    except Malformed as error:
+        return str(error)
+    return None

@@ -1,0 +1,333 @@
+"""What the Scout reads before anybody argues: one block, one pool or several, and the market around them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from statistics import median
+from typing import TypeVar
+
+from zuno.amm.model import Block, LpPosition, PoolState
+from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, Unknown
+from zuno.kernel.text import base_and_quote, market_name
+from zuno.kernel.units import HexId, Seconds, Wei
+from zuno.lp.agents.pool_choice import pool_label, survey
+from zuno.lp.model.debate import Context, FeesObserved, FlowCreateStart, FlowStart, SceneFacts, SourceNote
+from zuno.lp.model.market import Fact, GasQuote, Pair
+from zuno.lp.ports.chain import Chain
+from zuno.lp.ports.market import Feeds
+from zuno.lp.ports.samples import Samples
+from zuno.lp.rules.carry import native_token1_in_pool
+from zuno.lp.rules.fee_yield import (
+    DAY,
+    WEEK,
+    FeeWindow,
+    GrowthSample,
+    fee_window,
+    own_window,
+    reach_of,
+    window_of_swaps,
+)
+from zuno.lp.rules.limits import reference_gap
+from zuno.lp.rules.regime import RegimeReading, classify
+from zuno.lp.rules.returns import nano_returns, rolling_vol_bps
+from zuno.lp.rules.stress import BLOCK_HOURS
+from zuno.lp.rules.volatility import hourly_returns
+
+HISTORY_HOURS = 720
+SEED = "seed"
+T = TypeVar("T")
+
+GAS_SAMPLED = WEEK
+"""Seconds of our own gas samples that today's price is held against."""
+
+OpenFeeds = Callable[[Chain, HexId], Feeds]
+ReadFees = Callable[[PoolState, Chain, int, str, Seconds], Awaitable[tuple[FeeWindow, tuple[str, ...]]]]
+
+
+@dataclass(slots=True)
+class Sources:
+    """The facts asked for, in the order they were asked, whether they came or not."""
+
+    now: Seconds
+    notes: list[SourceNote] = field(default_factory=list)
+
+    async def ask(self, feed: str, question: Awaitable[Fact[T]]) -> Fact[T] | None:
+        """The fact, or None with the reason noted: a feed that fails never stops the desk."""
+        try:
+            fact = await question
+        except (Unavailable, Malformed) as error:
+            self.none(feed, str(error))
+            return None
+        self.notes.append(
+            SourceNote(
+                feed=feed,
+                source=fact.source,
+                as_of=fact.as_of,
+                age_seconds=max(0, self.now - fact.as_of),
+                limit_seconds=fact.limit,
+                stale=self.now - fact.as_of > fact.limit,
+                notes=fact.notes,
+            )
+        )
+        return fact
+
+    def none(self, feed: str, why: str) -> None:
+        self.notes.append(
+            SourceNote(
+                feed=feed, source=None, as_of=None, age_seconds=None, limit_seconds=None, stale=None, notes=(why,)
+            )
+        )
+
+    def plain(self, feed: str, source: str, at: Seconds, notes: Sequence[str] = ()) -> None:
+        age = max(0, self.now - at)
+        self.notes.append(
+            SourceNote(
+                feed=feed,
+                source=source,
+                as_of=at,
+                age_seconds=age,
+                limit_seconds=60,
+                stale=age > 60,
+                notes=tuple(notes),
+            )
+        )
+
+    @property
+    def seeded(self) -> bool:
+        return any(note.source == SEED for note in self.notes)
+
+
+async def observe(
+    start: FlowStart | FlowCreateStart, chain: Chain, feeds_of: OpenFeeds, samples: Samples | None = None
+) -> Context:
+    """The world behind a request, at one block; `samples` are our own, where there are any of this very world."""
+    if isinstance(start, FlowStart):
+        return await observe_position(start, chain, feeds_of, samples)
+    return await observe_wish(start, chain, feeds_of, samples)
+
+
+async def observe_position(
+    start: FlowStart, chain: Chain, feeds_of: OpenFeeds, samples: Samples | None = None
+) -> Context:
+    """The context of a rebalance. `Refused` where there is nothing to argue about."""
+    position = await _position(start.position_id, chain)
+    sources = Sources(position.block.timestamp)
+    sources.plain("position", f"{chain.info.name} block {position.block.number}", position.block.timestamp)
+    feeds = feeds_of(chain, position.pool.id)
+    scene = await observe_pool(position.pool, chain, feeds, sources, position, samples=samples)
+    return Context(
+        flow="rebalance",
+        chain=chain.info.name,
+        chain_id=chain.info.id,
+        block=position.block,
+        profile=start.profile,
+        max_rounds=start.max_rounds,
+        scenes=(scene,),
+        sources=tuple(sources.notes),
+        seeded=sources.seeded,
+    )
+
+
+async def observe_wish(
+    start: FlowCreateStart, chain: Chain, feeds_of: OpenFeeds, samples: Samples | None = None
+) -> Context:
+    """The context of a create: the pools that fit the wish, all as they stood in the survey's one block."""
+    found = await chain.pools()
+    spots = survey(start.wish, found.pools, chain.info)
+    sources = Sources(found.block.timestamp)
+    sources.plain("pools", f"{chain.info.name} block {found.block.number}", found.block.timestamp, found.notes)
+    seen = [
+        await observe_pool(
+            spot.pool,
+            chain,
+            feeds_of(chain, spot.pool.id),
+            sources,
+            capital=(spot.capital0, spot.capital1),
+            samples=samples,
+        )
+        for spot in spots
+    ]
+    # How wide a new range must be is read from the past: a pool without one cannot take part.
+    scenes = tuple(scene for scene in seen if len(scene.returns_nano) >= BLOCK_HOURS)
+    if not scenes:
+        raise Refused(f"No pool that fits the wish has a price history on {chain.info.name}; name another pair.")
+    return Context(
+        flow="create",
+        chain=chain.info.name,
+        chain_id=chain.info.id,
+        block=found.block,
+        profile=start.profile,
+        max_rounds=start.max_rounds,
+        scenes=scenes,
+        wish=start.wish,
+        sources=tuple(dict.fromkeys(sources.notes)),  # what several pools share is noted once
+        seeded=sources.seeded,
+    )
+
+
+async def _position(position_id: int, chain: Chain) -> LpPosition:
+    snapshot = await chain.positions([position_id])
+    if not snapshot.positions:
+        missing = snapshot.missing[0]
+        kind = Unavailable if missing.unread else Unknown
+        raise kind(f"No position {position_id} on {chain.info.name}: {missing.reason}.")
+    position = snapshot.positions[0]
+    if not position.liquidity:
+        raise Refused(f"Position {position_id} holds no liquidity: there is nothing to rebalance.")
+    if position.pool.key.hooked:
+        raise Refused(f"Position {position_id} lies in a pool with hooks that nobody allow-listed; Zuno only shows it.")
+    return position
+
+
+async def observe_pool(
+    pool: PoolState,
+    chain: Chain,
+    feeds: Feeds,
+    sources: Sources,
+    position: LpPosition | None = None,
+    capital: tuple[int, int] = (0, 0),
+    samples: Samples | None = None,
+) -> SceneFacts:
+    """One pool's facts, each with its source, none invented."""
+    # A survey has several pools of one pair.
+    now, label = sources.now, f"{pool.token0.symbol}/{pool.token1.symbol}" if position else pool_label(pool)
+    base, quote = base_and_quote(pool.token0, pool.token1)
+    pair, turned = Pair(market_name(base), market_name(quote)), base is pool.token1
+    returns = await _returns(feeds, pair, turned, now, label, sources)
+    reference = await sources.ask(f"reference price {label}", feeds.prices.spot(pair, now))
+    gas = await sources.ask("gas", feeds.gas.gas(now))
+    sampled = await _gas_samples(samples, chain, now, sources)
+    reading = _regime(returns, gas, sampled, pool, position)
+    return SceneFacts(
+        pool=pool,
+        position=position,
+        capital0=capital[0],
+        capital1=capital[1],
+        returns_nano=nano_returns(returns),
+        fees=await _fees(pool, chain, now, label, sources, samples),
+        gas=None if gas is None else gas.value,
+        gas_median=Fraction(median(sampled)) if sampled else None,
+        native_token1=await _native(pool, chain, feeds, now, sources),
+        reference_gap=None if reference is None else reference_gap(pool, reference.value),
+        regime=reading.regime,
+        regime_why=reading.why,
+        regime_notes=reading.notes,
+    )
+
+
+async def _returns(
+    feeds: Feeds, pair: Pair, turned: bool, now: Seconds, label: str, sources: Sources
+) -> tuple[float, ...]:
+    series = await sources.ask(f"price history {label}", feeds.prices.history(pair, HISTORY_HOURS + 1, now))
+    if series is None:
+        return ()
+    values = hourly_returns(series.value).values
+    return tuple(-value for value in values) if turned else values
+
+
+async def _fees(
+    pool: PoolState, chain: Chain, now: Seconds, label: str, sources: Sources, samples: Samples | None
+) -> FeesObserved | None:
+    """Fee growth over seven days, else one: from our own samples, else from the chain's past state, else from its
+    Swap logs; else unknown."""
+    feed, why = f"fee growth {label}", list[str]()
+    readers: list[ReadFees] = [_archived, _swapped]
+    if samples is not None:
+        readers.insert(0, partial(_sampled, samples))
+    for read in readers:
+        for seconds, name in ((WEEK, "7 d"), (DAY, "24 h")):
+            try:
+                window, notes = await read(pool, chain, seconds, name, Seconds(now - seconds))
+            except (Unavailable, Malformed, Broken) as error:
+                why.append(str(error))
+                continue
+            sources.plain(feed, window.label, pool.block.timestamp, notes)
+            return FeesObserved(
+                growth0_x128=window.growth0_x128,
+                growth1_x128=window.growth1_x128,
+                seconds=window.seconds,
+                label=window.label,
+            )
+    sources.none(feed, "; ".join(dict.fromkeys(why)))
+    return None
+
+
+async def _sampled(
+    samples: Samples, pool: PoolState, chain: Chain, seconds: int, name: str, since: Seconds
+) -> tuple[FeeWindow, tuple[str, ...]]:
+    reach = reach_of(seconds)
+    kept = await samples.pools(chain.info.name, pool.id, Seconds(since - reach), Seconds(since + reach))
+    then = [GrowthSample(one.block.timestamp, one.fee_growth_global0_x128, one.fee_growth_global1_x128) for one in kept]
+    window = own_window(then, _sample(pool, pool.block), seconds, name)
+    if window is None:
+        raise Unavailable(f"no sample of our own is near {name} old")
+    return window, ()
+
+
+async def _gas_samples(samples: Samples | None, chain: Chain, now: Seconds, sources: Sources) -> tuple[Wei, ...]:
+    if samples is None:
+        return ()
+    try:
+        kept = await samples.gas(chain.info.name, Seconds(now - GAS_SAMPLED), now)
+    except (Unavailable, Broken) as error:
+        sources.none("gas samples", str(error))
+        return ()
+    if kept:
+        sources.plain("gas samples", "own samples", now, (f"{len(kept)} of the last {GAS_SAMPLED // DAY} days",))
+    return tuple(one.price for one in kept)
+
+
+async def _archived(
+    pool: PoolState, chain: Chain, seconds: int, name: str, since: Seconds
+) -> tuple[FeeWindow, tuple[str, ...]]:
+    past = await chain.pool_at(pool.id, since)
+    return fee_window(_sample(past, past.block), _sample(pool, pool.block), f"{name} of archive"), ()
+
+
+async def _swapped(
+    pool: PoolState, chain: Chain, seconds: int, name: str, since: Seconds
+) -> tuple[FeeWindow, tuple[str, ...]]:
+    found = await chain.swap_fees(pool.id, since)
+    window = window_of_swaps(found, seconds, name)
+    if window is None:
+        raise Unavailable(f"the pool's swaps do not reach back over {name}")
+    notes = [f"estimated from {found.swaps} swaps, donations unseen"]
+    if found.uneven:
+        notes.append(f"{found.uneven} of them ended in other liquidity than they began in: shared by the mean")
+    return window, tuple(notes)
+
+
+def _sample(pool: PoolState, block: Block) -> GrowthSample:
+    return GrowthSample(block.timestamp, pool.fee_growth_global0_x128, pool.fee_growth_global1_x128)
+
+
+async def _native(pool: PoolState, chain: Chain, feeds: Feeds, now: Seconds, sources: Sources) -> Fraction | None:
+    """Base units of token1 for one wei: from the pool where it trades the chain's own currency, else from a feed."""
+    own = native_token1_in_pool(pool, chain.info.native_side(pool.key))
+    if own is not None:
+        sources.plain("native price", "the pool itself", pool.block.timestamp)
+        return own
+    fact = await sources.ask("native price", feeds.native.native(market_name(pool.token1), now))
+    return None if fact is None else fact.value * Fraction(10**pool.token1.decimals, 10**18)
+
+
+def _regime(
+    returns: Sequence[float],
+    gas: Fact[GasQuote] | None,
+    gas_samples: Sequence[Wei],
+    pool: PoolState,
+    position: LpPosition | None,
+) -> RegimeReading:
+    history = rolling_vol_bps(returns) if len(returns) >= 24 else ()
+    return classify(
+        vol_bps=history[-1] if history else None,
+        vol_history_bps=history,
+        gas_price_wei=None if gas is None else gas.value.price,
+        gas_history_wei=gas_samples,
+        returns_24h=returns[-24:],
+        tick=None if position is None else pool.tick,
+        position=None if position is None else position.range,
+    )

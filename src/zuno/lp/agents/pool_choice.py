@@ -1,0 +1,177 @@
+"""Which pools a wish is argued about: those that trade what the owner brings, the deepest few, or why none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+from zuno.amm.integers import Q96
+from zuno.amm.model import PoolState
+from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.text import Token, parse_units, plain_text
+from zuno.lp.model.chains import ChainInfo
+from zuno.lp.model.debate import Capital, Wish
+
+MOST_POOLS: Final = 5
+MOST_UNITS: Final = (1 << 128) - 1
+"""The most a pool can hold of a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A pool with the owner's capital in its own base units."""
+
+    pool: PoolState
+    capital0: int
+    capital1: int
+    wraps: bool
+    """The owner brings ether and the pool trades its wrapper."""
+    depth: Fraction
+    """Whole tokens of the first capital line that the liquidity at the price stands for."""
+
+
+def survey(wish: Wish, pools: Sequence[PoolState], info: ChainInfo) -> tuple[Spot, ...]:
+    """The pools to argue about: native ones first, then the deepest. `Refused` says what there is instead."""
+    for name in (*(line.token for line in wish.capital), *(wish.pair or ())):
+        _check_token(name, pools, info)
+    spots = [spot for pool in pools if _open_to_all(pool) for spot in _spots(wish, pool)]
+    if wish.fee is not None:
+        fees = sorted({spot.pool.key.fee for spot in spots})
+        spots = [spot for spot in spots if spot.pool.key.fee == wish.fee]
+        if fees and not spots:
+            raise Refused(f"No {_wanted(wish)} pool on {info.name} charges {_fee(wish.fee)}; there is {_fees(fees)}.")
+    if not spots:
+        raise Refused(f"No pool on {info.name} fits {_wanted(wish)}: {_what_exists(pools)}.")
+    ordered = sorted(spots, key=lambda spot: (spot.wraps, -spot.depth, spot.pool.id))
+    return tuple(ordered[:MOST_POOLS])
+
+
+def capital_in(wish: Wish, pool: PoolState) -> tuple[tuple[int, int], ...]:
+    """What the wish brings to a pool in its base units; nothing where it is no pool for it."""
+    if not _open_to_all(pool) or wish.fee not in (None, pool.key.fee):
+        return ()
+    return tuple((spot.capital0, spot.capital1) for spot in _spots(wish, pool))
+
+
+def means(name: str, token: Token) -> bool:
+    """Whether a name the owner typed is this token.
+
+    By symbol only where we named the token ourselves: anyone can deploy something called USDC. ETH is also its
+    wrapper; WETH is not also ether, because whoever says it has already wrapped.
+    """
+    if name.startswith("0x"):
+        return name.lower() == token.address
+    wanted = name.upper()
+    return token.verified and (token.symbol.upper() == wanted or (wanted == "ETH" and token.symbol == "WETH"))
+
+
+def pool_label(pool: PoolState) -> str:
+    """Pair and fee: what tells the pools of a survey apart."""
+    return f"{pool.token0.symbol}/{pool.token1.symbol} {pool.key.fee / 10_000:.2f} %"
+
+
+def kept_side(wish: Wish, pool: PoolState) -> int | None:
+    """Which of the pool's tokens the owner named first: the one that `long-token` keeps."""
+    sides = _sides([line.token for line in wish.capital], (pool.token0, pool.token1))
+    return None if sides is None else sides[0]
+
+
+def to_wrap(wish: Wish, pool: PoolState) -> Capital | None:
+    """The ether that has to become its wrapper before this pool can take it."""
+    tokens = (pool.token0, pool.token1)
+    sides = _sides([line.token for line in wish.capital], tokens) or ()
+    lines = (line for line, side in zip(wish.capital, sides, strict=False) if _wraps(line, tokens[side]))
+    return next(lines, None)
+
+
+def _wraps(line: Capital, token: Token) -> bool:
+    return line.token.upper() == "ETH" and not token.native
+
+
+def _open_to_all(pool: PoolState) -> bool:
+    """No hooks, no fee that a stranger sets, and somebody to trade with."""
+    return not pool.key.hooked and not pool.key.dynamic_fee and pool.liquidity > 0
+
+
+def _spots(wish: Wish, pool: PoolState) -> Iterable[Spot]:
+    tokens = (pool.token0, pool.token1)
+    # A token nobody vouches for is argued about only when the owner named it.
+    named = [*(line.token for line in wish.capital), *(wish.pair or ())]
+    if not all(token.verified or any(means(name, token) for name in named) for token in tokens):
+        return
+    if wish.pair is not None and not any(_matches(names, tokens) for names in (wish.pair, wish.pair[::-1])):
+        return
+    sides = _sides([line.token for line in wish.capital], tokens)
+    if sides is None:
+        return
+    have = [0, 0]
+    for line, side in zip(wish.capital, sides, strict=True):
+        have[side] = _units(line, tokens[side])
+    yield Spot(pool, have[0], have[1], to_wrap(wish, pool) is not None, _depth(pool, sides[0]))
+
+
+def _matches(names: tuple[str, str], tokens: tuple[Token, Token]) -> bool:
+    return all(means(name, token) for name, token in zip(names, tokens, strict=True))
+
+
+def _sides(names: Sequence[str], tokens: tuple[Token, Token]) -> tuple[int, ...] | None:
+    """Which of the pool's tokens each capital line is; in an ETH/WETH pool the exact name decides."""
+    for order in ((0, 1), (1, 0)):
+        if all(means(name, tokens[side]) for name, side in zip(names, order, strict=False)):
+            return order[: len(names)]
+    return None
+
+
+def _units(line: Capital, token: Token) -> int:
+    text = f"{line.amount:f}"
+    try:
+        units = parse_units(text, token.decimals)
+    except ValueError:
+        raise Usage(f"{token.symbol} has {token.decimals} decimals; {text} has more.") from None
+    if units > MOST_UNITS:
+        raise Usage(f"{text} {token.symbol} is more than any pool can hold; check the amount.")
+    return units
+
+
+def _depth(pool: PoolState, side: int) -> Fraction:
+    """What the liquidity at the price stands for in one token: comparable between pools that share that token."""
+    root = Fraction(pool.sqrt_price_x96, Q96)
+    units = pool.liquidity * root if side else pool.liquidity / root
+    return units / Fraction(10 ** (pool.token1 if side else pool.token0).decimals)
+
+
+def _check_token(name: str, pools: Sequence[PoolState], info: ChainInfo) -> None:
+    traded = {token.address: token for pool in pools for token in (pool.token0, pool.token1)}
+    every = [*traded.values(), *info.tokens]
+    if any(means(name, token) for token in every):
+        return
+    if any(not token.verified and token.symbol.upper() == name.upper() for token in every):
+        raise Refused(f"Nobody vouches for what calls itself {plain_text(name, 42)}; give the token's address.")
+    known = sorted({token.symbol for token in every if token.verified})
+    raise Refused(f"No token on {info.name} is called {plain_text(name, 42)}; Zuno knows {', '.join(known)} there.")
+
+
+def _wanted(wish: Wish) -> str:
+    if wish.pair is not None:
+        return "/".join(wish.pair)
+    return " and ".join(line.token for line in wish.capital)
+
+
+def _what_exists(pools: Sequence[PoolState]) -> str:
+    ours = [pool for pool in pools if _open_to_all(pool) and pool.token0.verified and pool.token1.verified]
+    names = list(dict.fromkeys(f"{pool.token0.symbol}/{pool.token1.symbol} at {_fee(pool.key.fee)}" for pool in ours))
+    if not names:
+        return "it has no pool without hooks that holds liquidity"
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return f"there is {', '.join(names[:8])}{more}"
+
+
+def _fees(fees: Sequence[int]) -> str:
+    return ", ".join(_fee(fee) for fee in fees)
+
+
+def _fee(pips: int) -> str:
+    return f"{(Decimal(pips) / 10_000).normalize():f} %"

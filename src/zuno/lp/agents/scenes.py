@@ -1,0 +1,76 @@
+"""The frozen context as the rules want it: whoever holds the same bytes builds the same scenes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from zuno.kernel.errors import Refused
+from zuno.lp.agents.pool_choice import kept_side, to_wrap
+from zuno.lp.model.ballot import Candidate
+from zuno.lp.model.debate import Context, SceneFacts, Wish
+from zuno.lp.rules.candidates import Scene, create_ballot, create_venue, rebalance_ballot, rebalance_venue
+from zuno.lp.rules.fee_yield import FeeWindow
+from zuno.lp.rules.ranges import Move, PoolGrid
+from zuno.lp.rules.returns import NANO, variance_24h
+from zuno.lp.rules.stress import BLOCK_HOURS, draw_paths
+
+HOUR_SECONDS = 3600
+
+
+def scene_of(facts: SceneFacts, wish: Wish | None = None) -> Scene:
+    """One pool with its paths drawn; the same returns give the same paths, which are kept between calls."""
+    returns = [value / NANO for value in facts.returns_nano]
+    fees = facts.fees
+    window = FeeWindow(fees.growth0_x128, fees.growth1_x128, fees.seconds, fees.label) if fees else None
+    hours = round(fees.seconds / HOUR_SECONDS) if fees else len(returns)
+    return Scene(
+        pool=facts.pool,
+        position=facts.position,
+        capital0=facts.capital0,
+        capital1=facts.capital1,
+        wraps=wish is not None and to_wrap(wish, facts.pool) is not None,
+        paths=draw_paths(returns) if len(returns) >= BLOCK_HOURS else None,
+        fees=window,
+        variance_24h=variance_24h(returns, hours),
+        gas=facts.gas,
+        native_token1=facts.native_token1,
+    )
+
+
+def scenes_of(context: Context) -> tuple[Scene, ...]:
+    return tuple(scene_of(facts, context.wish) for facts in context.scenes)
+
+
+def venues_of(context: Context, scenes: Sequence[Scene]) -> tuple[PoolGrid, ...]:
+    """Where ranges may lie, in the order of the scenes."""
+    if context.flow == "rebalance":
+        return (rebalance_venue(scenes[0]),)
+    venues = []
+    for scene in scenes:
+        venue = create_venue(scene, context.profile)
+        if venue is None:
+            raise Refused("A pool without a price history cannot be surveyed; name a pair that has one.")
+        kept = None if context.wish is None else kept_side(context.wish, scene.pool)
+        # Of two tokens the one named first is the one to keep, however little of it there is.
+        venues.append(venue if kept is None else replace(venue, capital_is_token0=kept == 0))
+    return tuple(venues)
+
+
+def ballot_of(context: Context, scenes: Sequence[Scene], moves: Sequence[Move]) -> tuple[Candidate, ...]:
+    """Hold, close where there is something to close, and the moves, all figures computed."""
+    return rebalance_ballot(scenes[0], moves) if context.flow == "rebalance" else create_ballot(scenes, moves)
+
+
+def moves_of(candidates: Sequence[Candidate]) -> tuple[Move, ...]:
+    """The moves behind a ballot: all that a proposal really says."""
+    return tuple(
+        Move(candidate.kind, candidate.range, candidate.pool_index)
+        for candidate in candidates
+        if candidate.kind.move and candidate.range is not None
+    )
+
+
+def tried_in(rounds: Sequence[Sequence[Candidate]]) -> frozenset[tuple[int, int, int]]:
+    """Every move that was on a ballot before."""
+    return frozenset(move.key for candidates in rounds for move in moves_of(candidates))

@@ -1,0 +1,56 @@
+"""The shapes a model may return to this desk; everything else is computed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from zuno.llm.question import Opinion
+
+TEXT_CHARS = (1, 280)
+SUMMARY_CHARS = (20, 280)
+REASONING_CHARS = (40, 2_000)
+"""Of texts as they are printed. With slots they may be twice as long, so that ids cost nobody words."""
+
+Text = Annotated[str, Field(min_length=1, max_length=2 * TEXT_CHARS[1])]
+
+
+class ScoutOpinion(Opinion):
+    summary: Annotated[str, Field(min_length=SUMMARY_CHARS[0], max_length=2 * SUMMARY_CHARS[1])]
+
+
+class ShapeOpinion(Opinion):
+    width_percent: Annotated[int, Field(ge=30, le=350, alias="widthPercent")]
+    center_offset_ticks: Annotated[int, Field(ge=-2400, le=2400, alias="centerOffsetTicks")]
+    rationale: Text
+
+
+class StrategistOpinion(Opinion):
+    shapes: Annotated[list[ShapeOpinion], Field(min_length=2, max_length=5)]
+
+
+class CreateShapeOpinion(ShapeOpinion):
+    pool_index: Annotated[int, Field(ge=0, alias="poolIndex")]
+    exposure_bias: Annotated[Literal["long-token", "neutral"], Field(alias="exposureBias")]
+
+
+class CreateStrategistOpinion(Opinion):
+    shapes: Annotated[list[CreateShapeOpinion], Field(min_length=2, max_length=5)]
+
+
+class JudgmentOpinion(Opinion):
+    index: Annotated[int, Field(ge=0)]
+    verdict: Literal["accept", "revise", "veto"]
+    reason: Text
+    suggestion: Text | None
+
+
+class CriticOpinion(Opinion):
+    judgments: Annotated[list[JudgmentOpinion], Field(min_length=1, max_length=8)]
+
+
+class ArbiterOpinion(Opinion):
+    chosen_index: Annotated[int, Field(ge=0, alias="chosenIndex")]
+    verdict: Literal["approve", "approve_with_caution", "reject"]
+    reasoning: Annotated[str, Field(min_length=REASONING_CHARS[0], max_length=2 * REASONING_CHARS[1])]

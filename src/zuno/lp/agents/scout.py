@@ -1,0 +1,68 @@
+"""The Scout: reads the world, freezes it, names the regime, and says in a sentence why it is so."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from zuno.kernel.canonical import Digest, canonical
+from zuno.kernel.errors import Broken
+from zuno.llm.ask import ModelContext, ask
+from zuno.llm.question import Question
+from zuno.lp.agents.prompt_facts import cite_pool, context_lines, facts_of, pairs_of, text_faults
+from zuno.lp.agents.schemas import SUMMARY_CHARS, ScoutOpinion
+from zuno.lp.agents.transcript import think_aloud, with_voice
+from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.mesh.peer import Say, Think
+from zuno.lp.model.debate import Context, ContextObserved, Debate, FlowCreateStart, FlowStart, Role
+from zuno.provenance.slots import cut
+
+Observe = Callable[[FlowStart | FlowCreateStart], Awaitable[Context]]
+"""Reads the world; in a replay, the context that was read then."""
+Keep = Callable[[bytes], Awaitable[Digest]]
+
+
+class Scout:
+    """Never proposes a range: it sets the world that the others act in."""
+
+    role = Role.SCOUT
+
+    def __init__(self, observe: Observe, keep: Keep, minds: ModelContext) -> None:
+        self._observe = observe
+        self._keep = keep
+        self._minds = minds
+
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+        start = envelope.payload
+        if not isinstance(start, FlowStart | FlowCreateStart):
+            raise Broken(f"the Scout does not answer {envelope.kind}")
+        context = await self._observe(start)
+        debate = Debate(flow=context.flow, context=await self._keep(canonical(context)))
+        spoken = await ask(self._question(context), self._minds)
+        debate = with_voice(debate, self.role, 0, spoken)
+        debate = await think_aloud(
+            debate, self.role, 0, spoken.source, [spoken.value.summary], facts_of(context), think
+        )
+        return [Say(Role.STRATEGIST, ContextObserved(debate=debate))]
+
+    def _question(self, context: Context) -> Question[ScoutOpinion]:
+        facts = facts_of(context)
+        return Question(
+            role=self.role,
+            round=0,
+            prompt="scout",
+            variables={"facts": context_lines(context), "pair": pairs_of(context)},
+            output=ScoutOpinion,
+            fallback=lambda: ScoutOpinion(summary=summary(context)),
+            faults=lambda said: text_faults(said.summary, facts, limits=SUMMARY_CHARS),
+            slots=facts.list_ids,
+        )
+
+
+def summary(context: Context) -> str:
+    """The Scout's own words without a model."""
+    scenes = {scene.regime: (index, scene.regime_why) for index, scene in enumerate(context.scenes)}
+    parts = [f"{regime}: {cite_pool(context, index, why)}" for regime, (index, why) in scenes.items()]
+    text = "; ".join(parts)
+    if len(context.scenes) > 1:
+        text = f"{len(context.scenes)} pools surveyed. {text}"
+    return cut(text, facts_of(context), SUMMARY_CHARS[1])

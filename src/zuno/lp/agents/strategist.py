@@ -1,0 +1,203 @@
+"""The Strategist: two to five shapes that suit the regime, and after a critique, shapes that answer it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from zuno.kernel.errors import Broken
+from zuno.llm.ask import ModelContext, ask
+from zuno.llm.prompts import Untrusted, Value
+from zuno.llm.question import Question
+from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, text_faults
+from zuno.lp.agents.scenes import ballot_of, scenes_of, tried_in, venues_of
+from zuno.lp.agents.schemas import CreateShapeOpinion, CreateStrategistOpinion, ShapeOpinion, StrategistOpinion
+from zuno.lp.agents.transcript import think_aloud, with_voice
+from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.mesh.peer import Say, Think
+from zuno.lp.model.ballot import Candidate, Exposure, Judgment, Verdict
+from zuno.lp.model.debate import Context, ContextObserved, Critique, Debate, Proposal, Revision, Role, Round
+from zuno.lp.rules.ballot import judge_all
+from zuno.lp.rules.candidates import Scene
+from zuno.lp.rules.limits import LIMITS
+from zuno.lp.rules.ranges import DETERMINISTIC_SHAPES, Move, PoolGrid, Shape, judged_moves, propose, revise
+
+Recall = Callable[[str], Awaitable[Context]]
+"""The context behind a hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What one proposal is made from."""
+
+    context: Context
+    scenes: tuple[Scene, ...]
+    venues: tuple[PoolGrid, ...]
+    tried: frozenset[tuple[int, int, int]]
+    rounds: tuple[Round, ...]
+
+    def moves(self, shapes: Sequence[Shape]) -> list[Move]:
+        return propose(self.venues, shapes, self.tried)
+
+
+class Strategist:
+    """A model chooses shapes; ticks, amounts, stress and carry are computed from them."""
+
+    role = Role.STRATEGIST
+
+    def __init__(self, recall: Recall, minds: ModelContext) -> None:
+        self._recall = recall
+        self._minds = minds
+
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+        payload = envelope.payload
+        if not isinstance(payload, ContextObserved | Critique):
+            raise Broken(f"the Strategist does not answer {envelope.kind}")
+        debate, number = payload.debate, len(payload.debate.rounds)
+        stage = await self._stage(debate)
+        spoken = await ask(self._question(stage, number), self._minds)
+        by_model = spoken.source in ("model", "repaired")
+        moves = stage.moves(_shapes(spoken.value)) if by_model else rule_moves(stage)
+        candidates = ballot_of(stage.context, stage.scenes, moves)
+        texts = [shape.rationale for shape in spoken.value.shapes] if by_model else rule_texts(stage, candidates)
+        debate = debate.model_copy(update={"rounds": (*debate.rounds, Round(candidates=candidates))})
+        debate = with_voice(debate, self.role, number, spoken)
+        facts = facts_of(stage.context, debate.rounds)
+        debate = await think_aloud(debate, self.role, number, spoken.source, texts, facts, think)
+        return [Say(Role.CRITIC, Revision(debate=debate) if number else Proposal(debate=debate))]
+
+    async def _stage(self, debate: Debate) -> Stage:
+        context = await self._recall(debate.context)
+        scenes = scenes_of(context)
+        tried = tried_in([round_.candidates for round_ in debate.rounds])
+        return Stage(context, scenes, venues_of(context, scenes), tried, debate.rounds)
+
+    def _question(self, stage: Stage, number: int) -> Question[Any]:
+        """Rebalance and create differ in what may be said, not in how it is judged."""
+        context = stage.context
+        last = stage.rounds[-1] if stage.rounds else None
+        judged = candidate_lines(context, stage.rounds, _with_advice(last), earlier=True) if last else "none"
+        variables: dict[str, Value] = {"facts": context_lines(context), "pair": pairs_of(context), "judged": judged}
+        create = context.flow == "create"
+        rules = _placeholder(create)
+        if create:
+            wish = context.wish
+            held = ", ".join(f"{line.amount} {line.token}" for line in wish.capital) if wish else ""
+            variables["capital"] = Untrusted(held)
+            variables["exposure"] = str(wish.exposure or Exposure.NEUTRAL) if wish else str(Exposure.NEUTRAL)
+        # Its own candidates do not exist yet: what it may cite are those of the rounds before.
+        facts = facts_of(context, stage.rounds, len(stage.rounds))
+        return Question(
+            role=self.role,
+            round=number,
+            prompt="strategist_create" if create else "strategist",
+            variables=variables,
+            output=CreateStrategistOpinion if create else StrategistOpinion,
+            fallback=lambda: rules,
+            judge=lambda said: None if said is rules else _objection(said, stage),
+            faults=lambda said: [fault for shape in said.shapes for fault in text_faults(shape.rationale, facts)],
+            slots=facts.list_ids,
+        )
+
+
+def _with_advice(judged: Round) -> list[Judgment]:
+    """What the Critic said of each candidate, and what it suggested instead."""
+    advice = (*judged.suggestions, *("" for _ in judged.judgments))
+    return [
+        replace(one, reason=f"{one.reason} Suggested: {said}" if said else one.reason)
+        for one, said in zip(judged.judgments, advice, strict=False)
+    ]
+
+
+def rule_moves(stage: Stage) -> list[Move]:
+    """What the rules propose: fixed multipliers first, then the narrowest ranges that answer the critique."""
+    if not stage.rounds:
+        return stage.moves(_first_shapes(stage))
+    last = stage.rounds[-1]
+    return revise(
+        stage.venues,
+        judged_moves(last.candidates, last.judgments),
+        [scene.paths for scene in stage.scenes],
+        LIMITS[stage.context.profile],
+        stage.tried,
+    )
+
+
+def rule_texts(stage: Stage, candidates: Sequence[Candidate]) -> list[str]:
+    """One line for each move, in figures the candidate itself carries."""
+    moves = [candidate for candidate in candidates if candidate.kind.move]
+    if not moves:
+        return ["No other range answers the critique; holding is what is left."]
+    return [_line(stage.context, candidate) for candidate in moves]
+
+
+def _line(context: Context, candidate: Candidate) -> str:
+    own = f"c{candidate.index}"
+    where = f"{{{own}.lower}} to {{{own}.upper}}"
+    if len(context.scenes) > 1:
+        where = f"{where} in pool {candidate.pool_index}"
+    if candidate.stress is None:
+        return f"Candidate {candidate.index}, {candidate.kind}: {where}; no history to stress it with."
+    buffers = f"buffer {{{own}.buffer_1x}} at 1× and {{{own}.buffer_2x}} at 2×"
+    return f"Candidate {candidate.index}, {candidate.kind}: {where}, {buffers}."
+
+
+def _first_shapes(stage: Stage) -> list[Shape]:
+    wish = stage.context.wish
+    exposure = (wish.exposure if wish else None) or Exposure.NEUTRAL
+    if len(stage.venues) == 1:
+        return [replace(shape, exposure=exposure) for shape in DETERMINISTIC_SHAPES]
+    # Several pools: the middle width in each of the deepest, and one wider range in the first.
+    plain = [Shape(Fraction(1), pool_index=index, exposure=exposure) for index in range(min(4, len(stage.venues)))]
+    return [*plain, Shape(Fraction(7, 5), exposure=exposure)]
+
+
+def _shapes(said: StrategistOpinion | CreateStrategistOpinion) -> list[Shape]:
+    return [_shape(one) for one in said.shapes]
+
+
+def _shape(one: ShapeOpinion) -> Shape:
+    width = Fraction(one.width_percent, 100)
+    if isinstance(one, CreateShapeOpinion):
+        return Shape(width, one.center_offset_ticks, one.pool_index, Exposure(one.exposure_bias))
+    return Shape(width, one.center_offset_ticks)
+
+
+def _objection(said: StrategistOpinion | CreateStrategistOpinion, stage: Stage) -> str | None:
+    wanted = stage.context.wish.exposure if stage.context.wish else None
+    for one in said.shapes:
+        if isinstance(one, CreateShapeOpinion) and one.pool_index >= len(stage.venues):
+            return f"poolIndex {one.pool_index} is not one of the {len(stage.venues)} pools shown"
+        if isinstance(one, CreateShapeOpinion) and wanted is not None and one.exposure_bias != wanted:
+            return f"the owner asked for the exposureBias {wanted}"
+    moves = stage.moves(_shapes(said))
+    if not moves:
+        return "every shape was tried before or is the range held now; propose others"
+    return _evaded(moves, stage) if stage.rounds else None
+
+
+def _evaded(moves: Sequence[Move], stage: Stage) -> str | None:
+    """A revision answers its critique: what the rules sent back must not come back as bad, if the rules know better."""
+    context, scenes = stage.context, stage.scenes
+
+    def verdicts(proposed: Sequence[Move]) -> list[Judgment]:
+        return list(judge_all(ballot_of(context, scenes, proposed), context.profile)[-len(proposed) :])
+
+    said = verdicts(moves)
+    if any(one.verdict is Verdict.ACCEPT for one in said):
+        return None
+    known = rule_moves(stage)
+    if not known or all(one.verdict is not Verdict.ACCEPT for one in verdicts(known)):
+        return None
+    return f"no shape answers the critique: the best you propose is still judged {said[0].verdict}, {said[0].reason}"
+
+
+def _placeholder(create: bool) -> StrategistOpinion | CreateStrategistOpinion:
+    """The rules speak in ranges, not in shapes; this only says that they speak."""
+    if create:
+        one = {"poolIndex": 0, "widthPercent": 100, "centerOffsetTicks": 0, "exposureBias": "neutral", "rationale": "-"}
+        return CreateStrategistOpinion.model_validate({"shapes": [one, {**one, "widthPercent": 140}]})
+    plain = {"widthPercent": 100, "centerOffsetTicks": 0, "rationale": "-"}
+    return StrategistOpinion.model_validate({"shapes": [plain, {**plain, "widthPercent": 140}]})

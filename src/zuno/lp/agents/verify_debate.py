@@ -1,0 +1,75 @@
+"""What a proposal must be before it is worth judging: a Strategist elsewhere may be mistaken, or lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+
+from zuno.amm.model import Range
+from zuno.amm.ticks import max_usable_tick, min_usable_tick
+from zuno.kernel.errors import Malformed
+from zuno.lp.agents.prompt_facts import facts_of, text_faults
+from zuno.lp.agents.scenes import ballot_of, moves_of, scenes_of, tried_in
+from zuno.lp.model.debate import Context, Round
+from zuno.lp.rules.ballot import judge_all, merge
+from zuno.lp.rules.ranges import kind_of
+
+MAX_MOVES = 5
+"""The most a Strategist may propose at once."""
+
+
+def check_debate(context: Context, rounds: Sequence[Round]) -> None:
+    """`Malformed` unless every ballot is one the context allows, its figures recomputed, and what was judged carries
+    the rules' verdicts and none milder."""
+    if len(rounds) > context.max_rounds + 1:
+        raise Malformed(f"{len(rounds)} rounds were argued, the owner allowed {context.max_rounds} revisions")
+    scenes = scenes_of(context)
+    for number, round_ in enumerate(rounds):
+        check_moves(context, rounds[: number + 1])
+        if ballot_of(context, scenes, moves_of(round_.candidates)) != round_.candidates:
+            raise Malformed(f"the figures of round {number} do not recompute from the context")
+        if round_.mechanical and round_.mechanical != judge_all(round_.candidates, context.profile):
+            raise Malformed(f"the rules' verdicts of round {number} do not recompute from the context")
+        if round_.judged and merge(round_.candidates, round_.mechanical, round_.judgments) != round_.judgments:
+            raise Malformed(f"a judgment of round {number} is milder than the rules")
+        check_words(context, rounds, number)
+
+
+def check_words(context: Context, rounds: Sequence[Round], number: int) -> None:
+    """`Malformed` unless what was said of each candidate cites its figures, whoever said it."""
+    facts = facts_of(context, rounds, number)
+    round_ = rounds[number]
+    for judgment, suggestion in zip_longest(
+        round_.judgments, round_.suggestions[: len(round_.judgments)], fillvalue=""
+    ):
+        if isinstance(judgment, str):
+            continue
+        for text in (judgment.reason, suggestion):
+            if faults := text_faults(text, facts, judgment.index, (0, 2_000)):
+                raise Malformed(f"round {number}, the words on candidate {judgment.index}: {faults[0]}")
+
+
+def check_moves(context: Context, rounds: Sequence[Round]) -> None:
+    """`Malformed` unless its moves are few, on the grid, new to the debate and called what they are."""
+    moves = moves_of(rounds[-1].candidates)
+    if len(moves) > MAX_MOVES:
+        raise Malformed(f"{len(moves)} moves were proposed, {MAX_MOVES} are the most")
+    tried = set(tried_in([earlier.candidates for earlier in rounds[:-1]]))
+    for move in moves:
+        if not 0 <= move.pool_index < len(context.scenes):
+            raise Malformed(f"a move lies in pool {move.pool_index}, {len(context.scenes)} were surveyed")
+        scene = context.scenes[move.pool_index]
+        held, spacing = scene.position.range if scene.position else None, scene.pool.key.tick_spacing
+        where = f"{move.range.lower} to {move.range.upper}"
+        if not _on_the_grid(move.range, spacing):
+            raise Malformed(f"the range {where} is not on the pool's grid")
+        if move.kind is not kind_of(held, move.range, spacing):
+            raise Malformed(f"the move to {where} is called {move.kind}")
+        if move.key in tried or move.range == held:
+            raise Malformed(f"the range {where} was on the table before")
+        tried.add(move.key)
+
+
+def _on_the_grid(band: Range, spacing: int) -> bool:
+    lowest, highest = min_usable_tick(spacing), max_usable_tick(spacing)
+    return lowest <= band.lower < band.upper <= highest and band.lower % spacing == band.upper % spacing == 0

@@ -1,0 +1,1 @@
+"""The only room of the LP desk that moves money."""

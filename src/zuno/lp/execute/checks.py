@@ -1,0 +1,314 @@
+"""Checks before a signature. Every refusal names the bound and the figure that broke it; nothing here acts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+from zuno.amm.model import LpPosition, PoolState
+from zuno.kernel.canonical import canonical, digest
+from zuno.kernel.errors import Malformed, Refused, Unavailable
+from zuno.kernel.signing import NodeKey
+from zuno.kernel.text import NATIVE, base_and_quote, format_units, is_stable, market_name
+from zuno.kernel.units import Address, Seconds
+from zuno.lp.execute.context import ExecutionContext
+from zuno.lp.execute.draft import GAS_MARGIN, OnChainState, all_steps, data_fee
+from zuno.lp.execute.plan_state import PlanProgress, draft_digest
+from zuno.lp.model.market import GasQuote, Pair
+from zuno.lp.model.plan import Allows, Bounds, Flow, Holds, Need, Owns, Permits, Step, StepKind, TickWithin
+from zuno.lp.model.plan_events import Action, Approval, Draft, Instruction, PlanApplying, PlanApproved
+from zuno.lp.plan.policy import build_policy, verify_step
+from zuno.lp.rules.limits import REFERENCE_LIMIT, reference_gap
+
+_SIGNING_PREFIX: Final = b"zuno approval of a plan, version 1\n"
+DAY_MILLIS: Final = 24 * 3600 * 1000
+_MOST_A_DAY: Final = 10_000
+
+
+# -- the approval
+
+
+def signing_bytes(approval: Approval) -> bytes:
+    return _SIGNING_PREFIX + canonical(approval)
+
+
+def approval_hash(approval: Approval) -> str:
+    """The hash the owner is shown and the node signs."""
+    return digest(signing_bytes(approval))
+
+
+def check_approval(progress: PlanProgress, key: NodeKey) -> Draft:
+    """The approved draft. Only this node's signature over exactly this draft counts as an approval."""
+    approved, draft = progress.approved, progress.draft
+    if approved is None or draft is None:
+        raise Refused(
+            f"{progress.plan_id} was not approved; `zuno plan approve {progress.plan_id}` shows what it would do."
+        )
+    said = approved.approval
+    if not _has_valid_signature(approved, key):
+        raise Refused(
+            f"The approval of {progress.plan_id} does not carry this node's signature; approve the plan again."
+        )
+    if said.draft != draft_digest(draft):
+        raise Refused(f"What was approved of {progress.plan_id} is not what is on record; approve the plan again.")
+    if {said.plan_id, draft.plan_id} != {progress.plan_id}:
+        raise Refused(f"The approval is of {said.plan_id}, not of {progress.plan_id}.")
+    bound = (said.plan_hash, said.chain_id, said.genesis, said.wallet, said.expires)
+    if bound != (draft.plan_hash, draft.chain_id, draft.genesis, draft.wallet, draft.expires):
+        raise Refused(f"The approval of {progress.plan_id} and its transactions differ; approve the plan again.")
+    return draft
+
+
+def _has_valid_signature(approved: PlanApproved, key: NodeKey) -> bool:
+    return key.verify(key.public, signing_bytes(approved.approval), bytes.fromhex(approved.signature))
+
+
+class ApprovalExpired(Refused):
+    """The approval has run out."""
+
+
+def check_not_expired(draft: Draft, now: Seconds) -> None:
+    if now > draft.expires:
+        raise ApprovalExpired(
+            f"The approval of {draft.plan_id} expired at {draft.expires}, {now - draft.expires} s ago by the chain's "
+            f"own time; approve the plan again."
+        )
+
+
+async def check_chain(context: ExecutionContext, draft: Draft) -> None:
+    """The chain must be the approved one, by id and by genesis hash."""
+    if context.info.id != draft.chain_id:
+        raise Refused(f"The approval is for chain id {draft.chain_id}, this is {context.info.id}.")
+    genesis = await context.writer.genesis()
+    if genesis != draft.genesis:
+        raise Refused(f"The approval is for a chain that began with {draft.genesis[:12]}…, this one {genesis[:12]}….")
+    if context.wallet != draft.wallet:
+        raise Refused(f"The approval is for the wallet {draft.wallet}, the wallet here is {context.wallet}.")
+
+
+# -- the market and the wallet
+
+
+async def check_market(context: ExecutionContext, instruction: Instruction, pool: PoolState, bounds: Bounds) -> None:
+    """Tick drift since the decision and the reference price; fees may be collected at any price."""
+    if instruction.action is not Action.COLLECT:
+        check_drift(instruction, pool, bounds)
+        await check_reference(context, pool)
+
+
+def check_drift(instruction: Instruction, pool: PoolState, bounds: Bounds) -> None:
+    """How far the pool has moved since the decision was made."""
+    moved = abs(pool.tick - instruction.tick)
+    if moved > bounds.tick_drift:
+        raise Refused(
+            f"The pool is at tick {pool.tick}, {moved} ticks from the {instruction.tick} this was decided at; "
+            f"the bound is {bounds.tick_drift} (tick drift). Ask for a new plan."
+        )
+
+
+async def check_reference(context: ExecutionContext, pool: PoolState) -> str:
+    """The pool's price against the reference price; returns the source of the reference."""
+    base, quote = base_and_quote(pool.token0, pool.token1)
+    spot = await context.feeds_of(pool.id).prices.spot(
+        Pair(market_name(base), market_name(quote)), pool.block.timestamp
+    )
+    gap = reference_gap(pool, spot.value)
+    if gap > REFERENCE_LIMIT:
+        raise Refused(
+            f"The pool's price is {_percent(gap)} off the reference ({spot.source}); the bound is "
+            f"{_percent(REFERENCE_LIMIT)}. Wait until the two agree."
+        )
+    return spot.source
+
+
+def check_needs(step: Step, onchain: OnChainState, after: Sequence[Step] = ()) -> None:
+    """Whatever has to hold before this step, read from the chain again; `after`: steps that come before it and bring
+    some of it about."""
+    wrapped = {flow.currency for earlier in after if earlier.kind is StepKind.WRAP for flow in earlier.least_in}
+    for need in step.needs:
+        match need:
+            case Allows() | Permits() if after:
+                continue  # the plan's own approvals come first
+            case Holds(currency, _) if currency in wrapped:
+                continue
+            case _:
+                _check_need(need, onchain)
+
+
+def _check_need(need: Need, onchain: OnChainState) -> None:
+    purse, position, pool = onchain.purse, onchain.position, onchain.pool
+    match need:
+        case Holds(currency, amount):
+            have = purse.holdings.get(currency, 0)
+            if have < amount:
+                raise Refused(f"The wallet holds {_format_amount(have, currency, pool)}, the step may take "
+                              f"{_format_amount(amount, currency, pool)}.")  # fmt: skip
+        case Allows(token, amount):
+            have = purse.allowances.to_permit2.get(token, 0)
+            if have < amount:
+                raise Refused(f"Permit2 may take {_format_amount(have, token, pool)}, the step needs "
+                              f"{_format_amount(amount, token, pool)}.")  # fmt: skip
+        case Permits(token, spender, amount, until):
+            grant = purse.allowances.grant(token, spender)
+            if grant.amount < amount:
+                raise Refused(f"{spender} may take {_format_amount(grant.amount, token, pool)} through Permit2, "
+                              f"the step needs {_format_amount(amount, token, pool)}.")  # fmt: skip
+            if grant.until < until:
+                raise Refused(f"The permit for {spender} ends at {grant.until}, the step may run until {until}.")
+        case Owns(token_id, liquidity):
+            if position is None or position.id != token_id:
+                raise Refused(f"Position {token_id} is not there any more.")
+            if position.owner != onchain.wallet:
+                raise Refused(f"Position {token_id} belongs to {position.owner} now.")
+            if position.liquidity != liquidity:
+                raise Refused(
+                    f"Position {token_id} holds liquidity {position.liquidity}, the approval is for {liquidity}."
+                )
+        case TickWithin(_, low, high):
+            if not low <= pool.tick <= high:
+                away = low - pool.tick if pool.tick < low else pool.tick - high
+                raise Refused(
+                    f"The pool is at tick {pool.tick}, {away} outside the approved {low} to {high} "
+                    f"(tick drift {(high - low) // 2})."
+                )
+
+
+def check_policy(
+    context: ExecutionContext, step: Step, onchain: OnChainState, draft: Draft, caps: tuple[Flow, ...]
+) -> None:
+    """Decodes the calldata and checks it against the policy, just before it is signed."""
+    _check_fees(step, onchain.position, draft.position)
+    position = onchain.position if onchain.position is not None else draft.position
+    allowed = {flow.currency: flow.amount for flow in caps}
+    terms = onchain.terms(context, draft.bounds)
+    verify_step(step, build_policy(terms, draft.pool.key, allowed, position, context.limits.hooks))
+
+
+def _check_fees(step: Step, position: LpPosition | None, approved: LpPosition | None) -> None:
+    """Liquidity that is paid for with a position's fees would be paid for by the wallet where they are gone."""
+    if step.kind not in (StepKind.INCREASE, StepKind.BURN_AND_MINT) or position is None or approved is None:
+        return
+    if position.fees0 < approved.fees0 or position.fees1 < approved.fees1:
+        raise Refused(
+            f"The fees of position {position.id} were collected since, and were to pay for a part of this; approve the "
+            f"plan again."
+        )
+
+
+def check_gas(
+    onchain: OnChainState, step: Step, units: int, max_fee: int, bound_units: int, bound_fee: int, data_fee: int = 0
+) -> None:
+    """Gas against its bounds, and against the ether that is there to pay for it; `data_fee` is a rollup's for posting
+    the step."""
+    if units > bound_units:
+        raise Refused(f"The step would use up to {units} gas; the bound is {bound_units}.")
+    if max_fee > bound_fee:
+        raise Refused(f"A unit of gas costs up to {max_fee} wei; the bound is {bound_fee} wei.")
+    need, have = units * max_fee + data_fee + step.value, onchain.purse.holdings.get(NATIVE, 0)
+    if have < need:
+        raise Refused(
+            f"The wallet holds {format_units(have, 18)} ETH; gas and value may take {format_units(need, 18)} ETH."
+        )
+
+
+def check_whole_gas(onchain: OnChainState, draft: Draft, gas: GasQuote) -> None:
+    """Ether for all of the plan at today's price of gas, before its first step: stopping half-way costs gas, too."""
+    units = sum(draft.gas.units) // GAS_MARGIN
+    value = sum(record.value for record in draft.steps)
+    posting = data_fee(all_steps(draft), gas)
+    if posting > draft.gas.data_fee:
+        raise Refused(
+            f"Posting the plan's data costs {format_units(posting, 18)} ETH; "
+            f"the bound is {format_units(draft.gas.data_fee, 18)} ETH."
+        )
+    need, have = units * gas.price + posting + value, onchain.purse.holdings.get(NATIVE, 0)
+    if have < need:
+        raise Refused(
+            f"The wallet holds {format_units(have, 18)} ETH; "
+            f"gas and value of the whole plan take about {format_units(need, 18)} ETH. "
+            f"Send some ether to {onchain.wallet} first."
+        )
+
+
+# -- how much may be spent
+
+
+async def check_spend(context: ExecutionContext, draft: Draft) -> Decimal | None:
+    """What leaves the wallet by this plan in dollars, against the owner's caps; None where it is play money."""
+    out = [
+        flow
+        for record in draft.steps
+        if record.kind is not StepKind.WRAP
+        for flow in record.most_out
+    ]  # fmt: skip
+    worth: Fraction = Fraction(0)
+    for flow in out:
+        usd = await _usd_value(context, draft.pool, flow)
+        if usd is None:
+            if context.local:
+                return None
+            raise Refused(
+                f"Nobody can say what {_format_amount(flow.amount, flow.currency, draft.pool)} is worth in dollars, "
+                f"so the spending caps cannot be held."
+            )
+        worth += usd
+    spend = Decimal(worth.numerator) / Decimal(worth.denominator)
+    if not spend:
+        return spend  # an exit is never held up by what was spent before
+    if spend > context.limits.usd_per_plan:
+        raise Refused(
+            f"The plan may take ${spend:,.2f} from the wallet; the cap for one plan is "
+            f"${context.limits.usd_per_plan:,.2f} (ZUNO_SPEND_USD_PER_PLAN)."
+        )
+    today = await _spent_today(context, draft.plan_id)
+    if today + spend > context.limits.usd_per_day:
+        raise Refused(
+            f"The plan may take ${spend:,.2f} on top of ${today:,.2f} in the last 24 hours; the cap for a day is "
+            f"${context.limits.usd_per_day:,.2f} (ZUNO_SPEND_USD_PER_DAY)."
+        )
+    return spend
+
+
+async def _spent_today(context: ExecutionContext, plan_id: str) -> Decimal:
+    """Every plan that began in the last 24 hours counts in full, however it ended; play money is counted apart."""
+    total, seen = Decimal(0), {plan_id}
+    for entry in await context.journal.latest(_MOST_A_DAY, kind=PlanApplying.kind):
+        said = PlanApplying.model_validate(dict(entry.payload))
+        if entry.at < context.now() - DAY_MILLIS or said.plan_id in seen or said.play_money != context.local:
+            continue
+        seen.add(said.plan_id)
+        total += said.spend_usd or 0
+    return total
+
+
+async def _usd_value(context: ExecutionContext, pool: PoolState, flow: Flow) -> Fraction | None:
+    first = flow.currency == pool.key.currency0
+    token, other = (pool.token0, pool.token1) if first else (pool.token1, pool.token0)
+    if flow.currency == NATIVE:
+        token = next(token for token in context.info.tokens if token.native)
+    whole = Fraction(flow.amount, 10**token.decimals)
+    if is_stable(token):
+        return whole
+    if is_stable(other) and flow.currency in (pool.key.currency0, pool.key.currency1):
+        price = pool.price if first else 1 / pool.price
+        return flow.amount * price / Fraction(10**other.decimals)
+    if market_name(token) != "ETH":
+        return None
+    try:
+        native = await context.feeds_of(pool.id).native.native("USDC", pool.block.timestamp)
+    except (Unavailable, Malformed):
+        return None
+    return whole * native.value
+
+
+def _percent(share: Fraction) -> str:
+    return f"{float(100 * share):.2f} %"
+
+
+def _format_amount(amount: int, currency: Address, pool: PoolState) -> str:
+    for token in (pool.token0, pool.token1):
+        if token.address == currency:
+            return f"{format_units(amount, token.decimals)} {token.symbol}"
+    return f"{format_units(amount, 18)} ETH" if currency == NATIVE else f"{amount} of {currency}"

@@ -1,0 +1,386 @@
+"""Builds the exact transactions of an instruction on the latest block and simulates them before anyone approves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from zuno.amm.model import LpPosition, PoolKey, PoolState
+from zuno.kernel.errors import PoolRefusal, Refused, Unavailable, Unknown
+from zuno.kernel.text import NATIVE, format_units
+from zuno.kernel.units import Address, HexId, Wei
+from zuno.lp.execute.context import ExecutionContext
+from zuno.lp.model.ballot import GasStep
+from zuno.lp.model.chains import SwapStruct
+from zuno.lp.model.market import GasQuote
+from zuno.lp.model.plan import Bounds, Flow, Step, StepKind, StepPlan
+from zuno.lp.model.plan_events import Action, Draft, GasBound, Instruction, RecipeRecord, StepRecord
+from zuno.lp.plan import minting, positions
+from zuno.lp.plan.calls import Decoded
+from zuno.lp.plan.context import PlanContext, flows
+from zuno.lp.plan.decoding import decode
+from zuno.lp.plan.effects import effects
+from zuno.lp.plan.inventory import QuoteSwap
+from zuno.lp.plan.policy import build_policy, outflow, verify_step
+from zuno.lp.plan.sizing import check_tokens_used, most_proceeds
+from zuno.lp.ports.spending import Call, Fees, Simulation, SimulationMethod, WalletState
+from zuno.lp.rules.carry import MEASURED_GAS
+from zuno.lp.rules.depth import quotes
+
+_MAX_READS: Final = 4
+GAS_MARGIN: Final = 2
+"""What a step may use at most, over what it used when it was tried: the pool may have moved a few ticks by then."""
+ENVELOPE_BYTES: Final = 130
+"""Of a signed transaction, beside its calldata."""
+FEE_MARGIN: Final = 2
+"""What a unit of gas may cost at most, over what it costs now: so far a transaction that waits may be sped up."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedDraft:
+    """A draft and its simulation."""
+
+    draft: Draft
+    rehearsal: Simulation
+    swaps: SwapStruct
+
+    @property
+    def how(self) -> str:
+        return "simulated" if self.rehearsal.how is SimulationMethod.SIMULATED else "computed"
+
+    @property
+    def changes(self) -> Mapping[Address, int]:
+        """The wallet's balance changes without gas: as the node simulated them, else computed here."""
+        if self.rehearsal.how is SimulationMethod.SIMULATED:
+            return self.rehearsal.changes
+        said = (decode(step.to, step.value, step.data, self.swaps) for step in all_steps(self.draft))
+        return effects(said, self.draft.pool, self.draft.position)
+
+    @property
+    def sqrt_price_after_x96(self) -> int | None:
+        return self.rehearsal.sqrt_price_after_x96
+
+    @property
+    def error(self) -> str | None:
+        """Which step would revert, and why; None where the simulation passed."""
+        for index, call in enumerate(self.rehearsal.calls):
+            if call.error is not None:
+                steps = all_steps(self.draft)
+                return f"step {index + 1} ({step_name(steps[index])}) would revert: {call.error}"
+        return self._shortfall
+
+    @property
+    def _shortfall(self) -> str | None:
+        """A fee-on-transfer token delivers less than it was sent, and breaks the bounds of the steps."""
+        tried = all_steps(self.draft)[: len(self.rehearsal.calls)]
+        for currency, change in self.rehearsal.changes.items():
+            least = least_change(tried, currency)
+            if change < least:
+                return (
+                    f"the wallet's {currency} would change by {change}, the bound is {least}: "
+                    f"does the token charge for transfers?"
+                )
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class OnChainState:
+    """A pool, perhaps a position in it, and the wallet, all of one block."""
+
+    wallet: Address
+    pool: PoolState
+    position: LpPosition | None
+    purse: WalletState
+
+    def terms(self, context: ExecutionContext, bounds: Bounds) -> PlanContext:
+        return PlanContext(
+            context.info.deployment,
+            self.wallet,
+            self.purse.block.timestamp,
+            self.purse.holdings,
+            self.purse.allowances,
+            bounds,
+            wrapped_native(context),
+        )
+
+
+async def read_onchain_state(context: ExecutionContext, wanted_pool: HexId, position_id: int | None) -> OnChainState:
+    """Pool, position and wallet at one block; read again where a new block came in between."""
+    at = context.info.deployment
+    for _ in range(_MAX_READS):
+        position = None if position_id is None else await _read_position(context, position_id)
+        pool = await context.chain.pool(wanted_pool) if position is None else position.pool
+        if pool.id != wanted_pool:
+            raise Refused(f"position {position_id} lies in pool {pool.id}, the plan is about {wanted_pool}")
+        tokens = currencies(pool.key)
+        purse = await context.writer.purse(context.wallet, tokens, (at.position_manager, at.universal_router))
+        if purse.block.hash == pool.block.hash:
+            return OnChainState(context.wallet, pool, position, purse)
+    raise Unavailable("The chain moved on each time it was read; try again.")
+
+
+def wrapped_native(context: ExecutionContext) -> Address | None:
+    """The token that wraps the chain's own currency."""
+    return next((token.address for token in context.info.tokens if token.symbol == "WETH"), None)
+
+
+def currencies(key: PoolKey) -> tuple[Address, ...]:
+    """The pool's two currencies, and ether for gas."""
+    return tuple(dict.fromkeys((key.currency0, key.currency1, NATIVE)))
+
+
+async def build_draft(
+    context: ExecutionContext, plan_id: str, plan_hash: str, instruction: Instruction
+) -> SimulatedDraft:
+    """The instruction as transactions, checked against the policy and simulated on the latest block."""
+    bounds = context.limits.bounds
+    onchain = await read_onchain_state(context, HexId(instruction.pool_id), instruction.position_id)
+    terms = onchain.terms(context, bounds)
+    check_named_tokens_used(instruction, onchain)
+    plan = await _plan_steps(context, onchain, terms, instruction)
+    caps, proceeds = _spending_caps(plan, onchain, bounds)
+    _check_steps_against_policy(context, plan, onchain, terms, caps, proceeds)
+    check_capital_limits(instruction, onchain.pool, terms.wrapper, plan.steps)
+    steps = (*plan.steps, *(plan.later.preview if plan.later else ()))
+    rehearsal = await context.writer.rehearse(
+        context.wallet, [step_call(step) for step in steps], currencies(onchain.pool.key), onchain.pool.id
+    )
+    gas = await context.chain.gas()
+    swaps = context.info.deployment.swap_struct
+    draft = Draft(
+        plan_id=plan_id,
+        plan_hash=plan_hash,
+        instruction=instruction,
+        chain_id=context.info.id,
+        genesis=await context.writer.genesis(),
+        wallet=context.wallet,
+        block=onchain.purse.block,
+        pool=onchain.pool,
+        position=onchain.position,
+        bounds=bounds,
+        expires=terms.deadline,
+        caps=tuple(Flow(currency, amount) for currency, amount in caps.items()),
+        proceeds=proceeds,
+        gas=GasBound(
+            max_fee=Wei(FEE_MARGIN * suggest_fees(gas).max_fee),
+            units=_gas_limits(steps, rehearsal),
+            data_fee=Wei(FEE_MARGIN * data_fee(steps, gas)),
+        ),
+        steps=tuple(map(StepRecord.of, plan.steps)),
+        later=None if plan.later is None else RecipeRecord.of(plan.later),
+        notes=plan.notes,
+    )
+    tried = SimulatedDraft(draft, rehearsal, swaps)
+    if tried.error is not None:
+        return tried
+    notes = (*plan.notes, *_left_notes(tried, terms.wrapper))
+    return replace(tried, draft=draft.model_copy(update={"notes": notes}))
+
+
+async def _plan_steps(
+    context: ExecutionContext, onchain: OnChainState, terms: PlanContext, instruction: Instruction
+) -> StepPlan:
+    quote = await load_swap_quotes(context, onchain.pool, onchain.position)
+    if quote is None:
+        return _add_note(_build_steps(onchain, terms, instruction, None), _ESTIMATED_QUOTE_NOTE)
+    try:
+        return _build_steps(onchain, terms, instruction, quote)
+    except Unavailable:  # the swap would leave the ticks that were read
+        return _add_note(_build_steps(onchain, terms, instruction, None), _ESTIMATED_QUOTE_NOTE)
+
+
+_ESTIMATED_QUOTE_NOTE = "the swap is quoted from the liquidity at the price, not from the whole pool"
+
+
+async def load_swap_quotes(context: ExecutionContext, pool: PoolState, position: LpPosition | None) -> QuoteSwap | None:
+    """Exact quotes of the pool without our liquidity; None where its ticks cannot be read at that block."""
+    try:
+        depth = await context.writer.depth(pool.id)
+    except (Unavailable, PoolRefusal):
+        return None
+    return None if depth.pool.sqrt_price_x96 != pool.sqrt_price_x96 else quotes(depth, position)
+
+
+def _build_steps(
+    onchain: OnChainState, terms: PlanContext, instruction: Instruction, quote: QuoteSwap | None
+) -> StepPlan:
+    band = instruction.range
+    match instruction.action, onchain.position, band:
+        case Action.CREATE, None, band_ if band_ is not None:
+            return minting.create(
+                terms,
+                onchain.pool,
+                band_,
+                instruction.capital0,
+                instruction.capital1,
+                brings_ether=instruction.brings_ether,
+                quotes=quote,
+            )
+        case Action.REBALANCE, LpPosition() as position, band_ if band_ is not None:
+            return positions.rebalance(terms, position, band_, quotes=quote)
+        case Action.CLOSE, LpPosition() as position, _:
+            return positions.close(terms, position)
+        case Action.COLLECT, LpPosition() as position, _:
+            return positions.collect(terms, position)
+        case Action.ADD, LpPosition() as position, _:
+            return positions.add(terms, position, instruction.capital0, instruction.capital1)
+        case Action.REMOVE, LpPosition() as position, _ if instruction.share is not None:
+            return positions.remove(terms, position, instruction.share)
+        case _:
+            raise Refused(f"a {instruction.action} lacks what it is about")
+
+
+def _spending_caps(
+    plan: StepPlan, onchain: OnChainState, bounds: Bounds
+) -> tuple[dict[Address, int], tuple[Flow, ...]]:
+    """The most of each currency that one step may take, and what a first half may pay for a second to spend."""
+    caps: dict[Address, int] = {}
+    for step in plan.steps:
+        for flow in step.most_out:
+            caps[flow.currency] = max(caps.get(flow.currency, 0), flow.amount)
+    if plan.later is None or onchain.position is None:
+        return caps, ()
+    key, paid = onchain.pool.key, most_proceeds(onchain.position, bounds.slippage_bps)
+    return caps, flows((key.currency0, paid[0]), (key.currency1, paid[1]))
+
+
+def _check_steps_against_policy(
+    context: ExecutionContext,
+    plan: StepPlan,
+    onchain: OnChainState,
+    terms: PlanContext,
+    caps: dict[Address, int],
+    proceeds: tuple[Flow, ...],
+) -> None:
+    policy = build_policy(terms, onchain.pool.key, caps, onchain.position, context.limits.hooks)
+    for step in plan.steps:
+        verify_step(step, policy)
+    later = replace(policy, most_out={flow.currency: flow.amount for flow in proceeds})
+    for step in plan.later.preview if plan.later else ():
+        verify_step(step, later)
+
+
+def check_named_tokens_used(instruction: Instruction, onchain: OnChainState) -> None:
+    """Something of every token that was named has to go in at the price of this block; one token alone may be swapped
+    into a new position, and so always goes in."""
+    band = instruction.range if onchain.position is None else onchain.position.range
+    if band is not None and (instruction.action is Action.ADD or len(instruction.named) > 1):
+        check_tokens_used(onchain.pool, band, instruction.named)
+
+
+def check_capital_limits(
+    instruction: Instruction, pool: PoolState, wrapper: Address | None, steps: Sequence[Step]
+) -> None:
+    """All steps together take no more of any currency than the instruction names; one without capital takes nothing.
+
+    Counted on what the steps say of themselves, which the policy has held against their bytes. What a plan's later half
+    takes is what its first half has paid, and is held to that when it is built.
+    """
+    taken: dict[Address, int] = {}
+    for step in steps:
+        for flow in step.most_out:
+            taken[flow.currency] = taken.get(flow.currency, 0) + flow.amount
+        if step.to == wrapper:  # by the policy only ether that is wrapped goes there
+            taken[step.to] = taken.get(step.to, 0) - step.value
+    key, brings = pool.key, instruction.action in (Action.CREATE, Action.ADD)
+    most = {key.currency0: instruction.capital0, key.currency1: instruction.capital1} if brings else {}
+    if instruction.brings_ether and wrapper is not None:
+        most[NATIVE] = most.pop(wrapper, 0)
+    for currency, amount in taken.items():
+        if amount > most.get(currency, 0):
+            raise Refused(
+                f"the plan would take {amount} of {currency} from the wallet; {most.get(currency, 0)} of it was named "
+                f"or shown when it was made"
+            )
+
+
+def _left_notes(tried: SimulatedDraft, wrapper: Address | None) -> Iterator[str]:
+    """Of every named amount that goes in only in part: how much of it does at this block's price, and why no more."""
+    draft, changes = tried.draft, tried.changes
+    told, pool, position = draft.instruction, draft.pool, draft.position
+    last = all_steps(draft)[-1]
+    most = outflow(decode(last.to, last.value, last.data, tried.swaps), (pool.key.currency0, pool.key.currency1))
+    for side, amount in told.named.items():
+        sides = ((pool.token0, told.capital0), (pool.token1, told.capital1))
+        (token, _), (other, beside) = sides[side], sides[1 - side]
+        fees = 0 if position is None else (position.fees0, position.fees1)[side]
+        wrapped = changes.get(NATIVE, 0) if told.brings_ether and token.address == wrapper else 0
+        goes_in = fees - changes.get(token.address, 0) - wrapped
+        if amount - goes_in <= amount // _NOTED:
+            continue
+        why = f"room for the price to move by {draft.bounds.slippage_bps} bps"
+        if beside and amount - most.get(token.address, 0) > amount // _NOTED:
+            why = f"there are {format_units(beside, other.decimals)} {other.symbol} to go with it, and {why}"
+        yield (
+            f"of {format_units(amount, token.decimals)} {token.symbol} {format_units(goes_in, token.decimals)} go in "
+            f"at this price, the rest stays in the wallet: {why}"
+        )
+
+
+_NOTED: Final = 1_000
+"""A part of a named amount that stays at home is told from one in so many on."""
+
+
+def _gas_limits(steps: Sequence[Step], rehearsal: Simulation) -> tuple[int, ...]:
+    """What each step may use at most: by what it used when it was tried, or by what such steps were measured to use."""
+    tried = rehearsal.calls if rehearsal.how is SimulationMethod.SIMULATED else ()
+    used = [*(call.gas_used for call in tried), *[0] * (len(steps) - len(tried))]
+    return tuple(GAS_MARGIN * max(units, measured_gas(step.kind)) for units, step in zip(used, steps, strict=True))
+
+
+def measured_gas(kind: StepKind) -> int:
+    """As the contracts used it; kinds without a line of their own use no more than a mint."""
+    lines = {str(line): units for line, units in MEASURED_GAS.items()}
+    return lines.get(str(kind), MEASURED_GAS[GasStep.MINT])
+
+
+async def _read_position(context: ExecutionContext, position_id: int) -> LpPosition:
+    found = await context.chain.positions([position_id])
+    if found.positions:
+        return found.positions[0]
+    missing = found.missing[0]
+    if missing.unread:
+        raise Unavailable(f"Position {position_id} could not be read: {missing.reason}; try again.")
+    raise Unknown(f"Position {position_id} is gone ({missing.reason}).")
+
+
+def least_change(steps: Sequence[Step], currency: Address) -> int:
+    """What these steps do to the wallet's holding of one currency at worst, gas apart."""
+    gained = sum(flow.amount for step in steps for flow in step.least_in if flow.currency == currency)
+    return gained - sum(flow.amount for step in steps for flow in step.most_out if flow.currency == currency)
+
+
+def step_name(step: Step) -> str:
+    """A step's name on screens."""
+    return step.kind.replace("_", " ")
+
+
+def decode_step(context: ExecutionContext, step: Step) -> Decoded:
+    """A step's calldata, decoded."""
+    return decode(step.to, step.value, step.data, context.info.deployment.swap_struct)
+
+
+def step_call(step: Step) -> Call:
+    return Call(step.to, step.value, step.data)
+
+
+def all_steps(draft: Draft) -> tuple[Step, ...]:
+    """The first half as it would be signed, and the second as it would be if nothing moved."""
+    later = () if draft.later is None else draft.later.preview
+    return tuple(record.step() for record in (*draft.steps, *later))
+
+
+def data_fee(steps: Sequence[Step], gas: GasQuote) -> int:
+    """What a rollup adds for posting these steps, where its own estimates of gas do not hold it already."""
+    size = sum(len(step.data) + ENVELOPE_BYTES for step in steps)
+    return gas.cost(0, size, estimated_here=True)
+
+
+def suggest_fees(gas: GasQuote) -> Fees:
+    """Room for the base fee to double, which takes six full blocks."""
+    return Fees(Wei(2 * gas.base_fee + gas.priority_fee), gas.priority_fee)
+
+
+def _add_note(plan: StepPlan, note: str) -> StepPlan:
+    return replace(plan, notes=(*plan.notes, note)) if plan.later is not None else plan

@@ -1,0 +1,633 @@
+"""The one door to money: a plan is simulated, approved by its owner, and applied once, exactly as approved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from zuno.kernel.errors import Malformed, Refused, Unavailable, Unknown
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address, HexId, Seconds, Wei
+from zuno.lp.execute import checks
+from zuno.lp.execute.context import ExecutionContext
+from zuno.lp.execute.draft import (
+    FEE_MARGIN,
+    GAS_MARGIN,
+    OnChainState,
+    SimulatedDraft,
+    all_steps,
+    build_draft,
+    check_capital_limits,
+    check_named_tokens_used,
+    currencies,
+    data_fee,
+    decode_step,
+    load_swap_quotes,
+    measured_gas,
+    read_onchain_state,
+    step_call,
+    step_name,
+    suggest_fees,
+    wrapped_native,
+)
+from zuno.lp.execute.plan_state import (
+    PlanPart,
+    PlanProgress,
+    StepProgress,
+    append_event,
+    draft_digest,
+    load_progress,
+    unfinished_plans,
+)
+from zuno.lp.execute.send import Notify, PrepareStep, SigningInputs, StepSender
+from zuno.lp.execute.verify_outcome import gas_spent, position_actions, verify_outcome
+from zuno.lp.model.plan import Allowances, Flow, Owns, PlanState, Step, StepKind, StepState
+from zuno.lp.model.plan_events import (
+    Approval,
+    Draft,
+    Instruction,
+    PlanApplying,
+    PlanApproved,
+    PlanCalledOff,
+    PlanFinishing,
+    PlanOver,
+    PlanRevoking,
+    PlanSimulated,
+    StepRecord,
+)
+from zuno.lp.plan.approvals import build_revocations
+from zuno.lp.plan.calls import Approve, Execute, Mint, Permit, RouterSwap, SwapIn
+from zuno.lp.plan.positions import finish_rebalance
+from zuno.lp.ports.spending import Fees, Simulation, SimulationMethod
+
+AskOwner = Callable[[SimulatedDraft, Approval], bool]
+"""Shows the owner the draft and its newest simulation; False means no."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignerHints:
+    """Nonce and fees for an external signer."""
+
+    nonce: int
+    fees: Fees
+
+
+class Gate:
+    """Simulates, approves, applies and cancels plans of one wallet on one chain, one plan at a time."""
+
+    def __init__(self, context: ExecutionContext) -> None:
+        self._context = context
+
+    # -- before anything is signed
+
+    async def simulate(self, plan_id: str, plan_hash: str, instruction: Instruction) -> SimulatedDraft:
+        """The plan as exact calldata on the latest block, and what it would do there."""
+        progress = await self._load_progress(plan_id)
+        _check_not_ended(progress)
+        drafted = await build_draft(self._context, plan_id, plan_hash, instruction)
+        if not progress.signed_anything:
+            await append_event(
+                self._context.journal,
+                progress,
+                PlanSimulated(
+                    plan_id=plan_id, block=drafted.draft.block, ok=drafted.error is None, why=drafted.error or ""
+                ),
+            )
+        return drafted
+
+    async def draft(self, plan_id: str, plan_hash: str, instruction: Instruction) -> SimulatedDraft:
+        """What an approval would be about; `Refused` where it would be refused anyway."""
+        progress = await self._load_progress(plan_id)
+        _check_not_ended(progress)
+        if progress.signed_anything:
+            raise Refused(f"{plan_id} is {progress.state} already; `zuno plan apply {plan_id}` goes on with it.")
+        drafted = await build_draft(self._context, plan_id, plan_hash, instruction)
+        await checks.check_market(self._context, instruction, drafted.draft.pool, drafted.draft.bounds)
+        await checks.check_spend(self._context, drafted.draft)
+        if drafted.error is not None:
+            raise Refused(_as_sentence(drafted.error))
+        return drafted
+
+    def approval(self, draft: Draft, who: str) -> Approval:
+        """The approval as it would be signed."""
+        return Approval(
+            plan_id=draft.plan_id,
+            plan_hash=draft.plan_hash,
+            draft=draft_digest(draft),
+            chain_id=draft.chain_id,
+            genesis=draft.genesis,
+            wallet=draft.wallet,
+            expires=draft.expires,
+            who=f"{who} at node {self._context.key.public[:16]}",
+        )
+
+    async def approve(self, draft: Draft, approval: Approval) -> PlanProgress:
+        """Sign and journal the approval. The expiry is checked again: the owner may have taken long to read."""
+        with self._context.lock(self._lock_name):
+            progress = await self._load_progress(draft.plan_id)
+            _check_not_ended(progress)
+            if progress.signed_anything:
+                raise Refused(f"{draft.plan_id} is {progress.state} already.")
+            checks.check_not_expired(draft, (await self._context.chain.head()).timestamp)
+            signature = self._context.key.sign(checks.signing_bytes(approval)).hex()
+            event = PlanApproved(plan_id=draft.plan_id, approval=approval, signature=signature)
+            await append_event(self._context.journal, progress, event, draft)
+            return progress
+
+    async def reject(self, plan_id: str, why: str) -> None:
+        """The desk itself advised against it: nothing is ever signed for this plan."""
+        progress = await self._load_progress(plan_id)
+        if progress.over is None and not progress.signed_anything:
+            await append_event(
+                self._context.journal, progress, PlanOver(plan_id=plan_id, state=PlanState.REJECTED, why=why)
+            )
+
+    # -- applying
+
+    async def load_approved(self, plan_id: str) -> tuple[PlanProgress, Draft]:
+        """The plan with its approval, checked; `Refused` where there is nothing to apply."""
+        progress = await self._load_progress(plan_id)
+        _check_not_ended(progress)
+        draft = checks.check_approval(progress, self._context.key)
+        await checks.check_chain(self._context, draft)
+        return progress, draft
+
+    async def apply(self, plan_id: str, ask_owner: AskOwner, notify: Notify) -> PlanProgress:
+        """Apply an approved plan, or continue it; a plan that has ended is refused."""
+        with self._context.lock(self._lock_name):
+            await self.reconcile(notify, but=plan_id)
+            progress, draft = await self.load_approved(plan_id)
+            simulated = (
+                await self._skip_simulation(draft) if progress.signed_anything else await self._check_fresh(draft)
+            )
+            if progress.approved is None or not ask_owner(simulated, progress.approved.approval):
+                raise Refused(f"{plan_id} was not applied: the word was not given.")
+            self._context.signer.ready()  # whatever takes a person's time comes before the last look at the chain
+            if progress.applying is None:
+                spend = await checks.check_spend(self._context, draft)
+                head = await self._context.chain.head()
+                intent = PlanApplying(plan_id=plan_id, block=head, spend_usd=spend, play_money=self._context.local)
+                await append_event(self._context.journal, progress, intent)
+            await self._run_plan(progress, draft, notify)
+            return progress
+
+    async def cancel(self, plan_id: str, notify: Notify) -> PlanProgress:
+        """Cancel a plan: replace transactions in flight by empty ones of the same nonce, and revoke its allowances."""
+        with self._context.lock(self._lock_name):
+            progress = await self._load_progress(plan_id)
+            _check_not_ended(progress)
+            draft = progress.draft
+            if draft is None or not progress.signed_anything:
+                await append_event(
+                    self._context.journal,
+                    progress,
+                    PlanOver(plan_id=plan_id, state=PlanState.CANCELLED, why="called off before anything was signed"),
+                )
+                return progress
+            await checks.check_chain(self._context, draft)
+            self._context.signer.ready()
+            if progress.called_off is None:
+                await append_event(self._context.journal, progress, PlanCalledOff(plan_id=plan_id))
+            await self._cancel_in_flight(progress, draft, notify)
+            return progress
+
+    async def reconcile(self, notify: Notify, *, but: str | None = None, send: bool = True) -> None:
+        """Compare every unfinished step of this wallet with the chain, before anything else is done.
+
+        `but`: the plan that is about to go on anyway. Others must have nothing in flight: their number would be ours.
+        """
+        for plan_id in await unfinished_plans(self._context.journal):
+            if plan_id == but:
+                continue
+            progress = await self._load_progress(plan_id)
+            draft = progress.draft
+            if draft is None or not await self._is_for_this_wallet(draft):
+                continue
+            await self._sync_with_chain(progress, draft, notify, send=send)
+            for _, step in progress.in_flight:
+                if send:
+                    raise Refused(
+                        f"{plan_id} still has a transaction on its way ({step.newest.hash}); "
+                        f"`zuno plan apply {plan_id}` or `zuno plan cancel {plan_id}` first."
+                    )
+
+    async def status(self, plan_id: str) -> tuple[PlanProgress, bool]:
+        """The plan, held against the chain if nobody is applying it right now; and whether its approval has run out."""
+        try:
+            with self._context.lock(self._lock_name):
+                progress = await self._load_progress(plan_id)
+                if progress.draft is not None and await self._is_for_this_wallet(progress.draft):
+                    await self._sync_with_chain(progress, progress.draft, _discard_message, send=False)
+        except Refused:
+            progress = await self._load_progress(plan_id)
+        late = False
+        if progress.draft is not None and progress.state is PlanState.APPROVED:
+            late = (await self._context.chain.head()).timestamp > progress.draft.expires
+        return progress, late
+
+    async def _sync_with_chain(self, progress: PlanProgress, draft: Draft, notify: Notify, *, send: bool) -> None:
+        """Update a plan's steps in flight from the chain."""
+        sender = self._step_sender(progress, draft, notify)
+        for index, step in list(progress.in_flight):
+            while step.in_flight and await sender.sync_step(index, send=send):
+                pass
+
+    # -- the run itself
+
+    async def _run_plan(self, progress: PlanProgress, draft: Draft, notify: Notify) -> None:
+        sender = self._step_sender(progress, draft, notify)
+
+        async def prepare(index: int) -> SigningInputs:
+            return await self._prepare_signing(progress, draft, index)
+
+        if progress.called_off is not None:
+            await self._cancel_in_flight(progress, draft, notify)
+            raise Refused(f"{progress.plan_id} was called off before, and is {progress.state} now.")
+        try:
+            await self._run_steps(progress, draft, sender, prepare, notify)
+        except checks.ApprovalExpired as late:
+            if not progress.signed_anything:
+                raise
+            ending = PlanState.PARTIAL if progress.halfway else PlanState.FAILED
+            await self._end_plan(progress, draft, ending, "its approval ran out half-way", notify)
+            where = _explain_where_tokens_are(draft) if progress.halfway else ""
+            raise Refused(f"{late} {progress.plan_id} ended as {ending}.{where}") from late
+        await self._conclude(progress, draft)
+
+    async def _run_steps(
+        self, progress: PlanProgress, draft: Draft, sender: StepSender, prepare: PrepareStep, notify: Notify
+    ) -> None:
+        for index, step in enumerate(progress.steps):
+            if step.part is PlanPart.FIRST:
+                try:
+                    done = await sender.run_step(index, prepare)
+                except checks.ApprovalExpired:
+                    raise
+                except Refused as refusal:
+                    raise self._explain_partial_start(progress, refusal) from refusal
+                if not _is_final(done):
+                    await self._end_failed_plan(progress, draft, step, notify)
+        if draft.later is not None:
+            await self._run_later_steps(progress, draft, sender, prepare, notify)
+
+    async def _run_later_steps(
+        self, progress: PlanProgress, draft: Draft, sender: StepSender, prepare: PrepareStep, notify: Notify
+    ) -> None:
+        """Built from what the first half really paid, and once more wherever nothing of it is under way or over."""
+        if not any(step.in_flight or step.has_failed for step in _later_steps(progress)) and not _later_mint_is_final(
+            progress
+        ):
+            paid, steps, onchain = await self._build_later_steps(progress, draft)
+            await append_event(
+                self._context.journal,
+                progress,
+                PlanFinishing(
+                    plan_id=progress.plan_id,
+                    block=onchain.purse.block,
+                    paid=paid,
+                    steps=tuple(map(StepRecord.of, steps)),
+                ),
+            )
+        for index, step in enumerate(progress.steps):
+            if step.part is PlanPart.LATER:
+                try:
+                    done = await sender.run_step(index, prepare)
+                except checks.ApprovalExpired:
+                    raise
+                except Refused as refusal:
+                    raise self._explain_between_halves(progress, draft, refusal) from refusal
+                if not _is_final(done):
+                    await self._end_failed_plan(progress, draft, step, notify)
+
+    async def _build_later_steps(
+        self, progress: PlanProgress, draft: Draft
+    ) -> tuple[tuple[Flow, ...], tuple[Step, ...], OnChainState]:
+        if draft.later is None:
+            raise Refused(f"{progress.plan_id} has no second half")
+        onchain = await read_onchain_state(self._context, HexId(draft.later.pool_id), None)
+        paid = _measure_proceeds(progress, draft, onchain)
+        recipe = draft.later.recipe(draft.bounds)
+        terms = onchain.terms(self._context, draft.bounds)
+        amounts = {flow.currency: flow.amount for flow in paid}
+        have = tuple(amounts.get(currency, 0) for currency in (recipe.key.currency0, recipe.key.currency1))
+        try:
+            checks.check_not_expired(draft, onchain.purse.block.timestamp)
+            quote = await load_swap_quotes(self._context, onchain.pool, None)
+            steps = finish_rebalance(recipe, terms, onchain.pool, have[0], have[1], quotes=quote)
+            for step in steps:
+                self._check_later(draft, step)
+        except checks.ApprovalExpired:
+            raise
+        except Refused as refusal:
+            raise self._explain_between_halves(progress, draft, refusal) from refusal
+        return paid, steps, onchain
+
+    def _check_later(self, draft: Draft, step: Step) -> None:
+        """A later step must decode to what was approved: this range of this pool, this way round, at this rate."""
+        if draft.later is None:
+            raise Refused("no later steps were approved")
+        kinds = (StepKind.APPROVE_PERMIT2, StepKind.PERMIT2_APPROVE, StepKind.MINT, StepKind.SWAP_AND_MINT)
+        if step.kind not in kinds:
+            raise Refused(f"a {step.kind} was not approved as a later step")
+        for action in position_actions(self._context, step):
+            if isinstance(action, Mint) and (action.range, action.key) != (draft.later.range, draft.later.key):
+                raise Refused(f"ticks {action.range.lower} to {action.range.upper} were not approved")
+        call = decode_step(self._context, step).call
+        commands = call.commands if isinstance(call, Execute) else ()
+        for swap in (
+            swap_action for command in commands if isinstance(command, RouterSwap) for swap_action in command.actions
+        ):
+            if isinstance(swap, SwapIn):
+                if swap.zero_for_one != draft.later.zero_for_one:
+                    raise Refused("the swap goes the other way round than was approved")
+                if Fraction(swap.amount_out_min, swap.amount_in) < draft.later.least_rate:
+                    raise Refused(
+                        f"the swap takes {swap.amount_out_min} for {swap.amount_in}, less than the approved rate"
+                    )
+
+    async def _prepare_signing(self, progress: PlanProgress, draft: Draft, index: int) -> SigningInputs:
+        """Repeats every check just before a signature."""
+        at = progress.steps[index]
+        step = at.step
+        about = next((need.token_id for need in step.needs if isinstance(need, Owns)), None)
+        onchain = await read_onchain_state(self._context, HexId(draft.pool.id), about)
+        if at.part is not PlanPart.REVOKING:
+            checks.check_not_expired(draft, onchain.purse.block.timestamp)
+        checks.check_needs(step, onchain)
+        checks.check_policy(self._context, step, onchain, draft, self._step_caps(progress, draft, at.part))
+        if step.needs and step.kind is not StepKind.COLLECT:
+            await checks.check_reference(self._context, onchain.pool)
+        gas = await self._context.writer.estimate(self._context.wallet, step_call(step))
+        price = await self._context.chain.gas()
+        fees = suggest_fees(price)
+        most_fee = (
+            max(draft.gas.max_fee, FEE_MARGIN * fees.max_fee) if at.part is PlanPart.REVOKING else draft.gas.max_fee
+        )
+        checks.check_gas(
+            onchain, step, gas, fees.max_fee, self._gas_bound(draft, at), most_fee, data_fee([step], price)
+        )
+        purse = onchain.purse
+        held = tuple(Flow(each, purse.holdings.get(each, 0)) for each in currencies(draft.pool.key))
+        return SigningInputs(purse.next_nonce, gas, fees, held)
+
+    def _step_caps(self, progress: PlanProgress, draft: Draft, part: PlanPart) -> tuple[Flow, ...]:
+        if part is PlanPart.LATER and progress.finishing is not None:
+            return progress.finishing.paid
+        return draft.caps if part is PlanPart.FIRST else ()
+
+    def _gas_bound(self, draft: Draft, at: StepProgress) -> int:
+        """The bound of the steps of this kind; a second half may have lost its swap and mint alone."""
+        bounds = [
+            units
+            for units, step in zip(draft.gas.units, all_steps(draft), strict=True)
+            if step.kind is at.step.kind
+        ]  # fmt: skip
+        return max(bounds, default=GAS_MARGIN * measured_gas(at.step.kind))
+
+    async def prepare_unsigned(self, draft: Draft) -> SignerHints:
+        """For a watch-only wallet: every check, no signature."""
+        await self._check_fresh(draft)
+        purse = await self._context.writer.purse(self._context.wallet, (NATIVE,), ())
+        return SignerHints(purse.next_nonce, suggest_fees(await self._context.chain.gas()))
+
+    async def _simulate(self, draft: Draft, steps: Sequence[Step]) -> SimulatedDraft:
+        calls, pair = [step_call(step) for step in steps], currencies(draft.pool.key)
+        rehearsal = await self._context.writer.rehearse(self._context.wallet, calls, pair, HexId(draft.pool.id))
+        return self._with_simulation(draft, rehearsal)
+
+    async def _skip_simulation(self, draft: Draft) -> SimulatedDraft:
+        """A plan that is under way: its first steps are done, so the whole cannot be tried any more."""
+        head = await self._context.chain.head()
+        return self._with_simulation(draft, Simulation(head, SimulationMethod.FIRST_CALL, (), {}, None))
+
+    async def _check_fresh(self, draft: Draft) -> SimulatedDraft:
+        """Nothing is signed yet: the whole plan is held against the world as it is now, and tried once more."""
+        instruction = draft.instruction
+        try:
+            onchain = await read_onchain_state(self._context, HexId(draft.pool.id), instruction.position_id)
+        except Unknown as gone:
+            raise Refused(f"What {draft.plan_id} is about has changed: {gone}") from gone
+        checks.check_not_expired(draft, onchain.purse.block.timestamp)
+        await checks.check_market(self._context, instruction, onchain.pool, draft.bounds)
+        check_named_tokens_used(instruction, onchain)
+        steps = [record.step() for record in draft.steps]
+        check_capital_limits(instruction, onchain.pool, wrapped_native(self._context), steps)
+        for index, step in enumerate(steps):
+            checks.check_needs(step, onchain, after=steps[:index])
+            checks.check_policy(self._context, step, onchain, draft, draft.caps)
+        simulated = await self._simulate(draft, all_steps(draft))
+        if simulated.error is not None and draft.later is not None:
+            # The second half is built anew from what the first pays: what was approved of it need not go through as is.
+            simulated = await self._simulate(draft, steps)
+        if simulated.error is not None:
+            raise Refused(_as_sentence(simulated.error))
+        checks.check_whole_gas(onchain, draft, await self._context.chain.gas())
+        return simulated
+
+    # -- endings
+
+    async def _conclude(self, progress: PlanProgress, draft: Draft) -> None:
+        new_id, found = await verify_outcome(self._context, progress, draft)
+        await append_event(
+            self._context.journal,
+            progress,
+            PlanOver(plan_id=progress.plan_id, state=PlanState.CONFIRMED, new_position_id=new_id, problems=found),
+        )
+
+    async def _end_failed_plan(self, progress: PlanProgress, draft: Draft, step: StepProgress, notify: Notify) -> None:
+        why = f"{step_name(step.step)}: {step.why}{await self._revert_reason(step)}"
+        late = step.is_cancelled and step.mined is not None and step.mined.block.timestamp > draft.expires
+        if step.is_cancelled:
+            why = "its deadline passed before it was mined" if late else "called off before it was mined"
+        ending = PlanState.PARTIAL if progress.halfway else PlanState.FAILED
+        if step.is_cancelled and not late:
+            ending = PlanState.CANCELLED
+        await self._end_plan(progress, draft, ending, why, notify)
+        raise Refused(
+            f"{progress.plan_id} ended as {ending}: {why}."
+            + (_explain_where_tokens_are(draft) if progress.halfway else "")
+        )
+
+    async def _cancel_in_flight(self, progress: PlanProgress, draft: Draft, notify: Notify) -> None:
+        """Replace transactions in flight by empty ones, then end the plan as the chain shows it."""
+        sender = self._step_sender(progress, draft, notify)
+        for index, step in list(progress.in_flight):
+            if step.part is PlanPart.REVOKING:
+                continue  # taking back goes on below
+            if step.state is not StepState.MINED and not await sender.sync_step(index, send=False):
+                await sender.cancel(index)
+            await sender.run_step(index, None)
+        if self._is_complete(progress, draft):
+            await self._conclude(progress, draft)
+            return
+        why = "called off after its first half" if progress.halfway else "called off"
+        await self._end_plan(progress, draft, PlanState.CANCELLED, why, notify)
+
+    async def _revert_reason(self, step: StepProgress) -> str:
+        """Why a step reverted, as far as trying it on the head tells; nothing where it would go through by now."""
+        if step.state is not StepState.REVERTED:
+            return ""
+        try:
+            again = await self._context.writer.estimate(self._context.wallet, step_call(step.step))
+        except Refused as refusal:
+            return f" ({str(refusal).rstrip('.')})"
+        except (Unavailable, Malformed):
+            return ""
+        limit = step.newest.gas
+        return f" (it had {limit} gas, and needs {again})" if again > limit else ""
+
+    async def _end_plan(
+        self, progress: PlanProgress, draft: Draft, ending: PlanState, why: str, notify: Notify
+    ) -> None:
+        """Revoke unused allowances, then journal the end of the plan."""
+        found = await self._revoke_allowances(progress, draft, notify)
+        over = PlanOver(plan_id=progress.plan_id, state=ending, why=why, problems=found)
+        await append_event(self._context.journal, progress, over)
+
+    async def _revoke_allowances(self, progress: PlanProgress, draft: Draft, notify: Notify) -> tuple[str, ...]:
+        if not any(step.part is PlanPart.REVOKING for step in progress.steps):
+            steps = await self._revocation_steps(progress, draft)
+            if not steps:
+                return ()
+            records = tuple(map(StepRecord.of, steps))
+            await append_event(self._context.journal, progress, PlanRevoking(plan_id=progress.plan_id, steps=records))
+        sender = self._step_sender(progress, draft, notify, anyhow=True)
+
+        async def prepare(index: int) -> SigningInputs:
+            return await self._prepare_signing(progress, draft, index)
+
+        left = []
+        for index, step in enumerate(progress.steps):
+            if step.part is PlanPart.REVOKING:
+                try:
+                    done = await sender.run_step(index, prepare)
+                except Refused as refusal:
+                    left.append(f"an allowance could not be taken back: {refusal}")
+                    continue
+                if not _is_final(done):
+                    left.append(f"an allowance could not be taken back: {done.why}")
+        return tuple(left)
+
+    async def _revocation_steps(self, progress: PlanProgress, draft: Draft) -> tuple[Step, ...]:
+        """Revokes only what this plan granted; earlier allowances stay."""
+        tokens, spenders = _granted_allowances(progress, self._context)
+        if not tokens and not spenders:
+            return ()
+        onchain = await read_onchain_state(self._context, HexId(draft.pool.id), None)
+        standing = onchain.purse.allowances
+        ours = Allowances(
+            {token: amount for token, amount in standing.to_permit2.items() if token in tokens},
+            {pair: grant for pair, grant in standing.grants.items() if pair in spenders},
+        )
+        terms = replace(onchain.terms(self._context, draft.bounds), allowances=ours)
+        return build_revocations(terms, tuple(dict.fromkeys((*tokens, *(token for token, _ in spenders)))))
+
+    def _explain_between_halves(self, progress: PlanProgress, draft: Draft, refusal: Refused) -> Refused:
+        """Refused between the halves: says where the tokens are and how to continue."""
+        go_on = f"Apply it again while its approval lasts, or `zuno plan cancel {progress.plan_id}` ends it."
+        return Refused(f"{refusal} {progress.plan_id} is partial. {go_on}{_explain_where_tokens_are(draft)}")
+
+    def _explain_partial_start(self, progress: PlanProgress, refusal: Refused) -> Refused:
+        """Refused in the first half: finished steps and their allowances stay in place."""
+        if not progress.signed_anything:
+            return refusal
+        return Refused(
+            f"{refusal} {progress.plan_id} has begun: apply it again while its approval lasts, or "
+            f"`zuno plan cancel {progress.plan_id}`, which also takes back what was allowed."
+        )
+
+    # -- lookups
+
+    async def _load_progress(self, plan_id: str) -> PlanProgress:
+        return await load_progress(self._context.journal, plan_id)
+
+    async def _is_for_this_wallet(self, draft: Draft) -> bool:
+        """Of this wallet on this very chain: bytes signed for a world that is gone would be good in the next one."""
+        same = (draft.chain_id, draft.wallet) == (self._context.info.id, self._context.wallet)
+        named = same and draft.instruction.chain == self._context.info.name
+        return named and draft.genesis == await self._context.writer.genesis()
+
+    def _is_complete(self, progress: PlanProgress, draft: Draft) -> bool:
+        """Nothing that was approved is left to do."""
+        parts = [step for step in progress.steps if step.part is not PlanPart.REVOKING]
+        done = all(step.state is StepState.FINAL for step in parts)
+        return done and (draft.later is None or _later_mint_is_final(progress))
+
+    def _step_sender(self, progress: PlanProgress, draft: Draft, notify: Notify, *, anyhow: bool = False) -> StepSender:
+        most = Wei(1 << 255) if anyhow else draft.gas.max_fee
+        return StepSender(self._context, progress, Seconds(draft.expires), most, notify)
+
+    def _with_simulation(self, draft: Draft, rehearsal: Simulation) -> SimulatedDraft:
+        return SimulatedDraft(draft, rehearsal, self._context.info.deployment.swap_struct)
+
+    @property
+    def _lock_name(self) -> str:
+        return f"{self._context.info.name}-{self._context.wallet}"
+
+
+def _discard_message(line: str) -> None:
+    """Ignores progress messages."""
+
+
+def _as_sentence(clause: str) -> str:
+    return f"{clause[0].upper()}{clause[1:]}."
+
+
+def _is_final(step: StepProgress) -> bool:
+    return step.state is StepState.FINAL
+
+
+def _check_not_ended(progress: PlanProgress) -> None:
+    if progress.over is not None:
+        ended = f"{progress.plan_id} is {progress.over.state} already"
+        raise Refused(f"{ended}{f' ({progress.over.why})' if progress.over.why else ''}; it is never applied again.")
+
+
+def _later_steps(progress: PlanProgress) -> list[StepProgress]:
+    return [step for step in progress.steps if step.part is PlanPart.LATER]
+
+
+def _later_mint_is_final(progress: PlanProgress) -> bool:
+    mints = (StepKind.MINT, StepKind.SWAP_AND_MINT)
+    return any(step.step.kind in mints and step.state is StepState.FINAL for step in _later_steps(progress))
+
+
+def _measure_proceeds(progress: PlanProgress, draft: Draft, onchain: OnChainState) -> tuple[Flow, ...]:
+    """What the first half brought: the wallet's holdings now against before it, gas added back, and never more than the
+    approval knew it could bring."""
+    first = next(step for step in progress.steps if step.part is PlanPart.FIRST and step.signed)
+    before = {flow.currency: flow.amount for flow in first.newest.holdings}
+    paid = []
+    for flow in draft.proceeds:
+        now = onchain.purse.holdings.get(flow.currency, 0) + (gas_spent(progress) if flow.currency == NATIVE else 0)
+        gained = min(flow.amount, max(0, now - before.get(flow.currency, 0)))
+        paid.append(Flow(flow.currency, gained))
+    return tuple(paid)
+
+
+def _granted_allowances(
+    progress: PlanProgress, context: ExecutionContext
+) -> tuple[set[Address], set[tuple[Address, Address]]]:
+    """The tokens whose allowance to Permit2 this plan set, and the pairs of token and spender it let through there."""
+    tokens: set[Address] = set()
+    spenders: set[tuple[Address, Address]] = set()
+    for step in progress.steps:
+        if step.state is not StepState.FINAL:
+            continue
+        match decode_step(context, step.step).call:
+            case Approve(_, amount) if amount:
+                tokens.add(step.step.to)
+            case Permit(token, spender, amount, _) if amount:
+                spenders.add((token, spender))
+            case _:
+                pass
+    return tokens, spenders
+
+
+def _explain_where_tokens_are(draft: Draft) -> str:
+    names = (draft.pool.token0.symbol, draft.pool.token1.symbol)
+    return (
+        f" Its {' and '.join(names)} rest in the wallet; to open a new position with them: "
+        f"`zuno lp recommend create --chain {draft.instruction.chain} --pair {'/'.join(names)} …`"
+    )

@@ -1,0 +1,234 @@
+"""Runs one step to its end: signed, stored, sent, mined, final. Every iteration starts from the journaled progress, so
+that a restarted process continues where the last one stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.units import HexId, Seconds, Wei
+from zuno.lp.execute.context import ExecutionContext
+from zuno.lp.execute.draft import all_steps, step_call, step_name, suggest_fees
+from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress, append_event
+from zuno.lp.model.plan import Flow, StepState
+from zuno.lp.model.plan_events import PlanEvent, StepMined, StepOver, StepSent, StepSigned, StepUnmined
+from zuno.lp.ports.spending import Call, Fees, Mined, NonceStatus, SendResult, Unsigned
+
+Notify = Callable[[str], None]
+CANCEL_GAS: Final = 21_000
+
+
+@dataclass(frozen=True, slots=True)
+class SigningInputs:
+    """Nonce, gas and fees of a transaction that has passed every check."""
+
+    nonce: int
+    gas: int
+    fees: Fees
+    holdings: tuple[Flow, ...]
+
+
+PrepareStep = Callable[[int], Awaitable[SigningInputs]]
+"""Checks a step against the chain once more; `Refused` names what does not hold."""
+
+
+class StepSender:
+    """Signs, sends and confirms one plan's transactions, one after the other."""
+
+    def __init__(
+        self, context: ExecutionContext, progress: PlanProgress, expires: Seconds, most_fee: Wei, notify: Notify
+    ) -> None:
+        self._context = context
+        self._progress = progress
+        self._expires = expires
+        self._most_fee = most_fee
+        self._notify = notify
+
+    async def run_step(self, index: int, prepare: PrepareStep | None) -> StepProgress:
+        """Until the step is over; `Unavailable` where the chain keeps it waiting too long, and it stays in flight.
+
+        Without `prepare` nothing new is signed: a step whose number somebody else took is over, too.
+        """
+        begun = bid = self._context.stopwatch()
+        while True:
+            step = self._progress.steps[index]
+            match step.state:
+                case StepState.FINAL | StepState.REVERTED:
+                    return step
+                case StepState.SUPERSEDED if step.is_cancelled:
+                    return step
+                case StepState.PLANNED | StepState.SUPERSEDED:
+                    if prepare is None:
+                        return step
+                    await self._sign_step(index, await prepare(index))
+                    await self._broadcast(index)
+                    bid = self._context.stopwatch()
+                case StepState.SIGNED | StepState.SENT | StepState.MINED:
+                    if await self.sync_step(index):
+                        continue
+                    now = self._context.stopwatch()
+                    if step.state is StepState.SENT and now - bid >= self._context.timeouts.speed_up:
+                        await self._raise_fee(index)
+                        bid = now
+                    if now - begun >= self._context.timeouts.patience:
+                        raise Unavailable(self._timeout_message(index))
+                    await self._context.sleep(self._context.timeouts.poll_interval)
+
+    async def sync_step(self, index: int, *, send: bool = True) -> bool:
+        """Polls the chain once for a step in flight; True if its progress changed.
+
+        `send=False` only looks: what a node forgot is not given to it again.
+        """
+        step = self._progress.steps[index]
+        trace = await self._context.writer.trace(
+            self._context.wallet, step.nonce, [HexId(signed.hash) for signed in step.signed]
+        )
+        if trace.mined is not None:
+            return await self._record_mined(index, trace, trace.mined)
+        if step.state is StepState.MINED:
+            await self._append_event(StepUnmined(plan_id=self._progress.plan_id, step=index, hash=step.newest.hash))
+            self._notify(f"{self._step_label(index)}: its block was reorganised away; it is sent again")
+            return True
+        if trace.settled_nonce > step.nonce:
+            why = f"a transaction from elsewhere took the wallet's number {step.nonce}"
+            await self._record_end(index, StepState.SUPERSEDED, why)
+            return True
+        if not send or trace.nonce > step.nonce:
+            return False
+        if self._is_past_deadline(step, trace) and not step.newest.cancels:
+            await self.cancel(index)  # never to be done any more; its number must be freed
+        elif step.newest.hash not in trace.waiting:
+            await self._broadcast(index)  # never arrived, or evicted: the same bytes again
+        elif step.state is StepState.SIGNED:
+            await self._record_sent(index)  # whoever sent it did not live to say so
+        return False
+
+    async def cancel(self, index: int) -> None:
+        """Sends an empty transaction with the step's nonce: only one of the two can be mined."""
+        step = self._progress.steps[index]
+        newest = step.newest
+        fees = self._replacement_fees(newest, suggest_fees(await self._context.chain.gas()))
+        call = Call(self._context.wallet, 0, b"")
+        empty = SigningInputs(newest.nonce, CANCEL_GAS, fees, newest.holdings)
+        await self._sign_and_store(index, call, empty, cancels=True)
+        self._notify(f"{self._step_label(index)}: cancelling by an empty transaction of the same number")
+        await self._broadcast(index)
+
+    # -- one transition each
+
+    async def _sign_step(self, index: int, ready: SigningInputs) -> None:
+        await self._sign_and_store(index, step_call(self._progress.steps[index].step), ready, cancels=False)
+
+    async def _sign_and_store(self, index: int, call: Call, ready: SigningInputs, *, cancels: bool) -> None:
+        signed = self._context.signer.sign(Unsigned(self._context.info.id, ready.nonce, call, ready.gas, ready.fees))
+        await self._append_event(
+            StepSigned(
+                plan_id=self._progress.plan_id,
+                step=index,
+                nonce=ready.nonce,
+                hash=signed.hash,
+                raw="0x" + signed.raw.hex(),
+                gas=ready.gas,
+                max_fee=ready.fees.max_fee,
+                tip=ready.fees.tip,
+                cancels=cancels,
+                holdings=ready.holdings,
+            )
+        )
+
+    async def _broadcast(self, index: int) -> None:
+        step = self._progress.steps[index]
+        newest = step.newest
+        said = await self._context.writer.send(bytes.fromhex(newest.raw[2:]))
+        if said is SendResult.UNDERPRICED and step.state is StepState.SIGNED and not newest.cancels:
+            await self._raise_fee(index)
+        elif step.state is StepState.SIGNED:
+            await self._record_sent(index)
+
+    async def _record_sent(self, index: int) -> None:
+        newest = self._progress.steps[index].newest
+        await self._append_event(StepSent(plan_id=self._progress.plan_id, step=index, hash=newest.hash))
+        self._notify(f"{self._step_label(index)}: sent {newest.hash}")
+
+    async def _raise_fee(self, index: int) -> None:
+        """The same bytes at a higher fee, inside the approved bound."""
+        newest = self._progress.steps[index].newest
+        fees = self._replacement_fees(newest, suggest_fees(await self._context.chain.gas()))
+        if fees.max_fee > self._most_fee:
+            if self._progress.steps[index].state is StepState.SIGNED:
+                raise Refused(
+                    f"No node takes {self._step_label(index)} at {newest.max_fee} wei for a unit of gas, "
+                    f"and the bound is {self._most_fee} wei."
+                )
+            self._notify(
+                f"{self._step_label(index)}: still waiting; a higher fee would pass the bound of {self._most_fee} wei"
+            )
+            return
+        again = SigningInputs(newest.nonce, newest.gas, fees, newest.holdings)
+        call = Call(self._context.wallet, 0, b"") if newest.cancels else step_call(self._progress.steps[index].step)
+        await self._sign_and_store(index, call, again, cancels=newest.cancels)
+        self._notify(f"{self._step_label(index)}: sped up to {fees.max_fee} wei for a unit of gas")
+        await self._broadcast(index)
+
+    def _replacement_fees(self, newest: StepSigned, now: Fees) -> Fees:
+        """Nodes want a tenth more of both; an eighth is certainly more."""
+        return Fees(
+            Wei(max(now.max_fee, newest.max_fee + newest.max_fee // 8 + 1)),
+            Wei(max(now.tip, newest.tip + newest.tip // 8 + 1)),
+        )
+
+    async def _record_mined(self, index: int, trace: NonceStatus, mined: Mined) -> bool:
+        step = self._progress.steps[index]
+        if step.mined is None or (step.mined.hash, step.mined.block.hash) != (mined.tx, mined.block.hash):
+            await self._append_event(
+                StepMined(
+                    plan_id=self._progress.plan_id,
+                    step=index,
+                    hash=mined.tx,
+                    block=mined.block,
+                    success=mined.success,
+                    gas_used=mined.gas_used,
+                    cost=mined.cost,
+                    minted=mined.minted,
+                )
+            )
+            how = "" if mined.success else " and reverted"
+            self._notify(f"{self._step_label(index)}: mined in block {mined.block.number}{how}, {mined.gas_used} gas")
+            return True
+        if trace.depth < self._context.depth:
+            return False
+        if step.is_cancelled:
+            await self._record_end(index, StepState.SUPERSEDED, "cancelled by an empty transaction of the same number")
+        elif mined.success:
+            await self._record_end(index, StepState.FINAL, "")
+        else:
+            await self._record_end(index, StepState.REVERTED, f"it reverted in block {mined.block.number}")
+        return True
+
+    async def _record_end(self, index: int, state: StepState, why: str) -> None:
+        await self._append_event(StepOver(plan_id=self._progress.plan_id, step=index, state=state, why=why))
+        self._notify(f"{self._step_label(index)}: {state}" + (f" ({why})" if why else ""))
+
+    async def _append_event(self, event: PlanEvent) -> None:
+        await append_event(self._context.journal, self._progress, event)
+
+    def _is_past_deadline(self, step: StepProgress, trace: NonceStatus) -> bool:
+        """Past its own deadline, or the approval's; taking an allowance back is never too late."""
+        deadline = self._expires if step.step.deadline is None else step.step.deadline
+        return step.part is not PlanPart.REVOKING and trace.head.timestamp > deadline
+
+    def _step_label(self, index: int) -> str:
+        draft = self._progress.draft
+        known = 0 if draft is None or self._progress.finishing is not None else len(all_steps(draft))
+        steps = self._progress.steps
+        return f"step {index + 1} of {max(known, len(steps))} ({step_name(steps[index].step)})"
+
+    def _timeout_message(self, index: int) -> str:
+        newest = self._progress.steps[index].newest
+        return (
+            f"{self._step_label(index).capitalize()} is not final after {self._context.timeouts.patience:g} s: "
+            f"{newest.hash} is still on its way; `zuno plan apply {self._progress.plan_id}` waits on, "
+            f"`zuno plan cancel` calls it off."
+        )

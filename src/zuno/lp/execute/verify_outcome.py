@@ -1,0 +1,120 @@
+"""Compares the chain after the last receipt with the plan: positions, liquidity and wallet balances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zuno.amm.model import LpPosition
+from zuno.kernel.text import NATIVE
+from zuno.lp.execute.context import ExecutionContext
+from zuno.lp.execute.draft import currencies, decode_step, least_change
+from zuno.lp.execute.plan_state import PlanProgress, StepProgress
+from zuno.lp.model.plan import Step, StepState
+from zuno.lp.model.plan_events import Draft
+from zuno.lp.plan.calls import Action as ChainAction
+from zuno.lp.plan.calls import Burn, Decrease, Execute, Increase, Mint, ModifyLiquidities
+from zuno.lp.ports.spending import WalletState
+
+
+async def verify_outcome(
+    context: ExecutionContext, progress: PlanProgress, draft: Draft
+) -> tuple[int | None, tuple[str, ...]]:
+    """The id of the new position, if any, and every difference from the plan."""
+    done = [step for step in progress.steps if step.state is StepState.FINAL]
+    found: list[str] = []
+    new_id: int | None = None
+    for step in done:
+        for action in position_actions(context, step.step):
+            match action:
+                case Mint():
+                    new_id = _minted_position_id(step, found)
+                    if new_id is not None:
+                        found += await _check_mint(context, new_id, action)
+                case Burn(token_id=token_id):
+                    if await _read_position(context, token_id) is not None:
+                        found.append(f"position {token_id} was burned and is still there")
+                case Increase(token_id=token_id, liquidity=liquidity):
+                    found += await _check_liquidity(context, draft, token_id, liquidity)
+                case Decrease(token_id=token_id, liquidity=liquidity):
+                    found += await _check_liquidity(context, draft, token_id, -liquidity)
+                case _:
+                    pass
+    purse = await context.writer.purse(context.wallet, currencies(draft.pool.key), ())
+    found += _check_balances(progress, done, purse)
+    return new_id, tuple(found)
+
+
+def position_actions(context: ExecutionContext, step: Step) -> Iterator[ChainAction]:
+    """The position actions of a step, decoded from its calldata."""
+    match decode_step(context, step).call:
+        case ModifyLiquidities(actions):
+            yield from actions
+        case Execute(commands):
+            for command in commands:
+                if isinstance(command, ModifyLiquidities):
+                    yield from command.actions
+        case _:
+            return
+
+
+def _minted_position_id(step: StepProgress, found: list[str]) -> int | None:
+    ids = () if step.mined is None else step.mined.minted
+    if len(ids) != 1:
+        found.append(f"one position was to be opened, the receipt tells of {len(ids)}")
+    return ids[0] if ids else None
+
+
+async def _check_mint(context: ExecutionContext, token_id: int, asked: Mint) -> list[str]:
+    position = await _read_position(context, token_id)
+    if position is None:
+        return [f"position {token_id} was opened and cannot be found"]
+    said = []
+    if position.range != asked.range:
+        said.append(
+            f"position {token_id} lies in ticks {position.range.lower} to {position.range.upper}, asked for were "
+            f"{asked.range.lower} to {asked.range.upper}"
+        )
+    if position.pool.key != asked.key:
+        said.append(f"position {token_id} lies in another pool than the plan's")
+    if position.owner != context.wallet:
+        said.append(f"position {token_id} belongs to {position.owner}")
+    if position.liquidity != asked.liquidity:
+        said.append(f"position {token_id} holds liquidity {position.liquidity}, asked for was {asked.liquidity}")
+    return said
+
+
+async def _check_liquidity(context: ExecutionContext, draft: Draft, token_id: int, by: int) -> list[str]:
+    position, before = await _read_position(context, token_id), draft.position
+    if position is None or before is None:
+        return [f"position {token_id} cannot be found"]
+    if position.liquidity != before.liquidity + by:
+        return [f"position {token_id} holds liquidity {position.liquidity}, {before.liquidity + by} was to be expected"]
+    return []
+
+
+def _check_balances(progress: PlanProgress, done: list[StepProgress], purse: WalletState) -> list[str]:
+    """The wallet's balance changes against the least the steps allow, gas apart."""
+    first = next((step for step in done if step.signed and step.newest.holdings), None)
+    if first is None:
+        return []
+    said = []
+    for flow in first.newest.holdings:
+        spent = gas_spent(progress) if flow.currency == NATIVE else 0
+        change = purse.holdings.get(flow.currency, 0) - flow.amount + spent
+        least = least_change([step.step for step in done], flow.currency)
+        if change < least:
+            said.append(
+                f"the wallet's {flow.currency} changed by {change}, the steps allow {least} at worst: something is "
+                f"missing, or something else was spent meanwhile"
+            )
+    return said
+
+
+def gas_spent(progress: PlanProgress) -> int:
+    """Gas cost of all transactions of the plan, including cancelled and reverted ones."""
+    return sum(step.mined.cost for step in progress.steps if step.mined is not None)
+
+
+async def _read_position(context: ExecutionContext, token_id: int) -> LpPosition | None:
+    found = await context.chain.positions([token_id])
+    return found.positions[0] if found.positions else None

@@ -1,0 +1,1 @@
+"""Peers on a transport: envelopes, delivery, replay protection, rate limits."""

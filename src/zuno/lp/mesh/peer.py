@@ -1,0 +1,31 @@
+"""What a peer is to everybody else: a role that answers messages with messages. No peer knows the whole story."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.model.debate import Payload, Role, Thought
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Something to be said to someone; ids, time and signature are the transport's business."""
+
+    to: Role
+    payload: Payload
+
+
+Think = Callable[[Thought], Awaitable[None]]
+"""Tells the owner a thought as it comes; nothing depends on its arriving."""
+
+
+class Peer(Protocol):
+    """Promises to answer a message from the message alone (and what it names by hash), the same way each time."""
+
+    @property
+    def role(self) -> Role: ...
+
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]: ...

@@ -1,0 +1,563 @@
+"""A mesh peer: journals a letter before acknowledging it, answers once, and resumes after a crash.
+
+Time and transport are handed in, so that the same code runs on sockets and in a simulation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final
+
+from zuno.journal.port import Author, Entry, Journal
+from zuno.kernel.canonical import Digest
+from zuno.kernel.errors import Broken, Refused, Unknown, ZunoError
+from zuno.kernel.signing import NodeKey
+from zuno.kernel.text import plain_text
+from zuno.kernel.wire import Wire
+from zuno.lp.mesh.delivery import (
+    LIFETIME_MS,
+    SKEW_MS,
+    ContextReceived,
+    ContextWanted,
+    DeadLetter,
+    Delivery,
+    DeliveryLimits,
+    DuplicateLetter,
+    Event,
+    LetterReceived,
+    MessageRejected,
+    Outgoing,
+    PongReceived,
+    ThoughtReceived,
+    context_of,
+    edition_refusal,
+    turn_of,
+)
+from zuno.lp.mesh.envelope import Envelope, to_bytes
+from zuno.lp.mesh.peer import Peer, Say
+from zuno.lp.mesh.rate_limit import TokenBucket
+from zuno.lp.mesh.routes import ROUTES
+from zuno.lp.mesh.station import EnvelopeSigner, flow_failure, journal_envelope
+from zuno.lp.model.ballot import EDITION
+from zuno.lp.model.debate import AgentThought, Kind, Role, Thought
+from zuno.lp.ports.transport import Parcel
+
+REJECTED: Final = "mesh_rejected"
+DEAD_LETTER: Final = "mesh_dead_letter"
+RESUMED: Final = "mesh_resumed"
+MOST_RESUMED: Final = 2
+"""Lives that may begin to answer a letter which an earlier one left: after that it is what they died of."""
+_KINDS: Final = frozenset(kind.value for kind in Kind)
+NOTES: Final = 100
+"""Rejections of one sender that are written down at once: a flood must not fill the journal. All are counted."""
+NOTES_A_SECOND: Final = 1 / 60
+"""And so many from then on: half a megabyte a day."""
+MOST_REASONS: Final = 20
+"""Of one sender, told apart: more than there are rules, and not so many that its inventions hide another's."""
+MOST_UNANSWERED: Final = 64
+"""Letters of one sender that wait for an answer: more are not acknowledged, and come again."""
+ANSWERS_AT_ONCE: Final = 8
+"""To one sender: each may ask a model, which takes its time."""
+MOST_PONGS: Final = 64
+"""Answers of one peer that are kept for whoever waits for them."""
+WINDOW_MS: Final = LIFETIME_MS + 2 * SKEW_MS
+"""How long ago a letter may have been heard that would still be taken today, were it not remembered."""
+_LONGEST_NOTE: Final = 500
+_LONGEST_REASON: Final = 80
+_VARYING: Final = re.compile(r"(?:msg_|req_)?[0-9a-f]*[0-9][0-9a-f]*")
+_AGAIN_MS: Final = 3_000
+"""What a repeated letter brought about is sent again no sooner than this."""
+_REPEATED: Final = 2_000
+_AT_HAND: Final = 64
+"""Answers that are sent again without a look into the journal."""
+_PAGE: Final = 512
+
+Send = Callable[[Outgoing], Awaitable[None]]
+Now = Callable[[], int]
+Work = Sequence[Coroutine[Any, Any, None]]
+AllOf = Callable[[Work], Awaitable[None]]
+
+
+class RejectedNote(Wire):
+    """A message that was not believed."""
+
+    why: str
+    claimed: Role | None
+    digest: str | None
+
+
+class ResumedNote(Wire):
+    """A message of an earlier life that this one begins to answer."""
+
+    message_id: str
+
+
+class DeadLetterNote(Wire):
+    """A message that nobody acknowledged, or that its own receiver gave up."""
+
+    to: Role
+    message_id: str
+    kind: Kind
+    tries: int
+
+
+@dataclass(slots=True)
+class PeerStats:
+    """Counters of one peer, for `mesh status`."""
+
+    heard: int = 0
+    said: int = 0
+    again: int = 0
+    dead: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    """By sender and reason."""
+
+
+class ContextCache:
+    """The contexts a peer has read or been given, cached for delivery, which does no I/O.
+
+    Each giver's have a bound of their own. One that was let go is in the journal still.
+    """
+
+    def __init__(self, most: int = 32, most_bytes: int = 16 * 1024 * 1024) -> None:
+        self._most = most
+        self._most_bytes = most_bytes
+        self._known: defaultdict[Role, OrderedDict[Digest, bytes]] = defaultdict(OrderedDict)
+
+    def __call__(self, name: Digest) -> bytes | None:
+        return next((known[name] for known in self._known.values() if name in known), None)
+
+    def add(self, name: Digest, content: bytes, giver: Role) -> None:
+        known = self._known[giver]
+        known[name] = content
+        while len(known) > self._most or (sum(map(len, known.values())) > self._most_bytes and len(known) > 1):
+            known.popitem(last=False)
+
+
+class MeshPeer:
+    """One role on a mesh, with its own journal."""
+
+    def __init__(
+        self,
+        role: Role,
+        peer: Peer | None,
+        journal: Journal,
+        key: NodeKey,
+        table: Mapping[Role, str],
+        send: Send,
+        now: Now,
+        *,
+        chance: Random,
+        code: str,
+        rules: DeliveryLimits | None = None,
+        listen: Callable[[Envelope], Awaitable[None]] | None = None,
+    ) -> None:
+        """`peer` answers what is heard; the CLI has none and hears by `listen`."""
+        self._role = role
+        self._peer = peer
+        self._journal = journal
+        self._send = send
+        self._now = now
+        self._listen = listen
+        self._bundles = ContextCache()
+        self._delivery = Delivery(role, key, table, self._bundles, chance=chance, code=code, rules=rules)
+        self._signer = EnvelopeSigner(role, key, now)
+        self._rules = rules or DeliveryLimits()
+        self._answering: dict[str, Role] = {}
+        self._turns: defaultdict[Role, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(ANSWERS_AT_ONCE))
+        self._repeated: defaultdict[Role, OrderedDict[str, int]] = defaultdict(OrderedDict)
+        self._answers: OrderedDict[str, list[Envelope]] = OrderedDict()
+        self._notes: dict[Role | None, TokenBucket] = {}
+        self._reasons: dict[tuple[Role | None, str], str] = {}
+        self.stats = PeerStats()
+        self.pongs: dict[tuple[Role, str], str] = {}
+        """Pings that were answered: by whom, which, and their version."""
+
+    @property
+    def delivery(self) -> Delivery:
+        return self._delivery
+
+    async def take(self, parcel: Parcel) -> None:
+        """Whatever arrives, and the answer to it."""
+        for letter in await self.hear(parcel):
+            await self.answer(letter)
+
+    async def hear(self, parcel: Parcel) -> Sequence[Envelope]:
+        """Whatever arrives, written down and acknowledged; the letters that are left to be answered."""
+        letters: list[Envelope] = []
+        for event in self._delivery.take(parcel, self._now()):
+            letters += await self._handle_event(event)
+        return letters
+
+    async def answer(self, letter: Envelope, *, resumed: bool = False) -> None:
+        """One that `hear` or an earlier life left. Not more than a few to one sender at a time."""
+        try:
+            async with self._turns[letter.from_]:
+                if resumed:
+                    note = ResumedNote(message_id=letter.id)
+                    author = Author(self._role.value)
+                    await self._journal.append(kind=RESUMED, author=author, payload=note, request_id=letter.request_id)
+                await self._answer(letter)
+        finally:
+            self._answering.pop(letter.id, None)
+
+    async def tick(self) -> None:
+        """Send again what is due, and write down what is given up."""
+        out, dead = self._delivery.due(self._now())
+        for outgoing in out:
+            await self._send_or_lose(outgoing)
+        for letter in dead:
+            await self._record_dead_letter(letter)
+
+    async def send_message(
+        self,
+        request_id: str,
+        say: Say,
+        cause: str | None,
+        *,
+        account: Envelope | None = None,
+        edition: int = EDITION,
+    ) -> Envelope:
+        """Write it down, then send it until it is acknowledged. `account`: the letter it answers, whose sender pays."""
+        envelope, body = self._signer.sign_message(request_id, say, cause, edition)
+        await journal_envelope(self._journal, envelope, body)
+        self.stats.said += 1
+        if account is not None:
+            await self._charge(account, envelope, len(body))
+        if cause is not None:
+            self._answers.setdefault(cause, []).append(envelope)
+            while len(self._answers) > _AT_HAND:
+                self._answers.popitem(last=False)
+        await self._send_letter(envelope, body)
+        return envelope
+
+    async def repeat(self, envelope: Envelope) -> None:
+        """Send a letter of our own once more, the same bytes."""
+        await self._send_letter(envelope)
+
+    async def ping(self, to: Role, nonce: str) -> None:
+        await self._send_or_lose(self._delivery.ping(to, nonce, self._now()))
+
+    async def resume(self, remembered: Callable[[], None] = lambda: None, all_of: AllOf | None = None) -> int:
+        """After a start: remember what was heard, send what may not have arrived, answer what was not answered.
+
+        Nothing may be taken in before `remembered` is called, or an old letter would pass for a new one; answering
+        may take long, and `all_of` may do several at a time. Returns how many letters were left unanswered.
+        """
+        heard: dict[str, Envelope] = {}
+        said: list[Envelope] = []
+        for envelope in await self._recent():
+            if envelope.from_ is self._role:
+                said.append(envelope)
+                self._signer.counts[envelope.request_id] = max(
+                    self._signer.counts[envelope.request_id], envelope.seq + _GAP
+                )
+            else:
+                heard[envelope.id] = envelope
+                self._delivery.remember(envelope)
+        for envelope in said:
+            if (cause := heard.get(envelope.cause or "")) is not None:
+                await self._charge(cause, envelope, len(to_bytes(envelope)))
+        answered, now = {envelope.cause for envelope in said}, self._now()
+        left = [letter for letter in heard.values() if letter.id not in answered and letter.expires >= now]
+        if self._peer is None:
+            left = []
+        for envelope in left:
+            self._answering[envelope.id] = envelope.from_
+        remembered()
+        for envelope in heard.values():
+            if envelope.expires >= now:
+                await self._load_context(envelope)
+        for envelope in said:
+            if envelope.expires >= now:
+                await self._send_letter(envelope)
+        await self._resume_answers(left, all_of or run_in_sequence)
+        return len(left)
+
+    async def _resume_answers(self, left: Sequence[Envelope], all_of: AllOf) -> None:
+        """Answer what an earlier life left: several at a time what is taken up for the first time. What was taken up
+        before and has no answer still may be what that life died of: it is taken up alone, and then no more."""
+        begun = Counter([str(entry.payload.get("messageId")) for entry in await self._newer(RESUMED, self._since())])
+        fresh = [letter for letter in left if not begun[letter.id]]
+        await all_of([self.answer(letter, resumed=True) for letter in fresh])
+        for letter in left:
+            if 0 < begun[letter.id] < MOST_RESUMED:
+                await self.answer(letter, resumed=True)
+            elif begun[letter.id]:
+                await self._abandon_letter(letter, begun[letter.id])
+
+    async def _abandon_letter(self, letter: Envelope, times: int) -> None:
+        """One that cannot be answered ends its debate, and not this peer once more."""
+        self._answering.pop(letter.id, None)
+        await self._record_dead_letter(DeadLetter(self._role, letter, times))
+        why = f"The {self._role} ended {times} times over {letter.kind} of the {letter.from_}; its log has more."
+        await self.send_message(
+            letter.request_id, Say(Role.CLI, flow_failure(self._role, Broken(why))), letter.id, account=letter
+        )
+
+    # -- what events mean
+
+    async def _handle_event(self, event: Event) -> list[Envelope]:
+        """Returns the letters that are to be answered."""
+        match event:
+            case Outgoing():
+                await self._send_or_lose(event)
+            case LetterReceived():
+                return await self._accept_letter(event)
+            case DuplicateLetter():
+                await self._resend_answers(event)
+            case ThoughtReceived(envelope):
+                if self._listen is not None:
+                    await self._listen(envelope)
+            case ContextWanted(sender, name):
+                # It may have come to an earlier life: then it is in the journal, and its sender knows that it arrived.
+                with suppress(Unknown):
+                    return await self._keep_context(ContextReceived(sender, name, await self._journal.bundle(name)))
+            case ContextReceived():
+                await self._journal.put_bundle(event.content)
+                return await self._keep_context(event)
+            case PongReceived(role, nonce, code):
+                self._record_pong(role, nonce, code)
+            case MessageRejected():
+                await self._record_rejection(event)
+        return []
+
+    async def _keep_context(self, received: ContextReceived) -> list[Envelope]:
+        self._bundles.add(received.digest, received.content, received.sender)
+        ack, letters = self._delivery.acknowledge_context(received, self._now())
+        await self._send_or_lose(ack)
+        return [envelope for letter in letters for envelope in await self._accept_letter(letter)]
+
+    async def _accept_letter(self, heard: LetterReceived) -> list[Envelope]:
+        """Written down first: an ack is a promise that a crash will not forget it."""
+        envelope = heard.envelope
+        if envelope.id in self._answering:
+            return []
+        said = [] if self._peer is not None else await self._said_in(envelope.request_id)
+        known = (envelope.from_.value, envelope.id) in said  # another process of the owner has written it down
+        refusal = None if known else self._refusal(envelope, [author for author, _ in said])
+        if refusal is not None:
+            await self._record_rejection(MessageRejected(refusal, envelope.from_, heard.name))
+            return []
+        self._answering[envelope.id] = envelope.from_
+        try:
+            if not known:
+                await journal_envelope(self._journal, envelope, heard.body)
+                self.stats.heard += 1
+            await self._send_or_lose(self._delivery.acknowledge_letter(envelope, self._now(), heard))
+            await self._load_context(envelope)
+            if self._listen is not None:
+                await self._listen(envelope)
+        except BaseException:
+            del self._answering[envelope.id]
+            raise
+        if self._peer is not None:
+            return [envelope]
+        del self._answering[envelope.id]
+        return []
+
+    def _refusal(self, envelope: Envelope, said: Sequence[str]) -> str | None:
+        """Why a letter that is believed is not taken in now, if it is not. `said`: who has spoken in its request, for
+        the owner, whose processes share a journal and have not heard everything each."""
+        sender = envelope.from_
+        if self._peer is not None:
+            if self._delivery.heard_before(envelope):
+                kind, rounds = turn_of(envelope)
+                return f"{sender} says {kind} after {rounds} rounds twice in one request"
+            waiting = sum(role is sender for role in self._answering.values())
+            return f"{sender} has {MOST_UNANSWERED} letters unanswered here" if waiting >= MOST_UNANSWERED else None
+        if self._role.value not in said:
+            return f"{sender} writes about a request that nobody here began"
+        most = self._rules.letters_a_request
+        return f"{sender} says more than {most} letters in one request" if said.count(sender.value) >= most else None
+
+    async def _said_in(self, request_id: str) -> list[tuple[str, str]]:
+        """Who said what in a request, as far as the journal knows."""
+        entries = self._journal.entries(request_id=request_id)
+        return [(entry.author.role, str(entry.payload.get("id"))) async for entry in entries if entry.kind in _KINDS]
+
+    def _record_pong(self, role: Role, nonce: str, code: str) -> None:
+        mine = [key for key in self.pongs if key[0] is role]
+        if len(mine) >= MOST_PONGS:
+            del self.pongs[mine[0]]
+        self.pongs[role, nonce] = code
+
+    async def _answer(self, heard: Envelope) -> None:
+        if self._peer is None:
+            return
+        if heard.edition != EDITION:
+            why = Refused(edition_refusal(heard.from_, heard.edition, self._role))
+            say = Say(
+                Role.CLI, flow_failure(self._role, why)
+            )  # in the words of its edition, or its owner would not hear it
+            await self.send_message(heard.request_id, say, heard.id, account=heard, edition=heard.edition)
+            return
+
+        async def think(thought: Thought) -> None:
+            with suppress(ZunoError):
+                say = Say(Role.CLI, AgentThought(thought=thought))
+                said, body = self._signer.sign_message(heard.request_id, say, heard.id)
+                for outgoing in self._delivery.prepare_thought(said, self._now(), body):
+                    await self._send_or_lose(outgoing)
+
+        says: Sequence[Say]
+        try:
+            says = await self._peer.handle(heard, think)
+        except ZunoError as error:
+            says = [Say(Role.CLI, flow_failure(self._role, error))]
+        for say in says:
+            await self.send_message(heard.request_id, say, heard.id, account=heard)
+
+    async def _resend_answers(self, letter: DuplicateLetter) -> None:
+        """Somebody repeats a letter that was answered: they, or whoever we told, may have missed the answer."""
+        if letter.id in self._answering:
+            return
+        now, repeated = self._now(), self._repeated[letter.sender]
+        if now - repeated.get(letter.id, -_AGAIN_MS) < _AGAIN_MS:
+            return
+        repeated[letter.id] = now
+        while len(repeated) > _REPEATED:
+            repeated.popitem(last=False)
+        self.stats.again += 1
+        for said in self._answers.get(letter.id) or await self._answers_to(letter):
+            await self._send_letter(said)
+
+    async def _answers_to(self, letter: DuplicateLetter) -> list[Envelope]:
+        """What an earlier life answered, or this one long ago."""
+        entries = [entry async for entry in self._journal.entries(request_id=letter.request_id)]
+        mine = (self._role.value, letter.id)
+        found = [_envelope(entry) for entry in entries if (entry.author.role, entry.payload.get("cause")) == mine]
+        return [envelope for envelope in found if envelope is not None]
+
+    async def _send_letter(self, envelope: Envelope, body: bytes | None = None) -> None:
+        await self._load_context(envelope)
+        for outgoing in self._delivery.prepare_letter(envelope, self._now(), body):
+            await self._send_or_lose(outgoing)
+
+    async def _load_context(self, envelope: Envelope) -> None:
+        """Have the context of a message at hand."""
+        name = context_of(envelope)
+        if name is not None and self._bundles(name) is None:
+            with suppress(Unknown):
+                self._bundles.add(name, await self._journal.bundle(name), envelope.from_)
+
+    async def _charge(self, cause: Envelope, said: Envelope, size: int) -> None:
+        """What is written in answer to a letter is its sender's, and so is a context that was made for it."""
+        name = context_of(said)
+        if name is not None and name != context_of(cause):
+            await self._load_context(said)
+            size += len(self._bundles(name) or b"")
+        self._delivery.charge(cause.from_, size)
+
+    async def _send_or_lose(self, outgoing: Outgoing) -> None:
+        with suppress(ZunoError):  # lost is lost: what matters is sent again
+            await self._send(outgoing)
+
+    async def _record_rejection(self, event: MessageRejected) -> None:
+        """Counted by its reason, and written down unless there were many of late. Some of it is strangers' words."""
+        self.stats.rejected[self._reason(event)] += 1
+        now = self._now()
+        if self._notes.setdefault(event.claimed, TokenBucket(NOTES_A_SECOND, NOTES, now)).try_take(now):
+            note = RejectedNote(why=plain_text(event.why, _LONGEST_NOTE), claimed=event.claimed, digest=event.digest)
+            await self._journal.append(kind=REJECTED, author=Author(self._role.value), payload=note)
+
+    def _reason(self, event: MessageRejected) -> str:
+        """Whose it was, and the first words that were found for such a rejection: what differs in ids and numbers alone
+        is one reason."""
+        sender = "somebody" if event.claimed is None else f"the {event.claimed}"
+        why = f"from {sender}: {plain_text(event.why, _LONGEST_REASON)}"
+        shape = event.claimed, _VARYING.sub("#", why)
+        if shape not in self._reasons:
+            if sum(claimed is event.claimed for claimed, _ in self._reasons) >= MOST_REASONS:
+                return f"from {sender}: something else"
+            self._reasons[shape] = why
+        return self._reasons[shape]
+
+    async def _record_dead_letter(self, letter: DeadLetter) -> None:
+        self.stats.dead += 1
+        note = DeadLetterNote(
+            to=letter.to, message_id=letter.envelope.id, kind=letter.envelope.kind, tries=letter.tries
+        )
+        await self._journal.append(
+            kind=DEAD_LETTER,
+            author=Author(self._role.value),
+            payload=note,
+            request_id=letter.envelope.request_id,
+        )
+
+    async def _recent(self) -> list[Envelope]:
+        """What was heard and said within the time in which it could be played again, oldest first."""
+        entries = [entry for kind in self._kinds() for entry in await self._newer(kind.value, self._since())]
+        found = [_envelope(entry) for entry in sorted(entries, key=lambda entry: entry.seq)]
+        return [envelope for envelope in found if envelope is not None]
+
+    def _kinds(self) -> list[Kind]:
+        """What this role hears or says, and writes down."""
+        return [
+            kind
+            for kind, (senders, receiver) in ROUTES.items()
+            if kind is not Kind.AGENT_THOUGHT and (self._role is receiver or self._role in senders)
+        ]
+
+    def _since(self) -> int:
+        return self._now() - WINDOW_MS
+
+    async def _newer(self, kind: str, since: int) -> list[Entry]:
+        count = _PAGE
+        while True:
+            newest = await self._journal.latest(count, kind=kind)
+            if len(newest) < count or newest[-1].at < since:
+                return [entry for entry in newest if entry.at >= since]
+            count *= 2
+
+
+_GAP: Final = 1_000
+"""Thoughts are numbered and not written down: a new life counts from well beyond them."""
+
+
+def _envelope(entry: Entry) -> Envelope | None:
+    return Envelope.model_validate(dict(entry.payload)) if entry.kind in _KINDS else None
+
+
+async def run_in_sequence(work: Work) -> None:
+    """Time and tasks are handed in: a world without either does one thing after the other."""
+    try:
+        for job in work:
+            await job
+    finally:
+        for job in work:
+            job.close()
+
+
+async def run_concurrently(work: Work) -> None:
+    """The first that fails ends all of them, and is what is raised."""
+    tasks = [asyncio.ensure_future(job) for job in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def run_retries(resident: MeshPeer, sleep: Callable[[float], Awaitable[None]], period: float = 0.05) -> None:
+    """Look for what is due, for ever."""
+    while True:
+        await sleep(period)
+        await resident.tick()
+
+
+async def run_receiver(resident: MeshPeer, receive: Callable[[], Awaitable[Parcel]]) -> None:
+    """Take what arrives, for ever, one at a time: whoever sends faster waits at the transport, and a long answer keeps
+    nobody waiting. What cannot be borne, a journal that cannot be written for one, ends it all: what was not
+    acknowledged comes again after the next start."""
+    async with asyncio.TaskGroup() as answering:
+        while True:
+            for letter in await resident.hear(await receive()):
+                answering.create_task(resident.answer(letter))

@@ -1,0 +1,148 @@
+"""A peer at work: take a message, journal it, let the peer answer, sign and send what it says."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from zuno.journal.port import Author, Journal
+from zuno.kernel.canonical import Digest
+from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, Usage, ZunoError
+from zuno.kernel.signing import NodeKey
+from zuno.kernel.text import plain_text
+from zuno.lp.mesh.delivery import LIFETIME_MS
+from zuno.lp.mesh.envelope import LONGEST_TEXT, Envelope, from_bytes, insert_signature, message_id, signed_part
+from zuno.lp.mesh.peer import Peer, Say
+from zuno.lp.model.ballot import EDITION
+from zuno.lp.model.debate import AgentThought, Arguing, FlowFailed, Role, Thought
+from zuno.lp.ports.transport import Transport
+
+Now = Callable[[], int]
+"""Unix milliseconds."""
+
+
+@dataclass(slots=True)
+class EnvelopeSigner:
+    """Builds and signs a role's envelopes; ids follow from the request, the role and the count."""
+
+    role: Role
+    key: NodeKey
+    now: Now
+    counts: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    def envelope(self, request_id: str, say: Say, cause: str | None) -> Envelope:
+        return self.sign_message(request_id, say, cause)[0]
+
+    def sign_message(
+        self, request_id: str, say: Say, cause: str | None, edition: int = EDITION
+    ) -> tuple[Envelope, bytes]:
+        """The envelope, and its bytes as they travel."""
+        seq = self.counts[request_id]
+        self.counts[request_id] = seq + 1
+        at = self.now()
+        unsigned = Envelope.model_construct(
+            request_id=request_id,
+            from_=self.role,
+            to=say.to,
+            kind=say.payload.kind,
+            payload=say.payload,
+            ts=at,
+            id=message_id(request_id, self.role, seq),
+            version=1,
+            edition=edition,
+            seq=seq,
+            cause=cause,
+            expires=at + LIFETIME_MS,
+            key=self.key.public,
+            sig="",
+        )
+        signed = signed_part(unsigned)
+        signature = self.key.sign(signed).hex()
+        return unsigned.model_copy(update={"sig": signature}), insert_signature(signed, signature)
+
+
+class Station:
+    """One role's place on a transport. It answers for as long as it is run; a debate's end is the CLI's to see."""
+
+    def __init__(self, peer: Peer, transport: Transport, journal: Journal, key: NodeKey, now: Now) -> None:
+        self._peer = peer
+        self._transport = transport
+        self._journal = journal
+        self._key = key
+        self._now = now
+        self._signer = EnvelopeSigner(peer.role, key, now)
+
+    async def run(self) -> None:
+        while True:
+            await self.answer((await self._transport.receive(self._peer.role)).data)
+
+    async def answer(self, data: bytes) -> None:
+        """Answer a message. What cannot be read, was not signed or is too old is dropped: nobody waits for it."""
+        try:
+            heard = open_envelope(data, self._key, self._peer.role, self._now())
+        except Malformed:
+            return
+        says: list[Say]
+
+        async def think(thought: Thought) -> None:
+            with suppress(ZunoError):  # narration: the debate carries it all the same
+                await self._say(heard, Say(Role.CLI, AgentThought(thought=thought)), journaled=False)
+
+        try:
+            says = list(await self._peer.handle(heard, think))
+        except ZunoError as error:
+            says = [Say(Role.CLI, flow_failure(self._peer.role, error))]
+        for say in says:
+            await self._say(heard, say)
+
+    async def _say(self, heard: Envelope, say: Say, *, journaled: bool = True) -> None:
+        envelope, body = self._signer.sign_message(heard.request_id, say, heard.id)
+        if journaled:
+            await journal_envelope(self._journal, envelope, body)
+        await self._transport.send(say.to, body)
+
+
+async def journal_envelope(journal: Journal, envelope: Envelope, body: bytes | None = None) -> None:
+    """A message goes into the journal before it goes out. The context it argues about is named by the entry itself, so
+    that whoever checks the journal misses the bundle if it is gone."""
+    payload = envelope.payload
+    await journal.append(
+        kind=envelope.kind.value,
+        author=Author(envelope.from_.value, envelope.key),
+        payload=envelope if body is None else json.loads(body),  # what was spelled once need not be lowered again
+        request_id=envelope.request_id,
+        bundle=Digest(payload.debate.context) if isinstance(payload, Arguing) else None,
+    )
+
+
+def open_envelope(data: bytes, key: NodeKey, me: Role, now: int) -> Envelope:
+    """The envelope, if it is for me, has not expired, and whoever signed it holds the key it names."""
+    envelope = from_bytes(data)
+    if envelope.to is not me:
+        raise Malformed(f"{envelope.id} is for {envelope.to}, not for {me}")
+    if envelope.expires < now:
+        raise Malformed(f"{envelope.id} expired {now - envelope.expires} ms ago")
+    if not key.verify(envelope.key, signed_part(envelope), bytes.fromhex(envelope.sig)):
+        raise Malformed(f"{envelope.id} is not signed by its key")
+    return envelope
+
+
+def flow_failure(role: Role, error: ZunoError) -> FlowFailed:
+    """The end of a flow in words that fit a message."""
+    return FlowFailed(at=role, error=error_kind(error), reason=plain_text(str(error), LONGEST_TEXT))
+
+
+def error_kind(error: ZunoError) -> str:
+    match error:
+        case Usage():
+            return "usage"
+        case Refused():
+            return "refused"
+        case Unavailable():
+            return "unavailable"
+        case Broken() | Malformed():
+            return "broken"
+    return "broken"

@@ -1,0 +1,1 @@
+"""The LP desk's values and messages."""

@@ -1,0 +1,139 @@
+"""What the monitor has to say: alerts that last as long as their cause, and the events of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from zuno.kernel.errors import Usage
+from zuno.kernel.notify import Severity
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Address, Seconds
+
+_ALERT_ID = re.compile(r"alert_[0-9a-f]{12}")
+
+
+def is_alert_id(text: str) -> bool:
+    return bool(_ALERT_ID.fullmatch(text))
+
+
+class Condition(StrEnum):
+    """What is wrong, mildest first."""
+
+    NEAR_EDGE = "near_edge"
+    UNREACHABLE = "unreachable"
+    OUT_OF_RANGE = "out_of_range"
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.CRITICAL if self is Condition.OUT_OF_RANGE else Severity.WARNING
+
+    def worse_than(self, other: Condition) -> bool:
+        return self is Condition.OUT_OF_RANGE and other is not Condition.OUT_OF_RANGE
+
+
+class Happening(StrEnum):
+    """What became of an alert."""
+
+    RAISED = "raised"
+    WORSENED = "worsened"
+    EASED = "eased"
+    REMINDED = "reminded"
+    RECOVERED = "recovered"
+    ENDED = "ended"
+    """Its subject is gone: burnt, transferred, emptied or no longer watched."""
+    ACKNOWLEDGED = "acknowledged"
+    SNOOZED = "snoozed"
+
+    @property
+    def over(self) -> bool:
+        return self in {Happening.RECOVERED, Happening.ENDED}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What an alert is about: a wallet's position, or (without one) a chain."""
+
+    chain: str
+    wallet: Address | None = None
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One episode: from the moment something is wrong until it no longer is."""
+
+    id: str
+    subject: Subject
+    condition: Condition
+    reason: str
+    raised_at: Seconds
+    told: Condition
+    """The condition the owner was last told of, or has acknowledged."""
+    told_at: Seconds
+    eased_at: Seconds | None = None
+    acknowledged_at: Seconds | None = None
+    snoozed_until: Seconds | None = None
+
+    def __post_init__(self) -> None:
+        if not is_alert_id(self.id):
+            raise ValueError("an alert's id is alert_ and 12 hex digits")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to an alert, for good. `said`: it is meant for the owner's ears."""
+
+    alert: str
+    at: Seconds
+    happening: Happening
+    subject: Subject
+    condition: Condition
+    reason: str
+    said: bool = True
+    number: int = 0
+    """Its place in the book; 0 until it has one."""
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.INFO if self.happening.over else self.condition.severity
+
+
+@dataclass(frozen=True, slots=True)
+class ChainHealth:
+    """How the looks at one chain went."""
+
+    failures: int = 0
+    """Looks in a row that failed."""
+    read_at: Seconds | None = None
+    block_time: Seconds | None = None
+    reason: str = ""
+    """Why the last look failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertBook:
+    """Everything the monitor remembers: alerts that are on, the newest events, and how far those were passed on."""
+
+    active: tuple[Alert, ...] = ()
+    events: tuple[Event, ...] = ()
+    """By number, the newest last."""
+    chains: Mapping[str, ChainHealth] = field(default_factory=dict)
+    last_number: int = 0
+    journaled: int = 0
+    """The number up to which events are in the journal."""
+    pushed: int = 0
+    """The number up to which events were delivered, or were nobody's to deliver."""
+    dropped: int = 0
+    """Events that had to be let go before they were delivered."""
+    trouble: str = ""
+    """Why the last delivery failed; empty once one succeeds."""
+    looked_at: Seconds | None = None
+
+
+def alert_id(text: str) -> str:
+    if not is_alert_id(text.strip()):
+        raise Usage(f"{plain_text(text, 40)!r} is not an alert; an alert's id is alert_ and 12 hex digits.")
+    return text.strip()

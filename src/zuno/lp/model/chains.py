@@ -1,0 +1,248 @@
+"""The chains Zuno knows: ids, v4 deployments and curated tokens. Facts, verified against the chain at start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import combinations
+
+from zuno.amm.model import PoolKey
+from zuno.kernel.text import NATIVE, Token
+from zuno.kernel.units import Address, Pips
+
+PERMIT2: Address = Address("0x000000000022d473030f116ddee9f6b43ac78ba3")
+
+
+class DataFee(StrEnum):
+    """How a rollup charges for posting calldata to its parent chain."""
+
+    NONE = "none"
+    OP_STACK = "op-stack"
+    ARBITRUM = "arbitrum"
+
+
+class SwapStruct(StrEnum):
+    """Which shape the deployment's UniversalRouter expects for a single-pool swap: 2.1.0 has five fields, later ones
+    a least price for the hop as the sixth."""
+
+    FIVE_FIELDS = "five-fields"
+    MIN_HOP_PRICE = "min-hop-price"
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Where v4 lives on a chain."""
+
+    pool_manager: Address
+    position_manager: Address
+    quoter: Address
+    state_view: Address
+    universal_router: Address
+    permit2: Address = PERMIT2
+    swap_struct: SwapStruct = SwapStruct.FIVE_FIELDS
+
+
+@dataclass(frozen=True, slots=True)
+class ChainInfo:
+    """A chain as we expect it to be; `name` is what a person types after --chain."""
+
+    id: int
+    name: str
+    title: str
+    deployment: Deployment
+    tokens: tuple[Token, ...]
+    data_fee: DataFee = DataFee.NONE
+    testnet: bool = False
+    confirmations: int = 3
+    """Blocks from the one that holds a transaction, itself counted, before its receipt is final; 0 counts as 1."""
+    rpc_variable: str = ""
+
+    @property
+    def rpc_url_variable(self) -> str:
+        return self.rpc_variable or f"ZUNO_{self.name.upper().replace('-', '_')}_RPC_URL"
+
+    def token(self, address: Address) -> Token | None:
+        return next((token for token in self.tokens if token.address == address), None)
+
+    def native_side(self, key: PoolKey) -> int | None:
+        """Which of a pool's currencies is the chain's own or its wrapper, if either is."""
+        ours = {token.address for token in self.tokens if token.native or token.symbol == "WETH"}
+        return next((side for side, address in enumerate((key.currency0, key.currency1)) if address in ours), None)
+
+
+def _address(text: str) -> Address:
+    return Address(text.lower())
+
+
+def _token(symbol: str, address: str, decimals: int = 18) -> Token:
+    return Token(_address(address), symbol, decimals, verified=True)
+
+
+ETH = Token(NATIVE, "ETH", 18, verified=True)
+_OP_WETH = _token("WETH", "0x4200000000000000000000000000000000000006")
+
+
+def _deployment(
+    pool_manager: str, position_manager: str, quoter: str, state_view: str, universal_router: str
+) -> Deployment:
+    return Deployment(
+        pool_manager=_address(pool_manager),
+        position_manager=_address(position_manager),
+        quoter=_address(quoter),
+        state_view=_address(state_view),
+        universal_router=_address(universal_router),
+    )
+
+
+CHAINS: tuple[ChainInfo, ...] = (
+    ChainInfo(
+        1,
+        "mainnet",
+        "Ethereum",
+        _deployment(
+            "0x000000000004444c5dc75cB358380D2e3dE08A90",
+            "0xbd216513d74c8cf14cf4747e6aaa6420ff64ee9e",
+            "0x52f0e24d1c21c8a0cb1e5a5dd6198556bd9e1203",
+            "0x7ffe42c4a5deea5b0fec41c94c136cf115597227",
+            "0x66a9893cc07d91d95644aedd05d03f95e1dba8af",
+        ),
+        (
+            ETH,
+            _token("USDC", "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48", 6),
+            _token("USDT", "0xdac17f958d2ee523a2206206994597c13d831ec7", 6),
+            _token("DAI", "0x6b175474e89094c44da98b954eedeac495271d0f"),
+            _token("WETH", "0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2"),
+        ),
+    ),
+    ChainInfo(
+        10,
+        "optimism",
+        "Optimism",
+        _deployment(
+            "0x9a13f98cb987694c9f086b1f5eb990eea8264ec3",
+            "0x3c3ea4b57a46241e54610e5f022e5c45859a1017",
+            "0x1f3131a13296fb91c90870043742c3cdbff1a8d7",
+            "0xc18a3169788f4f75a170290584eca6395c75ecdb",
+            "0x851116d9223fabed8e56c0e6b8ad0c31d98b3507",
+        ),
+        (ETH, _token("USDC", "0x0b2c639c533813f4aa9d7837caf62653d097ff85", 6), _OP_WETH),
+        DataFee.OP_STACK,
+    ),
+    ChainInfo(
+        8453,
+        "base",
+        "Base",
+        _deployment(
+            "0x498581ff718922c3f8e6a244956af099b2652b2b",
+            "0x7c5f5a4bbd8fd63184577525326123b519429bdc",
+            "0x0d5e0f971ed27fbff6c2837bf31316121532048d",
+            "0xa3c0c9b65bad0b08107aa264b0f3db444b867a71",
+            "0x6ff5693b99212da76ad316178a184ab56d299b43",
+        ),
+        (ETH, _token("USDC", "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913", 6), _OP_WETH),
+        DataFee.OP_STACK,
+    ),
+    ChainInfo(
+        42161,
+        "arbitrum",
+        "Arbitrum One",
+        _deployment(
+            "0x360e68faccca8ca495c1b759fd9eee466db9fb32",
+            "0xd88f38f930b7952f2db2432cb002e7abbf3dd869",
+            "0x3972c00f7ed4885e145823eb7c655375d275a1c5",
+            "0x76fd297e2d437cd7f76d50f01afe6160f86e9990",
+            "0xa51afafe0263b40edaef0df8781ea9aa03e381a3",
+        ),
+        (
+            ETH,
+            _token("USDC", "0xaf88d065e77c8cc2239327c5edb3a432268e5831", 6),
+            _token("USDT", "0xfd086bc7cd5c481dcc9c85ebe478a1c0b69fcbb9", 6),
+            _token("DAI", "0xda10009cbd5d07dd0cecc66161fc93d7c9000da1"),
+            _token("WETH", "0x82af49447d8a07e3bd95bd0d56f35241523fbab1"),
+        ),
+        DataFee.ARBITRUM,
+    ),
+    ChainInfo(
+        11155111,
+        "sepolia",
+        "Sepolia",
+        _deployment(
+            "0xE03A1074c86CFeDd5C142C4F04F1a1536e203543",
+            "0x429ba70129df741B2Ca2a85BC3A2a3328e5c09b4",
+            "0x61b3f2011a92d183c7dbadbda940a7555ccf9227",
+            "0xe1dd9c3fa50edb962e442f60dfbc432e24537e4c",
+            "0x3A9D48AB9751398BbFa63ad67599Bb04e4BdF98b",
+        ),
+        (
+            ETH,
+            _token("USDC", "0x1c7d4b196cb0c7b01d743fbc6116a902379c7238", 6),
+            _token("WETH", "0xfff9976782d46cc05630d1f6ebab18b2324d6b14"),
+        ),
+        testnet=True,
+    ),
+    ChainInfo(
+        84532,
+        "base-sepolia",
+        "Base Sepolia",
+        _deployment(
+            "0x05E73354cFDd6745C338b50BcFDfA3Aa6fA03408",
+            "0x4b2c77d209d3405f41a037ec6c77f7f5b8e2ca80",
+            "0x4a6513c898fe1b2d0e78d3b0e0a4a151589b1cba",
+            "0x571291b572ed32ce6751a2cb2486ebee8defb9b4",
+            "0x492e6456d9528771018deb9e87ef7750ef184104",
+        ),
+        (ETH, _OP_WETH),
+        DataFee.OP_STACK,
+        testnet=True,
+    ),
+    ChainInfo(
+        421614,
+        "arbitrum-sepolia",
+        "Arbitrum Sepolia",
+        _deployment(
+            "0xFB3e0C6F74eB1a21CC1Da29aeC80D2Dfe6C9a317",
+            "0xAc631556d3d4019C95769033B5E719dD77124BAc",
+            "0x7de51022d70a725b508085468052e25e22b5c4c9",
+            "0x9d467fa9062b6e9b1a46e26007ad82db116c67cb",
+            "0xefd1d4bd4cf1e86da286bb4cb1b8bced9c10ba47",
+        ),
+        (ETH,),
+        DataFee.ARBITRUM,
+        testnet=True,
+    ),
+    ChainInfo(
+        1301,
+        "unichain-sepolia",
+        "Unichain Sepolia",
+        _deployment(
+            "0x00b036b58a818b1bc34d502d3fe730db729e62ac",
+            "0xf969aee60879c54baaed9f3ed26147db216fd664",
+            "0x56dcd40a3f2d466f48e7f48bdbe5cc9b92ae4472",
+            "0xc199f1072a74d4e905aba1a84d9a45e2546b6222",
+            "0xf70536b3bcc1bd1a972dc186a2cf84cc6da6be5d",
+        ),
+        (ETH, _OP_WETH),
+        DataFee.OP_STACK,
+        testnet=True,
+    ),
+)
+
+FEE_TIERS: tuple[tuple[int, int], ...] = ((100, 1), (500, 10), (3000, 60), (10000, 200))
+"""Fee in pips and tick spacing of the tiers people actually use; anything else is found by its Initialize log."""
+
+
+def curated_keys(info: ChainInfo) -> tuple[PoolKey, ...]:
+    """Every pair of curated tokens at every usual tier, without hooks."""
+    ordered = sorted(info.tokens, key=lambda token: int(token.address, 16))
+    return tuple(
+        PoolKey(token0.address, token1.address, Pips(fee), spacing)
+        for token0, token1 in combinations(ordered, 2)
+        for fee, spacing in FEE_TIERS
+    )
+
+
+def chain_named(name: str) -> ChainInfo | None:
+    """A known chain by its name, its title's alias or its id as text."""
+    wanted = name.strip().lower()
+    wanted = {"ethereum": "mainnet", "eth": "mainnet", "op": "optimism", "arb": "arbitrum"}.get(wanted, wanted)
+    return next((chain for chain in CHAINS if wanted in (chain.name, str(chain.id))), None)

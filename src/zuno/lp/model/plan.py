@@ -1,0 +1,218 @@
+"""What a plan does to a chain: the bounds it may not leave, its steps, and what has to hold before each is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+
+from zuno.amm.model import PoolKey, Range
+from zuno.kernel.errors import Usage
+from zuno.kernel.units import Address, HexId, Seconds
+
+BPS = 10_000
+_LONG_AGO: Seconds = Seconds(0)
+
+
+class StepKind(StrEnum):
+    """One transaction of a plan."""
+
+    WRAP = "wrap"
+    APPROVE_PERMIT2 = "approve_permit2"
+    PERMIT2_APPROVE = "permit2_approve"
+    MINT = "mint"
+    SWAP_AND_MINT = "swap_and_mint"
+    BURN = "burn"
+    BURN_AND_MINT = "burn_and_mint"
+    INCREASE = "increase"
+    DECREASE = "decrease"
+    COLLECT = "collect"
+
+
+class StepState(StrEnum):
+    """How far a transaction has come. A reorganisation takes `mined` back to `sent`; nothing takes `final` back."""
+
+    PLANNED = "planned"
+    SIGNED = "signed"
+    SENT = "sent"
+    MINED = "mined"
+    FINAL = "final"
+    REVERTED = "reverted"
+    SUPERSEDED = "superseded"
+
+    @property
+    def over(self) -> bool:
+        return self in (StepState.FINAL, StepState.REVERTED, StepState.SUPERSEDED)
+
+
+class PlanState(StrEnum):
+    """How far a plan has come. `expired` and `rejected` are possible only before the first signature is stored."""
+
+    DRAFTED = "drafted"
+    SIMULATED = "simulated"
+    APPROVED = "approved"
+    APPLYING = "applying"
+    PARTIAL = "partial"
+    """The first half is final and the second is not: the tokens rest in the wallet."""
+    CONFIRMED = "confirmed"
+    FAILED = "failed"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+    @property
+    def over(self) -> bool:
+        return self in (
+            PlanState.CONFIRMED,
+            PlanState.FAILED,
+            PlanState.REJECTED,
+            PlanState.EXPIRED,
+            PlanState.CANCELLED,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How far the world may have moved between a plan and its execution."""
+
+    slippage_bps: int = 50
+    """Of the price at which liquidity is minted or burned, and of what a swap pays."""
+    tick_drift: int = 50
+    """Ticks between the pool a plan was made for and the pool it is sent to."""
+    deadline_seconds: int = 15 * 60
+    """From the head block's time to the last moment the calldata is good for; an approval expires with it."""
+    permit2_seconds: int = 30 * 60
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.slippage_bps < BPS:
+            raise Usage(f"slippage of {self.slippage_bps} bps is not in [0, {BPS})")
+        if min(self.tick_drift, self.deadline_seconds, self.permit2_seconds) < 0:
+            raise Usage("a bound cannot be negative")
+        if self.permit2_seconds < self.deadline_seconds:
+            raise Usage(
+                f"a permit of {self.permit2_seconds} s ends before the calldata's deadline of {self.deadline_seconds} s"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """An amount of one currency, in base units."""
+
+    currency: Address
+    amount: int
+
+
+# What has to be true before a step is sent: the gate reads each of these from the chain again.
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """The wallet has at least this much; gas comes on top."""
+
+    currency: Address
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Allows:
+    """The token lets Permit2 move at least this much of the wallet's."""
+
+    token: Address
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Permits:
+    """Permit2 lets the spender move at least this much, until then or longer."""
+
+    token: Address
+    spender: Address
+    amount: int
+    until: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Owns:
+    """The position is the wallet's and holds this liquidity."""
+
+    token_id: int
+    liquidity: int
+
+
+@dataclass(frozen=True, slots=True)
+class TickWithin:
+    """The pool's tick is between these, both included."""
+
+    pool_id: HexId
+    low: int
+    high: int
+
+
+Need = Holds | Allows | Permits | Owns | TickWithin
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One transaction, exactly as it would be signed, and what it can do to the wallet at worst."""
+
+    kind: StepKind
+    to: Address
+    value: int
+    data: bytes
+    deadline: Seconds | None
+    """The calldata's own; None where the contract knows none."""
+    needs: tuple[Need, ...] = ()
+    recipients: tuple[Address, ...] = ()
+    """Whoever this step hands tokens or a position to, in the order of the calldata; placeholders are resolved."""
+    most_out: tuple[Flow, ...] = ()
+    """The most that leaves the wallet, gas apart."""
+    least_in: tuple[Flow, ...] = ()
+    """The least that comes home, as long as the step does not revert."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What Permit2 lets a spender move, and until when."""
+
+    amount: int = 0
+    until: Seconds = _LONG_AGO
+
+
+@dataclass(frozen=True, slots=True)
+class Allowances:
+    """What the wallet has allowed already. What is not listed is not allowed."""
+
+    to_permit2: Mapping[Address, int] = field(default_factory=dict)
+    grants: Mapping[tuple[Address, Address], Grant] = field(default_factory=dict)
+    """By token and spender."""
+
+    def grant(self, token: Address, spender: Address) -> Grant:
+        return self.grants.get((token, spender), Grant())
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The later half of a plan, cooked from what the first half really paid and inside the bounds of its approval."""
+
+    pool_id: HexId
+    key: PoolKey
+    range: Range
+    bounds: Bounds
+    tick: int
+    """The pool's tick when the plan was made: drift is measured from here, not from the first half's receipt."""
+    zero_for_one: bool
+    least_rate: Fraction
+    """Base units out for one base unit in, slippage taken off: no later swap may promise less."""
+    preview: tuple[Step, ...]
+    """The steps as they would be if the first half paid exactly what it would have paid at the plan's block."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """Steps in their order; with a recipe the plan is `partial` until its steps are made and done as well."""
+
+    steps: tuple[Step, ...]
+    bounds: Bounds
+    later: Recipe | None = None
+    notes: tuple[str, ...] = ()

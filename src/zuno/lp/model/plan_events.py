@@ -1,0 +1,440 @@
+"""What is written down about a plan that is carried out: the instruction, what was approved, and every step's life.
+
+The journal is the store of these: an entry is on disk, chained and signed before the next thing is done. A plan's state
+is what its entries add up to, so that a crash and a start are the same path.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from zuno.amm.model import Block, LpPosition, PoolKey, PoolState, Range
+from zuno.kernel.units import Address, HexId, Seconds, Wei
+from zuno.kernel.wire import Hex64, Wire
+from zuno.lp.model.plan import (
+    Allows,
+    Bounds,
+    Flow,
+    Holds,
+    Need,
+    Owns,
+    Permits,
+    PlanState,
+    Recipe,
+    Step,
+    StepKind,
+    StepState,
+    TickWithin,
+)
+
+HexBytes = Annotated[str, Field(pattern=r"^0x([0-9a-f]{2})*$")]
+PlanId = Annotated[str, Field(pattern=r"^plan_[0-9a-f]{12}$")]
+
+
+class Action(StrEnum):
+    """What a plan does to a position."""
+
+    REBALANCE = "rebalance"
+    CREATE = "create"
+    ADD = "add"
+    REMOVE = "remove"
+    COLLECT = "collect"
+    CLOSE = "close"
+    HOLD = "hold"
+    """Nothing: never drafted, approved or applied."""
+
+
+class Instruction(Wire):
+    """What is to be done, in terms that code alone has computed: the end of a debate, or the owner's own words."""
+
+    action: Action
+    chain: str
+    pool_id: str
+    tick: int
+    """The pool's when it was decided: drift is measured from here."""
+    position_id: int | None = None
+    range: Range | None = None
+    """Where liquidity is to lie after a rebalance or a create."""
+    capital0: int = 0
+    capital1: int = 0
+    """The most that may be taken from the wallet, in base units (create, add)."""
+    counterpart: Annotated[Literal[0, 1] | None, Field(exclude_if=lambda side: side is None)] = None
+    """The side whose capital nobody named: it was fixed as what goes with the other's (add). Absent where there is
+    none, so that instructions from before it was recorded keep their bytes."""
+    brings_ether: bool = False
+    """The wrapped side's capital comes as ether."""
+    share: Fraction | None = None
+    """Of the liquidity, to be removed."""
+
+    @property
+    def named(self) -> dict[int, int]:
+        """What the owner named of each side of the pool."""
+        sides = ((0, self.capital0), (1, self.capital1))
+        return {side: amount for side, amount in sides if amount and side != self.counterpart}
+
+
+# -- steps as they are kept
+
+
+class HoldsRecord(Wire):
+    need: Literal["holds"] = "holds"
+    currency: str
+    amount: int
+
+
+class AllowsRecord(Wire):
+    need: Literal["allows"] = "allows"
+    token: str
+    amount: int
+
+
+class PermitsRecord(Wire):
+    need: Literal["permits"] = "permits"
+    token: str
+    spender: str
+    amount: int
+    until: int
+
+
+class OwnsRecord(Wire):
+    need: Literal["owns"] = "owns"
+    token_id: int
+    liquidity: int
+
+
+class TickRecord(Wire):
+    need: Literal["tick"] = "tick"
+    pool_id: str
+    low: int
+    high: int
+
+
+NeedRecord = Annotated[
+    HoldsRecord | AllowsRecord | PermitsRecord | OwnsRecord | TickRecord, Field(discriminator="need")
+]
+
+
+class StepRecord(Wire):
+    """One transaction's content, byte for byte."""
+
+    kind: StepKind
+    to: str
+    value: int
+    data: HexBytes
+    deadline: int | None
+    needs: tuple[NeedRecord, ...] = ()
+    recipients: tuple[str, ...] = ()
+    most_out: tuple[Flow, ...] = ()
+    least_in: tuple[Flow, ...] = ()
+
+    @classmethod
+    def of(cls, step: Step) -> StepRecord:
+        return cls(
+            kind=step.kind,
+            to=step.to,
+            value=step.value,
+            data="0x" + step.data.hex(),
+            deadline=step.deadline,
+            needs=tuple(map(_need_record, step.needs)),
+            recipients=step.recipients,
+            most_out=step.most_out,
+            least_in=step.least_in,
+        )
+
+    def step(self) -> Step:
+        return Step(
+            self.kind,
+            Address(self.to),
+            self.value,
+            bytes.fromhex(self.data[2:]),
+            None if self.deadline is None else Seconds(self.deadline),
+            tuple(map(_need, self.needs)),
+            tuple(map(Address, self.recipients)),
+            self.most_out,
+            self.least_in,
+        )
+
+
+def _need_record(need: Need) -> NeedRecord:
+    match need:
+        case Holds(currency, amount):
+            return HoldsRecord(currency=currency, amount=amount)
+        case Allows(token, amount):
+            return AllowsRecord(token=token, amount=amount)
+        case Permits(token, spender, amount, until):
+            return PermitsRecord(token=token, spender=spender, amount=amount, until=until)
+        case Owns(token_id, liquidity):
+            return OwnsRecord(token_id=token_id, liquidity=liquidity)
+        case TickWithin(pool_id, low, high):
+            return TickRecord(pool_id=pool_id, low=low, high=high)
+
+
+def _need(record: NeedRecord) -> Need:
+    match record:
+        case HoldsRecord():
+            return Holds(Address(record.currency), record.amount)
+        case AllowsRecord():
+            return Allows(Address(record.token), record.amount)
+        case PermitsRecord():
+            return Permits(Address(record.token), Address(record.spender), record.amount, Seconds(record.until))
+        case OwnsRecord():
+            return Owns(record.token_id, record.liquidity)
+        case TickRecord():
+            return TickWithin(HexId(record.pool_id), record.low, record.high)
+
+
+class RecipeRecord(Wire):
+    """The later half of a plan, as it was approved."""
+
+    pool_id: str
+    key: PoolKey
+    range: Range
+    tick: int
+    zero_for_one: bool
+    least_rate: Fraction
+    preview: tuple[StepRecord, ...]
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> RecipeRecord:
+        return cls(
+            pool_id=recipe.pool_id,
+            key=recipe.key,
+            range=recipe.range,
+            tick=recipe.tick,
+            zero_for_one=recipe.zero_for_one,
+            least_rate=recipe.least_rate,
+            preview=tuple(map(StepRecord.of, recipe.preview)),
+        )
+
+    def recipe(self, bounds: Bounds) -> Recipe:
+        return Recipe(
+            HexId(self.pool_id),
+            self.key,
+            self.range,
+            bounds,
+            self.tick,
+            self.zero_for_one,
+            self.least_rate,
+            tuple(step.step() for step in self.preview),
+        )
+
+
+# -- what is approved
+
+
+class GasBound(Wire):
+    """The most a plan's transactions may cost in gas."""
+
+    max_fee: Wei
+    """For a unit of gas."""
+    units: tuple[int, ...]
+    """For each step the most it may use; later steps are those of the preview."""
+    data_fee: Wei = Wei(0)
+    """What a rollup may charge at most for posting all of it."""
+
+
+class Draft(Wire):
+    """A plan as exact transactions on top of one block: everything an approval is about."""
+
+    plan_id: PlanId
+    plan_hash: Hex64
+    instruction: Instruction
+    chain_id: int
+    genesis: str
+    wallet: str
+    block: Block
+    pool: PoolState
+    position: LpPosition | None
+    bounds: Bounds
+    expires: int
+    """Unix time of the chain: the approval's end and the calldata's deadline."""
+    caps: tuple[Flow, ...]
+    """The most of each currency that may leave the wallet in any one step."""
+    proceeds: tuple[Flow, ...] = ()
+    """What the first half may pay at most inside the bounds: what the second may spend at most."""
+    gas: GasBound
+    steps: tuple[StepRecord, ...]
+    later: RecipeRecord | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Approval(Wire):
+    """The owner's word: this plan, these bytes, these bounds, on this chain, until then. What is signed is this."""
+
+    plan_id: PlanId
+    plan_hash: Hex64
+    draft: Hex64
+    """Of the draft's canonical bytes: the calldata, the decoded bounds of later steps, the wallet."""
+    chain_id: int
+    genesis: str
+    wallet: str
+    expires: int
+    who: str
+    """How the owner spoke: the front end, and the node whose key signs."""
+
+
+# -- a plan's life, one entry each
+
+
+class PlanEvent(Wire):
+    """An entry about a plan; its kind in the journal is `kind`."""
+
+    kind: ClassVar[str]
+    plan_id: PlanId
+
+
+class PlanInstructed(PlanEvent):
+    """The owner asked for something directly, without a debate."""
+
+    kind = "plan_instructed"
+    plan_hash: Hex64
+    instruction: Instruction
+
+
+class PlanSimulated(PlanEvent):
+    kind = "plan_simulated"
+    block: Block
+    ok: bool
+    why: str = ""
+
+
+class PlanApproved(PlanEvent):
+    """The entry's bundle holds the draft."""
+
+    kind = "plan_approved"
+    approval: Approval
+    signature: Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
+
+
+class PlanApplying(PlanEvent):
+    """The intent: from here on something may be signed."""
+
+    kind = "plan_applying"
+    block: Block
+    spend_usd: Decimal | None = None
+    """The most that may leave the wallet by it; None where it is play money nobody can price."""
+    play_money: bool = False
+    """On a test network or a local world: it counts against no cap of real money."""
+
+
+class PlanCalledOff(PlanEvent):
+    """The owner wants no more of it, whatever still arrives."""
+
+    kind = "plan_called_off"
+
+
+class PlanFinishing(PlanEvent):
+    """The later half, built from what the first half paid."""
+
+    kind = "plan_finishing"
+    block: Block
+    paid: tuple[Flow, ...]
+    steps: tuple[StepRecord, ...]
+
+
+class PlanRevoking(PlanEvent):
+    """Allowances that a plan granted and did not use up are taken back."""
+
+    kind = "plan_revoking"
+    steps: tuple[StepRecord, ...]
+
+
+class StepSigned(PlanEvent):
+    """Signed bytes. They are on disk before any node has seen them."""
+
+    kind = "step_signed"
+    step: int
+    nonce: int
+    hash: str
+    raw: HexBytes
+    gas: int
+    max_fee: Wei
+    tip: Wei
+    cancels: bool = False
+    """True: these bytes only take the nonce, so that the step's own can never be mined."""
+    holdings: tuple[Flow, ...] = ()
+    """What the wallet held of the pair just before."""
+
+
+class StepSent(PlanEvent):
+    kind = "step_sent"
+    step: int
+    hash: str
+
+
+class StepMined(PlanEvent):
+    kind = "step_mined"
+    step: int
+    hash: str
+    block: Block
+    success: bool
+    gas_used: int
+    cost: Wei
+    minted: tuple[int, ...] = ()
+
+
+class StepUnmined(PlanEvent):
+    """A reorganisation took the block back: the same bytes are sent again."""
+
+    kind = "step_unmined"
+    step: int
+    hash: str
+
+
+class StepOver(PlanEvent):
+    kind = "step_over"
+    step: int
+    state: Literal[StepState.FINAL, StepState.REVERTED, StepState.SUPERSEDED]
+    why: str = ""
+
+
+class PlanOver(PlanEvent):
+    """How a plan ended; nothing follows but its outcome."""
+
+    kind = "plan_over"
+    state: Literal[
+        PlanState.CONFIRMED,
+        PlanState.PARTIAL,
+        PlanState.FAILED,
+        PlanState.REJECTED,
+        PlanState.EXPIRED,
+        PlanState.CANCELLED,
+    ]
+    why: str = ""
+    new_position_id: int | None = None
+    problems: tuple[str, ...] = ()
+    """What the chain shows that is not what was asked."""
+
+
+class PlanOutcome(PlanEvent):
+    """What came of it in money: the attribution of the position that was closed or touched."""
+
+    kind = "plan_outcome"
+    position_id: int
+    gas_cost: Wei
+    attribution: dict[str, object] | None
+    """As `zuno lp pnl --json` has it; None where it could not be had, and why."""
+    why: str = ""
+
+
+EVENTS: tuple[type[PlanEvent], ...] = (
+    PlanInstructed,
+    PlanSimulated,
+    PlanApproved,
+    PlanApplying,
+    PlanCalledOff,
+    PlanFinishing,
+    PlanRevoking,
+    StepSigned,
+    StepSent,
+    StepMined,
+    StepUnmined,
+    StepOver,
+    PlanOver,
+    PlanOutcome,
+)

@@ -1,0 +1,1 @@
+"""From a decision to exact calldata, and back from calldata to words."""

@@ -1,0 +1,60 @@
+"""Who acts, where and within what bounds: what every builder of steps needs to be told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from zuno.amm.model import LpPosition, PoolState
+from zuno.kernel.errors import Refused
+from zuno.kernel.units import Address, Seconds
+from zuno.lp.model.chains import Deployment
+from zuno.lp.model.plan import Allowances, Bounds, Flow, Holds, Need, TickWithin
+
+
+@dataclass(frozen=True, slots=True)
+class PlanContext:
+    """The wallet and its chain at one block."""
+
+    deployment: Deployment
+    wallet: Address
+    now: Seconds
+    """The head block's time: a chain can run ahead of every clock."""
+    holdings: Mapping[Address, int] = field(default_factory=dict)
+    """What the wallet has of each currency; what is not listed it does not have."""
+    allowances: Allowances = field(default_factory=Allowances)
+    bounds: Bounds = field(default_factory=Bounds)
+    wrapper: Address | None = None
+    """The token that wraps the chain's own currency."""
+
+    @property
+    def deadline(self) -> Seconds:
+        return Seconds(self.now + self.bounds.deadline_seconds)
+
+    @property
+    def permit_expiry(self) -> Seconds:
+        return Seconds(self.now + self.bounds.permit2_seconds)
+
+    def drift(self, pool: PoolState, tick: int | None = None) -> TickWithin:
+        """How far the pool may move from here, or from the tick an approval was given at."""
+        centre = pool.tick if tick is None else tick
+        return TickWithin(pool.id, centre - self.bounds.tick_drift, centre + self.bounds.tick_drift)
+
+    def holding(self, flows: tuple[Flow, ...]) -> tuple[Need, ...]:
+        return tuple(Holds(flow.currency, flow.amount) for flow in flows)
+
+    def check_holds(self, flows: tuple[Flow, ...]) -> None:
+        """`Refused`, with the number, where the wallet cannot pay what a plan may take at worst."""
+        for flow in flows:
+            have = self.holdings.get(flow.currency, 0)
+            if have < flow.amount:
+                raise Refused(f"the wallet holds {have} of {flow.currency}, the plan may take {flow.amount}")
+
+    def check_owns(self, position: LpPosition) -> None:
+        if position.owner != self.wallet:
+            raise Refused(f"position {position.id} belongs to {position.owner}, not to {self.wallet}")
+
+
+def flows(*amounts: tuple[Address, int]) -> tuple[Flow, ...]:
+    """The amounts that are not zero."""
+    return tuple(Flow(currency, amount) for currency, amount in amounts if amount > 0)

@@ -1,0 +1,236 @@
+"""What the owner's tokens buy: liquidity that survives the worst price in bounds, after a swap where one is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+from typing import Final
+
+from zuno.amm.fees import PIPS, protocol_fee_of_direction, swap_fee
+from zuno.amm.integers import MAX_UINT128
+from zuno.amm.liquidity import amounts_for_liquidity, liquidity_for_amount0, liquidity_for_amount1
+from zuno.amm.model import LpPosition, PoolState, Range, price_of
+from zuno.amm.pool import Pool
+from zuno.amm.swap import step_exact_input
+from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE, cached_sqrt_price_at_tick
+from zuno.kernel.errors import SafeCastOverflow
+from zuno.lp.model.ballot import Deposit, PrepSwap
+
+SLIPPAGE_BPS: Final = 50
+BPS: Final = 10_000
+
+# Halvings of the amount to swap: 2^-24 of the capital is far below the dust the bounds leave anyway.
+_HALVINGS: Final = 24
+
+_LOWEST: Final = MIN_SQRT_PRICE + 1
+_HIGHEST: Final = MAX_SQRT_PRICE - 1
+
+
+@dataclass(frozen=True, slots=True)
+class SwapMarket:
+    """The pool we would swap against: its price, and the liquidity there without ours."""
+
+    sqrt_price_x96: int
+    liquidity: int
+    fee_zero_for_one: int
+    fee_one_for_zero: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What a swap takes and gives, in base units, and where it leaves the price."""
+
+    amount_in: int
+    amount_out: int
+    fee_in: int
+    sqrt_price_after_x96: int
+
+
+QuoteSwap = Callable[[bool, int], Quote]
+"""(zero_for_one, amount_in) → Quote."""
+
+
+def available(position: LpPosition) -> tuple[int, int]:
+    """What a full burn pays: principal and fees."""
+    return position.amount0 + position.fees0, position.amount1 + position.fees1
+
+
+def worth_token1(amount0: int, amount1: int, sqrt_price_x96: int) -> Fraction:
+    """Both tokens in base units of token1."""
+    return amount0 * price_of(sqrt_price_x96) + amount1
+
+
+def others_liquidity(pool: PoolState, position: LpPosition | None) -> int:
+    """In-range liquidity that is not ours."""
+    ours = position.liquidity if position is not None and position.in_range else 0
+    return pool.liquidity - ours
+
+
+def market_without_us(pool: PoolState, position: LpPosition | None = None) -> SwapMarket:
+    """The post-burn pool. Quoted before the burn, our own liquidity would flatter the price."""
+    down, up = (swap_fee(protocol_fee_of_direction(pool.protocol_fee, zero), pool.lp_fee) for zero in (True, False))
+    return SwapMarket(pool.sqrt_price_x96, others_liquidity(pool, position), down, up)
+
+
+def estimate(market: SwapMarket) -> QuoteSwap:
+    """Quotes as if the liquidity at the price went on for ever; right while no initialised tick is crossed."""
+
+    def quote(zero_for_one: bool, amount_in: int) -> Quote:
+        fee = market.fee_zero_for_one if zero_for_one else market.fee_one_for_zero
+        reached, spent, received, fee_in = step_exact_input(
+            market.sqrt_price_x96,
+            _LOWEST if zero_for_one else _HIGHEST,
+            market.liquidity,
+            amount_in,
+            min(fee, PIPS),
+            zero_for_one,
+        )
+        return Quote(spent + fee_in, received, fee_in, reached)
+
+    return quote
+
+
+def exact_quotes(pool: Pool) -> QuoteSwap:
+    """Quotes of our exact pool, which is left as it was; give it without our liquidity."""
+
+    def quote(zero_for_one: bool, amount_in: int) -> Quote:
+        tried = pool.copy()
+        result = tried.swap(zero_for_one, -amount_in, _LOWEST if zero_for_one else _HIGHEST)
+        spent, received = (-result.amount0, result.amount1) if zero_for_one else (-result.amount1, result.amount0)
+        return Quote(spent, received, result.fee_amount, tried.slot0.sqrt_price_x96)
+
+    return quote
+
+
+def fit(sqrt_price_x96: int, band: Range, have0: int, have1: int, slippage_bps: int = SLIPPAGE_BPS) -> Deposit:
+    """The most liquidity these amounts can mint wherever in the bounds the price then is; the rest is left over."""
+    limits = _limits(sqrt_price_x96, band, have0, have1, slippage_bps)
+    liquidity = min(limit for limit in limits if limit is not None)
+    taken0, taken1 = amounts_for_liquidity(sqrt_price_x96, *_edges(band), liquidity, round_up=True)
+    return Deposit(liquidity, taken0, taken1, have0 - taken0, have1 - taken1)
+
+
+def deposit(
+    market: SwapMarket,
+    band: Range,
+    have0: int,
+    have1: int,
+    *,
+    may_swap: bool,
+    slippage_bps: int = SLIPPAGE_BPS,
+    exact: QuoteSwap | None = None,
+) -> Deposit:
+    """`fit`, after a swap where one is allowed and more than the slippage bound would otherwise lie idle.
+
+    The amount to swap comes from the estimate; with `exact` quotes its outcome does not.
+    """
+    plain = fit(market.sqrt_price_x96, band, have0, have1, slippage_bps)
+    if not may_swap or _idle_share(market.sqrt_price_x96, band, have0, have1) * BPS <= slippage_bps:
+        return plain
+    if market.liquidity <= 0:
+        return _with_note(plain, "the pool has no liquidity but ours to swap against")
+    quote = estimate(market)
+    zero_for_one = _too_much_token0(market.sqrt_price_x96, band, have0, have1, 0)
+    amount_in = _amount_to_swap(quote, zero_for_one, band, have0, have1, slippage_bps)
+    if amount_in == 0:
+        return plain
+    swapped = (exact or quote)(zero_for_one, amount_in)
+    after0, after1 = _after(swapped, zero_for_one, have0, have1)
+    minted = fit(swapped.sqrt_price_after_x96, band, after0, after1, slippage_bps)
+    if minted.liquidity <= plain.liquidity:
+        return plain  # dust, or a pool too shallow: the swap would eat more than it puts to work
+    prep = _prep(swapped, zero_for_one, market.sqrt_price_x96, exact is not None)
+    return Deposit(minted.liquidity, minted.amount0, minted.amount1, minted.left0, minted.left1, prep)
+
+
+def _limits(
+    sqrt_price_x96: int, band: Range, have0: int, have1: int, slippage_bps: int
+) -> tuple[int | None, int | None]:
+    """Liquidity that token0 and token1 each allow; None where that token is not needed at all.
+
+    A mint needs most token0 at the lowest price in bounds and most token1 at the highest one.
+    """
+    lower, upper = _edges(band)
+    low, high = price_bounds(sqrt_price_x96, slippage_bps)
+    from0 = _cap_liquidity(liquidity_for_amount0, max(low, lower), upper, have0) if low < upper else None
+    from1 = _cap_liquidity(liquidity_for_amount1, lower, min(high, upper), have1) if high > lower else None
+    return from0, from1
+
+
+def _cap_liquidity(liquidity_for: Callable[[int, int, int], int], lower: int, upper: int, amount: int) -> int:
+    """A hair's breadth from the edge next to nothing is needed, and any amount pays for more than uint128 can hold."""
+    try:
+        return liquidity_for(lower, upper, amount)
+    except SafeCastOverflow:
+        return MAX_UINT128
+
+
+def _too_much_token0(sqrt_price_x96: int, band: Range, have0: int, have1: int, slippage_bps: int) -> bool:
+    from0, from1 = _limits(sqrt_price_x96, band, have0, have1, slippage_bps)
+    return from0 is None or (from1 is not None and from0 > from1)
+
+
+def price_bounds(sqrt_price_x96: int, slippage_bps: int) -> tuple[int, int]:
+    """The lowest and the highest square-root price at which a mint must still go through."""
+    square = sqrt_price_x96 * sqrt_price_x96
+    low = isqrt(square * (BPS - slippage_bps) // BPS)
+    high = isqrt(-(-square * (BPS + slippage_bps) // BPS) - 1) + 1
+    return max(low, MIN_SQRT_PRICE), min(high, MAX_SQRT_PRICE)
+
+
+def _idle_share(sqrt_price_x96: int, band: Range, have0: int, have1: int) -> Fraction:
+    total = worth_token1(have0, have1, sqrt_price_x96)
+    if total == 0:
+        return Fraction(0)
+    best = fit(sqrt_price_x96, band, have0, have1, 0)
+    return worth_token1(best.left0, best.left1, sqrt_price_x96) / total
+
+
+def _amount_to_swap(
+    quote: QuoteSwap, zero_for_one: bool, band: Range, have0: int, have1: int, slippage_bps: int
+) -> int:
+    """The least input after which the token we had too much of is no longer in excess."""
+    low, high = 0, have0 if zero_for_one else have1
+    for _ in range(_HALVINGS):
+        middle = (low + high + 1) // 2
+        if middle in (low, high):
+            break
+        swapped = quote(zero_for_one, middle)
+        after = _after(swapped, zero_for_one, have0, have1)
+        if _too_much_token0(swapped.sqrt_price_after_x96, band, *after, slippage_bps) == zero_for_one:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _after(swapped: Quote, zero_for_one: bool, have0: int, have1: int) -> tuple[int, int]:
+    if zero_for_one:
+        return have0 - swapped.amount_in, have1 + swapped.amount_out
+    return have0 + swapped.amount_out, have1 - swapped.amount_in
+
+
+def _prep(swapped: Quote, zero_for_one: bool, sqrt_price_x96: int, exact: bool) -> PrepSwap:
+    price = price_of(sqrt_price_x96)
+    rate_in, rate_out = (price, Fraction(1)) if zero_for_one else (Fraction(1), price)
+    fee = swapped.fee_in * rate_in
+    return PrepSwap(
+        zero_for_one=zero_for_one,
+        amount_in=swapped.amount_in,
+        amount_out=swapped.amount_out,
+        fee_in=swapped.fee_in,
+        fee_token1=fee,
+        impact_token1=swapped.amount_in * rate_in - fee - swapped.amount_out * rate_out,
+        sqrt_price_after_x96=swapped.sqrt_price_after_x96,
+        exact=exact,
+    )
+
+
+def _edges(band: Range) -> tuple[int, int]:
+    return cached_sqrt_price_at_tick(band.lower), cached_sqrt_price_at_tick(band.upper)
+
+
+def _with_note(plain: Deposit, note: str) -> Deposit:
+    return Deposit(plain.liquidity, plain.amount0, plain.amount1, plain.left0, plain.left1, None, (note,))

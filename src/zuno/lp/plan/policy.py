@@ -1,0 +1,361 @@
+"""What no step may do, whoever built it: the last look at the bytes before they are signed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from zuno.amm.model import NO_HOOKS, LpPosition, PoolKey
+from zuno.kernel.errors import Refused
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address, Seconds
+from zuno.lp.model.chains import Deployment
+from zuno.lp.model.plan import Bounds, Step
+from zuno.lp.plan.calldata import OPEN_DELTA, SENDER
+from zuno.lp.plan.calls import (
+    Action,
+    Approve,
+    Burn,
+    CloseCurrency,
+    Decoded,
+    Decrease,
+    Execute,
+    Increase,
+    Mint,
+    ModifyLiquidities,
+    Permit,
+    RouterSwap,
+    Settle,
+    SettlePair,
+    SwapIn,
+    Sweep,
+    Take,
+    TakePair,
+    TransferFrom,
+    Wrap,
+)
+from zuno.lp.plan.context import PlanContext
+from zuno.lp.plan.decoding import decode
+from zuno.lp.plan.sizing import most_proceeds
+
+ITSELF = Address("0x0000000000000000000000000000000000000002")
+"""As a recipient: the contract that reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What one plan may touch."""
+
+    deployment: Deployment
+    wallet: Address
+    key: PoolKey
+    now: Seconds
+    """The head block's time."""
+    bounds: Bounds = field(default_factory=Bounds)
+    position_id: int | None = None
+    """The position the plan is about; None where it opens one."""
+    most_out: Mapping[Address, int] = field(default_factory=dict)
+    """The most of each currency that may leave the wallet: the cap of value and of every approval."""
+    proceeds: Mapping[Address, int] = field(default_factory=dict)
+    """The most that burning the plan's position can pay inside the bounds: its new range may cost that much besides."""
+    fees: Mapping[Address, int] = field(default_factory=dict)
+    """What touching the plan's position pays: an addition may cost that much besides."""
+    wrapper: Address | None = None
+    hooks: frozenset[Address] = frozenset()
+    """Hooks that somebody has looked at; a pool with any other is shown and not touched."""
+
+    @property
+    def pair(self) -> tuple[Address, Address]:
+        return self.key.currency0, self.key.currency1
+
+
+def build_policy(
+    terms: PlanContext,
+    key: PoolKey,
+    most_out: Mapping[Address, int],
+    position: LpPosition | None = None,
+    hooks: frozenset[Address] = frozenset(),
+) -> Policy:
+    """The policy of a plan in this pool, about this position where it has one already."""
+    pair = (key.currency0, key.currency1)
+    paid = (0, 0) if position is None else most_proceeds(position, terms.bounds.slippage_bps)
+    earned = (0, 0) if position is None else (position.fees0, position.fees1)
+    return Policy(
+        terms.deployment,
+        terms.wallet,
+        key,
+        terms.now,
+        terms.bounds,
+        None if position is None else position.id,
+        most_out,
+        dict(zip(pair, paid, strict=True)),
+        dict(zip(pair, earned, strict=True)),
+        terms.wrapper,
+        hooks,
+    )
+
+
+def verify_step(step: Step, policy: Policy) -> Decoded:
+    """Read a step's bytes, hold them to the policy and to what the step says of itself; `Refused` names what is off."""
+    said = decode(step.to, step.value, step.data, policy.deployment.swap_struct)
+    check(said, policy)
+    if said.deadline != step.deadline:
+        raise Refused(f"the step says its deadline is {step.deadline}, its bytes say {said.deadline}")
+    found = tuple(recipients(said, policy.deployment, policy.wallet))
+    if found != step.recipients:
+        raise Refused(f"the step names the recipients {step.recipients}, its bytes {found}")
+    claimed = replace(policy, most_out={flow.currency: flow.amount for flow in step.most_out})
+    if not isinstance(said.call, Approve | Permit):
+        _check_outflow(said, claimed)
+    return said
+
+
+def check(said: Decoded, policy: Policy) -> None:
+    """`Refused`, with the bound and the number, unless everything the bytes say is allowed."""
+    _check_pool(policy)
+    _check_outflow(said, policy)
+    at = policy.deployment
+    match said.call:
+        case Wrap():
+            _require(policy.wrapper is not None and said.to == policy.wrapper, f"{said.to} does not wrap ether")
+            _require(said.to in policy.pair, f"the pool does not trade {said.to}")
+        case Approve(spender, amount):
+            # The same selector on PositionManager would give a position away.
+            _check_token(said.to, policy)
+            _require(spender == at.permit2, f"{spender} may not be allowed to take tokens; only Permit2 may")
+            _check_amount(said.to, amount, policy)
+        case Permit(token, spender, amount, expiration):
+            _require(said.to == at.permit2, f"{said.to} is not Permit2")
+            _check_token(token, policy)
+            _require(spender in (at.position_manager, at.universal_router), f"{spender} may not take tokens")
+            _check_amount(token, amount, policy)
+            last = policy.now + policy.bounds.permit2_seconds
+            _require(expiration <= last, f"a permit lasts until {expiration}, past {last}")
+        case ModifyLiquidities(actions, deadline):
+            _require(said.to == at.position_manager, f"{said.to} is not PositionManager")
+            _check_deadline(deadline, policy)
+            _check_own_call(actions, said.value, policy)
+        case Execute():
+            _require(said.to == at.universal_router, f"{said.to} is not the UniversalRouter")
+            _check_deadline(said.call.deadline, policy)
+            _check_router_call(said.call, said.value, policy)
+    if not isinstance(said.call, Wrap | ModifyLiquidities | Execute):
+        _require(said.value == 0, f"an approval carries a value of {said.value}")
+
+
+def recipients(said: Decoded, at: Deployment, wallet: Address) -> Iterator[Address]:
+    """Whoever is handed something, in the calldata's order, with the contracts' two placeholders resolved."""
+    match said.call:
+        case ModifyLiquidities(actions):
+            yield from _recipients(actions, caller=wallet, itself=at.position_manager)
+        case Execute(commands):
+            for command in commands:
+                match command:
+                    case RouterSwap(actions):
+                        yield from _recipients(actions, caller=wallet, itself=at.universal_router)
+                    case TransferFrom(recipient=recipient):
+                        yield _resolve_recipient(recipient, wallet, at.universal_router)
+                    case ModifyLiquidities(actions):
+                        # PositionManager sees the router: "the sender" is not the wallet here.
+                        yield from _recipients(actions, caller=at.universal_router, itself=at.position_manager)
+        case _:
+            return
+
+
+def outflow(said: Decoded, pair: tuple[Address, Address]) -> dict[Address, int]:
+    """The most of each currency that the bytes can cost, before what a position of the same call pays towards it.
+
+    `pair` are the currencies of the plan's pool: an increase does not name its own.
+    """
+    out = dict[Address, int]()
+    match said.call:
+        case Wrap():
+            out[NATIVE] = said.value
+        case ModifyLiquidities(actions):
+            for action in actions:
+                if isinstance(action, Mint | Increase):
+                    _add_amount(out, pair[0], action.amount0_max)
+                    _add_amount(out, pair[1], action.amount1_max)
+        case Execute(commands):
+            for command in commands:
+                match command:
+                    case RouterSwap(actions):
+                        for action in actions:
+                            if isinstance(action, SwapIn):
+                                paid = action.key.currency0 if action.zero_for_one else action.key.currency1
+                                _add_amount(out, paid, action.amount_in)
+                    case TransferFrom(token, _, amount):
+                        _add_amount(out, token, amount)
+            # The router's mint pays with what was sent after it: ether is all in the value.
+            out[NATIVE] = max(out.get(NATIVE, 0), said.value)
+        case _:
+            pass
+    return out
+
+
+# -- the rules, one by one
+
+
+def _check_pool(policy: Policy) -> None:
+    hooks = policy.key.hooks
+    _require(hooks == NO_HOOKS or hooks in policy.hooks, f"nobody has allowed the hook {hooks}")
+
+
+def _check_outflow(said: Decoded, policy: Policy) -> None:
+    own: Mapping[Address, int] = {}
+    if isinstance(said.call, ModifyLiquidities):
+        burns = any(isinstance(action, Burn) for action in said.call.actions)
+        own = policy.proceeds if burns else policy.fees
+    most = policy.most_out.get(NATIVE, 0)
+    _require(said.value <= most, f"a value of {said.value} is above the bound of {most}")
+    for currency, amount in outflow(said, policy.pair).items():
+        most = policy.most_out.get(currency, 0) + own.get(currency, 0)
+        _require(amount <= most, f"{amount} of {currency} may be taken, above the bound of {most}")
+
+
+def _check_own_call(actions: tuple[Action, ...], value: int, policy: Policy) -> None:
+    at = policy.deployment
+    for action in actions:
+        match action:
+            case Mint() | Increase() | Decrease() | Burn():
+                _check_change(action, policy, policy.wallet)
+            case SettlePair(currency0, currency1) | TakePair(currency0, currency1, _):
+                _require((currency0, currency1) == policy.pair, f"{currency0} and {currency1} are not the pair")
+            case CloseCurrency(currency) | Sweep(currency, _):
+                _check_currency(currency, policy)
+            case Settle() | Take() | SwapIn():
+                raise Refused(f"{type(action).__name__} is no action of a plan's own call of PositionManager")
+    for recipient in _recipients(actions, caller=policy.wallet, itself=at.position_manager):
+        _require(recipient == policy.wallet, f"{recipient} would receive what is the wallet's")
+    if value:
+        _check_swept(actions, {NATIVE}, policy)
+
+
+def _check_router_call(call: Execute, value: int, policy: Policy) -> None:
+    at = policy.deployment
+    _require(bool(call.commands), "the router is called for nothing")
+    *before, last = call.commands
+    if not isinstance(last, ModifyLiquidities):
+        raise Refused("the router's last command does not mint, so that what it holds would stay there")
+    parked = {NATIVE} if value else set()
+    for command in before:
+        match command:
+            case RouterSwap(actions):
+                parked |= _check_swap(actions, policy)
+            case TransferFrom(token, recipient, _):
+                _check_token(token, policy)
+                _require(recipient == at.position_manager, f"{recipient} would receive what is the wallet's")
+                parked.add(token)
+            case ModifyLiquidities():
+                raise Refused("PositionManager is called twice in one transaction")
+    _check_deadline(last.deadline, policy)
+    for action in last.actions:
+        match action:
+            case Mint():
+                _check_change(action, policy, at.universal_router)
+            case Settle(currency, amount, payer_is_user):
+                _check_currency(currency, policy)
+                _require(not payer_is_user, "PositionManager would ask the router to pay")
+                _require(amount == OPEN_DELTA, f"a settlement of {amount} is not of what is owed")
+            case Sweep(currency, recipient):
+                _check_currency(currency, policy)
+                got = _resolve_recipient(recipient, at.universal_router, at.position_manager)
+                _require(got == policy.wallet, f"{got} would receive what is the wallet's")
+            case _:
+                raise Refused(f"{type(action).__name__} is no action of the router's call of PositionManager")
+    _check_swept(last.actions, parked, policy)
+
+
+def _check_swap(actions: tuple[Action, ...], policy: Policy) -> set[Address]:
+    """What the swap leaves with PositionManager."""
+    at, parked = policy.deployment, set[Address]()
+    for action in actions:
+        match action:
+            case SwapIn(key, _, _, amount_out_min):
+                _check_key(key, policy)
+                _require(amount_out_min > 0, "the swap would take any price")
+            case Settle(currency, amount, payer_is_user):
+                _check_currency(currency, policy)
+                _require(payer_is_user, "the router would pay with what it happens to hold")
+                _require(amount == OPEN_DELTA, f"a settlement of {amount} is not of what is owed")
+            case Take(currency, recipient, amount):
+                _check_currency(currency, policy)
+                got = _resolve_recipient(recipient, policy.wallet, at.universal_router)
+                allowed = (policy.wallet, at.position_manager)
+                _require(got in allowed, f"{got} would receive what is the wallet's")
+                _require(amount == OPEN_DELTA, f"taking {amount} is not taking what is due")
+                if got == at.position_manager:
+                    parked.add(currency)
+            case _:
+                raise Refused(f"{type(action).__name__} is no action of a swap")
+    return parked
+
+
+def _check_change(action: Mint | Increase | Decrease | Burn, policy: Policy, caller: Address) -> None:
+    if isinstance(action, Mint):
+        _check_key(action.key, policy)
+        owner = _resolve_recipient(action.owner, caller, policy.deployment.position_manager)
+        _require(owner == policy.wallet, f"the position would belong to {owner}")
+    else:
+        _require(
+            action.token_id == policy.position_id,
+            f"position {action.token_id} is not the plan's ({policy.position_id})",
+        )
+
+
+def _check_swept(actions: tuple[Action, ...], parked: set[Address], policy: Policy) -> None:
+    """What lies in PositionManager after a transaction is anyone's to take."""
+    payments = [at for at, action in enumerate(actions) if isinstance(action, Settle | SettlePair | CloseCurrency)]
+    after = actions[max(payments, default=-1) + 1 :]
+    swept = {action.currency for action in after if isinstance(action, Sweep)}
+    for currency in sorted(parked - swept):
+        raise Refused(f"what is left of {currency} would stay in PositionManager, where anyone can take it")
+
+
+def _check_deadline(deadline: int, policy: Policy) -> None:
+    last = policy.now + policy.bounds.deadline_seconds
+    _require(policy.now <= deadline <= last, f"a deadline of {deadline} is not between {policy.now} and {last}")
+
+
+def _check_key(key: PoolKey, policy: Policy) -> None:
+    _require(key == policy.key, f"{key} is another pool than the plan's")
+
+
+def _check_currency(currency: Address, policy: Policy) -> None:
+    _require(currency in policy.pair, f"{currency} is not of the pair")
+
+
+def _check_token(token: Address, policy: Policy) -> None:
+    _check_currency(token, policy)
+    _require(token != NATIVE, "ether needs no approval")
+
+
+def _check_amount(token: Address, amount: int, policy: Policy) -> None:
+    most = policy.most_out.get(token, 0)
+    _require(amount <= most, f"an approval of {amount} of {token} is above the bound of {most}")
+
+
+def _recipients(actions: tuple[Action, ...], *, caller: Address, itself: Address) -> Iterator[Address]:
+    for action in actions:
+        match action:
+            case Mint(owner=recipient) | Take(recipient=recipient) | TakePair(recipient=recipient):
+                yield _resolve_recipient(recipient, caller, itself)
+            case Sweep(recipient=recipient):
+                yield _resolve_recipient(recipient, caller, itself)
+            case CloseCurrency():
+                yield caller
+            case _:
+                pass
+
+
+def _resolve_recipient(recipient: Address, caller: Address, itself: Address) -> Address:
+    return {SENDER: caller, ITSELF: itself}.get(recipient, recipient)
+
+
+def _add_amount(out: dict[Address, int], currency: Address, amount: int) -> None:
+    out[currency] = out.get(currency, 0) + amount
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise Refused(otherwise)

@@ -1,0 +1,249 @@
+"""The steps that change a position the wallet has: move it, add to it, take from it, close it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+
+from zuno.amm.model import LpPosition, PoolState, Range
+from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.text import NATIVE
+from zuno.lp.model.ballot import PrepSwap
+from zuno.lp.model.plan import Owns, Recipe, Step, StepKind, StepPlan
+from zuno.lp.plan import calldata
+from zuno.lp.plan.approvals import allowance_needs, allowing
+from zuno.lp.plan.context import PlanContext, flows
+from zuno.lp.plan.encoding import close_currency, decrease, increase
+from zuno.lp.plan.inventory import QuoteSwap, available, deposit, market_without_us
+from zuno.lp.plan.minting import Swap, least_out, opening, swap_of
+from zuno.lp.plan.sizing import least_left, least_principal, size_mint, size_mint_from_burn
+
+
+def rebalance(terms: PlanContext, position: LpPosition, band: Range, *, quotes: QuoteSwap | None = None) -> StepPlan:
+    """Move a position to another range: one transaction, or two where its tokens have to be swapped in between.
+
+    `quotes` are of the pool without the position's liquidity; quoted with it, a swap looks better than it will be.
+    """
+    terms.check_owns(position)
+    if band == position.range:
+        raise Refused(f"position {position.id} lies in ticks {band.lower} to {band.upper} already")
+    planned = deposit(
+        market_without_us(position.pool, position),
+        band,
+        *available(position),
+        may_swap=True,
+        slippage_bps=terms.bounds.slippage_bps,
+        exact=quotes,
+    )
+    if planned.prep is None:
+        notes = (*_warnings(position), *planned.notes)
+        return StepPlan((_burn_and_mint(terms, position, band),), terms.bounds, notes=notes)
+    later = _recipe(terms, position, band, planned.prep)
+    return StepPlan((_burn(terms, position),), terms.bounds, later, _warnings(position))
+
+
+def finish_rebalance(
+    recipe: Recipe,
+    terms: PlanContext,
+    pool: PoolState,
+    paid0: int,
+    paid1: int,
+    *,
+    quotes: QuoteSwap | None = None,
+) -> tuple[Step, ...]:
+    """The second half of a rebalance, from what the first half really paid.
+
+    `Refused`, with the number, where the bounds of the approval no longer hold: then the tokens stay in the wallet.
+    """
+    if (pool.id, terms.bounds) != (recipe.pool_id, recipe.bounds):
+        raise Usage("a recipe is finished on its own pool and within its own bounds")
+    drift = terms.drift(pool, recipe.tick)
+    if not drift.low <= pool.tick <= drift.high:
+        raise Refused(
+            f"the pool is at tick {pool.tick}, {abs(pool.tick - recipe.tick)} from the approved {recipe.tick}; "
+            f"the bound is {terms.bounds.tick_drift}"
+        )
+    planned = deposit(
+        market_without_us(pool),
+        recipe.range,
+        paid0,
+        paid1,
+        may_swap=True,
+        slippage_bps=terms.bounds.slippage_bps,
+        exact=quotes,
+    )
+    swap = None if planned.prep is None else _approved_swap(recipe, planned.prep, terms)
+    step = opening(terms, pool, recipe.range, paid0, paid1, swap, drift)
+    return (*allowing(terms, step.to, step.most_out), step)
+
+
+def close(terms: PlanContext, position: LpPosition) -> StepPlan:
+    """Take everything home: BURN + CLOSE_CURRENCY ×2."""
+    terms.check_owns(position)
+    return StepPlan((_burn(terms, position),), terms.bounds, notes=_warnings(position))
+
+
+def collect(terms: PlanContext, position: LpPosition) -> StepPlan:
+    """Take the fees home: DECREASE of nothing + TAKE_PAIR."""
+    _check_filled(terms, position)
+    check_owed(position)
+    step = _decrease(terms, position, 0, StepKind.COLLECT)
+    return StepPlan((step,), terms.bounds)
+
+
+def check_owed(position: LpPosition) -> None:
+    """`Refused` where collecting would pay for gas and bring nothing home."""
+    if not position.fees0 and not position.fees1:
+        raise Refused(f"Position {position.id} is owed no fees: there is nothing to collect.")
+
+
+def remove(terms: PlanContext, position: LpPosition, share: Fraction) -> StepPlan:
+    """Take a part of the liquidity home, and with it all fees, as the contracts do; the whole of it is a close."""
+    _check_filled(terms, position)
+    if not 0 < share <= 1:
+        raise Usage(f"a share of {share} is not above 0 and at most 1")
+    if share == 1:
+        return close(terms, position)
+    liquidity = position.liquidity * share.numerator // share.denominator
+    if liquidity == 0:
+        raise Refused(f"{share} of position {position.id}'s liquidity of {position.liquidity} is less than one unit")
+    return StepPlan((_decrease(terms, position, liquidity, StepKind.DECREASE),), terms.bounds)
+
+
+def add(terms: PlanContext, position: LpPosition, amount0: int, amount1: int) -> StepPlan:
+    """Bring up to this much of both tokens: INCREASE + CLOSE_CURRENCY ×2.
+
+    Uncollected fees pay first, because the contracts net them anyway: only what they do not cover leaves the wallet.
+    """
+    _check_filled(terms, position)
+    pool, key, manager = position.pool, position.pool.key, terms.deployment.position_manager
+    size = size_mint(pool.sqrt_price_x96, position.range, amount0, amount1, terms.bounds.slippage_bps)
+    out0, out1 = max(0, size.most0 - position.fees0), max(0, size.most1 - position.fees1)
+    out = flows((key.currency0, out0), (key.currency1, out1))
+    terms.check_holds(out)
+    value = out0 if key.currency0 == NATIVE else 0
+    acts = [
+        increase(position.id, size.liquidity, size.most0, size.most1),
+        *_closing(position),
+        *([calldata.sweep(NATIVE, terms.wallet)] if value else []),
+    ]
+    step = Step(
+        StepKind.INCREASE,
+        manager,
+        value,
+        calldata.modify_liquidities(acts, terms.deadline),
+        terms.deadline,
+        needs=(
+            Owns(position.id, position.liquidity),
+            terms.drift(pool),
+            *terms.holding(out),
+            *allowance_needs(terms, manager, out),
+        ),
+        recipients=(terms.wallet,) * len(acts[1:]),
+        most_out=out,
+        least_in=flows(
+            (key.currency0, max(0, position.fees0 - size.most0)), (key.currency1, max(0, position.fees1 - size.most1))
+        ),
+    )
+    return StepPlan((*allowing(terms, manager, out), step), terms.bounds)
+
+
+def _burn_and_mint(terms: PlanContext, position: LpPosition, band: Range) -> Step:
+    """BURN + MINT + CLOSE_CURRENCY ×2, inside the position's own proceeds: no approval, and for ether no value."""
+    pool, slippage = position.pool, terms.bounds.slippage_bps
+    size = size_mint_from_burn(position, band, slippage)
+    acts = [
+        calldata.burn_position(position.id, *least_principal(position, position.liquidity, slippage)),
+        calldata.mint_position(pool.key, band.lower, band.upper, size.liquidity, size.most0, size.most1, terms.wallet),
+        *_closing(position),
+    ]
+    left0, left1 = least_left(position, band, size.liquidity, slippage)
+    return Step(
+        StepKind.BURN_AND_MINT,
+        terms.deployment.position_manager,
+        0,
+        calldata.modify_liquidities(acts, terms.deadline),
+        terms.deadline,
+        needs=(Owns(position.id, position.liquidity), terms.drift(pool)),
+        recipients=(terms.wallet,) * 3,
+        least_in=flows((pool.key.currency0, left0), (pool.key.currency1, left1)),
+    )
+
+
+def _burn(terms: PlanContext, position: LpPosition) -> Step:
+    key = position.pool.key
+    min0, min1 = least_principal(position, position.liquidity, terms.bounds.slippage_bps)
+    return Step(
+        StepKind.BURN,
+        terms.deployment.position_manager,
+        0,
+        calldata.modify_liquidities(
+            [calldata.burn_position(position.id, min0, min1), *_closing(position)], terms.deadline
+        ),
+        terms.deadline,
+        needs=(Owns(position.id, position.liquidity), terms.drift(position.pool)),
+        recipients=(terms.wallet,) * 2,
+        least_in=flows((key.currency0, min0 + position.fees0), (key.currency1, min1 + position.fees1)),
+    )
+
+
+def _decrease(terms: PlanContext, position: LpPosition, liquidity: int, kind: StepKind) -> Step:
+    key = position.pool.key
+    min0, min1 = least_principal(position, liquidity, terms.bounds.slippage_bps)
+    acts = [
+        decrease(position.id, liquidity, min0, min1),
+        calldata.take_pair(key.currency0, key.currency1, terms.wallet),
+    ]
+    return Step(
+        kind,
+        terms.deployment.position_manager,
+        0,
+        calldata.modify_liquidities(acts, terms.deadline),
+        terms.deadline,
+        needs=(Owns(position.id, position.liquidity), *([terms.drift(position.pool)] if liquidity else [])),
+        recipients=(terms.wallet,),
+        least_in=flows((key.currency0, min0 + position.fees0), (key.currency1, min1 + position.fees1)),
+    )
+
+
+def _recipe(terms: PlanContext, position: LpPosition, band: Range, prep: PrepSwap) -> Recipe:
+    pool = position.pool
+    preview = opening(terms, pool, band, *available(position), swap_of(prep, terms), terms.drift(pool))
+    return Recipe(
+        pool.id,
+        pool.key,
+        band,
+        terms.bounds,
+        pool.tick,
+        prep.zero_for_one,
+        Fraction(least_out(prep.amount_out, terms), prep.amount_in),
+        (*allowing(terms, preview.to, preview.most_out), preview),
+    )
+
+
+def _approved_swap(recipe: Recipe, prep: PrepSwap, terms: PlanContext) -> Swap:
+    """The swap with the stricter of two minima: what it is quoted now, and what was approved."""
+    if prep.zero_for_one != recipe.zero_for_one:
+        raise Refused("the tokens would now have to be swapped the other way round, which nobody approved")
+    approved = ceil(prep.amount_in * recipe.least_rate)
+    if prep.amount_out < approved:
+        raise Refused(
+            f"the swap would pay {prep.amount_out} for {prep.amount_in}; the approved minimum for it is {approved}"
+        )
+    return Swap(prep, max(least_out(prep.amount_out, terms), approved))
+
+
+def _closing(position: LpPosition) -> list[calldata.EncodedAction]:
+    return [close_currency(currency) for currency in (position.pool.key.currency0, position.pool.key.currency1)]
+
+
+def _check_filled(terms: PlanContext, position: LpPosition) -> None:
+    terms.check_owns(position)
+    if position.liquidity == 0:
+        raise Refused(f"position {position.id} holds no liquidity; it can only be closed")
+
+
+def _warnings(position: LpPosition) -> tuple[str, ...]:
+    if not position.subscribed:
+        return ()
+    return (f"position {position.id} is subscribed (staked); burning it ends the subscription",)

@@ -1,0 +1,195 @@
+"""How much liquidity is safe to ask for: enough tokens at every price inside the bounds, not only at this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from zuno.amm.integers import MAX_UINT128
+from zuno.amm.liquidity import amounts_for_liquidity, liquidity_for_amount0, liquidity_for_amount1
+from zuno.amm.model import LpPosition, PoolState, Range
+from zuno.amm.ticks import cached_sqrt_price_at_tick
+from zuno.kernel.errors import Refused, SafeCastOverflow
+from zuno.kernel.text import format_units
+from zuno.lp.model.ballot import Deposit
+from zuno.lp.model.plan import BPS
+from zuno.lp.plan.inventory import fit, price_bounds
+
+# A burn rounds down and a mint rounds up: between two prices where the tokens suffice, up to two units may be missing.
+_ROUNDING: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """Liquidity to mint, and the most of each token it costs inside the bounds: the price band, as a mint sees it."""
+
+    liquidity: int
+    most0: int
+    most1: int
+
+
+def size_mint(sqrt_price_x96: int, band: Range, have0: int, have1: int, slippage_bps: int) -> Sizing:
+    """What these amounts mint wherever in the bounds the price is by then."""
+    return _capped_at(
+        sqrt_price_x96, band, fit(sqrt_price_x96, band, have0, have1, slippage_bps).liquidity, slippage_bps
+    )
+
+
+def check_tokens_used(pool: PoolState, band: Range, named: Mapping[int, int]) -> None:
+    """`Refused` where at the pool's price nothing of a token that was named would go into the range.
+
+    `named` is what was named of each side of the pool, in base units.
+    """
+    lower, upper = edges(band)
+    tokens, price = (pool.token0, pool.token1), pool.price
+    for side, amount in named.items():
+        if pool.sqrt_price_x96 > lower if side else pool.sqrt_price_x96 < upper:
+            continue
+        token, other = tokens[side], tokens[1 - side]
+        worth = int(amount / price if side else amount * price)
+        raise Refused(
+            f"Of {format_units(amount, token.decimals)} {token.symbol} nothing would go in: the price is outside ticks "
+            f"{band.lower} to {band.upper}, where only {other.symbol} goes in. The same worth of it is "
+            f"{format_units(worth, other.decimals)} {other.symbol}; name {other.symbol} alone."
+        )
+
+
+def fix_capital(
+    position: LpPosition, named: Mapping[int, int], holdings: tuple[int, int], slippage_bps: int
+) -> tuple[int, int]:
+    """The most an addition may bring of both tokens: what was named, and of a token that was not, what goes with it.
+
+    What goes with it is counted at the worst price in the bounds, and is never more than there is of it in the wallet
+    and in uncollected fees. Where that is too little for half of what was named, it is `Refused`.
+    """
+    pool, band = position.pool, position.range
+    check_tokens_used(pool, band, named)
+    ready = (holdings[0] + position.fees0, holdings[1] + position.fees1)
+    limit = size_mint(pool.sqrt_price_x96, band, named.get(0, MAX_UINT128), named.get(1, MAX_UINT128), slippage_bps)
+    capital = (named.get(0, min(ready[0], limit.most0)), named.get(1, min(ready[1], limit.most1)))
+    size = size_mint(pool.sqrt_price_x96, band, *capital, slippage_bps)
+    for side, amount in named.items():
+        goes_in, tokens = (size.most0, size.most1)[side], (pool.token0, pool.token1)
+        if goes_in * 2 < amount:
+            token, other = tokens[side], tokens[1 - side]
+            raise Refused(
+                f"Of {format_units(amount, token.decimals)} {token.symbol} at most "
+                f"{format_units(goes_in, token.decimals)} would go in: "
+                f"there are {format_units(capital[1 - side], other.decimals)} {other.symbol} to go with it."
+            )
+    return capital
+
+
+def size_mint_from_burn(position: LpPosition, band: Range, slippage_bps: int) -> Sizing:
+    """What a burned position mints in the same transaction, out of its own proceeds at every price in the bounds.
+
+    The proceeds move with the price as the costs do, so the two are compared at the same price: a narrow range that
+    becomes a wide one loses a token faster than the new range stops needing it. Between two edges the difference of
+    the two only rises or only falls, so that looking at the edges is looking everywhere.
+    """
+    sqrt_price = position.pool.sqrt_price_x96
+    lower, upper = edges(band)
+    allowed = [MAX_UINT128]
+    for price in _corners(price_bounds(sqrt_price, slippage_bps), (*edges(band), *edges(position.range))):
+        paid0, paid1 = amounts_for_liquidity(price, *edges(position.range), position.liquidity, round_up=False)
+        have0, have1 = (max(0, paid - _ROUNDING) for paid in (paid0 + position.fees0, paid1 + position.fees1))
+        if price < upper:
+            allowed.append(_paid_for(liquidity_for_amount0, max(price, lower), upper, have0))
+        if price > lower:
+            allowed.append(_paid_for(liquidity_for_amount1, lower, min(price, upper), have1))
+    return _capped_at(sqrt_price, band, min(allowed), slippage_bps)
+
+
+def least_left(position: LpPosition, band: Range, liquidity: int, slippage_bps: int) -> tuple[int, int]:
+    """What comes home of a burn that mints this much again, at the worst price in the bounds for each token."""
+    left0, left1 = [], []
+    corners = (*edges(band), *edges(position.range))
+    for price in _corners(price_bounds(position.pool.sqrt_price_x96, slippage_bps), corners):
+        paid0, paid1 = amounts_for_liquidity(price, *edges(position.range), position.liquidity, round_up=False)
+        cost0, cost1 = amounts_for_liquidity(price, *edges(band), liquidity, round_up=True)
+        left0.append(paid0 + position.fees0 - cost0 - _ROUNDING)
+        left1.append(paid1 + position.fees1 - cost1 - _ROUNDING)
+    return max(0, min(left0)), max(0, min(left1))
+
+
+def least_principal(position: LpPosition, liquidity: int, slippage_bps: int) -> tuple[int, int]:
+    """What taking out this liquidity pays at the worst price in the bounds for each token, fees apart."""
+    low, high = price_bounds(position.pool.sqrt_price_x96, slippage_bps)
+    band = edges(position.range)
+    return (
+        amounts_for_liquidity(high, *band, liquidity, round_up=False)[0],
+        amounts_for_liquidity(low, *band, liquidity, round_up=False)[1],
+    )
+
+
+def most_proceeds(position: LpPosition, slippage_bps: int) -> tuple[int, int]:
+    """What burning the position pays at the best price in the bounds for each token, fees included."""
+    low, high = price_bounds(position.pool.sqrt_price_x96, slippage_bps)
+    band = edges(position.range)
+    return (
+        amounts_for_liquidity(low, *band, position.liquidity, round_up=False)[0] + position.fees0,
+        amounts_for_liquidity(high, *band, position.liquidity, round_up=False)[1] + position.fees1,
+    )
+
+
+def edges(band: Range) -> tuple[int, int]:
+    return cached_sqrt_price_at_tick(band.lower), cached_sqrt_price_at_tick(band.upper)
+
+
+def _capped_at(sqrt_price_x96: int, band: Range, liquidity: int, slippage_bps: int) -> Sizing:
+    if liquidity <= 0:
+        raise Refused(
+            f"these tokens mint no liquidity in ticks {band.lower} to {band.upper} that would survive a move of "
+            f"{slippage_bps} bps"
+        )
+    low, high = price_bounds(sqrt_price_x96, slippage_bps)
+    return Sizing(
+        liquidity,
+        amounts_for_liquidity(low, *edges(band), liquidity, round_up=True)[0],
+        amounts_for_liquidity(high, *edges(band), liquidity, round_up=True)[1],
+    )
+
+
+def _paid_for(liquidity_for: Callable[[int, int, int], int], lower: int, upper: int, amount: int) -> int:
+    """A hair's breadth from an edge next to nothing is needed, and any amount pays for more than uint128 can hold."""
+    try:
+        return liquidity_for(lower, upper, amount)
+    except SafeCastOverflow:
+        return MAX_UINT128
+
+
+def _corners(bounds: tuple[int, int], prices: tuple[int, ...]) -> Iterator[int]:
+    low, high = bounds
+    yield from (low, high)
+    yield from (price for price in prices if low < price < high)
+
+
+def as_planned(planned: Deposit, position: LpPosition | None, band: Range, have: tuple[int, int], bps: int) -> Deposit:
+    """A deposit with the liquidity its transactions will really mint: out of its own proceeds at every price in the
+    bounds, and after a swap with the least that may pay. None that would survive is a deposit of nothing."""
+    prep = planned.prep
+    try:
+        if prep is not None:
+            least = least_of(prep.amount_out, bps)
+            spent = (prep.amount_in, -least) if prep.zero_for_one else (-least, prep.amount_in)
+            price, size = (
+                prep.sqrt_price_after_x96,
+                size_mint(prep.sqrt_price_after_x96, band, have[0] - spent[0], have[1] - spent[1], bps),
+            )
+        elif position is not None:
+            price, size = position.pool.sqrt_price_x96, size_mint_from_burn(position, band, bps)
+        else:
+            return planned
+    except Refused:
+        return replace(planned, liquidity=0, amount0=0, amount1=0, left0=have[0], left1=have[1], prep=None)
+    cost0, cost1 = amounts_for_liquidity(price, *edges(band), size.liquidity, round_up=True)
+    whole0, whole1 = planned.amount0 + planned.left0, planned.amount1 + planned.left1
+    return replace(
+        planned, liquidity=size.liquidity, amount0=cost0, amount1=cost1, left0=whole0 - cost0, left1=whole1 - cost1
+    )
+
+
+def least_of(amount_out: int, slippage_bps: int) -> int:
+    """What a swap must pay, of what it was quoted; never nothing, which would be no bound at all."""
+    return max(1, amount_out * (BPS - slippage_bps) // BPS)

@@ -1,0 +1,60 @@
+"""Reading markets: prices, gas and the native currency's price, each a dated fact with a source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from zuno.kernel.units import Seconds
+from zuno.lp.model.market import Fact, GasQuote, Pair, PriceSeries
+
+
+class PriceFeed(Protocol):
+    """Promises prices of exactly the pair asked for (the ratio of both legs), never a guess.
+
+    - `now` is the caller's clock (a chain's head may be it); nothing later than it is used.
+    - `Unavailable` when the source does not answer or does not know the pair; `Malformed` when it answers nonsense.
+    - The pair turned round is the exact reciprocal.
+    """
+
+    @property
+    def source(self) -> str:
+        """Who answers, in a word or two."""
+        ...
+
+    async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
+        """The closes of the last `hours` whole hours that ended by `now`, oldest first.
+
+        A missing hour, wherever in the window, is counted in `gaps`: points + gaps = hours. No close at all
+        is `Unavailable`. `as_of` is the time of the last close.
+        """
+        ...
+
+    async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
+        """The newest price known by `now`: whole quote tokens for one whole base token."""
+        ...
+
+
+class GasFeed(Protocol):
+    """Promises the price of a unit of gas, EIP-1559 parts apart, with the rollup's data fee where there is one.
+
+    `Unavailable` and `Malformed` as above; where the data fee should be known and is not, a note says so.
+    """
+
+    async def gas(self, now: Seconds) -> Fact[GasQuote]: ...
+
+
+class NativeFeed(Protocol):
+    """Promises what one whole unit of the chain's own currency costs in whole `quote` tokens."""
+
+    async def native(self, quote: str, now: Seconds) -> Fact[Fraction]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Feeds:
+    """The market sockets of one pool."""
+
+    prices: PriceFeed
+    gas: GasFeed
+    native: NativeFeed

@@ -1,0 +1,152 @@
+"""Where a mesh is kept and its peers run: who is who, a seat for each role, and processes of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from zuno.kernel.units import Millis
+from zuno.lp.model.debate import Role
+
+
+@dataclass(frozen=True, slots=True)
+class PeerAddress:
+    """One role in the table everybody shares: whose key it has, and where it is reached. Nothing of it is secret."""
+
+    key: str
+    """What it signs with, and its iroh endpoint id."""
+    iroh_address: str
+    axl_peer_id: str
+    """Of the node it stands behind, which has a key of its own."""
+    axl_api_url: str
+    axl_listens: str
+    """Where its node takes links from the other nodes, e.g. `tls://127.0.0.1:9001`."""
+
+
+Table = Mapping[Role, PeerAddress]
+
+
+@dataclass(frozen=True, slots=True)
+class PeerReport:
+    """How a peer of this machine says it is."""
+
+    pid: int
+    since: Millis
+    at: Millis
+    code: str
+    transport: str
+    heard: int
+    said: int
+    again: int
+    dead: int
+    rejected: Mapping[str, int]
+    """Reasons, and how often."""
+    round_trips: Mapping[str, float]
+    """Milliseconds to each role that answered its last ping."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningMesh:
+    """A mesh that is kept running: over what, and how often each peer had to be started again."""
+
+    transport: str
+    restarts: Mapping[str, int]
+
+
+class ProcessLock(Protocol):
+    """Promises that at most one process of a home has it; a process that dies leaves it."""
+
+    def take(self) -> None:
+        """`Refused`, with who has it, if another process does."""
+        ...
+
+    def leave(self) -> None: ...
+
+    def holder(self) -> int | None:
+        """The process that has it now."""
+        ...
+
+
+class MeshFolder(Protocol):
+    """Promises one table for a home, kept whole or not at all, and beside it what peers of this machine leave there.
+
+    What cannot be read is `Broken` and stays as it is; what cannot be written is `Unavailable`.
+    """
+
+    def table(self) -> Table | None:
+        """None: no mesh was ever set up here."""
+        ...
+
+    def keep_table(self, table: Table) -> None: ...
+
+    def table_of(self, path: str) -> Table:
+        """Another machine's, from a file somebody copied. `Usage` for what is none."""
+        ...
+
+    def keep_node(self, role: Role, table: Table) -> None:
+        """What the role's AXL node is started with: its own key, its own links, no public peer."""
+        ...
+
+    def free_port(self, host: str) -> int:
+        """A UDP port nobody listens at."""
+        ...
+
+    def chair(self, name: str) -> ProcessLock:
+        """A role's, or the one of whoever keeps the peers running."""
+        ...
+
+    def report(self, role: Role) -> PeerReport | None:
+        """What the peer said last, if it said anything."""
+        ...
+
+    def keep_report(self, role: Role, report: PeerReport) -> None: ...
+
+    def pin(self, role: Role, nonce: str, code: str) -> None:
+        """An answer to another process's ping: several command lines share one endpoint."""
+        ...
+
+    def pinned(self, role: Role, nonce: str) -> str | None: ...
+
+    def keep_kept(self, kept: RunningMesh) -> None: ...
+
+    def kept(self) -> RunningMesh | None:
+        """The mesh that a process of this home keeps running; None where none does."""
+        ...
+
+
+class Child(Protocol):
+    """A process we started."""
+
+    @property
+    def pid(self) -> int: ...
+
+    async def ended(self) -> int:
+        """Its exit code, once it has one; negative for the signal that ended it."""
+        ...
+
+    def signal(self, *, hard: bool = False) -> None:
+        """Ask it to end, or make it; one that is gone needs neither."""
+        ...
+
+    def last_words(self) -> str:
+        """The last line it wrote; of one that a signal ended, that it was not its to say."""
+        ...
+
+
+class PeerProcesses(Protocol):
+    """Promises peers that end when their parent is gone, and nodes that do not and are found again."""
+
+    def peer(self, role: Role, transport: str) -> Child: ...
+
+    @property
+    def has_nodes(self) -> bool:
+        """Whether it can start AXL nodes too."""
+        ...
+
+    def node(self, role: Role) -> Child: ...
+
+    async def end_orphans(self) -> tuple[int, ...]:
+        """Ends the nodes that an earlier life started here and could not end, for it was killed; which processes those
+        were. Whoever asks has the chair of the keeper, so that no other life needs them. Nothing else is touched."""
+        ...

@@ -1,0 +1,55 @@
+"""Our own readings of pools and gas, kept over weeks: what fee yield and gas are held against first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from zuno.amm.model import Block
+from zuno.kernel.units import HexId, Liquidity, Seconds, SqrtPriceX96, Tick, Wei
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSample:
+    """A pool's numbers at one block."""
+
+    chain: str
+    pool_id: HexId
+    block: Block
+    sqrt_price_x96: SqrtPriceX96
+    tick: Tick
+    liquidity: Liquidity
+    fee_growth_global0_x128: int
+    fee_growth_global1_x128: int
+
+
+@dataclass(frozen=True, slots=True)
+class GasSample:
+    """What a unit of gas cost at one block, tip included."""
+
+    chain: str
+    at: Seconds
+    price: Wei
+
+
+class Samples(Protocol):
+    """Promises samples by the time of their block:
+
+    - One pool (one chain's gas) has at most one sample for a moment; a later reading of it replaces the earlier.
+    - What is older than 40 days goes; beyond a day, one in five minutes stays. Age is counted from `now`, the reader's
+      clock, because a local world's own clock may say anything.
+    - Integers come back as they went in. `Unavailable` where the store does not answer, `Broken` where it is damaged.
+    """
+
+    async def keep(self, pools: Sequence[PoolSample], gas: Sequence[GasSample], now: Seconds) -> None: ...
+
+    async def pools(self, chain: str, pool_id: HexId, since: Seconds, upto: Seconds) -> tuple[PoolSample, ...]:
+        """The pool's samples of that time, both ends included, oldest first."""
+        ...
+
+    async def gas(self, chain: str, since: Seconds, upto: Seconds) -> tuple[GasSample, ...]:
+        """At most one in five minutes, however often it was sampled, so that no hour outweighs another."""
+        ...
+
+    async def close(self) -> None: ...

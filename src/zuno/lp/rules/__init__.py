@@ -1,0 +1,1 @@
+"""The LP desk's rules: pure functions of their arguments."""

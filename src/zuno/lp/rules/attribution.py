@@ -1,0 +1,309 @@
+"""Where the money went: a position's result split into terms that must add up to it exactly.
+
+    ΔNAV − flows = fees + price effect − divergence loss − gas − swap cost
+
+Every term takes its own road. NAV and flows come from what was measured (what a burn pays, what moved, what a wallet's
+balance fell by); fees come from fee growth; price effect and divergence from liquidity and square-root prices, rounded
+as the contracts round; gas from receipts; swap cost from Swap events. The formulas are written anew here and share no
+code with `core.amm`, whose pools pay on sim. So a residual of zero is evidence: any one wrong number shows. Where the
+record names something it had to compute, it is evidence of less, and `exact` is not claimed.
+
+All money is `Fraction`: there is nothing to round until a person reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil, floor
+
+from zuno.amm.integers import Q96
+from zuno.amm.model import Range, price_of
+from zuno.amm.ticks import sqrt_price_at_tick
+from zuno.kernel.errors import Broken
+from zuno.lp.model.history import PositionHistory, Standing, Touch, WalletSwap
+from zuno.lp.rules.carry import rebalancing_gain_token1
+
+ZERO = Fraction(0)
+Value = Callable[[Fraction | int, Fraction | int, int], Fraction]
+"""The worth of amounts of both tokens at a square-root price, in one numeraire."""
+
+
+@dataclass(frozen=True, slots=True)
+class PnlTerms:
+    """The identity in one numeraire, in base units of that token."""
+
+    nav_start: Fraction = ZERO
+    nav_end: Fraction = ZERO
+    flows: Fraction = ZERO
+    external: Fraction = ZERO
+    """The part of the flows that others paid in, or (negative) took."""
+    fees: Fraction = ZERO
+    price_effect: Fraction = ZERO
+    divergence_loss: Fraction = ZERO
+    gas: Fraction = ZERO
+    swap_cost: Fraction = ZERO
+
+    @property
+    def result(self) -> Fraction:
+        """What the position made: the left side."""
+        return self.nav_end - self.nav_start - self.flows
+
+    @property
+    def explained(self) -> Fraction:
+        """What the terms say it made: the right side."""
+        return self.fees + self.price_effect - self.divergence_loss - self.gas - self.swap_cost
+
+    @property
+    def residual(self) -> Fraction:
+        """What nobody can explain; anything but zero means that a number is wrong."""
+        return self.result - self.explained
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """The result of a window in both numeraires, with the benchmark beside it."""
+
+    in_token0: PnlTerms
+    in_token1: PnlTerms
+    fees0: int
+    fees1: int
+    gas_wei: int
+    gas_valued: bool
+    """False: nobody could price the gas, so it stands outside the identity."""
+    measured: bool
+    """False: part of the record was computed by the formulas that explain it."""
+    lvr_token0: float
+    lvr_token1: float
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether nothing is left unexplained, in either numeraire."""
+        return self.in_token0.residual == 0 == self.in_token1.residual
+
+    @property
+    def exact(self) -> bool:
+        """Adds up, and every number in it was measured on one side and computed on the other."""
+        return self.adds_up and self.measured
+
+
+@dataclass(frozen=True, slots=True)
+class _Leg:
+    """A position between two touches."""
+
+    range: Range
+    liquidity: int
+    sqrt_price_x96: int
+    growth_last: tuple[int, int]
+    owed: tuple[int, int]
+
+    def principal(self, sqrt_price_x96: int) -> tuple[int, int]:
+        return _amounts(self.range, self.liquidity, sqrt_price_x96, round_up=False)
+
+    def owed_at(self, growth: tuple[int, int]) -> tuple[int, int]:
+        # Growth is counted modulo 2^256, in 2^-128 per unit of liquidity; a payment is whole units of it.
+        earned0, earned1 = (
+            floor(Fraction((now - last) % 2**256 * self.liquidity, 2**128))
+            for now, last in zip(growth, self.growth_last, strict=True)
+        )
+        return earned0, earned1
+
+
+def attribute(history: PositionHistory) -> Attribution:
+    """Explain a window. `Broken` when the record contradicts itself; a residual is returned, never hidden."""
+    fees = _fees_earned(history)
+    lvr0, lvr1 = _lvr(history)
+    gas_valued = history.native_side is not None or history.native_in_token1 is not None
+    return Attribution(
+        in_token0=_terms(history, _in_token0),
+        in_token1=_terms(history, _in_token1),
+        fees0=fees[0],
+        fees1=fees[1],
+        gas_wei=sum(event.gas for event in history.events),
+        gas_valued=gas_valued,
+        measured=not history.computed,
+        lvr_token0=lvr0,
+        lvr_token1=lvr1,
+    )
+
+
+def _in_token1(amount0: Fraction | int, amount1: Fraction | int, sqrt_price_x96: int) -> Fraction:
+    return amount0 * price_of(sqrt_price_x96) + amount1
+
+
+def _in_token0(amount0: Fraction | int, amount1: Fraction | int, sqrt_price_x96: int) -> Fraction:
+    return amount0 + amount1 / price_of(sqrt_price_x96)
+
+
+def _terms(history: PositionHistory, value: Value) -> PnlTerms:
+    terms = PnlTerms()
+    legs: dict[int, _Leg] = {}
+    if history.start is not None:
+        legs[history.start.position_id] = _leg_standing(history.start)
+        terms = replace(terms, nav_start=_worth(history.start, value))
+    for event in history.events:
+        if isinstance(event, WalletSwap):
+            terms = _apply_swap(terms, history, event, value)
+        else:
+            terms = _apply_liquidity_change(terms, history, legs, event, value)
+    for other in history.externals:
+        part = value(other.amount0, other.amount1, other.sqrt_price_x96)
+        terms = replace(terms, external=terms.external + part)
+    if history.end is not None:
+        end = history.end
+        leg = legs.pop(end.position_id, None)
+        if leg is None or leg.liquidity != end.liquidity:
+            raise Broken(f"position {end.position_id} ends with liquidity that its own history does not explain")
+        terms, _ = _accrue_to_price(
+            terms, leg, end.sqrt_price_x96, (end.fee_growth_inside0_x128, end.fee_growth_inside1_x128), value
+        )
+        terms = replace(terms, nav_end=_worth(end, value))
+    if any(leg.liquidity for leg in legs.values()):
+        raise Broken(f"positions {sorted(legs)} are still open though the record says that nothing is left")
+    return terms
+
+
+def _leg_standing(start: Standing) -> _Leg:
+    last = (start.fee_growth_inside0_last_x128, start.fee_growth_inside1_last_x128)
+    leg = _Leg(start.range, start.liquidity, start.sqrt_price_x96, last, (0, 0))
+    return replace(leg, owed=leg.owed_at((start.fee_growth_inside0_x128, start.fee_growth_inside1_x128)))
+
+
+def _worth(standing: Standing, value: Value) -> Fraction:
+    return value(standing.worth0, standing.worth1, standing.sqrt_price_x96)
+
+
+def _accrue_to_price(
+    terms: PnlTerms, leg: _Leg, sqrt_price_x96: int, growth: tuple[int, int], value: Value
+) -> tuple[PnlTerms, tuple[int, int]]:
+    """Bring a leg from its last mark to a price: what it earned, what the price did, what the curve cost."""
+    owed = leg.owed_at(growth)
+    before, after = leg.principal(leg.sqrt_price_x96), leg.principal(sqrt_price_x96)
+    held = (before[0] + leg.owed[0], before[1] + leg.owed[1])
+    moved = replace(
+        terms,
+        fees=terms.fees + value(owed[0] - leg.owed[0], owed[1] - leg.owed[1], sqrt_price_x96),
+        price_effect=terms.price_effect + value(*held, sqrt_price_x96) - value(*held, leg.sqrt_price_x96),
+        divergence_loss=terms.divergence_loss + value(*before, sqrt_price_x96) - value(*after, sqrt_price_x96),
+    )
+    return moved, owed
+
+
+def _apply_liquidity_change(
+    terms: PnlTerms, history: PositionHistory, legs: dict[int, _Leg], touch: Touch, value: Value
+) -> PnlTerms:
+    price = touch.sqrt_price_x96
+    growth = (touch.fee_growth_inside0_x128, touch.fee_growth_inside1_x128)
+    leg = legs.get(touch.position_id, _Leg(touch.range, 0, price, growth, (0, 0)))
+    if leg.liquidity + touch.liquidity_delta != touch.liquidity_after:
+        raise Broken(f"position {touch.position_id} at block {touch.block.number}: liquidity does not add up")
+    terms, _ = _accrue_to_price(terms, leg, price, growth, value)
+    after = replace(leg, liquidity=touch.liquidity_after, sqrt_price_x96=price, growth_last=growth, owed=(0, 0))
+    # The contract rounds in its own favour at every touch; that dust is a cost of holding the curve.
+    exchanged = _principal_exchanged(touch)
+    held_before, held_after = leg.principal(price), after.principal(price)
+    dust = value(held_before[0] + exchanged[0] - held_after[0], held_before[1] + exchanged[1] - held_after[1], price)
+    legs[touch.position_id] = after
+    return replace(
+        terms,
+        divergence_loss=terms.divergence_loss + dust,
+        gas=terms.gas + _gas_value(history, touch.gas, price, value),
+        flows=terms.flows
+        + value(touch.paid0, touch.paid1, price)
+        + _gas_value(history, _gas_paid(touch), price, value),
+    )
+
+
+def _principal_exchanged(touch: Touch) -> tuple[int, int]:
+    """What the contract asks for (positive) or gives (negative) for this change of liquidity, by formula."""
+    delta = touch.liquidity_delta
+    amount0, amount1 = _amounts(touch.range, abs(delta), touch.sqrt_price_x96, round_up=delta > 0)
+    return (amount0, amount1) if delta > 0 else (-amount0, -amount1)
+
+
+def _apply_swap(terms: PnlTerms, history: PositionHistory, swap: WalletSwap, value: Value) -> PnlTerms:
+    """A wallet swap adds nothing to the position: what it gave beyond what it got, at the price before it, is cost."""
+    price = swap.sqrt_price_before_x96
+    return replace(
+        terms,
+        swap_cost=terms.swap_cost + value(swap.swapped0, swap.swapped1, price),
+        gas=terms.gas + _gas_value(history, swap.gas, price, value),
+        flows=terms.flows + value(swap.paid0, swap.paid1, price) + _gas_value(history, _gas_paid(swap), price, value),
+    )
+
+
+def _gas_paid(event: Touch | WalletSwap) -> int:
+    return event.gas if event.gas_paid is None else event.gas_paid
+
+
+def _gas_value(history: PositionHistory, gas: int, sqrt_price_x96: int, value: Value) -> Fraction:
+    match history.native_side:
+        case 0:
+            return value(gas, 0, sqrt_price_x96)
+        case 1:
+            return value(0, gas, sqrt_price_x96)
+    if history.native_in_token1 is None:
+        return ZERO
+    return value(0, gas * history.native_in_token1, sqrt_price_x96)
+
+
+def _fees_earned(history: PositionHistory) -> tuple[int, int]:
+    """Fees of the window in both tokens, collected or not."""
+    total = [0, 0]
+    legs: dict[int, _Leg] = {}
+    if history.start is not None:
+        legs[history.start.position_id] = _leg_standing(history.start)
+    marks: list[Touch | Standing] = [event for event in history.events if isinstance(event, Touch)]
+    if history.end is not None:
+        marks.append(history.end)
+    for mark in marks:
+        growth = (mark.fee_growth_inside0_x128, mark.fee_growth_inside1_x128)
+        leg = legs.get(mark.position_id)
+        if leg is not None:
+            owed = leg.owed_at(growth)
+            total = [sum_ + now - before for sum_, now, before in zip(total, owed, leg.owed, strict=True)]
+        liquidity = mark.liquidity_after if isinstance(mark, Touch) else mark.liquidity
+        legs[mark.position_id] = _Leg(mark.range, liquidity, mark.sqrt_price_x96, growth, (0, 0))
+    return total[0], total[1]
+
+
+def _lvr(history: PositionHistory) -> tuple[float, float]:
+    """Realised LVR along the recorded prices, in both tokens: what rebalancing at each price would have kept.
+
+    A step that leaves the range costs what it costs up to the edge and nothing beyond, which (σ²/4)·L·√P, the same
+    loss for a small step, does not know.
+    """
+    upcoming = iter([event for event in history.events if isinstance(event, Touch)])
+    touch = next(upcoming, None)
+    open_legs: dict[int, tuple[Range, int]] = {}
+    if history.start is not None:
+        open_legs[history.start.position_id] = (history.start.range, history.start.liquidity)
+    cost0 = cost1 = 0.0
+    for before, after in pairwise(history.path):
+        while touch is not None and touch.block.number <= before.block.number:
+            open_legs[touch.position_id] = (touch.range, touch.liquidity_after)
+            touch = next(upcoming, None)
+        step = sum(
+            rebalancing_gain_token1(
+                liquidity,
+                (sqrt_price_at_tick(span.lower), sqrt_price_at_tick(span.upper)),
+                before.sqrt_price_x96,
+                after.sqrt_price_x96,
+            )
+            for span, liquidity in open_legs.values()
+        )
+        cost1 += step
+        cost0 += step / float(price_of(after.sqrt_price_x96))
+    return cost0, cost1
+
+
+def _amounts(span: Range, liquidity: int, sqrt_price_x96: int, *, round_up: bool) -> tuple[int, int]:
+    """The curve itself, L·(1/√P − 1/√Pᵤ) and L·(√P − √Pₗ), as exact fractions that are rounded once, at the end."""
+    low, price, high = (
+        Fraction(root, Q96) for root in (sqrt_price_at_tick(span.lower), sqrt_price_x96, sqrt_price_at_tick(span.upper))
+    )
+    within = min(max(price, low), high)
+    exact0, exact1 = liquidity * (1 / within - 1 / high), liquidity * (within - low)
+    return (ceil(exact0), ceil(exact1)) if round_up else (floor(exact0), floor(exact1))

@@ -1,0 +1,296 @@
+"""How a ballot is judged and won: thresholds that no eloquence can move.
+
+What is not known is never counted as nothing. An unknown gas/yield cannot be held against a candidate, so it is
+accepted on its buffers; but a candidate whose score is unknown never wins on money: where scores are known they
+decide among themselves, where none is, doing nothing comes first. Either way the plan is approved with caution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final
+
+from zuno.kernel.errors import Malformed, Refused
+from zuno.lp.model.ballot import (
+    Candidate,
+    CandidateKind,
+    DecidedBy,
+    Decision,
+    Fault,
+    Judgment,
+    NextStep,
+    Overall,
+    PlanVerdict,
+    RiskProfile,
+    Verdict,
+)
+from zuno.lp.rules.carry import score_token1
+from zuno.lp.rules.limits import LIMITS, ProfileLimits
+
+CAUTION_MARGIN: Final = Fraction(1, 10)
+POINTS: Final = {Verdict.ACCEPT: 3, Verdict.REVISE: 1, Verdict.VETO: -10}
+
+
+def judge(candidate: Candidate, profile: RiskProfile) -> Judgment:
+    """The mechanical verdict: the first rule that matches, citing its floor and its figure."""
+    verdict, fault, reason = _rule(candidate, profile)
+    if verdict is Verdict.VETO and candidate.kind is CandidateKind.HOLD:
+        verdict = Verdict.REVISE  # holding cannot be forbidden, only advised against
+    return Judgment(candidate.index, verdict, reason, fault)
+
+
+def judge_all(candidates: Sequence[Candidate], profile: RiskProfile) -> tuple[Judgment, ...]:
+    return tuple(judge(candidate, profile) for candidate in candidates)
+
+
+def stricter(mechanical: Judgment, opinion: Judgment, kind: CandidateKind) -> Judgment:
+    """The Critic's opinion where it is as strict as the rules or stricter; `Malformed` where it is looser.
+
+    Hold and close cannot be vetoed by an opinion either.
+    """
+    if opinion.index != mechanical.index:
+        raise Malformed(f"a judgment of candidate {opinion.index} cannot stand for candidate {mechanical.index}")
+    if opinion.verdict.severity < mechanical.verdict.severity:
+        raise Malformed(
+            f"candidate {opinion.index}: {opinion.verdict} is looser than the rules' {mechanical.verdict} "
+            f"({mechanical.reason})"
+        )
+    if opinion.verdict is Verdict.VETO and not kind.move:
+        raise Malformed(f"candidate {opinion.index}: {kind} cannot be vetoed")
+    fault = mechanical.fault
+    if fault is Fault.NONE and opinion.verdict is not Verdict.ACCEPT:
+        fault = Fault.OPINION
+    return Judgment(opinion.index, opinion.verdict, opinion.reason, fault)
+
+
+def merge(
+    candidates: Sequence[Candidate], mechanical: Sequence[Judgment], opinions: Sequence[Judgment]
+) -> tuple[Judgment, ...]:
+    """Every opinion checked against the rules; every candidate must have exactly one."""
+    said = sorted(opinion.index for opinion in opinions)
+    wanted = [candidate.index for candidate in candidates]
+    if said != wanted:
+        raise Malformed(f"judgments are wanted for candidates {wanted}, each once; found {said}")
+    by_index = {opinion.index: opinion for opinion in opinions}
+    return tuple(
+        stricter(rule, by_index[candidate.index], candidate.kind)
+        for candidate, rule in zip(candidates, mechanical, strict=True)
+    )
+
+
+def overall(candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> Overall:
+    """The Critic's word on the proposal: moves alone count.
+
+    Without a move there is nothing left to revise: the proposal stands or falls with hold.
+    """
+    verdicts = {
+        judgment.verdict for candidate, judgment in _pair_with_judgments(candidates, judgments) if candidate.kind.move
+    }
+    if not verdicts:
+        return Overall.ACCEPT if judgments[0].verdict is Verdict.ACCEPT else Overall.REVISE
+    if Verdict.ACCEPT in verdicts:
+        return Overall.ACCEPT
+    return Overall.VETO_ALL if verdicts == {Verdict.VETO} else Overall.REVISE
+
+
+def next_step(word: Overall, revisions: int, allowed: int) -> NextStep:
+    """Where the critique goes after `revisions` revisions of `allowed`; a veto of everything is a failed round."""
+    if word is Overall.ACCEPT:
+        return NextStep.DECIDE
+    return NextStep.REVISE if revisions < allowed else NextStep.DEADLOCK
+
+
+def score(candidate: Candidate) -> Fraction | None:
+    """Money per unit of capital until the horizon: (net24h/24 × expected hours in range − cost) / capital."""
+    hours = candidate.stress.expected_hours_in_range if candidate.stress else None
+    if hours is None:
+        if candidate.range is not None:
+            return None
+        hours = Fraction(0)
+    money = score_token1(candidate.carry, hours)
+    if money is None or candidate.capital_token1 == 0:
+        return money
+    return money / candidate.capital_token1
+
+
+def winner(candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> int:
+    """The accepted candidate with the highest score, ties to the lower index.
+
+    With an unknown score among them, close is left out of the comparison: not knowing what staying earns is no
+    reason to leave. If then no score is known: hold, else the first accepted move, else close.
+    """
+    accepted = [candidate for candidate, judgment in _pair_with_judgments(candidates, judgments) if _accepts(judgment)]
+    if not accepted:
+        raise ValueError("nothing was accepted: this ballot goes to the arbiter")
+    scores = {candidate.index: score(candidate) for candidate in accepted}
+    known = {index: value for index, value in scores.items() if value is not None}
+    if len(known) < len(scores):
+        staying = [candidate for candidate in accepted if candidate.kind is not CandidateKind.CLOSE]
+        known = {candidate.index: known[candidate.index] for candidate in staying if candidate.index in known}
+        if not known:
+            return (staying or accepted)[0].index
+    return max(known, key=lambda index: (known[index], -index))
+
+
+def critic_decides(
+    candidates: Sequence[Candidate], judgments: Sequence[Judgment], profile: RiskProfile, *, doubts: Sequence[str] = ()
+) -> Decision:
+    """The end of a debate whose proposal was accepted. `doubts` name data that is seeded or stale."""
+    return _decide(winner(candidates, judgments), DecidedBy.CRITIC, candidates, judgments, profile, doubts)
+
+
+def arbiter_decides(
+    candidates: Sequence[Candidate],
+    judgments: Sequence[Judgment],
+    profile: RiskProfile,
+    *,
+    doubts: Sequence[str] = (),
+    chosen: int | None = None,
+) -> Decision:
+    """The end of a deadlock: the Arbiter's own choice, or the scored one. All moves vetoed → hold, rejected."""
+    if overall(candidates, judgments) is Overall.VETO_ALL:
+        return Decision(0, PlanVerdict.REJECT, DecidedBy.ARBITER, ("every move was vetoed in the last round",))
+    index = arbitrate(candidates, judgments, profile) if chosen is None else chosen
+    _refuse_unless_open(index, candidates, judgments)
+    return _decide(index, DecidedBy.ARBITER, candidates, judgments, profile, doubts)
+
+
+def no_milder(decision: Decision, said: PlanVerdict) -> Decision:
+    """The decision with the Arbiter's own verdict: harsher than the rules' is allowed, milder is `Malformed`."""
+    if said.severity < decision.verdict.severity:
+        raise Malformed(f"{said} is milder than the rules' {decision.verdict} ({'; '.join(decision.cautions)})")
+    return replace(decision, verdict=said)
+
+
+def owner_decides(
+    index: int,
+    candidates: Sequence[Candidate],
+    judgments: Sequence[Judgment],
+    profile: RiskProfile,
+    *,
+    doubts: Sequence[str] = (),
+) -> Decision:
+    """The owner's own choice: any candidate that was not vetoed."""
+    _refuse_unless_open(index, candidates, judgments)
+    return _decide(index, DecidedBy.OWNER, candidates, judgments, profile, doubts)
+
+
+def arbitrate(candidates: Sequence[Candidate], judgments: Sequence[Judgment], profile: RiskProfile) -> int:
+    """Most points, then the profile's axis, then the lower index.
+
+    Close takes no part: it is accepted by rule and not on merit, and its points would turn every deadlock into
+    an exit.
+    """
+    running = [pair for pair in _pair_with_judgments(candidates, judgments) if pair[0].kind is not CandidateKind.CLOSE]
+    best, _ = max(running, key=lambda pair: (POINTS[pair[1].verdict], _axis(pair[0], profile), -pair[0].index))
+    return best.index
+
+
+def floor_margin(candidate: Candidate, limits: ProfileLimits) -> Fraction | None:
+    """How far the thinner of both buffers clears its floor, as a share of the floor: −1, as for no buffer at all, where
+    nobody could test the range; None where no range is at stake."""
+    stress = candidate.stress
+    if candidate.range is None:
+        return None
+    if stress is None:
+        return Fraction(-1)
+    return min(
+        stress.x1.median_hours / limits.floor_1x_hours - 1,
+        stress.x2.median_hours / limits.floor_2x_hours - 1,
+    )
+
+
+def _rule(candidate: Candidate, profile: RiskProfile) -> tuple[Verdict, Fault, str]:
+    limits, stress, carry = LIMITS[profile], candidate.stress, candidate.carry
+    if candidate.range is None:
+        return Verdict.ACCEPT, Fault.NONE, "no range to leave"
+    if not candidate.in_range:
+        return Verdict.VETO, Fault.OUTSIDE, "the price starts outside the range"
+    if candidate.deposit.liquidity == 0:
+        return Verdict.VETO, Fault.EMPTY, "the tokens buy no liquidity in this range"
+    if stress is None:
+        return Verdict.VETO, Fault.UNKNOWN, "no price history to stress the range with"
+    one, two = (f"{times}× buffer {{c{candidate.index}.buffer_{times}x}}" for times in (1, 2))
+    if stress.x2.median_hours < limits.floor_2x_hours:
+        return Verdict.VETO, Fault.THIN_2X, f"{two} is under the {profile} floor of {{floor_2x}}"
+    if stress.x1.median_hours < limits.floor_1x_hours:
+        return Verdict.REVISE, Fault.THIN_1X, f"{one} is under the {profile} floor of {{floor_1x}}"
+    if carry.cost.gas_token1 and carry.fees24h_token1 == 0:
+        return Verdict.REVISE, Fault.DEAR, f"gas is paid for no fees at all, the {profile} ceiling is {{gas_ceiling}}"
+    ratio, paid = carry.gas_yield, f"gas is {{c{candidate.index}.gas_yield}} a day's fees"
+    if ratio is not None and ratio > limits.gas_yield_ceiling:
+        return Verdict.REVISE, Fault.DEAR, f"{paid}, above the {profile} ceiling of {{gas_ceiling}}"
+    if carry.cost.gas_token1 == 0:
+        dear = "no gas to pay"
+    elif ratio is None:
+        dear = "gas/yield unknown"
+    else:
+        dear = f"{paid} under {{gas_ceiling}}"
+    return Verdict.ACCEPT, Fault.NONE, f"{one} over {{floor_1x}}, {two} over {{floor_2x}}, {dear}"
+
+
+def _figure(value: Fraction) -> str:
+    return f"{float(value):.2f}".rstrip("0").rstrip(".")
+
+
+def _axis(candidate: Candidate, profile: RiskProfile) -> tuple[bool, Fraction]:
+    """What breaks a tie; a figure that is known comes before one that is not."""
+    buffer = Fraction(candidate.stress.x2.median_hours) if candidate.stress else Fraction(0)
+    if profile is RiskProfile.CONSERVATIVE:
+        return True, buffer
+    fees = candidate.carry.fees24h_token1
+    if fees is None:
+        # Nothing is known of what it earns: among its equals the longer buffer still counts.
+        return False, buffer
+    gross = max(fees, Fraction(0))
+    if candidate.capital_token1:
+        gross /= candidate.capital_token1
+    return True, buffer * gross if profile is RiskProfile.BALANCED else gross
+
+
+def _decide(
+    index: int,
+    decided_by: DecidedBy,
+    candidates: Sequence[Candidate],
+    judgments: Sequence[Judgment],
+    profile: RiskProfile,
+    doubts: Sequence[str],
+) -> Decision:
+    chosen, judgment = candidates[index], judgments[index]
+    cautions = list(doubts)
+    margin = floor_margin(chosen, LIMITS[profile])
+    if margin is not None and chosen.stress is None:
+        cautions.append("the range could not be stressed without a price history")
+    elif margin is not None and margin < 0:
+        cautions.append("a buffer is under its floor")
+    elif margin is not None and margin < CAUTION_MARGIN:
+        cautions.append(f"a buffer is within {_figure(100 * CAUTION_MARGIN)} % of its floor")
+    if not _accepts(judgment):
+        cautions.append(f"the candidate was not accepted: {judgment.reason}")
+    in_play = (one for one, its in _pair_with_judgments(candidates, judgments) if its.verdict is not Verdict.VETO)
+    if any(score(candidate) is None for candidate in in_play):
+        cautions.append("what some candidates earn is unknown")
+    verdict = PlanVerdict.APPROVE_WITH_CAUTION if cautions else PlanVerdict.APPROVE
+    return Decision(index, verdict, decided_by, tuple(cautions))
+
+
+def _refuse_unless_open(index: int, candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> None:
+    if not 0 <= index < len(candidates):
+        raise Refused(f"There is no candidate {index}: the ballot has 0 to {len(candidates) - 1}.")
+    if judgments[index].verdict is Verdict.VETO:
+        raise Refused(f"Candidate {index} was vetoed ({judgments[index].reason}): choose another.")
+
+
+def _accepts(judgment: Judgment) -> bool:
+    return judgment.verdict is Verdict.ACCEPT
+
+
+def _pair_with_judgments(
+    candidates: Sequence[Candidate], judgments: Sequence[Judgment]
+) -> list[tuple[Candidate, Judgment]]:
+    pairs = list(zip(candidates, judgments, strict=True))
+    if any(candidate.index != place or judgment.index != place for place, (candidate, judgment) in enumerate(pairs)):
+        raise ValueError("candidates and judgments must stand in the order of their indices")
+    return pairs

@@ -1,0 +1,220 @@
+"""The ballot's lines with all their figures, from one frozen scene: whoever recomputes them gets the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from zuno.amm.model import LpPosition, PoolState, Range
+from zuno.lp.model.ballot import Candidate, CandidateKind, Carry, Deposit, GasStep, RiskProfile, Stress
+from zuno.lp.model.market import GasQuote
+from zuno.lp.plan.inventory import (
+    SLIPPAGE_BPS,
+    QuoteSwap,
+    available,
+    deposit,
+    market_without_us,
+    others_liquidity,
+    worth_token1,
+)
+from zuno.lp.plan.sizing import as_planned
+from zuno.lp.rules.carry import MEASURED_GAS, MEASURED_LABEL, breakeven_hours, cost_of, lvr24h_token1, steps_for
+from zuno.lp.rules.fee_yield import FeeWindow, fees24h_token1
+from zuno.lp.rules.limits import LIMITS
+from zuno.lp.rules.ranges import Move, PoolGrid, create_base_width, rebalance_base_width
+from zuno.lp.rules.stress import StressPaths, barriers, stress
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One pool and everything its candidates are weighed by. What is not known is None, and stays unknown."""
+
+    pool: PoolState
+    position: LpPosition | None = None
+    """The position to rebalance; None when one is to be opened with the capital below."""
+    capital0: int = 0
+    capital1: int = 0
+    wraps: bool = False
+    """The capital comes as ether, and the pool trades its wrapper."""
+    paths: StressPaths | None = None
+    fees: FeeWindow | None = None
+    variance_24h: float | None = None
+    """σ² per day of log price over the same window as `fees`."""
+    gas: GasQuote | None = None
+    native_token1: Fraction | None = None
+    """Base units of token1 for one wei of the chain's own currency."""
+    slippage_bps: int = SLIPPAGE_BPS
+    exact_quotes: QuoteSwap | None = None
+    """Swap quotes of the pool without our liquidity, where it is known whole."""
+    gas_units: Mapping[GasStep, int] = field(default_factory=lambda: MEASURED_GAS)
+    gas_label: str = MEASURED_LABEL
+
+    @property
+    def have(self) -> tuple[int, int]:
+        """What there is to deploy: the position's principal and fees, or the owner's capital."""
+        return (self.capital0, self.capital1) if self.position is None else available(self.position)
+
+    @property
+    def capital_token1(self) -> Fraction:
+        return worth_token1(*self.have, self.pool.sqrt_price_x96)
+
+
+def rebalance_venue(scene: Scene) -> PoolGrid:
+    """Where a rebalance may put its ranges; 1.0× is the width held now."""
+    if scene.position is None:
+        raise ValueError("a rebalance needs a position")
+    held, pool = scene.position.range, scene.pool
+    base = rebalance_base_width(held, pool.key.tick_spacing)
+    return PoolGrid(pool.tick, pool.sqrt_price_x96, pool.key.tick_spacing, base, held)
+
+
+def create_venue(scene: Scene, profile: RiskProfile) -> PoolGrid | None:
+    """Where a new position may lie; None without a price history, which alone can say how wide 1.0× is."""
+    pool = scene.pool
+    if scene.paths is None:
+        return None
+    base = create_base_width(
+        scene.paths,
+        tick=pool.tick,
+        sqrt_price_x96=pool.sqrt_price_x96,
+        tick_spacing=pool.key.tick_spacing,
+        limits=LIMITS[profile],
+    )
+    if base is None:
+        return None
+    have0, have1 = scene.have
+    mostly0 = worth_token1(have0, 0, pool.sqrt_price_x96) >= have1
+    return PoolGrid(pool.tick, pool.sqrt_price_x96, pool.key.tick_spacing, base, capital_is_token0=mostly0)
+
+
+def rebalance_ballot(scene: Scene, moves: Sequence[Move]) -> tuple[Candidate, ...]:
+    """Hold, close, then the moves."""
+    position = scene.position
+    if position is None:
+        raise ValueError("a rebalance needs a position")
+    hold = _hold_candidate(scene, position)
+    close = Candidate(
+        index=1,
+        kind=CandidateKind.CLOSE,
+        range=None,
+        in_range=False,
+        deposit=Deposit(0, 0, 0, *scene.have),
+        stress=None,
+        carry=_carry(scene, CandidateKind.CLOSE, None, None, 0, hold.carry.net24h_token1),
+        capital_token1=scene.capital_token1,
+    )
+    rest = (_move_candidate(scene, move, index, hold.carry.net24h_token1) for index, move in enumerate(moves, start=2))
+    return (hold, close, *rest)
+
+
+def create_ballot(scenes: Sequence[Scene], moves: Sequence[Move]) -> tuple[Candidate, ...]:
+    """Hold (open nothing), then the ranges to open, each in the scene its `pool_index` names."""
+    home = scenes[0]
+    nothing = Candidate(
+        index=0,
+        kind=CandidateKind.HOLD,
+        range=None,
+        in_range=False,
+        deposit=Deposit(0, 0, 0, *home.have),
+        stress=None,
+        carry=_carry(home, CandidateKind.HOLD, None, None, 0, None),
+        capital_token1=home.capital_token1,
+    )
+    opened = (
+        _move_candidate(scenes[move.pool_index], move, index, Fraction(0)) for index, move in enumerate(moves, start=1)
+    )
+    return (nothing, *opened)
+
+
+def _hold_candidate(scene: Scene, position: LpPosition) -> Candidate:
+    kept = Deposit(position.liquidity, position.amount0, position.amount1, position.fees0, position.fees1)
+    tested = _stress(scene, position.range)
+    return Candidate(
+        index=0,
+        kind=CandidateKind.HOLD,
+        range=position.range,
+        in_range=position.in_range,
+        deposit=kept,
+        stress=tested,
+        carry=_carry(scene, CandidateKind.HOLD, kept, tested, position.liquidity, None),
+        capital_token1=scene.capital_token1,
+    )
+
+
+def _move_candidate(scene: Scene, move: Move, index: int, net24h_old: Fraction | None) -> Candidate:
+    # Two tokens brought to a new position are both meant to go in; one alone has to become two first.
+    may_swap = scene.position is not None or 0 in scene.have
+    fitted = deposit(
+        market_without_us(scene.pool, scene.position),
+        move.range,
+        *scene.have,
+        may_swap=may_swap,
+        slippage_bps=scene.slippage_bps,
+        exact=scene.exact_quotes,
+    )
+    # What is promised here is what the plan's own transactions will do.
+    put_in = as_planned(fitted, scene.position, move.range, scene.have, scene.slippage_bps)
+    tested = _stress(scene, move.range)
+    return Candidate(
+        index=index,
+        kind=move.kind,
+        range=move.range,
+        in_range=move.range.contains(scene.pool.tick),
+        deposit=put_in,
+        stress=tested,
+        carry=_carry(scene, move.kind, put_in, tested, put_in.liquidity, net24h_old),
+        capital_token1=scene.capital_token1,
+        pool_index=move.pool_index,
+    )
+
+
+def _stress(scene: Scene, band: Range) -> Stress | None:
+    if scene.paths is None:
+        return None
+    return stress(scene.paths, barriers(band, scene.pool.sqrt_price_x96, scene.pool.tick))
+
+
+def _carry(
+    scene: Scene,
+    kind: CandidateKind,
+    put_in: Deposit | None,
+    tested: Stress | None,
+    liquidity: int,
+    net24h_old: Fraction | None,
+) -> Carry:
+    pool, prep = scene.pool, put_in.prep if put_in else None
+    cost = cost_of(
+        steps_for(kind, prep, _erc20_outflows(scene), wraps=scene.wraps),
+        gas=scene.gas,
+        native_token1=scene.native_token1,
+        prep=prep,
+        units=scene.gas_units,
+        label=scene.gas_label,
+    )
+    fees: Fraction | None
+    lvr: Fraction | None
+    if liquidity == 0:
+        fees = lvr = Fraction(0)
+    elif tested is None:
+        fees = lvr = None  # without a history nobody knows how long the price stays
+    else:
+        share = tested.x1.in_range_share_24h
+        fees = fees24h_token1(
+            scene.fees,
+            sqrt_price_x96=pool.sqrt_price_x96,
+            liquidity=liquidity,
+            pool_liquidity=pool.liquidity,
+            others_liquidity=others_liquidity(pool, scene.position),
+            in_range_share_24h=share,
+        )
+        lvr = lvr24h_token1(liquidity, pool.sqrt_price_x96, scene.variance_24h, share)
+    carry = Carry(fees, lvr, cost, notes=(scene.fees.label,) if scene.fees else ("fee growth unknown",))
+    if kind is CandidateKind.HOLD:
+        return carry
+    return replace(carry, breakeven_hours=breakeven_hours(cost.total_token1, carry.net24h_token1, net24h_old))
+
+
+def _erc20_outflows(scene: Scene) -> int:
+    tokens = (scene.pool.token0, scene.pool.token1)
+    return sum(not token.native and have > 0 for token, have in zip(tokens, scene.have, strict=True))

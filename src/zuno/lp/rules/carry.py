@@ -1,0 +1,163 @@
+"""What holding a range costs and pays per unit of time, and what getting there costs once.
+
+Floats are allowed in LVR alone: it is a statistic, not a balance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Final
+
+from zuno.amm.integers import Q96
+from zuno.amm.model import PoolState
+from zuno.kernel.units import Wei
+from zuno.lp.model.ballot import CandidateKind, Carry, Cost, GasStep, PrepSwap
+from zuno.lp.model.market import GasQuote
+
+MEASURED_GAS: Final[Mapping[GasStep, int]] = MappingProxyType(
+    {
+        GasStep.WRAP: 51_838,
+        GasStep.APPROVE_PERMIT2: 45_903,
+        GasStep.PERMIT2_APPROVE: 47_602,
+        GasStep.MINT: 419_478,
+        GasStep.BURN: 153_578,
+        GasStep.BURN_AND_MINT: 393_517,
+        GasStep.SWAP_AND_MINT: 418_000,
+    }
+)
+"""Gas units as used by the official contracts on a local chain; an estimate of the node itself is better."""
+MEASURED_LABEL: Final = "measured table"
+
+# Bytes of a signed transaction: calldata as built for the same calls, and what the envelope and signature add.
+_ENVELOPE_BYTES: Final = 120
+_CALLDATA_BYTES: Final = {
+    GasStep.WRAP: 4,
+    GasStep.APPROVE_PERMIT2: 68,
+    GasStep.PERMIT2_APPROVE: 132,
+    GasStep.MINT: 1_060,
+    GasStep.BURN: 676,
+    GasStep.BURN_AND_MINT: 1_156,
+    GasStep.SWAP_AND_MINT: 2_724,
+}
+
+
+def lvr_token1(liquidity: int, sqrt_price_x96: int, variance: float) -> float:
+    """Loss versus rebalancing, in base units of token1, of in-range liquidity while the log price varies by `variance`.
+
+    (σ²/4)·L·√P, the benchmark that fees must beat.
+    """
+    return variance / 4 * liquidity * (sqrt_price_x96 / Q96)
+
+
+def rebalancing_gain_token1(
+    liquidity: int, edges_x96: tuple[int, int], sqrt_before_x96: int, sqrt_after_x96: int
+) -> float:
+    """What a portfolio that held the range's tokens over one price step ends above the range itself, in token1.
+
+    x(P₀)·(P₁ − P₀) − (V(P₁) − V(P₀)): never negative, and (σ²/4)·L·√P for a small step inside the range.
+    """
+    low, high = (edge / Q96 for edge in edges_x96)
+    start, end = sqrt_before_x96 / Q96, sqrt_after_x96 / Q96
+    inside, left = min(max(start, low), high), min(max(end, low), high)
+    held0 = 1 / inside - 1 / high
+    before = held0 * start * start + (inside - low)
+    after = (1 / left - 1 / high) * end * end + (left - low)
+    return max(0.0, liquidity * (held0 * (end * end - start * start) - (after - before)))
+
+
+def lvr24h_token1(
+    liquidity: int, sqrt_price_x96: int, variance: float | None, in_range_share_24h: Fraction
+) -> Fraction | None:
+    """LVR of the next 24 h, for the share of it that is spent in range; None when the variance is unknown."""
+    if liquidity == 0 or in_range_share_24h == 0:
+        return Fraction(0)
+    if variance is None:
+        return None
+    return Fraction(lvr_token1(liquidity, sqrt_price_x96, variance)) * in_range_share_24h
+
+
+def native_token1_in_pool(pool: PoolState, native_side: int | None) -> Fraction | None:
+    """Base units of token1 for one wei where the pool itself prices the chain's own currency; else None."""
+    match native_side:
+        case 0:
+            return pool.price
+        case 1:
+            return Fraction(1)
+        case _:
+            return None
+
+
+def steps_for(
+    kind: CandidateKind, prep: PrepSwap | None, erc20_outflows: int, *, wraps: bool = False
+) -> tuple[GasStep, ...]:
+    """The transactions of a candidate. `erc20_outflows` counts the tokens a wallet must let go of: native ether,
+    and tokens that never leave the pool's own proceeds, need no approval. `wraps`: ether is brought to a pool that
+    trades its wrapper."""
+    match kind:
+        case CandidateKind.HOLD:
+            return ()
+        case CandidateKind.CLOSE:
+            return (GasStep.BURN,)
+        case CandidateKind.OPEN:
+            last = GasStep.MINT if prep is None else GasStep.SWAP_AND_MINT
+            return (*((GasStep.WRAP,) if wraps else ()), *_approvals(erc20_outflows), last)
+        case CandidateKind.WIDEN | CandidateKind.TIGHTEN | CandidateKind.SHIFT:
+            if prep is None:
+                return (GasStep.BURN_AND_MINT,)
+            # A swap cannot ride along with the burn: the tokens rest in the wallet in between.
+            return (GasStep.BURN, *_approvals(erc20_outflows), GasStep.SWAP_AND_MINT)
+
+
+def cost_of(
+    steps: Sequence[GasStep],
+    *,
+    gas: GasQuote | None,
+    native_token1: Fraction | None,
+    prep: PrepSwap | None = None,
+    units: Mapping[GasStep, int] = MEASURED_GAS,
+    label: str = MEASURED_LABEL,
+) -> Cost:
+    """What these steps cost. `native_token1` is base units of token1 for one wei of the chain's own currency."""
+    gas_units = sum(units[step] for step in steps)
+    wei: Wei | None = None
+    if not steps:
+        wei = Wei(0)
+    elif gas is not None:
+        size = sum(_CALLDATA_BYTES[step] + _ENVELOPE_BYTES for step in steps)
+        wei = gas.cost(gas_units, size, estimated_here=label != MEASURED_LABEL)
+    priced = wei is not None and (wei == 0 or native_token1 is not None)
+    return Cost(
+        steps=tuple(steps),
+        gas_units=gas_units,
+        gas_wei=wei,
+        gas_token1=(wei or 0) * (native_token1 or Fraction(0)) if priced else None,
+        swap_fee_token1=prep.fee_token1 if prep else Fraction(0),
+        impact_token1=prep.impact_token1 if prep else Fraction(0),
+        label=label,
+    )
+
+
+def breakeven_hours(
+    cost_token1: Fraction | None, net24h_new_token1: Fraction | None, net24h_old_token1: Fraction | None
+) -> Fraction | None:
+    """Hours until the better carry has paid for the cost; None when it is no better, or something is unknown."""
+    if cost_token1 is None or net24h_new_token1 is None or net24h_old_token1 is None:
+        return None
+    gained_per_hour = (net24h_new_token1 - net24h_old_token1) / 24
+    return cost_token1 / gained_per_hour if gained_per_hour > 0 else None
+
+
+def score_token1(carry: Carry, expected_hours_in_range: Fraction) -> Fraction | None:
+    """What a candidate is worth to the owner: its carry for as long as it is expected to earn, less its cost."""
+    net, cost = carry.net24h_token1, carry.cost.total_token1
+    if cost is None:
+        return None
+    if expected_hours_in_range == 0:
+        return -cost
+    return None if net is None else net / 24 * expected_hours_in_range - cost
+
+
+def _approvals(tokens: int) -> tuple[GasStep, ...]:
+    return (GasStep.APPROVE_PERMIT2, GasStep.PERMIT2_APPROVE) * tokens

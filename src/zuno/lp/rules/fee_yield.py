@@ -1,0 +1,153 @@
+"""What a range would earn: measured fee growth, shared out over the liquidity that would be there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from zuno.amm.fees import PIPS, protocol_fee_of_direction, swap_fee
+from zuno.amm.integers import MAX_UINT256, Q128
+from zuno.amm.model import PoolState, price_of
+from zuno.kernel.units import Seconds
+from zuno.lp.model.history import SwapFees
+
+DAY: Final = 86_400
+WEEK: Final = 7 * DAY
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthSample:
+    """A pool's fee growth at a moment."""
+
+    at: Seconds
+    growth0_x128: int
+    growth1_x128: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeeWindow:
+    """Fees per unit of in-range liquidity over one window."""
+
+    growth0_x128: int
+    growth1_x128: int
+    seconds: int
+    label: str
+    """The window and where it was read: "7 d of own samples"."""
+
+    def __post_init__(self) -> None:
+        if self.seconds <= 0:
+            raise ValueError("a fee window has a length")
+
+
+def fee_window(then: GrowthSample, now: GrowthSample, label: str) -> FeeWindow:
+    """The growth between two samples, which may have wrapped round 2^256."""
+    return FeeWindow(
+        (now.growth0_x128 - then.growth0_x128) & MAX_UINT256,
+        (now.growth1_x128 - then.growth1_x128) & MAX_UINT256,
+        now.at - then.at,
+        label,
+    )
+
+
+def reach_of(wanted: int) -> int:
+    """How far from the wanted moment a sample of our own may lie, in seconds: 21 h of 7 d, 3 h of 24 h."""
+    return wanted // 8
+
+
+def own_window(samples: Sequence[GrowthSample], now: GrowthSample, wanted: int, name: str) -> FeeWindow | None:
+    """The window from the sample nearest to `wanted` seconds ago; None where none is near: no other one is made up."""
+    fitting = [sample for sample in samples if abs(now.at - sample.at - wanted) <= reach_of(wanted)]
+    if not fitting:
+        return None
+    nearest = min(fitting, key=lambda sample: (abs(now.at - sample.at - wanted), sample.at))
+    return fee_window(nearest, now, f"{name} of own samples")
+
+
+class Swapped(NamedTuple):
+    """One swap as the pool tells it; amounts are what the pool received (negative: paid out), the fee among them."""
+
+    amount0: int
+    amount1: int
+    liquidity: int
+    """In range when it ended."""
+    fee: int
+    """All of it, in pips, the protocol's share included."""
+
+
+def growth_of_swaps(swaps: Sequence[Swapped], pool: PoolState) -> tuple[int, int, int]:
+    """What the swaps after the first added to the fee growth of token0 and token1, and how many of them were uneven.
+
+    A swap that stays in one stretch of liquidity is exact but for rounding (and a pip where the protocol's share cannot
+    be told). One that ends in other liquidity than the
+    swap before it is uneven: it crossed a tick, or liquidity came or went in between, and where its fees fell is not
+    in its event. They are then shared by the mean of both, as they would be half and half. Donations leave no swap.
+    """
+    growth = [0, 0]
+    uneven = 0
+    for before, swap in pairwise(swaps):
+        zero_for_one = swap.amount0 > 0
+        paid = swap.amount0 if zero_for_one else swap.amount1
+        fee = max(0, paid) * (swap.fee - _protocol_pips(pool, swap.fee, zero_for_one)) // PIPS
+        ends = [liquidity for liquidity in (before.liquidity, swap.liquidity) if liquidity]
+        uneven += before.liquidity != swap.liquidity
+        if ends:
+            growth[not zero_for_one] += sum(fee * Q128 // liquidity for liquidity in ends) // len(ends)
+    return growth[0], growth[1], uneven
+
+
+def _protocol_pips(pool: PoolState, fee: int, zero_for_one: bool) -> int:
+    """The protocol's share of a swap's fee: what the pool's own does not explain, for it may have been another then.
+
+    Rounding can give two shares, a pip apart, the same fee: then today's if it is one of them, else the larger, so
+    that a provider is never promised what the protocol took.
+    """
+    today = protocol_fee_of_direction(pool.protocol_fee, zero_for_one)
+    if pool.key.dynamic_fee:
+        return min(fee, today)
+    lp_fee = int(pool.key.fee)
+    if lp_fee >= PIPS or fee <= lp_fee:
+        return 0
+    near = (fee - lp_fee) * PIPS // (PIPS - lp_fee)
+    fitting = [pips for pips in (near - 1, near, near + 1) if swap_fee(pips, lp_fee) == fee]
+    return today if today in fitting else max(fitting, default=near)
+
+
+LEAST_COVERED: Final = Fraction(3, 4)
+"""Of a window, the share that swaps must reach back over: a pool younger than that has earned in less time."""
+
+
+def window_of_swaps(found: SwapFees, wanted: int, name: str) -> FeeWindow | None:
+    """The window from the first swap found to now, if it covers enough of the seconds wanted."""
+    seconds = found.closed.timestamp - found.opened.timestamp
+    if not found.swaps or seconds < LEAST_COVERED * wanted:
+        return None
+    return FeeWindow(found.growth0_x128, found.growth1_x128, seconds, f"{name} of Swap logs")
+
+
+def fees24h_token1(
+    window: FeeWindow | None,
+    *,
+    sqrt_price_x96: int,
+    liquidity: int,
+    pool_liquidity: int,
+    others_liquidity: int,
+    in_range_share_24h: Fraction,
+) -> Fraction | None:
+    """Expected fees of the next 24 h, in base units of token1 at today's price; None when the growth is unknown.
+
+    The pool as measured paid `pool_liquidity`; with us there it would pay `others_liquidity + liquidity`, so the
+    same fees are shared by more (or, after we leave, by fewer).
+    """
+    if window is None:
+        return None
+    if liquidity == 0 or in_range_share_24h == 0:
+        return Fraction(0)
+    if pool_liquidity <= 0:
+        # Growth per unit of liquidity was measured, but of which liquidity cannot be told any more.
+        return None
+    per_unit = (window.growth0_x128 * price_of(sqrt_price_x96) + window.growth1_x128) / Q128
+    diluted = Fraction(pool_liquidity, others_liquidity + liquidity)
+    return per_unit * liquidity * diluted * in_range_share_24h * Fraction(DAY, window.seconds)

@@ -1,0 +1,51 @@
+"""The owner's appetite as numbers: below these floors a range is too thin, above this ceiling a move is too dear."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Final
+
+from zuno.amm.model import PoolState, whole_price
+from zuno.lp.model.ballot import RiskProfile
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileLimits:
+    """What a profile demands of a candidate."""
+
+    floor_1x_hours: Fraction
+    floor_2x_hours: Fraction
+    gas_yield_ceiling: Fraction
+    """Gas cost over expected 24 h fees."""
+
+
+# A 2× floor of a quarter of the 1× floor would say nothing new: exit times shrink with the square of the
+# multiple. These are under a quarter, so that a range can fail the 1× floor and pass the 2× one.
+LIMITS: Final[Mapping[RiskProfile, ProfileLimits]] = MappingProxyType(
+    {
+        RiskProfile.CONSERVATIVE: ProfileLimits(Fraction(36), Fraction(6), Fraction("1.2")),
+        RiskProfile.BALANCED: ProfileLimits(Fraction(24), Fraction(4), Fraction("1.6")),
+        RiskProfile.AGGRESSIVE: ProfileLimits(Fraction(14), Fraction("2.5"), Fraction("2.4")),
+    }
+)
+
+BUFFER_FLOOR_HOURS: Final[Mapping[RiskProfile, tuple[Fraction, Fraction]]] = MappingProxyType(
+    {profile: (limits.floor_1x_hours, limits.floor_2x_hours) for profile, limits in LIMITS.items()}
+)
+"""(1×, 2×) by profile."""
+
+GAS_YIELD_CEILING: Final[Mapping[RiskProfile, Fraction]] = MappingProxyType(
+    {profile: limits.gas_yield_ceiling for profile, limits in LIMITS.items()}
+)
+
+
+REFERENCE_LIMIT: Final = Fraction(1, 100)
+"""A pool price further than this from the reference is nobody's ground to act on."""
+
+
+def reference_gap(pool: PoolState, spot: Fraction) -> Fraction:
+    """As a share of the reference, which is quoted the way people quote the pair."""
+    return abs(whole_price(pool.sqrt_price_x96, pool.token0, pool.token1) / spot - 1)

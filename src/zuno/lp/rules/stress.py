@@ -1,0 +1,197 @@
+"""How long a range would last: the pair's own past, shuffled in days, walked a thousand times.
+
+Integers all the way, in 1e-9 of log price, so that every machine draws the same paths and counts the same exits.
+Scaling a path by the multiple scales its sums, so one set of paths serves every candidate at every multiple:
+what a multiple changes is the barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, isqrt
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zuno.amm.integers import Q96
+from zuno.amm.model import Range
+from zuno.kernel.errors import Unavailable
+from zuno.lp.model.ballot import Stress, StressPoint
+from zuno.lp.rules.returns import nano_returns
+
+HISTORY_HOURS: Final = 720
+LEAST_HISTORY: Final = 168
+"""Fewer returns than this are used, and said."""
+BLOCK_HOURS: Final = 24
+"""Returns are drawn a day at a time, so that a day keeps its own clustering."""
+PATHS: Final = 1_000
+HORIZON_HOURS: Final = 336
+DAY_HOURS: Final = 24
+
+# Watching once an hour misses the excursions in between; moving the barriers in by this much of an hour's
+# deviation makes up for it.
+_INWARD: Final = (5_826, 10_000)
+
+_BLOCKS: Final = HORIZON_HOURS // BLOCK_HOURS
+_EXACT: Final = Context(prec=40)
+# ln(1.0001) in 1e-27: a tick index times this is good to far less than a nano.
+_LN_TICK_E27: Final = int(_EXACT.scaleb(_EXACT.ln(Decimal("1.0001")), 27))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StressPaths:
+    """One set of paths. Hours run down the rows, paths across the columns; the arrays are read-only."""
+
+    highs: NDArray[np.int64]
+    """Highest sum of returns so far."""
+    lows: NDArray[np.int64]
+    sums_sorted: NDArray[np.int64]
+    """Every sum of every hour, sorted: how many lie between two prices is two look-ups."""
+    first_day_sorted: NDArray[np.int64]
+    inward: int
+    """How far the barriers move in, at 1×."""
+    returns: int
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Barriers:
+    """The edges of a range as seen from the price, in 1e-9 of log price."""
+
+    lower: int
+    upper: int
+    inside: bool
+    """The price starts in the range."""
+
+
+def draw_paths(returns: Sequence[float], *, turned: bool = False, seed: int = 0) -> StressPaths:
+    """The path set of a pair's hourly log returns, oldest first; the last 720 count.
+
+    The returns must run in the pool's direction (token1 per token0); `turned` flips those of a pair quoted
+    the other way round. The same returns give the same set, which is kept: call it as often as you like.
+    """
+    sign = -1 if turned else 1
+    return _draw(tuple(sign * value for value in nano_returns(returns[-HISTORY_HOURS:])), seed)
+
+
+@lru_cache(maxsize=8)
+def _draw(returns: tuple[int, ...], seed: int) -> StressPaths:
+    count = len(returns)
+    if count < BLOCK_HOURS:
+        raise Unavailable(f"{count} hourly returns are known, a stress test draws days of {BLOCK_HOURS}")
+    total = sum(returns)
+    mean = round(Fraction(total, count))
+    squares = count * sum(value * value for value in returns) - total * total
+    numerator, denominator = _INWARD
+    inward = isqrt(numerator**2 * squares // (denominator**2 * count * (count - 1)))
+
+    # The past wraps round, so that its first and last days are drawn as often as the others.
+    past = np.array([value - mean for value in (*returns, *returns[: BLOCK_HOURS - 1])], dtype=np.int64)
+    days = np.cumsum(np.lib.stride_tricks.sliding_window_view(past, BLOCK_HOURS).T, axis=0)
+    # Raw words of the generator: numpy promises them for ever, its bounded integers only for a version.
+    words = np.random.PCG64(seed).random_raw(_BLOCKS * PATHS)
+    starts = (words % np.uint64(count)).astype(np.int64).reshape(_BLOCKS, PATHS)
+
+    by_day = np.empty((_BLOCKS, BLOCK_HOURS, PATHS), dtype=np.int64)
+    for block in range(_BLOCKS):
+        np.take(days, starts[block], axis=1, out=by_day[block], mode="clip")
+        if block:
+            by_day[block] += by_day[block - 1, -1]
+    sums = by_day.reshape(HORIZON_HOURS, PATHS)
+    highs, lows = np.empty_like(sums), np.empty_like(sums)
+    highs[0] = lows[0] = sums[0]
+    # Row by row this takes a fifth of what ufunc.accumulate does, which walks the columns.
+    for hour in range(1, HORIZON_HOURS):
+        np.maximum(highs[hour - 1], sums[hour], out=highs[hour])
+        np.minimum(lows[hour - 1], sums[hour], out=lows[hour])
+    first_day, whole = np.sort(sums[:DAY_HOURS], axis=None), sums.reshape(-1)
+    whole.sort()
+    for array in (highs, lows, whole, first_day):
+        array.flags.writeable = False
+    notes = () if count >= LEAST_HISTORY else (f"stress rests on {count} hourly returns, {LEAST_HISTORY} are wanted",)
+    return StressPaths(highs, lows, whole, first_day, inward, count, notes)
+
+
+def barriers(band: Range, sqrt_price_x96: int, tick: int) -> Barriers:
+    """The range's edges relative to the price. `tick` is the pool's own, which alone decides what is inside."""
+    here = _nano_log_price(sqrt_price_x96)
+    return Barriers(_nano_log_tick(band.lower) - here, _nano_log_tick(band.upper) - here, band.contains(tick))
+
+
+def stress(paths: StressPaths, edges: Barriers) -> Stress:
+    """The range at 1×, 2× and 3×."""
+    x1, x2, x3 = (_point(paths, edges, multiple) for multiple in (1, 2, 3))
+    return Stress(x1, x2, x3, HORIZON_HOURS, paths.notes)
+
+
+def lasts(paths: StressPaths, edges: Barriers, multiple: int, hours: Fraction) -> bool:
+    """The buffer at this multiple is at least `hours`: one look where the whole stress takes dozens."""
+    if hours <= 0:
+        return True
+    return hours <= HORIZON_HOURS and 2 * _left_by(paths, edges, multiple, ceil(hours) - 1) < PATHS
+
+
+def _point(paths: StressPaths, edges: Barriers, multiple: int) -> StressPoint:
+    median = _hour_when(paths, edges, multiple, PATHS // 2)
+    tenth = _hour_when(paths, edges, multiple, PATHS // 10)
+    return StressPoint(
+        multiple=multiple,
+        median_hours=HORIZON_HOURS if median is None else median,
+        p10_hours=HORIZON_HOURS if tenth is None else tenth,
+        p_exit_24h=Fraction(_left_by(paths, edges, multiple, DAY_HOURS - 1), PATHS),
+        in_range_share=_share(paths.sums_sorted, edges, multiple),
+        in_range_share_24h=_share(paths.first_day_sorted, edges, multiple),
+        censored=median is None,
+    )
+
+
+def _hour_when(paths: StressPaths, edges: Barriers, multiple: int, wanted: int) -> int | None:
+    """The first hour by which `wanted` paths have left; None when the horizon comes first."""
+    if _left_by(paths, edges, multiple, HORIZON_HOURS) < wanted:
+        return None
+    early, late = -1, HORIZON_HOURS
+    while late - early > 1:
+        middle = (early + late) // 2
+        if _left_by(paths, edges, multiple, middle) >= wanted:
+            late = middle
+        else:
+            early = middle
+    return late
+
+
+def _left_by(paths: StressPaths, edges: Barriers, multiple: int, hour: int) -> int:
+    """How many paths have left by the end of this hour. At hour 0 it is all or none."""
+    # m·sum ≥ upper − m·inward, solved for the sum so that the paths stay as they are. Down, only below counts:
+    # a range owns its lower edge.
+    up = -(-edges.upper // multiple) - paths.inward
+    down = -(-edges.lower // multiple) + paths.inward
+    if not edges.inside or not down <= 0 < up:
+        return PATHS
+    if hour == 0:
+        return 0
+    stayed = np.count_nonzero((paths.highs[hour - 1] < up) & (paths.lows[hour - 1] >= down))
+    return PATHS - int(stayed)
+
+
+def _share(sums: NDArray[np.int64], edges: Barriers, multiple: int) -> Fraction:
+    """Share of sums in range. Being somewhere on the hour is no crossing: the true edges count here."""
+    below_lower, below_upper = (
+        int(np.searchsorted(sums, -(-edge // multiple), side="left")) for edge in (edges.lower, edges.upper)
+    )
+    return Fraction(below_upper - below_lower, sums.size)
+
+
+def _nano_log_tick(tick: int) -> int:
+    return round(Fraction(tick * _LN_TICK_E27, 10**18))
+
+
+@lru_cache(maxsize=64)
+def _nano_log_price(sqrt_price_x96: int) -> int:
+    """2·ln(√P) in 1e-9, by decimal arithmetic: a correctly rounded logarithm, unlike the machine's own."""
+    ratio = _EXACT.divide(Decimal(sqrt_price_x96), Decimal(Q96))
+    return int(_EXACT.scaleb(2 * _EXACT.ln(ratio), 9).to_integral_value(context=_EXACT))

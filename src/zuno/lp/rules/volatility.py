@@ -1,0 +1,91 @@
+"""How much a pair moves: realised volatility from its own hourly closes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from zuno.kernel.errors import Unavailable
+from zuno.lp.model.market import HOUR, PriceSeries
+
+LEAST_RETURNS = 24
+"""Below a day of returns a volatility per day is hearsay."""
+
+HOURS_PER_DAY = 24
+_LN2 = 0.6931471805599453
+_FAR = 0.1716
+"""Where a ratio is √2: its half is nearer to 1."""
+_ATANH = tuple(1 / odd for odd in range(23, 0, -2))
+
+
+@dataclass(frozen=True, slots=True)
+class HourlyReturns:
+    """Log returns between closes exactly one hour apart, oldest first."""
+
+    values: tuple[float, ...]
+    skipped: int
+    """Pairs of neighbouring closes further apart than an hour: their return is not an hourly one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RealizedVol:
+    """Basis points per day, and what they rest on."""
+
+    bps: float
+    returns: int
+    skipped: int
+    """Returns left out because they span missing hours."""
+    gaps: int
+    """Hours of the window without a close, as the feed counted them."""
+
+
+def hourly_returns(series: PriceSeries) -> HourlyReturns:
+    """The series' hourly log returns; what spans a gap is left out and counted."""
+    values: list[float] = []
+    skipped = 0
+    for earlier, later in pairwise(series.points):
+        step = later.at - earlier.at
+        if step < HOUR:
+            raise ValueError(f"{series.pair}: closes at {earlier.at} and {later.at} are not an hour apart")
+        if step == HOUR:
+            values.append(_log_ratio(later.price, earlier.price))
+        else:
+            skipped += 1
+    return HourlyReturns(tuple(values), skipped)
+
+
+def realized_vol_bps(series: PriceSeries, least: int = LEAST_RETURNS) -> RealizedVol:
+    """`1e4 · σ_hour · √24`, σ being the sample standard deviation of the hourly log returns about their mean.
+
+    `Unavailable` with fewer than `least` returns: a number from too little data is an invented number.
+    """
+    if least < 2:
+        raise ValueError("a standard deviation needs at least two returns")
+    returns = hourly_returns(series)
+    count = len(returns.values)
+    if count < least:
+        raise Unavailable(f"{series.pair}: {count} hourly returns are known, {least} are needed for a volatility")
+    mean = math.fsum(returns.values) / count
+    variance = math.fsum((value - mean) ** 2 for value in returns.values) / (count - 1)
+    return RealizedVol(1e4 * math.sqrt(variance * HOURS_PER_DAY), count, returns.skipped, series.gaps)
+
+
+def _log_ratio(over: Fraction, under: Fraction) -> float:
+    """Natural logarithm of an exact ratio, the same bits on every machine, which `math.log` does not promise.
+
+    The powers of two come off first, in whole numbers; of what is left, between √½ and √2, ln(a/b) is twice the series
+    of atanh((a − b)/(a + b)). Division of integers rounds once, so a ratio near 1 keeps all its digits.
+    """
+    above, below = over.numerator * under.denominator, over.denominator * under.numerator
+    twos = above.bit_length() - below.bit_length()
+    above, below = above << max(0, -twos), below << max(0, twos)
+    share = (above - below) / (above + below)
+    if abs(share) > _FAR:
+        above, below, twos = (above, 2 * below, twos + 1) if share > 0 else (2 * above, below, twos - 1)
+        share = (above - below) / (above + below)
+    square, series = share * share, 0.0
+    for factor in _ATANH:
+        series = series * square + factor
+    return twos * _LN2 + 2 * share * series

@@ -1,0 +1,505 @@
+"""What the journal remembers of the desk's debates: plans, why they came about, and whether they come about again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from zuno.journal.port import Entry, Journal
+from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
+from zuno.kernel.errors import Broken, Refused, Unknown, Usage, ZunoError
+from zuno.kernel.view import ForeignText, ReplayView, View, sanitise
+from zuno.llm.port import Attempt
+from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.model.ballot import EDITION
+from zuno.lp.model.debate import Arguing, Context, Debate, FlowCreateStart, FlowFailed, FlowStart, Kind, PlanReady
+from zuno.lp.model.plan import PlanState
+from zuno.lp.model.plan_events import PlanApplying, PlanApproved, PlanInstructed, PlanOver, PlanSimulated
+from zuno.lp.service import plan_view as plans
+from zuno.lp.service.plan_view import ChoiceRefused, PlanRecord, PlanView, SourceView, ThoughtView, plan_view
+from zuno.lp.service.recommend import Room, recalled
+
+_PLAN = re.compile(r"plan_[0-9a-f]{12}")
+_REQUEST = re.compile(r"req_[0-9a-f]{16}")
+MOST = 1_000
+
+
+class PlanLine(View):
+    plan_id: str
+    request_id: str
+    at: int
+    kind: str
+    chain: str
+    position_id: str | None
+    verdict: str | None
+    """None where the owner asked for it without a debate."""
+    choice: str
+    decided_by: str
+    state: str
+    """How far it has come, as the journal has it; `zuno plan status` also looks at the chain."""
+
+
+class PlanListView(View):
+    plans: tuple[PlanLine, ...]
+
+
+class MessageLine(View):
+    at: int
+    sender: str
+    to: str
+    kind: str
+
+
+class WhyView(View):
+    """A debate as it stands in the journal; no model is asked."""
+
+    request_id: str
+    code: str
+    """The version of Zuno that held it."""
+    messages: tuple[MessageLine, ...]
+    transcript: tuple[ThoughtView, ...]
+    sources: tuple[SourceView, ...]
+    plan: PlanView | None
+    failed: ForeignText | None
+
+
+class Change(View):
+    what: str
+    before: str
+    after: str
+
+
+class PlanDiffView(View):
+    before: str
+    after: str
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A request as the journal holds it."""
+
+    request_id: str
+    entries: tuple[Entry, ...]
+    start: FlowStart | FlowCreateStart
+    key: str
+    """Who asked signed with it: in one process everybody does, on the mesh nobody else."""
+    edition: int
+    """Of the rules it was argued by."""
+    ready: PlanReady | None
+    """The end that was checked, and no other: whatever arrived beside it is not shown."""
+    end: Mapping[str, Any] | None
+    """The same as it is on record."""
+    failed: str | None
+    """Why there is no plan, where there is none."""
+    attempts: tuple[Attempt, ...]
+    plan: PlanRecord | None
+
+    @property
+    def code(self) -> str:
+        return self.entries[-1].code
+
+    @property
+    def older(self) -> bool:
+        """Today's rules and prompts say other things than those it was argued by."""
+        return self.edition < EDITION
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """A room where a recorded debate is held again, and what it noticed on the way."""
+
+    room: Room
+    differences: Callable[[], tuple[str, ...]]
+
+
+Rehearse = Callable[[Recorded, Context], Awaitable[Rehearsal]]
+Attempts = Callable[[str], Awaitable[Sequence[Attempt]]]
+"""What models were asked and said in a request, from the journals of this machine's peers."""
+
+
+async def _nobody(request_id: str) -> Sequence[Attempt]:
+    return ()
+
+
+class Archive:
+    """Reads the journal. Only a replay runs anything, and it writes nothing."""
+
+    def __init__(
+        self,
+        open_journal: Callable[[], Awaitable[Journal]],
+        rehearse: Rehearse,
+        code: Callable[[], str],
+        of_peers: Attempts = _nobody,
+    ) -> None:
+        self._open_journal = open_journal
+        self._rehearse = rehearse
+        self._code = code
+        self._of_peers = of_peers
+
+    async def plans(self) -> PlanListView:
+        """The newest first."""
+        journal = await self._open_journal()
+        made = [one for kind in (plans.PLAN_KIND, PlanInstructed.kind) for one in await journal.latest(MOST, kind=kind)]
+        states: dict[str, str] = {}
+        for kind, state in _STATES:
+            for entry in await journal.latest(MOST, kind=kind):
+                states[str(entry.payload["planId"])] = state or str(entry.payload["state"])
+        newest = sorted(made, key=lambda entry: entry.seq, reverse=True)[:MOST]
+        return PlanListView(plans=tuple(_line(entry, states) for entry in newest))
+
+    async def plan(self, plan_id: str) -> PlanView:
+        recorded, context = await self._planned(plan_id)
+        return _view(recorded, context)
+
+    async def decided(self, plan_id: str, *, current: bool = False) -> tuple[PlanView, Context, PlanReady]:
+        """A plan with the context and the decision it stands on, as its owner took it. `current`: `Refused` unless it
+        was argued by today's rules."""
+        recorded, context = await self._planned(plan_id)
+        if recorded.older and current:
+            raise Refused(
+                f"{plan_id} was argued in edition {recorded.edition} and this Zuno argues in edition {EDITION}: "
+                "nothing of it is signed yet, so ask the desk again."
+            )
+        view = _view(recorded, context)
+        if recorded.older:
+            await self._check_record(recorded)
+        elif recorded.plan is not None and recorded.plan.hash != view.hash:
+            raise Broken(_other_hash(plan_id))
+        if recorded.ready is None:
+            raise Unknown(f"{plan_id} names no finished plan; `zuno plan list` shows them.")
+        return view, context, _as_chosen(recorded, context, recorded.ready)
+
+    async def why(self, reference: str) -> WhyView:
+        journal = await self._open_journal()
+        recorded = await self._recorded(journal, *await self._request_of(journal, reference))
+        ready = recorded.ready
+        argued = _argued(recorded) if ready is None else ready.debate
+        context = None if argued is None else await recalled(journal, argued.context)
+        plan = None if ready is None or context is None else _view(recorded, context)
+        return WhyView(
+            request_id=recorded.request_id,
+            code=recorded.code,
+            messages=tuple(
+                MessageLine(at=one.ts, sender=one.from_, to=one.to, kind=one.kind)
+                for one in map(_envelope, recorded.entries)
+                if one is not None
+            ),
+            transcript=plan.transcript if plan else plans.thoughts_of(context, argued) if argued and context else (),
+            sources=plan.sources if plan else (),
+            plan=plan,
+            failed=recorded.failed,
+        )
+
+    async def diff(self, before: str, after: str) -> PlanDiffView:
+        first, second = await self.plan(before), await self.plan(after)
+        changes = tuple(
+            Change(what=name, before=one, after=two) for name, one, two in _compared(first, second) if one != two
+        )
+        return PlanDiffView(before=first.plan_id, after=second.plan_id, changes=changes)
+
+    async def replay(self, reference: str) -> ReplayView:
+        """Hold the debate again from what was recorded, with no key and no network.
+
+        The record itself is checked first: a debate with a part missing is not replayed to the rest of it.
+        """
+        journal = await self._open_journal()
+        recorded = await self._recorded(journal, *await self._request_of(journal, reference))
+        if recorded.ready is None:
+            reason = recorded.failed or "it did not end"
+            raise Refused(f"{recorded.request_id} decided nothing ({reason}), so there is nothing to replay.")
+        if recorded.older:
+            return await self._verified(recorded)
+        context = await recalled(journal, recorded.ready.debate.context)
+        then = plans.decided_hash(context, _as_chosen(recorded, context, recorded.ready))
+        problems: list[str] = []
+        if recorded.plan is not None and recorded.plan.hash != then:
+            problems.append(f"the plan of record has hash {recorded.plan.hash[:12]}…, its debate gives {then[:12]}…")
+        rehearsal = await self._rehearse(await self._with_replies(recorded, recorded.ready), context)
+        now: str | None = None
+        try:
+            again = await rehearsal.room.debate(recorded.start, lambda thought: None)
+            now = plans.decided_hash(context, _as_chosen(recorded, context, again.ready))
+        except ZunoError as error:
+            problems.append(f"the replay ended in an error: {error}")
+        problems += rehearsal.differences()
+        if now is not None and now != then:
+            problems.append("the decided bytes differ")
+        identical = now == then and not problems
+        return ReplayView(
+            ok=identical,
+            identical=identical,
+            edition=recorded.edition,
+            request_id=recorded.request_id,
+            hash=then,
+            replayed_hash=now,
+            code_then=recorded.code,
+            code_now=self._code(),
+            differences=tuple(problems),
+        )
+
+    async def _verified(self, recorded: Recorded) -> ReplayView:
+        """Of an older edition: the chain and its signatures hold, or we would not be here; so must the hash."""
+        then, problems = None if recorded.plan is None else recorded.plan.hash, list[str]()
+        try:
+            then = await self._check_record(recorded)
+        except Broken as error:
+            problems.append(str(error))
+        return ReplayView(
+            ok=not problems,
+            identical=None,
+            edition=recorded.edition,
+            request_id=recorded.request_id,
+            hash=then,
+            replayed_hash=None,
+            code_then=recorded.code,
+            code_now=self._code(),
+            differences=tuple(problems),
+        )
+
+    async def _check_record(self, recorded: Recorded) -> str:
+        """The hash of an older edition's plan, if its record gives it; else `Broken`. Of the owner's own choice the
+        reasons are not on record: there the plan's id must follow from the hash."""
+        plan, end = recorded.plan, recorded.end
+        if end is None:
+            raise Broken(f"{recorded.request_id} has no plan")
+        content: Any = decode_canonical(await (await self._open_journal()).bundle(Digest(end["debate"]["context"])))
+        then = plans.hash_decided(content, end)
+        if plan is None:
+            return then
+        chosen = plan.owner_choice is not None
+        if plan.plan_id != plans.plan_id_of(recorded.request_id, plan.hash) or not (chosen or plan.hash == then):
+            raise Broken(_other_hash(plan.plan_id))
+        return plan.hash
+
+    async def _with_replies(self, recorded: Recorded, ready: PlanReady) -> Recorded:
+        """A debate of the mesh left what models said with the peers; without it there is nothing to replay."""
+        if any(entry.kind == Kind.CONTEXT_OBSERVED.value for entry in recorded.entries):
+            return recorded
+        attempts = tuple(await self._of_peers(recorded.request_id))
+        known = {(attempt.role, attempt.round) for attempt in attempts}
+        asked = [one for one in ready.debate.spoke if one.speaker != "deterministic"]
+        if gone := sorted({one.role.value for one in asked if (one.role.value, one.round) not in known}):
+            raise Refused(
+                f"{recorded.request_id} was argued on the mesh, and what models said for the {', '.join(gone)} is in "
+                "journals elsewhere; replay it where those peers are."
+            )
+        return replace(recorded, attempts=attempts)
+
+    async def _planned(self, plan_id: str) -> tuple[Recorded, Context]:
+        journal = await self._open_journal()
+        recorded = await self._recorded(journal, *await self._request_of(journal, plan_id))
+        if recorded.ready is None:
+            raise Unknown(f"{plan_id} names no finished plan; `zuno plan list` shows them.")
+        return recorded, await recalled(journal, recorded.ready.debate.context)
+
+    async def _request_of(self, journal: Journal, reference: str) -> tuple[str, str | None]:
+        """The request, and the plan where one was named."""
+        text = reference.strip()
+        if _REQUEST.fullmatch(text):
+            return text, None
+        if not _PLAN.fullmatch(text):
+            forms = "no plan (plan_ and 12 hex digits), no request (req_ and 16) and no run (run_ and 16)"
+            raise Usage(f"{text[:80]!r} is {forms}.")
+        async for entry in journal.entries(kind=plans.PLAN_KIND):
+            if entry.payload["planId"] == text and entry.request_id is not None:
+                return entry.request_id, text
+        if await journal.latest(1, request_id=text, kind=PlanInstructed.kind):
+            raise Refused(f"{text} was made without a debate; `zuno plan status {text}` and `simulate` show it.")
+        raise Unknown(f"No plan {text} in this journal; `zuno plan list` shows them.")
+
+    async def _recorded(self, journal: Journal, request_id: str, plan_id: str | None) -> Recorded:
+        entries = [entry async for entry in journal.entries(request_id=request_id)]
+        if not entries:
+            raise Unknown(f"No request {request_id} in this journal; `zuno plan list` shows what was asked.")
+        record = next((entry for entry in entries if _records(entry, plan_id)), None)
+        ended = record or next((entry for entry in entries if entry.kind == Kind.FLOW_FAILED.value), None)
+        await journal.verify_range(entries[0].seq, None if ended is None else ended.seq)
+        said = [envelope for envelope in map(_envelope, entries) if envelope is not None]
+        opening = next((one for one in said if isinstance(one.payload, FlowStart | FlowCreateStart)), None)
+        if opening is None or not isinstance(opening.payload, FlowStart | FlowCreateStart):
+            raise Broken(f"The journal holds {request_id} without its beginning; run `zuno journal verify`.")
+        end = _end(request_id, entries, record, opening.key)
+        ready = None if end is None else PlanReady.model_validate(end)
+        return Recorded(
+            request_id=request_id,
+            entries=tuple(entries),
+            start=opening.payload,
+            key=opening.key,
+            edition=opening.edition,
+            ready=ready,
+            end=end,
+            failed=None if record is not None else _failure(request_id, said, opening.key, heard=ready is None),
+            attempts=tuple(Attempt.model_validate(dict(one.payload)) for one in entries if one.kind == "model_attempt"),
+            plan=None if record is None else PlanRecord.model_validate(dict(record.payload)),
+        )
+
+
+def _other_hash(plan_id: str) -> str:
+    return f"{plan_id} is on record with another hash than its debate gives; run `zuno journal verify`."
+
+
+def _records(entry: Entry, plan_id: str | None) -> bool:
+    """Whether this is the record of that plan, or of any; the first of a request is its plan."""
+    return entry.kind == plans.PLAN_KIND and plan_id in (None, entry.payload["planId"])
+
+
+def _end(request_id: str, entries: Sequence[Entry], record: Entry | None, own: str) -> Mapping[str, Any] | None:
+    """The end that was checked: the one that the plan's record, or a refused choice, names.
+
+    Without either nothing was checked, and only what this process said itself, under its own key, is shown. A record
+    from before messages were named stands on the first end in front of it, the one that was checked then, too.
+    """
+    ends = [entry for entry in entries if entry.kind == Kind.PLAN_READY.value]
+    named = _named(entries, record)
+    if named is not None:
+        ends = [entry for entry in ends if digest(canonical(dict(entry.payload))) == named]
+    elif record is not None:
+        ends = [entry for entry in ends if entry.seq < record.seq]
+    else:
+        ends = [entry for entry in ends if entry.author.key == own]
+    if ends:
+        payload: Any = ends[0].payload["payload"]
+        return dict(payload)
+    if record is not None:
+        raise Broken(f"The plan of {request_id} stands on a message that is gone; run `zuno journal verify`.")
+    return None
+
+
+def _named(entries: Sequence[Entry], record: Entry | None) -> str | None:
+    """The checked message, by its hash."""
+    if record is not None:
+        return PlanRecord.model_validate(dict(record.payload)).message
+    refused = next((entry for entry in entries if entry.kind == plans.REFUSED_KIND), None)
+    return None if refused is None else ChoiceRefused.model_validate(dict(refused.payload)).message
+
+
+def _failure(request_id: str, said: Sequence[Envelope], own: str, *, heard: bool) -> str | None:
+    """Why no plan is on record: the first end that a peer told, or what was said here since."""
+    ends = [one for one in said if isinstance(one.payload, PlanReady | FlowFailed)]
+    first = next((one for one in ends if one.key != own), None)
+    reason: str | None = None
+    for one in ends:
+        if isinstance(one.payload, FlowFailed) and (one.key == own or one is first):
+            reason = sanitise(one.payload.reason)
+    if reason is None and heard and first is not None:
+        return f"A plan came and was never checked; `zuno mesh join {request_id}` does so."
+    return reason
+
+
+def _envelope(entry: Entry) -> Envelope | None:
+    return Envelope.model_validate(dict(entry.payload)) if entry.kind in _KINDS else None
+
+
+_KINDS = frozenset(kind.value for kind in Kind)
+
+
+def _as_chosen(recorded: Recorded, context: Context, ready: PlanReady) -> PlanReady:
+    """The debate's end as the owner took it."""
+    choice = None if recorded.plan is None else recorded.plan.owner_choice
+    return ready if choice is None else plans.chosen_by_owner(context, ready, choice)
+
+
+def _view(recorded: Recorded, context: Context) -> PlanView:
+    if recorded.ready is None:
+        raise Broken(f"{recorded.request_id} has no plan")
+    on_record = recorded.plan.hash if recorded.older and recorded.plan is not None else None
+    return plan_view(recorded.request_id, context, _as_chosen(recorded, context, recorded.ready), on_record)
+
+
+def _argued(recorded: Recorded) -> Debate | None:
+    """The argument as far as it came in this process; what peers elsewhere argued is shown once it is checked."""
+    own = [one.payload for one in map(_envelope, recorded.entries) if one is not None and one.key == recorded.key]
+    said = [payload.debate for payload in own if isinstance(payload, Arguing)]
+    return said[-1] if said else None
+
+
+_STATES = (
+    (PlanSimulated.kind, PlanState.SIMULATED.value),
+    (PlanApproved.kind, PlanState.APPROVED.value),
+    (PlanApplying.kind, PlanState.APPLYING.value),
+    (PlanOver.kind, None),
+)
+"""What an entry of a kind says about its plan, the later in a plan's life the further down."""
+
+
+def _line(entry: Entry, states: Mapping[str, str]) -> PlanLine:
+    state = states.get(str(entry.payload["planId"]), PlanState.DRAFTED.value)
+    if entry.kind == PlanInstructed.kind:
+        return _instructed_line(entry, state)
+    record = PlanRecord.model_validate(dict(entry.payload))
+    return PlanLine(
+        plan_id=record.plan_id,
+        request_id=entry.request_id or "",
+        at=entry.at,
+        kind=record.kind,
+        chain=record.chain,
+        position_id=record.position_id,
+        verdict=record.verdict,
+        choice=record.choice,
+        decided_by=record.decided_by,
+        state=state,
+    )
+
+
+def _instructed_line(entry: Entry, state: str) -> PlanLine:
+    told = PlanInstructed.model_validate(dict(entry.payload))
+    position = told.instruction.position_id
+    return PlanLine(
+        plan_id=told.plan_id,
+        request_id="",
+        at=entry.at,
+        kind=told.instruction.action,
+        chain=told.instruction.chain,
+        position_id=None if position is None else str(position),
+        verdict=None,
+        choice=told.instruction.action,
+        decided_by="owner",
+        state=state,
+    )
+
+
+def _known(value: str | None) -> str:
+    return "unknown" if value is None else value
+
+
+def _span(lower: object, upper: object) -> str:
+    return "–" if lower is None or upper is None else f"{lower} to {upper}"
+
+
+def _compared(first: PlanView, second: PlanView) -> Sequence[tuple[str, str, str]]:
+    """What a person would compare, in the order of the card."""
+
+    def of(plan: PlanView) -> dict[str, str]:
+        chosen = plan.recommended
+        facts = {
+            "kind": plan.kind,
+            "chain": plan.chain,
+            "position": plan.position_id or "–",
+            "verdict": plan.verdict,
+            "choice": chosen.kind,
+            "pool": chosen.pool.label,
+            "range": _span(chosen.price_lower, chosen.price_upper),
+            "ticks": _span(chosen.tick_lower, chosen.tick_upper),
+            "puts in": f"{chosen.amount0_human} {chosen.pool.currency0.symbol}, "
+            f"{chosen.amount1_human} {chosen.pool.currency1.symbol}",
+            "before": chosen.prep_action or "–",
+            "confidence": f"{plan.confidence:.4f}",
+            "decided by": plan.decided_by,
+            "rounds": str(plan.rounds),
+            "profile": plan.profile,
+            "regime": plan.regime,
+            "block": str(plan.block),
+            "fees 24 h": _known(chosen.carry.fees24h),
+            "LVR 24 h": _known(chosen.carry.lvr24h),
+            "net carry 24 h": _known(chosen.carry.net24h),
+            "cost": _known(chosen.carry.cost),
+        }
+        for one in plan.candidates:
+            facts[f"candidate {one.index}"] = f"{one.kind} {_span(one.tick_lower, one.tick_upper)}: {one.verdict}"
+        return {**facts, "hash": plan.hash}
+
+    one, two = of(first), of(second)
+    return [(name, one.get(name, "–"), two.get(name, "–")) for name in dict.fromkeys((*one, *two))]

@@ -1,0 +1,110 @@
+"""Words a person typed, read into values or refused with a sentence that says what would be right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+from zuno.kernel.arguments import _NUMBER, MAX_DIGITS, parse_amount
+from zuno.kernel.errors import Usage
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Address, HexId
+from zuno.lp.service.wish_words import token_named
+
+_ID = re.compile(r"[0-9]{1,78}")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+_POOL_ID = re.compile(r"0x[0-9a-fA-F]{64}")
+MAX_ID = (1 << 256) - 1
+_FEE = re.compile(r"(?P<number>\S+?)\s*(?P<unit>%|percent|bps?|pips?)", re.IGNORECASE)
+_PAIR = re.compile(
+    r"(?P<base>0x[0-9a-fA-F]{40}|[A-Za-z0-9.]{1,16})\s*[/-]\s*(?P<quote>0x[0-9a-fA-F]{40}|[A-Za-z0-9.]{1,16})"
+)
+_PLAN = re.compile(r"plan_[0-9a-f]{12}")
+_CAPITAL = re.compile(r"(?P<amount>\S+?)\s*(?P<token>0x[0-9a-fA-F]{40}|[A-Za-z][A-Za-z0-9.]{0,15})")
+NEAR_EDGE: Final = Decimal(15)
+"""Percent of a range's width: nearer to an edge than that, the monitor warns."""
+MOST_FEE: Final = 100_000
+"""Pips. A tenth of every trade is no fee tier but a misread percentage."""
+PIPS_IN: Final = {"%": Decimal(10_000), "percent": Decimal(10_000), "bp": Decimal(100), "bps": Decimal(100)}
+
+
+def position_id(text: str) -> int:
+    """A position id as PositionManager numbers them."""
+    if not _ID.fullmatch(text) or not 0 < int(text) <= MAX_ID:
+        raise Usage(f"{text[:80]!r} is not a position id; ids are whole numbers such as 1.")
+    return int(text)
+
+
+def pool_id(text: str) -> HexId:
+    if not _POOL_ID.fullmatch(text):
+        raise Usage(f"{text[:80]!r} is not a pool; give its id (0x and 64 hex digits), or a pair and a fee.")
+    return HexId(text.lower())
+
+
+def wallet_address(text: str) -> Address:
+    if not _ADDRESS.fullmatch(text):
+        raise Usage(f"{text[:80]!r} is not an address; an address is 0x and 40 hex digits.")
+    return Address(text.lower())
+
+
+def state(text: str | None) -> Callable[[bool, str], bool]:
+    """Which positions are meant, told by whether they are in range and by the percent of their width to the edge."""
+    states: dict[str | None, Callable[[bool, str], bool]] = {
+        None: lambda in_range, edge: True,
+        "in-range": lambda in_range, edge: in_range,
+        "out-of-range": lambda in_range, edge: not in_range,
+        "risky": lambda in_range, edge: not in_range or Decimal(edge) < NEAR_EDGE,
+    }
+    if text not in states:
+        raise Usage(f"{str(text)[:40]!r} is no state of a position; choose in-range, out-of-range or risky.")
+    return states[text]
+
+
+def pips_of(number: str, unit: str) -> int:
+    """Hundredths of a basis point, as the pool key has them: 5bps is 500, 0.3 % is 3000."""
+    pips = parse_amount(number) * PIPS_IN.get(unit.lower(), Decimal(1))
+    if pips != int(pips) or not 0 < pips <= MOST_FEE:
+        raise Usage(f"{number} {unit} is no fee tier; fees are such as 5bps, 0.3% or 1%.")
+    return int(pips)
+
+
+def fee_of(text: str) -> int:
+    """A fee with its unit, in pips."""
+    found = _FEE.fullmatch(text.strip())
+    if found is None:
+        # 500 may be pips and 5 may be basis points: a bare number once opened the wrong pool.
+        raise Usage(f"{plain_text(text, 40)!r} is not a fee; write it with its unit, such as 5bps or 0.3%.")
+    return pips_of(found["number"], found["unit"])
+
+
+def pair_of(text: str) -> tuple[str, str]:
+    """Two tokens, by symbol or address."""
+    found = _PAIR.fullmatch(text.strip())
+    if found is None:
+        raise Usage(f"{plain_text(text, 40)!r} is not a pair; write it like ETH/USDC.")
+    return token_named(found["base"]), token_named(found["quote"])
+
+
+def plan_id(text: str) -> str:
+    if not _PLAN.fullmatch(text):
+        raise Usage(f"{plain_text(text, 40)!r} is not a plan; a plan's id is plan_ and 12 hex digits.")
+    return text
+
+
+def share(text: str) -> Fraction:
+    """A part of the whole in percent, above 0 and at most 100."""
+    digits = text.strip().removesuffix("%").rstrip()
+    if not _NUMBER.fullmatch(digits) or len(digits) > MAX_DIGITS or not 0 < Decimal(digits.replace(",", "")) <= 100:
+        raise Usage(f"{plain_text(text, 40)!r} is not a share; write a percentage above 0 and up to 100, such as 50.")
+    return Fraction(Decimal(digits.replace(",", ""))) / 100
+
+
+def capital(text: str) -> tuple[Decimal, str]:
+    """An amount and its token: `0.5 WETH`."""
+    found = _CAPITAL.fullmatch(text.strip())
+    if found is None:
+        raise Usage(f"{plain_text(text, 40)!r} is not an amount of a token; write it like 0.5 WETH.")
+    return parse_amount(found["amount"]), token_named(found["token"])

@@ -1,0 +1,439 @@
+"""What a person is shown of a plan that is tried, approved or carried out: every call in words, every bound, every
+number that will be signed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from zuno.amm.model import PoolKey, PoolState, whole_price
+from zuno.amm.ticks import MAX_TICK, MIN_TICK, sqrt_price_at_tick
+from zuno.kernel.numbers_text import decimal_text, time_text
+from zuno.kernel.text import NATIVE, Token, format_units
+from zuno.kernel.units import Address, HexId, Millis
+from zuno.kernel.view import View
+from zuno.lp.execute.context import ExecutionContext
+from zuno.lp.execute.draft import SimulatedDraft, all_steps, data_fee, decode_step, step_name, wrapped_native
+from zuno.lp.execute.gate import SignerHints
+from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
+from zuno.lp.execute.verify_outcome import gas_spent, position_actions
+from zuno.lp.model.chains import ETH
+from zuno.lp.model.market import GasQuote
+from zuno.lp.model.plan import Flow, PlanState, Step
+from zuno.lp.model.plan_events import Action, Approval, Draft, Instruction, PlanOutcome
+from zuno.lp.model.unsigned import SafeBatch, UnsignedTransaction
+from zuno.lp.plan.calls import Mint
+from zuno.lp.plan.describe import Names, words
+from zuno.lp.plan.unsigned import build_unsigned, safe_batch
+from zuno.lp.service.to_views import PRICE_DIGITS, called, key_view, price_unit
+from zuno.lp.service.views import PoolKeyView
+
+IMPACT_DIGITS = 4
+
+
+class FlowView(View):
+    """An amount of one currency, both ways of writing it."""
+
+    currency: str
+    symbol: str
+    amount: str
+    amount_human: str
+
+
+class CapitalView(FlowView):
+    """The most of one token that a plan may bring from the wallet."""
+
+    named: bool
+    """False: nobody named it; it is what goes with the other token."""
+
+
+class BoundsView(View):
+    slippage_bps: int
+    tick_drift: int
+    tick_low: int
+    tick_high: int
+    price_low: str
+    price_high: str
+    expires: int
+    expires_text: str
+    permit2_seconds: int
+    max_fee_gwei: str
+    most_gas_eth: str
+    """The most that all steps together may cost in gas."""
+    most_out: tuple[FlowView, ...]
+    """The most of each currency that leaves the wallet in any one step."""
+
+
+class CallView(View):
+    """One transaction before it is signed."""
+
+    index: int
+    kind: str
+    later: bool
+    """True: as it would be if nothing moved; it is built again from what the steps before it really paid."""
+    to: str
+    value: str
+    data: str
+    words: tuple[str, ...]
+    most_out: tuple[FlowView, ...]
+    least_in: tuple[FlowView, ...]
+    gas_used: int | None
+    error: str | None
+
+
+class SimulationView(View):
+    """A plan on top of one block."""
+
+    plan_id: str
+    action: str
+    chain: str
+    wallet: str
+    position_id: str | None
+    pool: PoolKeyView
+    block: int
+    ok: bool
+    error: str | None
+    how: str
+    """`simulated`: every step was run; `computed`: the first was tried, the changes are our own arithmetic."""
+    changes: tuple[FlowView, ...]
+    gas_used: int
+    gas_cost_eth: str
+    price_before: str
+    price_after: str | None
+    price_impact_bps: str | None
+    price_unit: str
+    range_low: str | None
+    """The range that the calldata opens, in prices; None where it opens none."""
+    range_high: str | None
+    steps: tuple[CallView, ...]
+    bounds: BoundsView
+    notes: tuple[str, ...]
+
+
+class ApprovalView(SimulationView):
+    """What is signed when the owner says yes."""
+
+    plan_hash: str
+    draft_hash: str
+    approval_hash: str
+    chain_id: int
+    genesis: str
+    who: str
+
+
+class StepView(View):
+    index: int
+    kind: str
+    part: str
+    state: str
+    tx_hash: str | None
+    nonce: int | None
+    block: int | None
+    gas_used: int | None
+    gas_cost_eth: str | None
+    attempts: int
+    why: str
+    words: tuple[str, ...]
+
+
+class ExecutionView(View):
+    """How far a plan has come."""
+
+    plan_id: str
+    state: str
+    action: str
+    chain: str
+    wallet: str
+    position_id: str | None
+    capital: tuple[CapitalView, ...]
+    """Fixed when the plan was made: nothing of any other token, and no more of these, ever leaves the wallet by it."""
+    new_position_id: str | None
+    why: str
+    steps: tuple[StepView, ...]
+    gas_cost_eth: str
+    expires: int | None
+    expires_text: str | None
+    problems: tuple[str, ...]
+    outcome: dict[str, Any] | None
+    """The attribution of the position that was closed or touched, as `lp pnl --json` has it."""
+    outcome_note: str
+    next: str
+    """What can be done now."""
+
+
+class UnsignedView(View):
+    """For a wallet whose key is elsewhere: what to sign there, one by one or as one batch of a Safe."""
+
+    plan_id: str
+    state: str
+    chain: str
+    wallet: str
+    transactions: tuple[UnsignedTransaction, ...]
+    safe: SafeBatch
+    notes: tuple[str, ...]
+
+
+# -- shaping
+
+
+def simulation_view(hands: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote) -> SimulationView:
+    return SimulationView(**_tried(hands, drafted, gas))
+
+
+def approval_view(
+    hands: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote, approval: Approval, hash: str
+) -> ApprovalView:
+    return ApprovalView(
+        **_tried(hands, drafted, gas),
+        plan_hash=approval.plan_hash,
+        draft_hash=approval.draft,
+        approval_hash=hash,
+        chain_id=approval.chain_id,
+        genesis=approval.genesis,
+        who=approval.who,
+    )
+
+
+def _tried(hands: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote) -> dict[str, Any]:
+    draft, rehearsal = drafted.draft, drafted.rehearsal
+    pool, tokens = draft.pool, tokens_of(draft.pool)
+    steps, used = all_steps(draft), [call.gas_used for call in rehearsal.calls]
+    after = drafted.sqrt_price_after_x96
+    before = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
+    then = None if after is None else whole_price(after, pool.token0, pool.token1)
+    opened = (action.range for step in steps for action in position_actions(hands, step) if isinstance(action, Mint))
+    span = next(opened, None)
+    edges = None if span is None else _prices(pool, span.lower, span.upper)
+    return {
+        "plan_id": draft.plan_id,
+        "action": draft.instruction.action,
+        "chain": draft.instruction.chain,
+        "wallet": draft.wallet,
+        "position_id": _id(draft.instruction.position_id),
+        "pool": key_view(pool.key, pool.token0, pool.token1),
+        "block": rehearsal.block.number,
+        "ok": drafted.error is None,
+        "error": drafted.error,
+        "how": drafted.how,
+        "changes": tuple(
+            flow_view(Flow(currency, amount), tokens) for currency, amount in drafted.changes.items() if amount
+        ),
+        "gas_used": sum(used),
+        "gas_cost_eth": format_units(sum(used) * gas.price + data_fee(steps, gas), 18),
+        "price_before": decimal_text(before, 10),
+        "price_after": None if then is None else decimal_text(then, 10),
+        "price_impact_bps": None if then is None else decimal_text(abs(then / before - 1) * 10_000, IMPACT_DIGITS),
+        "price_unit": price_unit(pool.token0, pool.token1),
+        "range_low": None if edges is None else edges[0],
+        "range_high": None if edges is None else edges[1],
+        "steps": tuple(_call_view(hands, draft, index, step, drafted, tokens) for index, step in enumerate(steps)),
+        "bounds": bounds_view(draft, tokens),
+        "notes": draft.notes,
+    }
+
+
+def bounds_view(draft: Draft, tokens: Mapping[Address, Token]) -> BoundsView:
+    bounds, told = draft.bounds, draft.instruction
+    low, high = _prices(draft.pool, told.tick - bounds.tick_drift, told.tick + bounds.tick_drift)
+    return BoundsView(
+        slippage_bps=bounds.slippage_bps,
+        tick_drift=bounds.tick_drift,
+        tick_low=told.tick - bounds.tick_drift,
+        tick_high=told.tick + bounds.tick_drift,
+        price_low=low,
+        price_high=high,
+        expires=draft.expires,
+        expires_text=time_text(draft.expires),
+        permit2_seconds=bounds.permit2_seconds,
+        max_fee_gwei=decimal_text(Fraction(draft.gas.max_fee, 10**9), 9),
+        most_gas_eth=format_units(draft.gas.max_fee * sum(draft.gas.units) + draft.gas.data_fee, 18),
+        most_out=tuple(flow_view(flow, tokens) for flow in (*draft.caps, *draft.proceeds)),
+    )
+
+
+def _prices(pool: PoolState, *ticks: int) -> list[str]:
+    """Prices at ticks, the lowest first: where the price is told the other way round, the upper tick is the lower."""
+    within = [max(MIN_TICK, min(MAX_TICK, tick)) for tick in ticks]
+    prices = sorted(whole_price(sqrt_price_at_tick(tick), pool.token0, pool.token1) for tick in within)
+    return [decimal_text(price, PRICE_DIGITS) for price in prices]
+
+
+def _call_view(
+    hands: ExecutionContext,
+    draft: Draft,
+    index: int,
+    step: Step,
+    drafted: SimulatedDraft,
+    tokens: Mapping[Address, Token],
+) -> CallView:
+    tried = drafted.rehearsal.calls
+    return CallView(
+        index=index,
+        kind=step.kind,
+        later=index >= len(draft.steps),
+        to=step.to,
+        value=str(step.value),
+        data="0x" + step.data.hex(),
+        words=in_words(hands, step, draft.pool.key, tokens),
+        most_out=tuple(flow_view(flow, tokens) for flow in step.most_out),
+        least_in=tuple(flow_view(flow, tokens) for flow in step.least_in),
+        gas_used=tried[index].gas_used if index < len(tried) else None,
+        error=tried[index].error if index < len(tried) else None,
+    )
+
+
+def in_words(hands: ExecutionContext, step: Step, key: PoolKey, tokens: Mapping[Address, Token]) -> tuple[str, ...]:
+    """A call from its bytes alone; times as people read them."""
+    return words(decode_step(hands, step), Names(hands.info.deployment, hands.wallet, tokens, time_text), key)
+
+
+def tokens_of(pool: PoolState) -> dict[Address, Token]:
+    return {NATIVE: ETH, pool.key.currency0: pool.token0, pool.key.currency1: pool.token1}
+
+
+def flow_view(flow: Flow, tokens: Mapping[Address, Token]) -> FlowView:
+    token = tokens[flow.currency]
+    return FlowView(
+        currency=flow.currency,
+        symbol=called(token),
+        amount=str(flow.amount),
+        amount_human=format_units(flow.amount, token.decimals),
+    )
+
+
+async def execution_view(
+    hands: ExecutionContext, book: PlanProgress, told: Instruction, *, late: bool = False
+) -> ExecutionView:
+    draft, over = book.draft, book.over
+    state = PlanState.EXPIRED if late else book.state
+    outcome = book.outcome
+    return ExecutionView(
+        plan_id=book.plan_id,
+        state=state,
+        action=told.action,
+        chain=told.chain,
+        wallet=hands.wallet if draft is None else draft.wallet,
+        position_id=_id(told.position_id),
+        capital=await _capital_views(hands, draft, told),
+        new_position_id=None if over is None else _id(over.new_position_id),
+        why="" if over is None else over.why,
+        steps=tuple(_step_view(hands, index, step, draft) for index, step in enumerate(_shown_steps(book))),
+        gas_cost_eth=format_units(gas_spent(book), 18),
+        expires=None if draft is None else draft.expires,
+        expires_text=None if draft is None else time_text(draft.expires),
+        problems=() if over is None else over.problems,
+        outcome=None if outcome is None else outcome.attribution,
+        outcome_note="" if outcome is None else _outcome_note(outcome),
+        next=_next(book.plan_id, state, told.action, bool(book.steps) and book.signed_anything),
+    )
+
+
+async def _capital_views(hands: ExecutionContext, draft: Draft | None, told: Instruction) -> tuple[CapitalView, ...]:
+    if not told.capital0 and not told.capital1:
+        return ()
+    pool = await hands.chain.pool(HexId(told.pool_id)) if draft is None else draft.pool
+    tokens, wrapper = tokens_of(pool), wrapped_native(hands) if told.brings_ether else None
+    sides = ((pool.key.currency0, told.capital0), (pool.key.currency1, told.capital1))
+    taken = (Flow(NATIVE if currency == wrapper else currency, amount) for currency, amount in sides)
+    views = ((side, flow_view(flow, tokens)) for side, flow in enumerate(taken) if flow.amount)
+    return tuple(CapitalView(**view.model_dump(), named=side in told.named) for side, view in views)
+
+
+def _shown_steps(book: PlanProgress) -> list[StepProgress]:
+    """The steps there are, and those of a second half that is not built yet as they were approved."""
+    draft = book.draft
+    if draft is None or draft.later is None or book.finishing is not None or book.over is not None:
+        return book.steps
+    return [*book.steps, *(StepProgress(record.step(), PlanPart.LATER) for record in draft.later.preview)]
+
+
+def _outcome_note(outcome: PlanOutcome) -> str:
+    return outcome.why and f"the result of position {outcome.position_id} could not be attributed: {outcome.why}"
+
+
+def _step_view(hands: ExecutionContext, index: int, step: StepProgress, draft: Draft | None) -> StepView:
+    mined = step.mined
+    newest = step.signed[-1] if step.signed else None
+    tokens = {} if draft is None else tokens_of(draft.pool)
+    return StepView(
+        index=index,
+        kind=step.step.kind,
+        part=step.part,
+        state=step.state,
+        tx_hash=mined.hash if mined else newest.hash if newest else None,
+        nonce=newest.nonce if newest else None,
+        block=mined.block.number if mined else None,
+        gas_used=mined.gas_used if mined else None,
+        gas_cost_eth=format_units(mined.cost, 18) if mined else None,
+        attempts=len(step.signed),
+        why=step.why,
+        words=() if draft is None else in_words(hands, step.step, draft.pool.key, tokens),
+    )
+
+
+def _next(plan_id: str, state: PlanState, action: Action, begun: bool) -> str:
+    match state:
+        case _ if action is Action.HOLD:
+            return "nothing to do"
+        case PlanState.DRAFTED:
+            return f"`zuno plan simulate {plan_id}`, then `zuno plan approve {plan_id}`"
+        case PlanState.SIMULATED:
+            return f"`zuno plan approve {plan_id}`"
+        case PlanState.EXPIRED:
+            return f"the approval has run out: `zuno plan approve {plan_id}` again"
+        case PlanState.APPROVED:
+            return f"`zuno plan apply {plan_id}`"
+        case PlanState.APPLYING | PlanState.PARTIAL if begun:
+            return f"`zuno plan apply {plan_id}` goes on, `zuno plan cancel {plan_id}` calls it off"
+        case _:
+            return ""
+
+
+def unsigned_view(hands: ExecutionContext, draft: Draft, offered: SignerHints, created: Millis) -> UnsignedView:
+    """Steps that somebody else signs. A Safe runs all of them in one go; a plain wallet stops after the first half."""
+    steps, plan = all_steps(draft), draft.plan_id
+    transactions = tuple(
+        build_unsigned(
+            chain_id=draft.chain_id,
+            wallet=Address(draft.wallet),
+            nonce=offered.nonce + index,
+            call=step,
+            gas=units,
+            max_fee=offered.fees.max_fee,
+            tip=offered.fees.tip,
+        )
+        for index, (step, units) in enumerate(zip(steps[: len(draft.steps)], draft.gas.units, strict=False))
+    )
+    notes = [f"good until {time_text(draft.expires)}: then the calldata's own deadline refuses it"]
+    if draft.later is not None:
+        notes.append(
+            "a plain wallet signs the first half here and opens a new position with what it pays; "
+            "a Safe runs the whole batch at once"
+        )
+    return UnsignedView(
+        plan_id=plan,
+        state=PlanState.APPROVED,
+        chain=draft.instruction.chain,
+        wallet=draft.wallet,
+        transactions=transactions,
+        safe=safe_batch(
+            chain_id=draft.chain_id,
+            wallet=Address(draft.wallet),
+            calls=steps,
+            created_at=created,
+            name=f"Zuno {plan}",
+            description=_described(draft, steps),
+        ),
+        notes=tuple(notes),
+    )
+
+
+def _described(draft: Draft, steps: Sequence[Step]) -> str:
+    kinds = ", ".join(map(step_name, steps))
+    about = "" if draft.instruction.position_id is None else f" of position {draft.instruction.position_id}"
+    return f"{draft.instruction.action}{about} on {draft.instruction.chain}: {kinds}"
+
+
+def _id(number: int | None) -> str | None:
+    return None if number is None else str(number)

@@ -1,0 +1,378 @@
+"""The mesh as people run it: set up, looked at, asked whether it is there, and joined again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+from zuno.kernel.errors import Malformed, Refused, Unavailable, Usage, ZunoError
+from zuno.kernel.signing import NodeKey
+from zuno.kernel.view import ForeignText, View, sanitise
+from zuno.lp.mesh.running import AGENTS, PingReply
+from zuno.lp.model.debate import Role
+from zuno.lp.ports.mesh import MeshFolder, PeerAddress, Table
+from zuno.lp.service.mesh_debate import MeshRoom, OpenPlace, OwnerPlace, other_editions
+from zuno.lp.service.plan_view import PLAN_KIND, PlanView
+from zuno.lp.service.recommend import Listen, planned
+
+TRANSPORTS: Final = ("iroh", "axl")
+IN_PROCESS: Final = "inproc"
+PING_SECONDS: Final = 1.5
+NOT_SET_UP: Final = "No mesh is set up in this home; `zuno mesh init` does so."
+_HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,253}")
+_REQUEST: Final = re.compile(r"req_[0-9a-f]{16}")
+
+
+class RoleLine(View):
+    """A role in the table."""
+
+    role: str
+    key: str
+    here: bool
+    """Its private key is in this home."""
+    iroh_address: str
+    axl_peer_id: str
+    axl_api_url: str
+
+
+class MeshTableView(View):
+    folder: str
+    roles: tuple[RoleLine, ...]
+    said: str
+
+
+class PeerView(View):
+    role: str
+    here: bool
+    pid: int | None
+    since: int | None
+    restarts: int
+    answers: bool | None
+    """To a ping of ours; None where it was not asked."""
+    round_trip_ms: float | None
+    version: ForeignText | None
+    edition: int | None
+    """Of the rules it argues by; None where it did not answer."""
+    heard: int | None
+    said: int | None
+    rejected: int | None
+    dead: int | None
+    reasons: dict[ForeignText, int]
+    """Why messages were rejected, and how often."""
+
+
+class MeshView(View):
+    transport: str
+    kept_by: int | None
+    """The process of `zuno mesh up`, if one runs."""
+    peers: tuple[PeerView, ...]
+
+
+class PingView(View):
+    transport: str
+    answered: dict[str, float]
+    """Milliseconds, by role."""
+    silent: tuple[str, ...]
+
+
+class DownView(View):
+    said: str
+
+
+class MeshKeeper:
+    """A home's mesh, seen from outside its debates."""
+
+    def __init__(
+        self,
+        folder: MeshFolder,
+        where: str,
+        key_of: Callable[[Role], NodeKey],
+        node_key_of: Callable[[Role], NodeKey],
+        axl_of: Callable[[Role], tuple[str | None, str]],
+        default_transport: Callable[[], str],
+        open_place: OpenPlace,
+        open_room: Callable[[str], Awaitable[MeshRoom]],
+        end_process: Callable[[int], Awaitable[bool]],
+        end_orphans: Callable[[], Awaitable[tuple[int, ...]]],
+    ) -> None:
+        """`axl_of`: the peer id and API URL that are set for a role; `open_room`: one for a request that began."""
+        self._folder = folder
+        self._where = where
+        self._key_of = key_of
+        self._node_key_of = node_key_of
+        self._axl_of = axl_of
+        self._default_transport = default_transport
+        self._open_place = open_place
+        self._open_room = open_room
+        self._end_process = end_process
+        self._end_orphans = end_orphans
+
+    # -- setting up
+
+    async def init(self, host: str | None, join: str | None, there: Sequence[str]) -> MeshTableView:
+        """Make what is missing and leave the rest: keys are never written again, lines of roles elsewhere stay.
+
+        `join` names another machine's table, `there` the roles that live there.
+        """
+        if host is not None and not _HOST.fullmatch(host):
+            raise Usage(f"{host[:80]!r} is no host; give a name or an IPv4 address others reach this machine by.")
+        taken = self._joined(join, there)
+        before = self._folder.table() or {}
+        for role in Role:
+            self._key_of(role).ensure()
+            self._node_key_of(role).ensure()
+        table = {role: taken.get(role) or self._line(role, before.get(role), host) for role in Role}
+        self._folder.keep_table(table)
+        for role in Role:
+            if self._here(role, table[role]):
+                self._folder.keep_node(role, table)
+        return self._shown(table, "The mesh is set up; `zuno mesh up` starts it.")
+
+    def _joined(self, path: str | None, there: Sequence[str]) -> Table:
+        if path is None:
+            if there:
+                raise Usage("--role says which roles live on the machine of --join; name its table.")
+            return {}
+        if not there:
+            raise Usage("--join needs --role for each role that lives on the other machine, e.g. --role critic.")
+        roles = [role_named(text) for text in there]
+        other = self._folder.table_of(path)
+        return {role: other[role] for role in roles}
+
+    def _line(self, role: Role, before: PeerAddress | None, host: str | None) -> PeerAddress:
+        """A role of this machine, or as it stood."""
+        if before is not None and not self._here(role, before):
+            return before
+        known, url = self._axl_of(role)
+        stood, _, port = before.iroh_address.rpartition(":") if before else ("127.0.0.1", "", "")
+        at = host or stood
+        return PeerAddress(
+            key=self._key_of(role).public,
+            iroh_address=f"{at}:{port or self._folder.free_port(at)}",
+            axl_peer_id=known or self._node_key_of(role).public,
+            axl_api_url=url,
+            axl_listens=f"tls://{at}:{_port(url) - 1}",
+        )
+
+    def _here(self, role: Role, line: PeerAddress) -> bool:
+        key = self._key_of(role)
+        return key.exists() and key.public == line.key
+
+    def _shown(self, table: Table, said: str) -> MeshTableView:
+        lines = tuple(
+            RoleLine(
+                role=role.value,
+                key=line.key,
+                here=self._here(role, line),
+                iroh_address=line.iroh_address,
+                axl_peer_id=line.axl_peer_id,
+                axl_api_url=line.axl_api_url,
+            )
+            for role, line in table.items()
+        )
+        return MeshTableView(folder=self._where, roles=lines, said=said)
+
+    # -- looking
+
+    def exists(self) -> bool:
+        return self._folder.table() is not None
+
+    async def status(self, transport: str | None) -> MeshView:
+        """What the peers of this machine say of themselves, and who answers a ping."""
+        table, way = self.table(), self.way(transport)
+        return self.seen(table, way, await self._pinged(way))
+
+    async def glance(self) -> MeshView | None:
+        """The status where there is a mesh; nobody is waited for where nobody can be there."""
+        table = self._folder.table()
+        if table is None:
+            return None
+        way = self.way(None)
+        try:
+            answered = await self._pinged(way) if self._anybody() else {}
+        except (Unavailable, Refused):
+            answered = {}
+        return self.seen(table, way, answered)
+
+    async def ping(self, transport: str | None) -> PingView:
+        """`Unavailable`, with who is silent, unless all four answer."""
+        self.table()
+        way = self.way(transport)
+        place = await self._open_place(way)
+        try:
+            answered = await place.ping(PING_SECONDS)
+        finally:
+            await place.close()
+        check_answers(answered, place, way)
+        return PingView(
+            transport=way, answered={role.value: round(answered[role].milliseconds, 3) for role in AGENTS}, silent=()
+        )
+
+    def seen(self, table: Table, transport: str, answered: Mapping[Role, PingReply] | None) -> MeshView:
+        peers = tuple(self._peer(role, table[role], answered) for role in AGENTS)
+        return MeshView(transport=transport, kept_by=self._folder.chair("up").holder(), peers=peers)
+
+    def _peer(self, role: Role, line: PeerAddress, answered: Mapping[Role, PingReply] | None) -> PeerView:
+        pid, kept = self._folder.chair(role.value).holder(), self._folder.kept()
+        report = self._folder.report(role)
+        if report is not None and report.pid != pid:
+            report = None  # of a life before
+        pong = None if answered is None else answered.get(role)
+        return PeerView(
+            role=role.value,
+            here=self._here(role, line),
+            pid=pid,
+            since=None if report is None else report.since,
+            restarts=0 if kept is None else kept.restarts.get(role.value, 0),
+            answers=None if answered is None else pong is not None,
+            round_trip_ms=None if pid is None and pong is None else self._trip(role, pong),
+            version=pong.code if pong else None if report is None else report.code,
+            edition=None if pong is None else pong.edition,
+            heard=None if report is None else report.heard,
+            said=None if report is None else report.said,
+            rejected=None if report is None else sum(report.rejected.values()),
+            dead=None if report is None else report.dead,
+            reasons={} if report is None else dict(report.rejected),
+        )
+
+    def _trip(self, role: Role, pong: PingReply | None) -> float | None:
+        """As we measured it, else as its neighbours did."""
+        if pong is not None:
+            return round(pong.milliseconds, 3)
+        others = [self._folder.report(other) for other in AGENTS if other is not role]
+        trips = [(one.at, one.round_trips[role]) for one in others if one is not None and role in one.round_trips]
+        return round(max(trips)[1], 3) if trips else None
+
+    def table(self) -> Table:
+        table = self._folder.table()
+        if table is None:
+            raise Refused(NOT_SET_UP)
+        return table
+
+    def here(self) -> tuple[Role, ...]:
+        """The agents whose keys are in this home."""
+        table = self.table()
+        return tuple(role for role in AGENTS if self._here(role, table[role]))
+
+    async def _pinged(self, transport: str) -> dict[Role, PingReply]:
+        place = await self._open_place(transport)
+        try:
+            return await place.ping(PING_SECONDS)
+        finally:
+            await place.close()
+
+    def way(self, transport: str | None) -> str:
+        kept = self._folder.kept()
+        return named_transport(transport) or (kept.transport if kept else None) or self._default_transport()
+
+    # -- debates
+
+    async def place_for(
+        self, transport: str | None, code: Callable[[], str], tell: Callable[[str], None]
+    ) -> OwnerPlace | None:
+        """Where a debate is held: on the mesh if it is there; None is in this process. A transport that was named is
+        used or is `Unavailable`; otherwise it is told why the mesh was not used, if there is one."""
+        if transport == IN_PROCESS or (transport is None and not self.exists()):
+            return None
+        if transport is not None:
+            if transport not in TRANSPORTS:
+                raise Usage(f"{transport[:40]!r} is no transport; there are {IN_PROCESS}, {' and '.join(TRANSPORTS)}.")
+            self.table()
+            return await self._answering(self.way(transport), code, tell)
+        try:
+            if not self._anybody():
+                raise Unavailable("no peer of this home runs; `zuno mesh up` starts them.")
+            return await self._answering(self.way(None), code, tell)
+        except (Unavailable, Refused, Malformed) as error:
+            tell(f"This debate runs in this process, not on the mesh: {error}")
+            return None
+
+    def _anybody(self) -> bool:
+        """Whether it is worth asking: with every key in this home, a peer that answers has a seat in it."""
+        return len(self.here()) < len(AGENTS) or any(self._folder.chair(role.value).holder() for role in AGENTS)
+
+    async def _answering(self, way: str, code: Callable[[], str], tell: Callable[[str], None]) -> OwnerPlace:
+        place = await self._open_place(way)
+        answered = await place.ping(PING_SECONDS)
+        try:
+            check_answers(answered, place, way)
+        except ZunoError:
+            await place.close()
+            raise
+        others = [f"the {role} {sanitise(pong.code)}" for role, pong in answered.items() if pong.code != code()]
+        if others:
+            tell(f"Not every peer is this version of Zuno ({code()}): {', '.join(others)}; their plans may not pass.")
+        return place
+
+    # -- ending and joining
+
+    async def down(self) -> DownView:
+        pid = self._folder.chair("up").holder()
+        if pid is not None and not await self._end_process(pid):
+            raise Unavailable(f"The mesh (process {pid}) does not end; its peers' logs are in {self._where}.")
+        left = await self._orphans()
+        said = "No mesh of this home is kept running." if pid is None else f"The mesh (process {pid}) has ended."
+        also = f" Nodes that a killed mesh had left behind were ended: {named(left)}." if left else ""
+        return DownView(said=said + also)
+
+    async def _orphans(self) -> tuple[int, ...]:
+        """Nodes that nobody keeps running any more are ended; those of a mesh that has just begun are its own."""
+        if not self.exists():
+            return ()
+        chair = self._folder.chair("up")
+        try:
+            chair.take()
+        except Refused:
+            return ()
+        try:
+            return await self._end_orphans()
+        finally:
+            chair.leave()
+
+    async def join(self, request: str, listen: Listen) -> PlanView:
+        """Go on with a debate that this home began over the mesh."""
+        request_id = request.strip()
+        if not _REQUEST.fullmatch(request_id):
+            raise Usage(f"{request[:80]!r} is no request; it is req_ and 16 hex digits.")
+        self.table()
+        room = await self._open_room(request_id)
+        if await room.journal.latest(1, request_id=request_id, kind=PLAN_KIND):
+            raise Refused(f"{request_id} has its plan already; `zuno why {request_id}` shows it.")
+        return await planned(room, await room.rejoin(listen), None)
+
+
+def named(pids: Sequence[int]) -> str:
+    return f"process{'es' if len(pids) > 1 else ''} {', '.join(map(str, pids))}"
+
+
+def _port(url: str) -> int:
+    found = re.match(r"https?://[^/]*:([0-9]{1,5})(/|$)", url)
+    return int(found[1]) if found else 9002
+
+
+def role_named(text: str) -> Role:
+    try:
+        return Role(text.strip().lower())
+    except ValueError:
+        known = ", ".join(role.value for role in Role)
+        raise Usage(f"{text[:40]!r} is no role; there are {known}.") from None
+
+
+def named_transport(text: str | None) -> str | None:
+    if text is not None and text not in TRANSPORTS:
+        raise Usage(f"{text[:40]!r} is no transport of a mesh; there are {' and '.join(TRANSPORTS)}.")
+    return text
+
+
+def check_answers(answered: Mapping[Role, PingReply], place: OwnerPlace, transport: str) -> None:
+    """`Unavailable` with who is silent, `Refused` with who argues in another edition."""
+    if silent := [role for role in AGENTS if role not in answered]:
+        raise Unavailable(place.running.unsent or silent_sentence(silent, transport))
+    if others := other_editions(answered):
+        raise Refused(f"{others}; run the same Zuno for both.")
+
+
+def silent_sentence(silent: Sequence[Role], transport: str) -> str:
+    names = ", ".join(role.value for role in silent)
+    return f"No answer over {transport} within {PING_SECONDS:g} s from: {names}; `zuno mesh status` shows the peers."

@@ -1,0 +1,167 @@
+"""Keeping a mesh running: the peers of this home as processes, started again when they die, ended when we end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, Literal
+
+from zuno.kernel.backoff import Backoff
+from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.units import Millis
+from zuno.kernel.view import ForeignText, View
+from zuno.lp.model.debate import Role
+from zuno.lp.ports.mesh import Child, MeshFolder, PeerProcesses, RunningMesh
+from zuno.lp.service.mesh import MeshKeeper, MeshView, named
+
+FIRST_PAUSE: Final = 0.2
+LONGEST_PAUSE: Final = 10.0
+LONG_LIFE: Final = 30.0
+"""Seconds after which a life counts as one; a death after it is the first again."""
+MOST_DEATHS: Final = 6
+"""Deaths in a row after which it is started once more; the next one is the last."""
+GRACE: Final = 5.0
+LOOK: Final = 0.5
+
+Event = Literal["starting", "started", "died", "up", "note", "ending"]
+Hear = Callable[["MeshEventView"], None]
+Show = Callable[[MeshView], None]
+
+
+class MeshEventView(View):
+    """Something worth a line."""
+
+    at: int
+    event: Event
+    role: str | None
+    pid: int | None
+    text: ForeignText
+
+
+class UpEndView(View):
+    """The mesh ended because it was asked to."""
+
+    restarts: dict[str, int]
+    said: str
+
+
+class MeshHost:
+    """One per home, for as long as it runs."""
+
+    def __init__(
+        self,
+        keeper: MeshKeeper,
+        folder: MeshFolder,
+        nursery: PeerProcesses,
+        now: Callable[[], Millis],
+        stopwatch: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._keeper = keeper
+        self._folder = folder
+        self._peer_processes = nursery
+        self._now = now
+        self._stopwatch = stopwatch
+        self._sleep = sleep
+        self._children: dict[str, Child] = {}
+        self._restarts: dict[str, int] = {}
+
+    async def up(self, transport: str | None, hear: Hear, show: Show, stop: asyncio.Event) -> UpEndView:
+        """Until it is asked to end, or one of them cannot be kept alive (`Unavailable`)."""
+        table, roles, way = self._keeper.table(), self._keeper.here(), self._keeper.way(transport)
+        if not roles:
+            raise Refused("No agent of this mesh lives in this home; `zuno mesh init` shows the table.")
+        chair = self._folder.chair("up")
+        chair.take()
+        try:
+            self._restarts = {role.value: 0 for role in roles}
+            self._folder.keep_kept(RunningMesh(way, self._restarts))
+            if left := await self._peer_processes.end_orphans():
+                said = f"Nodes that a killed mesh had left behind were ended: {named(left)}."
+                self._tell(hear, "note", None, None, said)
+            self._remark(hear, roles, way)
+            await self._run(roles, way, hear, lambda: show(self._keeper.seen(table, way, None)), stop)
+        finally:
+            await self._end_all(hear)
+            chair.leave()
+        return UpEndView(restarts=dict(self._restarts), said="The mesh has ended, and all of its processes with it.")
+
+    def _remark(self, hear: Hear, roles: tuple[Role, ...], way: str) -> None:
+        elsewhere = [role.value for role in self._keeper.table() if role not in roles and role is not Role.CLI]
+        if elsewhere:
+            self._tell(
+                hear, "note", None, None, f"Not started here, for their keys are elsewhere: {', '.join(elsewhere)}."
+            )
+        if way == "axl" and not self._peer_processes.has_nodes:
+            self._tell(hear, "note", None, None, "ZUNO_AXL_NODE names no binary: the AXL nodes are expected to run.")
+
+    async def _run(
+        self, roles: tuple[Role, ...], way: str, hear: Hear, look: Callable[[], None], stop: asyncio.Event
+    ) -> None:
+        starts = {role.value: partial(self._peer_processes.peer, role, way) for role in roles}
+        if way == "axl" and self._peer_processes.has_nodes:
+            starts |= {f"node of the {role}": partial(self._peer_processes.node, role) for role in (Role.CLI, *roles)}
+        keeping = [asyncio.ensure_future(self._keep(name, start, way, hear)) for name, start in starts.items()]
+        watching = asyncio.ensure_future(self._watch(roles, hear, look))
+        stopping = asyncio.ensure_future(stop.wait())
+        tasks = [*keeping, watching, stopping]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _keep(self, name: str, start: Callable[[], Child], way: str, hear: Hear) -> None:
+        deaths = 0
+        while True:
+            child = self._children[name] = start()
+            self._tell(hear, "starting", name, child.pid, f"The {name} is process {child.pid}.")
+            began = self._stopwatch()
+            code = await child.ended()
+            deaths = 1 if self._stopwatch() - began > LONG_LIFE else deaths + 1
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            if deaths > MOST_DEATHS:
+                raise Unavailable(f"The {name} ended {deaths} times in a row, last with {how}: {child.last_words()}")
+            pause = Backoff(FIRST_PAUSE, LONGEST_PAUSE).delay(deaths)
+            self._restarts[name] = self._restarts.get(name, 0) + 1
+            self._folder.keep_kept(RunningMesh(way, self._restarts))
+            said = f"The {name} ended ({how}: {child.last_words()}) and is started again in {pause:g} s."
+            self._tell(hear, "died", name, child.pid, said)
+            await self._sleep(pause)
+
+    async def _watch(self, roles: tuple[Role, ...], hear: Hear, look: Callable[[], None]) -> None:
+        """Tells when a new process is there, and when all are."""
+        there: dict[Role, int] = {}
+        while True:
+            for role in roles:
+                report, child = self._folder.report(role), self._children.get(role.value)
+                if report is not None and child is not None and report.pid == child.pid != there.get(role):
+                    there[role] = child.pid
+                    self._tell(hear, "started", role.value, child.pid, f"The {role} is there.")
+                    if len(there) == len(roles) and sum(self._restarts.values()) == 0:
+                        self._tell(hear, "up", None, None, "The mesh is up.")
+            look()
+            await self._sleep(LOOK)
+
+    async def _end_all(self, hear: Hear) -> None:
+        """Ask each to end, and make those end that do not."""
+        if not self._children:
+            return
+        self._tell(hear, "ending", None, None, "The mesh is ending.")
+        for hard in (False, True):
+            for child in self._children.values():
+                child.signal(hard=hard)
+            ending = [asyncio.ensure_future(child.ended()) for child in self._children.values()]
+            _, pending = await asyncio.wait(ending, timeout=GRACE)
+            for task in pending:
+                task.cancel()
+            if not pending:
+                break
+        self._children.clear()
+
+    def _tell(self, hear: Hear, event: Event, role: str | None, pid: int | None, text: str) -> None:
+        hear(MeshEventView(at=self._now(), event=event, role=role, pid=pid, text=text))

@@ -1,0 +1,392 @@
+"""A finished debate as the plan people and scripts read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from pydantic import Field
+
+from zuno.amm.model import PoolState, whole_price
+from zuno.amm.ticks import sqrt_price_at_tick
+from zuno.kernel.canonical import Digest, canonical
+from zuno.kernel.errors import Refused
+from zuno.kernel.numbers_text import decimal_text, money_text
+from zuno.kernel.text import format_units
+from zuno.kernel.view import ForeignText, View
+from zuno.kernel.wire import Hex64, Wire
+from zuno.lp.agents.conclude import conclude, doubts
+from zuno.lp.agents.pool_choice import to_wrap
+from zuno.lp.agents.prompt_facts import facts_of, print_thoughts
+from zuno.lp.model.ballot import Candidate, Carry, Judgment, StressPoint
+from zuno.lp.model.debate import Context, Debate, PlanReady, Wish
+from zuno.lp.rules.ballot import owner_decides
+from zuno.lp.service.to_views import key_view
+from zuno.lp.service.views import PoolKeyView
+from zuno.provenance.slots import render
+
+HOURS_DIGITS = 6
+PLAN_KIND = "plan"
+"""The journal's kind of an entry that says which plan came of a request."""
+REFUSED_KIND = "choice_refused"
+
+
+class PlanRecord(Wire):
+    """What is remembered of a plan beside its debate: its name, the message it stands on, and the owner's own choice
+    where there was one. A request has one."""
+
+    plan_id: str
+    hash: str
+    kind: str
+    chain: str
+    position_id: str | None
+    verdict: str
+    choice: str
+    decided_by: str
+    owner_choice: int | None = None
+    message: Hex64 | None = None
+    """The sha256 of the `plan_ready`, as it was signed, that was checked; an id alone could be given twice by whoever
+    holds the key. None: written before this was recorded."""
+
+
+class ChoiceRefused(Wire):
+    """The owner chose what cannot be chosen: there is no plan, and the debate stands as it was checked."""
+
+    message: Hex64
+    choice: int
+    why: str
+
+
+class StressPointView(View):
+    median_hours: int
+    p10_hours: int
+    p_exit24h: float = Field(alias="pExit24h")
+    in_range_share: float
+    censored: bool
+
+
+class StressView(View):
+    x1: StressPointView
+    x2: StressPointView
+    x3: StressPointView
+
+
+class CarryView(View):
+    """Whole token1 as decimal strings; null when unknown."""
+
+    fees24h: str | None = Field(alias="fees24h")
+    lvr24h: str | None = Field(alias="lvr24h")
+    net24h: str | None = Field(alias="net24h")
+    cost: str | None
+    breakeven_hours: str | None
+    token: str
+
+
+class CandidateView(View):
+    index: int
+    kind: str
+    pool: PoolKeyView
+    tick_lower: int | None
+    tick_upper: int | None
+    price_lower: str | None
+    price_upper: str | None
+    stress: StressView | None
+    carry: CarryView
+    verdict: str
+    reason: ForeignText
+
+
+class RecommendedView(CandidateView):
+    amount0: str
+    amount1: str
+    amount0_human: str
+    amount1_human: str
+    prep_action: str | None
+
+
+class ThoughtView(View):
+    role: str
+    round: int
+    text: ForeignText
+    speaker: str
+
+
+class SourceView(View):
+    feed: ForeignText
+    source: ForeignText | None
+    as_of: int | None
+    age_seconds: int | None
+    stale: bool | None
+    notes: tuple[ForeignText, ...]
+
+
+class VoiceView(View):
+    role: str
+    round: int
+    speaker: str
+    why: ForeignText
+    model: ForeignText | None
+    tokens: int
+    usd: str | None
+
+
+class EarlierView(View):
+    """What an earlier round proposed, and why it did not do."""
+
+    round: int
+    index: int
+    kind: str
+    pool: str
+    tick_lower: int
+    tick_upper: int
+    price_lower: str
+    price_upper: str
+    verdict: str
+    reason: ForeignText
+
+
+class PlanView(View):
+    plan_id: str
+    request_id: str
+    kind: str
+    chain: str
+    position_id: str | None
+    profile: str
+    verdict: str
+    confidence: float
+    decided_by: str
+    cautions: tuple[ForeignText, ...]
+    rounds: int
+    regime: str
+    recommended: RecommendedView
+    candidates: tuple[CandidateView, ...]
+    earlier: tuple[EarlierView, ...]
+    """The moves of the rounds before the last, which the candidates above do not hold."""
+    transcript: tuple[ThoughtView, ...]
+    voices: tuple[VoiceView, ...]
+    sources: tuple[SourceView, ...]
+    block: int
+    hash: str
+
+
+def chosen_by_owner(context: Context, ready: PlanReady, index: int) -> PlanReady:
+    """The same debate with the owner's own choice; a vetoed candidate is refused."""
+    last = ready.debate.rounds[-1]
+    try:
+        decision = owner_decides(index, last.candidates, last.judgments, context.profile, doubts=doubts(context))
+    except Refused as error:
+        raise Refused(render(str(error), facts_of(context, ready.debate.rounds), index)) from None
+    return conclude(context, ready.debate, decision)
+
+
+def print_cautions(context: Context, ready: PlanReady) -> tuple[str, ...]:
+    facts = facts_of(context, ready.debate.rounds)
+    return tuple(render(caution, facts, ready.decision.index) for caution in ready.decision.cautions)
+
+
+def decided_hash(context: Context, ready: PlanReady) -> str:
+    """What was decided and from what: no ids, no wall clock, no ages (so no confidence, which counts them), no cost.
+
+    The context counts with all its figures; of its sources their names and whether they were stale, not their times.
+    """
+    return hash_decided(context.model_dump(by_alias=True), ready.model_dump(by_alias=True))
+
+
+def hash_decided(context: Mapping[str, Any], ready: Mapping[str, Any]) -> str:
+    """The same of a debate as it is on record, whatever this Zuno's own shapes are."""
+    rounds, decision = ready["debate"]["rounds"], ready["decision"]
+    sources = [{name: note[name] for name in ("feed", "source", "stale")} for note in context["sources"]]
+    decided = {
+        "context": {**context, "sources": sources},
+        "rounds": rounds,
+        "candidates": len(rounds[-1]["candidates"]),
+        "decision": {name: decision[name] for name in ("index", "verdict", "decidedBy", "cautions")},
+    }
+    return hashlib.sha256(canonical(decided)).hexdigest()
+
+
+def record_of(plan: PlanView, owner_choice: int | None, message: Digest) -> PlanRecord:
+    return PlanRecord(
+        plan_id=plan.plan_id,
+        hash=plan.hash,
+        kind=plan.kind,
+        chain=plan.chain,
+        position_id=plan.position_id,
+        verdict=plan.verdict,
+        choice=plan.recommended.kind,
+        decided_by=plan.decided_by,
+        owner_choice=owner_choice,
+        message=message,
+    )
+
+
+def plan_id_of(request_id: str, digest: str) -> str:
+    return "plan_" + hashlib.sha256(f"{request_id} {digest}".encode()).hexdigest()[:12]
+
+
+def _earlier_view(number: int, view: CandidateView) -> EarlierView:
+    return EarlierView(
+        round=number,
+        index=view.index,
+        kind=view.kind,
+        pool=view.pool.label,
+        tick_lower=view.tick_lower or 0,
+        tick_upper=view.tick_upper or 0,
+        price_lower=view.price_lower or "",
+        price_upper=view.price_upper or "",
+        verdict=view.verdict,
+        reason=view.reason,
+    )
+
+
+def thoughts_of(context: Context, debate: Debate, decided: int | None = None) -> tuple[ThoughtView, ...]:
+    return tuple(
+        ThoughtView(role=one.role, round=one.round, text=one.text, speaker=one.speaker)
+        for one in print_thoughts(context, debate, decided)
+    )
+
+
+def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash: str | None = None) -> PlanView:
+    """`recorded_hash`: of a plan of an older edition, whose bytes are not made again."""
+    last, decision = ready.debate.rounds[-1], ready.decision
+    candidates = _candidate_views(context, ready.debate, len(ready.debate.rounds) - 1)
+    chosen = last.candidates[decision.index]
+    scene = context.scenes[chosen.pool_index]
+    digest = recorded_hash or decided_hash(context, ready)
+    position = context.scenes[0].position
+    return PlanView(
+        plan_id=plan_id_of(request_id, digest),
+        request_id=request_id,
+        kind=context.flow,
+        chain=context.chain,
+        position_id=None if position is None else str(position.id),
+        profile=context.profile,
+        verdict=decision.verdict,
+        confidence=ready.confidence,
+        decided_by=decision.decided_by,
+        cautions=print_cautions(context, ready),
+        rounds=len(ready.debate.rounds) - 1,
+        regime=scene.regime,
+        recommended=_recommended(candidates[decision.index], chosen, scene.pool, context.wish),
+        candidates=candidates,
+        earlier=tuple(
+            _earlier_view(number, view)
+            for number, round_ in enumerate(ready.debate.rounds[:-1])
+            for candidate, view in zip(round_.candidates, _candidate_views(context, ready.debate, number), strict=True)
+            if candidate.kind.move
+        ),
+        transcript=thoughts_of(context, ready.debate, decision.index),
+        voices=tuple(
+            VoiceView(
+                role=one.role,
+                round=one.round,
+                speaker=one.speaker,
+                why=one.why,
+                model=one.model,
+                tokens=one.tokens,
+                usd=None if one.usd is None else str(one.usd),
+            )
+            for one in ready.debate.spoke
+        ),
+        sources=tuple(
+            SourceView(
+                feed=one.feed,
+                source=one.source,
+                as_of=one.as_of,
+                age_seconds=one.age_seconds,
+                stale=one.stale,
+                notes=one.notes,
+            )
+            for one in context.sources
+        ),
+        block=context.block.number,
+        hash=digest,
+    )
+
+
+def _recommended(view: CandidateView, candidate: Candidate, pool: PoolState, wish: Wish | None) -> RecommendedView:
+    put_in = candidate.deposit
+    return RecommendedView(
+        **dict(view),
+        amount0=str(put_in.amount0),
+        amount1=str(put_in.amount1),
+        amount0_human=format_units(put_in.amount0, pool.token0.decimals),
+        amount1_human=format_units(put_in.amount1, pool.token1.decimals),
+        prep_action=_prep_action(candidate, pool, wish),
+    )
+
+
+def _prep_action(candidate: Candidate, pool: PoolState, wish: Wish | None) -> str | None:
+    """What has to happen before the tokens can go in; None when nothing has."""
+    steps, prep = [], candidate.deposit.prep
+    wrapped = None if wish is None or candidate.range is None else to_wrap(wish, pool)
+    if wrapped is not None:
+        steps.append(f"wrap {wrapped.amount:f} ETH → WETH")
+    if prep is not None:
+        given, got = (pool.token0, pool.token1) if prep.zero_for_one else (pool.token1, pool.token0)
+        steps.append(f"swap {format_units(prep.amount_in, given.decimals)} {given.symbol} → {got.symbol}")
+    return ", then ".join(steps) + " first" if steps else None
+
+
+def _candidate_views(context: Context, debate: Debate, number: int) -> tuple[CandidateView, ...]:
+    facts, round_ = facts_of(context, debate.rounds, number), debate.rounds[number]
+    return tuple(
+        _candidate_view(
+            candidate,
+            replace(judgment, reason=render(judgment.reason, facts, judgment.index)),
+            context.scenes[candidate.pool_index].pool,
+        )
+        for candidate, judgment in zip(round_.candidates, round_.judgments, strict=True)
+    )
+
+
+def _candidate_view(candidate: Candidate, judgment: Judgment, pool: PoolState) -> CandidateView:
+    span = candidate.range
+    edges: tuple[str | None, str | None] = (None, None)
+    if span is not None:
+        prices = sorted(
+            whole_price(sqrt_price_at_tick(tick), pool.token0, pool.token1) for tick in (span.lower, span.upper)
+        )
+        edges = (decimal_text(prices[0], 10), decimal_text(prices[1], 10))
+    tested = candidate.stress
+    return CandidateView(
+        index=candidate.index,
+        kind=candidate.kind,
+        pool=key_view(pool.key, pool.token0, pool.token1),
+        tick_lower=None if span is None else span.lower,
+        tick_upper=None if span is None else span.upper,
+        price_lower=edges[0],
+        price_upper=edges[1],
+        stress=None if tested is None else StressView(x1=_point(tested.x1), x2=_point(tested.x2), x3=_point(tested.x3)),
+        carry=_carry_view(candidate.carry, pool),
+        verdict=judgment.verdict,
+        reason=judgment.reason,
+    )
+
+
+def _point(point: StressPoint) -> StressPointView:
+    return StressPointView(
+        median_hours=point.median_hours,
+        p10_hours=point.p10_hours,
+        p_exit24h=float(point.p_exit_24h),
+        in_range_share=round(float(point.in_range_share), 6),
+        censored=point.censored,
+    )
+
+
+def _carry_view(carry: Carry, pool: PoolState) -> CarryView:
+    def money(value: Fraction | None) -> str | None:
+        return None if value is None else money_text(value, pool.token1.decimals)
+
+    hours = carry.breakeven_hours
+    return CarryView(
+        fees24h=money(carry.fees24h_token1),
+        lvr24h=money(carry.lvr24h_token1),
+        net24h=money(carry.net24h_token1),
+        cost=money(carry.cost.total_token1),
+        breakeven_hours=None if hours is None else decimal_text(hours, HOURS_DIGITS),
+        token=pool.token1.symbol,
+    )

@@ -1,0 +1,264 @@
+"""The LP desk's reading side: pools, positions, one position in full, and where its money went."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeVar
+
+from zuno.amm.identity import pool_id
+from zuno.amm.model import NO_HOOKS, LpPosition, price_of
+from zuno.kernel import arguments
+from zuno.kernel.errors import Broken, Malformed, PoolNotInitialized, Unavailable, Unknown, Usage
+from zuno.kernel.text import base_and_quote, market_name
+from zuno.kernel.units import Address, HexId, Seconds
+from zuno.lp.model.chains import FEE_TIERS
+from zuno.lp.model.history import PositionHistory
+from zuno.lp.model.market import Fact, GasQuote, Pair
+from zuno.lp.ports.chain import Chain, Missing, OwnedPositions
+from zuno.lp.ports.market import Feeds
+from zuno.lp.rules.attribution import attribute
+from zuno.lp.rules.volatility import realized_vol_bps
+from zuno.lp.service import arguments as asked
+from zuno.lp.service import to_views
+from zuno.lp.service.views import (
+    FactView,
+    InspectView,
+    MarketView,
+    MissingView,
+    PnlView,
+    PoolsView,
+    PoolView,
+    PositionsView,
+)
+
+VOLATILITY_HOURS = 720
+T = TypeVar("T")
+
+
+class LpDesk:
+    """Questions about one chain. Every answer belongs to one block."""
+
+    def __init__(self, chain: Chain, feeds_of: Callable[[HexId], Feeds]) -> None:
+        self._chain = chain
+        self._feeds_of = feeds_of
+
+    async def pools(self) -> PoolsView:
+        found = await self._chain.pools()
+        name = self._chain.info.name
+        return PoolsView(
+            chain=name,
+            block=found.block.number,
+            timestamp=found.block.timestamp,
+            pools=tuple(to_views.pool_view(pool, name) for pool in found.pools),
+            notes=found.notes,
+        )
+
+    async def pool(self, which: str, fee: str | None = None) -> PoolView:
+        """One pool by its id, or by its pair and fee."""
+        name, said = self._chain.info.name, " ".join(filter(None, (which, fee)))
+        wanted = self._pool_of(which, fee) if re.search("[/-]", which) else asked.pool_id(which)
+        if wanted == which.lower() and fee is not None:
+            raise Usage("A pool's id says its fee already; give the id alone, or a pair and a fee.")
+        try:
+            state = await self._chain.pool(wanted)
+        except PoolNotInitialized as error:
+            raise PoolNotInitialized(
+                f"The pool {said} on {name} is not initialised: nobody has given it a price yet; "
+                f"`zuno lp pools --chain {name}` lists those that have one."
+            ) from error
+        except Unknown as error:
+            raise Unknown(f"No pool {said} on {name}; `zuno lp pools --chain {name}` lists them.") from error
+        return to_views.pool_view(state, name)
+
+    async def positions(
+        self, ids: Sequence[str] = (), wallet: str | None = None, only: str | None = None
+    ) -> PositionsView:
+        """The positions named, or all that the wallet holds; or of these only those in one state."""
+        keep = asked.state(only)
+        whole = await self._positions(ids, wallet)
+        kept = tuple(one for one in whole.positions if keep(one.in_range, one.edge_distance_percent))
+        if only is None or len(kept) == len(whole.positions):
+            return whole
+        note = f"{len(kept)} of {len(whole.positions)} positions are {only}"
+        return whole.model_copy(update={"positions": kept, "note": "; ".join(filter(None, (whole.note, note)))})
+
+    async def _positions(self, ids: Sequence[str], wallet: str | None) -> PositionsView:
+        if ids and wallet is not None:
+            raise Usage("Give --id or --wallet, not both: an id is read whoever holds it.")
+        owned: OwnedPositions | None = None
+        if ids:
+            snapshot = await self._chain.positions([asked.position_id(text) for text in ids])
+            if not snapshot.positions:
+                raise self._absent(snapshot.missing[0])
+        else:
+            owner = await self._chain.wallet() if wallet is None else asked.wallet_address(wallet)
+            if owner is None:
+                raise Usage("Whose positions? Give --wallet ADDRESS or --id ID, or set ZUNO_AGENT_WALLET_ADDRESS.")
+            holdings = await self._chain.holdings(owner)
+            owned, snapshot = holdings.owned, holdings.snapshot
+            if not (owned.complete or snapshot.positions):
+                raise Unavailable(f"No position of this wallet could be read: {owned.note}.")
+        return PositionsView(
+            chain=self._chain.info.name,
+            block=snapshot.block.number,
+            timestamp=snapshot.block.timestamp,
+            wallet=owned.owner if owned else None,
+            complete=(owned is None or owned.complete) and not snapshot.missing,
+            note=owned.note if owned else "",
+            positions=tuple(to_views.position_view(position) for position in snapshot.positions),
+            missing=tuple(MissingView(id=str(one.id), reason=one.reason) for one in snapshot.missing),
+        )
+
+    async def inspect(self, text: str) -> InspectView:
+        position = await self.position(asked.position_id(text))
+        return InspectView(
+            **dict(to_views.position_view(position)),
+            pool_state=to_views.pool_view(position.pool, self._chain.info.name),
+            market=await self._market(position),
+        )
+
+    async def pnl(self, text: str, since: str | None) -> PnlView:
+        position_id = asked.position_id(text)
+        start = None if since is None else arguments.parse_moment(since, (await self._chain.head()).timestamp)
+        history = await self._with_native_price(await self._chain.history(position_id, start))
+        result = attribute(history)
+        view = to_views.pnl_view(self._chain.info.name, position_id, history, result)
+        if not result.adds_up:
+            known = "".join(f" Note: {note}." for note in (*view.notes, *view.computed))
+            raise Broken(
+                f"Position {position_id}: {view.in_token1.residual} {view.in_token1.token} unexplained; "
+                f"do not trust these figures and report the position id and chain.{known}"
+            )
+        return view
+
+    async def _with_native_price(self, history: PositionHistory) -> PositionHistory:
+        """A pool that cannot price gas gets today's price of the native coin, if anybody knows it."""
+        if history.native_side is not None or not any(event.gas for event in history.events):
+            return history
+        key, now, why_not = history.key, history.closed.timestamp, ""
+        own_id = HexId(pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks))
+        native = self._feeds_of(own_id).native
+        in_token1 = {history.token1: Fraction(1), history.token0: price_of(history.path[-1].sqrt_price_x96)}
+        for token, rate in in_token1.items():
+            fact, why_not = await _ask(native.native(market_name(token), now))
+            if fact is not None:
+                note = f"all gas is priced at one price of the native coin, the newest of {fact.source}"
+                price = fact.value * 10**token.decimals / 10**18 * rate
+                return replace(history, native_in_token1=price, notes=(*history.notes, note))
+        return replace(history, notes=(*history.notes, f"gas has no price here: {why_not}"))
+
+    def _pool_of(self, pair: str, fee: str | None) -> HexId:
+        """The id of the plain pool of a pair at one of the usual fees."""
+        names = asked.pair_of(pair)
+        if fee is None:
+            raise Usage(f"Which fee? A pair has several pools: write it like {'/'.join(names)} 0.3%.")
+        pips, usual = asked.fee_of(fee), dict(FEE_TIERS)
+        if pips not in usual:
+            tiers = ", ".join(map(to_views.fee_text, usual))
+            raise Usage(f"{fee[:40]} is not one of the usual fees ({tiers}); give that pool's id instead.")
+        low, high = sorted(map(self._currency, names), key=lambda address: int(address, 16))
+        if low == high:
+            raise Usage(f"{'/'.join(names)} is no pair: a pool trades two tokens.")
+        return HexId(pool_id(low, high, pips, usual[pips], NO_HOOKS))
+
+    def _currency(self, name: str) -> Address:
+        """A token's address; by symbol only those we named ourselves."""
+        if name.lower().startswith("0x"):
+            return asked.wallet_address(name)
+        info = self._chain.info
+        for token in info.tokens:
+            if token.symbol == name:
+                return token.address
+        known = ", ".join(token.symbol for token in info.tokens)
+        raise Unknown(f"No token on {info.name} is called {name}; Zuno knows {known} there, others by their address.")
+
+    async def position(self, position_id: int) -> LpPosition:
+        """One position, or why it cannot be had."""
+        snapshot = await self._chain.positions([position_id])
+        if not snapshot.positions:
+            raise self._absent(snapshot.missing[0])
+        return snapshot.positions[0]
+
+    def _absent(self, missing: Missing) -> Unknown | Unavailable:
+        """What to say of a position that is not in the answer."""
+        name = self._chain.info.name
+        if missing.unread:
+            return Unavailable(f"Position {missing.id} on {name} could not be read: {missing.reason}; try again.")
+        return Unknown(
+            f"No position {missing.id} on {name} ({missing.reason}); `zuno lp positions --chain {name}` lists yours."
+        )
+
+    async def _market(self, position: LpPosition) -> MarketView:
+        """What is known around the position; a feed that fails leaves its reason, never a number."""
+        pool, now = position.pool, position.block.timestamp
+        feeds = self._feeds_of(pool.id)
+        base, quote = base_and_quote(pool.token0, pool.token1)
+        pair, unit = Pair(market_name(base), market_name(quote)), to_views.price_unit(pool.token0, pool.token1)
+        gas, no_gas = await _ask(feeds.gas.gas(now))
+        return MarketView(
+            reference_price=await _fact(feeds.prices.spot(pair, now), unit),
+            realized_vol=await self._volatility(feeds, pair, now),
+            gas_price=to_views.fact_view(None if gas is None else _gwei(gas, gas.value.price), "gwei", no_gas),
+            l1_data_fee=_data_fee(gas, no_gas),
+            native_price=await _fact(feeds.native.native(pair.quote, now), f"{to_views.called(quote)} per ETH"),
+        )
+
+    async def _volatility(self, feeds: Feeds, pair: Pair, now: Seconds) -> FactView:
+        unit = "bps per day"
+        series, why_not = await _ask(feeds.prices.history(pair, VOLATILITY_HOURS, now))
+        if series is None:
+            return to_views.fact_view(None, unit, why_not)
+        try:
+            vol = realized_vol_bps(series.value)
+        except Unavailable as error:
+            return to_views.fact_view(None, unit, str(error))
+        notes = (*series.notes, f"{vol.returns} hourly returns, {vol.gaps} hours missing")
+        fact = Fact(Fraction(vol.bps), series.source, series.as_of, series.read_at, series.limit, notes)
+        return to_views.fact_view(fact, unit, digits=4)
+
+
+async def _ask(question: Awaitable[Fact[T]]) -> tuple[Fact[T] | None, str]:
+    try:
+        return await question, ""
+    except (Unavailable, Malformed) as error:
+        return None, str(error)
+
+
+async def _fact(question: Awaitable[Fact[Fraction]], unit: str) -> FactView:
+    fact, why_not = await _ask(question)
+    return to_views.fact_view(fact, unit, why_not)
+
+
+def _gwei(gas: Fact[GasQuote], wei: int) -> Fact[Fraction]:
+    return Fact(Fraction(wei, 10**9), gas.source, gas.as_of, gas.read_at, gas.limit, gas.notes)
+
+
+def _data_fee(gas: Fact[GasQuote] | None, why_not: str) -> FactView:
+    unit = "gwei per byte"
+    if gas is None:
+        return to_views.fact_view(None, unit, why_not)
+    if gas.value.l1_fee_per_byte is None:
+        return to_views.fact_view(None, unit, "this chain charges no separate data fee")
+    return to_views.fact_view(_gwei(gas, gas.value.l1_fee_per_byte), unit)
+
+
+def token_amounts(view: PositionsView) -> dict[str, Decimal]:
+    """The amounts in these positions by verified token symbol, uncollected fees included. `Unavailable` where some
+    positions could not be read."""
+    if not view.complete:
+        why = view.note or f"{len(view.missing)} positions could not be read"
+        raise Unavailable(f"Not all liquidity positions of the wallet on {view.chain} are known: {why}.")
+    amounts: dict[str, Decimal] = {}
+    for position in view.positions:
+        sides = (
+            (position.pool.currency0, position.amount0_human, position.fees0_human),
+            (position.pool.currency1, position.amount1_human, position.fees1_human),
+        )
+        for token, amount, fees in sides:
+            if token.verified:
+                amounts[token.symbol] = amounts.get(token.symbol, Decimal(0)) + Decimal(amount) + Decimal(fees)
+    return amounts

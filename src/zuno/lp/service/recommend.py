@@ -1,0 +1,256 @@
+"""Asking the desk: start a debate, listen to it, and hand back the plan that came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pydantic import ValidationError
+
+from zuno.journal.port import Author, Journal
+from zuno.kernel.canonical import Digest, decode_canonical, digest
+from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, Unknown, Usage, ZunoError
+from zuno.kernel.signing import NodeKey
+from zuno.kernel.view import sanitise
+from zuno.lp.mesh.envelope import Envelope, to_bytes
+from zuno.lp.mesh.peer import Say
+from zuno.lp.mesh.station import EnvelopeSigner, Now, Station, journal_envelope, open_envelope
+from zuno.lp.model.ballot import RiskProfile
+from zuno.lp.model.debate import AgentThought, Context, FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role, Thought
+from zuno.lp.ports.transport import Transport
+from zuno.lp.service import arguments, plan_view
+from zuno.lp.service.plan_view import ChoiceRefused, PlanRecord, PlanView
+from zuno.lp.service.wish_parser import Flags, request_of
+
+Listen = Callable[[Thought], None]
+OpenRoom = Callable[[], Awaitable["Venue"]]
+"""Somewhere to hold one debate: in this process or on a mesh."""
+OpenJournal = Callable[[], Awaitable[Journal]]
+_ERRORS: dict[str, type[ZunoError]] = {
+    "usage": Usage,
+    "refused": Refused,
+    "unavailable": Unavailable,
+    "broken": Broken,
+}
+
+
+def _deaf(thought: Thought) -> None:
+    """Nobody listens: the transcript is in the plan all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a debate came to, and which message says so."""
+
+    ready: PlanReady
+    message: Digest
+    """Of the bytes that were signed."""
+
+
+class Venue(Protocol):
+    """Where one debate is held."""
+
+    @property
+    def journal(self) -> Journal: ...
+
+    @property
+    def request_id(self) -> str: ...
+
+    @property
+    def max_rounds(self) -> int: ...
+
+    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> Ended:
+        """The plan as far as this home believes it, or the error that ended the flow."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where one debate is held: the peers on their transport, and the journal all of it goes into."""
+
+    stations: Sequence[Station]
+    transport: Transport
+    journal: Journal
+    key: NodeKey
+    now: Now
+    request_id: str
+    max_rounds: int
+    patience: float
+    """Seconds after which a debate without an end has failed: a message was lost, or a peer is gone."""
+
+    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> Ended:
+        """The plan, or the error that ended the flow."""
+        mouth = EnvelopeSigner(Role.CLI, self.key, self.now)
+        opening = mouth.envelope(self.request_id, Say(Role.SCOUT, start), None)
+        await journal_envelope(self.journal, opening)
+        await self.transport.send(Role.SCOUT, to_bytes(opening))
+        running = [asyncio.ensure_future(station.run()) for station in self.stations]
+        ending = asyncio.ensure_future(self._ending(listen))
+        try:
+            done, _ = await asyncio.wait([ending, *running], timeout=self.patience, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                raise await self._given_up(mouth, opening)
+            if not ending.done():
+                next(task for task in running if task.done()).result()  # a station ends only by our own bug
+            return await ending
+        finally:
+            for task in (ending, *running):
+                task.cancel()
+            await asyncio.gather(ending, *running, return_exceptions=True)
+
+    async def _given_up(self, mouth: EnvelopeSigner, opening: Envelope) -> Unavailable:
+        """A silence goes on the record like any other end."""
+        reason = (
+            f"The debate did not end within {self.patience:g} s: a message was lost or a peer is silent; ask again."
+        )
+        failed = FlowFailed(at=Role.CLI, error="unavailable", reason=reason)
+        await journal_envelope(self.journal, mouth.envelope(self.request_id, Say(Role.CLI, failed), opening.id))
+        return Unavailable(reason)
+
+    async def _ending(self, listen: Listen) -> Ended:
+        while True:
+            parcel = await self.transport.receive(Role.CLI)
+            heard = open_envelope(parcel.data, self.key, Role.CLI, self.now())
+            if heard.request_id != self.request_id:
+                continue
+            match heard.payload:
+                case AgentThought(thought=thought):
+                    listen(thought)
+                case PlanReady() as ready:
+                    return Ended(ready, digest(parcel.data))
+                case FlowFailed() as failed:
+                    raise error_of(failed)
+                case _:
+                    raise Broken(f"{heard.from_} sent {heard.kind} to the owner")
+
+
+class Advice:
+    """What a person can ask the desk for."""
+
+    def __init__(self, open_room: OpenRoom, open_journal: OpenJournal, chain: str, profile: str) -> None:
+        self._open_room = open_room
+        self._open_journal = open_journal
+        self._chain = chain
+        self._profile = profile
+
+    async def rebalance(
+        self,
+        position: str,
+        *,
+        chain: str | None = None,
+        profile: str | None = None,
+        candidate: int | None = None,
+        listen: Listen = _deaf,
+    ) -> PlanView:
+        """Argue about a position; `candidate` is the owner's own choice among what was not vetoed."""
+        position_id = arguments.position_id(position)
+        _check_choice(candidate)
+        risk = _profile(profile or self._profile)
+        room = await self._open_room()
+        start = FlowStart(chain=chain or self._chain, position_id=position_id, profile=risk, max_rounds=room.max_rounds)
+        return await self._plan(room, start, candidate, listen)
+
+    async def create(
+        self,
+        text: str = "",
+        flags: Flags | None = None,
+        *,
+        chain: str | None = None,
+        profile: str | None = None,
+        candidate: int | None = None,
+        listen: Listen = _deaf,
+    ) -> PlanView:
+        """Argue about opening a position; what the flags say wins over the sentence."""
+        asked_for = request_of(text, flags)
+        _check_choice(candidate)
+        risk = _profile(profile or asked_for.profile or self._profile)
+        room = await self._open_room()
+        start = FlowCreateStart(
+            chain=chain or asked_for.chain or self._chain,
+            wish=asked_for.wish,
+            profile=risk,
+            max_rounds=room.max_rounds,
+        )
+        if asked_for.notes:
+            listen(Thought(role=Role.CLI, round=0, seq=0, text="; ".join(asked_for.notes), speaker="deterministic"))
+        return await self._plan(room, start, candidate, listen)
+
+    async def _plan(
+        self, room: Venue, start: FlowStart | FlowCreateStart, candidate: int | None, listen: Listen
+    ) -> PlanView:
+        return await planned(room, await room.debate(start, listen), candidate)
+
+
+async def planned(room: Venue, end: Ended, candidate: int | None) -> PlanView:
+    """The plan of a finished debate, on record. A request has one: whoever comes second finds it, and it is `Broken`
+    where theirs is another."""
+    ready = end.ready
+    context = await recalled(room.journal, ready.debate.context)
+    if candidate is not None:
+        try:
+            ready = plan_view.chosen_by_owner(context, ready, candidate)
+        except Refused as error:
+            await _choice_refused(room, end, candidate, str(error))
+            raise Refused(f"{error} `zuno why {room.request_id}` shows the last ballot.") from None
+    plan = plan_view.plan_view(room.request_id, context, ready)
+    record = plan_view.record_of(plan, candidate, end.message)
+    entry = await room.journal.append_once(
+        kind=plan_view.PLAN_KIND, author=Author(Role.CLI.value), payload=record, request_id=room.request_id
+    )
+    stands = PlanRecord.model_validate(dict(entry.payload))
+    if stands != record:
+        raise Broken(
+            f"A request has one plan, and {room.request_id} has {stands.plan_id} on record ({stands.choice}, decided "
+            f"by the {stands.decided_by}); this would be {plan.plan_id} ({record.choice}, decided by the "
+            f"{record.decided_by}). `zuno plan show {stands.plan_id}` shows it; ask the desk again for another."
+        )
+    return plan
+
+
+async def _choice_refused(room: Venue, end: Ended, candidate: int, why: str) -> None:
+    """No plan came of it, yet the ballot can be looked at: it is on record which message was checked."""
+    note = ChoiceRefused(message=end.message, choice=candidate, why=sanitise(why))
+    await room.journal.append(
+        kind=plan_view.REFUSED_KIND, author=Author(Role.CLI.value), payload=note, request_id=room.request_id
+    )
+
+
+async def recalled(journal: Journal, digest: str) -> Context:
+    """The context behind a hash, from the journal's bundles: what a message names is there, or the books are cut."""
+    try:
+        content = await journal.bundle(Digest(digest))
+    except Unknown:
+        raise Broken(f"The context {digest[:12]}… is gone from the journal; run `zuno journal verify`.") from None
+    try:
+        return Context.model_validate(decode_canonical(content))
+    except ValidationError as error:
+        raise Malformed(f"The context {digest[:12]}… is none this Zuno takes: {_first(error)}.") from error
+
+
+def _first(error: ValidationError) -> str:
+    told = error.errors(include_url=False, include_input=False)[0]
+    return sanitise(f"{'.'.join(map(str, told['loc']))}: {told['msg']}")
+
+
+def error_of(failed: FlowFailed) -> ZunoError:
+    """What a failed flow is to whoever asked; the reason may be a peer's own words."""
+    return _ERRORS[failed.error](sanitise(failed.reason))
+
+
+def _check_choice(candidate: int | None) -> None:
+    if candidate is not None and candidate < 0:
+        raise Usage(f"A candidate is named by its index on the ballot, 0 or more, not {candidate}.")
+
+
+def _profile(text: str) -> RiskProfile:
+    try:
+        return RiskProfile(text)
+    except ValueError:
+        raise Usage(f"{text[:40]!r} is no risk profile; choose conservative, balanced or aggressive.") from None
+
+
+def new_request_id(random: bytes) -> str:
+    return "req_" + hashlib.sha256(random).hexdigest()[:16]

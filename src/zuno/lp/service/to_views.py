@@ -1,0 +1,223 @@
+"""Facts of the world shaped into read models; nothing is computed here that money depends on."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+from zuno.amm.identity import pool_id
+from zuno.amm.model import LpPosition, PoolKey, PoolState, whole_price
+from zuno.amm.ticks import sqrt_price_at_tick
+from zuno.kernel.numbers_text import decimal_text, money_text
+from zuno.kernel.text import Token, base_and_quote, format_units
+from zuno.lp.model.history import PositionHistory, Touch
+from zuno.lp.model.market import Fact
+from zuno.lp.ports.world import PriceMove
+from zuno.lp.rules.attribution import Attribution, PnlTerms
+from zuno.lp.service.views import (
+    ExactTermsView,
+    FactView,
+    MoveView,
+    PnlView,
+    PoolKeyView,
+    PoolMoveView,
+    PoolView,
+    PositionView,
+    TermsView,
+    TokenView,
+)
+
+PRICE_DIGITS = 10
+
+
+def token_view(token: Token) -> TokenView:
+    return TokenView(address=token.address, symbol=token.symbol, decimals=token.decimals, verified=token.verified)
+
+
+def called(token: Token) -> str:
+    """A token's name as people are shown it: a question mark where only its own contract vouches for it."""
+    return token.symbol if token.verified else f"{token.symbol}?"
+
+
+def key_view(key: PoolKey, token0: Token, token1: Token) -> PoolKeyView:
+    fee = "dynamic fee" if key.dynamic_fee else fee_text(key.fee)
+    hooks = " hooked" if key.hooked else ""
+    return PoolKeyView(
+        id=pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks),
+        currency0=token_view(token0),
+        currency1=token_view(token1),
+        fee=key.fee,
+        tick_spacing=key.tick_spacing,
+        hooks=key.hooks,
+        dynamic_fee=key.dynamic_fee,
+        label=f"{called(token0)}/{called(token1)} {fee}{hooks}",
+    )
+
+
+def fee_text(pips: int) -> str:
+    """Pips as people say them: 0.05 %, 0.30 %, 0.0123 %."""
+    return f"{pips / 10_000:.2f} %" if pips % 100 == 0 else f"{pips / 10_000:.4f} %"
+
+
+def price_unit(token0: Token, token1: Token) -> str:
+    base, quote = base_and_quote(token0, token1)
+    return f"{called(quote)} per {called(base)}"
+
+
+def price_text(sqrt_price_x96: int, token0: Token, token1: Token) -> str:
+    return decimal_text(whole_price(sqrt_price_x96, token0, token1), PRICE_DIGITS)
+
+
+def pool_view(pool: PoolState, chain: str) -> PoolView:
+    return PoolView(
+        **dict(key_view(pool.key, pool.token0, pool.token1)),
+        chain=chain,
+        sqrt_price_x96=str(pool.sqrt_price_x96),
+        tick=pool.tick,
+        lp_fee=pool.lp_fee,
+        protocol_fee=pool.protocol_fee,
+        liquidity=str(pool.liquidity),
+        price=price_text(pool.sqrt_price_x96, pool.token0, pool.token1),
+        price_unit=price_unit(pool.token0, pool.token1),
+        block=pool.block.number,
+    )
+
+
+def position_view(position: LpPosition) -> PositionView:
+    pool = position.pool
+    token0, token1 = pool.token0, pool.token1
+    edges = sorted(
+        whole_price(sqrt_price_at_tick(tick), token0, token1) for tick in (position.range.lower, position.range.upper)
+    )
+    return PositionView(
+        id=str(position.id),
+        chain=position.chain,
+        owner=position.owner,
+        pool=key_view(pool.key, token0, token1),
+        tick_lower=position.range.lower,
+        tick_upper=position.range.upper,
+        tick=pool.tick,
+        liquidity=str(position.liquidity),
+        amount0=str(position.amount0),
+        amount1=str(position.amount1),
+        fees0=str(position.fees0),
+        fees1=str(position.fees1),
+        amount0_human=format_units(position.amount0, token0.decimals),
+        amount1_human=format_units(position.amount1, token1.decimals),
+        fees0_human=format_units(position.fees0, token0.decimals),
+        fees1_human=format_units(position.fees1, token1.decimals),
+        value_human=_value_text(position),
+        value_unit=called(base_and_quote(token0, token1)[1]),
+        price=price_text(pool.sqrt_price_x96, token0, token1),
+        price_lower=decimal_text(edges[0], PRICE_DIGITS),
+        price_upper=decimal_text(edges[1], PRICE_DIGITS),
+        price_unit=price_unit(token0, token1),
+        in_range=position.in_range,
+        edge_distance_percent=_edge_distance(position),
+        subscribed=position.subscribed,
+        block=position.block.number,
+        timestamp=position.block.timestamp,
+    )
+
+
+def _value_text(position: LpPosition) -> str:
+    pool = position.pool
+    _, quote = base_and_quote(pool.token0, pool.token1)
+    total0, total1 = position.amount0 + position.fees0, position.amount1 + position.fees1
+    worth = total0 * pool.price + total1 if quote is pool.token1 else total0 + total1 / pool.price
+    return money_text(worth, quote.decimals)
+
+
+def _edge_distance(position: LpPosition) -> str:
+    nearer = min(position.pool.tick - position.range.lower, position.range.upper - position.pool.tick)
+    return decimal_text(Fraction(100 * nearer, position.range.width), 4)
+
+
+def fact_view(fact: Fact[Fraction] | None, unit: str, why_not: str = "", digits: int = PRICE_DIGITS) -> FactView:
+    if fact is None:
+        notes = (why_not,) if why_not else ()
+        return FactView(value=None, unit=unit, source=None, as_of=None, age_seconds=None, stale=None, notes=notes)
+    return FactView(
+        value=decimal_text(fact.value, digits),
+        unit=unit,
+        source=fact.source,
+        as_of=fact.as_of,
+        age_seconds=fact.age,
+        stale=fact.stale,
+        notes=fact.notes,
+    )
+
+
+def pnl_view(chain: str, position_id: int, history: PositionHistory, result: Attribution) -> PnlView:
+    token0, token1 = history.token0, history.token1
+    ids = dict.fromkeys(event.position_id for event in history.events if isinstance(event, Touch))
+    if history.start is not None:
+        ids = {history.start.position_id: None, **ids}
+    notes = list(history.notes)
+    if not result.gas_valued and result.gas_wei:
+        notes.append("nothing here prices the chain's own currency, so gas stands outside the sum")
+    return PnlView(
+        id=str(position_id),
+        chain=chain,
+        pool=key_view(history.key, token0, token1),
+        position_ids=tuple(str(one) for one in ids),
+        from_block=history.opened.number,
+        from_timestamp=history.opened.timestamp,
+        to_block=history.closed.number,
+        to_timestamp=history.closed.timestamp,
+        open=history.end is not None,
+        fees0=str(result.fees0),
+        fees1=str(result.fees1),
+        fees0_human=format_units(result.fees0, token0.decimals),
+        fees1_human=format_units(result.fees1, token1.decimals),
+        gas_wei=str(result.gas_wei),
+        gas_valued=result.gas_valued,
+        in_token0=_terms_view(token0, result.in_token0, result.lvr_token0),
+        in_token1=_terms_view(token1, result.in_token1, result.lvr_token1),
+        exact=result.exact,
+        computed=history.computed,
+        notes=tuple(notes),
+    )
+
+
+def _terms_view(token: Token, terms: PnlTerms, lvr: float) -> TermsView:
+    def money(value: Fraction) -> str:
+        return money_text(value, token.decimals, places=8 if token.decimals > 8 else 6)
+
+    return TermsView(
+        token=called(token),
+        nav_start=money(terms.nav_start),
+        nav_end=money(terms.nav_end),
+        flows=money(terms.flows),
+        external=money(terms.external),
+        result=money(terms.result),
+        fees=money(terms.fees),
+        price_effect=money(terms.price_effect),
+        divergence_loss=money(terms.divergence_loss),
+        gas=money(terms.gas),
+        swap_cost=money(terms.swap_cost),
+        residual="0" if terms.residual == 0 else decimal_text(terms.residual / 10**token.decimals, 6),
+        lvr=money(Fraction(lvr)),
+        exact=ExactTermsView(**{name: str(getattr(terms, name)) for name in ExactTermsView.model_fields}),
+    )
+
+
+def move_view(chain: str, percent: Decimal, moved: PriceMove) -> MoveView:
+    return MoveView(
+        chain=chain,
+        block=moved.block.number,
+        timestamp=moved.block.timestamp,
+        percent=str(percent),
+        reference_before=decimal_text(moved.reference_before, PRICE_DIGITS),
+        reference_after=decimal_text(moved.reference_after, PRICE_DIGITS),
+        price_unit="USDC per ETH",
+        pools=tuple(
+            PoolMoveView(
+                id=pool.pool_id,
+                label=pool.label,
+                before=decimal_text(pool.before, PRICE_DIGITS),
+                after=decimal_text(pool.after, PRICE_DIGITS),
+            )
+            for pool in moved.pools
+        ),
+    )

@@ -1,0 +1,224 @@
+"""What a screen or a script is shown: closed read models in the names and types of the public JSON.
+
+Amounts, liquidity and ids are strings because JSON numbers lose digits; each amount has a human twin beside it.
+"""
+
+from __future__ import annotations
+
+from zuno.kernel.view import View
+
+
+class TokenView(View):
+    address: str
+    symbol: str
+    decimals: int
+    verified: bool
+    """False where only the contract itself says what it is called: never priced by that name."""
+
+
+class PoolKeyView(View):
+    """A pool's identity."""
+
+    id: str
+    currency0: TokenView
+    currency1: TokenView
+    fee: int
+    tick_spacing: int
+    hooks: str
+    dynamic_fee: bool
+    label: str
+
+
+class PoolView(PoolKeyView):
+    """A pool at a block."""
+
+    chain: str
+    sqrt_price_x96: str
+    tick: int
+    lp_fee: int
+    protocol_fee: int
+    liquidity: str
+    price: str
+    price_unit: str
+    block: int
+
+
+class PoolsView(View):
+    chain: str
+    block: int
+    timestamp: int
+    pools: tuple[PoolView, ...]
+    notes: tuple[str, ...]
+
+
+class PositionView(View):
+    """A position at a block, worth what a full burn would pay."""
+
+    id: str
+    chain: str
+    owner: str
+    pool: PoolKeyView
+    tick_lower: int
+    tick_upper: int
+    tick: int
+    liquidity: str
+    amount0: str
+    amount1: str
+    fees0: str
+    fees1: str
+    amount0_human: str
+    amount1_human: str
+    fees0_human: str
+    fees1_human: str
+    value_human: str
+    """Principal and fees together in the quote token."""
+    value_unit: str
+    price: str
+    price_lower: str
+    price_upper: str
+    price_unit: str
+    in_range: bool
+    edge_distance_percent: str
+    """Ticks to the nearer edge as a share of the width; negative outside the range."""
+    subscribed: bool
+    block: int
+    timestamp: int
+
+
+class MissingView(View):
+    id: str
+    reason: str
+
+
+class PositionsView(View):
+    chain: str
+    block: int
+    timestamp: int
+    wallet: str | None
+    complete: bool
+    note: str
+    positions: tuple[PositionView, ...]
+    missing: tuple[MissingView, ...]
+
+
+class FactView(View):
+    """A market fact, or the reason why there is none."""
+
+    value: str | None
+    unit: str
+    source: str | None
+    as_of: int | None
+    age_seconds: int | None
+    stale: bool | None
+    notes: tuple[str, ...] = ()
+
+
+class MarketView(View):
+    reference_price: FactView
+    realized_vol: FactView
+    gas_price: FactView
+    l1_data_fee: FactView
+    native_price: FactView
+
+
+class InspectView(PositionView):
+    """A position with its pool's state and the market around it."""
+
+    pool_state: PoolView
+    market: MarketView
+
+
+class ExactTermsView(View):
+    """The identity's terms in base units, unrounded: whole numbers or fractions ("7/3") that anyone can add."""
+
+    nav_start: str
+    nav_end: str
+    flows: str
+    external: str
+    fees: str
+    price_effect: str
+    divergence_loss: str
+    gas: str
+    swap_cost: str
+    residual: str
+
+
+class TermsView(View):
+    """The identity in one numeraire, as decimal strings of whole tokens, rounded to be read; `exact` is not."""
+
+    token: str
+    nav_start: str
+    nav_end: str
+    flows: str
+    external: str
+    """The part of the flows that others paid in, or (negative) took."""
+    result: str
+    fees: str
+    price_effect: str
+    divergence_loss: str
+    gas: str
+    swap_cost: str
+    residual: str
+    lvr: str
+    exact: ExactTermsView
+
+
+class PnlView(View):
+    id: str
+    chain: str
+    pool: PoolKeyView
+    position_ids: tuple[str, ...]
+    """This position and those it was rebalanced from, oldest first."""
+    from_block: int
+    from_timestamp: int
+    to_block: int
+    to_timestamp: int
+    open: bool
+    fees0: str
+    fees1: str
+    fees0_human: str
+    fees1_human: str
+    gas_wei: str
+    gas_valued: bool
+    in_token0: TermsView
+    in_token1: TermsView
+    exact: bool
+    """True when the residual is zero in both numeraires and nothing in it was merely computed."""
+    computed: tuple[str, ...]
+    """What could not be measured: a residual of zero proves nothing about these."""
+    notes: tuple[str, ...]
+
+
+class PoolMoveView(View):
+    id: str
+    label: str
+    before: str
+    after: str
+
+
+class MoveView(View):
+    chain: str
+    block: int
+    timestamp: int
+    percent: str
+    reference_before: str
+    reference_after: str
+    price_unit: str
+    pools: tuple[PoolMoveView, ...]
+
+
+class ResetView(View):
+    chain: str
+    seed: int
+    block: int
+    timestamp: int
+
+
+class NodeView(View):
+    running: bool
+    url: str | None
+    pid: int | None
+    block: int | None
+    timestamp: int | None
+    file: str
+    note: str

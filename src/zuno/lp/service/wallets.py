@@ -1,0 +1,248 @@
+"""Wallets as a person asks about them: which are kept, which one acts, what it holds, and who may move it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from zuno.amm.model import Block
+from zuno.kernel.addresses import checksum_address, has_wrong_checksum
+from zuno.kernel.errors import Malformed, Unavailable, Usage
+from zuno.kernel.text import NATIVE, Token, format_units
+from zuno.kernel.units import Address
+from zuno.kernel.view import View
+from zuno.lp.model.chains import ChainInfo
+from zuno.lp.model.plan import Allowances
+from zuno.lp.ports.chain import Chain
+from zuno.lp.ports.wallets import StoredWallet, Wallets
+from zuno.lp.service import arguments
+from zuno.lp.service.to_views import token_view
+from zuno.lp.service.views import TokenView
+
+UNLIMITED = (1 << 160) - 1
+"""The most Permit2 can write, and more than there is of any token: nobody who allows this much means an amount."""
+
+FOR_EVER = (1 << 48) - 1
+"""The latest Permit2 can write, some nine million years from now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A wallet at one block: what it holds and what it allows."""
+
+    block: Block
+    holdings: Mapping[Address, int]
+    allowances: Allowances
+
+
+Look = Callable[[Address, Sequence[Address], Sequence[Address]], Awaitable[Contents]]
+"""Reads a wallet: holdings of these currencies, allowances of them to Permit2 and through it to these spenders."""
+
+
+class WalletView(View):
+    """A wallet kept in this home, or named by the settings."""
+
+    address: str
+    checksummed: str
+    watch_only: bool
+    acts: bool
+    """It is the one that acts on chains that are not local worlds."""
+    file: str | None
+    """None: no file, the settings name it."""
+    notes: tuple[str, ...] = ()
+
+
+class WalletsView(View):
+    wallets: tuple[WalletView, ...]
+    acting: str | None
+    note: str
+
+
+class BalanceView(View):
+    token: TokenView
+    amount: str
+    amount_human: str
+
+
+class BalancesView(View):
+    chain: str
+    block: int
+    timestamp: int
+    wallet: str
+    balances: tuple[BalanceView, ...]
+    notes: tuple[str, ...] = ()
+
+
+class AllowanceView(View):
+    """Somebody who may move the wallet's tokens: Permit2 by the token's word, the others by Permit2's."""
+
+    token: TokenView
+    spender: str
+    spender_name: str
+    amount: str
+    amount_human: str
+    """ "unlimited" where it is as good as that."""
+    unlimited: bool
+    expires: int | None
+    """The last second it is good for; None: until it is revoked."""
+    expired: bool
+
+
+class AllowancesView(View):
+    chain: str
+    block: int
+    timestamp: int
+    wallet: str
+    allowances: tuple[AllowanceView, ...]
+    """Those above zero; past ones are told as such."""
+    notes: tuple[str, ...] = ()
+
+
+class WalletKeeper:
+    """The wallets of this home; no chain is asked."""
+
+    def __init__(self, wallets: Wallets, acting: Callable[[], Address | None]) -> None:
+        self._wallets = wallets
+        self._acting = acting
+
+    async def create(self) -> WalletView:
+        return self._shown(self._wallets.create())
+
+    async def add(self, file: str | None, watch: str | None) -> WalletView:
+        """A keystore file, an address to watch, or a key that is asked for."""
+        if file is not None and watch is not None:
+            raise Usage("Give a keystore file or --watch ADDRESS, not both.")
+        if watch is not None:
+            return self._shown(self._wallets.watch(_address(watch)))
+        return self._shown(self._wallets.add_key() if file is None else self._wallets.add_keystore(file))
+
+    async def show(self) -> WalletsView:
+        kept, acting = self._wallets.all(), self._acting()
+        shown = [self._shown(one) for one in kept]
+        if acting is not None and acting not in {one.address for one in kept}:
+            shown.append(self._named(acting))
+        return WalletsView(wallets=tuple(shown), acting=acting, note=_who_acts(shown, acting))
+
+    def _shown(self, kept: StoredWallet) -> WalletView:
+        return WalletView(
+            address=kept.address,
+            checksummed=checksum_address(kept.address),
+            watch_only=kept.watch_only,
+            acts=kept.address == self._acting(),
+            file=kept.place,
+            notes=kept.notes,
+        )
+
+    def _named(self, address: Address) -> WalletView:
+        return WalletView(
+            address=address,
+            checksummed=checksum_address(address),
+            watch_only=True,
+            acts=True,
+            file=None,
+            notes=("named by ZUNO_AGENT_WALLET_ADDRESS; no file here holds its key",),
+        )
+
+
+class WalletOnChain:
+    """The wallet that acts on one chain. Every answer belongs to one block."""
+
+    def __init__(self, chain: Chain, wallet: Address, look: Look) -> None:
+        self._chain = chain
+        self._wallet = wallet
+        self._look = look
+
+    async def balance(self) -> BalancesView:
+        tokens, notes = await self._tokens()
+        seen = await self._look(self._wallet, [token.address for token in tokens], ())
+        return BalancesView(
+            chain=self._chain.info.name,
+            block=seen.block.number,
+            timestamp=seen.block.timestamp,
+            wallet=self._wallet,
+            balances=tuple(_balance(token, seen.holdings[token.address]) for token in tokens),
+            notes=notes,
+        )
+
+    async def allowances(self) -> AllowancesView:
+        tokens, notes = await self._tokens()
+        info = self._chain.info
+        spenders = _spenders(info)
+        seen = await self._look(self._wallet, [token.address for token in tokens if not token.native], list(spenders))
+        return AllowancesView(
+            chain=info.name,
+            block=seen.block.number,
+            timestamp=seen.block.timestamp,
+            wallet=self._wallet,
+            allowances=tuple(
+                one
+                for token in tokens
+                if not token.native
+                for one in _allowed(token, seen, info.deployment.permit2, spenders)
+            ),
+            notes=notes,
+        )
+
+    async def _tokens(self) -> tuple[tuple[Token, ...], tuple[str, ...]]:
+        """The chain's known tokens, ether first, then those of the wallet's positions."""
+        known = {token.address: token for token in self._chain.info.tokens}
+        ether = {NATIVE: known[NATIVE]} if NATIVE in known else {}
+        try:
+            holdings = await self._chain.holdings(self._wallet)
+        except (Unavailable, Malformed) as error:
+            return tuple((ether | known).values()), (f"tokens of positions are left out: {error}",)
+        found = {
+            token.address: token
+            for position in holdings.snapshot.positions
+            for token in (position.pool.token0, position.pool.token1)
+        }
+        notes = () if holdings.owned.complete else (f"tokens of some positions may be left out: {holdings.owned.note}",)
+        return tuple((ether | known | {one: found[one] for one in found if one not in known}).values()), notes
+
+
+def _who_acts(shown: Sequence[WalletView], acting: Address | None) -> str:
+    local = "On sim and devnet their built-in wallet acts."
+    if acting is not None:
+        return local
+    if not shown:
+        return f"No wallet is kept here: `zuno wallet create` or `zuno wallet import` makes one. {local}"
+    return f"None of them acts before ZUNO_AGENT_WALLET_ADDRESS names one. {local}"
+
+
+def _address(text: str) -> Address:
+    address = arguments.wallet_address(text)
+    if has_wrong_checksum(text):
+        raise Usage(f"{text} has a letter in the wrong case, so its checksum fails; copy the address again.")
+    return address
+
+
+def _spenders(info: ChainInfo) -> dict[Address, str]:
+    return {info.deployment.position_manager: "PositionManager", info.deployment.universal_router: "UniversalRouter"}
+
+
+def _balance(token: Token, amount: int) -> BalanceView:
+    return BalanceView(token=token_view(token), amount=str(amount), amount_human=format_units(amount, token.decimals))
+
+
+def _allowed(token: Token, seen: Contents, permit2: Address, spenders: Mapping[Address, str]) -> list[AllowanceView]:
+    """Whoever may move this token, Permit2 first; who may move nothing of it is not listed."""
+    now, by_token = seen.block.timestamp, seen.allowances.to_permit2.get(token.address, 0)
+    listed = [_allowance(token, permit2, "Permit2", by_token, None, now)]
+    for spender, name in spenders.items():
+        grant = seen.allowances.grant(token.address, spender)
+        listed.append(_allowance(token, spender, name, grant.amount, grant.until, now))
+    return [one for one in listed if one.amount != "0"]
+
+
+def _allowance(token: Token, spender: Address, name: str, amount: int, expires: int | None, now: int) -> AllowanceView:
+    unlimited = amount >= UNLIMITED
+    return AllowanceView(
+        token=token_view(token),
+        spender=spender,
+        spender_name=name,
+        amount=str(amount),
+        amount_human="unlimited" if unlimited else format_units(amount, token.decimals),
+        unlimited=unlimited,
+        expires=None if expires == FOR_EVER else expires,
+        expired=expires is not None and now > expires,
+    )

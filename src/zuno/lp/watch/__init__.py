@@ -1,0 +1,1 @@
+"""The monitor and its alerts."""

@@ -1,0 +1,339 @@
+"""Alerts for the owner: list, acknowledge, snooze, and deliver them to a notifier."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, replace
+from typing import Final
+
+from zuno.journal.port import Author, Journal
+from zuno.kernel import arguments
+from zuno.kernel.backoff import Backoff
+from zuno.kernel.clock import Clock
+from zuno.kernel.errors import Unknown, Usage, ZunoError
+from zuno.kernel.notify import Notice, Notifier, RetryLater, Sent, Undeliverable
+from zuno.kernel.numbers_text import time_text
+from zuno.kernel.units import Seconds
+from zuno.kernel.view import View
+from zuno.lp.model.alerts import Alert, AlertBook, Condition, Event, Happening, alert_id
+from zuno.lp.ports.alerts import AlertStore
+from zuno.lp.watch.rules import (
+    acknowledge_by_id,
+    mark_delivered,
+    mark_journaled,
+    mark_undeliverable,
+    pending_events,
+    skip_delivery,
+    snooze_by_id,
+)
+
+ENTRY: Final = "alert"
+"""The kind of the journal's entries about alerts."""
+LONGEST_SNOOZE: Final = 30 * 86_400
+FIRST_WAIT: Final = 2.0
+LONGEST_WAIT: Final = 300.0
+_TITLES: Final = {
+    (Condition.OUT_OF_RANGE, Happening.REMINDED): "Still out of range",
+    (Condition.NEAR_EDGE, Happening.REMINDED): "Still near the edge",
+    (Condition.NEAR_EDGE, Happening.EASED): "Back inside, still near the edge",
+    (Condition.UNREACHABLE, Happening.REMINDED): "Chain still unreachable",
+}
+_NAMES: Final = {
+    Condition.OUT_OF_RANGE: "Out of range",
+    Condition.NEAR_EDGE: "Near the edge",
+    Condition.UNREACHABLE: "Chain unreachable",
+}
+_RECOVERIES: Final = {
+    Condition.OUT_OF_RANGE: "Back in range",
+    Condition.NEAR_EDGE: "Clear of the edge",
+    Condition.UNREACHABLE: "Chain reachable again",
+}
+
+
+class AlertView(View):
+    id: str
+    severity: str
+    condition: str
+    chain: str
+    wallet: str | None
+    position: str | None
+    reason: str
+    raised_at: int
+    told_at: int
+    state: str
+    """`active`, `acknowledged` (silent until it recovers or worsens) or `snoozed`."""
+    snoozed_until: int | None
+
+
+class AlertEventView(View):
+    number: int
+    at: int
+    alert: str
+    happening: str
+    title: str
+    severity: str
+    condition: str
+    chain: str
+    wallet: str | None
+    position: str | None
+    reason: str
+    said: bool
+
+
+class AlertsView(View):
+    looked_at: int | None
+    """When a monitor last looked; None: never."""
+    alerts: tuple[AlertView, ...]
+    events: tuple[AlertEventView, ...] | None
+    """With `--all`: what happened, newest first."""
+    waiting: int
+    """Events that could not be delivered yet."""
+    dropped: int
+    trouble: str
+    notes: tuple[str, ...]
+
+
+class AnsweredView(View):
+    """What an alert is after the owner's answer."""
+
+    done: str
+    alert: AlertView
+
+
+class AlertDesk:
+    """The owner's side of the book; the monitor may write in it at the same time."""
+
+    def __init__(self, store: AlertStore, journal: Callable[[], Awaitable[Journal]], clock: Clock) -> None:
+        self._store = store
+        self._journal = journal
+        self._clock = clock
+
+    async def list(self, *, everything: bool = False) -> AlertsView:
+        book, now = await self._store.book(), self._clock.now()
+        return AlertsView(
+            looked_at=book.looked_at,
+            alerts=tuple(alert_view(alert, now) for alert in _most_severe_first(book)),
+            events=tuple(map(event_view, reversed(book.events))) if everything else None,
+            waiting=len(pending_events(book)),
+            dropped=book.dropped,
+            trouble=book.trouble,
+            notes=_notes(book, now),
+        )
+
+    async def ack(self, text: str) -> AnsweredView:
+        wanted, now = alert_id(text), self._clock.now()
+        alert = await self._answer(wanted, lambda book: acknowledge_by_id(book, wanted, now))
+        done = f"{wanted} is acknowledged: silent until it recovers or gets worse."
+        return AnsweredView(done=done, alert=alert_view(alert, now))
+
+    async def snooze(self, text: str, span: str) -> AnsweredView:
+        wanted, seconds, now = alert_id(text), arguments.parse_span(span), self._clock.now()
+        if not 0 < seconds <= LONGEST_SNOOZE:
+            raise Usage(f"A snooze lasts from 1m to {LONGEST_SNOOZE // 86_400}d, not {span.strip()[:40]}.")
+        until = Seconds(now + seconds)
+        alert = await self._answer(wanted, lambda book: snooze_by_id(book, wanted, until, now))
+        return AnsweredView(done=f"{wanted} is snoozed until {time_text(until)}.", alert=alert_view(alert, now))
+
+    async def _answer(self, wanted: str, make: Callable[[AlertBook], tuple[AlertBook, Alert | None]]) -> Alert:
+        alert = await self._store.change(make)
+        if alert is None:
+            raise Unknown(f"No alert {wanted} is on; `zuno alerts` lists those that are.")
+        await journal_events(self._store, await self._journal())
+        return alert
+
+
+async def journal_events(store: AlertStore, journal: Journal) -> None:
+    """Every event the journal does not have yet; one may stand there twice after a crash, none is missing."""
+    book = await store.book()
+    for event in book.events:
+        if event.number > book.journaled:
+            await journal.append(kind=ENTRY, author=Author("monitor"), payload=asdict(event))
+    if book.events and book.events[-1].number > book.journaled:
+        last = book.events[-1].number
+        await store.change(lambda latest: (mark_journaled(latest, last), None))
+
+
+class AlertSender:
+    """Delivers alert events to the notifier in order, one at a time, without blocking the monitor."""
+
+    def __init__(self, store: AlertStore, notifier: Notifier | None, tell: Callable[[str], None]) -> None:
+        self._store = store
+        self._notifier = notifier
+        self._notify_error = tell
+        self._news = asyncio.Event()
+        self._failures = 0
+        self._last_complaint = ""
+        self._halted = False
+
+    def wake(self) -> None:
+        self._news.set()
+
+    async def deliver(self) -> float | None:
+        """Deliver what waits until something stops us; how long to leave it alone, or None when nothing is left."""
+        if self._notifier is None:
+            await self._store.change(lambda book: (skip_delivery(book), None))
+            return None
+        while not self._halted:
+            waiting = pending_events(await self._store.book())
+            if not waiting:
+                return None
+            wait = await self._send_event(waiting[0], self._notifier)
+            if wait is not None:
+                return wait
+        return None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop`: what is being sent then is still sent and ticked off."""
+        while not stop.is_set():
+            self._news.clear()
+            try:
+                wait = await self.deliver()
+            except ZunoError as error:  # the book, not the service
+                wait = self._back_off(str(error).rstrip("."))
+            except (
+                Exception
+            ) as bug:  # one who dies unseen leaves every later alert untold; no trace: it may quote a key
+                wait = self._back_off(f"Zuno has a bug ({type(bug).__name__})")
+            if wait is None:
+                await _wait_first(stop.wait(), self._news.wait())
+            else:
+                await _wait_first(stop.wait(), asyncio.sleep(wait))
+
+    async def close(self) -> None:
+        if self._notifier is not None:
+            await self._notifier.close()
+
+    async def _send_event(self, event: Event, notifier: Notifier) -> float | None:
+        match await notifier.send(build_notice(event)):
+            case Sent():
+                self._failures, self._last_complaint = 0, ""
+                await self._change(lambda book: mark_delivered(book, event.number))
+                return None
+            case RetryLater(reason, asked_wait):
+                await self._change(lambda book: _record_trouble(book, reason))
+                backed_off = self._back_off(reason)
+                return backed_off if asked_wait is None else max(asked_wait, FIRST_WAIT)
+            case Undeliverable(reason, all=True):
+                self._halted = True
+                await self._change(lambda book: _record_trouble(book, reason))
+                self._complain(f"{reason}; alerts wait in the book until the monitor is started anew.")
+                return None
+            case Undeliverable(reason):
+                await self._change(lambda book: mark_undeliverable(book, event.number, reason))
+                self._complain(f"{reason}; this one is not tried again.")
+                return None
+
+    async def _change(self, make: Callable[[AlertBook], AlertBook]) -> None:
+        await self._store.change(lambda book: (make(book), None))
+
+    def _back_off(self, reason: str) -> float:
+        """It is tried for as long as it takes."""
+        self._failures += 1
+        self._complain(f"{reason}; it is tried again.")
+        return Backoff(FIRST_WAIT, LONGEST_WAIT).delay(self._failures)
+
+    def _complain(self, line: str) -> None:
+        if line != self._last_complaint:
+            self._last_complaint = line
+            self._notify_error(line)
+
+
+async def _wait_first(*waits: Awaitable[object]) -> None:
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _record_trouble(book: AlertBook, reason: str) -> AlertBook:
+    return replace(book, trouble=reason)
+
+
+def build_notice(event: Event) -> Notice:
+    subject = event.subject
+    return Notice(
+        title=event_title(event),
+        severity=event.severity,
+        chain=subject.chain,
+        wallet=subject.wallet,
+        position=None if subject.position is None else str(subject.position),
+        condition="recovered" if event.happening is Happening.RECOVERED else event.condition.replace("_", " "),
+        reason=event.reason,
+        reference=event.alert,
+    )
+
+
+def event_title(event: Event) -> str:
+    if event.happening is Happening.RECOVERED:
+        return _RECOVERIES[event.condition]
+    if event.happening is Happening.ENDED:
+        return "Alert ended"
+    return _TITLES.get((event.condition, event.happening), _NAMES[event.condition])
+
+
+def alert_view(alert: Alert, now: Seconds) -> AlertView:
+    asleep = alert.snoozed_until is not None and now < alert.snoozed_until
+    state = "snoozed" if asleep else "active" if alert.acknowledged_at is None else "acknowledged"
+    return AlertView(
+        id=alert.id,
+        severity=alert.condition.severity,
+        condition=alert.condition,
+        chain=alert.subject.chain,
+        wallet=alert.subject.wallet,
+        position=None if alert.subject.position is None else str(alert.subject.position),
+        reason=alert.reason,
+        raised_at=alert.raised_at,
+        told_at=alert.told_at,
+        state=state,
+        snoozed_until=alert.snoozed_until if asleep else None,
+    )
+
+
+def event_view(event: Event) -> AlertEventView:
+    return AlertEventView(
+        number=event.number,
+        at=event.at,
+        alert=event.alert,
+        happening=event.happening,
+        title=event_title(event),
+        severity=event.severity,
+        condition=event.condition,
+        chain=event.subject.chain,
+        wallet=event.subject.wallet,
+        position=None if event.subject.position is None else str(event.subject.position),
+        reason=event.reason,
+        said=event.said,
+    )
+
+
+def _most_severe_first(book: AlertBook) -> list[Alert]:
+    return sorted(
+        book.active,
+        key=lambda alert: (
+            alert.condition is not Condition.OUT_OF_RANGE,
+            alert.subject.chain,
+            alert.subject.wallet or "",
+            alert.subject.position or 0,
+        ),
+    )
+
+
+def _notes(book: AlertBook, now: Seconds) -> tuple[str, ...]:
+    if book.looked_at is None:
+        return ("no monitor has looked yet; `zuno monitor once` looks now, `zuno monitor run` keeps looking",)
+    notes = [
+        f"{name} was not read at the last look: {health.reason}"
+        for name, health in sorted(book.chains.items())
+        if health.failures
+    ]
+    if (age := now - book.looked_at) > 3_600:
+        notes.append(f"the last look is {age // 3_600} h old: `zuno monitor run` keeps looking")
+    if book.trouble:
+        notes.append(f"the last alert could not be delivered: {book.trouble}")
+    if book.dropped:
+        notes.append(f"{book.dropped} alerts were let go undelivered; `zuno alerts --all` shows the newest")
+    return tuple(notes)

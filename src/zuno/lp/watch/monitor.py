@@ -1,0 +1,382 @@
+"""The monitor: reads every watched wallet, stores alerts and samples, and notifies the owner.
+
+It only reads and reports: it starts no debate and spends nothing. A failing chain is retried with backoff, and never
+delays another one beyond the timeout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from zuno.amm.model import Block, LpPosition
+from zuno.journal.port import Journal
+from zuno.kernel.backoff import Backoff
+from zuno.kernel.clock import Clock
+from zuno.kernel.errors import Broken, Unavailable, Usage, ZunoError
+from zuno.kernel.lock import ProcessLock
+from zuno.kernel.numbers_text import time_text
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Address, Seconds
+from zuno.kernel.view import View
+from zuno.lp.model.alerts import AlertBook, Condition, Event, Subject
+from zuno.lp.ports.alerts import AlertStore
+from zuno.lp.ports.chain import Chain, Holdings
+from zuno.lp.ports.samples import GasSample, PoolSample, Samples
+from zuno.lp.watch.alerts import AlertEventView, AlertSender, AlertView, alert_view, event_view, journal_events
+from zuno.lp.watch.rules import (
+    LIMITS,
+    AlertThresholds,
+    ChainReading,
+    WalletReading,
+    end_unwatched,
+    pending_events,
+    record_reading,
+)
+
+PATIENCE: Final = 300.0
+"""Seconds one chain may take; what a search has found by then is kept, and it goes on from there."""
+STALE: Final = 900
+"""A live chain's newest block older than this, or as far ahead of us, is no news: it raises and clears nothing."""
+LONGEST_BACKOFF: Final = 900.0
+_LONGEST_CLAUSE: Final = 300
+_LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A wallet on a chain. Without a wallet: the one the chain is configured for."""
+
+    chain: str
+    wallet: Address | None = None
+    local: bool = False
+    """A world with a clock of its own, which may be made anew: ages mean nothing there."""
+
+
+class ChainLookView(View):
+    chain: str
+    block: int | None
+    timestamp: int | None
+    wallets: int
+    positions: int
+    in_range: int
+    near_edge: int
+    out_of_range: int
+    empty: int
+    unread: int
+    failure: str
+    notes: tuple[str, ...]
+
+
+class TickView(View):
+    """One look at everything."""
+
+    at: int
+    chains: tuple[ChainLookView, ...]
+    resting: tuple[str, ...]
+    """Chains that failed and are left alone for now."""
+    events: tuple[AlertEventView, ...]
+    alerts: tuple[AlertView, ...]
+    waiting: int
+    notes: tuple[str, ...]
+
+
+class StoppedView(View):
+    """The monitor ended because it was asked to."""
+
+    ticks: int
+    said: str
+
+
+@dataclass(slots=True)
+class _ChainRead:
+    """What came of reading one chain."""
+
+    chain: str
+    block: Block | None = None
+    wallets: list[WalletReading] = field(default_factory=list)
+    gas: GasSample | None = None
+    failures: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _RetryPause:
+    failures: int = 0
+    until: float = 0.0
+
+
+class Monitor:
+    """One at a time per home. `chain_of` opens a chain afresh where the world behind it may have been replaced."""
+
+    def __init__(
+        self,
+        *,
+        watches: Callable[[], Sequence[Watch]],
+        chain_of: Callable[[str], Chain],
+        store: AlertStore,
+        samples: Samples,
+        seat: ProcessLock,
+        journal: Callable[[], Awaitable[Journal]],
+        courier: AlertSender,
+        clock: Clock,
+        period: float,
+        tell: Callable[[str], None],
+        limits: AlertThresholds = LIMITS,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._watches = watches
+        self._chain_of = chain_of
+        self._store = store
+        self._samples = samples
+        self._seat = seat
+        self._journal = journal
+        self._courier = courier
+        self._clock = clock
+        self._period = period
+        self._tell = tell
+        self._limits = limits
+        self._patience = patience
+        self._pauses: dict[str, _RetryPause] = {}
+
+    async def once(self) -> TickView:
+        """One look, told and delivered as far as that goes at once; `Unavailable` where nothing could be read."""
+        self._seat.take()
+        try:
+            tick = await self.tick()
+            await self._courier.deliver()
+        finally:
+            self._seat.leave()
+            await self._courier.close()
+        failed = [chain for chain in tick.chains if chain.failure and not chain.wallets]
+        if failed and len(failed) == len(tick.chains):
+            raise Unavailable(
+                "Nothing could be read: " + "; ".join(f"{chain.chain}: {chain.failure}" for chain in failed)
+            )
+        return tick
+
+    async def run(self, hear: Callable[[TickView], None], stop: asyncio.Event) -> StoppedView:
+        """Look every period until `stop`; a tick under way is finished and stored first."""
+        self._seat.take()
+        courier = asyncio.create_task(self._courier.run(stop))
+        ticks = 0
+        try:
+            while not stop.is_set():
+                began = asyncio.get_running_loop().time()
+                try:
+                    hear(await self.tick())
+                    ticks += 1
+                except Unavailable as error:
+                    self._tell(str(error))
+                self._courier.wake()
+                spent = asyncio.get_running_loop().time() - began
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), max(0.0, self._period - spent))
+        finally:
+            stop.set()
+            await courier
+            await self._courier.close()
+            self._seat.leave()
+        return StoppedView(ticks=ticks, said=f"The monitor ended after {ticks} looks; what it saw is stored.")
+
+    async def tick(self) -> TickView:
+        """Look at every chain at the same time; each is judged and stored as it is read."""
+        watches = self._watches()
+        if not watches:
+            raise Usage("There is nothing to watch; set ZUNO_AGENT_WALLET_ADDRESS and an RPC URL.")
+        by_chain: dict[str, list[Watch]] = {}
+        for watch in watches:
+            by_chain.setdefault(watch.chain, []).append(watch)
+        awake = {name: mine for name, mine in by_chain.items() if not self._is_backing_off(name)}
+        done = await asyncio.gather(
+            *(self._read_chain(name, mine) for name, mine in awake.items()), return_exceptions=True
+        )
+        looks = [look for look in done if not isinstance(look, BaseException)]
+        if fault := next((look for look in done if isinstance(look, BaseException)), None):
+            raise fault  # the book cannot be kept; every look has ended by now
+        events = [event for _, happened in looks for event in happened]
+        events += await self._end_unwatched(by_chain)
+        notes = await self._journal_events()
+        book = await self._store.book()
+        return self._view([seen for seen, _ in looks], sorted(by_chain.keys() - awake.keys()), events, book, notes)
+
+    async def _read_chain(self, name: str, watches: Sequence[Watch]) -> tuple[_ChainRead, tuple[Event, ...]]:
+        seen = _ChainRead(name)
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._read_wallets(seen, watches)
+        except TimeoutError:
+            seen.failures.append(f"it took more than {self._patience:g} s")
+        except ZunoError as error:
+            seen.failures.append(_clause(error))
+        except Exception as bug:  # one chain's bug must not silence the others
+            _LOG.exception("looking at %s failed", name)
+            seen.failures.append(f"Zuno has a bug ({type(bug).__name__})")
+        self._record_result(name, failed=bool(seen.failures))
+        now = self._clock.now()
+        look = ChainReading(
+            name, tuple(seen.wallets), "; ".join(seen.failures), None if seen.block is None else seen.block.timestamp
+        )
+        happened = await self._store.change(lambda book: record_reading(book, look, now, self._limits))
+        if happened:
+            self._courier.wake()  # what this chain has to say does not wait for a slower one
+        try:
+            await self._samples.keep(_pool_samples(seen), [] if seen.gas is None else [seen.gas], now)
+        except (Unavailable, Broken) as error:
+            seen.notes.append(f"no sample was kept: {_clause(error)}")
+        return seen, happened
+
+    async def _read_wallets(self, seen: _ChainRead, watches: Sequence[Watch]) -> None:
+        chain = self._chain_of(seen.chain)
+        known = (await self._store.book()).chains.get(seen.chain)
+        for watch in watches:
+            wallet = await chain.wallet() if watch.wallet is None else watch.wallet
+            if wallet is None:
+                seen.notes.append("no wallet to watch; set ZUNO_AGENT_WALLET_ADDRESS")
+                continue
+            try:
+                holdings = await chain.holdings(wallet)
+                if not watch.local:
+                    self._check_fresh(holdings, None if known is None else known.block_time)
+            except ZunoError as error:
+                seen.failures.append(_clause(error))
+                continue
+            self._add_wallet(seen, wallet, holdings)
+        if seen.block is None:
+            return
+        try:
+            quote = await chain.gas()
+            seen.gas = GasSample(seen.chain, seen.block.timestamp, quote.price)
+        except ZunoError as error:
+            seen.notes.append(f"no gas price: {_clause(error)}")
+
+    def _check_fresh(self, holdings: Holdings, before: Seconds | None) -> None:
+        """A node that stands still, stands behind what we saw already, or is ahead of its time tells nothing."""
+        at = holdings.snapshot.block.timestamp
+        age = self._clock.now() - at
+        if age > STALE:
+            raise Unavailable(f"its newest block is of {time_text(at)}, more than {STALE // 60} min ago")
+        if age < -STALE:  # kept as the newest one seen, it would make every honest block after it an old one
+            raise Unavailable(f"its newest block is of {time_text(at)}, more than {STALE // 60} min from now")
+        if before is not None and at < before:
+            raise Unavailable(f"its newest block is of {time_text(at)}, older than one seen before")
+
+    def _add_wallet(self, seen: _ChainRead, wallet: Address, holdings: Holdings) -> None:
+        owned, snapshot = holdings.owned, holdings.snapshot
+        seen.block = snapshot.block
+        if not owned.complete:
+            seen.notes.append(owned.note)
+            if not snapshot.positions:
+                seen.failures.append(owned.note)
+                return
+        seen.wallets.append(
+            WalletReading(
+                wallet,
+                snapshot.positions,
+                gone=frozenset(missing.id for missing in snapshot.missing if not missing.unread),
+                complete=owned.complete,
+                unread=frozenset(missing.id for missing in snapshot.missing if missing.unread),
+            )
+        )
+
+    async def _end_unwatched(self, by_chain: Mapping[str, Sequence[Watch]]) -> tuple[Event, ...]:
+        """End alerts of wallets and chains that left the list. A chain's own wallet is whichever it names."""
+
+        def is_watched(subject: Subject) -> bool:
+            mine = by_chain.get(subject.chain, ())
+            return any(subject.wallet is None or watch.wallet in {None, subject.wallet} for watch in mine)
+
+        now = self._clock.now()
+        return await self._store.change(lambda book: end_unwatched(book, is_watched, now))
+
+    async def _journal_events(self) -> tuple[str, ...]:
+        """A journal that cannot be written is told of, and stops no alert."""
+        try:
+            book = await self._store.book()
+            if book.last_number > book.journaled:  # a journal that nothing is written in is not even made
+                await journal_events(self._store, await self._journal())
+        except ZunoError as error:
+            return (f"the journal was not written: {_clause(error)}",)
+        return ()
+
+    def _is_backing_off(self, name: str) -> bool:
+        rest = self._pauses.get(name)
+        return rest is not None and asyncio.get_running_loop().time() < rest.until
+
+    def _record_result(self, name: str, *, failed: bool) -> None:
+        """From the third failure on a chain is left alone for one period, then two, four …"""
+        rest = self._pauses.setdefault(name, _RetryPause())
+        rest.failures = rest.failures + 1 if failed else 0
+        pause = Backoff(self._period, LONGEST_BACKOFF).delay(rest.failures - self._limits.failures + 1)
+        rest.until = asyncio.get_running_loop().time() + pause
+
+    def _view(
+        self,
+        looks: Sequence[_ChainRead],
+        resting: Sequence[str],
+        events: Sequence[Event],
+        book: AlertBook,
+        notes: Sequence[str],
+    ) -> TickView:
+        now = self._clock.now()
+        return TickView(
+            at=now,
+            chains=tuple(_chain_view(seen, book) for seen in looks),
+            resting=tuple(resting),
+            events=tuple(map(event_view, events)),
+            alerts=tuple(alert_view(alert, now) for alert in book.active),
+            waiting=len(pending_events(book)),
+            notes=tuple(notes),
+        )
+
+
+def _clause(error: ZunoError) -> str:
+    """An error inside a sentence; part of it may be a node's own words."""
+    return plain_text(str(error), _LONGEST_CLAUSE).rstrip(".")
+
+
+def _pool_samples(seen: _ChainRead) -> list[PoolSample]:
+    pools = {position.pool.id: position.pool for wallet in seen.wallets for position in wallet.positions}
+    return [
+        PoolSample(
+            seen.chain,
+            pool.id,
+            pool.block,
+            pool.sqrt_price_x96,
+            pool.tick,
+            pool.liquidity,
+            pool.fee_growth_global0_x128,
+            pool.fee_growth_global1_x128,
+        )
+        for pool in pools.values()
+    ]
+
+
+def _chain_view(seen: _ChainRead, book: AlertBook) -> ChainLookView:
+    held: list[LpPosition] = [position for wallet in seen.wallets for position in wallet.positions]
+    conditions = {
+        (alert.subject.wallet, alert.subject.position): alert.condition
+        for alert in book.active
+        if alert.subject.chain == seen.chain
+    }
+    filled = [
+        (wallet.wallet, position) for wallet in seen.wallets for position in wallet.positions if position.liquidity
+    ]
+    return ChainLookView(
+        chain=seen.chain,
+        block=None if seen.block is None else seen.block.number,
+        timestamp=None if seen.block is None else seen.block.timestamp,
+        wallets=len(seen.wallets),
+        positions=len(held),
+        in_range=sum(position.in_range for _, position in filled),
+        near_edge=sum(conditions.get((wallet, position.id)) is Condition.NEAR_EDGE for wallet, position in filled),
+        out_of_range=sum(not position.in_range for _, position in filled),
+        empty=len(held) - len(filled),
+        unread=sum(len(wallet.unread) for wallet in seen.wallets),
+        failure="; ".join(dict.fromkeys(seen.failures)),
+        notes=tuple(dict.fromkeys(seen.notes)),
+    )

@@ -1,0 +1,330 @@
+"""Alert rules: raised once, silent while acknowledged, cleared with hysteresis.
+
+The owner is always told of a worsening. An improvement within an episode (back in range, still near the edge) is told
+at most once in six hours, so that a price that oscillates around an edge does not alert at every tick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from hashlib import sha256
+from typing import Final
+
+from zuno.amm.model import LpPosition
+from zuno.kernel.units import Address, Seconds
+from zuno.lp.model.alerts import Alert, AlertBook, ChainHealth, Condition, Event, Happening, Subject
+
+HOUR: Final = 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class AlertThresholds:
+    """Shares of a range's width in ticks; `warn` below `clear`, or an alert would flap between them."""
+
+    warn_below: Fraction = Fraction(15, 100)
+    clear_above: Fraction = Fraction(20, 100)
+    remind_after: int = 6 * HOUR
+    failures: int = 3
+    """Looks in a row that must fail before a chain is called unreachable."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.warn_below <= self.clear_above < Fraction(1, 2):
+            raise ValueError("a warning starts at or below the share where it clears, and that below half the width")
+        if self.remind_after <= 0 or self.failures < 1:
+            raise ValueError("reminders need a span and failures a count")
+
+
+LIMITS: Final = AlertThresholds()
+AlertChange = tuple[Alert | None, tuple[Event, ...]]
+"""The alert that is on afterwards, if any, and what happened."""
+
+
+def width_left(position: LpPosition) -> Fraction:
+    """From the price to the nearer edge as a share of the width; negative outside."""
+    tick, span = position.pool.tick, position.range
+    return Fraction(min(tick - span.lower, span.upper - tick), span.width)
+
+
+def judge_position(
+    previous: Alert | None, position: LpPosition, wallet: Address, now: Seconds, limits: AlertThresholds = LIMITS
+) -> AlertChange:
+    """A position that was really read, held against the alert that is on for it."""
+    if not position.liquidity:
+        return end_alert(previous, "it holds no liquidity any more", now)
+    subject = Subject(position.chain, wallet, position.id)
+    condition = _condition(previous, position, limits)
+    return _advance_alert(previous, subject, condition, _describe_range(position), now, limits)
+
+
+def judge_chain(
+    previous: Alert | None, chain: str, failures: int, reason: str, now: Seconds, limits: AlertThresholds = LIMITS
+) -> AlertChange:
+    """A chain after a look at it: `failures` in a row, none if it was read."""
+    condition = Condition.UNREACHABLE if failures >= limits.failures else None
+    said = f"{failures} looks in a row failed: {reason}" if failures else "the chain answers again"
+    return _advance_alert(previous, Subject(chain), condition, said, now, limits)
+
+
+def end_alert(previous: Alert | None, why: str, now: Seconds) -> AlertChange:
+    """Its subject is no longer there to worry about."""
+    if previous is None:
+        return None, ()
+    return None, (_event(previous, Happening.ENDED, now, why, said=not _is_snoozed(previous, now)),)
+
+
+def acknowledge(alert: Alert, now: Seconds) -> tuple[Alert, Event]:
+    """The owner knows: silence until it recovers or gets worse than it is now."""
+    seen = replace(alert, told=alert.condition, told_at=now, acknowledged_at=now, snoozed_until=None)
+    return seen, _event(seen, Happening.ACKNOWLEDGED, now, alert.reason, said=False)
+
+
+def snooze(alert: Alert, until: Seconds, now: Seconds) -> tuple[Alert, Event]:
+    """Silence until then, whatever happens; what still is wrong then is told at once."""
+    if until <= now:
+        raise ValueError("a snooze ends later than it begins")
+    seen = replace(alert, told=alert.condition, told_at=now, acknowledged_at=None, snoozed_until=until)
+    return seen, _event(seen, Happening.SNOOZED, now, alert.reason, said=False)
+
+
+def _condition(previous: Alert | None, position: LpPosition, limits: AlertThresholds) -> Condition | None:
+    if not position.in_range:
+        return Condition.OUT_OF_RANGE
+    left = width_left(position)
+    near = left < limits.warn_below if previous is None else left <= limits.clear_above
+    return Condition.NEAR_EDGE if near else None
+
+
+def _advance_alert(
+    previous: Alert | None,
+    subject: Subject,
+    condition: Condition | None,
+    reason: str,
+    now: Seconds,
+    limits: AlertThresholds,
+) -> AlertChange:
+    if previous is None:
+        return (None, ()) if condition is None else _raise_alert(subject, condition, reason, now)
+    if condition is None:
+        said = not _is_snoozed(previous, now)
+        return None, (_event(previous, Happening.RECOVERED, now, reason, said=said),)
+    current = replace(previous, condition=condition, reason=reason)
+    happening = _worth_saying(current, now, limits)
+    if happening is None:
+        return current, ()
+    current = replace(
+        current,
+        told=condition,
+        told_at=now,
+        eased_at=now if happening is Happening.EASED else current.eased_at,
+        acknowledged_at=None if happening is Happening.WORSENED else current.acknowledged_at,
+        snoozed_until=None,
+    )
+    return current, (_event(current, happening, now, reason),)
+
+
+def _worth_saying(alert: Alert, now: Seconds, limits: AlertThresholds) -> Happening | None:
+    if _is_snoozed(alert, now):
+        return None
+    if alert.condition.worse_than(alert.told):
+        return Happening.WORSENED
+    eased_lately = alert.eased_at is not None and now - alert.eased_at < limits.remind_after
+    if alert.told.worse_than(alert.condition) and not eased_lately:
+        return Happening.EASED
+    if alert.snoozed_until is not None:
+        return Happening.REMINDED  # it ran out, and nothing is better
+    due = now - alert.told_at >= limits.remind_after and alert.acknowledged_at is None
+    return Happening.REMINDED if due else None
+
+
+def _raise_alert(subject: Subject, condition: Condition, reason: str, now: Seconds) -> AlertChange:
+    alert = Alert(_id_of(subject, now), subject, condition, reason, now, condition, now)
+    return alert, (_event(alert, Happening.RAISED, now, reason),)
+
+
+def _id_of(subject: Subject, now: Seconds) -> str:
+    """A subject has one alert at a time, so its name and its moment tell alerts apart."""
+    name = f"{subject.chain}|{subject.wallet}|{subject.position}|{now}"
+    return f"alert_{sha256(name.encode()).hexdigest()[:12]}"
+
+
+def _is_snoozed(alert: Alert, now: Seconds) -> bool:
+    return alert.snoozed_until is not None and now < alert.snoozed_until
+
+
+def _event(alert: Alert, happening: Happening, now: Seconds, reason: str, *, said: bool = True) -> Event:
+    return Event(alert.id, now, happening, alert.subject, alert.condition, reason, said)
+
+
+def _describe_range(position: LpPosition) -> str:
+    tick, span = position.pool.tick, position.range
+    staked = ", staked with a subscriber" if position.subscribed else ""
+    if position.in_range:
+        share = f"{float(100 * width_left(position)):.1f} % of its width left to the nearer edge"
+        return f"{share} (tick {tick} in {span.lower} to {span.upper}){staked}"
+    beyond, edge = (span.lower - tick, "lower") if tick < span.lower else (tick - span.upper, "upper")
+    share = f"{float(Fraction(100 * beyond, span.width)):.1f} % of its width"
+    return f"tick {tick} lies {beyond} ticks ({share}) beyond its {edge} edge, {span.lower} to {span.upper}{staked}"
+
+
+KEPT_EVENTS: Final = 500
+
+
+MOST_EVENTS: Final = 2_000
+"""Events that nobody was told of yet are kept beyond the usual number, but not beyond this one."""
+
+
+Answer = Callable[[Alert], tuple[Alert, Event]]
+
+
+@dataclass(frozen=True, slots=True)
+class WalletReading:
+    """A wallet's positions as they were really read."""
+
+    wallet: Address
+    positions: tuple[LpPosition, ...]
+    gone: frozenset[int] = frozenset()
+    """Ids that are known to be burnt."""
+    complete: bool = False
+    """True: what is neither among the positions nor `unread` is no longer the wallet's."""
+    unread: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ChainReading:
+    """One look at a chain: wallets that were read, and the reason where one was not."""
+
+    chain: str
+    wallets: tuple[WalletReading, ...] = ()
+    failure: str = ""
+    block_time: Seconds | None = None
+
+
+def record_reading(
+    book: AlertBook, look: ChainReading, now: Seconds, limits: AlertThresholds = LIMITS
+) -> tuple[AlertBook, tuple[Event, ...]]:
+    """The book after a look. What was not read raises and clears nothing."""
+    before = book.chains.get(look.chain, ChainHealth())
+    failures = before.failures + 1 if look.failure else 0
+    health = ChainHealth(
+        failures,
+        now if look.wallets and not look.failure else before.read_at,
+        before.block_time if look.block_time is None else look.block_time,
+        look.failure,
+    )
+    on = {alert.subject: alert for alert in book.active}
+    happened: list[Event] = []
+
+    def settle(subject: Subject, judged: tuple[Alert | None, tuple[Event, ...]]) -> None:
+        alert, events = judged
+        if alert is not None:
+            on[subject] = alert
+        else:
+            on.pop(subject, None)
+        happened.extend(events)
+
+    whole = Subject(look.chain)
+    settle(whole, judge_chain(on.get(whole), look.chain, failures, look.failure, now, limits))
+    for wallet in look.wallets:
+        for position in wallet.positions:
+            subject = Subject(look.chain, wallet.wallet, position.id)
+            settle(subject, judge_position(on.get(subject), position, wallet.wallet, now, limits))
+        for subject, why in _closed_positions(on, look.chain, wallet):
+            settle(subject, end_alert(on[subject], why, now))
+    return _append_events(
+        replace(book, chains={**book.chains, look.chain: health}, looked_at=now), on.values(), happened
+    )
+
+
+def _closed_positions(on: Mapping[Subject, Alert], chain: str, look: WalletReading) -> list[tuple[Subject, str]]:
+    seen = {position.id for position in look.positions} | look.unread
+    found = []
+    for subject in on:
+        if (subject.chain, subject.wallet) != (chain, look.wallet) or subject.position in seen:
+            continue
+        if subject.position in look.gone:
+            found.append((subject, "it was burnt"))
+        elif look.complete:
+            found.append((subject, "the wallet no longer holds it: closed or transferred"))
+    return found
+
+
+def end_unwatched(
+    book: AlertBook, watched: Callable[[Subject], bool], now: Seconds
+) -> tuple[AlertBook, tuple[Event, ...]]:
+    """End what nobody looks at any more."""
+    kept, happened = [], list[Event]()
+    for alert in book.active:
+        if watched(alert.subject):
+            kept.append(alert)
+        else:
+            happened += end_alert(alert, "it is no longer watched", now)[1]
+    healths = {name: health for name, health in book.chains.items() if watched(Subject(name))}
+    return _append_events(replace(book, chains=healths), kept, happened)
+
+
+def acknowledge_by_id(book: AlertBook, alert_id: str, now: Seconds) -> tuple[AlertBook, Alert | None]:
+    """None: no alert of this id is on."""
+    return _change_alert(book, alert_id, lambda alert: acknowledge(alert, now))
+
+
+def snooze_by_id(book: AlertBook, alert_id: str, until: Seconds, now: Seconds) -> tuple[AlertBook, Alert | None]:
+    """None: no alert of this id is on."""
+    return _change_alert(book, alert_id, lambda alert: snooze(alert, until, now))
+
+
+def pending_events(book: AlertBook) -> Sequence[Event]:
+    """Events the owner was not told of yet, oldest first."""
+    return [event for event in book.events if event.number > book.pushed and event.said]
+
+
+def mark_delivered(book: AlertBook, number: int) -> AlertBook:
+    return trim_events(replace(book, pushed=max(book.pushed, number), trouble=""))
+
+
+def mark_undeliverable(book: AlertBook, number: int, why: str) -> AlertBook:
+    """One event cannot be delivered at all: it makes way for the next, and is counted."""
+    lost = any(event.number == number and event.number > book.pushed for event in book.events)
+    return trim_events(replace(book, pushed=max(book.pushed, number), dropped=book.dropped + lost, trouble=why))
+
+
+def skip_delivery(book: AlertBook) -> AlertBook:
+    """There is nobody to deliver to: nothing waits for one who may come later."""
+    return trim_events(replace(book, pushed=book.last_number, trouble=""))
+
+
+def mark_journaled(book: AlertBook, number: int) -> AlertBook:
+    return trim_events(replace(book, journaled=max(book.journaled, number)))
+
+
+def trim_events(book: AlertBook) -> AlertBook:
+    """The newest events, and those that still wait; never more than the most there may be."""
+    waits = min(book.journaled, book.pushed)
+    newest = max(0, len(book.events) - KEPT_EVENTS)
+    kept = [event for place, event in enumerate(book.events) if place >= newest or event.number > waits]
+    let_go, kept = kept[: max(0, len(kept) - MOST_EVENTS)], kept[-MOST_EVENTS:]
+    lost = sum(event.said and event.number > book.pushed for event in let_go)
+    return replace(book, events=tuple(kept), dropped=book.dropped + lost)
+
+
+def _change_alert(book: AlertBook, alert_id: str, answer: Answer) -> tuple[AlertBook, Alert | None]:
+    for place, alert in enumerate(book.active):
+        if alert.id == alert_id:
+            changed, event = answer(alert)
+            active = (*book.active[:place], changed, *book.active[place + 1 :])
+            return _append_events(book, active, [event])[0], changed
+    return book, None
+
+
+def _append_events(
+    book: AlertBook, active: Iterable[Alert], happened: Sequence[Event]
+) -> tuple[AlertBook, tuple[Event, ...]]:
+    numbered = tuple(replace(event, number=number) for number, event in enumerate(happened, start=book.last_number + 1))
+    grown = replace(
+        book,
+        active=tuple(active),
+        events=(*book.events, *numbered),
+        last_number=book.last_number + len(numbered),
+    )
+    return trim_events(grown), numbered

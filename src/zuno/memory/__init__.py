@@ -1,1 +1,0 @@
-"""PAST: what was said and done, kept so that nobody can change it unnoticed."""

@@ -1,1 +1,0 @@
-"""SOCKETS: Protocols whose docstring is the promise; nothing runs here."""

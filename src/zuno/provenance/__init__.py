@@ -1,0 +1,1 @@
+"""Figures in prose by slots: texts cite facts by id, and code prints the numbers."""

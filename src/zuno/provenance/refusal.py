@@ -1,0 +1,277 @@
+"""What a text may not say outside of slots: figures in digits or words, addresses, links, commands, orders."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from zuno.provenance.agreement import check_slots, hide_multiples
+from zuno.provenance.facts import FactSheet
+from zuno.provenance.slots import MARK, find_slots, mask_slots, render
+
+LONGEST_TEXT: Final = 4_000
+"""Characters with slots; a longer text is not read at all."""
+MOST_SLOTS: Final = 60
+LONGEST_SHOWN: Final = 48
+"""A fault goes back into a prompt."""
+
+
+class Code(StrEnum):
+    """What is wrong with a piece of text."""
+
+    NUMERAL = "numeral"
+    NUMBER_WORD = "number_word"
+    GLUED = "glued"
+    """Letters, a sign or a unit at a slot, which prints its own."""
+    LETTERS = "letters"
+    ADDRESS = "address"
+    LINK = "link"
+    COMMAND = "command"
+    ORDER = "order"
+    BROKEN_SLOT = "broken_slot"
+    UNKNOWN_ID = "unknown_id"
+    DISAGREEMENT = "disagreement"
+    """A slot at the wrong candidate, stress, sign or name, or in a comparison that does not hold."""
+    LENGTH = "length"
+
+
+_SAID: Final = {
+    Code.NUMERAL: "a figure outside of a slot",
+    Code.NUMBER_WORD: "a figure in words",
+    Code.GLUED: "a slot prints its own sign and unit",
+    Code.LETTERS: "a character that English prose does not need",
+    Code.ADDRESS: "an address or hash",
+    Code.LINK: "a link or domain",
+    Code.COMMAND: "a command line",
+    Code.ORDER: "an order to the reader",
+    Code.BROKEN_SLOT: "no slot",
+    Code.UNKNOWN_ID: "no fact of this id was given",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    code: Code
+    text: str
+    """The piece of text; for a disagreement or a length, what is wrong."""
+
+    def __str__(self) -> str:
+        shown = self.text if len(self.text) <= LONGEST_SHOWN else f"{self.text[: LONGEST_SHOWN - 1]}…"
+        return f"{shown}: {_SAID[self.code]}" if self.code in _SAID else self.text
+
+
+def find_faults(
+    text: str, facts: FactSheet, *, about: int | None = None, limits: tuple[int, int] = (0, LONGEST_TEXT)
+) -> list[Fault]:
+    """Why a text may not be used; nothing where it may. `about` is the candidate it speaks of; `limits` count printed
+    characters."""
+    if len(text) > LONGEST_TEXT:
+        return [Fault(Code.LENGTH, f"a text of {len(text)} characters")]
+    slots, broken = find_slots(text)
+    if len(slots) > MOST_SLOTS:
+        return [Fault(Code.LENGTH, f"a text of {len(slots)} slots")]
+    faults = [Fault(Code.BROKEN_SLOT, piece) for piece in broken]
+    faults += [Fault(Code.UNKNOWN_ID, slot.id) for slot in slots if slot.id not in facts]
+    faults += _find_in_prose(mask_slots(text, slots), facts, [slot.id for slot in slots])
+    if not faults:
+        faults += [Fault(Code.DISAGREEMENT, said) for said in check_slots(text, slots, facts, about)]
+        printed = len(render(text, facts, about))
+        if not limits[0] <= printed <= limits[1]:
+            faults.append(Fault(Code.LENGTH, f"{printed} printed characters, not {limits[0]} to {limits[1]}"))
+    return faults
+
+
+# -- words and signs
+
+_ONES = "two|three|four|five|six|seven|eight|nine|ten"
+_BIG = (
+    "eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|(?:twenty|thirty|forty|fourty|fifty|"
+    "sixty|seventy|eighty|ninety)(?:[- ]?(?:one|two|three|four|five|six|seven|eight|nine))?|hundreds?|thousands?|"
+    "millions?|billions?|trillions?|grand|dozens?|myriads?|lakhs?|crores?"
+)
+_PARTS = "thirds|quarters?|fifths|sixths|sevenths|eighths|ninths|tenths|hundredths?|thousandths?|half|halves|halfway"
+_TIMES = (
+    "twice|thrice|doubl(?:e|es|ed|ing|y)|tripl(?:e|es|ed|ing)|trebl(?:e|es|ed|ing)|quadrupl(?:e|es|ed|ing)|"
+    r"quintupl\w+|halv(?:e|es|ed|ing)|\w+fold|zero|nil|naught|nought|couple|percents?|percentage|per ?cents?|pct|"
+    "basis points?|bps|bips?|pips?"
+)
+_NUMBER_WORD: Final = re.compile(rf"(?i)\b(?:{_ONES}|{_BIG}|{_PARTS}|{_TIMES})\b")
+_ORDINALS = "third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
+_SHARE_IN_WORDS: Final = re.compile(
+    rf"(?i)\b(?:an?|one)[- ](?:{_ORDINALS})\b(?! (?:{_ONES}|candidate|round|move|time))"
+)
+_ONE_OF: Final = re.compile(
+    r"(?i)\bone(?:[- ](?:hours?|days?|weeks?|months?|years?|minutes?|seconds?|bars?|ticks?|points?|dollars?|cents?"
+    r"|usdc?|eth|weth|btc|gwei|path|in|out|to)\b|[- ](?:and|point|%))"
+)
+_NUMERAL: Final = re.compile(r"[0-9][0-9.,'_]*\w*|\w+[0-9]\w*|[%‰$€£¥₿¢]")
+_ROMAN: Final = re.compile(r"\b(?=[IVXLCDM]{2,}\b)M*(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\b")
+_NOT_ROMAN: Final = frozenset({"IV", "DI", "MM", "CD", "MD", "LI", "CC", "DM", "CM", "DC", "MC", "LL", "ML", "DD"})
+_NUMBERED = "candidates?|moves?|options?|ranges?|shapes?|rounds?|revisions?|sources?|feeds?|pools?|experts?|venues?|"
+_NUMBERED += "accepts?|revises?|vetoe?s?|verdicts?|judgments?|critiques?"
+
+# -- names with digits as the desks print them
+
+_STRESSED = (
+    "buffers?|floors?|stress|stressed|cases?|volatility|vol|exits?|p10|median|margins?|widths?|survival|ones?|leaves"
+)
+_FRAMED = (
+    r"rsi14|adx14|atr14|ema\d+|mfi14|cmf20|macd|bollinger|closes?|structure|trend|charts?|swing|supertrend|squeeze|cvd|"
+    r"divergence|break|breakout|bos|choch|candles?|timeframes?|frame|retracements?|hidden|shape|levels?|vwap|range|bars"
+)
+_EXEMPT: Final = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\b(?:(?:75|95|90|99|50|25|10|5)(?:th)?|tenth|fifth)[- ]percentiles?\b|\bp(?:5|10|25|75|90|95)\b",
+        rf"\b(?:1m|5m|15m|30m|1h|2h|4h|6h|8h|12h|1d|1w)(?= (?:{_FRAMED})\b)|\bon the (?:1h|4h|1d|1w)\b",
+        r"\b(?:rsi|adx|atr|mfi)(?:14|\(14\))|\bcmf20\b|\bmacd\(12,26,9\)|\bema[- ]?(?:9|21|50|200)\b",
+        r"\b(?:9|21|50|200)[- ](?:period |day |bar )?ema\b",
+        r"\bv[234]\b|\berc-?(?:20|721)\b|\bpermit2\b|\beip-?1559\b|\b2s10s\b|\b25-delta\b|\bs&p 500\b",
+        r"\b(?:last|past|previous|trailing) (?:24 ?-?h(?:ours?)?|7 ?-?d(?:ays?)?|30 ?-?d(?:ays?)?)\b",
+        r"\b24 ?-?h(?:ours?)?(?= (?:of )?(?:fees|lvr|net|carry|changes?|moves?|volatility|exits?|windows?|horizon)\b)",
+        r"\b(?:doubled?|tripled?)(?: the)? (?:volatility|vol)\b|\b(?:doubling|tripling) of volatility\b",
+        r"\bvolatility (?:doubles|triples)\b|\bof the (?:two|three|four|five)(?=[ ]?[,;.()])",
+    )
+)
+_TIMES_STRESS = r"(?:[123](?:\.0)? ?[×x](?:/|, (?=[123])|,? and (?=[123]))?){1,4}"
+_STRESS: Final = re.compile(
+    rf"(?<![\d.,]){_TIMES_STRESS}(?= (?:{_STRESSED})\b| by {MARK})|(?:^|[.;] ){_TIMES_STRESS}(?=:| {MARK})"
+    rf"|\b(?:at|under|fails?|clears|passes) {_TIMES_STRESS}(?! (?:of [^{MARK}]|(?:the|its|your|as) (?:fees|lvr|price|"
+    r"cost|return|yield|rate|money|capital|much|many|gain|profit)\b|more|higher|larger|lvr|fees|leverage))",
+    re.IGNORECASE,
+)
+_WINDOW: Final = re.compile(r"_(\d+)([hd])(?![a-z0-9])")
+_CITED: Final = re.compile(
+    r"(?i)\b(candidate|option|move|round|pool)(?:s?)[- ](#?\d+(?:(?:,? (?:and|or|vs\.?|to) |, ?|/| ?& ?)#?\d+)*)"
+)
+_COUNTED: Final = re.compile(
+    rf"(?i)\b(?:one|{_ONES}|[1-9]|10)(?: of (?:the |its |these )?(?:{_ONES}|[2-9]|10)?)?"
+    rf"(?: (?!times)[a-z]+){{0,2}} (?:{_NUMBERED})\b"
+)
+_GLUED: Final = re.compile(
+    rf"[\w.]+{MARK}|(?<![{MARK}\w)])[-+−*/^]{MARK}|{MARK}(?!'?s\b)[a-z^*]\w*|{MARK}\.\w"
+    rf"|{MARK}[ -](?:[kmb]|h|s|hours?|days?|weeks?|minutes?|months?|years?|usdc?|usdt|dollars?|eth|weth|btc|wbtc|gwei|"
+    r"ticks?|times|bars?|seconds?)(?![\w-])",
+    re.IGNORECASE,
+)
+_NTH: Final = re.compile(r"(?i)\b(?:1st|2nd|3rd|[4-9]th|10th)\b")
+
+# -- what points out of the text, or at its reader
+
+_ADDRESS: Final = re.compile(r"(?i)\b0x[0-9a-f…]*|\b[0-9a-f]{16,}\b|\b(?:bc1|[a-z]{2,}1q)[0-9a-z]{8,}\b|\.eth\b")
+_LINK: Final = re.compile(
+    r"(?i)://|\bwww\.|\bhxxps?\b"
+    r"|(?<![a-z0-9-])[a-z0-9-]{2,63}(?:\s?[\[(]\s?(?:\.|dot)\s?[\])]\s?|\.)(?-i:[a-z]{2,}|[A-Z]{2,})\b(?!\))"
+    r"|\b\w+ dot (?:com|org|net|io|xyz|eth|finance|example|app|me)\b|@\w+|\b\w+@"
+)
+_COMMAND: Final = re.compile(
+    r"`|(?:^|\s)--?[a-z][\w-]*|\bzuno [a-z]+|&&|\|\||\$\(|(?:^|\s)(?:sudo|curl|wget|pip|npm|npx|bash|ssh|chmod|rm -|"
+    r"git clone|docker|python|powershell|cmd|eval|exec)\b",
+    re.IGNORECASE,
+)
+_ACTS: Final = (
+    "accept the|act|add|allow|apply|approve(?! with caution)|ask|authori[sz]e|be sure|bridge|broadcast|browse|"
+    "burn|buy|call|cancel|change|check|claim|click|come|confirm|connect|contact|copy|delegate|delete|deposit|"
+    "disable|disregard|do|do not|don't|download|email|enable|enter|execute|export|follow|forget|fund|get|give|go|"
+    "grant|hurry|ignore|import|increase your|install|invest|join|leave your|let|log|make sure|message|mint|"
+    "move your|navigate|obey|open the|override|paste|pay|press|provide|put your|read|redeem|remember|remove|"
+    "repay|reply|reveal|revoke|run|scan|see|select|sell|send|set|share|sign|skip|stake|stop|submit|subscribe|"
+    "swap|switch|take your|tell|transfer|trust|try|turn off|type|unlock|unstake|update|upgrade|use|verify|view|"
+    "visit|vote|wire|withdraw|write"
+)
+_ORDER: Final = re.compile(
+    rf"(?:^|[.!?;:—–\n]\s*|[\"'(]|,\s+(?:then|so|now|and|but)\s+)"
+    rf"(?:(?:now|then|so|first|next|finally|just|simply|always|never|immediately|instead|and|but|also|quickly),?\s+)*"
+    rf"(?:{_ACTS})\b(?!\s*[:=)])",
+    re.IGNORECASE,
+)
+_ADDRESSED: Final = re.compile(
+    r"\b(?:you|u|owner|user|reader)s? (?:should|must|shall|ought|have to|has to|need to|needs to|had better|"
+    r"will want to|may want to|are required|are advised|can now|could now)\b"
+    r"|\b(?:please|kindly|we urge|i urge|i recommend you)\b",
+    re.IGNORECASE,
+)
+_GREEK: Final = frozenset("σΣμΔδβγθ")
+
+
+def _find_in_prose(prose: str, facts: FactSheet, cited: Sequence[str]) -> Iterator[Fault]:
+    for char in prose:
+        if char.isascii() or char == MARK or char in _GREEK:
+            continue
+        if unicodedata.numeric(char, None) is not None:
+            yield Fault(Code.NUMERAL, char)
+        elif _is_foreign(char):
+            yield Fault(Code.LETTERS, char if char.isprintable() else f"U+{ord(char):04X}")
+    folded = _fold(prose)
+    for code, pattern in (
+        (Code.GLUED, _GLUED),
+        (Code.ADDRESS, _ADDRESS),
+        (Code.LINK, _LINK),
+        (Code.COMMAND, _COMMAND),
+        (Code.ORDER, _ORDER),
+        (Code.ORDER, _ADDRESSED),
+    ):
+        if found := pattern.search(folded):
+            yield Fault(code, found[0].strip().replace(MARK, "{…}"))
+    left = _without_names(folded, facts, cited)
+    for match in _NUMERAL.finditer(left):
+        yield Fault(Code.NUMERAL, match[0])
+    for pattern in (_NUMBER_WORD, _SHARE_IN_WORDS, _ONE_OF):
+        for match in pattern.finditer(left):
+            yield Fault(Code.NUMBER_WORD, match[0])
+    for match in _ROMAN.finditer(left):
+        if match[0] not in _NOT_ROMAN:
+            yield Fault(Code.NUMERAL, match[0])
+
+
+def _is_foreign(char: str) -> bool:
+    """Letters of other scripts, which may look like ours, and what a screen does not show."""
+    category = unicodedata.category(char)
+    if category[0] == "L":
+        return not unicodedata.name(char, "").startswith("LATIN")
+    return category[0] in "CM" or category in ("Zl", "Zp")
+
+
+def _fold(prose: str) -> str:
+    """One alphabet: no accents, one kind of dash and apostrophe."""
+    spread = unicodedata.normalize("NFKD", prose.replace("’", "'").replace("\u00a0", " "))
+    return "".join(char for char in spread if not unicodedata.combining(char))
+
+
+def _without_names(folded: str, facts: FactSheet, cited: Sequence[str]) -> str:
+    """The prose without digits and counts that claim nothing. A window may be named where a fact of it is cited, and a
+    multiple where it compares two facts, for then it is checked."""
+    if all(id_ in facts for id_ in cited):
+        folded = hide_multiples(folded, [facts[id_] for id_ in cited])
+    for number, unit in {match.groups() for id_ in cited for match in _WINDOW.finditer(id_)}:
+        length = {"h": "h(?:ours?)?", "d": "d(?:ays?)?"}[unit]
+        before = "in|within|over|per|every|each|last|past|previous|as if for|next"
+        named = (
+            rf"(?i)\b(?:{before}) (?:the )?(?:last |past |next )?{number} ?-?{length}\b|(?<=exit ){number} ?{length}\b"
+        )
+
+        def keep_claims(match: re.Match[str], window: str = f"{number}{unit}") -> str:
+            """Right behind a slot it is the window of that slot, or else what the slot is compared with."""
+            head = match.string[: match.start()]
+            return match[0] if head.endswith(f"{MARK} ") and window not in cited[head.count(MARK) - 1] else " name "
+
+        folded = re.sub(named, keep_claims, folded)
+    for name in facts.names:
+        folded = re.sub(rf"(?<!\w){re.escape(_fold(name))}(?!\w)", " name ", folded)
+    folded = _CITED.sub(lambda match: " name " if _exist(match[1].lower(), match[2], facts) else match[0], folded)
+    for pattern in (*_EXEMPT, _STRESS, _COUNTED, _NTH):
+        folded = pattern.sub(" name ", folded)
+    return folded
+
+
+def _exist(what: str, numbers: str, facts: FactSheet) -> bool:
+    cited = {int(number) for number in re.findall(r"\d+", numbers)}
+    if what == "round":
+        return all(number < facts.rounds for number in cited)
+    if what == "pool":
+        return all(f"p{number}" in facts.subjects for number in cited)
+    return cited <= facts.candidates

@@ -1,0 +1,114 @@
+"""How an agent of the trading desk is asked and heard: what it was told, what it said, who spoke and at what price."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from zuno.llm.ask import ModelContext, ask
+from zuno.llm.port import Image
+from zuno.llm.prompts import Value
+from zuno.llm.question import Question, SourcedAnswer, T
+from zuno.provenance.facts import FactSheet, Figure, Unit
+from zuno.trading.agents.prompt_budget import Line, Section, brief, cap_of
+from zuno.trading.agents.prompt_facts import figure_of, text_faults
+from zuno.trading.agents.schemas import LONG_TEXT, LiquidityOpinion, MacroOpinion, MicrostructureOpinion
+from zuno.trading.model.cycle import Expert, Voice
+from zuno.trading.rules.price_menu import PriceMenu
+
+V = TypeVar("V")
+E = TypeVar("E", LiquidityOpinion, MicrostructureOpinion, MacroOpinion)
+WHY_CHARS: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Heard(Generic[V]):
+    """A word for the record, and whose it was."""
+
+    value: V
+    voice: Voice
+
+
+@dataclass(frozen=True, slots=True)
+class Asking(Generic[T]):
+    """One role's question, before it is cut to its room."""
+
+    role: str
+    """Also the name of its prompt."""
+    sections: Sequence[Section]
+    output: type[T]
+    twin: Callable[[], T]
+    texts: Callable[[T], Iterable[tuple[str, int]]]
+    """What of the answer is prose, each text with its longest printed length: it cites what was told."""
+    own: Callable[[T], Sequence[Figure]] = lambda _: ()
+    """Figures of the answer's own fields, which its prose may cite."""
+    own_ids: Sequence[str] = ()
+    """Their ids, which are told beforehand."""
+    judge: Callable[[T], str | None] = lambda _: None
+    others: Mapping[str, Value] | None = None
+    images: tuple[Image, ...] = ()
+    max_output_tokens: int = 1_500
+
+
+def to_expert(
+    role: str, expert: Expert, sections: Sequence[Section], output: type[E], twin: Callable[[], E]
+) -> Asking[E]:
+    """The question to an expert who reads numbers: its prose is its rationale, its own figure its confidence."""
+    return Asking(
+        role=role,
+        sections=sections,
+        output=output,
+        twin=twin,
+        texts=lambda said: ((said.rationale, LONG_TEXT),),
+        own=lambda said: (figure_of(f"{expert}.confidence", said.confidence, Unit.NUMBER),),
+        own_ids=(f"{expert}.confidence",),
+    )
+
+
+async def hear(asking: Asking[T], minds: ModelContext) -> SourcedAnswer[T]:
+    own = Line(", ".join(f"{{{id_}}}" for id_ in asking.own_ids))
+    sections = [*asking.sections, *([Section("of your own answer", 101, (own,))] if asking.own_ids else [])]
+    told = brief(minds.prompts, asking.role, sections, asking.others or {}, cap_of(asking.role))
+
+    def faults(said: T) -> list[str]:
+        return text_faults(asking.texts(said), FactSheet((*told.figures, *asking.own(said))))
+
+    question = Question(
+        role=asking.role,
+        round=0,
+        prompt=asking.role,
+        variables=told.variables,
+        output=asking.output,
+        fallback=asking.twin,
+        judge=asking.judge,
+        faults=faults,
+        slots=lambda: FactSheet(told.figures).list_ids(),
+        images=asking.images,
+        max_output_tokens=asking.max_output_tokens,
+    )
+    return await ask(question, minds)
+
+
+def voice_of(role: str, spoken: SourcedAnswer[T]) -> Voice:
+    """Who spoke for the role. Dollars are unknown as soon as those of one attempt are."""
+    costs = [attempt.usd for attempt in spoken.attempts]
+    known = [cost for cost in costs if cost is not None]
+    return Voice(
+        role=role,
+        source=spoken.source,
+        why=spoken.why[:WHY_CHARS],
+        model=spoken.model,
+        tokens=sum(attempt.tokens_in + attempt.tokens_out for attempt in spoken.attempts),
+        usd=float(sum(known)) if len(known) == len(costs) else None,
+    )
+
+
+def snapped(menu: PriceMenu, price: float | None) -> float | None:
+    """The level that is meant; None where it is none of the menu's."""
+    return None if price is None else menu.snap(price)
+
+
+def noted(spoken: SourcedAnswer[T], *remarks: str) -> str:
+    """Why it was not the model, and what code did to its answer."""
+    return "; ".join(filter(None, (spoken.why, *remarks)))[:WHY_CHARS]

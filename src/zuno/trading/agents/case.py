@@ -1,0 +1,53 @@
+"""Everything one cycle argues about, worked out once from its bundle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from zuno.trading.measure.features import Features, features
+from zuno.trading.measure.price_context import Signs, signs_of
+from zuno.trading.model.account import FEES, read_fees
+from zuno.trading.model.bundle import Bundle, ours
+from zuno.trading.model.known import Known
+from zuno.trading.rules.account import MarkedAccount
+from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, build_ruling_inputs
+from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
+
+
+@dataclass(frozen=True, slots=True)
+class Matter:
+    """A bundle and what follows from it. Pure: the same bundle gives the same matter."""
+
+    bundle: Bundle
+    features: Features
+    menu: PriceMenu
+    terms: RulingInputs
+    standing: Known[MarkedAccount]
+    signs: Signs
+
+
+NOT_USABLE: Final = "its source gave nothing that can be used"
+
+
+def fees_of(bundle: Bundle) -> Fees:
+    """Those the bundle was frozen with; the usual ones where it names none. `Malformed` for a record that is none."""
+    slot = next((one for one in bundle.slots if one.name == FEES), None)
+    if slot is None:
+        return Fees()
+    named = read_fees(slot.content)
+    return Fees(FeeRates(named.binance_maker, named.binance_taker), FeeRates(named.upbit, named.upbit))
+
+
+def in_our_words(bundle: Bundle) -> Bundle:
+    """The same for minds: why a source gave nothing may be told in the source's own words, and these are a stranger's.
+    Whoever reads the bundle itself finds them there."""
+    absent = tuple(gone if ours(gone) else replace(gone, why=NOT_USABLE) for gone in bundle.absent)
+    return replace(bundle, absent=absent)
+
+
+def matter_of(bundle: Bundle) -> Matter:
+    bundle = in_our_words(bundle)
+    measured = features(bundle)
+    terms = build_ruling_inputs(bundle, measured, fees=fees_of(bundle))
+    return Matter(bundle, measured, build_price_menu(bundle, measured), terms, terms.standing, signs_of(bundle))

@@ -1,0 +1,57 @@
+"""Signs added up: each says which way it points, how strongly, and in words what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import copysign
+from typing import Final
+
+from zuno.trading.model.cycle import Stance
+
+LEAST_LEAN: Final = 0.2
+"""Less than this is no leaning."""
+MOST_CONFIDENT: Final = 0.9
+"""Nobody who reads signs is surer than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    weight: float
+    """Above zero it pulls up."""
+    said: str
+
+
+def pulled(value: float, full: float, weight: float) -> float:
+    """`weight` times how much of `full` the value is, no more than all of it, with its sign."""
+    return copysign(min(abs(value) / full, 1.0) * weight, value)
+
+
+def total(pulls: Iterable[Pull]) -> float:
+    return sum(one.weight for one in pulls)
+
+
+def way(lean: float) -> Stance:
+    if abs(lean) < LEAST_LEAN:
+        return 0
+    return 1 if lean > 0 else -1
+
+
+def confidence(pulls: Sequence[Pull]) -> float:
+    """How strong the leaning is, less where signs disagree."""
+    lean, all_ = total(pulls), sum(abs(one.weight) for one in pulls)
+    if not all_:
+        return 0.0
+    agreement = abs(lean) / all_
+    return round(min(MOST_CONFIDENT, abs(lean) * (0.5 + 0.5 * agreement)), 2)
+
+
+def told(pulls: Sequence[Pull], otherwise: str, most: int = 3) -> str:
+    """The strongest in words, first what pulls the way of the whole, then what pulls against it."""
+    lean = total(pulls)
+    ordered = sorted(pulls, key=lambda one: -abs(one.weight))
+    along = [one.said for one in ordered if one.weight * lean > 0][:most]
+    against = [one.said for one in ordered if one.weight * lean <= 0][: most - 1]
+    if not along:
+        return "; ".join(against) or otherwise
+    return "; ".join(along) + (f"; against it: {'; '.join(against)}" if against else "")

@@ -1,0 +1,360 @@
+"""The expert on geometry: the only one who sees the chart; without eyes, the same shapes from the bars themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from zuno.llm.ask import ModelContext
+from zuno.llm.port import Image
+from zuno.provenance.facts import Unit
+from zuno.provenance.slots import cut
+from zuno.trading.agents import prompt_facts
+from zuno.trading.agents.ask import Asking, Heard, hear, noted, snapped, voice_of
+from zuno.trading.agents.case import Matter
+from zuno.trading.agents.evidence import Pull, confidence, pulled, told, total, way
+from zuno.trading.agents.prompt_budget import Line, Section
+from zuno.trading.agents.schemas import LONG_TEXT, GeometryOpinion, KeyLevelsOpinion
+from zuno.trading.measure.derivatives import funding_figures
+from zuno.trading.measure.features import Frame
+from zuno.trading.measure.structure.lines import Gauge
+from zuno.trading.measure.structure.patterns import Formation, formation
+from zuno.trading.measure.structure.pivots import Way
+from zuno.trading.model.cycle import (
+    CvdSignal,
+    Expert,
+    FundingLook,
+    GeometryEntry,
+    KeyLevels,
+    Lean,
+    Pattern,
+    ShapeAnomaly,
+)
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import Timeframe, candles, funding
+from zuno.trading.model.venues import BINANCE, PERPETUALS
+from zuno.trading.rules.price_menu import POOL, MenuLevel, PriceMenu, frame_of
+from zuno.trading.rules.score import entry_stance
+
+ROLE: Final = "vlm_geometric"
+CONFIDENCE: Final = f"{Expert.GEOMETRY}.confidence"
+FRESH_BREAK: Final = 3
+FAILED_BREAK: Final = 6
+FRESH_DIVERGENCE: Final = 15
+"""Bars within which each still counts."""
+HOT: Final = 70.0
+COLD: Final = 30.0
+"""Of the RSI."""
+QUIET: Final = 20.0
+"""Of the ADX."""
+EXTREME_FUNDING: Final = 0.0005
+HIGH_FUNDING: Final = 0.0002
+"""Fractions for eight hours."""
+MAJOR: Final = 3.0
+"""In ATR: support and resistance further away are major."""
+STRUCTURAL: Final = ("pivot", "line", "gap", "profile", "fibonacci")
+LEANS: Final[dict[int, Lean]] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
+
+
+@dataclass(frozen=True, slots=True)
+class Panels:
+    """Which parts of the picture are there to be read."""
+
+    cvd: bool
+    funding: bool
+
+
+async def look(matter: Matter, image: Image | None, minds: ModelContext) -> Heard[GeometryEntry]:
+    shown = panels_of(matter, image)
+    spoken = await hear(
+        Asking(
+            role=ROLE,
+            sections=(
+                prompt_facts.market(matter),
+                prompt_facts.anomalies(matter),
+                _picture(matter, image, shown),
+                prompt_facts.levels(matter),
+                prompt_facts.structure(matter),
+                prompt_facts.gauges(matter, *matter.bundle.mode.timeframes[1:]),
+            ),
+            output=GeometryOpinion,
+            twin=lambda: twin(matter, shown),
+            texts=lambda said: ((said.rationale, LONG_TEXT), (said.fibonacci_context, LONG_TEXT)),
+            own=lambda said: (prompt_facts.figure_of(CONFIDENCE, said.confidence, Unit.NUMBER),),
+            own_ids=(CONFIDENCE,),
+            images=() if image is None else (image,),
+        ),
+        minds,
+    )
+    said = spoken.value
+    named = said.key_levels.model_dump()
+    kept = {name: snapped(matter.menu, value) for name, value in named.items()}
+    gone = [name for name, value in named.items() if value is not None and kept[name] is None]
+    unseen = [
+        name
+        for name, value, there in (
+            ("cvd_signal", said.cvd_signal, shown.cvd),
+            ("funding_visual", said.funding_visual, shown.funding),
+        )
+        if value is not None and not there
+    ]
+    entry = GeometryEntry(
+        source=spoken.source,
+        why=noted(
+            spoken,
+            f"no levels of the menu: {', '.join(gone)}" if gone else "",
+            f"read from panels that are absent: {', '.join(unseen)}" if unseen else "",
+        ),
+        anomaly=said.anomaly,
+        directional_bias=said.directional_bias,
+        confidence=said.confidence,
+        key_levels=KeyLevels(**kept),
+        fibonacci_context=said.fibonacci_context,
+        pattern=said.pattern,
+        cvd_signal=said.cvd_signal if shown.cvd else None,
+        funding_visual=said.funding_visual if shown.funding else None,
+        rationale=said.rationale,
+        stance=0,
+    )
+    return Heard(entry.model_copy(update={"stance": entry_stance(entry)}), voice_of(ROLE, spoken))
+
+
+def panels_of(matter: Matter, image: Image | None) -> Panels:
+    """The panels that are drawn under the price: none without a picture, none without what would be in it."""
+    bundle = matter.bundle
+    timeframe, count = bundle.mode.chart
+    since = timeframe.floor(bundle.as_of) - count * timeframe.millis
+    shown = [row for row in bundle.rows(candles(BINANCE, bundle.symbol, timeframe)) if row.at >= since]
+    if image is None or not shown:
+        return Panels(cvd=False, funding=False)
+    rates = (row for venue in PERPETUALS for row in bundle.rows(funding(venue, bundle.symbol)) if row.at > shown[0].at)
+    return Panels(
+        cvd=any(row.taker_buy is not None for row in shown),
+        funding=any(not isinstance(funding_figures(row), Missing) for row in rates),
+    )
+
+
+def _picture(matter: Matter, image: Image | None, shown: Panels) -> Section:
+    timeframe, count = matter.bundle.mode.chart
+    drawn = f"the chart shows {count} bars of {timeframe}" if image else "there is no picture: read the structure below"
+    absent = [name for name, there in (("CVD", shown.cvd), ("funding", shown.funding)) if not there]
+    lines = [Line(drawn)]
+    if absent:
+        lines.append(Line(f"panels that are absent: {', '.join(absent)}; answer null for what they would show"))
+    return Section("picture", 98, tuple(lines))
+
+
+# -- the same without eyes
+
+
+def twin(matter: Matter, shown: Panels) -> GeometryOpinion:
+    frame = _frame(matter)
+    if isinstance(frame, Missing):
+        return _blind(matter, f"Nothing can be seen: {{{matter.bundle.mode.chart[0]}.unknown}}.")
+    shape = formation(frame.structure.pivots, frame.readings.close, frame.readings.atr)
+    anomaly, struck = _anomaly(matter, frame)
+    facts = prompt_facts.market_facts(matter)
+    pulls = [*struck, *_trend(matter), *_shaped(shape, frame.timeframe)]
+    lean = way(total(pulls))
+    if lean * total(struck) < 0:
+        anomaly = "none"  # the rest of the picture overrules it
+    return GeometryOpinion(
+        anomaly=anomaly,
+        directional_bias=LEANS[lean],
+        confidence=confidence(pulls),
+        key_levels=key_levels(matter.menu),
+        fibonacci_context=cut(_fibonacci(frame), facts, LONG_TEXT),
+        pattern=_pattern(shape),
+        cvd_signal=_cvd(matter, frame) if shown.cvd else None,
+        funding_visual=_look_of_funding(matter) if shown.funding else None,
+        rationale=cut(told(pulls, "The bars show neither a trend nor a shape."), facts, LONG_TEXT),
+    )
+
+
+def _blind(matter: Matter, why: str) -> GeometryOpinion:
+    return GeometryOpinion(
+        anomaly="none",
+        directional_bias="NEUTRAL",
+        confidence=0.0,
+        key_levels=key_levels(matter.menu),
+        fibonacci_context="No swing is known.",
+        pattern="none",
+        cvd_signal=None,
+        funding_visual=None,
+        rationale=cut(why, prompt_facts.market_facts(matter), LONG_TEXT),
+    )
+
+
+def _frame(matter: Matter) -> Known[Frame]:
+    return frame_of(matter.features, matter.bundle.mode.chart[0])
+
+
+def _anomaly(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]]:
+    """What is out of the ordinary in the shape, the most telling first, and how it pulls."""
+    found = (_broken(matter, frame), _tired(matter, frame), _trapped(matter, frame))
+    first = next((one for one in found if one is not None), None)
+    if first is not None:
+        return first
+    adx = frame.readings.adx
+    if frame.readings.squeeze and adx is not None and adx < QUIET:
+        return "accumulation_range", []
+    return "none", []
+
+
+def _broken(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]] | None:
+    if not frame.structure.breaks:
+        return None
+    last, close = frame.structure.breaks[-1], frame.readings.close
+    sign = 1 if last.way is Way.UP else -1
+    ago = prompt_facts.bars_ago(matter, last.known_at, frame.timeframe)
+    through = f"the {last.kind} {last.way} through {{{frame.timeframe}.break_1}}"
+    stands = sign * (close - last.pivot.price) > 0
+    if stands and ago <= FRESH_BREAK:
+        return "clean_breakout", [Pull(0.3 * sign, f"{through} holds")]
+    if not stands and ago <= FAILED_BREAK:
+        return "fake_breakout", [
+            Pull(-0.35 * sign, f"{through} failed: the close is back at {{{frame.timeframe}.close}}")
+        ]
+    return None
+
+
+def _tired(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]] | None:
+    """An extreme that momentum no longer follows."""
+    rsi = frame.readings.rsi
+    turns = [
+        one
+        for one in frame.structure.divergences
+        if one.gauge is Gauge.RSI
+        and not one.hidden
+        and prompt_facts.bars_ago(matter, one.known_at, frame.timeframe) <= FRESH_DIVERGENCE
+    ]
+    if rsi is None:
+        return None
+    downs, ups = (any(one.way is side for one in turns) for side in (Way.DOWN, Way.UP))
+    if rsi >= HOT or (downs and rsi >= 60):
+        return "exhaustion_top", [
+            Pull(-0.3, f"{frame.timeframe} RSI14 is {{{frame.timeframe}.rsi14}}: a top that tires")
+        ]
+    if rsi <= COLD or (ups and rsi <= 40):
+        return "capitulation_bottom", [
+            Pull(0.3, f"{frame.timeframe} RSI14 is {{{frame.timeframe}.rsi14}}: sellers are spent")
+        ]
+    return None
+
+
+def _trapped(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]] | None:
+    """A zone where many levels meet, straight ahead of the trend."""
+    atr, close, trend = frame.readings.atr, frame.readings.close, frame.structure.trend
+    if not atr or trend is None:
+        return None
+    sign = 1 if trend is Way.UP else -1
+    for place, zone in enumerate(prompt_facts.nearest_zones(frame, 2), 1):
+        edge = zone.low if sign > 0 else zone.high
+        if len(zone.kinds) >= 3 and 0 < sign * (edge - close) <= 0.5 * atr:
+            own = f"{frame.timeframe}.zone_{place}"
+            said = f"{{{own}_levels}} levels meet between {{{own}_low}} and {{{own}_high}}, right ahead"
+            return "geometric_trap", [Pull(-0.2 * sign, said)]
+    return None
+
+
+def _trend(matter: Matter) -> list[Pull]:
+    """Structure and averages of the mode's two longer timeframes."""
+    found: list[Pull] = []
+    for (timeframe, frame), weight in zip(matter.features.frames[1:], (0.2, 0.25), strict=True):
+        if isinstance(frame, Missing):
+            continue
+        seen, trend = frame.readings, frame.structure.trend
+        if trend is not None:
+            found.append(Pull(weight if trend is Way.UP else -weight, f"{timeframe} structure points {trend}"))
+        if seen.ema50 is not None and seen.atr:
+            gap = (seen.close - seen.ema50) / seen.atr
+            side = "above" if gap > 0 else "below"
+            said = f"{timeframe} close of {{{timeframe}.close}} is {side} EMA50 at {{{timeframe}.ema50}}"
+            found.append(Pull(pulled(gap, 3, weight / 2), said))
+    return found
+
+
+def _shaped(shape: Formation | None, timeframe: Timeframe) -> list[Pull]:
+    if shape is None or shape.way is None:
+        return []
+    sign = 1 if shape.way is Way.UP else -1
+    done = "is confirmed beyond" if shape.confirmed else "forms over" if sign < 0 else "forms under"
+    name = "triangle" if shape.shape == "other" else shape.shape.replace("_", " ")
+    article = "an" if name[0] in "aeiH" else "a"
+    return [Pull(sign * (0.3 if shape.confirmed else 0.15), f"{article} {name} {done} {{{timeframe}.shape_line}}")]
+
+
+def _pattern(shape: Formation | None) -> Pattern:
+    return "none" if shape is None else shape.shape.value
+
+
+def _fibonacci(frame: Frame) -> str:
+    swing = frame.structure.fibonacci
+    if swing is None:
+        return "No swing is confirmed yet."
+    close = frame.readings.close
+    nearest = min(swing.retracements, key=lambda one: abs(one.price - close))
+    back = prompt_facts.retraced(swing, close)
+    own = frame.timeframe
+    reached = "the close lies outside of it" if back is None else f"{{{own}.swing_retraced}} of it is retraced"
+    at = f"{{{prompt_facts.retracement_id(own, nearest.ratio)}}}"
+    swung = f"{own} swing from {{{own}.swing_from}} to {{{own}.swing_to}}"
+    return f"{swung}: {reached}; the nearest retracement is at {at}."
+
+
+def key_levels(menu: PriceMenu) -> KeyLevelsOpinion:
+    """Support and resistance among what was measured, the nearest and the next beyond three ATR."""
+    if isinstance(menu.now, Missing) or isinstance(menu.atr, Missing):
+        nothing = dict.fromkeys(KeyLevelsOpinion.model_fields)
+        return KeyLevelsOpinion(**nothing)
+    now, far = menu.now, MAJOR * menu.atr
+    structural = [one for one in menu.levels if one.kind in STRUCTURAL]
+    below = [one.price for one in structural if one.price < now]
+    above = [one.price for one in structural if one.price > now]
+    return KeyLevelsOpinion(
+        immediate_support=max(below, default=None),
+        immediate_resistance=min(above, default=None),
+        major_support=max((one for one in below if now - one >= far), default=None),
+        major_resistance=min((one for one in above if one - now >= far), default=None),
+        liquidation_pool_above=_nearest(menu, now, lambda one: one.kind == POOL and one.price > now),
+        liquidation_pool_below=_nearest(menu, now, lambda one: one.kind == POOL and one.price < now),
+        volume_poc=_nearest(menu, now, lambda one: one.id.endswith(".poc")),
+    )
+
+
+def _nearest(menu: PriceMenu, now: float, wanted: Callable[[MenuLevel], bool]) -> float | None:
+    found: Iterable[float] = (one.price for one in menu.levels if wanted(one))
+    return min(found, key=lambda value: abs(value - now), default=None)
+
+
+def _cvd(matter: Matter, frame: Frame) -> CvdSignal:
+    fresh = [
+        one
+        for one in frame.structure.divergences
+        if one.gauge is Gauge.CVD and prompt_facts.bars_ago(matter, one.known_at, frame.timeframe) <= FRESH_DIVERGENCE
+    ]
+    if fresh:
+        return "divergence_bullish" if fresh[-1].way is Way.UP else "divergence_bearish"
+    flow = matter.signs.days
+    if isinstance(flow, Missing):
+        return "neutral"
+    return "confirming" if flow.moved * flow.balance > 0 else "neutral"
+
+
+def _funding(matter: Matter) -> float | None:
+    for one in matter.features.perpetuals:
+        if not isinstance(one.week, Missing):
+            return one.week.per_8h
+    return None
+
+
+def _look_of_funding(matter: Matter) -> FundingLook | None:
+    rate = _funding(matter)
+    if rate is None:
+        return None
+    if abs(rate) >= EXTREME_FUNDING:
+        return "extreme_positive" if rate > 0 else "extreme_negative"
+    if rate >= HIGH_FUNDING:
+        return "high_positive"
+    return "negative" if rate < 0 else "neutral"

@@ -1,0 +1,208 @@
+"""The expert on liquidity: who takes, whether the price goes along, and whose stops are being hunted."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Final
+
+from zuno.llm.ask import ModelContext
+from zuno.provenance.slots import cut
+from zuno.trading.agents import prompt_facts
+from zuno.trading.agents.ask import Heard, hear, noted, snapped, to_expert, voice_of
+from zuno.trading.agents.case import Matter
+from zuno.trading.agents.evidence import Pull, confidence, pulled, told, total, way
+from zuno.trading.agents.schemas import LONG_TEXT, LiquidityOpinion
+from zuno.trading.measure.price_context import Flow
+from zuno.trading.measure.structure.lines import Divergence, Gauge
+from zuno.trading.measure.structure.pivots import Way
+from zuno.trading.measure.tape import SideHour, WhaleFlow
+from zuno.trading.measure.triage import CLUSTER_USD
+from zuno.trading.model.cycle import Expert, FlowAnomaly, LiquidityEntry, Stance
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import Side
+from zuno.trading.rules.price_menu import MARK, PriceMenu
+from zuno.trading.rules.score import entry_stance, flow_stance
+
+ROLE: Final = "liquidity"
+FRESH_BARS: Final = 12
+"""A divergence that was known longer ago has played out."""
+LEANING_RANK: Final = 0.70
+"""Takers lean where they lean more than in so many of earlier stretches."""
+WHALE_Z: Final = 1.5
+SPANS: Final = {"1h": "the last hour", "24h": "a day"}
+ALONG: Final = 0.5
+"""What is left of a flow's confidence that only goes along with the price: there is nothing in it to act on."""
+ENTRY_REACH: Final = (0.25, 1.0)
+"""In ATR: where a better price is waited for."""
+
+
+async def weigh(matter: Matter, minds: ModelContext) -> Heard[LiquidityEntry]:
+    sections = (
+        prompt_facts.market(matter),
+        prompt_facts.anomalies(matter),
+        prompt_facts.flow(matter),
+        prompt_facts.forced(matter),
+        prompt_facts.derivatives(matter, 70),
+        prompt_facts.structure(matter, 50),
+        prompt_facts.levels(matter),
+    )
+    spoken = await hear(to_expert(ROLE, Expert.LIQUIDITY, sections, LiquidityOpinion, lambda: twin(matter)), minds)
+    said = spoken.value
+    target = snapped(matter.menu, said.target_entry)
+    gone = "the entry it named is no level of the menu" if said.target_entry is not None and target is None else ""
+    entry = LiquidityEntry(
+        source=spoken.source,
+        why=noted(spoken, gone),
+        anomaly=said.anomaly,
+        confidence=said.confidence,
+        target_entry=target,
+        rationale=said.rationale,
+        stance=0,
+    )
+    return Heard(
+        entry.model_copy(update={"stance": entry_stance(entry, leaning(matter, said.anomaly))}), voice_of(ROLE, spoken)
+    )
+
+
+def leaning(matter: Matter, anomaly: FlowAnomaly) -> Stance:
+    """Which way an anomaly points by what was measured, whoever named it."""
+    if anomaly == "whale_cvd_divergence":
+        return way(total(flow_pulls(matter))) or flow_stance(anomaly, matter.features)
+    return way(total(hunt_pulls(matter))) or flow_stance(anomaly, matter.features)
+
+
+def twin(matter: Matter) -> LiquidityOpinion:
+    flow, hunt = flow_pulls(matter), hunt_pulls(matter)
+    hunted = bool(hunt) and abs(total(hunt)) >= abs(total(flow))
+    pulls = [*flow, *hunt] if way(total(flow)) * way(total(hunt)) >= 0 else hunt if hunted else flow
+    lean = way(total(pulls))
+    anomaly: FlowAnomaly = "none"
+    if lean and hunted:
+        anomaly = "liquidation_hunting"
+    elif lean and contradicts(matter, lean):
+        anomaly = "whale_cvd_divergence"
+    sure = confidence(pulls)
+    return LiquidityOpinion(
+        anomaly=anomaly,
+        confidence=round(sure * ALONG, 2) if anomaly == "none" else sure,
+        target_entry=_entry(matter.menu, lean) if anomaly != "none" else None,
+        rationale=cut(told(pulls, _nothing(matter)), prompt_facts.market_facts(matter), LONG_TEXT),
+    )
+
+
+def contradicts(matter: Matter, lean: Stance) -> bool:
+    """Whether those who take lean so against the price: by a divergence, by their balance, or by large trades."""
+    if any(one.weight * lean > 0 for one in _divergences(matter)):
+        return True
+    flow, day = matter.signs.flow, matter.signs.day
+    if not isinstance(flow, Missing) and _balance(flow) == lean and lean * flow.moved < 0:
+        return True
+    large = total(_whales("24h", matter.features.whales_day, 1.0))
+    return not isinstance(day, Missing) and large * lean > 0 > lean * day
+
+
+def _balance(flow: Flow) -> Stance:
+    """Which way takers lean, where they do more than they mostly did."""
+    if isinstance(flow.rank, Missing):
+        return 0
+    return 1 if flow.rank >= LEANING_RANK else -1 if flow.rank <= 1 - LEANING_RANK else 0
+
+
+def flow_pulls(matter: Matter) -> list[Pull]:
+    """What those who take say, beside what the price does."""
+    found = _divergences(matter)
+    flow = matter.signs.flow
+    if not isinstance(flow, Missing):
+        lean = _balance(flow)
+        against = lean * flow.moved < 0
+        if lean:
+            beside, own = "against" if against else "with", prompt_facts.takers_id(flow)
+            said = f"takers' balance of {{{own}.balance}} goes {beside} a price change of {{{own}.price_change}}"
+            found.append(Pull(lean * (0.35 if against else 0.2), said))
+    for name, whales, weight in (("24h", matter.features.whales_day, 0.35), ("1h", _hour(matter), 0.25)):
+        found += _whales(name, whales, weight)
+    return found
+
+
+def _hour(matter: Matter) -> Known[WhaleFlow]:
+    return matter.features.whales_hour
+
+
+def _divergences(matter: Matter) -> list[Pull]:
+    """The newest between price and CVD, on the two shorter timeframes, while fresh."""
+    found: list[Pull] = []
+    for (timeframe, frame), weight in zip(matter.features.frames[:2], (0.25, 0.4), strict=True):
+        if isinstance(frame, Missing):
+            continue
+        newest = _newest(frame.structure.divergences)
+        ago = 0 if newest is None else (matter.bundle.as_of - newest.known_at) // timeframe.millis
+        if newest is not None and ago <= FRESH_BARS:
+            hidden = "hidden " if newest.hidden else ""
+            sign = 1 if newest.way is Way.UP else -1
+            age = f"{{{timeframe}.{Gauge.CVD}_divergence_1_age}}"
+            said = f"a {hidden}CVD divergence points {newest.way}, known {age} ago"
+            found.append(Pull(sign * weight * (0.6 if newest.hidden else 1.0), said))
+    return found
+
+
+def _newest(divergences: tuple[Divergence, ...]) -> Divergence | None:
+    found = [one for one in divergences if one.gauge is Gauge.CVD]
+    return max(found, key=lambda one: one.known_at, default=None)
+
+
+def _whales(name: str, flow: Known[WhaleFlow], weight: float) -> list[Pull]:
+    """Large takers, where their leaning is more than so many coins would show."""
+    if isinstance(flow, Missing) or isinstance(net := flow.net_usd, Missing):
+        return []
+    bought, sold = flow.bought_usd, flow.sold_usd
+    if isinstance(bought, Missing) or isinstance(sold, Missing) or not bought + sold:
+        return []
+    z = net / (bought + sold) * sqrt(flow.trades)
+    if abs(z) < WHALE_Z:
+        return []
+    own = f"large_trades_{name}"
+    said = f"large takers bought {{{own}.bought}} and sold {{{own}.sold}} in {SPANS[name]}"
+    return [Pull(pulled(z, 2 * WHALE_Z, weight), said)]
+
+
+def hunt_pulls(matter: Matter) -> list[Pull]:
+    """Whose stops were run: the hunted side is spent, unless new positions came in behind the move."""
+    seen = matter.features.forced
+    run = [one for one in (seen.longs_hour, seen.shorts_hour) if not isinstance(one, Missing) and _clustered(one)]
+    if not run:
+        return []
+    hour = max(run, key=lambda one: one.usd)
+    side, usd = hour.side, hour.usd
+    # Just over what an hour may bring it is a hint; from twice that on it is a hunt.
+    strength = 0.4 if isinstance(hour.high, Missing) else min(0.6, 0.3 * usd / max(hour.high, CLUSTER_USD))
+    spent = 1 if side is Side.LONG else -1
+    crowd = matter.features.open_interest_hour
+    fuelled = not isinstance(crowd, Missing) and crowd.share > 0.005
+    said = f"{side}s of {{liquidated_{side}s.last_hour}} were liquidated in an hour"
+    if fuelled:
+        return [Pull(-strength * spent, f"{said} and open interest rose: the move has fuel")]
+    return [Pull(strength * spent, f"{said} and nobody new came in: that side is spent")]
+
+
+def _clustered(hour: SideHour) -> bool:
+    """By triage's own rule."""
+    return hour.usd > CLUSTER_USD and (isinstance(hour.high, Missing) or hour.usd >= hour.high)
+
+
+def _entry(menu: PriceMenu, lean: Stance) -> float | None:
+    """A measured level a little better than the market; else the market's own price."""
+    if isinstance(menu.now, Missing) or isinstance(menu.atr, Missing):
+        return None
+    near, far = (step * menu.atr for step in ENTRY_REACH)
+    better = [one.price for one in menu.levels if near <= lean * (menu.now - one.price) <= far]
+    if better:
+        return min(better, key=lambda price: abs(price - menu.now))  # type: ignore[operator]  # known above
+    return next((one.price for one in menu.levels if one.kind == MARK), None)
+
+
+def _nothing(matter: Matter) -> str:
+    flow = matter.signs.flow
+    if isinstance(flow, Missing):
+        return "Nothing to read: {takers.unknown}."
+    balance = f"{{{prompt_facts.takers_id(flow)}.balance}}"
+    return f"Takers' balance of {balance} is ordinary; no divergence is fresh and no side was hunted."

@@ -1,0 +1,155 @@
+"""Meta: names the regime, whom to trust in it, and how much of the risk budget it allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from zuno.llm.ask import ModelContext
+from zuno.provenance.slots import cut
+from zuno.trading.agents import prompt_facts
+from zuno.trading.agents.ask import Asking, Heard, hear, noted, voice_of
+from zuno.trading.agents.case import Matter
+from zuno.trading.agents.schemas import LONG_TEXT, SHORT_TEXT, DirectiveOpinion, MetaOpinion
+from zuno.trading.measure.indicators.all import Readings
+from zuno.trading.measure.triage import Rule
+from zuno.trading.model.cycle import Directive, Expert, Meta, Regime, RiskBias
+from zuno.trading.model.known import Missing
+from zuno.trading.model.market import Mode, Timeframe
+from zuno.trading.rules.price_menu import frame_of
+
+ROLE: Final = "meta"
+PANIC_RANK: Final = 0.95
+TREND: Final = 25.0
+NARROW: Final = 0.30
+BUDGETS: Final[Mapping[Regime, int]] = {
+    Regime.VOLATILITY_PANIC: 20,
+    Regime.BULL_MOMENTUM: 80,
+    Regime.BEAR_MOMENTUM: 80,
+    Regime.SIDEWAYS_ACCUMULATION: 60,
+    Regime.RANGE_BOUND: 50,
+}
+UNKNOWN_PANIC: Final = 20
+"""The most where nobody can say whether there is a panic."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuledRegime:
+    """The first regime whose rule fits, and the most it may risk."""
+
+    regime: Regime
+    budget: int
+    why: str
+
+
+async def classify(matter: Matter, minds: ModelContext) -> Heard[Meta]:
+    ruled = regime_of(matter)
+    spoken = await hear(
+        Asking(
+            role=ROLE,
+            sections=(
+                prompt_facts.market(matter),
+                prompt_facts.anomalies(matter),
+                prompt_facts.day(matter, 95),
+                prompt_facts.gauges(matter, Timeframe.D1, weight=90),
+                prompt_facts.flow(matter, 60),
+                prompt_facts.options(matter, 80),
+                prompt_facts.derivatives(matter, 70),
+                prompt_facts.economy(matter, 65),
+                prompt_facts.narrative(matter),
+                prompt_facts.news(matter),
+            ),
+            output=MetaOpinion,
+            twin=lambda: twin(matter),
+            texts=lambda said: ((said.rationale, LONG_TEXT), (said.trust_directive.note, SHORT_TEXT)),
+        ),
+        minds,
+    )
+    said = spoken.value
+    budget = min(said.risk_budget_pct, ruled.budget, BUDGETS[said.regime])
+    cut = f"the budget of {said.risk_budget_pct} was cut to {budget} by rule" if budget < said.risk_budget_pct else ""
+    value = Meta(
+        source=spoken.source,
+        why=noted(spoken, cut),
+        regime=said.regime,
+        rationale=said.rationale,
+        trust_directive=Directive(expert=said.trust_directive.expert, note=said.trust_directive.note),
+        risk_budget_pct=budget,
+        risk_bias=said.risk_bias,
+    )
+    return Heard(value, voice_of(ROLE, spoken))
+
+
+def regime_of(matter: Matter) -> RuledRegime:
+    """By rule, the first that fits. A budget is never more for a feed that is missing."""
+    terms, days = matter.terms, frame_of(matter.features, Timeframe.D1)
+    panic = _panic(matter)
+    if isinstance(days, Missing) or isinstance(terms.bars, Missing):
+        gone = "{bars.unknown}" if isinstance(terms.bars, Missing) else "{1d.unknown}"
+        lost = f"candles are missing ({gone}), so nothing may be risked"
+        if panic is not None:  # what is held may have to go
+            return RuledRegime(Regime.VOLATILITY_PANIC, 0, f"{panic}; {lost}")
+        return RuledRegime(Regime.RANGE_BOUND, 0, lost)
+    regime, why = (Regime.VOLATILITY_PANIC, panic) if panic is not None else _named(matter, days.readings)
+    budget = BUDGETS[regime]
+    unknown = isinstance(terms.panic, Missing) or isinstance(terms.day_rank, Missing)
+    if unknown and budget > UNKNOWN_PANIC:
+        return RuledRegime(regime, UNKNOWN_PANIC, f"{why}; whether there is a panic is not known ({{panic.unknown}})")
+    return RuledRegime(regime, budget, why)
+
+
+def _panic(matter: Matter) -> str | None:
+    """Why there is one, if it is known that there is."""
+    terms = matter.terms
+    if terms.panic is True:
+        return f"options are in panic: {{anomaly.{Rule.OPTIONS_PANIC}}}"
+    if not isinstance(terms.day_rank, Missing) and terms.day_rank >= PANIC_RANK:
+        return "the day moved more than {volatility_rank} of earlier days"
+    return None
+
+
+def _named(matter: Matter, seen: Readings) -> tuple[Regime, str]:
+    """Where there is no panic."""
+    signs = matter.signs
+    if seen.adx is None or seen.ema21 is None or seen.ema50 is None:
+        return Regime.RANGE_BOUND, "too few days are known for a trend"
+    for regime, sign, word in ((Regime.BULL_MOMENTUM, 1, "above"), (Regime.BEAR_MOMENTUM, -1, "below")):
+        if seen.adx >= TREND and sign * (seen.ema21 - seen.ema50) > 0 and sign * (seen.close - seen.ema50) > 0:
+            return regime, f"1d ADX14 is {{1d.adx14}}, EMA21 and the close stand {word} EMA50"
+    width, flow = signs.width_rank, signs.days
+    if not isinstance(width, Missing) and not isinstance(flow, Missing) and width < NARROW and flow.slope > 0:
+        why = "1d Bollinger bands are wider than on {bollinger_rank} of earlier days, and CVD rises"
+        return Regime.SIDEWAYS_ACCUMULATION, why
+    return Regime.RANGE_BOUND, "1d ADX14 is {1d.adx14}: no trend, no squeeze with buying under it"
+
+
+def twin(matter: Matter) -> MetaOpinion:
+    ruled = regime_of(matter)
+    expert, note = _trusted(ruled.regime, matter.bundle.mode)
+    return MetaOpinion(
+        regime=ruled.regime,
+        rationale=cut(ruled.why, prompt_facts.market_facts(matter), LONG_TEXT),
+        trust_directive=DirectiveOpinion(expert=expert, note=note),
+        risk_budget_pct=ruled.budget,
+        risk_bias=_bias(ruled),
+    )
+
+
+def _trusted(regime: Regime, mode: Mode) -> tuple[Expert, str]:
+    match regime:
+        case Regime.VOLATILITY_PANIC:
+            return Expert.MACRO, "In a panic options and the economy lead; books are thin and shapes break."
+        case Regime.BULL_MOMENTUM | Regime.BEAR_MOMENTUM:
+            return Expert.LIQUIDITY, "In a trend whoever takes decides: orderflow outweighs shapes that call a turn."
+        case Regime.SIDEWAYS_ACCUMULATION:
+            return Expert.LIQUIDITY, "While a range fills, orderflow shows first who gathers."
+    if mode is Mode.SWING:
+        return Expert.MICROSTRUCTURE, "In a range the book decides at its edges."
+    return Expert.GEOMETRY, "In a range its edges are the trade, and measured levels show them."
+
+
+def _bias(ruled: RuledRegime) -> RiskBias:
+    if ruled.budget <= UNKNOWN_PANIC:
+        return RiskBias.CONSERVATIVE
+    return RiskBias.AGGRESSIVE if ruled.regime in (Regime.BULL_MOMENTUM, Regime.BEAR_MOMENTUM) else RiskBias.NEUTRAL

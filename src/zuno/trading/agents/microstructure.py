@@ -1,0 +1,114 @@
+"""The expert on microstructure: which way the book leans, what size costs, and which walls were never meant."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from zuno.llm.ask import ModelContext
+from zuno.provenance.slots import cut
+from zuno.trading.agents import prompt_facts
+from zuno.trading.agents.ask import Heard, hear, noted, to_expert, voice_of
+from zuno.trading.agents.case import Matter
+from zuno.trading.agents.evidence import Pull, confidence, pulled, told, total, way
+from zuno.trading.agents.schemas import LONG_TEXT, Direction, MicrostructureOpinion
+from zuno.trading.measure.order_book import BookFigures
+from zuno.trading.measure.triage import LEAN
+from zuno.trading.model.cycle import BookAnomaly, Expert, MicrostructureEntry
+from zuno.trading.model.known import Missing
+from zuno.trading.model.market import Side
+from zuno.trading.rules.score import entry_stance
+
+ROLE: Final = "microstructure"
+ORDINARY: Final = 0.15
+"""An imbalance within this says nothing."""
+LOPSIDED: Final = 1.5
+"""How many times dearer one way must be than the other to mean something."""
+NOTICEABLE_BPS: Final = 0.5
+"""Below this nobody minds what size costs."""
+_BIASES: Final[dict[int, Direction]] = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}
+
+
+async def weigh(matter: Matter, minds: ModelContext) -> Heard[MicrostructureEntry]:
+    sections = (
+        prompt_facts.market(matter),
+        prompt_facts.anomalies(matter),
+        prompt_facts.book(matter),
+        prompt_facts.derivatives(matter, 40),
+    )
+    spoken = await hear(
+        to_expert(ROLE, Expert.MICROSTRUCTURE, sections, MicrostructureOpinion, lambda: twin(matter)), minds
+    )
+    said = spoken.value
+    entry = MicrostructureEntry(
+        source=spoken.source,
+        why=noted(spoken),
+        anomaly=said.anomaly,
+        confidence=said.confidence,
+        directional_bias=said.directional_bias,
+        rationale=said.rationale,
+        stance=0,
+    )
+    return Heard(entry.model_copy(update={"stance": entry_stance(entry)}), voice_of(ROLE, spoken))
+
+
+def twin(matter: Matter) -> MicrostructureOpinion:
+    book = matter.features.book
+    if isinstance(book, Missing):
+        why = cut("The book is not known: {book.spread.unknown}.", prompt_facts.market_facts(matter), LONG_TEXT)
+        return MicrostructureOpinion(anomaly="none", confidence=0.0, directional_bias="NEUTRAL", rationale=why)
+    walls, lean = _walls(matter), _lean(book)
+    pulls = [*walls, *lean, *_sizes(book)]
+    anomaly: BookAnomaly = "none"
+    if walls and abs(total(walls)) >= abs(total(lean)):
+        anomaly = "fake_wall"
+    elif not isinstance(book.imbalance, Missing) and abs(book.imbalance) > LEAN:
+        anomaly = "microstructure_imbalance"
+    return MicrostructureOpinion(
+        anomaly=anomaly,
+        confidence=confidence(pulls),
+        directional_bias=_BIASES[way(total(pulls))],
+        rationale=cut(told(pulls, _ordinary(book)), prompt_facts.market_facts(matter), LONG_TEXT),
+    )
+
+
+def _lean(book: BookFigures) -> list[Pull]:
+    if isinstance(book.imbalance, Missing) or abs(book.imbalance) <= ORDINARY:
+        return []
+    side = "bids" if book.imbalance > 0 else "asks"
+    return [Pull(pulled(book.imbalance, LEAN, 0.75), f"{side} outweigh: the imbalance is {{book.imbalance}}")]
+
+
+def _walls(matter: Matter) -> list[Pull]:
+    """A wall of bids that was never meant wanted buyers to come: who put it there sells."""
+    walls = matter.features.walls
+    if isinstance(walls, Missing):
+        return []
+    found: list[Pull] = []
+    for side, sign, name in ((Side.LONG, -1, "bids"), (Side.SHORT, 1, "asks")):
+        fake = [(place, wall) for place, wall in enumerate(walls.fake, 1) if wall.side is side]
+        if fake:
+            place, _ = max(fake, key=lambda each: each[1].times_median)
+            size = f"{{walls.fake_{place}_size}} the median"
+            said = f"a wall of {name} at {{walls.fake_{place}_price}}, {size}, vanished untraded"
+            found.append(Pull(sign * min(0.5 + 0.1 * (len(fake) - 1), 0.7), said))
+    return found
+
+
+def _sizes(book: BookFigures) -> list[Pull]:
+    """Where size is dear the book is thin, and the price goes that way more easily."""
+    buy, sell = book.buy_slippage_bps, book.sell_slippage_bps
+    if isinstance(buy, Missing) or isinstance(sell, Missing) or max(buy, sell) < NOTICEABLE_BPS:
+        return []
+    if max(buy, sell) < LOPSIDED * min(buy, sell):
+        return []
+    sign, thin = (1, "asks") if buy > sell else (-1, "bids")
+    return [
+        Pull(
+            0.25 * sign, f"{thin} are thin: slippage is {{book.buy_slippage}} to buy and {{book.sell_slippage}} to sell"
+        )
+    ]
+
+
+def _ordinary(book: BookFigures) -> str:
+    lean = "" if isinstance(book.imbalance, Missing) else ", the imbalance {book.imbalance}"
+    return f"An ordinary book: the spread is {{book.spread}}{lean}, and no wall vanished."

@@ -1,0 +1,31 @@
+"""The facts of a finished run, computed again from its bundle: whoever shows its texts prints them from these."""
+
+from __future__ import annotations
+
+from zuno.provenance.facts import FactSheet
+from zuno.trading.agents.case import Matter
+from zuno.trading.agents.judge import judge_facts, own_figures
+from zuno.trading.agents.prompt_budget import Section
+from zuno.trading.agents.prompt_facts import sheet
+from zuno.trading.agents.risk_manager import account, change_lines, draft_lines
+from zuno.trading.model.outcome import Outcome
+from zuno.trading.rules.draft import RuleName
+
+
+def run_facts(matter: Matter, outcome: Outcome) -> FactSheet:
+    decision = outcome.decision
+    before_review = []
+    for change in outcome.ruling.changes:
+        if change.by == RuleName.TIGHTENED.value:
+            break
+        before_review.append(change)
+    sizes = {"allocation_pct": float(decision.allocation_pct), "leverage": float(decision.leverage)}
+    sizes |= {
+        change.field: float(change.to)
+        for change in before_review
+        if change.field in sizes and isinstance(change.to, int | float)
+    }
+    drafted = draft_lines(decision, sizes["allocation_pct"], sizes["leverage"], outcome.expectation)
+    draft = Section("draft", 0, (*drafted, *change_lines(before_review)))
+    judged = judge_facts(matter, outcome.meta, outcome.board)
+    return sheet((draft, account(matter)), (*judged.values(), *own_figures(decision, matter)))

@@ -1,0 +1,84 @@
+"""What fits into a prompt: sections by their weight; whole ones are left out, the lightest first, and that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from zuno.llm.prompts import Prompts, Untrusted, Value
+from zuno.provenance.facts import Figure
+
+CAPS: Final[Mapping[str, int]] = {"judge": 25_000}
+DEFAULT_CAP: Final = 15_000
+"""Characters of system and user together, by role."""
+FACTS: Final = "facts"
+"""The place of a prompt where sections go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a model reads, and the figures in it that it may cite."""
+
+    text: str
+    figures: tuple[Figure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Lines that stay or go together."""
+
+    title: str
+    weight: int
+    """The heavier, the longer it stays."""
+    lines: tuple[Line, ...] = ()
+    strangers: Untrusted | None = None
+    """Words of strangers, which have a place of their own: the one named like the title."""
+
+    @property
+    def text(self) -> str:
+        return "\n".join((f"## {self.title}", *(line.text for line in self.lines)))
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """The values of a prompt's places, and the figures that were told with them."""
+
+    variables: Mapping[str, Value]
+    figures: tuple[Figure, ...]
+    left_out: tuple[str, ...]
+
+
+def cap_of(role: str) -> int:
+    return CAPS.get(role, DEFAULT_CAP)
+
+
+def brief(prompts: Prompts, name: str, sections: Sequence[Section], others: Mapping[str, Value], cap: int) -> Brief:
+    """The prompt's values within `cap` characters. What is not a section is never left out: a question that is too
+    long without any is our own mistake."""
+    kept = list(sections)
+    while True:
+        variables = _variables(kept, sections, others)
+        prompt = prompts.render(name, variables)
+        if len(prompt.system) + len(prompt.user) <= cap:
+            left_out = tuple(one.title for one in sections if one not in kept)
+            return Brief(variables, tuple(_figures(kept)), left_out)
+        if not kept:
+            raise ValueError(f"prompt {name} takes more than {cap} characters without any section")
+        kept.remove(min(kept, key=lambda one: one.weight))
+
+
+def _variables(kept: Sequence[Section], all_: Sequence[Section], others: Mapping[str, Value]) -> dict[str, Value]:
+    gone = [one.title for one in all_ if one not in kept]
+    parts = [one.text for one in kept if one.strangers is None]
+    if gone:
+        parts.append(f"(left out for want of room: {', '.join(gone)})")
+    variables: dict[str, Value] = {**others, FACTS: "\n\n".join(parts)}
+    for one in all_:
+        if one.strangers is not None:
+            variables[one.title] = one.strangers if one in kept else "(left out for want of room)"
+    return variables
+
+
+def _figures(sections: Iterable[Section]) -> Iterable[Figure]:
+    return (figure for one in sections for line in one.lines for figure in line.figures)

@@ -1,0 +1,117 @@
+"""The risk officer: reads a draft that the rules have cut already, and can only ask for less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import ceil, isfinite
+from typing import Final
+
+from zuno.llm.ask import ModelContext
+from zuno.provenance.facts import Unit
+from zuno.trading.agents import prompt_facts
+from zuno.trading.agents.ask import Asking, Heard, hear, voice_of
+from zuno.trading.agents.case import Matter
+from zuno.trading.agents.prompt_budget import Line, Section
+from zuno.trading.agents.schemas import LONG_TEXT, RiskOpinion
+from zuno.trading.model.cycle import Change, Decision, Expectation, Voice
+from zuno.trading.model.known import Missing
+from zuno.trading.rules.routing import choose_style
+from zuno.trading.rules.ruling import RulingDraft, Tightening
+
+ROLE: Final = "risk_manager"
+PASSED: Final = "nothing new is risked: the risk officer concurs without being asked"
+
+
+async def review(matter: Matter, draft: RulingDraft, minds: ModelContext) -> Heard[Tightening]:
+    if not draft.opens:
+        voice = Voice(role=ROLE, source="deterministic", why=PASSED, model=None, tokens=0, usd=0.0)
+        return Heard(Tightening(rationale=PASSED), voice)
+    spoken = await hear(
+        Asking(
+            role=ROLE,
+            sections=(
+                prompt_facts.market(matter),
+                prompt_facts.anomalies(matter),
+                _draft(draft),
+                account(matter),
+                prompt_facts.derivatives(matter),
+                prompt_facts.forced(matter, 75),
+                prompt_facts.options(matter, 70),
+                prompt_facts.day(matter, 60),
+                prompt_facts.economy(matter, 50),
+            ),
+            output=RiskOpinion,
+            twin=lambda: twin(matter, draft),
+            texts=lambda said: ((said.rationale, LONG_TEXT),),
+        ),
+        minds,
+    )
+    said = spoken.value
+    tightening = Tightening(
+        allocation_pct=float(said.allocation_pct),
+        leverage=float(said.leverage),
+        veto=said.veto,
+        style=said.execution_style,
+        rationale=said.rationale,
+    )
+    return Heard(tightening, voice_of(ROLE, spoken))
+
+
+def twin(matter: Matter, draft: RulingDraft) -> RiskOpinion:
+    """The rules have said what there is to say; a whole number that is no less than the draft's changes nothing."""
+    return RiskOpinion(
+        allocation_pct=min(100, ceil(draft.allocation_pct)),
+        leverage=max(1, min(3, ceil(draft.leverage))),
+        veto=False,
+        execution_style=draft.style or choose_style(matter.terms),
+        rationale="The rules have been applied; nothing is added to them.",
+    )
+
+
+def _draft(draft: RulingDraft) -> Section:
+    """What would be done: sizes as percentages, prices, and the expectation; no dollars of the account."""
+    lines = [Line(f"{draft.call}, held for {draft.decision.hold_duration}")]
+    lines += draft_lines(draft.decision, draft.allocation_pct, draft.leverage, draft.expectation)
+    lines.append(Line(f"execution style by rule: {draft.style or 'not chosen yet'}"))
+    return Section("draft", 97, (*lines, *change_lines(draft.changes)))
+
+
+def change_lines(changes: Iterable[Change]) -> Iterator[Line]:
+    for place, change in enumerate(changes, 1):
+        said = f"already changed, {change.by}: {change.field}: "
+        yield prompt_facts.remark(f"draft.change_{place}", _unpriced(change.why), said)
+
+
+def draft_lines(decision: Decision, allocation: float, leverage: float, worth: Expectation | None) -> Iterator[Line]:
+    yield prompt_facts.fact("draft.allocation", allocation, Unit.PERCENT)
+    yield prompt_facts.fact("draft.leverage", leverage, Unit.RATIO, 1)
+    for name in ("entry_price", "stop_loss", "take_profit"):
+        if (value := getattr(decision, name)) is not None:
+            yield prompt_facts.fact(f"draft.{name}", value, Unit.PRICE)
+    if worth is not None:
+        first = "probability that the target comes first"
+        yield prompt_facts.fact("draft.probability", 100 * worth.p, Unit.PERCENT, 1, note=first)
+        yield prompt_facts.fact("draft.profit", worth.profit_pct, Unit.PERCENT, note="net")
+        yield prompt_facts.fact("draft.loss", worth.loss_pct, Unit.PERCENT, note="costs included")
+        yield prompt_facts.fact("draft.expected_value", worth.ev_pct, Unit.PERCENT, 3, signed=True)
+
+
+def _unpriced(why: str) -> str:
+    """A reason without amounts of the account's money, which are written with their currency."""
+    return "; ".join(part for part in why.split("; ") if " USD" not in part and " KRW" not in part) or "a cap"
+
+
+def account(matter: Matter) -> Section:
+    standing = matter.standing
+    if isinstance(standing, Missing):
+        return Section("account", 80, (prompt_facts.remark("account.unknown", standing.reason, "unknown: "),))
+    held = "none" if standing.position is None else f"a {standing.position.side}"
+    whole = standing.leverage if isfinite(standing.leverage) else Missing("no equity carries what is open")
+    return Section(
+        "account",
+        80,
+        (
+            prompt_facts.fact("account.leverage", whole, Unit.RATIO, note="of the whole account before this trade"),
+            Line(f"open in this symbol: {held}"),
+        ),
+    )

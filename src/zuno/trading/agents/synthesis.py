@@ -1,0 +1,148 @@
+"""The synthesis: what the experts agree on, where they contradict each other, and what would settle it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Final
+
+from zuno.llm.ask import ModelContext
+from zuno.provenance.facts import FactSheet
+from zuno.provenance.slots import cut
+from zuno.trading.agents import prompt_facts
+from zuno.trading.agents.ask import Asking, Heard, hear, noted, voice_of
+from zuno.trading.agents.case import Matter
+from zuno.trading.agents.schemas import SHORT_TEXT, ConflictOpinion, SynthesisOpinion
+from zuno.trading.model.cycle import CONVICTION, Blackboard, Conflict, Expert, Meta, Synthesis
+from zuno.trading.model.market import Mode
+from zuno.trading.rules.score import Entry, board_entries, score_board, signal_of_score
+
+ROLE: Final = "synthesis"
+WORDS: Final[Mapping[int, str]] = {1: "bullish", 0: "neutral", -1: "bearish"}
+_SETTLED_BY: Final[Mapping[Expert, str]] = {
+    Expert.LIQUIDITY: "whether takers keep leaning that way over the next bars",
+    Expert.MICROSTRUCTURE: "whether the book still leans that way in the next snapshot",
+    Expert.MACRO: "the next print of DVOL and of the skew",
+    Expert.GEOMETRY: "a close beyond the nearest level on either side",
+}
+
+
+async def distil(matter: Matter, meta: Meta, board: Blackboard, minds: ModelContext) -> Heard[Synthesis]:
+    spoken = await hear(
+        Asking(
+            role=ROLE,
+            sections=(
+                prompt_facts.market(matter),
+                prompt_facts.anomalies(matter),
+                prompt_facts.regime(meta),
+                prompt_facts.said(matter, board),
+            ),
+            # The Judge reads what it says as fact: Meta's words, which strangers may have coloured, do not get there.
+            others={"directive": prompt_facts.directive(meta, quotable=False)},
+            output=SynthesisOpinion,
+            twin=lambda: twin(matter, meta, board),
+            texts=_texts,
+            judge=lambda said: _objection(said, board),
+        ),
+        minds,
+    )
+    said, worth = spoken.value, score_board(board, matter.bundle.mode, meta.trust_directive.expert)
+    value = Synthesis(
+        source=spoken.source,
+        why=noted(spoken),
+        consensus_signals=tuple(said.consensus_signals),
+        conflicts=tuple(
+            Conflict(
+                between=(one.between[0], one.between[1]),
+                expert_a_claim=one.expert_a_claim,
+                expert_b_claim=one.expert_b_claim,
+                tiebreaker=one.tiebreaker,
+            )
+            for one in said.conflicts
+        ),
+        dominant_signal=signal_of_score(worth),
+        highest_confidence_expert=said.highest_confidence_expert,
+        key_uncertainty=said.key_uncertainty,
+        regime_note=said.regime_note,
+        score=worth,
+    )
+    return Heard(value, voice_of(ROLE, spoken))
+
+
+def _texts(said: SynthesisOpinion) -> Iterator[tuple[str, int]]:
+    claims = [text for one in said.conflicts for text in (one.expert_a_claim, one.expert_b_claim, one.tiebreaker)]
+    for text in (*said.consensus_signals, *claims, said.key_uncertainty, said.regime_note):
+        yield text, SHORT_TEXT
+
+
+def _objection(said: SynthesisOpinion, board: Blackboard) -> str | None:
+    there = board_entries(board)
+    for one in said.conflicts:
+        first, second = one.between
+        if first is second:
+            return f"between names {first} twice; a conflict is between two experts"
+        absent = [name for name in (first, second) if name not in there]
+        if absent:
+            return f"between names {absent[0]}, who wrote nothing on the blackboard"
+    most = max((entry.confidence for entry in there.values()), default=0.0)
+    named = there.get(said.highest_confidence_expert)
+    if there and (named is None or named.confidence < most):
+        return f"highest_confidence_expert is {said.highest_confidence_expert}, whose confidence is not the highest"
+    return None
+
+
+def twin(matter: Matter, meta: Meta, board: Blackboard) -> SynthesisOpinion:
+    there, mode, facts = board_entries(board), matter.bundle.mode, prompt_facts.board_facts(matter, board)
+    return SynthesisOpinion(
+        consensus_signals=[cut(text, facts, SHORT_TEXT) for text in _agreed(there)][:6],
+        conflicts=[*_conflicts(there, facts)][:6],
+        highest_confidence_expert=_surest(there, mode),
+        key_uncertainty=_open(there, mode),
+        regime_note=_note(meta),
+    )
+
+
+def _agreed(there: Mapping[Expert, Entry]) -> Iterator[str]:
+    for side in (1, -1):
+        same = [expert for expert, entry in there.items() if entry.stance == side]
+        if len(same) >= 2:
+            reasons = "; ".join(f"{expert}: {_claim(there[expert])}" for expert in same)
+            yield f"{WORDS[side]} by {', '.join(same)} — {reasons}"
+
+
+def _conflicts(there: Mapping[Expert, Entry], facts: FactSheet) -> Iterator[ConflictOpinion]:
+    for first, second in combinations(there, 2):
+        one, other = there[first], there[second]
+        if one.stance * other.stance < 0:
+            yield ConflictOpinion(
+                between=[first, second],
+                expert_a_claim=cut(f"{WORDS[one.stance]}: {_claim(one)}", facts, SHORT_TEXT),
+                expert_b_claim=cut(f"{WORDS[other.stance]}: {_claim(other)}", facts, SHORT_TEXT),
+                tiebreaker=_SETTLED_BY[first if one.confidence <= other.confidence else second],
+            )
+
+
+def _claim(entry: Entry) -> str:
+    return entry.rationale.partition(";")[0].strip() or "no reason given"
+
+
+def _surest(there: Mapping[Expert, Entry], mode: Mode) -> Expert:
+    order = CONVICTION[mode]
+    return max(order, key=lambda expert: (there[expert].confidence if expert in there else -1.0, -order.index(expert)))
+
+
+def _open(there: Mapping[Expert, Entry], mode: Mode) -> str:
+    sides = {entry.stance for entry in there.values()} - {0}
+    if len(sides) == 2:
+        heaviest = next(expert for expert in CONVICTION[mode] if expert in there and there[expert].stance)
+        return f"Experts disagree; what weighs most is {heaviest}: {_SETTLED_BY[heaviest]}?"
+    if not sides:
+        return "Nobody leans anywhere: is there any reason to be in this market now?"
+    quiet = [expert for expert in CONVICTION[mode] if expert not in there or not there[expert].stance]
+    return (
+        f"Nobody objects, but {', '.join(quiet)} do not confirm." if quiet else "Nobody objects: what does nobody see?"
+    )
+
+
+def _note(meta: Meta) -> str:
+    return f"{meta.regime}: {meta.trust_directive.expert} weighs more than the order of conviction gives it."

@@ -1,0 +1,331 @@
+"""A bundle → what its chart shows: the price with what was measured on it, and the panels under it; nothing is drawn.
+
+Levels are those of the features, by the same ids, of the same bars. The volume profile alone is of the bars that are
+shown (`view.…`), for it is drawn beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite
+from typing import Final
+
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis
+from zuno.trading.chart.panels import OpenInterest, ago, blank_panels, ends_at, newest, opened_by_bar, panels
+from zuno.trading.chart.scales import day_text, moment_text, price_axis, time_ticks
+from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars
+from zuno.trading.measure.features import streams_heard
+from zuno.trading.measure.heat import TIERS, HeatMap, Origin, heat_map
+from zuno.trading.measure.indicators.all import Columns, columns, sound
+from zuno.trading.measure.indicators.profile import volume_profile
+from zuno.trading.measure.indicators.volume import anchored_vwap, vwap
+from zuno.trading.measure.structure.all import Structure, structure_of
+from zuno.trading.measure.structure.levels import LevelKind, PriceLevel
+from zuno.trading.measure.structure.pivots import Extreme
+from zuno.trading.model.bundle import Bundle
+from zuno.trading.model.chart import (
+    Axis,
+    Blank,
+    Candles,
+    Curve,
+    CurveKind,
+    Heat,
+    Mark,
+    MarkKind,
+    Panel,
+    Picture,
+    PricePanel,
+    Profile,
+    Slant,
+    Values,
+    Zone,
+)
+from zuno.trading.model.known import Missing
+from zuno.trading.model.market import Feed, Level, Timeframe, candles
+from zuno.trading.model.venues import BINANCE, TAPES
+
+MOST_PIVOTS: Final = 8
+MOST_GAPS: Final = 2
+"""Nearest to the price; what is further has no room for a label that can be read."""
+EMA_BARS: Final = 200
+_WHY: Final = 240
+
+
+def describe(bundle: Bundle) -> Picture:
+    """What the chart of this bundle's mode shows as of its moment."""
+    timeframe, count = bundle.mode.chart
+    window = _window(bundle, timeframe)
+    last = Millis(timeframe.floor(bundle.as_of) - timeframe.millis)
+    since = last - (count - 1) * timeframe.millis
+    shown = window.last(int((window.at >= since).sum()))
+    first = Millis(int(shown.at[0])) if len(shown) else None
+    width = count if first is None else (last - first) // timeframe.millis + 1
+    price: PricePanel | Blank
+    below: tuple[Panel | Blank, ...]
+    if first is None:
+        price = Blank("price", _no_bars(bundle, timeframe, window))
+        below = blank_panels(f"no {timeframe} bar is known to draw it under")
+    else:
+        opened = opened_by_bar(bundle, shown)
+        price, below = _price(bundle, window, shown, opened), panels(bundle, shown, opened)
+    return Picture(
+        symbol=bundle.symbol,
+        mode=bundle.mode,
+        timeframe=timeframe,
+        as_of=bundle.as_of,
+        origin=bundle.origin,
+        synthetic=bundle.synthetic,
+        first=first,
+        places=() if first is None else tuple(((shown.at - first) // timeframe.millis).tolist()),
+        width=width,
+        times=() if first is None else time_ticks(first, width, timeframe),
+        title=f"{bundle.symbol} · {bundle.mode} · {timeframe} × {width} · as of {moment_text(bundle.as_of)} UTC",
+        notes=_notes(bundle, timeframe, len(shown), width),
+        price=price,
+        panels=below,
+    )
+
+
+def _window(bundle: Bundle, timeframe: Timeframe) -> Bars:
+    """What the features are computed from: the last sound bars that had closed."""
+    rows = bundle.rows(candles(BINANCE, bundle.symbol, timeframe))
+    return sound(bars(timeframe, rows).upto(bundle.as_of)).last(LOOKBACK)
+
+
+def _no_bars(bundle: Bundle, timeframe: Timeframe, window: Bars) -> str:
+    series = candles(BINANCE, bundle.symbol, timeframe)
+    if len(window):
+        return f"the newest {timeframe} bar closed on {day_text(ends_at(window))}, before the time that would be shown"
+    if bundle.block(series) is not None:
+        return f"no {timeframe} bar of {series} is one a market can have made"
+    return plain_text(bundle.why_absent(series) or f"{series} is not in the bundle", _WHY)
+
+
+def _notes(bundle: Bundle, timeframe: Timeframe, count: int, width: int) -> tuple[str, ...]:
+    block = bundle.block(candles(BINANCE, bundle.symbol, timeframe))
+    if block is None or not count:
+        return ()
+    stale = (f"STALE: the newest bar closed {ago(block.age)}",) if block.stale else ()
+    missing = (f"{width - count} of {width} bars are missing",) if width > count else ()
+    frozen = tuple(plain_text(note, _WHY) for note in block.notes if "stands still" in note)
+    return (*stale, *missing, *frozen)
+
+
+# -- the price
+
+
+def _price(bundle: Bundle, window: Bars, shown: Bars, opened: OpenInterest | Blank) -> PricePanel:
+    gauges = columns(window)
+    shape = structure_of(window, gauges, bundle.mode.shoulder)
+    now = _now(bundle)
+    profile = _profile(shown)
+    axis = price_axis(min(float(shown.low.min()), now.price), max(float(shown.high.max()), now.price))
+    found = tuple(_curves(bundle, window, shown, gauges, shape))
+    menu = [level for level in shape.levels if axis.low <= level.price <= axis.high]
+    pivots, gaps = _nearest_pivots(menu, now.price), _nearest_gaps(menu, now.price)
+    ratios = [level for level in menu if level.kind is LevelKind.FIBONACCI]
+    begun = _beginnings(shape)
+    marks = [_mark(level, begun, shown) for level in (*pivots, *gaps, *ratios)]
+    inside = [mark for mark in (now, *_profile_marks(profile)) if axis.low <= mark.price <= axis.high]
+    left = [level for level in menu if level.kind in (LevelKind.PIVOT, LevelKind.GAP)]
+    return PricePanel(
+        axis=axis,
+        candles=Candles(*(tuple(column.tolist()) for column in (shown.open, shown.high, shown.low, shown.close))),
+        curves=tuple(one for one in found if isinstance(one, Curve)),
+        marks=tuple(sorted((*inside, *marks), key=lambda mark: (mark.price, mark.id))),
+        zones=tuple(_zones(marks)),
+        slants=tuple(_slants(shape, shown, axis)),
+        swing=_swing(shape, shown),
+        profile=profile,
+        heat=_heat(bundle, shown, opened),
+        left_out=len(left) - len(pivots) - len(gaps),
+        absent=tuple(one for one in found if isinstance(one, Blank)),
+    )
+
+
+def _now(bundle: Bundle) -> Mark:
+    """The newest close of any bars: finer ones have closed since."""
+    known: list[tuple[int, int, float, Timeframe]] = []
+    for timeframe in Timeframe:
+        rows = reversed(bundle.rows(candles(BINANCE, bundle.symbol, timeframe)))
+        closed = (row for row in rows if row.at + timeframe.millis <= bundle.as_of)
+        last = next((row for row in closed if isfinite(row.close) and row.close > 0), None)
+        if last is not None:
+            known.append((last.at + timeframe.millis, -timeframe.millis, last.close, timeframe))
+    _, _, price, finest = max(known)
+    return Mark(f"{finest}.close", MarkKind.NOW, "now", price, 0.0)
+
+
+def _curves(bundle: Bundle, window: Bars, shown: Bars, gauges: Columns, shape: Structure) -> Iterator[Curve | Blank]:
+    name = f"EMA{EMA_BARS}"
+    short = f"it needs {EMA_BARS} {window.timeframe} bars, {len(window)} are known"
+    yield _curve(f"{window.timeframe}.ema200", CurveKind.EMA200, name, _shown(gauges.ema200, shown), short)
+    yield _day_vwap(bundle, shown)
+    anchored = {one.pivot.extreme: one.pivot for one in shape.anchored}
+    for extreme, kind in ((Extreme.HIGH, CurveKind.VWAP_SINCE_HIGH), (Extreme.LOW, CurveKind.VWAP_SINCE_LOW)):
+        label, pivot = f"VWAP since {extreme}", anchored.get(extreme)
+        values = () if pivot is None else _shown(anchored_vwap(window, pivot.at), shown)
+        why = f"no {extreme} is confirmed yet that volume followed"
+        yield _curve(f"{window.timeframe}.{kind}", kind, label, values, why)
+
+
+def _day_vwap(bundle: Bundle, shown: Bars) -> Curve | Blank:
+    """Of hours, as it stood when each bar closed; a bar of a day or more has no day inside."""
+    series = candles(BINANCE, bundle.symbol, Timeframe.H1)
+    hours = sound(bars(Timeframe.H1, bundle.rows(series)).upto(bundle.as_of))
+    if not len(hours) or ends_at(hours) < ends_at(shown):
+        why = bundle.why_absent(series) or f"no hour is known of the end of the last {shown.timeframe} bar"
+        return Blank("day VWAP", plain_text(why, _WHY))
+    prices = _known(vwap(hours))
+    ends = dict(zip((hours.at + hours.timeframe.millis).tolist(), prices, strict=True))
+    values = tuple(ends.get(at) for at in (shown.at + shown.timeframe.millis).tolist())
+    if prices[-1] is None:
+        return Blank("day VWAP", "the day is not known from its first hour on, or nothing was traded in it")
+    return Curve(f"{Timeframe.H1}.vwap", CurveKind.DAY_VWAP, "day VWAP", values, prices[-1])
+
+
+def _curve(name: str, kind: CurveKind, label: str, values: Values, why: str) -> Curve | Blank:
+    last = newest(values)
+    return Blank(label, why) if last is None else Curve(name, kind, label, values, last)
+
+
+def _shown(column: Floats, shown: Bars) -> Values:
+    return _known(column[len(column) - len(shown) :])
+
+
+def _known(column: Floats) -> Values:
+    return tuple(value if isfinite(value) else None for value in column.tolist())
+
+
+# -- levels
+
+
+def _nearest_pivots(menu: Sequence[PriceLevel], price: float) -> list[PriceLevel]:
+    return _nearest((level for level in menu if level.kind is LevelKind.PIVOT), price)[:MOST_PIVOTS]
+
+
+def _nearest_gaps(menu: Sequence[PriceLevel], price: float) -> list[PriceLevel]:
+    """Both edges of each."""
+    edges = {level.id: level for level in menu if level.kind is LevelKind.GAP}
+    names = dict.fromkeys(level.id.rpartition("_")[0] for level in _nearest(edges.values(), price))
+    whole = [name for name in names if f"{name}_low" in edges and f"{name}_high" in edges][:MOST_GAPS]
+    return [edges[f"{name}_{side}"] for name in whole for side in ("low", "high")]
+
+
+def _nearest(found: Iterable[PriceLevel], price: float) -> list[PriceLevel]:
+    return sorted(found, key=lambda level: (abs(level.price - price), level.id))
+
+
+def _beginnings(shape: Structure) -> dict[tuple[Millis, float], Millis]:
+    """When the bar opened that made a level, by when it was known and its price: a line is drawn from there."""
+    turns = {(pivot.known_at, pivot.price): pivot.at for pivot in shape.pivots}
+    edges = {(gap.known_at, edge): gap.at for gap in shape.gaps for edge in (gap.low, gap.high)}
+    swing = shape.fibonacci
+    ratios = () if swing is None else (*swing.retracements, *swing.extensions)
+    return turns | edges | {(swing.known_at, one.price): swing.start.at for one in ratios if swing is not None}
+
+
+def _mark(level: PriceLevel, begun: Mapping[tuple[Millis, float], Millis], shown: Bars) -> Mark:
+    since = _since(begun.get((level.since, level.price), level.since), shown)
+    return Mark(level.id, MarkKind(level.kind), _label(level), level.price, since)
+
+
+def _label(level: PriceLevel) -> str:
+    """`1d.fib_618` → `fib 0.618`, `1d.pivot_high_1` → `pivot high 1`."""
+    name = level.id.partition(".")[2]
+    if level.kind is not LevelKind.FIBONACCI:
+        return name.replace("_", " ")
+    head, _, ratio = name.rpartition("_")
+    return f"{head.replace('_', ' ')} {int(ratio) / 1_000:g}"
+
+
+def _zones(marks: Sequence[Mark]) -> Iterator[Zone]:
+    gaps = [mark for mark in marks if mark.kind is MarkKind.GAP]
+    for low, high in zip(gaps[::2], gaps[1::2], strict=True):
+        yield Zone(low.price, high.price, low.since)
+
+
+def _slants(shape: Structure, shown: Bars, axis: Axis) -> Iterator[Slant]:
+    """The newest trend line of each kind that still stands, from its first pivot, or from where the picture begins."""
+    now = int(shown.at[-1])
+    for extreme, name in ((Extreme.HIGH, "resistance"), (Extreme.LOW, "support")):
+        standing = [line for line in shape.lines if line.extreme is extreme and line.broken_at is None]
+        for line in standing[-1:]:
+            begin = max(int(line.first.at), int(shown.at[0]))
+            start, end = (_point(at, line.price_at(at), shown) for at in (begin, now))
+            slant = Slant(f"{shown.timeframe}.line_{name}", f"{name} line", start, end)
+            if axis.low <= slant.price <= axis.high and start[1] > 0:
+                yield slant
+
+
+def _swing(shape: Structure, shown: Bars) -> Slant | None:
+    swing = shape.fibonacci
+    if swing is None or swing.start.at < shown.at[0]:
+        return None
+    start, end = swing.start, swing.end
+    return Slant("swing", "swing", _point(start.at, start.price, shown), _point(end.at, end.price, shown))
+
+
+def _point(at: int, price: float, shown: Bars) -> tuple[float, float]:
+    return (at - int(shown.at[0])) / shown.timeframe.millis, price
+
+
+def _since(at: int, shown: Bars) -> float:
+    """The place of a moment, no further left than the first bar."""
+    return max(0.0, (at - int(shown.at[0])) / shown.timeframe.millis)
+
+
+# -- volume by price, and liquidations
+
+
+def _profile(shown: Bars) -> Profile | Blank:
+    found = volume_profile(shown)
+    if found is None:
+        return Blank("volume profile", "the bars shown have no volume")
+    return Profile(found.low, found.high, found.volumes, found.poc, found.value_low, found.value_high)
+
+
+def _profile_marks(profile: Profile | Blank) -> Iterator[Mark]:
+    if isinstance(profile, Profile):
+        for name, label in (("poc", "POC"), ("value_low", "value area low"), ("value_high", "value area high")):
+            yield Mark(f"view.{name}", MarkKind.PROFILE, label, getattr(profile, name), 0.0)
+
+
+def _heat(bundle: Bundle, shown: Bars, opened: OpenInterest | Blank) -> Heat | Blank:
+    readings = () if isinstance(opened, Blank) else tuple(_readings(shown, opened))
+    streams = streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES)
+    found = heat_map(shown, streams, readings)
+    if isinstance(found, Missing):
+        return Blank("liquidation heat map", found.reason)
+    dollars = tuple(map(tuple, found.usd.T.tolist()))
+    return Heat(
+        found.origin,
+        _heat_note(found, [stream.venue for stream in streams]),
+        tuple(found.edges.tolist()),
+        dollars,
+        tuple(found.observed.tolist()),
+        tuple(found.heard.tolist()),
+        tuple(found.standing.tolist()),
+    )
+
+
+def _heat_note(found: HeatMap, venues: Sequence[str]) -> str:
+    """What it is, and since when where it is of both kinds; whose, where not everybody was listened to."""
+    bound = "a lower bound" if len(venues) == len(TAPES) else f"a lower bound, {', '.join(venues)} alone"
+    model = f"from {found.source} at {TIERS[0][0]:g}×–{TIERS[-1][0]:g}×, not measured"
+    if found.origin is Origin.MODELLED:
+        return f"modelled {model}"
+    if found.origin is Origin.OBSERVED:
+        return f"observed, {bound}"
+    first = int(found.observed.argmax())
+    since, rest = day_text(int(found.at[first])), found.observed[first:]
+    if rest.all():
+        return f"observed from {since}, {bound}; modelled before, {model}"
+    return f"observed in {int(rest.sum())} bars from {since}, {bound}; else modelled, {model}"
+
+
+def _readings(shown: Bars, opened: OpenInterest) -> Iterator[Level]:
+    for at, value in zip(shown.at.tolist(), opened.values, strict=True):
+        if value is not None:
+            yield Level(Millis(at + shown.timeframe.millis), value)

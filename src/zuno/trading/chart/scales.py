@@ -1,0 +1,144 @@
+"""Axes a reader can count on: round ticks, dates at the beginnings of days, months and years, numbers in few digits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from math import ceil, floor, isfinite, log10
+from typing import Final
+
+from zuno.kernel.units import Millis
+from zuno.trading.model.chart import Axis, Scale, Tick, short_text
+from zuno.trading.model.market import Timeframe
+
+LOG_FROM: Final = 3.0
+"""Highest over lowest price from which equal distances are equal ratios."""
+PRICE_TICKS: Final = 12
+VALUE_TICKS: Final = 4
+TIME_TICKS: Final = 12
+_MARGIN: Final = 0.05
+_MANTISSAS: Final = (
+    (1.0, 2.0, 5.0),
+    (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0),
+    (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0),
+)
+
+
+def price_axis(low: float, high: float) -> Axis:
+    """Prices above zero, with a little room either side."""
+    if high < LOG_FROM * low:
+        return _linear(low, high, PRICE_TICKS, lambda at, step: f"{at:,.{_places(step)}f}")
+    if not isfinite(high / low):
+        raise ValueError(f"from {low:g} to {high:g} is no range of an axis")
+    room = (high / low) ** _MARGIN
+    bottom, top = low / room, high * room
+    return Axis(
+        bottom, top, Scale.LOG, tuple(Tick(at, f"{at:,.{_places(at / 10)}f}") for at in _log_ticks(bottom, top))
+    )
+
+
+def value_axis(values: Sequence[float], *, from_zero: bool) -> Axis:
+    ends = (*values, 0.0) if from_zero else values
+    return _linear(min(ends), max(ends), VALUE_TICKS, lambda at, step: short_text(at))
+
+
+def _linear(low: float, high: float, most: int, told: Callable[[float, float], str]) -> Axis:
+    """At most so many ticks and one; where all is one value, it stands in the middle. `ValueError` for ends that are
+    no numbers, or are too far apart for one."""
+    largest = max(abs(low), abs(high))
+    # Closer together than doubles tell apart from their rounding is one value.
+    room = (high - low) * _MARGIN if high - low > 1e-9 * largest else 0.01 * largest or 1.0
+    bottom, top = low - room, high + room
+    if not isfinite(top - bottom):
+        raise ValueError(f"from {low:g} to {high:g} is no range of an axis")
+    step = _round_step((top - bottom) / most)
+    found = (step * place for place in range(ceil(bottom / step), floor(top / step) + 1))
+    return Axis(bottom, top, Scale.LINEAR, tuple(Tick(at, told(at, step)) for at in found if bottom <= at <= top))
+
+
+def time_ticks(first: Millis, width: int, timeframe: Timeframe) -> tuple[Tick, ...]:
+    """Of places from the bar that opened at `first`: the finest calendar steps that leave room for their labels."""
+    start, end = (_when(at) for at in (first, first + (width - 1) * timeframe.millis))
+    for step in _STEPS:
+        found = [day for day in step(start) if day <= end] if step is not _days_1 or width <= TIME_TICKS else []
+        if 1 < len(found) <= TIME_TICKS:
+            return tuple(Tick((_millis(day) - first) / timeframe.millis, _label(day, step)) for day in found)
+    return (Tick(0.0, f"{start:%Y-%m-%d}"),)
+
+
+def day_text(at: int) -> str:
+    return f"{_when(at):%Y-%m-%d}"
+
+
+def moment_text(at: int) -> str:
+    return f"{_when(at):%Y-%m-%d %H:%M}"
+
+
+def _round_step(wanted: float) -> float:
+    """The smallest of 1, 2, 2.5, 5 and 10 times a power of ten that is no smaller. `ValueError` for what is no step."""
+    if not (isfinite(wanted) and wanted > 0):
+        raise ValueError(f"{wanted:g} is no step of an axis")
+    power = 10.0 ** floor(log10(wanted))
+    return next(step * power for step in (1.0, 2.0, 2.5, 5.0, 10.0) if step * power >= wanted * (1 - 1e-9))
+
+
+def _places(step: float) -> int:
+    """Digits after the point that tell two ticks apart: a step is 1, 2, 2.5 or 5 times a power of ten."""
+    power = floor(log10(step) + 1e-9)
+    return max(0, -power + (round(step / 10.0**power, 3) == 2.5)) if step < 10 else 0
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    powers = range(floor(log10(low)), ceil(log10(high)) + 1)
+    found: list[float] = []
+    for mantissas in _MANTISSAS:
+        found = [one * 10.0**power for power in powers for one in mantissas if low <= one * 10.0**power <= high]
+        if len(found) >= PRICE_TICKS // 2:
+            break
+    return found[:: 1 + len(found) // (2 * PRICE_TICKS)]
+
+
+def _when(at: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at)
+
+
+def _millis(day: datetime) -> int:
+    return (day - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
+
+_Step = Callable[[datetime], Iterator[datetime]]
+
+
+def _days_1(start: datetime) -> Iterator[datetime]:
+    yield from _days(start, 1)
+
+
+def _days_7(start: datetime) -> Iterator[datetime]:
+    """Mondays."""
+    yield from _days(start + timedelta(days=-start.weekday() % 7), 7)
+
+
+def _days(start: datetime, step: int) -> Iterator[datetime]:
+    day = start.replace(hour=0, minute=0, second=0, microsecond=0)
+    for count in range(40):
+        if (found := day + timedelta(days=step * count)) >= start:
+            yield found
+
+
+def _months(step: int) -> _Step:
+    def found(start: datetime) -> Iterator[datetime]:
+        for month in range(start.year * 12, (start.year + 60) * 12, step):
+            day = datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC)
+            if day >= start:
+                yield day
+
+    return found
+
+
+_STEPS: Final[tuple[_Step, ...]] = (_days_1, _days_7, _months(1), _months(3), _months(6), _months(12), _months(60))
+
+
+def _label(day: datetime, step: _Step) -> str:
+    if step in (_days_1, _days_7):
+        return f"{day:%b} {day.day}"
+    return f"{day:%Y}" if day.month == 1 else f"{day:%b}"

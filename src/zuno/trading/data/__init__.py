@@ -1,0 +1,1 @@
+"""Series in, bundles out: intake, checks, sources."""

@@ -1,0 +1,206 @@
+"""A store and a moment → the frozen bundle of one cycle: everything that could be known then, and what could not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+from zuno.kernel.clock import iso
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis, Seconds
+from zuno.trading.measure.bars import timeframe_of
+from zuno.trading.measure.data_quality import QUIET_VENUES, complete_at, gap, standing
+from zuno.trading.measure.macro import CADENCE_DAYS
+from zuno.trading.measure.order_book import over_a_minute
+from zuno.trading.measure.tape import LOWER_BOUND
+from zuno.trading.model.bundle import SLOTS, Absent, Block, Bundle, Slot
+from zuno.trading.model.market import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    SECOND_MS,
+    STALE_AFTER,
+    Alive,
+    Feed,
+    Mode,
+    Print,
+    Series,
+    Symbol,
+    Timeframe,
+    alive,
+)
+from zuno.trading.model.venues import neighbours, wanted
+from zuno.trading.ports.series import Aside, SeriesStore, Slice
+
+TAPE_DAYS: Final = 14
+"""Twice what a percentile of hourly liquidations needs."""
+_FAULT: Final = 120
+"""So many letters at most of what is wrong with a row."""
+PROVEN_WITHIN: Final = Seconds(5)
+"""What a living stream needs to prove a minute that is over: a second in which the minute's last trades may still come,
+until the venue's next word, and until that is written. So much longer its last proven minute is its newest."""
+_STREAMS: Final = (Feed.LIQUIDATIONS, Feed.WHALES)
+_BARS: Final[Mapping[Timeframe, int]] = {
+    Timeframe.M1: 48 * 60,  # a day of shocks, and a day before them to know which had begun
+    Timeframe.H1: 181 * 24,  # a day's volatility is held against half a year of days
+    Timeframe.H4: 1_000,
+    Timeframe.D1: 1_000,
+    Timeframe.W1: 520,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far back a feed is read, and how many rows at most."""
+
+    span: int
+    newest: int | None = None
+
+
+_REACH: Final[Mapping[Feed, Reach]] = {
+    Feed.FUNDING: Reach(181 * DAY_MS),
+    Feed.OPEN_INTEREST: Reach(181 * DAY_MS),
+    Feed.LONG_SHORT: Reach(DAY_MS),
+    Feed.BASIS: Reach(DAY_MS),
+    Feed.BOOK: Reach(MINUTE_MS + STALE_AFTER[Feed.BOOK] * SECOND_MS, 16),  # a collector's eight, and whoever looked
+    Feed.LIQUIDATIONS: Reach(TAPE_DAYS * DAY_MS),
+    Feed.WHALES: Reach(DAY_MS),
+    Feed.OPTIONS: Reach(DAY_MS, 1),
+    Feed.DVOL: Reach(31 * DAY_MS),
+    Feed.MACRO: Reach(120 * DAY_MS),
+    Feed.FEAR_GREED: Reach(31 * DAY_MS),
+    Feed.NARRATIVE: Reach(7 * DAY_MS, 3),
+    Feed.NEWS: Reach(DAY_MS, 40),
+    Feed.RATES: Reach(DAY_MS, 24),
+}
+
+
+async def gather(
+    store: SeriesStore,
+    symbol: Symbol,
+    mode: Mode,
+    as_of: Millis,
+    slots: Sequence[Slot] = (),
+    failures: Mapping[str, str] | None = None,
+) -> Bundle:
+    """Everything of the store that could be known by then.
+
+    `failures`: series by name whose source was asked just now and did not answer, and why; a series that is absent
+    tells it, one that is merely old notes it.
+    """
+    failed = failures or {}
+    blocks: list[Block] = []
+    absent: list[Absent] = []
+    heard: dict[str, Millis] = {}
+    several = sorted(wanted(symbol), key=lambda one: one.row is not Alive)  # who is alive is known before who spoke
+    beside = neighbours(symbol)
+    slices = [_slice(series, as_of) for series in several] + [_slice(series, as_of, newest=1) for series in beside]
+    state = await store.read_many(slices, as_of)
+    for series, found, asides in zip((*several, *beside), state.rows, state.asides, strict=True):
+        rows = over_a_minute(found) if series.feed is Feed.BOOK else found
+        last = _last(series, rows, heard)
+        if series.row is Alive and last is not None:
+            heard[str(series)] = last
+        if last is None:
+            absent.append(Absent(str(series), _reason(series, asides, failed.get(str(series)))))
+            continue
+        notes = (
+            *_notes(series, rows),
+            *_set_aside(series, rows, asides),
+            *((f"asked now: {failed[str(series)]}",) if str(series) in failed else ()),
+        )
+        blocks.append(Block(series, rows, last, Seconds(-(-(as_of - last) // SECOND_MS)), _limit(series, rows), notes))
+    named = {slot.name for slot in slots}
+    absent += [Absent(name, "none is kept yet") for name in SLOTS if name not in named]
+    return Bundle(
+        symbol,
+        mode,
+        as_of,
+        state.origin.label,
+        tuple(sorted(blocks, key=lambda block: str(block.series))),
+        tuple(sorted(absent, key=lambda gone: gone.what)),
+        tuple(sorted(slots, key=lambda slot: slot.name)),
+    )
+
+
+def _slice(series: Series[Any], as_of: Millis, newest: int | None = None) -> Slice[Any]:
+    reach = reach_of(series)
+    return Slice(series, Millis(as_of - reach.span), as_of, newest or reach.newest)
+
+
+def reach_of(series: Series[Any]) -> Reach:
+    if series.feed is Feed.CANDLES:
+        timeframe = timeframe_of(series)
+        count = 48 if series.venue in QUIET_VENUES else _BARS[timeframe]
+        return Reach((count + 1) * timeframe.millis, count)
+    if series.name.endswith("/next"):
+        return Reach(DAY_MS)
+    return _REACH[series.feed]
+
+
+def _last(series: Series[Any], rows: Sequence[Any], heard: Mapping[str, Millis]) -> Millis | None:
+    """When the newest of these rows was true. A stream's word is as new as its last sign of life, events or none."""
+    latest = rows if series.row is Print else rows[-1:]  # an older day may have been revised last
+    newest = [complete_at(series, row) for row in latest]
+    if series.feed in _STREAMS and series.row is not Alive:
+        sign = heard.get(str(alive(series.feed, series.venue, series.name)))
+        newest += [] if sign is None else [sign]
+    return max(newest, default=None)
+
+
+def _limit(series: Series[Any], rows: Sequence[Any]) -> Seconds:
+    if series.feed is Feed.CANDLES:
+        return Seconds(2 * timeframe_of(series).millis // SECOND_MS)
+    if series.feed is Feed.FUNDING and not series.name.endswith("/next"):
+        return Seconds(int(rows[-1].interval_hours * HOUR_MS) // SECOND_MS + STALE_AFTER[Feed.FUNDING])
+    if series.feed is Feed.MACRO:
+        return Seconds(CADENCE_DAYS.get(series.name, 0) * DAY_MS // SECOND_MS + STALE_AFTER[Feed.MACRO])
+    if series.feed in _STREAMS:
+        return Seconds(STALE_AFTER[series.feed] + PROVEN_WITHIN)
+    return STALE_AFTER[series.feed]
+
+
+def _notes(series: Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
+    """What the numbers alone do not say."""
+    notes: list[str] = []
+    if series.feed is Feed.LIQUIDATIONS and series.row is not Alive:
+        notes.append(f"sums are a {LOWER_BOUND}: a venue pushes one forced trade a second at most")
+    if series.feed is Feed.CANDLES and series.venue not in QUIET_VENUES:
+        timeframe = timeframe_of(series)
+        step = timeframe.millis
+        apart = ((one.at, two.at) for one, two in pairwise(rows) if two.at - one.at != step)
+        holes = [hole for before, after in apart if (hole := gap(timeframe, before, after))]
+        if holes:
+            notes.append(f"{sum(hole.count for hole in holes)} bars are missing in {len(holes)} places")
+    if (still := standing(series, rows)) is not None:
+        notes.append(f"the last {still} rows are the same: the feed stands still")
+    return tuple(notes)
+
+
+def _reason(series: Series[Any], asides: Sequence[Aside], failure: str | None) -> str:
+    """Why nothing of a series is here."""
+    reasons = (*((failure,) if failure else ()), *_set_aside(series, (), asides))
+    return "; ".join(reasons) or f"nothing is recorded of {_told(reach_of(series).span)} before"
+
+
+def _set_aside(series: Series[Any], rows: Sequence[Any], asides: Sequence[Aside]) -> tuple[str, ...]:
+    """What no market can have made of the time these rows cover, in whose place none of them stands."""
+    if not asides:
+        return ()
+    shown = {row.at for row in rows}
+    missed = [one for one in asides if one.at not in shown and (not rows or one.at > rows[0].at)]
+    if not missed:
+        return ()
+    fault = plain_text(missed[-1].detail.partition(f": {series.row.__name__}(")[0], _FAULT)
+    last = iso(missed[-1].at)
+    if len(missed) == 1:
+        return (f"1 row at {last} was set aside, no market can have made it: {fault}",)
+    return (f"{len(missed)} rows were set aside, no market can have made them; the last at {last}: {fault}",)
+
+
+def _told(span: int) -> str:
+    if span >= 2 * DAY_MS:
+        return f"the {span // DAY_MS} days"
+    return f"the {span // MINUTE_MS} minutes" if span >= 2 * MINUTE_MS else f"the {span // SECOND_MS} seconds"

@@ -1,0 +1,331 @@
+"""Going through the market's past for what is wrong with it, and mending what a rule can mend.
+
+The rules, finest bars first: a coarse bar that is missing, or is not what its finer bars make, becomes what they make,
+where every one of them is here; where an earlier row of the same place agrees with them, that one is put back. Any
+other missing bar is fetched again where there is a source to ask, and stays a gap where there is none: nothing is ever
+interpolated. Of two rows for one place the newer stays, unless finer bars say otherwise. Frozen stretches and rows that
+were set aside are told and left as they are. What is mended is known from its mending, in an invented market from the
+moment after its end: who looks at an earlier moment sees what was known then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+from zuno.kernel.errors import Malformed, Unavailable
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import aggregate, made_of, parts, timeframe_of
+from zuno.trading.measure.data_quality import FROZEN_AFTER, QUIET_VENUES, Stillness, Stretch, disagreement, holes
+from zuno.trading.model.market import Candle, Feed, Print, Series, Timeframe
+from zuno.trading.ports.series import Batch, Flaw, SeriesStore, Span
+
+Fetch: TypeAlias = Callable[[Series[Candle], Millis, Millis], Awaitable[Sequence[Candle]]]
+"""Asks the venue again for the bars that opened in that time."""
+Now: TypeAlias = Callable[[], Millis]
+EVER: Final = Millis(2**62)
+WINDOW: Final = 4 * Timeframe.W1.millis
+"""How much is held at a time; whole weeks, so that no bar lies in two windows."""
+KEPT_NEWER: Final = "the newer is kept"
+STANDS: Final = "another row stands in its place"
+
+
+@dataclass(slots=True)
+class Market:
+    """The candles of one symbol at one venue, within one window."""
+
+    venue: str
+    spans: Mapping[Timeframe, Span]
+    bars: dict[Timeframe, Sequence[Candle]] = field(default_factory=dict)
+    """Oldest first, of the lengths that were gone through already, the finest first."""
+
+    def made(self, timeframe: Timeframe, at: Millis, *, partly: bool = False) -> tuple[Candle, str, int] | None:
+        """What the nearest finer bars make of this one, which they are, and how many; None where one is missing.
+
+        `partly`: from whatever bars are here, for venues that make none without a trade.
+        """
+        for fine, bars in reversed(self.bars.items()):
+            found = made_of(timeframe, at, bars)
+            if len(found) >= (1 if partly else parts(timeframe, fine)):
+                return aggregate(at, found), f"its {len(found)} {fine} bars", len(found)
+        return None
+
+
+class Check:
+    """One walk through a store."""
+
+    def __init__(self, store: SeriesStore, now: Now, *, repair: bool, fetch: Fetch | None) -> None:
+        self._store = store
+        self._now = now
+        self._repair = repair
+        self._fetch = fetch
+        self._found: list[Flaw] = []
+        self._earlier: dict[tuple[str, Millis], list[Candle]] = {}
+        self._settled: dict[tuple[str, Millis], str] = {}
+        self._still: dict[str, Stillness] = {}
+        self._present: Millis | None = None
+        """An invented market's present is the moment after its end, so that its end stays what it was; ours is now."""
+
+    async def run(self) -> tuple[tuple[Flaw, ...], int]:
+        """What is wrong, with what was done about it, and how many notes were settled before."""
+        noted = await self._store.flaws()
+        for flaw in noted:
+            if isinstance(flaw.replaced, Candle):
+                self._earlier.setdefault((str(flaw.series), flaw.first), []).append(flaw.replaced)
+        spans = await self._store.spans()
+        if self._store.origin.synthetic:
+            self._present = await self._after_the_end(spans)
+        for span in spans:
+            if span.series.feed in FROZEN_AFTER and span.series.row is not Candle:
+                await self._watch(span)
+        for market in _markets(spans):
+            await self._candles(market)
+        open_notes = [flaw for flaw in noted if flaw.mended is None]
+        if self._repair:
+            open_notes = await self._settle(open_notes)
+        found = [*_joined(self._found), *open_notes]
+        return tuple(sorted(found, key=_order)), len(noted) - len(open_notes)
+
+    async def _after_the_end(self, spans: Sequence[Span]) -> Millis | None:
+        found = await self._store.newest_known([span.series for span in spans if span.series.row is not Print])
+        known = [one for one in found if one is not None]
+        return Millis(max(known) + 1) if known else None
+
+    # -- feeds that are no candles
+
+    async def _watch(self, span: Span) -> None:
+        """Frozen stretches."""
+        for since in range(span.first, span.last + 1, WINDOW):
+            rows = await self._store.read(span.series, Millis(since), Millis(since + WINDOW - 1), EVER)
+            self._look(span.series, rows)
+        self._end(span.series)
+
+    def _look(self, series: Series[Any], rows: Iterable[Any]) -> None:
+        still = self._still.setdefault(str(series), Stillness(series))
+        for row in rows:
+            self._frozen(series, still.see(row))
+
+    def _end(self, series: Series[Any]) -> None:
+        if (still := self._still.get(str(series))) is not None:
+            self._frozen(series, still.end())
+
+    def _frozen(self, series: Series[Any], stretch: Stretch | None) -> None:
+        if stretch is not None:
+            detail = f"{stretch.count} rows with the very same numbers"
+            self._found.append(Flaw(series, "frozen", stretch.first, stretch.last, stretch.count, detail))
+
+    # -- candles
+
+    async def _candles(self, market: Market) -> None:
+        first = min(span.first for span in market.spans.values())
+        last = max(span.last for span in market.spans.values())
+        for since in range(Timeframe.W1.floor(first), last + 1, WINDOW):
+            until = since + WINDOW - 1
+            market.bars = {}
+            for timeframe, span in market.spans.items():  # finest first: what is mended counts for the next
+                rows = await self._store.read(span.series, Millis(since), Millis(until), EVER)
+                self._look(span.series, rows)
+                bars = {bar.at: bar for bar in rows}
+                await self._level(market, timeframe, bars, max(span.first, since), min(span.last, until))
+                market.bars[timeframe] = sorted(bars.values())
+        for span in market.spans.values():
+            self._end(span.series)
+
+    async def _level(
+        self, market: Market, timeframe: Timeframe, bars: dict[Millis, Candle], first: int, last: int
+    ) -> None:
+        """The bars of one length: what is missing, and what disagrees; mended, they stand among the others."""
+        series = market.spans[timeframe].series
+        for hole in holes(timeframe, bars, first, last):
+            await self._hole(market, timeframe, bars, hole)
+        mended: list[Candle] = []
+        for at in sorted(bars) if market.bars else ():  # the finest have nobody to ask
+            better = self._against_finer(market, timeframe, series, bars[at])
+            if better is not None and self._repair:
+                bars[at] = better
+                mended.append(better)
+        await self._put(series, mended)
+
+    def _against_finer(
+        self, market: Market, timeframe: Timeframe, series: Series[Candle], bar: Candle
+    ) -> Candle | None:
+        """The bar that should stand here instead, where one should."""
+        known = market.made(timeframe, bar.at)
+        if known is None:
+            if market.venue in QUIET_VENUES and (some := market.made(timeframe, bar.at, partly=True)) is not None:
+                self._disagrees(series, bar.at, disagreement(bar, some[0], some[2]), None)
+            return None
+        whole, made_by, count = known
+        place = (str(series), bar.at)
+        fault = disagreement(bar, whole, count)
+        if fault is None:
+            self._settled.setdefault(place, f"kept, as {made_by} make it")
+            return None
+        agreeing = [one for one in self._earlier.get(place, ()) if disagreement(one, whole, count) is None]
+        done = f"put back the earlier bar, which {made_by} make" if agreeing else f"rebuilt from {made_by}"
+        self._settled[place] = done
+        self._disagrees(series, bar.at, fault, done)
+        return agreeing[-1] if agreeing else whole
+
+    def _disagrees(self, series: Series[Candle], at: Millis, fault: str | None, done: str | None) -> None:
+        if fault is not None:
+            mended = done if self._repair else None
+            self._found.append(Flaw(series, "disagreement", at, at, 1, fault, mended))
+
+    async def _hole(self, market: Market, timeframe: Timeframe, bars: dict[Millis, Candle], hole: Stretch) -> None:
+        """Bars that are not here: made of finer ones, asked for again, or said to be missing."""
+        series = market.spans[timeframe].series
+        left: Sequence[int] = range(hole.first, hole.last + 1, timeframe.millis)
+        if any(market.bars.values()):
+            left = await self._rebuilt(market, timeframe, bars, left)
+            if market.venue in QUIET_VENUES:
+                left = [at for at in left if market.made(timeframe, Millis(at), partly=True) is not None]
+        elif market.venue in QUIET_VENUES:
+            left = ()
+        fetched, why = await self._again(series, left)
+        bars.update(fetched)
+        if fetched:
+            self._missing(series, [at for at in left if at in fetched], why, "fetched again")
+            left = [at for at in left if at not in fetched]
+        self._missing(series, left, why, None)
+
+    async def _rebuilt(
+        self, market: Market, timeframe: Timeframe, bars: dict[Millis, Candle], missing: Sequence[int]
+    ) -> list[int]:
+        """Those among them that finer bars make are put there, or told; the others are left."""
+        series = market.spans[timeframe].series
+        rebuilt: list[Candle] = []
+        left: list[int] = []
+        for moment in missing:
+            at = Millis(moment)
+            if (known := market.made(timeframe, at)) is None:
+                left.append(at)
+                continue
+            done = f"rebuilt from {known[1]}"
+            self._missing(series, (at,), f"{known[1]} are here", done if self._repair else None)
+            if self._repair:
+                self._settled[str(series), at] = done
+                bars[at] = known[0]
+                rebuilt.append(known[0])
+        await self._put(series, rebuilt)
+        return left
+
+    def _missing(self, series: Series[Candle], moments: Sequence[int], detail: str, mended: str | None) -> None:
+        """One note for each run of them: of years there may be millions."""
+        step = timeframe_of(series).millis
+        for first, last in _runs(moments, step):
+            count = (last - first) // step + 1
+            self._found.append(Flaw(series, "gap", Millis(first), Millis(last), count, detail, mended))
+
+    async def _again(self, series: Series[Candle], missing: Sequence[int]) -> tuple[Mapping[Millis, Candle], str]:
+        """What the venue has of these, and what is to be said of the rest."""
+        if not missing or not self._repair or self._fetch is None:
+            return {}, "no finer bars make them" if timeframe_of(series) is not Timeframe.M1 else "nothing was recorded"
+        since, until = Millis(missing[0]), Millis(missing[-1])
+        try:
+            rows = await self._fetch(series, since, until)
+        except (Unavailable, Malformed) as error:
+            return {}, f"asked for again in vain: {error}"
+        wanted = frozenset(missing)
+        await self._put(series, [row for row in rows if row.at in wanted])
+        found = await self._store.read(series, since, until, EVER)
+        return {row.at: row for row in found}, "the venue has none either"
+
+    async def _put(self, series: Series[Candle], rows: Sequence[Candle]) -> None:
+        if rows:
+            closed = max(row.at for row in rows) + timeframe_of(series).millis
+            known = Millis(max(closed, self._now() if self._present is None else self._present))
+            await self._store.write([Batch(series, rows, known)])
+
+    # -- what the store had noted
+
+    async def _settle(self, open_notes: Sequence[Flaw]) -> list[Flaw]:
+        """Note what became of conflicts and of rows that were set aside, those included that mending made."""
+        done: dict[tuple[str, str, Millis, str], Flaw] = {}
+        for flaw in await self._store.flaws():
+            if flaw.mended is None and (word := await self._word(flaw)) is not None:
+                done[_name(flaw)] = replace(flaw, mended=word)
+        await self._store.mend(list(done.values()))
+        return [done.get(_name(flaw), flaw) for flaw in open_notes]
+
+    async def _word(self, flaw: Flaw) -> str | None:
+        if flaw.kind == "conflict":
+            return self._settled.get((str(flaw.series), flaw.first), KEPT_NEWER)
+        stands = flaw.kind == "bad" and await self._store.read(flaw.series, flaw.first, flaw.first, EVER)
+        return self._settled.get((str(flaw.series), flaw.first), STANDS) if stands else None
+
+
+def rule_for(flaw: Flaw) -> str:
+    """What is done about such a flaw by `--repair`."""
+    match flaw.kind:
+        case "gap" if flaw.detail.endswith("are here"):
+            return "rebuilt from its finer bars"
+        case "gap":
+            return "fetched again where a live source is configured, else it stays a gap"
+        case "disagreement":
+            return "becomes what its finer bars make, where all of them are here"
+        case "conflict":
+            return "the one that agrees with its finer bars, else the newer"
+        case "bad":
+            return "set aside; what is missing then is a gap"
+        case _:
+            return "left as it came"
+
+
+def _markets(spans: Sequence[Span]) -> list[Market]:
+    grouped: dict[tuple[str, str], dict[Timeframe, Span]] = {}
+    for span in spans:
+        if span.series.feed is Feed.CANDLES:
+            symbol, _, length = span.series.name.rpartition("/")
+            grouped.setdefault((span.series.venue, symbol), {})[Timeframe(length)] = span
+    order = list(Timeframe)
+    return [
+        Market(venue, dict(sorted(held.items(), key=lambda item: order.index(item[0]))))
+        for (venue, _), held in grouped.items()
+    ]
+
+
+def _runs(moments: Sequence[int], step: int) -> Iterator[tuple[int, int]]:
+    """The first and the last of those that follow each other at that step; they are in order."""
+    if isinstance(moments, range):
+        if moments:
+            yield moments[0], moments[-1]
+        return
+    first = last = None
+    for at in moments:
+        if first is not None and last is not None and at != last + step:
+            yield first, last
+            first = None
+        first, last = at if first is None else first, at
+    if first is not None and last is not None:
+        yield first, last
+
+
+def _joined(flaws: Sequence[Flaw]) -> Iterator[Flaw]:
+    """Neighbouring gaps of one cause as one."""
+    held: Flaw | None = None
+    for flaw in sorted(flaws, key=_order):
+        if held is not None and _continues(held, flaw):
+            held = replace(held, last=flaw.last, count=held.count + flaw.count)
+            continue
+        if held is not None:
+            yield held
+        held = flaw
+    if held is not None:
+        yield held
+
+
+def _continues(held: Flaw, flaw: Flaw) -> bool:
+    if (held.kind, flaw.kind) != ("gap", "gap") or held.series != flaw.series:
+        return False
+    near = flaw.first == held.last + timeframe_of(flaw.series).millis
+    return near and (held.detail, held.mended) == (flaw.detail, flaw.mended)
+
+
+def _order(flaw: Flaw) -> tuple[str, Millis, str, str]:
+    return str(flaw.series), flaw.first, flaw.kind, flaw.detail
+
+
+def _name(flaw: Flaw) -> tuple[str, str, Millis, str]:
+    return str(flaw.series), flaw.kind, flaw.first, flaw.detail

@@ -1,0 +1,1 @@
+"""Everything measured of a bundle: pure functions."""

@@ -1,0 +1,113 @@
+"""Bars as columns: the shape every rule over prices computes in."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from itertools import groupby
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zuno.kernel.units import Millis
+from zuno.trading.measure.portable import round_prices
+from zuno.trading.model.market import Candle, Series, Timeframe
+
+Floats: TypeAlias = NDArray[np.float64]
+LOOKBACK: Final = 1_000
+"""Bars an indicator looks back over, or all where fewer exist: a smoothed value depends on where it starts."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bars:
+    """Closed bars of one length, oldest first, strictly increasing in time. A bar that is missing is not here."""
+
+    timeframe: Timeframe
+    at: NDArray[np.int64]
+    open: Floats
+    high: Floats
+    low: Floats
+    close: Floats
+    volume: Floats
+    taker_buy: Floats
+    """NaN where the venue does not say."""
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def upto(self, at: int) -> Bars:
+        """The bars that had closed by then."""
+        return self._cut(slice(0, int(np.searchsorted(self.at, at - self.timeframe.millis, side="right"))))
+
+    def last(self, count: int) -> Bars:
+        return self._cut(slice(max(0, len(self) - count), None))
+
+    def _cut(self, part: slice) -> Bars:
+        columns = (self.open, self.high, self.low, self.close, self.volume, self.taker_buy)
+        return Bars(self.timeframe, self.at[part], *(column[part] for column in columns))
+
+
+def bars(timeframe: Timeframe, candles: Sequence[Candle]) -> Bars:
+    """The columns of these candles, prices to the twelfth digit. `ValueError` when they are not in order."""
+    first, *rest = zip(*candles, strict=True) if candles else ((),) * 7
+    at = np.array(first, dtype=np.int64)
+    columns = [np.array(column, dtype=np.float64) for column in rest]  # what is not said is not a number
+    if np.any(np.diff(at) <= 0):
+        raise ValueError("bars must be strictly increasing in time")
+    return Bars(timeframe, at, *map(round_prices, columns[:4]), *columns[4:])
+
+
+_EXACT: Final = Context(prec=800)
+"""Digits enough for the sum of any doubles."""
+
+
+def timeframe_of(series: Series[Any]) -> Timeframe:
+    """How long the bars of a series of candles are. `ValueError` for a series that has none."""
+    return Timeframe(series.name.rpartition("/")[2])
+
+
+def total(volumes: Iterable[float]) -> float:
+    """The exact sum of the decimals these doubles are written as, rounded once."""
+    add, sum_ = _EXACT.add, Decimal(0)
+    for volume in volumes:
+        sum_ = add(sum_, Decimal(repr(float(volume))))
+    return float(sum_)
+
+
+def aggregate(at: Millis, fine: Sequence[Candle]) -> Candle:
+    """The one bar these bars make, oldest first. What buyers took is known where every part says it."""
+    taken = [bar.taker_buy for bar in fine]
+    known = [one for one in taken if one is not None]
+    return Candle(
+        at,
+        fine[0].open,
+        max(bar.high for bar in fine),
+        min(bar.low for bar in fine),
+        fine[-1].close,
+        total(bar.volume for bar in fine),
+        total(known) if len(known) == len(taken) else None,
+    )
+
+
+def parts(coarse: Timeframe, fine: Timeframe) -> int:
+    """How many fine bars a coarse one has."""
+    return coarse.millis // fine.millis
+
+
+def made_of(coarse: Timeframe, at: Millis, bars: Sequence[Candle]) -> Sequence[Candle]:
+    """Those of the fine bars, oldest first, that belong to the coarse bar that opened then."""
+    first = bisect_left(bars, at, key=_opened)
+    return bars[first : bisect_left(bars, at + coarse.millis, first, key=_opened)]
+
+
+def resampled(coarse: Timeframe, fine: Timeframe, bars: Iterable[Candle]) -> tuple[Candle, ...]:
+    """The coarse bars whose every part is here; the bars come oldest first, each once."""
+    buckets = ((at, list(group)) for at, group in groupby(bars, key=lambda bar: coarse.floor(bar.at)))
+    return tuple(aggregate(at, group) for at, group in buckets if len(group) == parts(coarse, fine))
+
+
+def _opened(bar: Candle) -> Millis:
+    return bar.at

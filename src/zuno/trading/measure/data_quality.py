@@ -1,0 +1,348 @@
+"""What is wrong with a series: rows no market can have made, holes, feeds that froze, bars that do not add up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
+from typing import Any, Final
+
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import timeframe_of
+from zuno.trading.model.market import (
+    MINUTE_MS,
+    Alive,
+    Book,
+    Candle,
+    Feed,
+    Funding,
+    Level,
+    Marks,
+    OptionChain,
+    OptionQuote,
+    Print,
+    Quote,
+    Series,
+    Strike,
+    Text,
+    Timeframe,
+)
+
+EARLIEST: Final = -2_208_988_800_000
+LATEST: Final = 7_258_118_400_000
+"""1900 and 2200: a time outside is not in milliseconds."""
+MOST: Final = 1e18
+"""No price, amount or figure of a market is further from zero: sums and products of what is below stay numbers."""
+LEAST_PRICE: Final = 1e-9
+LEAST_AMOUNT: Final = 1e-18
+"""What is smaller and not zero is a unit nobody counts in; shares of it would be no numbers."""
+INTERVAL_HOURS: Final = (1 / 60, 24.0)
+"""Funding is paid no more often than every minute, and every day at least."""
+QUIET_VENUES: Final = frozenset({"upbit"})
+"""They make no bar without a trade, so a bar that is not there may be no gap."""
+FROZEN_AFTER: Final[Mapping[Feed, int]] = {
+    Feed.CANDLES: 5,
+    Feed.BOOK: 5,
+    Feed.OPEN_INTEREST: 12,
+    Feed.LONG_SHORT: 12,
+    Feed.BASIS: 12,
+    Feed.DVOL: 12,
+}
+"""So many rows in a row with the very same numbers, and the feed stood still. The others may well repeat themselves."""
+_ROUNDING: Final = 2.0**-53
+
+
+# -- rows
+
+
+def id_of(row: Any) -> str:
+    """What tells a row from others of its series and time; empty where the time alone does."""
+    match row:
+        case Strike():
+            return row.id
+        case Print():
+            return str(row.released)
+        case Text():
+            return json.dumps([row.channel, row.id], ensure_ascii=False, separators=(",", ":"))
+        case _:
+            return ""
+
+
+def complete_at(series: Series[Any], row: Any) -> Millis:
+    """From when somebody who watched could know a row: a bar's end, a print's release, an event's own time."""
+    if series.row is Candle:
+        return Millis(row.at + timeframe_of(series).millis)
+    if series.row is Print:
+        return Millis(max(row.at, row.released))
+    return Millis(row.at + MINUTE_MS) if series.row is Alive else Millis(row.at)
+
+
+def sound_candle(span: int, shift: int, bar: Candle, known: float) -> bool:
+    """Whether a market can have made this bar, and it had closed by then. The quick way, for hundreds of thousands;
+    `impossible` says why not."""
+    at, opened, high, low, close, volume, taken = bar
+    return (
+        LEAST_PRICE <= low <= opened <= high <= MOST
+        and low <= close <= high
+        and (volume == 0.0 or LEAST_AMOUNT <= volume <= MOST)
+        and (taken is None or 0.0 <= taken <= volume)
+        and (at - shift) % span == 0
+        and at >= EARLIEST
+        and at + span <= known
+        and at < LATEST
+    )
+
+
+def impossible(series: Series[Any], row: Any, known: Millis | None) -> str | None:
+    """Why no market can have made this row, or None. `known`: when it reached us, None for history."""
+    if type(row) is not series.row:
+        return f"it is a {type(row).__name__}, not a {series.row.__name__}"
+    if type(row.at) is not int:
+        return f"its time is {row.at!r}, not a whole number"
+    if not EARLIEST <= row.at < LATEST:
+        return f"its time is {row.at}, no moment in milliseconds between 1900 and 2200"
+    judge = _JUDGES.get(series.row)
+    fault = judge(row) if judge is not None else None
+    if fault is None and isinstance(row, Candle):
+        return _misplaced(timeframe_of(series), row.at, known)
+    return fault
+
+
+def _misplaced(timeframe: Timeframe, at: Millis, known: Millis | None) -> str | None:
+    if timeframe.floor(at) != at:
+        return f"no {timeframe} bar opens then"
+    if known is not None and at + timeframe.millis > known:
+        return f"it had {at + timeframe.millis - known} ms to go when it was read"
+    return None
+
+
+def _candle(bar: Candle) -> str | None:
+    fault = _prices(bar, ("open", "high", "low", "close")) or _amounts(bar, ("volume",))
+    if fault is not None:
+        return fault
+    if bar.high < bar.low:
+        return f"high {bar.high!r} is below low {bar.low!r}"
+    for name in ("open", "close"):
+        if not bar.low <= getattr(bar, name) <= bar.high:
+            return f"{name} {getattr(bar, name)!r} is outside {bar.low!r} to {bar.high!r}"
+    if bar.taker_buy is None:
+        return None
+    if fault := _bounded("taker_buy", bar.taker_buy, 0.0):
+        return fault
+    return f"buyers took {bar.taker_buy!r} of {bar.volume!r}" if bar.taker_buy > bar.volume else None
+
+
+def _funding(row: Funding) -> str | None:
+    return _bounded("rate", row.rate) or _bounded("interval_hours", row.interval_hours, *INTERVAL_HOURS)
+
+
+def _level(row: Level) -> str | None:
+    return _amounts(row, ("value",))
+
+
+def _marks(row: Marks) -> str | None:
+    return _prices(row, ("mark", "spot"))
+
+
+def _print(row: Print) -> str | None:
+    return _moment("release", row.released) or _bounded("value", row.value)
+
+
+def _strike(row: Strike) -> str | None:
+    return (
+        _prices(row, ("price",))
+        or _bounded("quantity", row.quantity, LEAST_AMOUNT)
+        or _amounts(row, ("usd",))
+        or _words(row, ("id",))
+    )
+
+
+def _book(book: Book) -> str | None:
+    for side, quotes in (("bid", book.bids), ("ask", book.asks)):
+        for place, quote in enumerate(quotes, 1):
+            if fault := _quote(quote):
+                return f"{side} {place}: {fault}"
+    return None
+
+
+def _quote(quote: Quote) -> str | None:
+    price, size = quote
+    if type(price) is float and type(size) is float and LEAST_PRICE <= price <= MOST and _amount(size):
+        return None
+    return _prices(quote, ("price",)) or _amounts(quote, ("size",))
+
+
+def _options(chain: OptionChain) -> str | None:
+    for place, quote in enumerate(chain.quotes, 1):
+        if not _sound_option(quote) and (fault := _option(quote)):
+            return f"option {place}: {fault}"
+    return None
+
+
+def _sound_option(quote: OptionQuote) -> bool:
+    """The quick way, for thousands of quotes in an hour."""
+    vol, forward, expiry = quote.mark_iv, quote.underlying, quote.expiry
+    try:
+        return (
+            LEAST_PRICE <= quote.strike <= MOST
+            and _amount(quote.open_interest)
+            and _amount(quote.volume)
+            and (vol is None or 0.0 <= vol <= MOST)
+            and (not forward or LEAST_PRICE <= forward <= MOST)
+            and (expiry is None or (type(expiry) is int and EARLIEST <= expiry < LATEST))
+            and quote.name.isascii()
+        )
+    except (TypeError, AttributeError):
+        return False
+
+
+def _option(quote: OptionQuote) -> str | None:
+    """A forward of zero is one that is not said."""
+    fault = _prices(quote, ("strike",)) or _amounts(quote, ("open_interest", "volume"))
+    if fault is None and quote.mark_iv is not None:
+        fault = _bounded("mark_iv", quote.mark_iv, 0.0)
+    if fault is None and quote.underlying is not None and quote.underlying != 0:
+        fault = _prices(quote, ("underlying",))
+    if fault is None and quote.expiry is not None:
+        fault = _moment("expiry", quote.expiry)
+    return fault or _words(quote, ("name",))
+
+
+def _text(text: Text) -> str | None:
+    return _words(text, ("channel", "id", "body"))
+
+
+_JUDGES: Final[Mapping[type[Any], Callable[[Any], str | None]]] = {
+    Candle: _candle,
+    Funding: _funding,
+    Level: _level,
+    Marks: _marks,
+    Print: _print,
+    Strike: _strike,
+    Book: _book,
+    OptionChain: _options,
+    Text: _text,
+}
+
+
+def _moment(name: str, value: object) -> str | None:
+    if type(value) is int and EARLIEST <= value < LATEST:
+        return None
+    return f"its {name} is {value!r}, no moment in milliseconds between 1900 and 2200"
+
+
+def _bounded(name: str, value: object, least: float = -MOST, most: float = MOST) -> str | None:
+    if not isinstance(value, float | int) or isinstance(value, bool):
+        return f"{name} is {value!r}, no number"
+    return None if least <= value <= most else f"{name} is {value!r}, not between {least:g} and {most:g}"
+
+
+def _prices(row: Any, names: Sequence[str]) -> str | None:
+    """The first of these that is no price."""
+    return next((fault for name in names if (fault := _bounded(name, getattr(row, name), LEAST_PRICE))), None)
+
+
+def _amount(value: float) -> bool:
+    return value == 0 or LEAST_AMOUNT <= value <= MOST
+
+
+def _amounts(row: Any, names: Sequence[str]) -> str | None:
+    """The first of these that is no amount; nothing is one."""
+    for name in names:
+        value = getattr(row, name)
+        if fault := _bounded(name, value, 0.0):
+            return fault
+        if not _amount(value):
+            return f"{name} is {value!r}, above 0 and below {LEAST_AMOUNT:g}"
+    return None
+
+
+def _words(row: Any, names: Sequence[str]) -> str | None:
+    for name in names:
+        value = getattr(row, name)
+        if not isinstance(value, str):
+            return f"{name} is {value!r}, no text"
+        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+            return f"{name} holds half a character"
+    return None
+
+
+# -- series
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Some rows or holes in a row."""
+
+    first: Millis
+    last: Millis
+    count: int
+
+
+def gap(timeframe: Timeframe, before: int, after: int) -> Stretch | None:
+    """The bars that are missing between two that are here."""
+    first, last = before + timeframe.millis, after - timeframe.millis
+    return Stretch(Millis(first), Millis(last), (last - first) // timeframe.millis + 1) if first <= last else None
+
+
+def holes(timeframe: Timeframe, opened: Iterable[Millis], first: int, last: int) -> list[Stretch]:
+    """The bars that should be among these, from the one that opens first to the last, and are not."""
+    moments = (first - timeframe.millis, *sorted(opened), last + timeframe.millis)
+    return [hole for before, after in pairwise(moments) if (hole := gap(timeframe, before, after)) is not None]
+
+
+class Stillness:
+    """Watches the rows of one series go by, oldest first, for stretches in which nothing moved."""
+
+    def __init__(self, series: Series[Any]) -> None:
+        self._limit = FROZEN_AFTER.get(series.feed)
+        self._numbers: object = None
+        self._first = self._last = Millis(0)
+        self._count = 0
+
+    def see(self, row: Any) -> Stretch | None:
+        """The stretch that this row ends, if one had become long enough."""
+        numbers = _numbers_of(row)
+        if numbers == self._numbers:
+            self._last, self._count = row.at, self._count + 1
+            return None
+        ended = self.end()
+        self._numbers, self._first, self._last, self._count = numbers, row.at, row.at, 1
+        return ended
+
+    def end(self) -> Stretch | None:
+        if self._limit is None or self._count < self._limit:
+            return None
+        return Stretch(self._first, self._last, self._count)
+
+
+def standing(series: Series[Any], rows: Sequence[Any]) -> int | None:
+    """How many of the newest rows say the very same, where they are enough to say that the feed stands still."""
+    limit = FROZEN_AFTER.get(series.feed)
+    if limit is None or series.row is Alive or len(rows) < limit:
+        return None
+    last = _numbers_of(rows[-1])
+    count = sum(1 for _ in takewhile(lambda row: _numbers_of(row) == last, reversed(rows)))
+    return count if count >= limit else None
+
+
+def _numbers_of(row: Any) -> object:
+    return (row.bids, row.asks) if isinstance(row, Book) else tuple(row[1:])
+
+
+def disagreement(coarse: Candle, whole: Candle, count: int) -> str | None:
+    """How a coarse bar differs from the whole its fine bars make, or None.
+
+    Prices must be equal. Volumes may differ by what adding so many doubles in any order can: rounding is no flaw. What
+    buyers took is compared where both say it.
+    """
+    for name in ("open", "high", "low", "close"):
+        said, made = getattr(coarse, name), getattr(whole, name)
+        if said != made:
+            return f"{name} is {said!r}, its parts make {made!r}"
+    for name in ("volume", "taker_buy"):
+        said, made = getattr(coarse, name), getattr(whole, name)
+        if said is not None and made is not None and abs(said - made) > (count + 1) * _ROUNDING * max(said, made):
+            return f"{name} is {said!r}, its parts make {made!r}"
+    return None

@@ -1,0 +1,258 @@
+"""A bundle → every figure the desk argues about. Pure: the same bundle gives the same figures, on every machine.
+
+A fact that is stale is no fact: what would rest on it is missing and says so. Bars are the exception: gauges of old
+bars are true of their own time and carry it; the rules that judge the present look at the time themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from zuno.kernel.units import Millis
+from zuno.trading.measure import derivatives, macro, options, order_book, shock, tape, triage
+from zuno.trading.measure.bars import LOOKBACK, Bars, bars
+from zuno.trading.measure.day_volatility import DayVolatility, day_volatility
+from zuno.trading.measure.indicators.all import Readings, columns, readings_of, sound
+from zuno.trading.measure.structure.all import Structure, structure_of
+from zuno.trading.model import market
+from zuno.trading.model.bundle import Bundle
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Book, Feed, Level, Row, Series, Side, Timeframe, candles
+from zuno.trading.model.venues import (
+    ALTERNATIVE,
+    BINANCE,
+    DERIBIT,
+    DOLLAR,
+    FIGURES,
+    FRED,
+    PERPETUALS,
+    TAPES,
+    UPBIT,
+    WON,
+)
+
+R = TypeVar("R", bound=Row)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One timeframe of the symbol's own bars."""
+
+    timeframe: Timeframe
+    readings: Readings
+    structure: Structure
+
+
+@dataclass(frozen=True, slots=True)
+class Perpetual:
+    """What one venue says of its perpetual."""
+
+    venue: str
+    predicted: Known[derivatives.FundingFigures]
+    week: Known[derivatives.MeanFunding]
+    open_interest: Known[Level]
+    long_share: Known[float]
+    basis_bps: Known[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Forced:
+    """Liquidations: each side's last hour, and the last day."""
+
+    longs_hour: Known[tape.SideHour]
+    shorts_hour: Known[tape.SideHour]
+    day: tape.Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Economy:
+    figures: tuple[tuple[str, Known[macro.Reading]], ...]
+    """By `venue/figure`."""
+    slope: Known[macro.Slope]
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Everything measured of one symbol at one moment; what is missing says why."""
+
+    frames: tuple[tuple[Timeframe, Known[Frame]], ...]
+    """The mode's own timeframes, shortest first."""
+    volatility: Known[DayVolatility]
+    perpetuals: tuple[Perpetual, ...]
+    open_interest_hour: Known[derivatives.OpenInterestChange]
+    open_interest_day: Known[derivatives.OpenInterestChange]
+    book: Known[order_book.BookFigures]
+    walls: Known[order_book.Walls]
+    forced: Forced
+    whales_hour: Known[tape.WhaleFlow]
+    whales_day: Known[tape.WhaleFlow]
+    surface: Known[options.Surface]
+    dvol: Known[triage.VolatilityIndex]
+    economy: Economy
+    mood: Known[Level]
+    won: Known[Level]
+    """Won for one USDT."""
+    dollar: Known[Level]
+    """USDT for one USDC."""
+    triage: triage.Triage
+    watch: Known[shock.Watch]
+    """Shocks of the last day."""
+
+
+def features(bundle: Bundle) -> Features:
+    symbol, as_of = bundle.symbol, bundle.as_of
+    hours = _bars(bundle, Timeframe.H1)
+    minutes = _bars(bundle, Timeframe.M1)
+    interest = {venue: bundle.rows(market.open_interest(venue, symbol)) for venue in PERPETUALS}
+    book, walls = _book(bundle)
+    forced = _forced(bundle)
+    surface = _surface(bundle)
+    dvol = triage.measure_dvol(bundle.rows(market.dvol(DERIBIT, symbol.base)), as_of)
+    whales = streams_heard(bundle, Feed.WHALES, BINANCE)
+    return Features(
+        frames=tuple((timeframe, _frame(bundle, timeframe)) for timeframe in bundle.mode.timeframes),
+        volatility=_recent(bundle, Timeframe.H1) or day_volatility(hours),
+        perpetuals=tuple(_perpetual(bundle, venue) for venue in PERPETUALS),
+        open_interest_hour=derivatives.open_interest_change(interest, Millis(as_of - HOUR_MS), as_of),
+        open_interest_day=derivatives.open_interest_change(interest, Millis(as_of - DAY_MS), as_of),
+        book=book,
+        walls=walls,
+        forced=forced,
+        whales_hour=tape.whale_flow(whales, Millis(as_of - HOUR_MS), as_of),
+        whales_day=tape.whale_flow(whales, Millis(as_of - DAY_MS), as_of),
+        surface=surface,
+        dvol=dvol,
+        economy=_economy(bundle),
+        mood=_within(_newest(bundle, market.fear_greed(ALTERNATIVE)), 0, 100),
+        won=_above_zero(_newest(bundle, market.rates(UPBIT, WON))),
+        dollar=_above_zero(_newest(bundle, market.rates(BINANCE, DOLLAR))),
+        triage=triage.triage(
+            triage.Evidence(
+                spike=triage.measure_spike(hours, interest, as_of),
+                liquidations=(forced.longs_hour, forced.shorts_hour),
+                imbalance=book if isinstance(book, Missing) else book.imbalance,
+                dvol=dvol,
+                term=surface if isinstance(surface, Missing) else surface.term,
+            )
+        ),
+        watch=shock.watch(minutes, hours.last(LOOKBACK), as_of, Millis(as_of - DAY_MS)),
+    )
+
+
+# -- facts, if they can be believed
+
+
+def fresh(bundle: Bundle, series: Series[R]) -> Known[Sequence[R]]:
+    """The rows of a series that is here and not stale."""
+    block = bundle.block(series)
+    if block is None:
+        return Missing(bundle.why_absent(series) or "it was not asked for")
+    if block.stale:
+        return Missing(f"the newest word of {series} is {block.age} s old, more than {block.limit}")
+    return block.rows
+
+
+def _newest(bundle: Bundle, series: Series[R]) -> Known[R]:
+    rows = fresh(bundle, series)
+    if isinstance(rows, Missing):
+        return rows
+    return rows[-1] if rows else Missing(f"{series} has no row")
+
+
+def _within(level: Known[Level], low: float, high: float) -> Known[Level]:
+    """A number outside is another thing in another unit."""
+    if isinstance(level, Missing) or low <= level.value <= high:
+        return level
+    return Missing(f"{level.value:g} is not between {low:g} and {high:g}")
+
+
+def _above_zero(level: Known[Level]) -> Known[Level]:
+    return level if isinstance(level, Missing) or level.value > 0 else Missing(f"{level.value:g} is no rate or amount")
+
+
+def _bars(bundle: Bundle, timeframe: Timeframe) -> Bars:
+    return bars(timeframe, bundle.rows(candles(BINANCE, bundle.symbol, timeframe)))
+
+
+def _recent(bundle: Bundle, timeframe: Timeframe) -> Missing | None:
+    rows = fresh(bundle, candles(BINANCE, bundle.symbol, timeframe))
+    return rows if isinstance(rows, Missing) else None
+
+
+# -- each part
+
+
+def _frame(bundle: Bundle, timeframe: Timeframe) -> Known[Frame]:
+    given = _bars(bundle, timeframe)
+    clean = sound(given)
+    window = clean.last(LOOKBACK)
+    if not len(window):
+        return Missing(bundle.why_absent(candles(BINANCE, bundle.symbol, timeframe)) or "no bar of it can be believed")
+    gauges = columns(window)
+    seen = readings_of(window, gauges, unsound=len(given) - len(clean))
+    return Frame(timeframe, seen, structure_of(window, gauges, bundle.mode.shoulder))
+
+
+def _perpetual(bundle: Bundle, venue: str) -> Perpetual:
+    symbol = bundle.symbol
+    predicted = _newest(bundle, market.funding_next(venue, symbol))
+    settled = fresh(bundle, market.funding(venue, symbol))
+    accounts = _newest(bundle, market.long_short(venue, symbol))
+    marks = _newest(bundle, market.basis(venue, symbol))
+    return Perpetual(
+        venue,
+        predicted if isinstance(predicted, Missing) else derivatives.funding_figures(predicted),
+        settled if isinstance(settled, Missing) else derivatives.mean_funding(settled, bundle.as_of),
+        _above_zero(_newest(bundle, market.open_interest(venue, symbol))),
+        accounts if isinstance(accounts, Missing) else derivatives.long_share(accounts),
+        marks if isinstance(marks, Missing) else derivatives.basis_bps(marks),
+    )
+
+
+def _book(bundle: Bundle) -> tuple[Known[order_book.BookFigures], Known[order_book.Walls]]:
+    snapshots: Known[Sequence[Book]] = fresh(bundle, market.books(BINANCE, bundle.symbol))
+    if isinstance(snapshots, Missing):
+        return snapshots, snapshots
+    minutes = bundle.rows(candles(BINANCE, bundle.symbol, Timeframe.M1))
+    return order_book.book_figures(snapshots[-1]), order_book.fake_walls(
+        snapshots, order_book.traded_in_minutes(minutes)
+    )
+
+
+def streams_heard(bundle: Bundle, feed: Feed, *venues: str) -> list[tape.Stream]:
+    """The streams that were ever heard: a venue nobody listened to cannot make the others' silence unknown."""
+    strikes = market.liquidations if feed is Feed.LIQUIDATIONS else market.whales
+    heard = [
+        tape.Stream(
+            venue, bundle.rows(strikes(venue, bundle.symbol)), bundle.rows(market.alive(feed, venue, bundle.symbol))
+        )
+        for venue in venues
+    ]
+    return [stream for stream in heard if stream.alive or stream.strikes]
+
+
+def _forced(bundle: Bundle) -> Forced:
+    heard = tape.Heard(streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES))
+    longs, shorts = (heard.last_hour(side, bundle.as_of) for side in (Side.LONG, Side.SHORT))
+    return Forced(longs, shorts, heard.tally(Millis(bundle.as_of - DAY_MS), bundle.as_of))
+
+
+def _surface(bundle: Bundle) -> Known[options.Surface]:
+    chain = _newest(bundle, market.options(DERIBIT, bundle.symbol.base))
+    return chain if isinstance(chain, Missing) else options.surface(chain)
+
+
+def _economy(bundle: Bundle) -> Economy:
+    def prints(venue: str, figure: str) -> Sequence[market.Print]:
+        return bundle.rows(market.macro(venue, figure))
+
+    named = [(venue, figure) for venue, figures in FIGURES.items() for figure in figures]
+    return Economy(
+        tuple(
+            (f"{venue}/{figure}", macro.last_print(figure, prints(venue, figure), bundle.as_of))
+            for venue, figure in named
+        ),
+        macro.slope(prints(FRED, "DGS2"), prints(FRED, "DGS10"), bundle.as_of),
+    )

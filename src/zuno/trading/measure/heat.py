@@ -1,0 +1,181 @@
+"""Where liquidations were, or would be: a density over price and time, and said of each bar which of the two it is.
+
+Observed, where somebody listened: the dollars that were forced out, where they were. Modelled, everywhere else: the
+dollars that stand to be forced out at each price as of each bar; the two are not to be added or compared. New positions
+are opened at a bar's typical price, longs and shorts alike, at the leverages of `TIERS`; they stand until the price
+touches where they are liquidated, or until they are closed: as open interest falls where it is known at every bar, else
+by half in `HALF_LIFE_MS`. What was open before the first bar is left out, for nobody knows where it was opened. It is a
+picture of a rule of thumb, not a measurement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import Bars, Floats
+from zuno.trading.measure.portable import USD_PLACES
+from zuno.trading.measure.tape import Heard, Stream, believable
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import DAY_MS, Level
+
+ROWS: Final = 48
+TIERS: Final = ((5.0, 0.30), (10.0, 0.30), (25.0, 0.20), (50.0, 0.15), (100.0, 0.05))
+"""Leverage, and the share of new positions that is opened at it."""
+MAINTENANCE: Final = 0.005
+"""The share of its notional that a position must keep."""
+VOLUME_SHARE: Final = 0.10
+"""Of a bar's volume, what opens positions that outlive it; where open interest is not known."""
+HALF_LIFE_MS: Final = 3 * DAY_MS
+OBSERVED_SHARE: Final = 0.5
+"""Of a bar's minutes, how many must have been heard for it to be drawn from what was observed."""
+
+
+class Origin(StrEnum):
+    OBSERVED = "observed"
+    MODELLED = "modelled"
+    BOTH = "observed and modelled"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeatMap:
+    """Dollars by price (rows, lowest first) and bar (columns, oldest first)."""
+
+    source: str
+    """What the modelled columns are from: `open interest` or `volume`."""
+    at: NDArray[np.int64]
+    edges: Floats
+    """Of the rows: one more than there are."""
+    usd: Floats
+    observed: NDArray[np.bool_]
+    """Columns of what was forced out; the others are of what stands to be."""
+    heard: NDArray[np.bool_]
+    """Columns in which a zero is a zero. A modelled one leaves none open."""
+    standing: Floats
+    """What stands to be forced out as of the last bar, row by row; modelled, whatever its column shows."""
+
+    @property
+    def origin(self) -> Origin:
+        if self.observed.all():
+            return Origin.OBSERVED
+        return Origin.BOTH if self.observed.any() else Origin.MODELLED
+
+
+def heat_map(
+    bars: Bars,
+    streams: Sequence[Stream] = (),
+    open_interest: Sequence[Level] = (),
+    edges: Floats | None = None,
+) -> Known[HeatMap]:
+    """Each bar observed where at least half of it was listened to, else modelled. `edges`: the rows; by default
+    `ROWS` equal ones from a tenth of the range below the lowest price to a tenth above the highest."""
+    if not len(bars):
+        return Missing("no bar is known to draw a map over")
+    if not _sound(bars):
+        return Missing("a bar has a price or a volume that is none")
+    rows = _rows(bars) if edges is None else edges
+    heard = _shares_heard(bars, streams)
+    observed = heard >= OBSERVED_SHARE
+    standing, source = _modelled(bars, open_interest, rows)
+    usd = np.where(observed, _observed(bars, streams, rows), standing)
+    return HeatMap(source, bars.at, rows, usd, observed, ~observed | (heard == 1), standing[:, -1].copy())
+
+
+def standing_now(bars: Bars, open_interest: Sequence[Level], edges: Floats) -> Known[Floats]:
+    """What stands to be forced out as of the last bar alone, row by row."""
+    if not len(bars) or not _sound(bars):
+        return Missing("there is no bar to model it from, or one that is none")
+    opened, kept, _ = _flows(bars, open_interest)
+    *_, (levels, standing) = _stood(bars, opened, kept)
+    return _by_row(levels, edges, standing)
+
+
+def _by_row(levels: Floats, edges: Floats, standing: Floats) -> Floats:
+    """In whole cents: the order in which equal levels are added is the machine's own."""
+    return np.round(np.histogram(levels, edges, weights=standing)[0], USD_PLACES)
+
+
+def _sound(bars: Bars) -> bool:
+    prices = np.stack((bars.high, bars.low, bars.close))
+    volume = np.isfinite(bars.volume) & (bars.volume >= 0)
+    return bool(np.all(np.isfinite(prices)) and np.all(prices > 0) and np.all(volume))
+
+
+def _rows(bars: Bars) -> Floats:
+    low, high = float(bars.low.min()), float(bars.high.max())
+    margin = (high - low) / 10 or high / 100
+    return np.linspace(max(low - margin, low / 2), high + margin, ROWS + 1)
+
+
+def _shares_heard(bars: Bars, streams: Sequence[Stream]) -> Floats:
+    """Of each bar's minutes, the share in which every stream was proven alive."""
+    if not streams:
+        return np.zeros(len(bars))
+    heard, span = Heard(streams), bars.timeframe.millis
+    tallies = (heard.tally(Millis(int(at)), Millis(int(at) + span)) for at in bars.at)
+    return np.fromiter((tally.heard / tally.minutes for tally in tallies), dtype=float, count=len(bars))
+
+
+def _observed(bars: Bars, streams: Sequence[Stream], edges: Floats) -> Floats:
+    usd = np.zeros((len(edges) - 1, len(bars)))
+    for row in (row for stream in streams for row in believable(stream.strikes)):
+        column = int(np.searchsorted(bars.at, row.at, side="right")) - 1
+        place = int(np.searchsorted(edges, row.price, side="right")) - 1
+        inside = column >= 0 and row.at < bars.at[column] + bars.timeframe.millis
+        if inside and 0 <= place < len(usd):
+            usd[place, column] += row.usd
+    return usd
+
+
+def _modelled(bars: Bars, open_interest: Sequence[Level], edges: Floats) -> tuple[Floats, str]:
+    """What stands at each bar, and what it was modelled from."""
+    opened, kept, source = _flows(bars, open_interest)
+    usd = np.zeros((len(edges) - 1, len(bars)))
+    for column, (levels, standing) in enumerate(_stood(bars, opened, kept)):
+        usd[:, column] = _by_row(levels, edges, standing)
+    return usd, source
+
+
+def _stood(bars: Bars, opened: Floats, kept: Floats) -> Iterator[tuple[Floats, Floats]]:
+    """As of each bar: where positions would be liquidated, and the dollars that still stand there."""
+    typical = (bars.high + bars.low + bars.close) / 3
+    leverage, weight = (np.array(column) for column in zip(*TIERS, strict=True))
+    reach = 1 / leverage - MAINTENANCE
+    levels = np.concatenate((np.outer(typical, 1 - reach), np.outer(typical, 1 + reach)), axis=1)
+    dollars = np.outer(opened * typical, np.concatenate((weight, weight)))
+    longs = np.arange(levels.shape[1]) < len(TIERS)
+    standing = np.zeros_like(dollars)
+    for column in range(len(bars)):
+        touched = np.where(longs, levels >= bars.low[column], levels <= bars.high[column])
+        standing = np.where(touched, 0.0, standing * kept[column])
+        standing[column] = dollars[column]
+        alive = slice(0, column + 1)
+        yield levels[alive], standing[alive]
+
+
+def _flows(bars: Bars, open_interest: Sequence[Level]) -> tuple[Floats, Floats, str]:
+    """Base units opened in each bar, the share of what stood before it that is kept, and where both come from."""
+    known = _open_at_ends(bars, open_interest)
+    if known is None:
+        kept = np.full(len(bars), round(0.5 ** (bars.timeframe.millis / HALF_LIFE_MS), 12))
+        return bars.volume * VOLUME_SHARE, kept, "volume"
+    before = np.concatenate((known[:1], known[:-1]))
+    return np.maximum(known - before, 0.0), np.minimum(known / before, 1.0), "open interest"
+
+
+def _open_at_ends(bars: Bars, open_interest: Sequence[Level]) -> Floats | None:
+    """The last open interest said within each bar; None where a bar has none, or one that cannot be, or where there is
+    but one bar: it takes two to see a change."""
+    rows = sorted(open_interest, key=lambda row: row.at)
+    at = np.array([row.at for row in rows], dtype=np.int64)
+    place = np.searchsorted(at, bars.at + bars.timeframe.millis, side="right") - 1
+    if not rows or len(bars) < 2 or np.any(place < 0) or np.any(at[place] < bars.at):
+        return None
+    found = np.array([row.value for row in rows])[place]
+    return found if np.all(np.isfinite(found) & (found > 0)) else None

@@ -1,0 +1,1 @@
+"""Technical indicators as columns."""

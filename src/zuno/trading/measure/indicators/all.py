@@ -1,0 +1,211 @@
+"""Every gauge of a market's bars at once: as columns beside the bars, and as the last values of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+import numpy as np
+
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import LOOKBACK, Bars, Floats
+from zuno.trading.measure.indicators import momentum, volatility_bands
+from zuno.trading.measure.indicators import volume as flows
+from zuno.trading.measure.portable import GAUGE_DIGITS, RATIO_PLACES, places
+
+_NO_PRICE: Final = frozenset("rsi stoch_rsi_k stoch_rsi_d adx bb_width squeeze supertrend_side mfi cmf obv cvd".split())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """One value a bar; NaN where it cannot be known yet. No row depends on a later one."""
+
+    rsi: Floats
+    stoch_rsi_k: Floats
+    stoch_rsi_d: Floats
+    macd: Floats
+    macd_signal: Floats
+    macd_histogram: Floats
+    adx: Floats
+    ema9: Floats
+    ema21: Floats
+    ema50: Floats
+    ema200: Floats
+    atr: Floats
+    bb_upper: Floats
+    bb_middle: Floats
+    bb_lower: Floats
+    bb_width: Floats
+    """(upper − lower) / middle."""
+    keltner_upper: Floats
+    keltner_middle: Floats
+    keltner_lower: Floats
+    squeeze: Floats
+    """1 or 0."""
+    supertrend: Floats
+    supertrend_side: Floats
+    """1 when the price is above its line, −1 when below."""
+    tenkan: Floats
+    kijun: Floats
+    span_a: Floats
+    span_b: Floats
+    lead_a: Floats
+    lead_b: Floats
+    chikou: Floats
+    mfi: Floats
+    cmf: Floats
+    obv: Floats
+    vwap: Floats
+    cvd: Floats
+
+    def last(self, count: int) -> Columns:
+        """The rows of the last bars: gauges are computed over all and cut afterwards."""
+        return Columns(*(getattr(self, each.name)[-count:] if count else np.empty(0) for each in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """The last value of every column, to the digits it is kept to; None where it cannot be known. The columns say what
+    each one is."""
+
+    at: Millis
+    """When the last bar opened."""
+    bars: int
+    """How many these rest on."""
+    missing: int
+    """Buckets between the first and the last of them that have no bar."""
+    unsound: int
+    """Bars that no market can have made, left out."""
+    close: float
+    rsi: float | None
+    stoch_rsi_k: float | None
+    stoch_rsi_d: float | None
+    macd: float | None
+    macd_signal: float | None
+    macd_histogram: float | None
+    adx: float | None
+    ema9: float | None
+    ema21: float | None
+    ema50: float | None
+    ema200: float | None
+    atr: float | None
+    bb_upper: float | None
+    bb_middle: float | None
+    bb_lower: float | None
+    bb_width: float | None
+    keltner_upper: float | None
+    keltner_middle: float | None
+    keltner_lower: float | None
+    squeeze: bool | None
+    supertrend: float | None
+    supertrend_side: int | None
+    tenkan: float | None
+    kijun: float | None
+    span_a: float | None
+    span_b: float | None
+    lead_a: float | None
+    lead_b: float | None
+    chikou: float | None
+    mfi: float | None
+    cmf: float | None
+    obv: float | None
+    vwap: float | None
+    cvd: float | None
+
+
+def columns(bars: Bars) -> Columns:
+    """All gauges over all these bars, which must be sound. Give `bars.last(LOOKBACK)` for the desk's own figures:
+    what is smoothed depends on where it starts."""
+    if not len(bars):
+        return Columns(*(np.empty(0) for _ in fields(Columns)))
+    high, low, close, volume = bars.high, bars.low, bars.close, bars.volume
+    strength = momentum.rsi(close)
+    stoch_k, stoch_d = momentum.stoch_rsi(strength)
+    macd, macd_signal, macd_histogram = momentum.macd(close)
+    bands, channel = volatility_bands.bollinger(close), volatility_bands.keltner(high, low, close)
+    trend, side = volatility_bands.supertrend(high, low, close)
+    cloud = volatility_bands.ichimoku(high, low, close)
+    return Columns(
+        rsi=strength,
+        stoch_rsi_k=stoch_k,
+        stoch_rsi_d=stoch_d,
+        macd=macd,
+        macd_signal=macd_signal,
+        macd_histogram=macd_histogram,
+        adx=momentum.adx(high, low, close),
+        ema9=momentum.ema(close, 9),
+        ema21=momentum.ema(close, 21),
+        ema50=momentum.ema(close, 50),
+        ema200=momentum.ema(close, 200),
+        atr=volatility_bands.atr(high, low, close),
+        bb_upper=bands.upper,
+        bb_middle=bands.middle,
+        bb_lower=bands.lower,
+        bb_width=(bands.upper - bands.lower) / bands.middle,
+        keltner_upper=channel.upper,
+        keltner_middle=channel.middle,
+        keltner_lower=channel.lower,
+        squeeze=volatility_bands.squeeze(bands, channel),
+        supertrend=trend,
+        supertrend_side=side,
+        tenkan=cloud.tenkan,
+        kijun=cloud.kijun,
+        span_a=cloud.span_a,
+        span_b=cloud.span_b,
+        lead_a=cloud.lead_a,
+        lead_b=cloud.lead_b,
+        chikou=cloud.chikou,
+        mfi=flows.mfi(high, low, close, volume),
+        cmf=flows.cmf(high, low, close, volume),
+        obv=flows.obv(close, volume),
+        vwap=flows.vwap(bars),
+        cvd=flows.cvd(bars),
+    )
+
+
+def readings(bars: Bars) -> Readings | None:
+    """Where every gauge stands at the last bar, from the last `LOOKBACK`; None when there is no bar to read."""
+    clean = sound(bars)
+    window = clean.last(LOOKBACK)
+    if not len(window):
+        return None
+    return readings_of(window, columns(window), unsound=len(bars) - len(clean))
+
+
+def readings_of(bars: Bars, gauges: Columns, unsound: int = 0) -> Readings:
+    """The last row of these columns, for whoever has them already."""
+    close = float(bars.close[-1])
+    decimals = places(close, GAUGE_DIGITS)
+    row = {
+        each.name: _known(float(getattr(gauges, each.name)[-1]), RATIO_PLACES if each.name in _NO_PRICE else decimals)
+        for each in fields(gauges)
+    }
+    squeezed, side = row.pop("squeeze"), row.pop("supertrend_side")
+    at = int(bars.at[-1])
+    return Readings(
+        at=Millis(at),
+        bars=len(bars),
+        missing=(at - int(bars.at[0])) // bars.timeframe.millis + 1 - len(bars),
+        unsound=unsound,
+        close=close,
+        squeeze=None if squeezed is None else squeezed == 1,
+        supertrend_side=None if side is None else int(side),
+        **row,
+    )
+
+
+def sound(bars: Bars) -> Bars:
+    """The bars a market can have made: prices above zero, low ≤ open and close ≤ high, volume at least zero and at
+    least what its takers bought. What is left out is simply not there, as if it had never been given."""
+    prices = np.stack((bars.open, bars.high, bars.low, bars.close))
+    good = np.all(np.isfinite(prices) & (prices > 0), axis=0) & np.isfinite(bars.volume) & (bars.volume >= 0)
+    good &= (bars.low <= np.minimum(bars.open, bars.close)) & (np.maximum(bars.open, bars.close) <= bars.high)
+    good &= np.isnan(bars.taker_buy) | ((bars.taker_buy >= 0) & (bars.taker_buy <= bars.volume * (1 + 1e-9)))
+    if np.all(good):
+        return bars
+    kept = (bars.open, bars.high, bars.low, bars.close, bars.volume, bars.taker_buy)
+    return Bars(bars.timeframe, bars.at[good], *(column[good] for column in kept))
+
+
+def _known(value: float, decimals: int) -> float | None:
+    return round(value, decimals) if np.isfinite(value) else None

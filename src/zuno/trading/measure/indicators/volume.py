@@ -1,0 +1,89 @@
+"""What volume says: MFI, CMF, OBV, volume-weighted prices and the balance of those who took."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import talib
+
+from zuno.trading.measure.bars import Bars, Floats
+from zuno.trading.measure.indicators.rolling import ratio, rolling_sum, typical
+from zuno.trading.model.market import DAY_MS
+
+MFI_BARS: Final = 14
+CMF_BARS: Final = 20
+
+
+def mfi(high: Floats, low: Floats, close: Floats, volume: Floats) -> Floats:
+    """The share of 14 bars' money that came while the typical price rose, 0–100; what came while it stood still counts
+    for neither. Unknown where no money counted. (ta-lib says 0 there.)"""
+    price = typical(high, low, close)
+    money = price[1:] * volume[1:]
+    rising = rolling_sum(money * (price[1:] > price[:-1]), MFI_BARS)
+    falling = rolling_sum(money * (price[1:] < price[:-1]), MFI_BARS)
+    out = np.full(len(price), np.nan)
+    out[1:] = 100 * ratio(rising, rising + falling)
+    return out
+
+
+def cmf(high: Floats, low: Floats, close: Floats, volume: Floats) -> Floats:
+    """Chaikin's, 20 bars: volume weighted by where each bar closed in its range (−1 at the low, 1 at the high, 0 where
+    it has none), as a share of the volume. Unknown without any."""
+    place = np.nan_to_num(ratio((close - low) - (high - close), high - low))  # NaN where it has no range
+    return ratio(rolling_sum(place * volume, CMF_BARS), rolling_sum(volume, CMF_BARS))
+
+
+def obv(close: Floats, volume: Floats) -> Floats:
+    """Volume added on a rise and taken off on a fall, from the first bar on: its changes mean something, its height
+    does not."""
+    return talib.OBV(close, volume)
+
+
+def vwap(bars: Bars) -> Floats:
+    """The volume-weighted typical price of each UTC day so far.
+
+    Unknown in a day that is not here from midnight, before any volume, and in bars of a day or more, which have no day
+    inside.
+    """
+    out = np.full(len(bars), np.nan)
+    if not len(bars) or bars.timeframe.millis >= DAY_MS:
+        return out
+    days = bars.at // DAY_MS
+    first = np.searchsorted(days, days, side="left")
+    out = _weighted(bars, first)
+    out[bars.at[first] % DAY_MS != 0] = np.nan
+    return out
+
+
+def anchored_vwap(bars: Bars, since: int) -> Floats:
+    """The volume-weighted typical price since the bar that opened then, or the first after it; unknown before."""
+    start = int(np.searchsorted(bars.at, since, side="left"))
+    out = _weighted(bars, np.full(len(bars), min(start, max(0, len(bars) - 1))))
+    out[:start] = np.nan
+    return out
+
+
+def cvd(bars: Bars) -> Floats:
+    """What takers bought less what they sold, added up. Unknown where the venue does not say; after such a bar it
+    counts from zero again, for what it passed over is not known."""
+    delta = taken(bars)
+    known = ~np.isnan(delta)
+    total = np.cumsum(np.where(known, delta, 0.0))
+    unknown = np.maximum.accumulate(np.where(known, -1, np.arange(len(bars)))) if len(bars) else np.arange(0)
+    base = np.where(unknown >= 0, total[unknown], 0.0)
+    return np.where(known, total - base, np.nan)
+
+
+def taken(bars: Bars) -> Floats:
+    """Bought less sold by takers, bar by bar."""
+    return 2 * bars.taker_buy - bars.volume
+
+
+def _weighted(bars: Bars, first: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Floats:
+    """Σ price · volume / Σ volume from row `first` of each row on."""
+    money = np.cumsum(typical(bars.high, bars.low, bars.close) * bars.volume)
+    volume = np.cumsum(bars.volume)
+    before = np.maximum(first - 1, 0)
+    begun = first > 0
+    return ratio(money - np.where(begun, money[before], 0.0), volume - np.where(begun, volume[before], 0.0))

@@ -1,0 +1,226 @@
+"""What an order book offers now, and what it only pretends to: spread, lean, the price of size, walls that vanish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import fsum, isfinite
+from statistics import median
+from typing import Final, TypeAlias
+
+from zuno.kernel.units import Millis
+from zuno.trading.measure.portable import PRICE_PLACES
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import MINUTE_MS, SECOND_MS, STALE_AFTER, Book, Candle, Feed, Quote, Side
+
+NEAR_BPS: Final = 10
+SIZE_USD: Final = 100_000.0
+WALL: Final = 5
+"""A level so many times the median of its side is a wall."""
+TRADED_AWAY: Final = 0.2
+"""The share of a wall that must have traded for its end to be honest."""
+SNAPSHOTS: Final = 5
+WITHIN_MS: Final = 60_000 + STALE_AFTER[Feed.BOOK] * SECOND_MS
+"""Five snapshots over a minute, and as late as a book may be."""
+_BEFORE_MS: Final = (15_000, 30_000, 45_000, 60_000)
+"""How long before the newest snapshot the others are wanted."""
+
+Traded: TypeAlias = Callable[[Side, float, Millis, Millis], Known[float]]
+"""How much takers of that side took at that price between two moments, or at most: in base units."""
+
+
+@dataclass(frozen=True, slots=True)
+class BookFigures:
+    """A book that can be believed, in numbers."""
+
+    at: Millis
+    mid: float
+    spread_bps: float
+    imbalance: Known[float]
+    """(bids − asks) / (bids + asks) of the notional near the mid: 1 when only bids stand there."""
+    buy_slippage_bps: Known[float]
+    sell_slippage_bps: Known[float]
+    """What the size costs against the mid, half the spread included."""
+    reach_bps: tuple[float, float]
+    """How far from the mid the last bid and the last ask we were shown stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class FakeWall:
+    """A level that stood out and was withdrawn, not traded."""
+
+    side: Side
+    """LONG: a wall of bids."""
+    price: float
+    size: float
+    times_median: float
+    traded_share: float
+    """At most."""
+    seen: Millis
+    gone: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class Walls:
+    """What became of the walls of a minute."""
+
+    fake: tuple[FakeWall, ...]
+    unjudged: int
+    """Prices at which one vanished, and nobody can say whether it traded."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """One side of one snapshot."""
+
+    at: Millis
+    sizes: Mapping[float, float]
+    last: float
+    middle: float
+    """The median size."""
+
+
+def book_figures(book: Book) -> Known[BookFigures]:
+    """The book's figures, or why it is refused as a whole."""
+    if flaw := flaw_of(book):
+        return Missing(flaw)
+    mid = _mid(book)
+    return BookFigures(
+        book.at,
+        mid,
+        (book.asks[0].price - book.bids[0].price) / mid * 1e4,
+        _imbalance(book, mid),
+        _slippage(book.asks, mid),
+        _slippage(book.bids, mid),
+        ((mid - book.bids[-1].price) / mid * 1e4, (book.asks[-1].price - mid) / mid * 1e4),
+    )
+
+
+def flaw_of(book: Book) -> str | None:
+    """What is wrong with a book, if anything: half a market, a number that is none, levels out of order, a cross."""
+    for name, side, sign in (("bids", book.bids, -1), ("asks", book.asks, 1)):
+        if not side:
+            return f"the book has no {name}"
+        for price, size in side:
+            if not (isfinite(price) and isfinite(size) and price > 0 and size > 0):
+                return f"the book has {size} for {price} among its {name}"
+        if any(sign * (further.price - nearer.price) <= 0 for nearer, further in pairwise(side)):
+            return f"the book's {name} are not in order, best first"
+    if book.bids[0].price >= book.asks[0].price:
+        return f"the book is crossed: {book.bids[0].price} is bid, {book.asks[0].price} is asked"
+    return None
+
+
+def over_a_minute(snapshots: Sequence[Book]) -> tuple[Book, ...]:
+    """Five of them spread over a minute, oldest first: the newest, and for 15, 30, 45 and 60 s before it the nearest
+    sound one that is not taken yet, of two as near the later. Where there are no more than five, all of them."""
+    moments = {book.at: book for book in snapshots}
+    if len(moments) <= SNAPSHOTS:
+        return tuple(moments[at] for at in sorted(moments))
+    newest = max(moments)
+    left = sorted((at for at, book in moments.items() if at == newest or flaw_of(book) is None), reverse=True)
+    taken = left[:1]
+    for before in _BEFORE_MS:
+        left = [at for at in left if at not in taken]
+        taken += sorted(left, key=lambda at: abs(taken[0] - before - at))[:1]
+    return tuple(moments[at] for at in sorted(taken))
+
+
+def fake_walls(snapshots: Sequence[Book], traded: Traded) -> Known[Walls]:
+    """Levels of at least five times the median of their side that became ordinary (no more than that median is left)
+    with less than a fifth of them traded, within the last five snapshots of a minute.
+
+    A level that a later book is not deep enough to show is not judged, nor one of which it is not known what traded:
+    where only closed minutes tell that, a wall that vanished within the running minute is counted as unjudged.
+    """
+    sound = [book for book in sorted(snapshots, key=lambda book: book.at) if flaw_of(book) is None][-SNAPSHOTS:]
+    if len(sound) < SNAPSHOTS or sound[-1].at - sound[0].at > WITHIN_MS:
+        near = sum(sound[-1].at - book.at <= WITHIN_MS for book in sound) if sound else 0
+        return Missing(f"{near} sound snapshots within a minute are known, {SNAPSHOTS} are needed to see a wall vanish")
+    sides = [_fakes(side, [_shown(side, book) for book in sound], traded) for side in Side]
+    return Walls(tuple(fake for one in sides for fake in one.fake), sum(one.unjudged for one in sides))
+
+
+def traded_in_minutes(minutes: Sequence[Candle]) -> Traded:
+    """At most what takers of that side took in the minutes that touched the price: where no tape is kept. Of a minute
+    that is not over nothing is known."""
+    known = {row.at: row for row in minutes}
+
+    def at_most(side: Side, price: float, since: Millis, until: Millis) -> Known[float]:
+        total = 0.0
+        for at in range(since // MINUTE_MS * MINUTE_MS, until, MINUTE_MS):
+            row = known.get(Millis(at))
+            if row is None:
+                return Missing("the minutes in which a wall vanished are not known: whether it traded cannot be said")
+            if round(row.low - price, PRICE_PLACES) <= 0 <= round(row.high - price, PRICE_PLACES):
+                bought = row.volume if row.taker_buy is None else row.taker_buy
+                sold = row.volume if row.taker_buy is None else row.volume - row.taker_buy
+                total += bought if side is Side.LONG else sold
+        return total
+
+    return at_most
+
+
+def _mid(book: Book) -> float:
+    return (book.bids[0].price + book.asks[0].price) / 2
+
+
+def _imbalance(book: Book, mid: float) -> Known[float]:
+    within = mid * NEAR_BPS / 1e4
+    for name, side in (("bids", book.bids), ("asks", book.asks)):
+        if abs(side[-1].price - mid) < within:
+            far = abs(side[-1].price - mid) / mid * 1e4
+            return Missing(f"the {name} we were shown end {far:.2f} bps from the mid, before {NEAR_BPS}")
+    bids, asks = (
+        fsum(price * size for price, size in side if abs(price - mid) <= within) for side in (book.bids, book.asks)
+    )
+    if not bids + asks:
+        return Missing(f"nothing stands within {NEAR_BPS} bps of the mid")
+    return (bids - asks) / (bids + asks)
+
+
+def _slippage(levels: Sequence[Quote], mid: float) -> Known[float]:
+    """How far from the mid, in basis points, $100k fill on average."""
+    left, quantity = SIZE_USD, 0.0
+    for price, size in levels:
+        if price * size >= left:
+            quantity += left / price
+            return abs(SIZE_USD / quantity - mid) / mid * 1e4
+        left -= price * size
+        quantity += size
+    return Missing(f"insufficient depth: ${SIZE_USD - left:,.0f} of ${SIZE_USD:,.0f} are on offer")
+
+
+def _shown(side: Side, book: Book) -> _Shown:
+    levels = book.bids if side is Side.LONG else book.asks
+    return _Shown(book.at, dict(levels), levels[-1].price, median(level.size for level in levels))
+
+
+def _fakes(side: Side, shown: Sequence[_Shown], traded: Traded) -> Walls:
+    """Each price once: as it was first seen."""
+    found: dict[float, FakeWall] = {}
+    unjudged: set[float] = set()
+    taker = Side.SHORT if side is Side.LONG else Side.LONG
+    for position, book in enumerate(shown):
+        for price, size in book.sizes.items():
+            if price in found or size < WALL * book.middle:
+                continue
+            gone = _gone(side, price, book.middle, shown[position + 1 :])
+            if gone is None:
+                continue
+            taken = traded(taker, price, book.at, gone)
+            if isinstance(taken, Missing):
+                unjudged.add(price)
+            elif taken < TRADED_AWAY * size:
+                found[price] = FakeWall(side, price, size, size / book.middle, taken / size, book.at, gone)
+    return Walls(tuple(found.values()), len(unjudged - found.keys()))
+
+
+def _gone(side: Side, price: float, middle: float, later: Sequence[_Shown]) -> Millis | None:
+    """When no more than an ordinary level was first seen there, in a book deep enough to show it."""
+    for book in later:
+        hidden = price < book.last if side is Side.LONG else price > book.last
+        if not hidden and book.sizes.get(price, 0.0) <= middle:
+            return book.at
+    return None

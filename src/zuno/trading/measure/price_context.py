@@ -1,0 +1,197 @@
+"""What experts read beside the features: how far the price came, who took, how wide its bands are, what others did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import Final
+
+import numpy as np
+
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars
+from zuno.trading.measure.features import fresh
+from zuno.trading.measure.indicators import volatility_bands
+from zuno.trading.measure.indicators.all import sound
+from zuno.trading.measure.indicators.rolling import rolling_sum
+from zuno.trading.measure.indicators.volume import taken
+from zuno.trading.model.bundle import Bundle
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import HOUR_MS, Print, Timeframe, candles, macro
+from zuno.trading.model.venues import BINANCE, FRED, YAHOO
+
+FLOW_BARS: Final = 30
+WIDTH_BARS: Final = 180
+"""Days a band's width is held against."""
+LEAST_PAST: Final = 60
+PRINTS: Final = 5
+"""Prints a change of the dollar or of stocks is taken over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """A figure of the economy as one venue prints it."""
+
+    venue: str
+    figure: str
+    called: str
+    """By its own name, so that nobody takes it for what it stands in for."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.venue}/{self.figure}"
+
+
+DOLLAR: Final = (
+    Quoted(YAHOO, "DXY", "DXY"),
+    Quoted(FRED, "DTWEXBGS", "broad dollar index of FRED (DTWEXBGS, not DXY)"),
+)
+STOCKS: Final = (
+    Quoted(YAHOO, "NASDAQ", "Nasdaq"),
+    Quoted(FRED, "NASDAQCOM", "Nasdaq by FRED (NASDAQCOM)"),
+)
+"""Who is asked first, and who stands in for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A figure against five prints earlier. All of them are of one venue's one figure."""
+
+    of: Quoted
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Takers and the price over the last bars of one timeframe."""
+
+    timeframe: Timeframe
+    moved: float
+    """The price's change, as a share."""
+    balance: float
+    """What takers bought less what they sold, as a share of what was traded."""
+    rank: Known[float]
+    """The share of earlier stretches as long in which they leaned less to buying."""
+    slope: float
+    """Of the line through the running balance: base units a bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    day: Known[float]
+    """The price's change over 24 hours, as a share."""
+    week: Known[float]
+    flow: Known[Flow]
+    """Of the mode's middle timeframe."""
+    days: Known[Flow]
+    """Of 1d bars."""
+    width_rank: Known[float]
+    """The share of earlier days whose Bollinger bands were narrower than the last."""
+    dollar: Known[Change]
+    stocks: Known[Change]
+
+
+def signs_of(bundle: Bundle) -> Signs:
+    hours, days = _window(bundle, Timeframe.H1), _window(bundle, Timeframe.D1)
+    return Signs(
+        day=_moved(hours, 24),
+        week=_moved(hours, 7 * 24),
+        flow=_flow(_window(bundle, bundle.mode.timeframes[1])),
+        days=_flow(days),
+        width_rank=_width_rank(days),
+        dollar=_first_known(bundle, DOLLAR),
+        stocks=_first_known(bundle, STOCKS),
+    )
+
+
+def _window(bundle: Bundle, timeframe: Timeframe) -> Known[Bars]:
+    rows = fresh(bundle, candles(BINANCE, bundle.symbol, timeframe))
+    if isinstance(rows, Missing):
+        return rows
+    window = sound(bars(timeframe, rows).upto(bundle.as_of)).last(LOOKBACK)
+    return window if len(window) else Missing(f"no {timeframe} bar can be believed")
+
+
+def _moved(hours: Known[Bars], count: int) -> Known[float]:
+    if isinstance(hours, Missing):
+        return hours
+    end = int(hours.at[-1])
+    place = int(np.searchsorted(hours.at, end - count * HOUR_MS))
+    if hours.at[place] != end - count * HOUR_MS:
+        return Missing(f"the hour {count} hours before the last is not known")
+    return float(hours.close[-1] / hours.close[place]) - 1
+
+
+def _flow(window: Known[Bars]) -> Known[Flow]:
+    if isinstance(window, Missing):
+        return window
+    if len(window) <= FLOW_BARS:
+        return Missing(f"{len(window)} {window.timeframe} bars are known, {FLOW_BARS + 1} are needed")
+    delta, volume = taken(window), window.volume
+    if np.isnan(delta[-FLOW_BARS:]).any() or not volume[-FLOW_BARS:].sum():
+        return Missing(f"who took is not known of all the last {FLOW_BARS} {window.timeframe} bars")
+    shares = _shares(delta, volume)
+    past = shares[:-1][np.isfinite(shares[:-1])]
+    rank: Known[float] = Missing(f"{len(past)} earlier stretches are known, {LEAST_PAST} are needed")
+    if len(past) >= LEAST_PAST:
+        rank = float(np.mean(past < shares[-1]))
+    return Flow(
+        window.timeframe,
+        float(window.close[-1] / window.close[-1 - FLOW_BARS]) - 1,
+        float(shares[-1]),
+        rank,
+        _slope(np.cumsum(delta[-FLOW_BARS:]).tolist()),
+    )
+
+
+def _slope(values: Sequence[float]) -> float:
+    """Of the line with the least squares, a step to the next value being one."""
+    middle = (len(values) - 1) / 2
+    return fsum((place - middle) * value for place, value in enumerate(values)) / fsum(
+        (place - middle) ** 2 for place in range(len(values))
+    )
+
+
+def _shares(delta: Floats, volume: Floats) -> Floats:
+    """Of every stretch, the balance over the volume; NaN where a bar does not say, or nothing traded."""
+    sums, traded = (rolling_sum(column, FLOW_BARS)[FLOW_BARS - 1 :] for column in (delta, volume))
+    shares: Floats = np.divide(sums, traded, out=np.full(len(sums), np.nan), where=traded > 0)
+    return shares
+
+
+def _width_rank(days: Known[Bars]) -> Known[float]:
+    if isinstance(days, Missing):
+        return days
+    bands = volatility_bands.bollinger(days.close)
+    width = ((bands.upper - bands.lower) / bands.middle)[-WIDTH_BARS - 1 :]
+    past = width[:-1][np.isfinite(width[:-1])]
+    if len(past) < LEAST_PAST or not np.isfinite(width[-1]):
+        return Missing(f"{len(past)} days have a band, {LEAST_PAST} are needed")
+    return float(np.mean(past < width[-1]))
+
+
+def _first_known(bundle: Bundle, several: Sequence[Quoted]) -> Known[Change]:
+    """Of the first whose change is known; where none is, why none."""
+    reasons = []
+    for one in several:
+        share = _changed(bundle, one)
+        if not isinstance(share, Missing):
+            return Change(one, share)
+        reasons.append(f"{one.name}: {share.reason}")
+    return Missing("; ".join(reasons))
+
+
+def _changed(bundle: Bundle, quoted: Quoted) -> Known[float]:
+    """Against five prints earlier, of what the world knew."""
+    known: dict[Millis, Print] = {}
+    prints: Known[Sequence[Print]] = fresh(bundle, macro(quoted.venue, quoted.figure))
+    if isinstance(prints, Missing):
+        return prints
+    for row in sorted(prints, key=lambda row: row.released):
+        if row.released <= bundle.as_of and 0 < row.value < float("inf"):
+            known[row.at] = row
+    if len(known) <= PRINTS:
+        return Missing(f"{len(known)} prints are known, {PRINTS + 1} are needed")
+    values = [known[day].value for day in sorted(known)]
+    return values[-1] / values[-1 - PRINTS] - 1

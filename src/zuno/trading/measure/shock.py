@@ -1,0 +1,161 @@
+"""When the price moves too far too fast: |move over h| ≥ max(floor, 3 · ATR14(1h) · √(h/60)), told once.
+
+An event opens at the first minute whose close passes a threshold. It stays the only one until sixty minutes were seen
+since the last that passed one, or until the price has gone a further full threshold from where it was, whichever way,
+and passes one again. The full threshold is the hour's, the widest: with a shorter one a slow fall would ring at every
+step of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import Bars, Floats
+from zuno.trading.measure.indicators.volatility_bands import atr
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS
+
+FLOORS: Final = ((1, 0.01), (5, 0.015), (15, 0.02), (60, 0.03))
+"""Minutes, and the least move over them that is a shock."""
+ATRS: Final = 3
+ATR_BARS: Final = 14
+QUIET_MINUTES: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A move that passed its threshold."""
+
+    minutes: int
+    share: float
+    """Signed: −0.03 is a fall of three per cent."""
+    threshold: float
+    """The share it had to reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shock:
+    """One event."""
+
+    at: Millis
+    """When the minute that passed closed."""
+    price: float
+    moves: tuple[Move, ...]
+    """All that passed then, the shortest first."""
+    full: float
+    """The share of the price that makes a further event."""
+    further: bool
+    """It follows an earlier one by a further full threshold, not after quiet."""
+
+    @property
+    def up(self) -> bool:
+        return self.moves[0].share > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What became of a stretch of minutes."""
+
+    shocks: tuple[Shock, ...]
+    minutes: int
+    unjudged: int
+    """Minutes of which not every move could be judged: the first hour, and what a gap leaves open, or a start."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Moves:
+    """By horizon (rows) and minute (columns): the move, its threshold, and whether it passed. NaN: not known."""
+
+    share: Floats
+    threshold: Floats
+
+    @property
+    def passed(self) -> NDArray[np.bool_]:
+        return np.abs(self.share) >= self.threshold
+
+    @property
+    def judged(self) -> NDArray[np.bool_]:
+        return np.asarray(np.isfinite(self.share + self.threshold).all(axis=0))
+
+
+def watch(minutes: Bars, hours: Bars, as_of: Millis, since: Millis | None = None) -> Known[Watch]:
+    """Every event of these 1m bars, judged with what was known at each minute.
+
+    A minute that is missing is neither quiet nor loud, and a move to or from it is not judged. `since`: only what
+    happened after it is told, though what came before is looked at: an event that had begun by then is not a new one.
+    """
+    minutes, hours = minutes.upto(as_of), hours.upto(as_of)
+    if flaw := _unfit(minutes, hours, as_of):
+        return Missing(flaw)
+    atr = _atr_at(minutes, hours)
+    if np.isnan(atr[-1]):
+        return Missing(f"no ATR is known: {ATR_BARS + 1} hours up to two hours before the last minute are needed")
+    moves = _moves(minutes, atr)
+    events = tuple(_events(minutes, atr, moves))
+    if since is None:
+        return Watch(events, len(minutes), int((~moves.judged).sum()))
+    span, told = (as_of - since) // MINUTE_MS, minutes.at + MINUTE_MS > since
+    return Watch(tuple(one for one in events if one.at > since), span, span - int((moves.judged & told).sum()))
+
+
+def _unfit(minutes: Bars, hours: Bars, as_of: Millis) -> str | None:
+    if not len(minutes):
+        return "no closed minute is known"
+    if as_of - (int(minutes.at[-1]) + MINUTE_MS) > 2 * MINUTE_MS:
+        return "the last closed minute ended more than two minutes ago"
+    if len(hours) <= ATR_BARS:
+        return f"{len(hours)} closed hours are known, {ATR_BARS + 1} are needed for an ATR"
+    prices = np.concatenate((hours.high, hours.low, hours.close, minutes.close))
+    if not np.all(np.isfinite(prices)) or np.any(prices <= 0) or np.any(hours.high < hours.low):
+        return "a bar has a price that is none"
+    return None
+
+
+def _atr_at(minutes: Bars, hours: Bars) -> Floats:
+    """ATR14 of the last hour that had closed when each minute did; NaN where none had, or none lately."""
+    gauge = atr(hours.high, hours.low, hours.close, ATR_BARS)
+    ends = minutes.at + MINUTE_MS
+    place = np.searchsorted(hours.at, ends - HOUR_MS, side="right") - 1
+    fresh = (place >= 0) & (ends - (hours.at[place] + HOUR_MS) <= 2 * HOUR_MS)
+    return np.where(fresh, gauge[place], np.nan)
+
+
+def _moves(minutes: Bars, atr: Floats) -> _Moves:
+    share, threshold = np.full((2, len(FLOORS), len(minutes)), np.nan)
+    for row, (span, floor) in enumerate(FLOORS):
+        before = minutes.at - span * MINUTE_MS
+        place = np.searchsorted(minutes.at, before)
+        found = minutes.at[place] == before
+        start = np.where(found, minutes.close[place], np.nan)
+        share[row] = (minutes.close - start) / start
+        threshold[row] = np.maximum(floor, ATRS * sqrt(span / 60) * atr / start)
+    return _Moves(share, threshold)
+
+
+def _events(minutes: Bars, atr: Floats, moves: _Moves) -> Iterator[Shock]:
+    passed = moves.passed
+    last: Shock | None = None
+    before = 0
+    for minute in np.flatnonzero(passed.any(axis=0)).tolist():
+        again = last is not None and minute - before <= QUIET_MINUTES
+        at, price = Millis(int(minutes.at[minute]) + MINUTE_MS), float(minutes.close[minute])
+        if last is None or not again or abs(price - last.price) / last.price >= last.full:
+            full = max(FLOORS[-1][1], ATRS * float(atr[minute]) / price)
+            last = Shock(at, price, _passing(moves, passed, minute), full, again)
+            yield last
+        before = minute
+
+
+def _passing(moves: _Moves, passed: NDArray[np.bool_], minute: int) -> tuple[Move, ...]:
+    return tuple(
+        Move(span, float(moves.share[row, minute]), float(moves.threshold[row, minute]))
+        for row, (span, _) in enumerate(FLOORS)
+        if passed[row, minute]
+    )

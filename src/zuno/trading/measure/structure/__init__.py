@@ -1,0 +1,1 @@
+"""Pivots, swings, levels, lines, gaps and patterns."""

@@ -1,0 +1,82 @@
+"""The whole shape of a market's bars in one reading."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from zuno.trading.measure.bars import LOOKBACK, Bars
+from zuno.trading.measure.indicators.all import Columns, columns, readings_of, sound
+from zuno.trading.measure.indicators.profile import VolumeProfile, volume_profile
+from zuno.trading.measure.indicators.volume import anchored_vwap, taken
+from zuno.trading.measure.structure.gaps import Gap, fair_value_gaps
+from zuno.trading.measure.structure.levels import AnchoredVwap, Measured, PriceLevel, Zone, levels, zones
+from zuno.trading.measure.structure.lines import Divergence, TrendLine, divergences, trend_lines
+from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, closed_at, of, pivots
+from zuno.trading.measure.structure.swings import Break, Fibonacci, Swing, breaks, fibonacci, swings, trend
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """As of the last bar's close. Everything that carries a `known_at` was the same from then on; what happened to it
+    later carries its own moment."""
+
+    pivots: tuple[Pivot, ...]
+    swings: tuple[Swing, ...]
+    breaks: tuple[Break, ...]
+    trend: Way | None
+    gaps: tuple[Gap, ...]
+    fibonacci: Fibonacci | None
+    lines: tuple[TrendLine, ...]
+    divergences: tuple[Divergence, ...]
+    profile: VolumeProfile | None
+    anchored: tuple[AnchoredVwap, ...]
+    levels: tuple[PriceLevel, ...]
+    zones: tuple[Zone, ...]
+
+
+def structure(bars: Bars, shoulder: int) -> Structure | None:
+    """Of the last `LOOKBACK` sound bars, with pivots of that shoulder; None when there is no bar."""
+    window = sound(bars).last(LOOKBACK)
+    return structure_of(window, columns(window), shoulder) if len(window) else None
+
+
+def structure_of(bars: Bars, gauges: Columns, shoulder: int) -> Structure:
+    """The same of exactly these sound bars, for whoever has their columns already."""
+    turns = pivots(bars, shoulder)
+    broken = breaks(bars, turns)
+    now = readings_of(bars, gauges)
+    measured = Measured(
+        timeframe=bars.timeframe,
+        now=closed_at(bars, len(bars) - 1),
+        readings=now,
+        pivots=turns,
+        fibonacci=fibonacci(turns),
+        gaps=fair_value_gaps(bars),
+        lines=trend_lines(bars, turns),
+        profile=volume_profile(bars),
+        anchored=_anchored(bars, turns),
+    )
+    menu = levels(measured)
+    return Structure(
+        pivots=turns,
+        swings=swings(turns),
+        breaks=broken,
+        trend=trend(broken),
+        gaps=measured.gaps,
+        fibonacci=measured.fibonacci,
+        lines=measured.lines,
+        divergences=divergences(bars, turns, gauges.rsi, taken(bars)),
+        profile=measured.profile,
+        anchored=measured.anchored,
+        levels=menu,
+        zones=zones(menu, now.atr),
+    )
+
+
+def _anchored(bars: Bars, turns: tuple[Pivot, ...]) -> tuple[AnchoredVwap, ...]:
+    """Since the newest confirmed high and since the newest low; unknown without any volume since."""
+    anchors = [pivot for extreme in Extreme for pivot in of(extreme, turns)[-1:]]
+    prices = [(pivot, float(anchored_vwap(bars, pivot.at)[-1])) for pivot in anchors]
+    return tuple(AnchoredVwap(pivot, price) for pivot, price in prices if not np.isnan(price))

@@ -1,0 +1,87 @@
+"""Turning points: bars that tower over their neighbours, known only once the neighbours to the right have closed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import Bars, Floats
+
+
+class Extreme(StrEnum):
+    HIGH = "high"
+    LOW = "low"
+
+
+class Way(StrEnum):
+    UP = "up"
+    DOWN = "down"
+
+
+@dataclass(frozen=True, slots=True)
+class Pivot:
+    extreme: Extreme
+    at: Millis
+    """When its bar opened."""
+    price: float
+    known_at: Millis
+    """When the last bar of its right shoulder closed."""
+
+    def tops(self, other: Pivot) -> bool:
+        """Further out than another of its kind."""
+        return self.price > other.price if self.extreme is Extreme.HIGH else self.price < other.price
+
+
+def closed_at(bars: Bars, row: int) -> Millis:
+    return Millis(int(bars.at[row]) + bars.timeframe.millis)
+
+
+def pivots(bars: Bars, shoulder: int) -> tuple[Pivot, ...]:
+    """Oldest first; a bar that is both is a high first.
+
+    A high tops every one of the `shoulder` bars before it and is topped by none of those after: of equal highs side by
+    side the first is the one, and a market that stands still has none.
+    """
+    found = [
+        (row, Pivot(extreme, Millis(int(bars.at[row])), sign * float(reach[row]), closed_at(bars, row + shoulder)))
+        for extreme, sign, reach in ((Extreme.HIGH, 1, bars.high), (Extreme.LOW, -1, -bars.low))
+        for row in _towers(reach, shoulder).tolist()
+    ]
+    return tuple(pivot for _, pivot in sorted(found, key=lambda each: each[0]))
+
+
+def zigzag(turns: Sequence[Pivot]) -> tuple[Pivot, ...]:
+    """Pivots by turns high and low: of several highs in a row the highest, of lows the lowest, of equals the first."""
+    kept: list[Pivot] = []
+    for pivot in turns:
+        if not kept or kept[-1].extreme is not pivot.extreme:
+            kept.append(pivot)
+        elif pivot.tops(kept[-1]):
+            kept[-1] = pivot
+    return tuple(kept)
+
+
+def of(extreme: Extreme, turns: Sequence[Pivot]) -> list[Pivot]:
+    return [pivot for pivot in turns if pivot.extreme is extreme]
+
+
+def rows_of(bars: Bars, turns: Sequence[Pivot]) -> list[int]:
+    found: list[int] = np.searchsorted(bars.at, [pivot.at for pivot in turns]).tolist()
+    return found
+
+
+def _towers(reach: Floats, shoulder: int) -> NDArray[np.intp]:
+    count = len(reach) - 2 * shoulder
+    if count <= 0:
+        return np.empty(0, dtype=np.intp)
+    middle = reach[shoulder : shoulder + count]
+    good = np.ones(count, dtype=np.bool_)
+    for step in range(1, shoulder + 1):
+        good &= middle > reach[shoulder - step : shoulder - step + count]
+        good &= middle >= reach[shoulder + step : shoulder + step + count]
+    return np.flatnonzero(good) + shoulder

@@ -1,0 +1,126 @@
+"""Which way a market steps: its swings named against the last ones, and the closes that broke them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import Bars
+from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, zigzag
+
+RETRACEMENTS: Final = (0.236, 0.382, 0.5, 0.618, 0.786)
+EXTENSIONS: Final = (1.272, 1.618)
+
+
+class Step(StrEnum):
+    HIGHER_HIGH = "HH"
+    LOWER_HIGH = "LH"
+    HIGHER_LOW = "HL"
+    LOWER_LOW = "LL"
+
+
+@dataclass(frozen=True, slots=True)
+class Swing:
+    pivot: Pivot
+    step: Step | None
+    """Against the last pivot of its kind: a high that is not higher is lower, a low that is not lower is higher. None
+    for the first of a kind."""
+
+
+class BreakKind(StrEnum):
+    BOS = "BOS"
+    """Break of structure: the trend goes on, or begins."""
+    CHOCH = "CHoCH"
+    """Change of character: the first break against the trend, which turns with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """A close beyond the last pivot that was known before its bar. No pivot breaks twice."""
+
+    kind: BreakKind
+    way: Way
+    pivot: Pivot
+    at: Millis
+    """When the bar that broke it opened."""
+    known_at: Millis
+    """When it closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    ratio: float
+    price: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fibonacci:
+    """The last confirmed swing, divided: retracements counted back from its end, extensions on from its start."""
+
+    start: Pivot
+    end: Pivot
+    known_at: Millis
+    retracements: tuple[Ratio, ...]
+    extensions: tuple[Ratio, ...]
+
+
+def swings(turns: Sequence[Pivot]) -> tuple[Swing, ...]:
+    last: dict[Extreme, Pivot] = {}
+    found: list[Swing] = []
+    for pivot in turns:
+        before = last.get(pivot.extreme)
+        found.append(Swing(pivot, None if before is None else _STEPS[pivot.extreme, pivot.tops(before)]))
+        last[pivot.extreme] = pivot
+    return tuple(found)
+
+
+def breaks(bars: Bars, turns: Sequence[Pivot]) -> tuple[Break, ...]:
+    """Oldest first. The first of all begins the trend and is a BOS."""
+    waiting = sorted(turns, key=lambda pivot: pivot.known_at, reverse=True)
+    standing: dict[Extreme, Pivot] = {}
+    found: list[Break] = []
+    for at, close in zip(bars.at.tolist(), bars.close.tolist(), strict=True):
+        end = Millis(at + bars.timeframe.millis)
+        for pivot in tuple(standing.values()):
+            up = pivot.extreme is Extreme.HIGH
+            if close > pivot.price if up else close < pivot.price:
+                way = Way.UP if up else Way.DOWN
+                kind = BreakKind.CHOCH if found and found[-1].way is not way else BreakKind.BOS
+                found.append(Break(kind, way, pivot, Millis(at), end))
+                del standing[pivot.extreme]
+        while waiting and waiting[-1].known_at <= end:
+            pivot = waiting.pop()
+            standing[pivot.extreme] = pivot
+    return tuple(found)
+
+
+def trend(broken: Sequence[Break]) -> Way | None:
+    """The way of the last break; None before the first."""
+    return broken[-1].way if broken else None
+
+
+def fibonacci(turns: Sequence[Pivot]) -> Fibonacci | None:
+    """Of the last two turns of the zigzag; None before there are two."""
+    ends = zigzag(turns)[-2:]
+    if len(ends) < 2:
+        return None
+    start, end = ends
+    span = end.price - start.price
+    return Fibonacci(
+        start,
+        end,
+        end.known_at,
+        tuple(Ratio(ratio, end.price - ratio * span) for ratio in RETRACEMENTS),
+        tuple(Ratio(ratio, start.price + ratio * span) for ratio in EXTENSIONS),
+    )
+
+
+_STEPS: Final[Mapping[tuple[Extreme, bool], Step]] = {
+    (Extreme.HIGH, True): Step.HIGHER_HIGH,
+    (Extreme.HIGH, False): Step.LOWER_HIGH,
+    (Extreme.LOW, True): Step.LOWER_LOW,
+    (Extreme.LOW, False): Step.HIGHER_LOW,
+}

@@ -1,0 +1,211 @@
+"""What streams of events add up to, by the time they happened: forced and large trades, and where silence means none.
+
+Sums of liquidations are a lower bound: a venue pushes at most one order per symbol and second. A minute without an
+event is a zero only where every stream was proven alive; elsewhere it is not known.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from math import fsum, inf
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zuno.kernel.statistics import percentile
+from zuno.kernel.units import Millis
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Alive, Side, Strike
+
+LOWER_BOUND: Final = "lower bound"
+WHALE_USD: Final = 100_000.0
+HIGH_PERCENT: Final = 95
+CALIBRATED_HOURS: Final = 7 * 24
+HISTORY_HOURS: Final = 90 * 24
+"""Hours of its own past that an hour is held against, at most."""
+_MINUTES: Final = HOUR_MS // MINUTE_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What one venue's stream of one symbol carried, in whatever order, and the minutes it was proven alive in."""
+
+    venue: str
+    strikes: Sequence[Strike]
+    alive: Sequence[Alive]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What happened in [since, until), and how much of that time was heard."""
+
+    since: Millis
+    until: Millis
+    long_usd: Known[float]
+    short_usd: Known[float]
+    """Liquidations: of longs, of shorts. Trades: taken by buyers, by sellers."""
+    minutes: int
+    heard: int
+    """Minutes in which every stream was proven alive."""
+    events: int
+
+    @property
+    def complete(self) -> bool:
+        return self.heard == self.minutes
+
+    def usd(self, side: Side) -> Known[float]:
+        return self.long_usd if side is Side.LONG else self.short_usd
+
+
+@dataclass(frozen=True, slots=True)
+class SideHour:
+    """One side's last hour, held against its own past."""
+
+    side: Side
+    usd: float
+    label: str
+    complete: bool
+    high: Known[float]
+    """The 95th percentile of its own hours, where at least seven days of them were heard."""
+    hours: int
+
+
+@dataclass(frozen=True, slots=True)
+class WhaleFlow:
+    """Large trades of a time: what buyers took less what sellers took."""
+
+    bought_usd: Known[float]
+    sold_usd: Known[float]
+    """A side nobody was heard on is zero only when every minute was heard."""
+    trades: int
+    complete: bool
+
+    @property
+    def net_usd(self) -> Known[float]:
+        if isinstance(self.bought_usd, Missing):
+            return self.bought_usd
+        return self.sold_usd if isinstance(self.sold_usd, Missing) else self.bought_usd - self.sold_usd
+
+
+def tally(streams: Sequence[Stream], since: Millis, until: Millis) -> Tally:
+    """The sums of a time. Whole minutes: both ends are moved back to where their minute began."""
+    return Heard(streams).tally(since, until)
+
+
+def by_minute(streams: Sequence[Stream], since: Millis, until: Millis) -> tuple[Tally, ...]:
+    return _cut(streams, since, until, MINUTE_MS)
+
+
+def by_hour(streams: Sequence[Stream], since: Millis, until: Millis) -> tuple[Tally, ...]:
+    """Clock hours, from the one that holds `since`."""
+    return _cut(streams, Millis(since // HOUR_MS * HOUR_MS), until, HOUR_MS)
+
+
+def last_hours(streams: Sequence[Stream], as_of: Millis) -> tuple[Known[SideHour], Known[SideHour]]:
+    """Of longs and of shorts, the sixty whole minutes up to `as_of`, against the hours before them: counted back from
+    there, so that none overlaps and none is compared with half of itself. Only hours heard to the last minute make a
+    past."""
+    heard = Heard(streams)
+    return heard.last_hour(Side.LONG, as_of), heard.last_hour(Side.SHORT, as_of)
+
+
+def whale_flow(streams: Sequence[Stream], since: Millis, until: Millis) -> Known[WhaleFlow]:
+    """Trades of $100k and more in [since, until)."""
+    large = [Stream(one.venue, [row for row in one.strikes if row.usd >= WHALE_USD], one.alive) for one in streams]
+    found = tally(large, since, until)
+    if not found.events and not found.complete:
+        return Missing(_unheard(found.heard, found.minutes))
+    return WhaleFlow(found.long_usd, found.short_usd, found.events, found.complete)
+
+
+def _distinct(moments: Sequence[int]) -> NDArray[np.int64]:
+    """Their minutes, each once and in order; as a rule they are that already."""
+    minutes = np.array(moments, dtype=np.int64) // MINUTE_MS
+    return minutes if bool(np.all(np.diff(minutes) > 0)) else np.unique(minutes)
+
+
+class Heard:
+    """Streams sorted into minutes once, for as many sums as are asked."""
+
+    def __init__(self, streams: Sequence[Stream]) -> None:
+        self._streams = len(streams)
+        proven = [_distinct([row.at for row in stream.alive]) for stream in streams]
+        both = partial(np.intersect1d, assume_unique=True)
+        self._alive: list[int] = reduce(both, proven[1:], proven[0]).tolist() if proven else []
+        self._minutes: dict[Side, list[int]] = {}
+        self._usd: dict[Side, list[float]] = {}
+        events = [row for stream in streams for row in believable(stream.strikes)]
+        for side in Side:
+            rows = sorted((row.at // MINUTE_MS, row.usd) for row in events if row.side is side)
+            self._minutes[side], self._usd[side] = [row[0] for row in rows], [row[1] for row in rows]
+
+    def tally(self, since: Millis, until: Millis) -> Tally:
+        first, end = since // MINUTE_MS, until // MINUTE_MS
+        heard = self._heard(first, end)
+        long, short = (self._between(side, first, end) for side in (Side.LONG, Side.SHORT))
+        longs, shorts = (self._sum(usd, heard, end - first) for usd in (long, short))
+        return Tally(since, until, longs, shorts, end - first, heard, len(long) + len(short))
+
+    def last_hour(self, side: Side, as_of: Millis) -> Known[SideHour]:
+        since = Millis(as_of // MINUTE_MS * MINUTE_MS - HOUR_MS)
+        now = self.tally(since, Millis(since + HOUR_MS)).usd(side)
+        if isinstance(now, Missing):
+            return now
+        past = self.hours_before(since, side)
+        high: Known[float] = Missing(f"{len(past)} hours of its own were heard, {CALIBRATED_HOURS} are needed")
+        if len(past) >= CALIBRATED_HOURS:
+            high = percentile(past, HIGH_PERCENT)
+        return SideHour(side, now, LOWER_BOUND, self.whole(since), high, len(past))
+
+    def whole(self, since: Millis) -> bool:
+        """Whether the hour from there was heard to the last minute."""
+        first = since // MINUTE_MS
+        return self._heard(first, first + _MINUTES) == _MINUTES
+
+    def hours_before(self, end: Millis, side: Side) -> list[float]:
+        """What each hour back from there summed up to, the nearest first, where it was heard whole."""
+        if not self._alive:
+            return []
+        oldest = max(self._alive[0] * MINUTE_MS, end - HISTORY_HOURS * HOUR_MS)
+        found: list[float] = []
+        for since in range(end - HOUR_MS, oldest - 1, -HOUR_MS):
+            if self.whole(Millis(since)):
+                first = since // MINUTE_MS
+                found.append(fsum(self._between(side, first, first + _MINUTES)))
+        return found
+
+    def _heard(self, first: int, end: int) -> int:
+        return bisect_left(self._alive, end) - bisect_left(self._alive, first)
+
+    def _between(self, side: Side, first: int, end: int) -> list[float]:
+        minutes = self._minutes[side]
+        return self._usd[side][bisect_left(minutes, first) : bisect_left(minutes, end)]
+
+    def _sum(self, usd: Sequence[float], heard: int, minutes: int) -> Known[float]:
+        if not usd and heard < minutes:
+            return Missing(_unheard(heard, minutes) if self._streams else "no stream was listened to")
+        return fsum(usd)
+
+
+def _cut(streams: Sequence[Stream], since: Millis, until: Millis, step: int) -> tuple[Tally, ...]:
+    heard = Heard(streams)
+    starts = range(since // MINUTE_MS * MINUTE_MS, until, step)
+    return tuple(heard.tally(Millis(start), Millis(start + step)) for start in starts if start + step <= until)
+
+
+def believable(strikes: Sequence[Strike]) -> Iterator[Strike]:
+    """Each event once; what no trade can be is not one."""
+    told: set[tuple[int, str]] = set()
+    for row in strikes:
+        key = (row.at, row.id)
+        if key not in told and 0 < row.price < inf and 0 < row.quantity < inf and 0 < row.usd < inf:
+            told.add(key)
+            yield row
+
+
+def _unheard(heard: int, minutes: int) -> str:
+    return f"silence, but the stream was proven alive in {heard} of {minutes} minutes only: zero is not known"

@@ -1,0 +1,270 @@
+"""What is out of the ordinary, by rule and before any model: each finding with its numbers, each gap with its reason.
+
+Nothing here remembers what was told before: a finding stands as long as it is so. Cooldowns belong to whoever rings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import fmean, stdev
+from typing import Final
+
+import numpy as np
+import talib
+
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import LOOKBACK, Bars
+from zuno.trading.measure.derivatives import OpenInterestChange, open_interest_change
+from zuno.trading.measure.indicators.volatility_bands import atr
+from zuno.trading.measure.options import PLAUSIBLE_IV
+from zuno.trading.measure.portable import RATIO_PLACES
+from zuno.trading.measure.tape import HIGH_PERCENT, SideHour
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import HOUR_MS, STALE_AFTER, Feed, Level
+
+SPIKE_BARS: Final = 3
+SPIKE_RANGE: Final = 1.5
+ATR_BARS: Final = 14
+RANGE_HISTORY: Final = 168
+SPIKE_VOLUME: Final = 2.0
+VOLUME_HISTORY: Final = 24
+LEAST_BARS: Final = ATR_BARS + RANGE_HISTORY + SPIKE_BARS
+CROWD_MOVES: Final = 0.005
+"""The share by which open interest must change for a spike to be called a breakout or a cascade."""
+CLUSTER_USD: Final = 100_000.0
+LEAN: Final = 0.70
+PANIC_Z: Final = 2.0
+LEAST_DEVIATION: Final = 1.5
+"""Points. With `PANIC_Z` it makes sure that a panic is at least three points over the mean."""
+LEAST_POINTS: Final = 200
+POINTS: Final = 30 * 24
+"""Hours of its own past that DVOL is held against, at most."""
+INVERSION: Final = 2.0
+"""Vol points the week must stand over the month."""
+
+
+class Rule(StrEnum):
+    SPIKE = "spike"
+    LIQUIDATION_CLUSTER = "liquidation_cluster"
+    MICROSTRUCTURE_IMBALANCE = "microstructure_imbalance"
+    OPTIONS_PANIC = "options_panic"
+
+
+class Label(StrEnum):
+    """What a spike is called when open interest says so."""
+
+    TRUE_BREAKOUT = "true_breakout"
+    LIQUIDATION_CASCADE = "liquidation_cascade"
+
+
+@dataclass(frozen=True, slots=True)
+class Spike:
+    """The last hours' range and volume against what is usual, and whether both are out of it."""
+
+    at: Millis
+    """When the last closed hour opened."""
+    range_ratio: float
+    """Mean true range of the last three hours over the mean ATR14 of the 168 before."""
+    volume_ratio: float
+    """The last hour's volume over the mean of the 24 before."""
+    open_interest: Known[OpenInterestChange]
+    """Over the same hour."""
+
+    @property
+    def fired(self) -> bool:
+        return self.range_ratio >= SPIKE_RANGE and self.volume_ratio >= SPIKE_VOLUME
+
+    @property
+    def label(self) -> Label | None:
+        if not self.fired or isinstance(self.open_interest, Missing):
+            return None
+        if self.open_interest.share > CROWD_MOVES:
+            return Label.TRUE_BREAKOUT
+        return Label.LIQUIDATION_CASCADE if self.open_interest.share < -CROWD_MOVES else None
+
+
+@dataclass(frozen=True, slots=True)
+class VolatilityIndex:
+    """DVOL's last hour against its own past."""
+
+    value: float
+    mean: float
+    deviation: float
+    """Of its past hours, and never less than 1.5 points."""
+    points: int
+
+    @property
+    def z(self) -> float:
+        return (self.value - self.mean) / self.deviation
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the rules look at, each part known or not."""
+
+    spike: Known[Spike]
+    liquidations: Sequence[Known[SideHour]]
+    """Each side's last hour."""
+    imbalance: Known[float]
+    dvol: Known[VolatilityIndex]
+    term: Known[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Anomaly:
+    """A rule that fired."""
+
+    rule: Rule
+    label: Label | None
+    said: str
+    """The numbers that made it fire, beside their bounds."""
+
+    @property
+    def name(self) -> str:
+        return self.label or self.rule
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A rule that could not be held against the market, or only in part."""
+
+    rule: Rule
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Triage:
+    anomalies: tuple[Anomaly, ...]
+    unknown: tuple[Unknown, ...]
+
+
+def triage(evidence: Evidence) -> Triage:
+    """Every rule, in the order of their names' first telling."""
+    found: list[Anomaly | Unknown] = [
+        *_spike(evidence.spike),
+        *_clusters(evidence.liquidations),
+        *_imbalance(evidence.imbalance),
+        *_panic(evidence.dvol, evidence.term),
+    ]
+    return Triage(
+        tuple(one for one in found if isinstance(one, Anomaly)),
+        tuple(one for one in found if isinstance(one, Unknown)),
+    )
+
+
+def measure_spike(hours: Bars, open_interest: Mapping[str, Sequence[Level]], as_of: Millis) -> Known[Spike]:
+    """The last closed hour of these 1h bars. A Wilder average would need one hour eight times the usual: means of the
+    range itself are what fires."""
+    closed = hours.upto(as_of).last(LOOKBACK)
+    if flaw := _unfit(closed, as_of):
+        return Missing(flaw)
+    ranges = talib.TRANGE(closed.high, closed.low, closed.close)
+    usual = atr(closed.high, closed.low, closed.close, ATR_BARS)[-RANGE_HISTORY - SPIKE_BARS : -SPIKE_BARS]
+    typical, volume = fmean(usual), fmean(closed.volume[-1 - VOLUME_HISTORY : -1])
+    if not typical or not volume:
+        return Missing("nothing moved or nothing traded in the hours before: there is no usual to hold against")
+    at = Millis(int(closed.at[-1]))
+    return Spike(
+        at,
+        round(fmean(ranges[-SPIKE_BARS:]) / typical, RATIO_PLACES),
+        round(float(closed.volume[-1]) / volume, RATIO_PLACES),
+        open_interest_change(open_interest, at, Millis(at + HOUR_MS)),
+    )
+
+
+def measure_dvol(points: Sequence[Level], as_of: Millis) -> Known[VolatilityIndex]:
+    """DVOL's newest hour against the hours before it; of several readings of an hour, the last. What no volatility in
+    percent can be was never one."""
+    low, high = PLAUSIBLE_IV
+    hourly: dict[int, Level] = {}
+    for row in sorted(points, key=lambda row: row.at):
+        if row.at <= as_of and low <= row.value <= high:
+            hourly[row.at // HOUR_MS] = row
+    if not hourly:
+        return Missing("no DVOL is known")
+    newest, limit = hourly.pop(max(hourly)), STALE_AFTER[Feed.DVOL]
+    if as_of - newest.at > limit * 1_000:
+        return Missing(f"the last DVOL is {(as_of - newest.at) // 1_000} s old, more than {limit}")
+    first = newest.at // HOUR_MS - POINTS
+    past = [row.value for hour, row in hourly.items() if hour >= first]
+    if len(past) < LEAST_POINTS:
+        return Missing(f"{len(past)} hours of DVOL are known before the last, {LEAST_POINTS} are needed")
+    return VolatilityIndex(newest.value, fmean(past), max(stdev(past), LEAST_DEVIATION), len(past))
+
+
+def _unfit(closed: Bars, as_of: Millis) -> str | None:
+    """Why these hours cannot be held against anything, if they cannot."""
+    if len(closed) < LEAST_BARS:
+        return f"{len(closed)} closed hours are known, {LEAST_BARS} are needed"
+    if as_of - (int(closed.at[-1]) + HOUR_MS) > 2 * HOUR_MS:
+        return "the last closed hour ended more than two hours ago"
+    if np.any(np.diff(closed.at[-1 - SPIKE_BARS :]) != HOUR_MS):
+        return f"an hour is missing among the last {SPIKE_BARS + 1}: a range over a gap is not an hour's"
+    numbers = np.stack((closed.high, closed.low, closed.close, closed.volume))
+    if not np.all(np.isfinite(numbers)) or np.any(numbers[:3] <= 0) or np.any(closed.high < closed.low):
+        return "an hour has a price or a volume that is none"
+    return "an hour has a negative volume" if np.any(closed.volume < 0) else None
+
+
+def _spike(spike: Known[Spike]) -> list[Anomaly | Unknown]:
+    if isinstance(spike, Missing):
+        return [Unknown(Rule.SPIKE, spike.reason)]
+    if not spike.fired:
+        return []
+    crowd = spike.open_interest
+    moved = crowd.reason if isinstance(crowd, Missing) else f"{100 * crowd.share:+.2f} % ({', '.join(crowd.venues)})"
+    said = (
+        f"the range of {SPIKE_BARS} hours is {spike.range_ratio:.2f}× the usual (from {SPIKE_RANGE}×), "
+        f"the volume {spike.volume_ratio:.2f}× (from {SPIKE_VOLUME}×); open interest: {moved}"
+    )
+    return [Anomaly(Rule.SPIKE, spike.label, said)]
+
+
+def _clusters(sides: Sequence[Known[SideHour]]) -> list[Anomaly | Unknown]:
+    found: list[Anomaly | Unknown] = []
+    for one in sides:
+        if isinstance(one, Missing):
+            found.append(Unknown(Rule.LIQUIDATION_CLUSTER, one.reason))
+        elif _clustered(one):
+            found.append(Anomaly(Rule.LIQUIDATION_CLUSTER, None, _told(one)))
+        elif not one.complete:
+            reason = f"${one.usd:,.0f} of {one.side}s liquidated are known of an hour that was not heard whole"
+            found.append(Unknown(Rule.LIQUIDATION_CLUSTER, reason))
+    return found
+
+
+def _told(one: SideHour) -> str:
+    held = (
+        f"uncalibrated: {one.high.reason}"
+        if isinstance(one.high, Missing)
+        else f"the {HIGH_PERCENT}th percentile of its own hours is ${one.high:,.0f}"
+    )
+    forced = f"${one.usd:,.0f} of {one.side}s were liquidated in an hour"
+    return f"{forced}, over ${CLUSTER_USD:,.0f} ({one.label}; {held})"
+
+
+def _clustered(one: SideHour) -> bool:
+    return one.usd > CLUSTER_USD and (isinstance(one.high, Missing) or one.usd >= one.high)
+
+
+def _imbalance(imbalance: Known[float]) -> list[Anomaly | Unknown]:
+    if isinstance(imbalance, Missing):
+        return [Unknown(Rule.MICROSTRUCTURE_IMBALANCE, imbalance.reason)]
+    if abs(imbalance) <= LEAN:
+        return []
+    return [Anomaly(Rule.MICROSTRUCTURE_IMBALANCE, None, f"the book leans {imbalance:+.2f}, beyond {LEAN}")]
+
+
+def _panic(dvol: Known[VolatilityIndex], term: Known[float]) -> list[Anomaly | Unknown]:
+    said: list[str] = []
+    if not isinstance(dvol, Missing) and dvol.z >= PANIC_Z:
+        said.append(
+            f"DVOL {dvol.value:.1f} is {dvol.z:.2f} deviations over its mean of {dvol.mean:.1f} (from {PANIC_Z})"
+        )
+    if not isinstance(term, Missing) and term > INVERSION:
+        said.append(f"the week's volatility is {term:.1f} points over the month's, above {INVERSION}")
+    if said:
+        return [Anomaly(Rule.OPTIONS_PANIC, None, "; ".join(said))]
+    return [Unknown(Rule.OPTIONS_PANIC, one.reason) for one in (dvol, term) if isinstance(one, Missing)]

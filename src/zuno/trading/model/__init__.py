@@ -1,0 +1,1 @@
+"""The trading desk's values and messages."""

@@ -1,0 +1,274 @@
+"""What the trading desk holds as it is written down: in the slots of a bundle, and change by change in its book."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from zuno.kernel.canonical import Json, canonical, to_json
+from zuno.kernel.errors import Malformed
+from zuno.kernel.units import Millis
+from zuno.kernel.wire import Wire
+from zuno.trading.model.bundle import Slot
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import Side, Symbol
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """An open position. Prices and margin are in the exchange's own currency."""
+
+    id: str
+    symbol: Symbol
+    exchange: Exchange
+    side: Side
+    quantity: float
+    """Of the base currency, above zero."""
+    entry: float
+    leverage: float
+    opened: Millis
+    stop: float | None = None
+    take: float | None = None
+
+    @property
+    def margin(self) -> float:
+        return self.quantity * self.entry / self.leverage
+
+
+@dataclass(frozen=True, slots=True)
+class Resting:
+    """An order that waits for its price. A reduce-only one closes and adds nothing."""
+
+    id: str
+    symbol: Symbol
+    exchange: Exchange
+    side: Side
+    quantity: float
+    price: float
+    leverage: float
+    placed: Millis
+    reduce_only: bool = False
+
+    @property
+    def margin(self) -> float:
+        return 0.0 if self.reduce_only else self.quantity * self.price / self.leverage
+
+
+@dataclass(frozen=True, slots=True)
+class Liquidity:
+    """How much of a base currency the owner's liquidity positions hold: it moves with the price like any other."""
+
+    symbol: Symbol
+    quantity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Everything that was held at a moment, strictly before it."""
+
+    usd: float
+    """Cash at BINANCE, margin of open positions included, profits that are not taken excluded."""
+    krw: float
+    """Cash at UPBIT; what was bought with it is not in it."""
+    positions: tuple[Holding, ...] = ()
+    pending: tuple[Resting, ...] = ()
+    liquidity: tuple[Liquidity, ...] = ()
+
+
+POSITIONS: Final = "positions"
+EQUITY: Final = "equity"
+"""The two slots of a bundle that hold the account."""
+FEES: Final = "fees"
+"""The slot of what the exchanges take, where it is not what they usually do."""
+BOOK_CHANGE: Final = "book_change"
+"""The kind of the journal's entries the paper book is made of."""
+
+Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+Above = Annotated[float, Field(gt=0)]
+NotBelow = Annotated[float, Field(ge=0)]
+Fee = Annotated[float, Field(ge=0, le=5)]
+Leverage = Annotated[float, Field(ge=1)]
+Moment = Annotated[int, Field(ge=0, lt=2**53)]
+
+
+class HoldingRecord(Wire):
+    """An open position."""
+
+    id: Id
+    symbol: Symbol
+    exchange: Exchange
+    side: Side
+    quantity: Above
+    entry: Above
+    leverage: Leverage
+    opened: Moment
+    stop: Above | None = None
+    take: Above | None = None
+
+
+class RestingRecord(Wire):
+    """An order that waits."""
+
+    id: Id
+    symbol: Symbol
+    exchange: Exchange
+    side: Side
+    quantity: Above
+    price: Above
+    leverage: Leverage
+    placed: Moment
+    reduce_only: bool = False
+
+
+class LiquidityRecord(Wire):
+    symbol: Symbol
+    quantity: NotBelow
+
+
+class PositionsSlot(Wire):
+    """Everything that moves with the market."""
+
+    positions: tuple[HoldingRecord, ...]
+    pending: tuple[RestingRecord, ...]
+    liquidity: tuple[LiquidityRecord, ...]
+    unread: str | None = None
+    """Why the liquidity positions of the owner's wallet could not be read, where there may be some."""
+    notes: tuple[str, ...] = ()
+
+
+class EquitySlot(Wire):
+    """Cash by exchange, as `Account` counts it."""
+
+    usd: float
+    krw: float
+
+
+class FeesSlot(Wire):
+    """What an exchange takes of a notional, in per cent."""
+
+    binance_maker: Fee
+    binance_taker: Fee
+    upbit: Fee
+
+
+# -- the paper book, change by change
+
+
+class Opened(Wire):
+    kind: Literal["opened"] = "opened"
+    at: Moment
+    position: HoldingRecord
+    fee: NotBelow
+
+
+class Closed(Wire):
+    """A position that was closed whole."""
+
+    kind: Literal["closed"] = "closed"
+    at: Moment
+    id: Id
+    price: Above
+    fee: NotBelow
+
+
+class Rested(Wire):
+    kind: Literal["rested"] = "rested"
+    at: Moment
+    order: RestingRecord
+
+
+class Cancelled(Wire):
+    kind: Literal["cancelled"] = "cancelled"
+    at: Moment
+    id: Id
+
+
+class LiquidityStated(Wire):
+    """How much of a base currency the owner says to hold in liquidity positions, whatever was said before."""
+
+    kind: Literal["liquidity"] = "liquidity"
+    at: Moment
+    symbol: Symbol
+    quantity: NotBelow
+
+
+BookChange = Opened | Closed | Rested | Cancelled | LiquidityStated
+
+
+class BookEntry(Wire):
+    """One change of the paper book of one market. They are numbered from 1 without a gap."""
+
+    origin: str
+    number: Annotated[int, Field(ge=1)]
+    change: Annotated[BookChange, Field(discriminator="kind")]
+
+
+_POSITIONS: Final = TypeAdapter(PositionsSlot)
+_EQUITY: Final = TypeAdapter(EquitySlot)
+_FEES: Final = TypeAdapter(FeesSlot)
+
+
+def account_slots(
+    account: Account, as_of: Millis, source: str = "paper book", unread: str | None = None, notes: Sequence[str] = ()
+) -> list[Slot]:
+    """The account as the slots of a bundle. `unread`: why the wallet's liquidity could not be read; nobody can then say
+    how much is at risk."""
+    held = PositionsSlot(
+        positions=tuple(HoldingRecord(**asdict(one)) for one in account.positions),
+        pending=tuple(RestingRecord(**asdict(one)) for one in account.pending),
+        liquidity=tuple(LiquidityRecord(**asdict(one)) for one in account.liquidity),
+        unread=unread,
+        notes=tuple(notes),
+    )
+    cash = EquitySlot(usd=account.usd, krw=account.krw)
+    return [Slot(POSITIONS, to_json(held), as_of, source), Slot(EQUITY, to_json(cash), as_of, source)]
+
+
+def read_positions(content: Json) -> PositionsSlot:
+    """`Malformed` for anything `account_slots` does not write."""
+    try:
+        return _POSITIONS.validate_json(canonical(content), strict=True)
+    except ValidationError as error:
+        raise Malformed(f"This is no record of positions ({error.error_count()} flaws).") from error
+
+
+def read_equity(content: Json) -> EquitySlot:
+    """The same of the cash."""
+    try:
+        return _EQUITY.validate_json(canonical(content), strict=True)
+    except ValidationError as error:
+        raise Malformed(f"This is no record of cash ({error.error_count()} flaws).") from error
+
+
+def fees_slot(fees: FeesSlot, as_of: Millis) -> Slot:
+    return Slot(FEES, to_json(fees), as_of, "settings")
+
+
+def read_fees(content: Json) -> FeesSlot:
+    """The same of the fees."""
+    try:
+        return _FEES.validate_json(canonical(content), strict=True)
+    except ValidationError as error:
+        raise Malformed(f"This is no record of fees ({error.error_count()} flaws).") from error
+
+
+def account_in(positions: PositionsSlot, equity: EquitySlot) -> Account:
+    """The account that two slots hold."""
+    return Account(
+        usd=equity.usd,
+        krw=equity.krw,
+        positions=tuple(map(holding_of, positions.positions)),
+        pending=tuple(map(resting_of, positions.pending)),
+        liquidity=tuple(Liquidity(one.symbol, one.quantity) for one in positions.liquidity),
+    )
+
+
+def holding_of(record: HoldingRecord) -> Holding:
+    return Holding(**dict(record))
+
+
+def resting_of(record: RestingRecord) -> Resting:
+    return Resting(**dict(record))

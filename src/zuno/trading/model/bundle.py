@@ -1,0 +1,289 @@
+"""The frozen input of one cycle: every fact with its source and its age, what is absent and why, under one hash."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from zuno.kernel.canonical import Digest, Json, decode_canonical, digest, encode_json, encode_numbers
+from zuno.kernel.errors import Malformed
+from zuno.kernel.units import Millis, Seconds
+from zuno.trading.model.market import (
+    MINUTE_MS,
+    Alive,
+    Book,
+    Candle,
+    Funding,
+    Level,
+    Marks,
+    Mode,
+    OptionChain,
+    OptionQuote,
+    Print,
+    Quote,
+    Row,
+    Series,
+    Side,
+    Strike,
+    Symbol,
+    Text,
+    series_named,
+)
+
+SLOTS: Final = ("previous_decision", "feedback", "memory", "positions", "equity")
+"""What the desk itself brings to a cycle."""
+
+
+_OURS: Final = re.compile(r"nothing is recorded of the \d+ (days|minutes|seconds) before")
+
+
+def ours(gone: Absent) -> bool:
+    """Whether the reason is one that no source had a word in."""
+    return gone.what in SLOTS or _OURS.fullmatch(gone.why) is not None
+
+
+R = TypeVar("R", bound=Row)
+
+
+def lowered(row: Row) -> list[Json]:
+    """A row as a list of plain values, its moment first."""
+    match row:
+        case Book(at, bids, asks):
+            return [at, [list(quote) for quote in bids], [list(quote) for quote in asks]]
+        case OptionChain(at, quotes):
+            return [at, [_option(quote) for quote in quotes]]
+        case Text(at, channel, id, body):
+            return [at, channel, id, body]
+        case tuple():
+            return [value.value if isinstance(value, Side) else value for value in row]
+    raise TypeError(f"{type(row).__name__} is no row of a series")
+
+
+def spellable(kind: type[Any]) -> bool:
+    """Whether rows of this kind are spelled as they are: tuples of numbers and text, a side being its own word."""
+    return issubclass(kind, tuple)
+
+
+def numeric(kind: type[Any]) -> bool:
+    """Whether rows of this kind are numbers alone."""
+    return kind in _NUMERIC
+
+
+def raised(kind: type[R], plain: Json) -> R:
+    """The row that was written so. `Malformed` for anything else."""
+    build: Callable[..., R] = _BUILD[kind]
+    if not isinstance(plain, list):
+        raise Malformed(f"A {kind.__name__} is written as a list.")
+    try:
+        return build(*plain)
+    except (TypeError, ValueError) as error:
+        raise Malformed(f"This is not how a {kind.__name__} is written ({type(error).__name__}).") from error
+
+
+def _option(quote: OptionQuote) -> list[Json]:
+    return [
+        quote.name,
+        quote.expiry,
+        quote.strike,
+        quote.call,
+        quote.mark_iv,
+        quote.open_interest,
+        quote.volume,
+        quote.underlying,
+    ]
+
+
+def _book(at: Millis, bids: list[list[float]], asks: list[list[float]]) -> Book:
+    return Book(at, tuple(Quote(*quote) for quote in bids), tuple(Quote(*quote) for quote in asks))
+
+
+def _chain(at: Millis, quotes: list[list[Any]]) -> OptionChain:
+    return OptionChain(at, tuple(OptionQuote(*quote) for quote in quotes))
+
+
+def _strike(at: Millis, side: str, *rest: Any) -> Strike:
+    return Strike(at, Side(side), *rest)
+
+
+_NUMERIC: Final = frozenset({Candle, Funding, Level, Marks, Print})
+
+
+_BUILD: Final[Mapping[type[Any], Callable[..., Any]]] = {
+    Alive: Alive,
+    Book: _book,
+    Candle: Candle,
+    Funding: Funding,
+    Level: Level,
+    Marks: Marks,
+    OptionChain: _chain,
+    Print: Print,
+    Strike: _strike,
+    Text: Text,
+}
+
+
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows of one series as they could be known, oldest first."""
+
+    series: Series[Any]
+    rows: tuple[Any, ...]
+    as_of: Millis
+    """When the newest of them was true."""
+    age: Seconds
+    limit: Seconds
+    notes: tuple[str, ...] = ()
+    """What a reader must know beside the numbers: a lower bound, a feed that stands still, gaps."""
+
+    @property
+    def stale(self) -> bool:
+        return self.age > self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Something the desk would like to know and does not."""
+
+    what: str
+    """A series by its name, or a slot."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What the desk itself brings: its last decision, its book, its memory. None of it is later than the as-of."""
+
+    name: str
+    content: Json
+    as_of: Millis
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Everything one cycle may know."""
+
+    symbol: Symbol
+    mode: Mode
+    as_of: Millis
+    origin: str
+    """Whose past it is taken from; synthetic worlds say SYNTHETIC."""
+    blocks: tuple[Block, ...]
+    absent: tuple[Absent, ...]
+    slots: tuple[Slot, ...] = ()
+
+    @property
+    def synthetic(self) -> bool:
+        return self.origin.startswith("SYNTHETIC")
+
+    def block(self, series: Series[Any]) -> Block | None:
+        return next((block for block in self.blocks if block.series == series), None)
+
+    def rows(self, series: Series[R]) -> tuple[R, ...]:
+        """The rows of a series; none where it is absent."""
+        found = self.block(series)
+        return () if found is None else found.rows
+
+    def why_absent(self, what: object) -> str | None:
+        return next((gone.why for gone in self.absent if gone.what == str(what)), None)
+
+
+def content(bundle: Bundle) -> bytes:
+    """The bundle's canonical bytes: what is stored, and what its hash is of."""
+    whole = encode_json(
+        {
+            "version": VERSION,
+            "symbol": bundle.symbol,
+            "mode": bundle.mode,
+            "asOf": bundle.as_of,
+            "origin": bundle.origin,
+            "blocks": [],
+            "absent": [{"what": gone.what, "why": gone.why} for gone in bundle.absent],
+            "slots": [
+                {"name": slot.name, "content": slot.content, "asOf": slot.as_of, "source": slot.source}
+                for slot in bundle.slots
+            ],
+        }
+    )
+    return _filled(whole, "blocks", b",".join(map(_block_content, bundle.blocks)))
+
+
+def _block_content(block: Block) -> bytes:
+    whole = encode_json(
+        {
+            "series": str(block.series),
+            "asOf": block.as_of,
+            "ageSeconds": block.age,
+            "staleAfter": block.limit,
+            "notes": list(block.notes),
+            "rows": [],
+        }
+    )
+    rows = encode_numbers(block.rows) if numeric(block.series.row) else encode_json(_written(block))
+    return _filled(whole, "rows", rows[1:-1])
+
+
+def _filled(whole: bytes, name: str, items: bytes) -> bytes:
+    """With these items in the list of that name, which is empty and before which there are texts and numbers alone: in
+    a text no quote stands without its escape."""
+    before, empty, after = whole.partition(f',"{name}":[],'.encode())
+    if not empty:
+        raise ValueError(f"{name} is no empty list")
+    return b"".join((before, empty[:-2], items, b"],", after))
+
+
+def name_of(bundle: Bundle) -> Digest:
+    return digest(content(bundle))
+
+
+def read_bundle(data: bytes) -> Bundle:
+    """The bundle of these bytes. `Malformed` for anything `content` does not write."""
+    plain: Any = decode_canonical(data)
+    try:
+        if plain["version"] != VERSION:
+            raise Malformed(f"This bundle has version {plain['version']}; this Zuno reads version {VERSION}.")
+        bundle = Bundle(
+            symbol=Symbol(plain["symbol"]),
+            mode=Mode(plain["mode"]),
+            as_of=plain["asOf"],
+            origin=plain["origin"],
+            blocks=tuple(map(_block, plain["blocks"])),
+            absent=tuple(Absent(gone["what"], gone["why"]) for gone in plain["absent"]),
+            slots=tuple(Slot(slot["name"], slot["content"], slot["asOf"], slot["source"]) for slot in plain["slots"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise Malformed(f"These bytes are no bundle of the trading desk ({type(error).__name__}).") from error
+    return bundle
+
+
+def _written(block: Block) -> list[Json]:
+    """The rows as lists; minutes in which a stream lived, which are many, as first minutes and how many followed."""
+    if block.series.row is not Alive:
+        # Tuples and lists are spelled alike, and there are thousands of them.
+        return list(block.rows) if spellable(block.series.row) else [lowered(row) for row in block.rows]
+    runs: list[Json] = []
+    first, count = 0, 0
+    for row in block.rows:
+        if count and row.at == first + count * MINUTE_MS:
+            count += 1
+            continue
+        runs += [[first, count]] if count else []
+        first, count = row.at, 1
+    return [*runs, [first, count]] if count else runs
+
+
+def _rows(kind: type[Any], plain: Any) -> tuple[Any, ...]:
+    if kind is not Alive:
+        return tuple(raised(kind, row) for row in plain)
+    return tuple(Alive(Millis(first + place * MINUTE_MS)) for first, count in plain for place in range(count))
+
+
+def _block(plain: Any) -> Block:
+    series = series_named(plain["series"])
+    rows = _rows(series.row, plain["rows"])
+    return Block(series, rows, plain["asOf"], plain["ageSeconds"], plain["staleAfter"], tuple(plain["notes"]))

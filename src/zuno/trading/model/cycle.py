@@ -1,0 +1,398 @@
+"""What is said in one cycle of the trading desk, and what comes of it: the shapes on record, in the names of the JSON.
+
+Fields follow the desk's published schemas, snake case included. Prices are measured levels or null. Texts cite their
+figures in slots; whoever shows them prints them from the run's facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from zuno.trading.model.market import Mode, Side
+
+EDITION: Final = 2
+"""Of the trading desk's rules, reasons, prompts and schemas: raised when a change of theirs changes decided bytes."""
+STARTED: Final = "cycle_started"
+"""The journal's kind of a run's first entry."""
+
+
+class Node(StrEnum):
+    """The steps of a cycle, by the names they have on record."""
+
+    COLLECT_DATA = "collect_data"
+    CONTEXT_GATHERING = "context_gathering"
+    META_AGENT = "meta_agent"
+    TRIAGE = "triage"
+    LIQUIDITY_EXPERT = "liquidity_expert"
+    MICROSTRUCTURE_EXPERT = "microstructure_expert"
+    MACRO_EXPERT = "macro_expert"
+    GENERATE_CHART = "generate_chart"
+    VLM_EXPERT = "vlm_expert"
+    BLACKBOARD_SYNTHESIS = "blackboard_synthesis"
+    JUDGE_AGENT = "judge_agent"
+    RISK_MANAGER = "risk_manager"
+    PORTFOLIO_LEVERAGE_GUARD = "portfolio_leverage_guard"
+    EXECUTE_TRADE = "execute_trade"
+    GENERATE_REPORT = "generate_report"
+    DATA_SYNTHESIS = "data_synthesis"
+
+
+class Expert(StrEnum):
+    """Who writes on the blackboard."""
+
+    LIQUIDITY = "liquidity"
+    MICROSTRUCTURE = "microstructure"
+    MACRO = "macro"
+    GEOMETRY = "vlm_geometry"
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it reads numbers; the other one looks at a picture."""
+        return self is not Expert.GEOMETRY
+
+
+class Call(StrEnum):
+    """What the Judge can decide."""
+
+    LONG = "LONG"
+    SHORT = "SHORT"
+    HOLD = "HOLD"
+    CANCEL_AND_CLOSE = "CANCEL_AND_CLOSE"
+
+    @property
+    def side(self) -> Side | None:
+        """Which way new risk would look; None where there is none."""
+        return {Call.LONG: Side.LONG, Call.SHORT: Side.SHORT}.get(self)
+
+
+class Regime(StrEnum):
+    """What kind of market it is."""
+
+    BULL_MOMENTUM = "BULL_MOMENTUM"
+    BEAR_MOMENTUM = "BEAR_MOMENTUM"
+    RANGE_BOUND = "RANGE_BOUND"
+    VOLATILITY_PANIC = "VOLATILITY_PANIC"
+    SIDEWAYS_ACCUMULATION = "SIDEWAYS_ACCUMULATION"
+
+
+class RiskBias(StrEnum):
+    AGGRESSIVE = "AGGRESSIVE"
+    NEUTRAL = "NEUTRAL"
+    CONSERVATIVE = "CONSERVATIVE"
+
+
+class Signal(StrEnum):
+    """Which way the blackboard leans as a whole."""
+
+    BULLISH = "BULLISH"
+    BEARISH = "BEARISH"
+    NEUTRAL = "NEUTRAL"
+
+
+class Exchange(StrEnum):
+    """Where a leg is carried."""
+
+    BINANCE = "BINANCE"
+    """USDⓈ-M futures: both ways, in dollars."""
+    UPBIT = "UPBIT"
+    """Spot: long only, in won."""
+
+    @property
+    def currency(self) -> str:
+        return "USD" if self is Exchange.BINANCE else "KRW"
+
+
+class Target(StrEnum):
+    """Where a ruling goes: one exchange, or half to each."""
+
+    BINANCE = "BINANCE"
+    UPBIT = "UPBIT"
+    SPLIT = "SPLIT"
+
+
+class Style(StrEnum):
+    """How an order would be worked, the cheapest first; the last is for exits alone."""
+
+    PASSIVE_MAKER = "PASSIVE_MAKER"
+    SMART_DCA = "SMART_DCA"
+    MOMENTUM_SNIPER = "MOMENTUM_SNIPER"
+    CASINO_EXIT = "CASINO_EXIT"
+
+
+CONVICTION: Final[Mapping[Mode, tuple[Expert, Expert, Expert, Expert]]] = {
+    Mode.SWING: (Expert.MICROSTRUCTURE, Expert.LIQUIDITY, Expert.MACRO, Expert.GEOMETRY),
+    Mode.POSITION: (Expert.MACRO, Expert.LIQUIDITY, Expert.GEOMETRY, Expert.MICROSTRUCTURE),
+}
+"""Whose word weighs most, first."""
+
+
+WEIGHTS: Final = (0.4, 0.3, 0.2, 0.1)
+"""In the order of conviction."""
+
+
+LEVERAGE_CAP: Final[Mapping[Mode, int]] = {Mode.SWING: 3, Mode.POSITION: 1}
+
+
+VALID_MINUTES: Final[Mapping[Mode, int]] = {Mode.SWING: 15, Mode.POSITION: 60}
+"""How long a ruling is good for after its as-of."""
+
+
+DEFAULT_HOLD: Final[Mapping[Mode, str]] = {Mode.SWING: "5d", Mode.POSITION: "6w"}
+
+
+Source = Literal["model", "repaired", "fallback", "deterministic"]
+"""Who spoke: a model, a model once its error was named, the rules in its place, the rules as no model sits."""
+Stance = Literal[-1, 0, 1]
+Confidence = Annotated[float, Field(ge=0, le=1)]
+Percent = Annotated[int, Field(ge=0, le=100)]
+Price = Annotated[float, Field(gt=0)]
+
+FlowAnomaly = Literal["whale_cvd_divergence", "liquidation_hunting", "none"]
+BookAnomaly = Literal["microstructure_imbalance", "fake_wall", "none"]
+MacroAnomaly = Literal["options_panic", "macro_divergence", "none"]
+ShapeAnomaly = Literal[
+    "geometric_trap",
+    "fake_breakout",
+    "exhaustion_top",
+    "capitulation_bottom",
+    "clean_breakout",
+    "accumulation_range",
+    "none",
+]
+Pattern = Literal[
+    "H&S",
+    "inv_H&S",
+    "double_top",
+    "double_bottom",
+    "bull_flag",
+    "bear_flag",
+    "ascending_triangle",
+    "wedge",
+    "none",
+    "other",
+]
+Lean = Literal["BULLISH", "BEARISH", "NEUTRAL"]
+CvdSignal = Literal["divergence_bullish", "divergence_bearish", "confirming", "neutral"]
+FundingLook = Literal["extreme_positive", "high_positive", "neutral", "negative", "extreme_negative"]
+
+
+class Part(BaseModel):
+    """A part of a cycle's record: frozen, closed, without NaN."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_by_name=True)
+
+
+class Voice(Part):
+    """Who spoke for a role and what it cost."""
+
+    role: str
+    source: Source
+    why: str
+    """Why it was not the model, where it was not."""
+    model: str | None
+    tokens: int
+    usd: float | None
+    """None: the price is not known."""
+
+
+class Said(Part):
+    """What every word on the record carries beside itself."""
+
+    source: Source
+    why: str
+
+
+class Directive(Part):
+    """Which expert to trust more, and a remark."""
+
+    expert: Expert
+    note: Annotated[str, Field(max_length=560)]
+
+
+class Meta(Said):
+    regime: Regime
+    rationale: str
+    trust_directive: Directive
+    risk_budget_pct: Percent
+    risk_bias: RiskBias
+
+
+class LiquidityEntry(Said):
+    anomaly: FlowAnomaly
+    confidence: Confidence
+    target_entry: Price | None
+    rationale: str
+    stance: Stance
+
+
+class MicrostructureEntry(Said):
+    anomaly: BookAnomaly
+    confidence: Confidence
+    directional_bias: Literal["UP", "DOWN", "NEUTRAL"]
+    rationale: str
+    stance: Stance
+
+
+class MacroEntry(Said):
+    anomaly: MacroAnomaly
+    options_bias: Lean
+    confidence: Confidence
+    rationale: str
+    stance: Stance
+
+
+class KeyLevels(Part):
+    immediate_support: Price | None
+    immediate_resistance: Price | None
+    major_support: Price | None
+    major_resistance: Price | None
+    liquidation_pool_above: Price | None
+    liquidation_pool_below: Price | None
+    volume_poc: Price | None
+
+
+class GeometryEntry(Said):
+    anomaly: ShapeAnomaly
+    directional_bias: Lean
+    confidence: Confidence
+    key_levels: KeyLevels
+    fibonacci_context: str
+    pattern: Pattern
+    cvd_signal: CvdSignal | None
+    """None: the panel is absent."""
+    funding_visual: FundingLook | None
+    rationale: str
+    stance: Stance
+
+
+class Conflict(Part):
+    between: tuple[Expert, Expert]
+    expert_a_claim: str
+    expert_b_claim: str
+    tiebreaker: str
+
+
+class Synthesis(Said):
+    consensus_signals: tuple[str, ...]
+    conflicts: tuple[Conflict, ...]
+    dominant_signal: Signal
+    """Computed, whoever spoke."""
+    highest_confidence_expert: Expert
+    key_uncertainty: str
+    regime_note: str
+    score: float
+    """Σ weight · stance · confidence: what the dominant signal is the sign of."""
+
+
+class Blackboard(Part):
+    """An expert who is absent is null and weighs nothing."""
+
+    liquidity: LiquidityEntry | None
+    microstructure: MicrostructureEntry | None
+    macro: MacroEntry | None
+    vlm_geometry: GeometryEntry | None
+    synthesis: Synthesis | None = None
+
+
+class Reasoning(Part):
+    counter_scenario: str
+    meta_agent_context: str
+    technical: str
+    derivatives: str
+    experts: str
+    narrative: str
+    final_logic: str
+
+
+class Decision(Said):
+    """The Judge as validated: before expectancy, budget, CRO and guard."""
+
+    decision: Call
+    allocation_pct: Percent
+    leverage: Annotated[int, Field(ge=1, le=3)]
+    entry_price: Price | None
+    stop_loss: Price | None
+    take_profit: Price | None
+    hold_duration: str
+    reasoning: Reasoning
+    win_probability_pct: Percent
+    expected_profit_pct: float
+    expected_loss_pct: float
+    ev_rationale: str
+    key_factors: tuple[str, ...]
+
+
+class Expectation(Part):
+    """What a trade is worth, with its parts. Percent of the notional; shares are fractions."""
+
+    p_judge: float
+    p0: float
+    """How often the target is touched first in a market without drift."""
+    p: float
+    """The Judge's opinion, shrunk towards p0."""
+    profit_pct: float
+    """Net of costs."""
+    loss_pct: float
+    """Costs included; above zero."""
+    fees_pct: float
+    slippage_pct: float
+    funding_pct: float
+    """What holding it costs; below zero where it is paid for."""
+    llm_cost_usd: float
+    ev_pct: float
+
+
+class Leg(Part):
+    """What one exchange would carry. Money in the exchange's own currency."""
+
+    venue: Exchange
+    side: Side
+    currency: str
+    margin: float
+    notional: float
+    leverage: float
+
+
+class Ending(Part):
+    """What of the account an exit ends: a position is closed, an order cancelled."""
+
+    venue: Exchange
+    what: Literal["position", "order"]
+    id: str
+    side: Side
+    """The way it stands."""
+    quantity: float
+    """Of the base currency."""
+
+
+class Change(Part):
+    """One figure that somebody made smaller, and why."""
+
+    by: str
+    field: str
+    from_: Annotated[float | str | None, Field(alias="from")]
+    to: float | str | None
+    why: str
+
+
+class Ruling(Part):
+    """What the desk would do now; the end of a cycle until orders are enabled."""
+
+    decision: Call
+    allocation_pct: float
+    """Margin as a percentage of the equity at the exchange that carries it."""
+    leverage: float
+    target_exchange: Target | None
+    execution_style: Style | None
+    legs: tuple[Leg, ...]
+    """What would be opened."""
+    closes: tuple[Ending, ...] = ()
+    """What an exit ends, as the account stood; an exit without any ends whatever is found."""
+    veto: str | None
+    """The rule that turned it into a HOLD."""
+    valid_until: str
+    changes: tuple[Change, ...]

@@ -1,0 +1,391 @@
+"""The trading desk's market: what is traded, how time is cut, and the rows every feed is made of.
+
+All moments are Unix milliseconds, as the exchanges speak. Numbers are doubles: they are measured, not owned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+
+from zuno.kernel.errors import Usage
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis, Seconds
+
+SECOND_MS: Final = 1_000
+MINUTE_MS: Final = 60 * SECOND_MS
+HOUR_MS: Final = 60 * MINUTE_MS
+DAY_MS: Final = 24 * HOUR_MS
+_MONDAY: Final = 4 * DAY_MS
+"""1970-01-01 was a Thursday: the first week that opened after it began four days later."""
+
+
+class Symbol(StrEnum):
+    """What the desk trades."""
+
+    BTCUSDT = "BTCUSDT"
+    ETHUSDT = "ETHUSDT"
+
+    @property
+    def base(self) -> str:
+        return self.value.removesuffix("USDT")
+
+    @property
+    def tick(self) -> float:
+        """The smallest step of its price, in dollars."""
+        return {Symbol.BTCUSDT: 0.1, Symbol.ETHUSDT: 0.01}[self]
+
+
+class Timeframe(StrEnum):
+    """How long a bar is. Buckets are UTC; weeks open on Monday at midnight."""
+
+    M1 = "1m"
+    H1 = "1h"
+    H4 = "4h"
+    D1 = "1d"
+    W1 = "1w"
+
+    @property
+    def millis(self) -> int:
+        return _SPANS[self]
+
+    def floor(self, at: int) -> Millis:
+        """When the bar that holds this moment opened."""
+        shift = _MONDAY if self is Timeframe.W1 else 0
+        return Millis((at - shift) // self.millis * self.millis + shift)
+
+
+_SPANS: Final[Mapping[Timeframe, int]] = {
+    Timeframe.M1: MINUTE_MS,
+    Timeframe.H1: HOUR_MS,
+    Timeframe.H4: 4 * HOUR_MS,
+    Timeframe.D1: DAY_MS,
+    Timeframe.W1: 7 * DAY_MS,
+}
+
+
+class Mode(StrEnum):
+    """How long the desk looks ahead."""
+
+    SWING = "swing"
+    POSITION = "position"
+
+    @property
+    def timeframes(self) -> tuple[Timeframe, Timeframe, Timeframe]:
+        """Shortest first."""
+        swing = (Timeframe.H1, Timeframe.H4, Timeframe.D1)
+        return swing if self is Mode.SWING else (Timeframe.H4, Timeframe.D1, Timeframe.W1)
+
+    @property
+    def chart(self) -> tuple[Timeframe, int]:
+        """What a picture shows: bars of which length, and how many."""
+        return (Timeframe.D1, 180) if self is Mode.SWING else (Timeframe.W1, 260)
+
+    @property
+    def shoulder(self) -> int:
+        """Bars on either side that a pivot must tower over."""
+        return 5 if self is Mode.SWING else 12
+
+
+class Feed(StrEnum):
+    """Where numbers and words come from, by what they say."""
+
+    CANDLES = "candles"
+    FUNDING = "funding"
+    OPEN_INTEREST = "open_interest"
+    LONG_SHORT = "long_short"
+    BASIS = "basis"
+    BOOK = "book"
+    LIQUIDATIONS = "liquidations"
+    WHALES = "whales"
+    OPTIONS = "options"
+    DVOL = "dvol"
+    MACRO = "macro"
+    FEAR_GREED = "fear_greed"
+    NARRATIVE = "narrative"
+    NEWS = "news"
+    RATES = "rates"
+
+
+STALE_AFTER: Final[Mapping[Feed, Seconds]] = {
+    Feed.FUNDING: Seconds(600),
+    Feed.OPEN_INTEREST: Seconds(600),
+    Feed.LONG_SHORT: Seconds(600),
+    Feed.BASIS: Seconds(600),
+    Feed.BOOK: Seconds(10),
+    Feed.LIQUIDATIONS: Seconds(60),
+    Feed.WHALES: Seconds(60),
+    Feed.OPTIONS: Seconds(1_800),
+    Feed.DVOL: Seconds(3_600 + 1_800),
+    Feed.MACRO: Seconds(5 * 86_400),
+    Feed.FEAR_GREED: Seconds(36 * 3_600),
+    Feed.NARRATIVE: Seconds(24 * 3_600),
+    Feed.NEWS: Seconds(4 * 3_600),
+    Feed.RATES: Seconds(600),
+}
+"""How old a feed's newest word may be. Candles: two bars of their own length. Streams: since their last sign of life.
+A rate of funding ages from when it was read, for it is fixed only every few hours. Of DVOL there are closes of hours:
+half an hour after the next was due."""
+
+
+class Side(StrEnum):
+    """Which way a position or an aggressor looks."""
+
+    LONG = "long"
+    SHORT = "short"
+
+
+# -- rows: what a series is made of; `at` is when it happened, or when a bar opened
+
+
+class Row(Protocol):
+    """Anything a series holds."""
+
+    @property
+    def at(self) -> Millis: ...
+
+
+class Candle(NamedTuple):
+    """One closed bar. Volumes are in the base currency."""
+
+    at: Millis
+    open: float
+    high: float
+    low: float
+    close: float
+    volume: float
+    taker_buy: float | None
+    """The part of the volume that buyers took; None where the venue does not say."""
+
+
+class Funding(NamedTuple):
+    """What longs pay shorts: a fraction of the notional for one interval, never a percentage."""
+
+    at: Millis
+    rate: float
+    interval_hours: float
+
+
+class Level(NamedTuple):
+    """One number at one moment: open interest in base units, a ratio, an index, an exchange rate."""
+
+    at: Millis
+    value: float
+
+
+class Marks(NamedTuple):
+    """A perpetual's mark beside the index it follows."""
+
+    at: Millis
+    mark: float
+    spot: float
+    """The index of spot prices it is tied to."""
+
+
+class Print(NamedTuple):
+    """A published figure of the economy, by the day it speaks of."""
+
+    at: Millis
+    value: float
+    released: Millis
+    """When the world could know it; a revision is a print of the same day, released later."""
+
+
+class Strike(NamedTuple):
+    """A trade, by its taker, or a forced one, by the position that was closed."""
+
+    at: Millis
+    side: Side
+    price: float
+    quantity: float
+    usd: float
+    id: str
+    """The venue's own, or what tells it from others of the same millisecond."""
+
+
+# -- documents: what is one thing at one moment
+
+
+class Quote(NamedTuple):
+    """Price and size of one level of a book."""
+
+    price: float
+    size: float
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """An order book at one moment: best first on either side."""
+
+    at: Millis
+    bids: tuple[Quote, ...]
+    asks: tuple[Quote, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OptionQuote:
+    """One listed option as its venue sums it up."""
+
+    name: str
+    expiry: Millis | None
+    """None where the venue lists a price but not the instrument: it then belongs to no expiry."""
+    strike: float
+    call: bool
+    mark_iv: float | None
+    """Percent a year, as venues quote it."""
+    open_interest: float
+    volume: float
+    underlying: float | None
+    """The forward of this expiry."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionChain:
+    """Every listed option of one currency at one moment."""
+
+    at: Millis
+    quotes: tuple[OptionQuote, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Words from outside. They are evidence, never instructions."""
+
+    at: Millis
+    channel: str
+    id: str
+    body: str
+
+
+class Alive(NamedTuple):
+    """A stream was proven alive through this minute: silence in it is a zero, elsewhere it is not known."""
+
+    at: Millis
+
+
+R = TypeVar("R", bound=Row)
+
+
+@dataclass(frozen=True, slots=True)
+class Series(Generic[R]):
+    """The name of a row of rows: which feed, whose, and of what."""
+
+    feed: Feed
+    venue: str
+    name: str
+    """A symbol, a currency, a currency pair, a figure's own name; candles add their timeframe."""
+    row: type[R] = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.feed}/{self.venue}/{self.name}"
+
+
+def candles(venue: str, symbol: str, timeframe: Timeframe) -> Series[Candle]:
+    return Series(Feed.CANDLES, venue, f"{symbol}/{timeframe}", Candle)
+
+
+def funding(venue: str, symbol: str) -> Series[Funding]:
+    """Rates that were settled."""
+    return Series(Feed.FUNDING, venue, symbol, Funding)
+
+
+def funding_next(venue: str, symbol: str) -> Series[Funding]:
+    """The venue's own prediction of the next rate, each time it was read."""
+    return Series(Feed.FUNDING, venue, f"{symbol}/next", Funding)
+
+
+def open_interest(venue: str, symbol: str) -> Series[Level]:
+    """In base units."""
+    return Series(Feed.OPEN_INTEREST, venue, symbol, Level)
+
+
+def long_short(venue: str, symbol: str) -> Series[Level]:
+    """Accounts that are long for each one that is short."""
+    return Series(Feed.LONG_SHORT, venue, symbol, Level)
+
+
+def basis(venue: str, symbol: str) -> Series[Marks]:
+    return Series(Feed.BASIS, venue, symbol, Marks)
+
+
+def books(venue: str, symbol: str) -> Series[Book]:
+    return Series(Feed.BOOK, venue, symbol, Book)
+
+
+def liquidations(venue: str, symbol: str) -> Series[Strike]:
+    return Series(Feed.LIQUIDATIONS, venue, symbol, Strike)
+
+
+def whales(venue: str, symbol: str) -> Series[Strike]:
+    return Series(Feed.WHALES, venue, symbol, Strike)
+
+
+def alive(stream: Feed, venue: str, symbol: str) -> Series[Alive]:
+    return Series(stream, venue, f"{symbol}/alive", Alive)
+
+
+def options(venue: str, currency: str) -> Series[OptionChain]:
+    return Series(Feed.OPTIONS, venue, currency, OptionChain)
+
+
+def dvol(venue: str, currency: str) -> Series[Level]:
+    return Series(Feed.DVOL, venue, currency, Level)
+
+
+def macro(venue: str, figure: str) -> Series[Print]:
+    return Series(Feed.MACRO, venue, figure, Print)
+
+
+def fear_greed(venue: str) -> Series[Level]:
+    return Series(Feed.FEAR_GREED, venue, "index", Level)
+
+
+def rates(venue: str, pair: str) -> Series[Level]:
+    return Series(Feed.RATES, venue, pair, Level)
+
+
+def texts(feed: Feed, venue: str, about: str) -> Series[Text]:
+    return Series(feed, venue, about, Text)
+
+
+def series_named(text: str) -> Series[Any]:
+    """The series of that name, as `str` writes it. `ValueError` for a name no series has."""
+    feed, venue, name = text.split("/", 2)
+    kind = Feed(feed)
+    return Series(kind, venue, name, Alive if name.endswith("/alive") else _ROWS[kind])
+
+
+_ROWS: Final[Mapping[Feed, type[Any]]] = {
+    Feed.CANDLES: Candle,
+    Feed.FUNDING: Funding,
+    Feed.OPEN_INTEREST: Level,
+    Feed.LONG_SHORT: Level,
+    Feed.BASIS: Marks,
+    Feed.BOOK: Book,
+    Feed.LIQUIDATIONS: Strike,
+    Feed.WHALES: Strike,
+    Feed.OPTIONS: OptionChain,
+    Feed.DVOL: Level,
+    Feed.MACRO: Print,
+    Feed.FEAR_GREED: Level,
+    Feed.NARRATIVE: Text,
+    Feed.NEWS: Text,
+    Feed.RATES: Level,
+}
+
+
+def symbol_of(text: str) -> Symbol:
+    name = text.strip().upper().replace("/", "").replace("-", "")
+    for symbol in Symbol:
+        if name in (symbol.value, symbol.base):
+            return symbol
+    raise Usage(f"{plain_text(text, 40)!r} is not traded here; this desk knows {', '.join(Symbol)}.")
+
+
+def mode_of(text: str) -> Mode:
+    try:
+        return Mode(text.strip().lower())
+    except ValueError:
+        raise Usage(f"{plain_text(text, 40)!r} is no mode; write swing or position.") from None

@@ -1,0 +1,128 @@
+"""Reading the trading desk's market: one socket per kind of feed, the same promises recorded and live.
+
+All of them: `Unavailable` when the venue does not answer, limits us or does not know the symbol; `Malformed` when it
+answers something else than its documentation says (a field that is gone, a page of HTML, a unit that cannot be).
+Nothing found is an empty answer; not knowing is an error. Rows come oldest first, each key once, inside the time asked
+for, both ends included; a long answer is fetched page by page and a page that stops half way is an error, not an end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import (
+    Alive,
+    Book,
+    Candle,
+    Feed,
+    Funding,
+    Level,
+    Marks,
+    OptionChain,
+    Print,
+    Series,
+    Strike,
+    Text,
+    Timeframe,
+)
+
+
+class CandleFeed(Protocol):
+    """Promises closed bars only: a bar is closed when the *venue's* clock is past its end."""
+
+    @property
+    def venue(self) -> str: ...
+
+    async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
+        """Bars that opened in that time. Where a venue makes no bar without a trade, none is invented."""
+        ...
+
+
+class DerivativesFeed(Protocol):
+    """Promises what a venue says of its perpetual: rates as fractions for the venue's own interval, open interest in
+    base units."""
+
+    @property
+    def venue(self) -> str: ...
+
+    async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]: ...
+
+    async def funding_next(self, symbol: str) -> Funding: ...
+
+    async def open_interest(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]: ...
+
+    async def long_short(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]: ...
+
+    async def basis(self, symbol: str) -> Marks: ...
+
+
+class BookFeed(Protocol):
+    """Promises a book as the venue has it now, not crossed, best first."""
+
+    @property
+    def venue(self) -> str: ...
+
+    async def book(self, symbol: str, depth: int) -> Book: ...
+
+
+class TapeFeed(Protocol):
+    """Promises a venue's stream as it comes: forced and large trades, and signs of life in between.
+
+    An `Alive` says that the stream carried data or answered a ping through that whole minute. The iterator ends with
+    `Unavailable` when the connection is lost; whoever listens connects again and knows which minutes were not heard.
+    """
+
+    @property
+    def venue(self) -> str: ...
+
+    def listen(
+        self, symbols: Sequence[str]
+    ) -> AsyncIterator[tuple[Series[Strike], Strike] | tuple[Series[Alive], Alive]]: ...
+
+
+class OptionsFeed(Protocol):
+    """Promises every listed option of a currency with its expiry, joined from the venue's own lists."""
+
+    @property
+    def venue(self) -> str: ...
+
+    async def chain(self, currency: str) -> OptionChain: ...
+
+    async def dvol(self, currency: str, since: Millis, until: Millis) -> Sequence[Level]:
+        """Hourly closes of the venue's index of implied volatility."""
+        ...
+
+
+class MacroFeed(Protocol):
+    """Promises printed figures with the time the world could first know them; a day without a print has none."""
+
+    @property
+    def venue(self) -> str: ...
+
+    @property
+    def figures(self) -> Sequence[str]: ...
+
+    async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[Print]: ...
+
+
+class LevelFeed(Protocol):
+    """Promises one published number over time: an index of mood, an exchange rate."""
+
+    @property
+    def venue(self) -> str: ...
+
+    async def levels(self, name: str, since: Millis, until: Millis) -> Sequence[Level]: ...
+
+
+class TextFeed(Protocol):
+    """Promises words with their channel and time, cut to a stated length and cleaned of control characters."""
+
+    @property
+    def venue(self) -> str: ...
+
+    @property
+    def feed(self) -> Feed: ...
+
+    async def texts(self, about: str, since: Millis, until: Millis) -> Sequence[Text]: ...

@@ -1,0 +1,183 @@
+"""Where the market's past is kept: rows and documents by their own time, and by the time they could be known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import Row, Series
+
+R = TypeVar("R", bound=Row)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Generic[R]):
+    """Rows of one series as one source gave them, in whatever order and state."""
+
+    series: Series[R]
+    rows: Sequence[R]
+    known: Millis | None = None
+    """When they reached us. None for history of a time nothing is kept of: each row is then known from the moment it
+    was complete (a bar's end, a print's release, an event's own time), as it would have been to somebody who watched.
+    What mends a past that is kept, or fills a hole in it, reaches us now: nobody knew it before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of the rows that were offered."""
+
+    new: int
+    same: int
+    changed: int
+    """Rows that took the place of one of the same key with other numbers."""
+    bad: int
+    """Rows no market can have made: kept aside with the reason, never read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """How much of a series is here."""
+
+    series: Series[Any]
+    count: int
+    first: Millis
+    last: Millis
+    sealed: int
+    """Of these, how many rest in files of history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Something about a series that is not as it should be, and where."""
+
+    series: Series[Any]
+    kind: str
+    """gap · duplicate · conflict · bad · frozen (the same numbers again and again) · disagreement (a coarse bar is not
+    what its fine bars add up to)"""
+    first: Millis
+    last: Millis
+    count: int
+    detail: str
+    mended: str | None = None
+    """What was done about it, where something was."""
+    replaced: Any = None
+    """Of a conflict: the row that stood here before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose past this is."""
+
+    synthetic: bool
+    label: str
+    """`SYNTHETIC seed 11`, or `recorded`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice(Generic[R]):
+    """What is asked of one series: the time, both ends included, and how many of the last rows at most."""
+
+    series: Series[R]
+    since: Millis
+    until: Millis
+    newest: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A row no market can have made: its place, and what is wrong with it."""
+
+    at: Millis
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Several series as they stood at one moment, whoever writes meanwhile."""
+
+    origin: Origin
+    rows: tuple[tuple[Any, ...], ...]
+    """Of each slice that was asked for, in its order."""
+    asides: tuple[tuple[Aside, ...], ...]
+    """The same: what was set aside of the slice's whole time, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What a store was begun again with, as it stood when that was written."""
+
+    origin: Origin
+    written: Written
+    spans: tuple[Span, ...]
+
+
+class SeriesStore(Protocol):
+    """Promises, to everyone who keeps or reads a market's past:
+
+    - A `write` is all or nothing, survives a kill -9 once it returned, and may be repeated: the same row again changes
+      nothing, other numbers under the same key take its place and are counted, and noted as a conflict.
+    - A row given at two times is known from the earlier. Other numbers are known from when they came, and not before
+      those whose place they take, which stay what was known until then.
+    - A row that cannot be (NaN, a negative price or volume, a number beyond what any market has, high below low, a bar
+      off its bucket or not closed by the time it was known) is set aside with its reason and place and never read.
+      That it was is known from when it reached us, of history from when it would have been complete; where the same
+      row came at two times, from the earlier.
+    - `read` gives each key once, oldest first: of the time asked for, both ends included, the newest numbers known by
+      `known_by`. Of several prints of one day the newest released by then.
+    - Rows come back equal to what went in. Rows that were sealed into files are read like the others.
+    - Several processes may write; `Unavailable` when the store does not answer, `Broken` when it is damaged.
+    """
+
+    @property
+    def origin(self) -> Origin: ...
+
+    async def write(self, batches: Sequence[Batch[Any]]) -> Written: ...
+
+    async def read(
+        self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
+    ) -> tuple[R, ...]:
+        """Rows of [since, until]; `newest`: only so many of the last."""
+        ...
+
+    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> State:
+        """Each as `read` gives it, what was set aside of its time as known by then, and whose they are, all of one
+        state: no write of anybody's lies in between."""
+        ...
+
+    async def spans(self) -> tuple[Span, ...]:
+        """Every series that has rows, by name."""
+        ...
+
+    async def newest_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
+        """Of each of these, in their order: since when something of its last moment is known; None where nothing is
+        here."""
+        ...
+
+    async def all_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
+        """The same: since when all of it is. What fills a hole or mends a row may come long after what lies behind."""
+        ...
+
+    async def flaws(self) -> tuple[Flaw, ...]:
+        """What was set aside and what conflicted, by place."""
+        ...
+
+    async def mend(self, flaws: Sequence[Flaw]) -> None:
+        """Note what was done about flaws; those that were not noted here are passed over."""
+        ...
+
+    async def seal(self, before: Millis) -> int:
+        """Move rows of before that moment into files of history; how many went. A crash in between loses none."""
+        ...
+
+    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> Begun:
+        """Forget everything and begin again with that origin and these rows, all at one stroke: everybody sees the old
+        past whole or the new one. `Refused` where invented would replace recorded."""
+        ...
+
+    async def begin(self, origin: Origin, batches: Sequence[Batch[Any]]) -> bool:
+        """The same where no row is here, judged in that very stroke; False where there are some, which stay."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,235 @@
+"""The account marked to market: equity, gross exposure, margin, and the position in the symbol of a cycle.
+
+If any mark is missing the whole account is unknown, so no new risk is taken on a partial sum. Without a KRW rate the
+Upbit balance counts as zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import fsum, inf
+from typing import Final
+
+from zuno.kernel.canonical import Json
+from zuno.kernel.errors import Malformed
+from zuno.kernel.units import Millis
+from zuno.trading.measure.features import Features, fresh
+from zuno.trading.model.account import (
+    EQUITY,
+    POSITIONS,
+    Account,
+    Holding,
+    PositionsSlot,
+    Resting,
+    account_in,
+    read_equity,
+    read_positions,
+)
+from zuno.trading.model.bundle import Bundle
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import Marks, Side, Symbol, basis
+from zuno.trading.model.venues import BINANCE
+
+SIGN: Final[Mapping[Side, int]] = {Side.LONG: 1, Side.SHORT: -1}
+
+
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """Margin in use at one exchange, in its own currency."""
+
+    open: float
+    pending: float
+
+    @property
+    def total(self) -> float:
+        return self.open + self.pending
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The desk's one position in a symbol, whatever exchanges carry it and however often it was topped up."""
+
+    symbol: Symbol
+    side: Side
+    holdings: tuple[Holding, ...]
+
+    @property
+    def quantity(self) -> float:
+        return fsum(holding.quantity for holding in self.holdings)
+
+    @property
+    def opened(self) -> Millis:
+        """When the first part was opened."""
+        return min(holding.opened for holding in self.holdings)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedAccount:
+    """The account marked to market at one moment."""
+
+    equity: Mapping[Exchange, float]
+    """In each exchange's own currency, marked. Upbit's is zero without the won."""
+    equity_usd: float
+    """Total equity. Liquidity positions are not counted: they cannot serve as margin."""
+    exposure_usd: float
+    """Gross: positions, orders that rest and add, and the inventory of liquidity positions."""
+    margin: Mapping[Exchange, Margin]
+    position: Position | None
+    """In the symbol that is asked about."""
+    gain_pct: float | None
+    """What that position has gained of its entry, before leverage; null without one or, at Upbit alone, the won."""
+    pending: tuple[Resting, ...]
+    """Orders in the symbol that is asked about."""
+    marks: Mapping[Symbol, float]
+    """In dollars: of the symbol, and of everything that is held."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def leverage(self) -> float:
+        """Account leverage; infinite when there is exposure and no equity."""
+        if not self.exposure_usd:
+            return 0.0
+        return self.exposure_usd / self.equity_usd if self.equity_usd > 0 else inf
+
+
+def mark_bundle_account(bundle: Bundle, features: Features) -> Known[MarkedAccount]:
+    """The account in a bundle, marked at the bundle's own prices."""
+    held = _read_account_slots(bundle)
+    if isinstance(held, Missing):
+        return held
+    if held.slot.unread is not None:
+        return Missing(f"what the liquidity positions hold could not be read: {held.slot.unread}")
+    won = features.won
+    rate = won if isinstance(won, Missing) else won.value
+    marks = {symbol: mark_of(bundle, symbol) for symbol in Symbol}
+    return mark_to_market(held.account, bundle.symbol, marks, rate, held.slot.notes)
+
+
+def account_of(bundle: Bundle) -> Known[Account]:
+    """The account in the slots of a bundle. It is known where the market is not: an exit needs no mark."""
+    held = _read_account_slots(bundle)
+    return held if isinstance(held, Missing) else held.account
+
+
+def position_in(account: Account, symbol: Symbol) -> Position | None:
+    """The desk's position in a symbol. The book keeps one side of a symbol only."""
+    holdings = tuple(holding for holding in account.positions if holding.symbol is symbol)
+    return Position(symbol, holdings[0].side, holdings) if holdings else None
+
+
+def mark_of(bundle: Bundle, symbol: Symbol) -> Known[float]:
+    """The mark price of the futures exchange, in dollars."""
+    rows = fresh(bundle, basis(BINANCE, symbol))
+    if isinstance(rows, Missing):
+        return rows
+    return mark_price(rows[-1]) if rows else Missing(f"{basis(BINANCE, symbol)} has no row")
+
+
+def mark_price(row: Marks) -> Known[float]:
+    return row.mark if 0 < row.mark < inf else Missing(f"a mark of {row.mark} is no price")
+
+
+def mark_to_market(
+    account: Account,
+    symbol: Symbol | None,
+    marks: Mapping[Symbol, Known[float]],
+    won: Known[float],
+    notes: Iterable[str] = (),
+) -> Known[MarkedAccount]:
+    """Mark an account at these prices, seen from one symbol. `won`: KRW for one dollar."""
+    prices: dict[Symbol, float] = {}
+    for held_symbol in dict.fromkeys((*([] if symbol is None else [symbol]), *_exposed_symbols(account))):
+        mark = marks.get(held_symbol, Missing("nobody asked"))
+        if isinstance(mark, Missing):
+            return Missing(f"{held_symbol} has no mark: {mark.reason}")
+        prices[held_symbol] = mark
+    said = list(notes)
+    rate = won if isinstance(won, Missing) or 0 < won < inf else Missing(f"{won} won for a dollar is no rate")
+    upbit = dollars = 0.0
+    if isinstance(rate, Missing):
+        said.append(f"what is at {Exchange.UPBIT} counts nothing: {rate.reason}")
+    else:
+        upbit = account.krw + fsum(
+            holding.quantity * prices[holding.symbol] * rate for holding in _positions_at(account, Exchange.UPBIT)
+        )
+        dollars = upbit / rate
+    binance = account.usd + fsum(
+        unrealised_pnl(holding, prices[holding.symbol]) for holding in _positions_at(account, Exchange.BINANCE)
+    )
+    position = None if symbol is None else position_in(account, symbol)
+    return MarkedAccount(
+        equity={Exchange.BINANCE: binance, Exchange.UPBIT: upbit},
+        equity_usd=binance + dollars,
+        exposure_usd=_gross_exposure_usd(account, prices),
+        margin={exchange: margin_at(account, exchange) for exchange in Exchange},
+        position=position,
+        gain_pct=None if position is None else _unrealised_pct(position, prices[position.symbol], rate),
+        pending=tuple(order for order in account.pending if order.symbol is symbol),
+        marks=prices,
+        notes=tuple(said),
+    )
+
+
+def unrealised_pnl(holding: Holding, price: float) -> float:
+    """Unrealised PnL at a price in the position's own currency, before fees."""
+    return SIGN[holding.side] * holding.quantity * (price - holding.entry)
+
+
+def margin_at(account: Account, exchange: Exchange) -> Margin:
+    return Margin(
+        fsum(holding.margin for holding in _positions_at(account, exchange)),
+        fsum(order.margin for order in account.pending if order.exchange is exchange),
+    )
+
+
+# -- parts
+
+
+@dataclass(frozen=True, slots=True)
+class _AccountSlots:
+    account: Account
+    slot: PositionsSlot
+
+
+def _read_account_slots(bundle: Bundle) -> Known[_AccountSlots]:
+    contents: list[Json] = []
+    for name in (POSITIONS, EQUITY):
+        slot = next((slot for slot in bundle.slots if slot.name == name), None)
+        if slot is None:
+            return Missing(f"the desk's {name}: {bundle.why_absent(name) or 'nobody looked'}")
+        contents.append(slot.content)
+    try:
+        held, cash = read_positions(contents[0]), read_equity(contents[1])
+    except Malformed as error:
+        return Missing(str(error).rstrip("."))
+    return _AccountSlots(account_in(held, cash), held)
+
+
+def _positions_at(account: Account, exchange: Exchange) -> list[Holding]:
+    return [holding for holding in account.positions if holding.exchange is exchange]
+
+
+def _exposed_symbols(account: Account) -> list[Symbol]:
+    adding = [order.symbol for order in account.pending if not order.reduce_only]
+    return [*(holding.symbol for holding in account.positions), *adding, *(pool.symbol for pool in account.liquidity)]
+
+
+def _gross_exposure_usd(account: Account, prices: Mapping[Symbol, float]) -> float:
+    """Gross, by quantity: what is bought with won moves with the same price."""
+    sizes = [(holding.symbol, holding.quantity) for holding in account.positions]
+    sizes += [(order.symbol, order.quantity) for order in account.pending if not order.reduce_only]
+    sizes += [(pool.symbol, pool.quantity) for pool in account.liquidity]
+    return fsum(abs(quantity) * prices[symbol] for symbol, quantity in sizes)
+
+
+def _unrealised_pct(position: Position, mark: float, won: Known[float]) -> float | None:
+    """Each part of it against its own entry, weighed by its size."""
+    parts: list[tuple[float, float]] = []
+    for holding in position.holdings:
+        rate = 1.0 if holding.exchange is Exchange.BINANCE else won
+        if not isinstance(rate, Missing):
+            parts.append((holding.quantity, SIGN[holding.side] * (mark * rate - holding.entry) / holding.entry * 100))
+    size = fsum(quantity for quantity, _ in parts)
+    return fsum(quantity * gain for quantity, gain in parts) / size if size else None

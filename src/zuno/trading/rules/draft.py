@@ -1,0 +1,135 @@
+"""The draft of a ruling: the decision after each rule, and the changes each rule made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from zuno.trading.model.cycle import Call, Change, Decision, Ending, Expectation, Leg, Style, Target
+
+
+class RuleOwner(StrEnum):
+    """Who owns a rule."""
+
+    DESK = "desk"
+    CRO = "cro"
+    GUARD = "guard"
+
+
+class RuleName(StrEnum):
+    """Every rule between a decision and a ruling. A change it made is signed with its name first."""
+
+    CLOSE_FIRST = "close_first"
+    JUDGE_FALLBACK = "judge_fallback"
+    MISSING_FACTS = "missing_facts"
+    PANIC_BUDGET = "panic_budget"
+    RISK_BUDGET = "risk_budget"
+    STOP_RISK = "stop_risk"
+    NO_SIZE = "no_size"
+    EXPECTANCY = "expectancy"
+    TOP_UP = "top_up"
+    EXPIRED = "expired"
+    LEVERAGE = "cro_1_leverage"
+    VOLATILITY = "cro_2_volatility"
+    FUNDING = "cro_3_funding"
+    LIQUIDATIONS = "cro_4_liquidations"
+    VENUE_CAP = "cro_5_venue_cap"
+    WON = "cro_5_won"
+    STYLE = "cro_6_style"
+    DOLLAR = "cro_7_dollar"
+    TIGHTENED = "cro_model"
+    LEVERAGE_GUARD = "leverage_guard"
+
+    @property
+    def owner(self) -> RuleOwner:
+        if self is RuleName.LEVERAGE_GUARD:
+            return RuleOwner.GUARD
+        return RuleOwner.CRO if self.value.startswith("cro_") else RuleOwner.DESK
+
+
+@dataclass(frozen=True, slots=True)
+class Tightening:
+    """What a risk officer asks for beyond the rules. None leaves a figure as it is; asking for more changes nothing."""
+
+    allocation_pct: float | None = None
+    leverage: float | None = None
+    veto: bool = False
+    style: Style | None = None
+    rationale: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RulingDraft:
+    """A trade on its way through the rules."""
+
+    decision: Decision
+    """The Judge's. No rule changes its prices."""
+    call: Call
+    allocation_pct: float
+    """Margin as a percentage of the equity that carries it."""
+    leverage: float
+    target: Target | None
+    style: Style | None
+    legs: tuple[Leg, ...]
+    expectation: Expectation | None
+    veto: str | None
+    changes: tuple[Change, ...]
+    cost_usd: float = 0.0
+    """Model cost so far plus the expected rest."""
+    closes: tuple[Ending, ...] = ()
+    """Positions and orders an exit closes."""
+    routed_to: Target | None = None
+    """The first routing. A dropped leg leaves no extra room for the other."""
+
+    @property
+    def opens(self) -> bool:
+        """Whether it takes new risk."""
+        return self.call.side is not None
+
+
+def draft_from_decision(decision: Decision, cost_usd: float) -> RulingDraft:
+    """Start from the decision as made. A call that opens nothing has no size."""
+    opens = decision.decision.side is not None
+    return RulingDraft(
+        decision=decision,
+        call=decision.decision,
+        allocation_pct=float(decision.allocation_pct) if opens else 0.0,
+        leverage=float(decision.leverage) if opens else 1.0,
+        target=None,
+        style=None,
+        legs=(),
+        expectation=None,
+        veto=None,
+        changes=(),
+        cost_usd=cost_usd,
+    )
+
+
+def record_change(
+    draft: RulingDraft,
+    rule: RuleName,
+    field: str,
+    before: float | str | None,
+    after: float | str | None,
+    why: str,
+    *,
+    unknown: bool = False,
+) -> RulingDraft:
+    """Record a change. `unknown`: the rule fired because its input is missing."""
+    by = f"{rule.value} (unknown)" if unknown else rule.value
+    change = Change(by=by, field=field, from_=_plain_value(before), to=_plain_value(after), why=why)
+    return replace(draft, changes=(*draft.changes, change))
+
+
+def veto_trade(draft: RulingDraft, rule: RuleName, why: str, *, unknown: bool = False) -> RulingDraft:
+    """Turn the trade into a HOLD. An exit is never vetoed."""
+    if not draft.opens:
+        return draft
+    told = record_change(draft, rule, "decision", draft.call, Call.HOLD, why, unknown=unknown)
+    return replace(
+        told, call=Call.HOLD, allocation_pct=0.0, leverage=1.0, target=None, style=None, legs=(), veto=rule.value
+    )
+
+
+def _plain_value(value: float | str | None) -> float | str | None:
+    return value.value if isinstance(value, StrEnum) else value

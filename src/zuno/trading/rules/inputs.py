@@ -1,0 +1,249 @@
+"""Inputs of the rules: every figure they read, known or missing with its reason."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from math import fsum
+from operator import attrgetter
+from typing import Final, TypeVar
+
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import LOOKBACK, Bars, bars
+from zuno.trading.measure.features import Features, fresh
+from zuno.trading.measure.indicators.all import sound
+from zuno.trading.measure.portable import price_units
+from zuno.trading.measure.tape import Stream, Tally, tally
+from zuno.trading.measure.triage import Label, Rule, Triage
+from zuno.trading.model.account import Account
+from zuno.trading.model.bundle import Bundle
+from zuno.trading.model.cycle import DEFAULT_HOLD, Exchange
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Mode, Row, Side, Symbol, alive, candles, liquidations
+from zuno.trading.model.venues import BINANCE, TAPES
+from zuno.trading.rules.account import MarkedAccount, account_of, mark_bundle_account, mark_of
+from zuno.trading.rules.price_menu import atr_of
+
+R = TypeVar("R", bound=Row)
+MIN_COVERAGE: Final = 0.9
+"""Share of a day's minutes that must be recorded for its liquidations to be known."""
+LIQUIDATION_TRAP_USD: Final = 50e6
+"""Liquidated on the other side in a day; beyond it the move is considered spent."""
+ESSENTIAL: Final[Mapping[str, str]] = {
+    "bars": "candles",
+    "atr": "candles",
+    "slippage": "book",
+    "funding_next": "funding",
+    "funding_week": "funding",
+    "mark": "mark",
+    "standing": "equity and positions",
+    "account": "equity and positions",
+}
+"""Figures without which nothing new is risked, and what a person calls them."""
+_HOLD: Final = re.compile(r"(\d{1,3})(h|d|w)")
+_HOURS: Final = {"h": 1, "d": 24, "w": 7 * 24}
+
+
+@dataclass(frozen=True, slots=True)
+class FeeRates:
+    """Fees of an exchange, in per cent of the notional."""
+
+    maker: float
+    taker: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fees:
+    binance: FeeRates = FeeRates(0.02, 0.05)
+    upbit: FeeRates = FeeRates(0.05, 0.05)
+
+    def at(self, exchange: Exchange) -> FeeRates:
+        return self.binance if exchange is Exchange.BINANCE else self.upbit
+
+
+@dataclass(frozen=True, slots=True)
+class Slippage:
+    """Slippage of a $100k order against the mid, in per cent, by side."""
+
+    buy: float
+    sell: float
+
+
+@dataclass(frozen=True, slots=True)
+class RulingInputs:
+    """Rule inputs as of one moment. A missing figure makes rules stricter, never milder."""
+
+    symbol: Symbol
+    mode: Mode
+    as_of: Millis
+    bars: Known[Bars] = field(repr=False)
+    """The mode's shortest, the last thousand; missing where any of the mode's timeframes is."""
+    atr: Known[float]
+    mark: Known[float]
+    slippage: Known[Slippage]
+    funding_next: Known[float]
+    """Predicted, as a fraction for eight hours."""
+    funding_week: Known[float]
+    """The mean of seven days, as a fraction for eight hours."""
+    panic: Known[bool]
+    """Whether options are in panic."""
+    day_rank: Known[float]
+    """Where the day's volatility stands among those of half a year."""
+    curve_change: Known[float]
+    """2s10s against five prints earlier, in percentage points."""
+    longs_liquidated: Known[float]
+    shorts_liquidated: Known[float]
+    """Dollars liquidated in a day."""
+    breakout: Known[bool]
+    """Whether a spike was called a true breakout."""
+    restless: Known[bool]
+    """Whether anything forced or violent was found."""
+    dollar: Known[float]
+    """USDT for one USDC."""
+    won: Known[float]
+    """For one USDT."""
+    account: Known[Account]
+    """What is held, which is known without a mark."""
+    standing: Known[MarkedAccount]
+    fees: Fees = field(default_factory=Fees)
+    paper: bool = True
+    resolved: int = 0
+    """Trades of this judge and regime whose end is known."""
+
+    def liquidated_usd(self, side: Side) -> Known[float]:
+        return self.longs_liquidated if side is Side.LONG else self.shorts_liquidated
+
+    @property
+    def seed(self) -> int:
+        """Of the bars that are drawn from and nothing else, in whole units of their prices: what has no part in it, or
+        is less than prices differ by, cannot change the draw."""
+        if isinstance(self.bars, Missing):
+            return 0
+        text = b"".join(price_units(column).tobytes() for column in (self.bars.close, self.bars.high, self.bars.low))
+        return int.from_bytes(sha256(text).digest()[:8], "big")
+
+
+def build_ruling_inputs(
+    bundle: Bundle, features: Features, *, fees: Fees | None = None, paper: bool = True, resolved: int = 0
+) -> RulingInputs:
+    perpetual = next(perpetual for perpetual in features.perpetuals if perpetual.venue == BINANCE)
+    slope, forced = features.economy.slope, _liquidated_by_side(bundle)
+    return RulingInputs(
+        symbol=bundle.symbol,
+        mode=bundle.mode,
+        as_of=bundle.as_of,
+        bars=_bars(bundle),
+        atr=atr_of(bundle, features),
+        mark=mark_of(bundle, bundle.symbol),
+        slippage=_slippage(features),
+        funding_next=perpetual.predicted if isinstance(perpetual.predicted, Missing) else perpetual.predicted.per_8h,
+        funding_week=perpetual.week if isinstance(perpetual.week, Missing) else perpetual.week.per_8h,
+        panic=_rule_fired(features.triage, Rule.OPTIONS_PANIC),
+        day_rank=features.volatility if isinstance(features.volatility, Missing) else features.volatility.rank,
+        curve_change=slope if isinstance(slope, Missing) else slope.change,
+        longs_liquidated=forced[Side.LONG],
+        shorts_liquidated=forced[Side.SHORT],
+        breakout=_breakout(features.triage),
+        restless=_rule_fired(features.triage, Rule.SPIKE, Rule.LIQUIDATION_CLUSTER, Rule.OPTIONS_PANIC),
+        dollar=features.dollar if isinstance(features.dollar, Missing) else features.dollar.value,
+        won=features.won if isinstance(features.won, Missing) else features.won.value,
+        account=account_of(bundle),
+        standing=mark_bundle_account(bundle, features),
+        fees=fees or Fees(),
+        paper=paper,
+        resolved=resolved,
+    )
+
+
+def hold_text(text: str, mode: Mode) -> str:
+    """The duration as it is written, where it is one that lasts; else the mode's own."""
+    return text if _parse_hours(text) else DEFAULT_HOLD[mode]
+
+
+def hold_hours(text: str, mode: Mode) -> int:
+    return _parse_hours(hold_text(text, mode))
+
+
+def _parse_hours(text: str) -> int:
+    found = _HOLD.fullmatch(text)
+    return int(found[1]) * _HOURS[found[2]] if found and found[1].isascii() else 0
+
+
+def _bars(bundle: Bundle) -> Known[Bars]:
+    for timeframe in bundle.mode.timeframes:
+        rows = fresh(bundle, candles(BINANCE, bundle.symbol, timeframe))
+        if isinstance(rows, Missing):
+            return Missing(f"{timeframe} bars: {rows.reason}")
+    shortest = bundle.mode.timeframes[0]
+    given = bars(shortest, bundle.rows(candles(BINANCE, bundle.symbol, shortest)))
+    window = sound(given.upto(bundle.as_of)).last(LOOKBACK)
+    return window if len(window) else Missing(f"no {shortest} bar can be believed")
+
+
+def _slippage(features: Features) -> Known[Slippage]:
+    book = features.book
+    if isinstance(book, Missing):
+        return book
+    buy, sell = book.buy_slippage_bps, book.sell_slippage_bps
+    if isinstance(buy, Missing):
+        return buy
+    return sell if isinstance(sell, Missing) else Slippage(buy / 100, sell / 100)
+
+
+def _rule_fired(found: Triage, *rules: Rule) -> Known[bool]:
+    if any(anomaly.rule in rules for anomaly in found.anomalies):
+        return True
+    unknown = next((rule_gap for rule_gap in found.unknown if rule_gap.rule in rules), None)
+    return False if unknown is None else Missing(unknown.reason)
+
+
+def _breakout(found: Triage) -> Known[bool]:
+    if any(anomaly.label is Label.TRUE_BREAKOUT for anomaly in found.anomalies):
+        return True
+    known = _rule_fired(found, Rule.SPIKE)
+    return known if isinstance(known, Missing) else False
+
+
+def _liquidated_by_side(bundle: Bundle) -> Mapping[Side, Known[float]]:
+    """A day's forced trades of every venue that is listened to, minutes nobody heard counted like the others. Where one
+    was not heard, the rest is known only if it is too much already."""
+    since = Millis(bundle.as_of - DAY_MS)
+    days: list[Tally] = []
+    gone: list[str] = []
+    for venue in TAPES:
+        strikes = fresh(bundle, liquidations(venue, bundle.symbol))
+        if isinstance(strikes, Missing):
+            gone.append(f"{venue}: {strikes.reason}")
+            continue
+        signs = bundle.rows(alive(Feed.LIQUIDATIONS, venue, bundle.symbol))
+        day = tally([Stream(venue, _rows_since(strikes, since), _rows_since(signs, since))], since, bundle.as_of)
+        days.append(day)
+        if day.heard < MIN_COVERAGE * day.minutes:
+            gone.append(f"{venue}: {day.heard} of {day.minutes} minutes were heard")
+    sums = {side: fsum(_scale_to_full_day(day, side) for day in days) for side in Side}
+    return {
+        side: usd if not gone or usd > LIQUIDATION_TRAP_USD else Missing("; ".join(gone)) for side, usd in sums.items()
+    }
+
+
+def _scale_to_full_day(day: Tally, side: Side) -> float:
+    usd = day.usd(side)
+    return 0.0 if isinstance(usd, Missing) else usd * day.minutes / max(day.heard, MIN_COVERAGE * day.minutes)
+
+
+def _rows_since(rows: Sequence[R], since: int) -> Sequence[R]:
+    """Of rows in their order, those from the beginning of that minute on."""
+    return rows[bisect_left(rows, since // MINUTE_MS * MINUTE_MS, key=attrgetter("at")) :]
+
+
+def missing_essentials(inputs: RulingInputs) -> tuple[str, ...]:
+    """Missing figures without which no trade is opened, each with its reason."""
+    found: dict[str, str] = {}
+    for name, called in ESSENTIAL.items():
+        figure = getattr(inputs, name)
+        if isinstance(figure, Missing):
+            found.setdefault(called, f"{called}: {figure.reason}")
+    return tuple(found.values())

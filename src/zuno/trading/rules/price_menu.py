@@ -1,0 +1,140 @@
+"""The prices an agent may name: measured levels, the market price, and ATR steps from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite, log10
+from typing import Final
+
+import numpy as np
+
+from zuno.trading.measure.bars import bars
+from zuno.trading.measure.features import Features, Frame, fresh
+from zuno.trading.measure.heat import standing_now
+from zuno.trading.measure.indicators.all import sound
+from zuno.trading.model.bundle import Bundle
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import Mode, Timeframe, candles, open_interest
+from zuno.trading.model.venues import BINANCE
+
+SNAP_ATR: Final = 0.1
+"""Of the ATR: how far from a level a price may lie and still mean it."""
+RANGE_STEPS_ATR: Final = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
+"""Distances from the market's price, in ATR, either way."""
+MARK: Final = "mark"
+RANGE: Final = "range"
+POOL: Final = "pool"
+POOLS: Final = 2
+"""Liquidation pools on either side of the market."""
+POOL_BARS: Final = 180
+POOL_REACH_ATR: Final = 10.0
+"""ATR from the market to the furthest pool."""
+POOL_ROWS: Final = 80
+ATR_FRAME: Final = {Mode.SWING: Timeframe.H4, Mode.POSITION: Timeframe.D1}
+
+
+@dataclass(frozen=True, slots=True)
+class MenuLevel:
+    id: str
+    kind: str
+    price: float
+    """A multiple of the tick."""
+
+
+@dataclass(frozen=True, slots=True)
+class PriceMenu:
+    """By price and then by name."""
+
+    levels: tuple[MenuLevel, ...]
+    atr: Known[float]
+    """What distances are measured in: of 4h bars in SWING, of 1d bars in POSITION."""
+    tick: float
+    now: Known[float]
+    """Where the market is."""
+
+    def snap(self, price: float) -> float | None:
+        """The nearest level no further than a tenth of an ATR; of two as near the lower."""
+        if isinstance(self.atr, Missing) or not isfinite(price) or not self.levels:
+            return None
+        nearest = min(self.levels, key=lambda level: (abs(level.price - price), level.price))
+        return nearest.price if abs(nearest.price - price) <= SNAP_ATR * self.atr else None
+
+
+def build_price_menu(bundle: Bundle, features: Features) -> PriceMenu:
+    atr, now = atr_of(bundle, features), price_now(bundle, features)
+    found = (*_structure_levels(features), *_range_levels(now, atr), *_liquidation_pools(bundle, now, atr))
+    tick = bundle.symbol.tick
+    rounded = (MenuLevel(level.id, level.kind, round_to_tick(level.price, tick)) for level in found)
+    kept = sorted((level for level in rounded if level.price > 0), key=lambda level: (level.price, level.id))
+    return PriceMenu(tuple(kept), atr, tick, now)
+
+
+def round_to_tick(price: float, tick: float) -> float:
+    """The nearest multiple of the tick, spelled as short as it is."""
+    return round(round(price / tick) * tick, max(0, round(-log10(tick))))
+
+
+def frame_of(features: Features, timeframe: Timeframe) -> Known[Frame]:
+    return next(
+        (frame for frame_timeframe, frame in features.frames if frame_timeframe is timeframe),
+        Missing(f"{timeframe} was not measured"),
+    )
+
+
+def atr_of(bundle: Bundle, features: Features) -> Known[float]:
+    """Of bars that are not stale: yesterday's reach is no measure of today's stop."""
+    timeframe = ATR_FRAME[bundle.mode]
+    rows, frame = fresh(bundle, candles(BINANCE, bundle.symbol, timeframe)), frame_of(features, timeframe)
+    if isinstance(rows, Missing):
+        return rows
+    if isinstance(frame, Missing):
+        return frame
+    return frame.readings.atr or Missing(f"{frame.readings.bars} bars of {timeframe} make no ATR")
+
+
+def price_now(bundle: Bundle, features: Features) -> Known[float]:
+    """The book's mid, else the last close of the finest bars that are not stale."""
+    if not isinstance(features.book, Missing):
+        return features.book.mid
+    for timeframe in Timeframe:
+        rows = fresh(bundle, candles(BINANCE, bundle.symbol, timeframe))
+        if not isinstance(rows, Missing) and rows and isfinite(rows[-1].close) and rows[-1].close > 0:
+            return rows[-1].close
+    return Missing(f"neither a book nor a close of {bundle.symbol} is fresh ({features.book.reason})")
+
+
+def _structure_levels(features: Features) -> Iterator[MenuLevel]:
+    for _, frame in features.frames:
+        if not isinstance(frame, Missing):
+            yield from (MenuLevel(level.id, level.kind, level.price) for level in frame.structure.levels)
+
+
+def _range_levels(now: Known[float], atr: Known[float]) -> Iterator[MenuLevel]:
+    if isinstance(now, Missing):
+        return
+    yield MenuLevel("mark", MARK, now)
+    if isinstance(atr, Missing):
+        return
+    for step in RANGE_STEPS_ATR:
+        yield MenuLevel(f"range_up_{step:g}", RANGE, now + step * atr)
+        yield MenuLevel(f"range_down_{step:g}", RANGE, now - step * atr)
+
+
+def _liquidation_pools(bundle: Bundle, now: Known[float], atr: Known[float]) -> Iterator[MenuLevel]:
+    """The largest liquidation pools above and below the market, from the chart's heat map model."""
+    timeframe = ATR_FRAME[bundle.mode]
+    rows = fresh(bundle, candles(BINANCE, bundle.symbol, timeframe))
+    if isinstance(now, Missing) or isinstance(atr, Missing) or isinstance(rows, Missing):
+        return
+    shown = sound(bars(timeframe, rows[-POOL_BARS:]))
+    edges = now + atr * np.linspace(-POOL_REACH_ATR, POOL_REACH_ATR, POOL_ROWS + 1)
+    standing = standing_now(shown, bundle.rows(open_interest(BINANCE, bundle.symbol)), edges)
+    if isinstance(standing, Missing):
+        return
+    middles = (edges[:-1] + edges[1:]) / 2
+    fullest = np.argsort(-standing, kind="stable").tolist()
+    for name, beyond in (("above", middles > now), ("below", middles < now)):
+        places = [place for place in fullest if beyond[place] and standing[place] > 0][:POOLS]
+        for rank, place in enumerate(places, 1):
+            yield MenuLevel(f"pool_{name}_{rank}", POOL, float(middles[place]))

@@ -1,0 +1,216 @@
+"""Risk rules: each makes a draft smaller or leaves it alone. A rule whose input is missing fires.
+
+No rule flips the direction, raises a figure or changes a price. Calls that open nothing pass unchanged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from zuno.trading.model.cycle import LEVERAGE_CAP, Leg, Style
+from zuno.trading.model.known import Missing
+from zuno.trading.model.market import Side
+from zuno.trading.rules.draft import RuleName, RulingDraft, Tightening, record_change, veto_trade
+from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
+from zuno.trading.rules.routing import (
+    LegCut,
+    Placement,
+    allocation_pct_of,
+    cheaper_style,
+    size_legs,
+    target_of,
+    with_margin,
+)
+
+CURVE_PANIC_POINTS: Final = 0.25
+"""Percentage points of 2s10s over five prints, from which on the curve is in panic."""
+CROWDED_FUNDING: Final = 0.0003
+"""Funding of eight hours, as a fraction, beyond which a side is crowded."""
+MAX_PEG_DEVIATION: Final = 0.01
+"""How far a USDC may stand from a USDT."""
+ROUNDING: Final = 1e-12
+"""What doubles lose on the way: a figure at its bound is at its bound."""
+
+
+def apply_risk_rules(draft: RulingDraft, inputs: RulingInputs, tightening: Tightening | None) -> RulingDraft:
+    """The rules in their order, then what the officer asks for beyond them. HOLD and exits pass."""
+    for rule in (
+        _cap_leverage,
+        _check_volatility,
+        _check_funding,
+        _check_liquidations,
+        _check_usdc_peg,
+        place_legs,
+        _record_style,
+    ):
+        if not draft.opens:
+            return draft
+        draft = rule(draft, inputs)
+    return _apply_tightening(draft, inputs, tightening) if tightening is not None and draft.opens else draft
+
+
+def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    """Size the legs of the draft. Veto it if none can be placed."""
+    side, routed_to = draft.call.side, draft.routed_to
+    if side is None or routed_to is None:
+        return draft
+    placed = size_legs(side, draft.allocation_pct, draft.leverage, routed_to, inputs)
+    for rule, cuts in _cuts_by_rule(placed):
+        for cut in cuts:
+            unknown = rule is RuleName.WON and isinstance(inputs.won, Missing)
+            name = f"legs.{cut.exchange.value}.margin"
+            draft = record_change(
+                draft, rule, name, _round_figure(cut.meant), _round_figure(cut.left), cut.why, unknown=unknown
+            )
+    if not placed.legs:
+        return _veto_unplaced(draft, placed)
+    return replace(
+        draft,
+        legs=placed.legs,
+        allocation_pct=min(draft.allocation_pct, allocation_pct_of(placed.legs, inputs.standing)),
+        target=target_of(tuple(leg.venue for leg in placed.legs)),
+    )
+
+
+def _cuts_by_rule(placed: Placement) -> tuple[tuple[RuleName, tuple[LegCut, ...]], ...]:
+    return ((RuleName.TOP_UP, placed.topped_up), (RuleName.VENUE_CAP, placed.capped), (RuleName.WON, placed.dropped))
+
+
+def _veto_unplaced(draft: RulingDraft, placed: Placement) -> RulingDraft:
+    """The last reason is the one that left nothing."""
+    reasons = [(rule, cuts[-1]) for rule, cuts in _cuts_by_rule(placed) if cuts]
+    if not reasons:
+        return veto_trade(draft, RuleName.NO_SIZE, "no money is left to place")
+    rule, cut = reasons[-1]
+    return veto_trade(draft, rule, f"no leg is left: at {cut.exchange.value} {cut.why}")
+
+
+# -- the rules, by their numbers
+
+
+def _cap_leverage(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    cap = float(LEVERAGE_CAP[inputs.mode])
+    if draft.leverage <= cap:
+        return draft
+    told = record_change(
+        draft, RuleName.LEVERAGE, "leverage", draft.leverage, cap, f"{inputs.mode} borrows up to {cap:g}×"
+    )
+    return replace(told, leverage=cap)
+
+
+def _check_volatility(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    panic, change = inputs.panic, inputs.curve_change
+    if panic is True:
+        return _halve_allocation(draft, RuleName.VOLATILITY, "options are in panic")
+    if not isinstance(change, Missing) and abs(change) >= CURVE_PANIC_POINTS - ROUNDING:
+        why = f"2s10s moved {change:+.2f} points over five prints, from {CURVE_PANIC_POINTS}"
+        return _halve_allocation(draft, RuleName.VOLATILITY, why)
+    gone = next((figure for figure in (panic, change) if isinstance(figure, Missing)), None)
+    return draft if gone is None else _halve_allocation(draft, RuleName.VOLATILITY, gone.reason, unknown=True)
+
+
+def _check_funding(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    rate = inputs.funding_next
+    if isinstance(rate, Missing):
+        return veto_trade(draft, RuleName.FUNDING, rate.reason, unknown=True)
+    against = rate if draft.call.side is Side.LONG else -rate
+    if against <= CROWDED_FUNDING + ROUNDING:
+        return draft
+    why = (
+        f"funding of {100 * rate:+.4f} % for 8 h says that {draft.call.side}s are crowded, "
+        f"beyond {100 * CROWDED_FUNDING:.2f}"
+    )
+    return veto_trade(draft, RuleName.FUNDING, why)
+
+
+def _check_liquidations(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    other = Side.SHORT if draft.call.side is Side.LONG else Side.LONG
+    forced = inputs.liquidated_usd(other)
+    if isinstance(forced, Missing):
+        return _halve_allocation(draft, RuleName.LIQUIDATIONS, forced.reason, unknown=True)
+    if forced <= LIQUIDATION_TRAP_USD:
+        return draft
+    why = f"${forced / 1e6:,.1f}M of {other}s were liquidated in a day, over ${LIQUIDATION_TRAP_USD / 1e6:,.0f}M"
+    return _halve_allocation(draft, RuleName.LIQUIDATIONS, why)
+
+
+def _check_usdc_peg(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    rate = inputs.dollar
+    if isinstance(rate, Missing):
+        return veto_trade(draft, RuleName.DOLLAR, f"what a USDC is worth is not known: {rate.reason}", unknown=True)
+    if abs(rate - 1) <= MAX_PEG_DEVIATION + ROUNDING:
+        return draft
+    return veto_trade(
+        draft, RuleName.DOLLAR, f"a USDC stands at {rate:.4f} USDT, further than {MAX_PEG_DEVIATION:.0%} from one"
+    )
+
+
+def _record_style(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    style = draft.style
+    if style is None or style is Style.PASSIVE_MAKER:
+        return draft
+    unknown = style is Style.SMART_DCA and inputs.restless is not True
+    why = (
+        "a true breakout does not wait"
+        if style is Style.MOMENTUM_SNIPER
+        else "whether the market is calm is not known"
+        if unknown
+        else "a restless market is entered in parts"
+    )
+    return record_change(draft, RuleName.STYLE, "execution_style", Style.PASSIVE_MAKER, style, why, unknown=unknown)
+
+
+def _halve_allocation(draft: RulingDraft, rule: RuleName, why: str, *, unknown: bool = False) -> RulingDraft:
+    half = draft.allocation_pct / 2
+    told = record_change(
+        draft, rule, "allocation_pct", _round_figure(draft.allocation_pct), _round_figure(half), why, unknown=unknown
+    )
+    return replace(told, allocation_pct=half)
+
+
+# -- what the officer asks for
+
+
+def _apply_tightening(draft: RulingDraft, inputs: RulingInputs, asked: Tightening) -> RulingDraft:
+    why = asked.rationale or "the risk officer asks for it"
+    if asked.veto:
+        return veto_trade(draft, RuleName.TIGHTENED, why)
+    draft = _apply_style(draft, asked.style, why)
+    if asked.leverage is not None and max(1.0, asked.leverage) < draft.leverage:
+        lower = max(1.0, float(asked.leverage))
+        told = record_change(draft, RuleName.TIGHTENED, "leverage", draft.leverage, lower, why)
+        legs = tuple(_lower_leverage(leg.margin, leg.leverage, lower, leg) for leg in draft.legs)
+        draft = replace(told, leverage=lower, legs=legs)
+    if asked.allocation_pct is None or asked.allocation_pct >= draft.allocation_pct:
+        return draft
+    share = max(0.0, asked.allocation_pct) / draft.allocation_pct
+    legs = tuple(leg for leg in (with_margin(leg, leg.margin * share) for leg in draft.legs) if leg.margin > 0)
+    if not legs:
+        return veto_trade(draft, RuleName.TIGHTENED, why)
+    left = allocation_pct_of(legs, inputs.standing)
+    told = record_change(
+        draft, RuleName.TIGHTENED, "allocation_pct", _round_figure(draft.allocation_pct), _round_figure(left), why
+    )
+    return replace(told, legs=legs, allocation_pct=left, target=target_of(tuple(leg.venue for leg in legs)))
+
+
+def _apply_style(draft: RulingDraft, asked: Style | None, why: str) -> RulingDraft:
+    """A cheaper style is taken; a costlier one, or the exits' own, is not."""
+    if asked is None or draft.style is None or asked is draft.style:
+        return draft
+    kept = cheaper_style(asked, draft.style)
+    if kept is draft.style:
+        refused = f"{asked.value} costs more than {kept.value}, which the rules allow"
+        return record_change(draft, RuleName.STYLE, "execution_style", asked, kept, refused)
+    return replace(record_change(draft, RuleName.TIGHTENED, "execution_style", draft.style, kept, why), style=kept)
+
+
+def _lower_leverage(margin: float, leverage: float, lower: float, leg: Leg) -> Leg:
+    kept = min(leverage, lower)
+    return leg.model_copy(update={"leverage": kept, "notional": margin * kept})
+
+
+def _round_figure(value: float) -> float:
+    """As much of a double as a person reads."""
+    return round(value, 6)

@@ -1,0 +1,162 @@
+"""Routing: exchanges by direction and leverage, execution style, and the size of each leg within its cap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import floor, fsum
+from typing import Final
+
+from zuno.trading.model.cycle import Call, Exchange, Leg, Style, Target
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.rules.account import MarkedAccount
+from zuno.trading.rules.inputs import RulingInputs
+
+MARGIN_CAPS: Final[Mapping[Exchange, float]] = {Exchange.UPBIT: 2_000_000.0, Exchange.BINANCE: 2_000.0}
+"""Margin over open, pending and new, in the exchange's own currency."""
+CURRENCY_PARTS: Final[Mapping[Exchange, int]] = {Exchange.UPBIT: 1, Exchange.BINANCE: 100}
+"""Smallest parts per currency unit: whole won, cents."""
+STYLES_BY_COST: Final = (Style.PASSIVE_MAKER, Style.SMART_DCA, Style.MOMENTUM_SNIPER, Style.CASINO_EXIT)
+"""Cheapest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class LegCut:
+    """A reduction of one leg."""
+
+    exchange: Exchange
+    meant: float
+    left: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The legs that can be placed, and the cuts made by reason."""
+
+    legs: tuple[Leg, ...]
+    topped_up: tuple[LegCut, ...]
+    """Part of it is held already."""
+    capped: tuple[LegCut, ...]
+    """The exchange's room is used up."""
+    dropped: tuple[LegCut, ...]
+    """The leg cannot be placed at all."""
+
+
+def choose_target(call: Call, leverage: float, mode: Mode) -> Target:
+    """SHORT or borrowed → BINANCE; a LONG of one's own money → UPBIT in POSITION, half each in SWING."""
+    if call is Call.SHORT or leverage > 1:
+        return Target.BINANCE
+    return Target.UPBIT if mode is Mode.POSITION else Target.SPLIT
+
+
+def exchanges_of(target: Target) -> tuple[Exchange, ...]:
+    return (Exchange.BINANCE, Exchange.UPBIT) if target is Target.SPLIT else (Exchange(target.value),)
+
+
+def target_of(several: tuple[Exchange, ...]) -> Target | None:
+    named = sorted(set(several))
+    return None if not named else Target(named[0].value) if len(named) == 1 else Target.SPLIT
+
+
+def choose_style(inputs: RulingInputs) -> Style:
+    """A true breakout is caught, a restless market entered in parts, a calm one waited for; what is not known to be
+    calm is restless, so that not knowing never makes a trade cheaper."""
+    if inputs.breakout is True:
+        return Style.MOMENTUM_SNIPER
+    return Style.PASSIVE_MAKER if inputs.breakout is False and inputs.restless is False else Style.SMART_DCA
+
+
+def cheaper_style(style: Style, other: Style) -> Style:
+    return min(style, other, key=STYLES_BY_COST.index)
+
+
+def size_legs(side: Side, allocation_pct: float, leverage: float, target: Target, inputs: RulingInputs) -> Placement:
+    """Each exchange's part of the allocation, of its own equity, less its part of what is held of the symbol that way
+    already, within its cap. A leg that cannot be carried is dropped and never moved."""
+    several = exchanges_of(target)
+    placed = Placement((), (), (), ())
+    account = inputs.standing
+    if isinstance(account, Missing):
+        return placed
+    share = allocation_pct / 100 / len(several)
+    meant = {
+        exchange: _leg(exchange, side, share * max(0.0, account.equity.get(exchange, 0.0)), leverage)
+        for exchange in several
+    }
+    new = _share_not_held(
+        fsum(usd_of(leg, inputs.won) for leg in meant.values()), _held_usd(account, inputs.symbol, side)
+    )
+    for leg in meant.values():
+        placed = _size_leg(placed, leg, new, account, inputs.won)
+    return placed
+
+
+def usd_of(leg: Leg, won: Known[float]) -> float:
+    """The notional in dollars; a leg in won that nobody can convert is none."""
+    if leg.venue is Exchange.BINANCE:
+        return leg.notional
+    return 0.0 if isinstance(won, Missing) else leg.notional / won
+
+
+def with_margin(leg: Leg, margin: float) -> Leg:
+    """The same leg with that margin, in whole parts of its currency, rounded down."""
+    kept = round_money_down(margin, leg.venue)
+    return leg.model_copy(update={"margin": kept, "notional": kept * leg.leverage})
+
+
+def round_money_down(money: float, exchange: Exchange) -> float:
+    grain = CURRENCY_PARTS[exchange]
+    # What a double falls short of a whole part by is no part.
+    return floor(max(0.0, money) * grain + 1e-9) / grain
+
+
+def allocation_pct_of(legs: tuple[Leg, ...], account: Known[MarkedAccount]) -> float:
+    """Margin as a percentage of the equity that carries it; halves add up."""
+    if isinstance(account, Missing):
+        return 0.0
+    return fsum(100 * leg.margin / account.equity[leg.venue] for leg in legs if account.equity[leg.venue] > 0)
+
+
+def _leg(exchange: Exchange, side: Side, margin: float, leverage: float) -> Leg:
+    """Spot is never borrowed for."""
+    borrowed = float(leverage) if exchange is Exchange.BINANCE else 1.0
+    currency = exchange.currency
+    return Leg(
+        venue=exchange, side=side, currency=currency, margin=margin, notional=margin * borrowed, leverage=borrowed
+    )
+
+
+def _share_not_held(whole_usd: float, held_usd: float) -> float:
+    """How much of a trade is not held yet. Sizes are compared, for margin says nothing of what a stop costs; and all of
+    both at once, for what one exchange holds the other need not buy."""
+    if held_usd <= 0:
+        return 1.0
+    return max(0.0, 1 - held_usd / whole_usd) if whole_usd > 0 else 0.0
+
+
+def _size_leg(placed: Placement, leg: Leg, share: float, account: MarkedAccount, won: Known[float]) -> Placement:
+    topped, capped, lost = placed.topped_up, placed.capped, placed.dropped
+    exchange, meant = leg.venue, leg.margin
+    if exchange is Exchange.UPBIT and (leg.side is Side.SHORT or isinstance(won, Missing)):
+        why = "spot cannot be sold short" if leg.side is Side.SHORT else "the won is not known"
+        return Placement(placed.legs, topped, capped, (*lost, LegCut(exchange, meant, 0.0, why)))
+    new = meant * share
+    if new < meant:
+        topped = (*topped, LegCut(exchange, meant, new, "part of it is held already"))
+    used, equity = account.margin[exchange].total, account.equity[exchange]
+    room = min(MARGIN_CAPS[exchange], equity) - used
+    if room < new:
+        why = f"{used:,.2f} {exchange.currency} of at most {min(MARGIN_CAPS[exchange], equity):,.2f} are used"
+        capped = (*capped, LegCut(exchange, new, max(0.0, room), why))
+    leg = with_margin(leg, min(new, room))
+    return Placement((*placed.legs, leg) if leg.margin > 0 else placed.legs, topped, capped, lost)
+
+
+def _held_usd(account: MarkedAccount, symbol: Symbol, side: Side) -> float:
+    """What is held of the symbol that way, wherever it is, at its mark: orders that would add to it included."""
+    position = account.position
+    sizes = [] if position is None or position.side is not side else [holding.quantity for holding in position.holdings]
+    sizes += [order.quantity for order in account.pending if order.side is side and not order.reduce_only]
+    return fsum(sizes) * account.marks[symbol]

@@ -1,0 +1,233 @@
+"""From a decision to a ruling: desk rules, risk rules and leverage guard, in that order. Each can only reduce.
+
+A ruling is a pure function of the decision and its inputs, so it can be recomputed. Exits pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import fsum
+from typing import Final, Literal
+
+from zuno.kernel.clock import iso
+from zuno.kernel.units import Millis
+from zuno.trading.model.account import Holding, Resting
+from zuno.trading.model.cycle import (
+    LEVERAGE_CAP,
+    VALID_MINUTES,
+    Call,
+    Change,
+    Decision,
+    Ending,
+    Meta,
+    Ruling,
+    Style,
+    Target,
+)
+from zuno.trading.model.known import Missing
+from zuno.trading.model.market import MINUTE_MS, Mode, Side
+from zuno.trading.rules import expectancy
+from zuno.trading.rules.draft import RuleName as RuleName
+from zuno.trading.rules.draft import RuleOwner as RuleOwner
+from zuno.trading.rules.draft import RulingDraft as RulingDraft
+from zuno.trading.rules.draft import Tightening as Tightening
+from zuno.trading.rules.draft import draft_from_decision, record_change, veto_trade
+from zuno.trading.rules.inputs import RulingInputs, missing_essentials
+from zuno.trading.rules.leverage_guard import apply_leverage_guard as apply_leverage_guard
+from zuno.trading.rules.leverage_guard import require_positive_ev
+from zuno.trading.rules.risk_rules import apply_risk_rules as apply_risk_rules
+from zuno.trading.rules.risk_rules import place_legs
+from zuno.trading.rules.routing import choose_style, choose_target, exchanges_of, target_of, usd_of
+
+PANIC_BUDGET: Final = 20
+"""The most that is risked of what could be, in per cent, unless the market is known to be calm."""
+PANIC_RANK: Final = 0.95
+"""Where a day's volatility stands among its like when it is panic."""
+MAX_STOP_RISK_PCT: Final = 1.0
+"""Per cent of the equity that a stop may cost."""
+
+
+def start_draft(
+    decision: Decision, meta: Meta | None, inputs: RulingInputs, spent_usd: float, ahead_usd: float
+) -> RulingDraft:
+    """A validated decision after budget, stop and expectancy. `meta`: None where nobody set a budget, which is none."""
+    draft = draft_from_decision(decision, spent_usd + ahead_usd)
+    if draft.call is Call.CANCEL_AND_CLOSE:
+        return _close_all(draft, inputs)
+    for rule in (_close_opposite_first, _veto_judge_fallback, _veto_missing_facts):
+        if draft.opens:
+            draft = rule(draft, inputs)
+    if draft.opens:
+        draft = _apply_risk_budget(draft, meta, inputs)
+    for rule in (_limit_stop_risk, _route_trade, _require_expectancy):
+        if draft.opens:
+            draft = rule(draft, inputs)
+    return draft
+
+
+def finish_ruling(draft: RulingDraft, inputs: RulingInputs, now: Millis) -> Ruling:
+    """Turn a draft into a ruling. `now`: wall clock when live, market time when recorded."""
+    until = valid_until(inputs.mode, inputs.as_of)
+    ruling = Ruling(
+        decision=draft.call,
+        allocation_pct=draft.allocation_pct,
+        leverage=draft.leverage,
+        target_exchange=draft.target,
+        execution_style=draft.style,
+        legs=draft.legs,
+        closes=draft.closes,
+        veto=draft.veto,
+        valid_until=iso(until),
+        changes=draft.changes,
+    )
+    return expire_ruling(ruling) if now > until else ruling
+
+
+def valid_until(mode: Mode, as_of: Millis) -> Millis:
+    return Millis(as_of + VALID_MINUTES[mode] * MINUTE_MS)
+
+
+def expire_ruling(ruling: Ruling) -> Ruling:
+    """A ruling past its validity opens nothing. Exits stay."""
+    if ruling.decision.side is None:
+        return ruling
+    why = f"it was good until {ruling.valid_until}"
+    told = Change(by=RuleName.EXPIRED.value, field="decision", from_=ruling.decision.value, to=Call.HOLD.value, why=why)
+    return Ruling(
+        decision=Call.HOLD,
+        allocation_pct=0.0,
+        leverage=1.0,
+        target_exchange=None,
+        execution_style=None,
+        legs=(),
+        veto=RuleName.EXPIRED.value,
+        valid_until=ruling.valid_until,
+        changes=(*ruling.changes, told),
+    )
+
+
+def held_sides(inputs: RulingInputs) -> tuple[Side, ...]:
+    """Which ways the desk stands in the symbol, orders that would open something included; none where nobody knows."""
+    if isinstance(inputs.account, Missing):
+        return ()
+    sides = [position.side for position in inputs.account.positions if position.symbol is inputs.symbol]
+    sides += [order.side for order in inputs.account.pending if order.symbol is inputs.symbol and not order.reduce_only]
+    return tuple(sides)
+
+
+# -- the rules of the desk, in their order
+
+
+def _close_opposite_first(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    """One position per symbol: the other way begins with the end of this one."""
+    against = [side for side in held_sides(inputs) if side is not draft.call.side]
+    if not against:
+        return draft
+    why = f"a {against[0]} is open: it ends now, the other side may begin next cycle"
+    told = record_change(draft, RuleName.CLOSE_FIRST, "decision", draft.call, Call.CANCEL_AND_CLOSE, why)
+    return _close_all(replace(told, call=Call.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0), inputs)
+
+
+def _close_all(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    """Close all positions and cancel all orders in the symbol. It needs no other input."""
+    closes = _list_closes(inputs)
+    return replace(
+        draft, style=Style.CASINO_EXIT, target=target_of(tuple(closing.venue for closing in closes)), closes=closes
+    )
+
+
+def _list_closes(inputs: RulingInputs) -> tuple[Ending, ...]:
+    """Positions first, then the orders that would open or close more; none where nobody knows."""
+    account = inputs.account
+    if isinstance(account, Missing):
+        return ()
+    several: tuple[tuple[Literal["position", "order"], tuple[Holding | Resting, ...]], ...] = (
+        ("position", account.positions),
+        ("order", account.pending),
+    )
+    return tuple(
+        Ending(venue=held.exchange, what=what, id=held.id, side=held.side, quantity=held.quantity)
+        for what, found in several
+        for held in found
+        if held.symbol is inputs.symbol
+    )
+
+
+def _veto_judge_fallback(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    if draft.decision.source != "fallback":
+        return draft
+    return veto_trade(draft, RuleName.JUDGE_FALLBACK, "the Judge's model failed: the rules in its place open nothing")
+
+
+def _veto_missing_facts(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    gone = missing_essentials(inputs)
+    return veto_trade(draft, RuleName.MISSING_FACTS, "; ".join(gone), unknown=True) if gone else draft
+
+
+def _apply_risk_budget(draft: RulingDraft, meta: Meta | None, inputs: RulingInputs) -> RulingDraft:
+    budget = 0 if meta is None else meta.risk_budget_pct
+    if budget > PANIC_BUDGET and (why := _panic_reason(inputs)):
+        draft = record_change(draft, RuleName.PANIC_BUDGET, "risk_budget_pct", budget, PANIC_BUDGET, why)
+        budget = PANIC_BUDGET
+    if budget >= 100:
+        return draft
+    told = "nobody set a budget" if meta is None else f"{budget} % of what could be risked may be"
+    if budget <= 0:
+        return veto_trade(draft, RuleName.RISK_BUDGET, told, unknown=meta is None)
+    return _cut_allocation(draft, RuleName.RISK_BUDGET, draft.allocation_pct * budget / 100, told)
+
+
+def _panic_reason(inputs: RulingInputs) -> str | None:
+    if inputs.panic is not False:
+        return "options are in panic" if inputs.panic is True else f"panic is not ruled out: {inputs.panic.reason}"
+    if isinstance(inputs.day_rank, Missing):
+        return f"panic is not ruled out: {inputs.day_rank.reason}"
+    if inputs.day_rank >= PANIC_RANK:
+        return f"the day moved more than {100 * inputs.day_rank:.0f} % of its like"
+    return None
+
+
+def _limit_stop_risk(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    """No exchange owns more than the account: a part of its equity is at most that part of all."""
+    reached = _reward_risk(draft)
+    if reached is None:
+        return veto_trade(draft, RuleName.MISSING_FACTS, "its prices make no trade", unknown=True)
+    leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
+    most = 100 * MAX_STOP_RISK_PCT / (leverage * reached.loss)
+    if draft.allocation_pct <= most:
+        return draft
+    why = f"a stop {reached.loss:.2f} % away at {leverage:g}× may cost {MAX_STOP_RISK_PCT:g} % of the equity"
+    return _cut_allocation(draft, RuleName.STOP_RISK, most, why)
+
+
+def _route_trade(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    """Where it goes is settled by what was decided: a smaller leverage later sends nothing elsewhere."""
+    leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
+    target: Target = choose_target(draft.call, leverage, inputs.mode)
+    return replace(draft, target=target, routed_to=target, style=choose_style(inputs))
+
+
+def _require_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    trial = place_legs(draft, inputs)
+    if not trial.opens or draft.call.side is None or draft.routed_to is None or draft.style is None:
+        return trial
+    size = fsum(usd_of(leg, inputs.won) for leg in trial.legs)
+    several = exchanges_of(draft.routed_to)
+    worth = expectancy.estimate_expectation(
+        draft.decision, draft.call.side, several, draft.style, inputs, draft.cost_usd, size
+    )
+    if isinstance(worth, Missing):
+        return veto_trade(draft, RuleName.MISSING_FACTS, worth.reason, unknown=True)
+    return require_positive_ev(replace(draft, legs=trial.legs, expectation=worth), inputs)
+
+
+def _cut_allocation(draft: RulingDraft, rule: RuleName, allocation: float, why: str) -> RulingDraft:
+    if allocation >= draft.allocation_pct:
+        return draft
+    before, after = round(draft.allocation_pct, 6), round(allocation, 6)
+    return replace(record_change(draft, rule, "allocation_pct", before, after, why), allocation_pct=allocation)
+
+
+def _reward_risk(draft: RulingDraft) -> expectancy.RewardRisk | None:
+    side = draft.call.side
+    return None if side is None else expectancy.reward_risk(draft.decision, side)

@@ -1,0 +1,117 @@
+"""The blackboard score: stance and weight of each entry, and the signal of their sum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import fsum
+from typing import Final, TypeAlias
+
+from zuno.trading.measure.features import Features
+from zuno.trading.measure.structure.lines import Gauge
+from zuno.trading.measure.structure.pivots import Way
+from zuno.trading.model.cycle import (
+    CONVICTION,
+    WEIGHTS,
+    Blackboard,
+    Expert,
+    FlowAnomaly,
+    GeometryEntry,
+    LiquidityEntry,
+    MacroEntry,
+    MicrostructureEntry,
+    Signal,
+    Stance,
+)
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import Mode
+
+TRUSTED_WEIGHT: Final = 1.5
+"""Weight multiplier of the expert the directive names."""
+DEAD_BAND: Final = 0.15
+Entry: TypeAlias = LiquidityEntry | MicrostructureEntry | MacroEntry | GeometryEntry
+_LEANS: Final[Mapping[str, Stance]] = {"BULLISH": 1, "UP": 1, "BEARISH": -1, "DOWN": -1, "NEUTRAL": 0}
+
+
+def entry_stance(entry: Entry, flow: Stance = 0) -> Stance:
+    """Which way an entry looks, whatever it says of itself. Liquidity names no direction: `flow` is the one that was
+    measured, and counts where an anomaly was found."""
+    match entry:
+        case LiquidityEntry():
+            return 0 if entry.anomaly == "none" else flow
+        case MacroEntry():
+            return bias_stance(entry.options_bias)
+        case _:
+            return bias_stance(entry.directional_bias)
+
+
+def bias_stance(word: str) -> Stance:
+    """BULLISH and UP are 1, BEARISH and DOWN −1, NEUTRAL 0."""
+    return _LEANS[word]
+
+
+def flow_stance(anomaly: FlowAnomaly, features: Features) -> Stance:
+    """Which way an anomaly of the flow points, by what was measured: a divergence where it points, else where large
+    takers lean; a hunt against the side that was hunted, for its sellers (or buyers) are spent."""
+    if anomaly == "whale_cvd_divergence":
+        return _divergence_stance(features) or _whale_stance(features)
+    return _liquidation_stance(features) if anomaly == "liquidation_hunting" else 0
+
+
+def expert_weights(mode: Mode, trusted: Expert | None) -> Mapping[Expert, float]:
+    """In the order of conviction; the trusted one weighs half as much again."""
+    plain = zip(CONVICTION[mode], WEIGHTS, strict=True)
+    return {expert: weight * (TRUSTED_WEIGHT if expert is trusted else 1.0) for expert, weight in plain}
+
+
+def score_board(board: Blackboard, mode: Mode, trusted: Expert | None) -> float:
+    """Σ weight · stance · confidence. Who is absent adds nothing, and nobody weighs more for it."""
+    weighed = expert_weights(mode, trusted)
+    # 0.6 · 0.25 is 0.15 and nothing beyond it: what doubles leave over decides nothing.
+    return round(
+        fsum(weighed[expert] * entry.stance * entry.confidence for expert, entry in board_entries(board).items()), 9
+    )
+
+
+def signal_of_score(board_score: float) -> Signal:
+    if abs(board_score) <= DEAD_BAND:
+        return Signal.NEUTRAL
+    return Signal.BULLISH if board_score > 0 else Signal.BEARISH
+
+
+def board_entries(board: Blackboard) -> Mapping[Expert, Entry]:
+    """The entries that are present."""
+    named: dict[Expert, Entry | None] = {
+        Expert.LIQUIDITY: board.liquidity,
+        Expert.MICROSTRUCTURE: board.microstructure,
+        Expert.MACRO: board.macro,
+        Expert.GEOMETRY: board.vlm_geometry,
+    }
+    return {expert: entry for expert, entry in named.items() if entry is not None}
+
+
+def _divergence_stance(features: Features) -> Stance:
+    """Of the shortest timeframe that has one: the newest between price and CVD."""
+    for _, frame in features.frames:
+        if isinstance(frame, Missing):
+            continue
+        found = [divergence for divergence in frame.structure.divergences if divergence.gauge is Gauge.CVD]
+        if found:
+            return 1 if max(found, key=lambda divergence: divergence.known_at).way is Way.UP else -1
+    return 0
+
+
+def _whale_stance(features: Features) -> Stance:
+    flow = features.whales_day
+    return _sign(flow if isinstance(flow, Missing) else flow.net_usd)
+
+
+def _liquidation_stance(features: Features) -> Stance:
+    longs, shorts = features.forced.longs_hour, features.forced.shorts_hour
+    gone = [0.0 if isinstance(side, Missing) else side.usd for side in (longs, shorts)]
+    return _sign(gone[0] - gone[1])
+
+
+def _sign(figure: Known[float]) -> Stance:
+    if isinstance(figure, Missing) or not figure:
+        return 0
+    return 1 if figure > 0 else -1

@@ -1,0 +1,145 @@
+"""Check the Judge's decision: menu prices, stop distance, reward/risk, a counter-argument and a supporting expert."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from zuno.trading.model.cycle import Blackboard, Call, Decision
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import Side
+from zuno.trading.rules.inputs import RulingInputs, hold_text
+from zuno.trading.rules.price_menu import PriceMenu
+from zuno.trading.rules.score import board_entries
+
+MIN_STOP_ATR: Final = 0.75
+MAX_STOP_ATR: Final = 3.0
+"""ATR between entry and stop."""
+MIN_REWARD_RISK: Final = 1.0
+MAX_REWARD_RISK: Final = 5.0
+"""What is to be won for what is risked."""
+MAX_ENTRY_ATR: Final = 1.0
+"""ATR between the market and the entry: what lies further away is another trade than the one that was argued."""
+MIN_SUPPORT_CONFIDENCE: Final = 0.5
+"""The confidence a numeric expert must have to second a direction."""
+MAINTENANCE_MARGIN: Final = 0.005
+"""The share of its notional below which a position is liquidated."""
+ROUNDING: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class _Prices:
+    entry: float
+    stop: float
+    take: float
+
+
+def validate_decision(raw: Decision, menu: PriceMenu, inputs: RulingInputs, board: Blackboard) -> Decision:
+    """The decision as it may stand: prices of the menu, signs and duration normalised; a HOLD with its reason where a
+    rule is broken. An exit needs nothing."""
+    plain = raw.model_copy(
+        update={
+            "hold_duration": hold_text(raw.hold_duration, inputs.mode),
+            "expected_profit_pct": abs(raw.expected_profit_pct),
+            "expected_loss_pct": abs(raw.expected_loss_pct),
+        }
+    )
+    if raw.decision.side is None:
+        return _without_prices(plain)
+    why = find_objection(raw, menu, inputs, board)
+    if why is not None:
+        return _without_prices(plain.model_copy(update={"decision": Call.HOLD, "why": _join_reasons(raw.why, why)}))
+    prices = _snap_prices(raw, menu)
+    assert isinstance(prices, _Prices)
+    return plain.model_copy(update={"entry_price": prices.entry, "stop_loss": prices.stop, "take_profit": prices.take})
+
+
+def find_objection(raw: Decision, menu: PriceMenu, inputs: RulingInputs, board: Blackboard) -> str | None:
+    """Why a LONG or SHORT is invalid and how to fix it; None if it is valid."""
+    side = raw.decision.side
+    if side is None:
+        return None
+    if not raw.reasoning.counter_scenario.strip():
+        return "counter_scenario is empty: name the strongest argument against the trade, or HOLD"
+    prices = _snap_prices(raw, menu)
+    if isinstance(prices, str):
+        return prices
+    return (
+        _check_risk_reward(prices, side, raw.leverage, inputs)
+        or _check_market_distance(prices, side, menu.now, inputs)
+        or _check_expert_support(side, board)
+    )
+
+
+def liquidation_distance(leverage: float, side: Side) -> float:
+    """As a share of the entry. What a SHORT has to keep grows with the price that runs against it."""
+    distance = 1 / leverage - MAINTENANCE_MARGIN
+    return distance if side is Side.LONG else distance / (1 + MAINTENANCE_MARGIN)
+
+
+def _snap_prices(raw: Decision, menu: PriceMenu) -> _Prices | str:
+    found: list[float] = []
+    for name in ("entry_price", "stop_loss", "take_profit"):
+        price = getattr(raw, name)
+        level = None if price is None else menu.snap(price)
+        if level is None:
+            said = "is missing" if price is None else f"of {price:g} is no level of the menu"
+            return f"{name} {said}: take one from it, or HOLD"
+        found.append(level)
+    return _Prices(*found)
+
+
+def _check_risk_reward(prices: _Prices, side: Side, leverage: int, inputs: RulingInputs) -> str | None:
+    sign = 1 if side is Side.LONG else -1
+    risk, reward = sign * (prices.entry - prices.stop), sign * (prices.take - prices.entry)
+    if risk <= 0:
+        return f"stop_loss {prices.stop:g} is not behind the entry {prices.entry:g} of a {side}"
+    if reward <= 0:
+        return f"take_profit {prices.take:g} is not ahead of the entry {prices.entry:g} of a {side}"
+    if isinstance(inputs.atr, Missing):
+        return f"there is no ATR to hold a stop against ({inputs.atr.reason}): HOLD"
+    reach, ratio = risk / inputs.atr, reward / risk
+    if not MIN_STOP_ATR - ROUNDING <= reach <= MAX_STOP_ATR + ROUNDING:
+        return f"stop_loss is {reach:.2f} ATR from the entry: {MIN_STOP_ATR} to {MAX_STOP_ATR:g} are allowed"
+    if not MIN_REWARD_RISK - ROUNDING <= ratio <= MAX_REWARD_RISK + ROUNDING:
+        return (
+            f"take_profit offers {ratio:.2f} for each 1 risked: {MIN_REWARD_RISK:g} to {MAX_REWARD_RISK:g} are allowed"
+        )
+    if risk / prices.entry >= liquidation_distance(leverage, side):
+        most = 100 * liquidation_distance(leverage, side)
+        return f"stop_loss lies behind the liquidation at {leverage}×, {most:.1f} % from the entry"
+    return None
+
+
+def _check_market_distance(prices: _Prices, side: Side, now: Known[float], inputs: RulingInputs) -> str | None:
+    """A trade is opened at the market: one that stands stopped or won already, or far from it, is none."""
+    if isinstance(now, Missing):
+        return f"where the market is is not known ({now.reason}): HOLD"
+    sign = 1 if side is Side.LONG else -1
+    if sign * (now - prices.stop) <= 0:
+        return f"stop_loss {prices.stop:g} of a {side} is passed already: the market is at {now:g}"
+    if sign * (prices.take - now) <= 0:
+        return f"take_profit {prices.take:g} of a {side} is reached already: the market is at {now:g}"
+    assert not isinstance(inputs.atr, Missing)
+    away = abs(prices.entry - now) / inputs.atr
+    if away > MAX_ENTRY_ATR + ROUNDING:
+        return f"entry_price is {away:.2f} ATR from the market at {now:g}: up to {MAX_ENTRY_ATR:g} is allowed"
+    return None
+
+
+def _check_expert_support(side: Side, board: Blackboard) -> str | None:
+    stance = 1 if side is Side.LONG else -1
+    for expert, entry in board_entries(board).items():
+        if expert.numeric and entry.stance == stance and entry.confidence >= MIN_SUPPORT_CONFIDENCE:
+            return None
+    return f"no expert that reads numbers looks {side} with a confidence of {MIN_SUPPORT_CONFIDENCE} or more: HOLD"
+
+
+def _without_prices(decision: Decision) -> Decision:
+    """A call that opens nothing has no prices and no size."""
+    nothing = {"entry_price": None, "stop_loss": None, "take_profit": None, "allocation_pct": 0, "leverage": 1}
+    return decision.model_copy(update=nothing)
+
+
+def _join_reasons(said: str, why: str) -> str:
+    return f"{said}; {why}" if said else why

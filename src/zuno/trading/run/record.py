@@ -1,0 +1,225 @@
+"""What the nodes of a run put on record, each once: a node that is run again finds what stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Generic, TypeVar
+
+from pydantic import Field, ValidationError
+
+from zuno.journal.port import Author, Journal
+from zuno.kernel.canonical import Digest, Json, canonical, digest
+from zuno.kernel.errors import Broken
+from zuno.kernel.units import Millis
+from zuno.kernel.wire import FIRST_EDITION, Edition
+from zuno.llm.port import Attempt, ModelRequest
+from zuno.trading.model.cycle import EDITION, Call, Decision, Expectation, Node, Part, Regime, Ruling, Signal, Voice
+from zuno.trading.model.market import Mode, Symbol
+from zuno.trading.model.outcome import Chart, Noticed, Outcome
+
+P = TypeVar("P", bound=Part)
+V = TypeVar("V")
+
+ENDED = "cycle_ended"
+EXPIRED = "cycle_expired"
+"""The end of a run that an older edition began and did not finish."""
+ATTEMPT = "model_attempt"
+DESK = Author("trading")
+
+
+def kind_of(node: Node) -> str:
+    return f"cycle_{node.value}"
+
+
+class Started(Part):
+    """What was asked for."""
+
+    symbol: Symbol
+    mode: Mode
+    as_of: str | None
+    """As it was asked; None: now, or the end of the recording."""
+    live: bool
+    """Whether the clock on the wall is the market's."""
+    chart: bool
+    edition: Edition = FIRST_EDITION
+    """Of the rules it is argued by."""
+
+    @property
+    def older(self) -> bool:
+        return self.edition < EDITION
+
+
+class Expired(Part):
+    """Why a run ended without a ruling."""
+
+    why: str
+
+
+class Ended(Part):
+    """What a later run may look back at."""
+
+    symbol: Symbol
+    mode: Mode
+    as_of: Millis
+    origin: str
+    regime: Regime
+    signal: Signal | None
+    score: float | None
+    decision: Call
+    entry_price: float | None
+    stop_loss: float | None
+    take_profit: float | None
+    hold_duration: str
+    win_probability_pct: int
+    ruling: Call
+    allocation_pct: float
+    leverage: float
+    veto: str | None
+    hash: str
+    """Of the outcome, which the report's node holds."""
+    expired: bool = False
+    """It came back too late after its report: what that would have opened is opened no more."""
+
+
+def ended(outcome: Outcome, expired: bool = False) -> Ended:
+    board, decision, ruling = outcome.board.synthesis, outcome.decision, outcome.ruling
+    return Ended(
+        symbol=outcome.symbol,
+        mode=outcome.mode,
+        as_of=outcome.as_of,
+        origin=outcome.origin,
+        regime=outcome.meta.regime,
+        signal=None if board is None else board.dominant_signal,
+        score=None if board is None else board.score,
+        decision=decision.decision,
+        entry_price=decision.entry_price,
+        stop_loss=decision.stop_loss,
+        take_profit=decision.take_profit,
+        hold_duration=decision.hold_duration,
+        win_probability_pct=decision.win_probability_pct,
+        ruling=ruling.decision,
+        allocation_pct=ruling.allocation_pct,
+        leverage=ruling.leverage,
+        veto=ruling.veto,
+        hash=outcome.hash,
+        expired=expired,
+    )
+
+
+class Collected(Part):
+    """Which moment it is, and which sources did not answer at it."""
+
+    as_of: Millis
+    origin: str
+    failures: Mapping[str, str] = Field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class Gathered(Part):
+    """The run's frozen input, by its name."""
+
+    bundle: str
+
+
+class Triaged(Part):
+    anomalies: tuple[Noticed, ...]
+
+
+class Painted(Part):
+    chart: Chart | None
+    why: str = ""
+    """Why there is none; empty where none was asked for."""
+
+
+class Spoke(Part, Generic[V]):
+    """What an agent said, and who spoke for it."""
+
+    value: V
+    voice: Voice
+
+
+class Judged(Spoke[Decision]):
+    ahead_usd: float
+    """What the review that follows was expected to cost."""
+
+
+class Guarded(Part):
+    expectation: Expectation | None
+    ruling: Ruling
+    at: Millis
+    """When it was ruled: the wall's clock of a live run, the market's of a recorded one."""
+
+
+class Skipped(Part):
+    skipped: str
+
+
+class Reported(Part):
+    outcome: Outcome
+    at: Millis
+
+
+class Notebook:
+    """The record of one run, read when it is opened and written node by node."""
+
+    def __init__(self, journal: Journal, run_id: str) -> None:
+        self.journal = journal
+        self.run_id = run_id
+        self.attempts: list[Attempt] = []
+        self._kept: dict[str, Mapping[str, Json]] = {}
+        self._replies: dict[tuple[str, int, int, str], Attempt] = {}
+
+    async def open(self) -> Notebook:
+        async for entry in self.journal.entries(request_id=self.run_id):
+            if entry.kind == ATTEMPT:
+                self._remember(Attempt.model_validate(dict(entry.payload)))
+            else:
+                self._kept.setdefault(entry.kind, entry.payload)
+        return self
+
+    async def record(self, attempt: Attempt) -> None:
+        """On disk before anything is made of it."""
+        await self.journal.append(kind=ATTEMPT, author=Author(attempt.role), payload=attempt, request_id=self.run_id)
+        self._remember(attempt)
+
+    def recall(self, request: ModelRequest) -> Attempt | None:
+        return self._replies.get((request.role, request.round, request.attempt, request.fingerprint))
+
+    def has(self, kind: str | Node) -> bool:
+        return _kind(kind) in self._kept
+
+    async def keep(self, kind: str | Node, said: Part) -> None:
+        """Put it on record, unless something stands there."""
+        entry = await self.journal.append_once(kind=_kind(kind), author=DESK, payload=said, request_id=self.run_id)
+        self._kept[_kind(kind)] = entry.payload
+
+    def read(self, kind: str | Node, shape: type[P]) -> P:
+        try:
+            return shape.model_validate(self._kept[_kind(kind)])
+        except KeyError:
+            raise Broken(
+                f"The journal has no {_kind(kind)} of {self.run_id}, which is known to be there; "
+                "run `zuno journal verify`."
+            ) from None
+        except ValidationError as error:
+            raise Broken(
+                f"The journal's {_kind(kind)} of {self.run_id} is none this Zuno takes ({error.error_count()} faults)."
+            ) from error
+
+    def raw(self, kind: str | Node) -> Mapping[str, Json]:
+        """What was put on record, whatever this Zuno's own shapes are."""
+        return self._kept[_kind(kind)]
+
+    def digest(self, node: Node) -> Digest:
+        """The name of what a node put on record."""
+        if not self.has(node):
+            raise Broken(f"The journal has no {_kind(node)} of {self.run_id}; run `zuno journal verify`.")
+        return digest(canonical(dict(self._kept[_kind(node)])))
+
+    def _remember(self, attempt: Attempt) -> None:
+        self.attempts.append(attempt)
+        self._replies[(attempt.role, attempt.round, attempt.attempt, attempt.request)] = attempt
+
+
+def _kind(of: str | Node) -> str:
+    return kind_of(of) if isinstance(of, Node) else of

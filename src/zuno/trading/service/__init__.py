@@ -1,0 +1,1 @@
+"""One method per thing a person can ask of the trading desk, and its view."""

@@ -1,0 +1,465 @@
+"""The collector: asks every venue at the pace its word grows old, listens to the streams, and keeps what they say.
+
+Each series has a task of its own, so that nobody is asked twice at once and nobody waits for another; what fails is
+left alone for longer and longer, never for more than five minutes. Rows of streams wait in a queue that has an end:
+where the store is slow, the stream waits. A minute of a stream is proven by its own feed alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from zuno.kernel.backoff import SPREAD, Backoff
+from zuno.kernel.errors import Broken, Unavailable, ZunoError
+from zuno.kernel.lock import ProcessLock
+from zuno.kernel.units import Millis
+from zuno.kernel.view import ForeignText, VerdictView, View
+from zuno.trading.data.intake import PATIENCE, Hole, Intake, Now, clause, said_of
+from zuno.trading.data.sources import Sources, fresh_for, habit_of, is_streamed
+from zuno.trading.measure.bars import timeframe_of
+from zuno.trading.model.market import HOUR_MS, SECOND_MS, Alive, Candle, Feed, Series, Symbol
+from zuno.trading.model.venues import wanted
+from zuno.trading.ports.feeds import TapeFeed
+from zuno.trading.ports.series import Batch, SeriesStore
+from zuno.trading.service.data import moment
+
+Sleep: TypeAlias = Callable[[float], Awaitable[None]]
+Chance: TypeAlias = Callable[[], float]
+"""A number from 0 to 1."""
+
+SETTLED: Final = 2.0
+"""Seconds a venue is given to make up a bar after its end."""
+LONGEST_BACKOFF: Final = 300.0
+SILENCE: Final = 150.0
+"""Seconds without a word or a proven minute, after which a stream is taken for lost."""
+TOLD_EVERY: Final = 60.0
+MOST_WAITING: Final = 5_000
+"""Parcels between venues and store."""
+MOST_AT_ONCE: Final = 2_000
+LONGEST_WRITE_PAUSE: Final = 5.0
+_SOURCE_BACKOFF: Final = Backoff(1.0, LONGEST_BACKOFF, SPREAD)
+_WRITE_BACKOFF: Final = Backoff(0.5, LONGEST_WRITE_PAUSE)
+
+
+class FailingView(View):
+    """A source that does not answer."""
+
+    series: str
+    since: int
+    """Unix milliseconds."""
+    why: ForeignText
+
+
+class StreamView(View):
+    venue: str
+    heard: bool
+    since: int
+    """Since when it is heard, or not."""
+    proven: int | None
+    """The last minute it was proven alive in."""
+    why: ForeignText
+
+
+class CollectView(View):
+    """How it stands, once a minute."""
+
+    at: int
+    series: int
+    fresh: int
+    """Series whose source answered within the time it may grow old in."""
+    waiting_for: tuple[str, ...]
+    """Series that are not fresh and did not fail either: their first answer is still to come."""
+    failing: tuple[FailingView, ...]
+    streams: tuple[StreamView, ...]
+    unasked: dict[str, ForeignText]
+    """Venues nobody can ask as things are set, and why."""
+    given_up: dict[str, ForeignText]
+    """Series of which something is missing that no venue tells any more, and where."""
+    rows: int
+    """New rows since the start."""
+    unwritten: int
+    store: ForeignText
+    """What keeps the store from being written, if anything does."""
+
+
+class RoundView(VerdictView):
+    """One round of everything. `ok`: everybody who could be asked answered; else exit code 4."""
+
+    at: int
+    series: int
+    answered: int
+    rows: int
+    failing: tuple[FailingView, ...]
+    unasked: dict[str, ForeignText]
+    given_up: dict[str, ForeignText]
+    said: str
+    notes: tuple[str, ...] = ()
+
+
+class CollectedView(View):
+    """The collector ended because it was asked to."""
+
+    rows: int
+    said: str
+
+
+# -- between venues and store
+
+
+@dataclass(slots=True)
+class _Parcel:
+    """A batch that somebody waits for, or a single row of a stream."""
+
+    series: Series[Any]
+    rows: Sequence[Any]
+    known: Millis | None = None
+    done: asyncio.Future[None] | None = None
+
+
+class Scribe:
+    """Writes what comes in, many parcels in one go. A store that is away is tried again and again; nothing is dropped,
+    and whoever brings more waits."""
+
+    def __init__(self, store: SeriesStore, now: Now, sleep: Sleep, *, most: int = MOST_WAITING) -> None:
+        self._store = store
+        self._now = now
+        self._sleep = sleep
+        self._queue: asyncio.Queue[_Parcel | None] = asyncio.Queue(most)
+        self._ending = False
+        self.trouble = ""
+        self.rows = 0
+
+    @property
+    def waiting(self) -> int:
+        return self._queue.qsize()
+
+    async def keep(self, batch: Batch[Any]) -> None:
+        """Returns when it is safe."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        await self._queue.put(_Parcel(batch.series, batch.rows, batch.known, done))
+        await done
+
+    async def take(self, series: Series[Any], row: Any) -> None:
+        """Returns when there is room for it."""
+        await self._queue.put(_Parcel(series, (row,)))
+
+    def end(self) -> None:
+        """Nothing more will come: `run` returns when all is written."""
+        self._ending = True
+        with suppress(asyncio.QueueFull):
+            self._queue.put_nowait(None)  # wakes a scribe who has nothing to do
+
+    async def run(self) -> None:
+        """`Unavailable` when something is left that the store does not take in the end."""
+        while not (self._ending and self._queue.empty()):
+            parcels = [await self._queue.get()]
+            while len(parcels) < MOST_AT_ONCE and not self._queue.empty():
+                parcels.append(self._queue.get_nowait())
+            await self._write([parcel for parcel in parcels if parcel is not None])
+
+    async def _write(self, parcels: Sequence[_Parcel]) -> None:
+        batches = [Batch(one.series, one.rows, one.known) for one in parcels if one.done is not None]
+        self.rows += await self._written([*batches, *self._streamed(parcels)])
+        for parcel in parcels:
+            if parcel.done is not None and not parcel.done.done():  # whoever asked may be gone
+                parcel.done.set_result(None)
+
+    def _streamed(self, parcels: Sequence[_Parcel]) -> list[Batch[Any]]:
+        """Rows of streams by series."""
+        rows: dict[Series[Any], list[Any]] = {}
+        for parcel in parcels:
+            if parcel.done is None:
+                rows.setdefault(parcel.series, []).extend(parcel.rows)
+        now = self._now()
+        return [Batch(series, mine, now) for series, mine in rows.items()]
+
+    async def _written(self, batches: Sequence[Batch[Any]]) -> int:
+        tries = 0
+        while True:
+            try:
+                written = await self._store.write(batches)
+                self.trouble = ""
+                return written.new
+            except Unavailable as error:
+                self.trouble = clause(error)
+                if self._ending:
+                    rows = sum(len(batch.rows) for batch in batches)
+                    raise Unavailable(f"{rows} rows could not be written: {self.trouble}.") from error
+            tries += 1
+            await self._sleep(_WRITE_BACKOFF.delay(tries))
+
+
+# -- the worker
+
+
+@dataclass(slots=True)
+class _Line:
+    """How it goes with one series."""
+
+    series: Series[Any]
+    answered: Millis | None = None
+    failing_since: Millis | None = None
+    failures: int = 0
+    why: str = ""
+    late: int = 0
+    """How often in a row the bar that should be there was not."""
+
+    @property
+    def visited(self) -> bool:
+        return self.answered is not None or self.failing_since is not None
+
+
+@dataclass(slots=True)
+class _Radio:
+    """How it goes with one stream."""
+
+    feed: TapeFeed
+    since: Millis
+    heard: bool = False
+    proven: Millis | None = None
+    failures: int = 0
+    why: str = "it was not heard yet"
+
+
+class Collector:
+    """One at a time per store."""
+
+    def __init__(
+        self,
+        *,
+        sources: Sources,
+        store: SeriesStore,
+        seat: ProcessLock,
+        symbols: Sequence[Symbol],
+        now: Now,
+        sleep: Sleep,
+        chance: Chance,
+        patience: float = PATIENCE,
+        told_every: float = TOLD_EVERY,
+    ) -> None:
+        self._sources = sources
+        self._store = store
+        self._seat = seat
+        self._symbols = tuple(symbols)
+        self._now = now
+        self._sleep = sleep
+        self._chance = chance
+        self._patience = patience
+        self._told_every = told_every
+        series = dict.fromkeys(one for symbol in symbols for one in wanted(symbol) if not is_streamed(one))
+        self._lines = [_Line(one) for one in series if one.venue not in sources.closed]
+        self._radios = [_Radio(feed, now()) for feed in sources.tapes.values()]
+        self._scribe = Scribe(store, now, sleep)
+        self._intake = Intake(sources, store, self._scribe.keep, now, patience=patience)
+        self._everybody_visited = asyncio.Event()
+
+    async def once(self) -> RoundView:
+        """Everybody is asked once, and what they say is kept."""
+        self._seat.take()
+        try:
+            visits = [asyncio.ensure_future(self._visit(line)) for line in self._lines]
+            await self._until(asyncio.gather(*visits), visits)
+        finally:
+            self._seat.leave()
+        return self._round()
+
+    async def run(self, hear: Callable[[CollectView], None], stop: asyncio.Event) -> CollectedView:
+        """Until `stop`; what came in by then is written first."""
+        self._seat.take()
+        try:
+            endless = [self._tell(hear), *map(self._poll, self._lines), *map(self._listen, self._radios)]
+            tasks = [asyncio.ensure_future(task) for task in (_set(stop), *endless)]
+            await self._until(asyncio.ensure_future(_first(tasks)), tasks)
+        finally:
+            self._seat.leave()
+        rows = self._scribe.rows
+        return CollectedView(rows=rows, said=f"The collector ended; it kept {rows:,} new rows, and all are written.")
+
+    async def _until(self, end: asyncio.Future[Any], tasks: Sequence[asyncio.Future[Any]]) -> None:
+        """Work until the end comes, or one of us cannot go on; then let go of everything and write what is left."""
+        writing = asyncio.create_task(self._scribe.run())
+        try:
+            await asyncio.wait({end, writing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (end, *tasks):
+                task.cancel()
+            ends = await asyncio.gather(end, *tasks, return_exceptions=True)
+            self._scribe.end()
+        await writing
+        if fault := next((one for one in ends if isinstance(one, Exception)), None):
+            raise fault
+
+    # -- asking
+
+    async def _poll(self, line: _Line) -> None:
+        while True:
+            began = self._now()
+            await self._visit(line)
+            await self._sleep(self._pause(line, began))
+
+    async def _visit(self, line: _Line) -> None:
+        why = await self._failure(self._intake.visit(line.series), str(line.series))
+        if why is None:
+            line.answered, line.failing_since, line.failures, line.why = self._now(), None, 0, ""
+        else:
+            line.failing_since = line.failing_since or self._now()
+            line.failures, line.why = line.failures + 1, why
+        if all(one.visited for one in self._lines):
+            self._everybody_visited.set()
+
+    async def _failure(self, work: Awaitable[None], what: str) -> str | None:
+        """Why it failed, or None. A store that is damaged is nobody else's failure."""
+        try:
+            await work
+        except Broken:
+            raise
+        except TimeoutError:
+            return f"nothing was heard for {SILENCE:g} s"
+        except ZunoError as error:
+            return clause(error)
+        except Exception as bug:  # one source's bug must not silence the others
+            return said_of(bug, what)
+        return None
+
+    def _pause(self, line: _Line, began: Millis) -> float:
+        """Seconds until it is asked again."""
+        if line.failures:
+            return self._backoff(line.failures)
+        now = self._now()
+        if line.series.row is Candle:
+            return self._to_next_bar(line, now)
+        period = habit_of(line.series).period
+        if line.series.feed is Feed.NARRATIVE and (newest := self._intake.newest(line.series)) is not None:
+            left = period - (now - newest) / SECOND_MS  # whoever asked for it, it may have been before us
+            return left if 0 < left < period else period
+        return max(0.0, min(period, period - (now - began) / SECOND_MS))
+
+    def _to_next_bar(self, line: _Line, now: Millis) -> float:
+        """Just after the next close; sooner where the bar that closed last is not there yet, by the venue's clock."""
+        timeframe = timeframe_of(line.series)
+        newest, closed = self._intake.newest(line.series), timeframe.floor(now) - timeframe.millis
+        line.late = line.late + 1 if newest is None or newest < closed else 0
+        step = min(timeframe.millis, HOUR_MS)  # longer bars are looked at every hour: nobody trusts a clock for a week
+        wait = (now // step * step + step - now) / SECOND_MS + SETTLED + self._chance()
+        return min(wait, self._backoff(line.late + 1)) if line.late else wait
+
+    def _backoff(self, failures: int) -> float:
+        return _SOURCE_BACKOFF.delay(failures, self._chance())
+
+    # -- listening
+
+    async def _listen(self, radio: _Radio) -> None:
+        while True:
+            why = await self._failure(self._hear(radio), f"the stream of {radio.feed.venue}")
+            if radio.heard or not radio.failures:
+                radio.since = self._now()
+            radio.heard, radio.failures, radio.why = False, radio.failures + 1, why or "it ended"
+            await self._sleep(self._backoff(radio.failures))
+
+    async def _hear(self, radio: _Radio) -> None:
+        async with _closing(radio.feed.listen(self._symbols)) as stream:
+            while True:
+                async with asyncio.timeout(SILENCE):
+                    item = await anext(stream, None)
+                if item is None:
+                    return
+                series, row = item
+                if not radio.heard:
+                    radio.heard, radio.since, radio.why = True, self._now(), ""
+                if isinstance(row, Alive):
+                    radio.proven, radio.failures = row.at, 0
+                await self._scribe.take(series, row)
+
+    # -- telling
+
+    async def _tell(self, hear: Callable[[CollectView], None]) -> None:
+        """When everybody has been asked once, and then once a minute."""
+        first = [asyncio.ensure_future(self._everybody_visited.wait()), asyncio.ensure_future(self._rest())]
+        try:
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in first:
+                one.cancel()
+        while True:
+            hear(self.status())
+            await self._rest()
+
+    async def _rest(self) -> None:
+        await self._sleep(self._told_every)
+
+    def status(self) -> CollectView:
+        now = self._now()
+        fresh = [line for line in self._lines if _is_fresh(line, now)]
+        return CollectView(
+            at=now,
+            series=len(self._lines),
+            fresh=len(fresh),
+            waiting_for=tuple(str(line.series) for line in self._lines if line not in fresh and not line.failures),
+            failing=self._failing(),
+            streams=tuple(map(_stream_view, self._radios)),
+            unasked=dict(self._sources.closed),
+            given_up=self._given_up(),
+            rows=self._scribe.rows,
+            unwritten=self._scribe.waiting,
+            store=self._scribe.trouble,
+        )
+
+    def _failing(self) -> tuple[FailingView, ...]:
+        return tuple(
+            FailingView(series=str(line.series), since=line.failing_since, why=line.why)
+            for line in self._lines
+            if line.failing_since is not None
+        )
+
+    def _given_up(self) -> dict[str, str]:
+        return {str(series): _places(holes) for series, holes in self._intake.given_up.items()}
+
+    def _round(self) -> RoundView:
+        failing, rows = self._failing(), self._scribe.rows
+        answered = len(self._lines) - len(failing)
+        return RoundView(
+            ok=not failing,
+            at=self._now(),
+            series=len(self._lines),
+            answered=answered,
+            rows=rows,
+            failing=failing,
+            unasked=dict(self._sources.closed),
+            given_up=self._given_up(),
+            said=f"{answered} of {len(self._lines)} series answered; {rows:,} new rows are kept.",
+            notes=("streams are heard by a collector that stays: run it without --once",),
+        )
+
+
+async def _set(stop: asyncio.Event) -> None:
+    await stop.wait()
+
+
+async def _first(tasks: Sequence[asyncio.Future[None]]) -> None:
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+
+
+def _is_fresh(line: _Line, now: Millis) -> bool:
+    return line.answered is not None and now - line.answered <= fresh_for(line.series) * SECOND_MS
+
+
+def _places(holes: Sequence[Hole]) -> str:
+    (first, last), more = holes[0], len(holes) - 1
+    return f"from {moment(first)} to {moment(last)} UTC" + (f" (and {more:,} more)" if more else "")
+
+
+def _stream_view(radio: _Radio) -> StreamView:
+    return StreamView(venue=radio.feed.venue, heard=radio.heard, since=radio.since, proven=radio.proven, why=radio.why)
+
+
+@asynccontextmanager
+async def _closing(stream: AsyncIterator[Any]) -> AsyncIterator[AsyncIterator[Any]]:
+    try:
+        yield stream
+    finally:
+        if isinstance(stream, AsyncGenerator):
+            await stream.aclose()

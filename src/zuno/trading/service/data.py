@@ -1,0 +1,204 @@
+"""The market's past as a person asks about it: what is here, what is wrong with it, and what was done about that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Final, TypeAlias
+
+from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.units import Millis
+from zuno.kernel.view import ForeignText, VerdictView, View
+from zuno.trading.data.check import Check, Fetch, Now, rule_for
+from zuno.trading.ports.series import Begun, Flaw, Origin, SeriesStore, Span
+
+Invent: TypeAlias = Callable[[int], Awaitable[Begun]]
+"""Fills the store of invented markets anew from a seed."""
+LARGEST_SEED: Final = 2**63 - 1
+
+
+class SpanView(View):
+    """How much of a series is here; times are Unix milliseconds."""
+
+    series: str
+    count: int
+    first: int
+    last: int
+    sealed: int
+    """Of these, how many rest in files of history."""
+    place: str
+    """From when to when, for people."""
+
+
+class DataStatusView(View):
+    synthetic: bool
+    origin: str
+    series: tuple[SpanView, ...]
+    rows: int
+    unsettled: dict[str, int]
+    """What was noted when rows came in and nothing was done about yet, by kind."""
+    notes: tuple[str, ...] = ()
+
+
+class FlawView(View):
+    series: str
+    kind: str
+    first: int
+    last: int
+    count: int
+    place: str
+    """When, for people."""
+    detail: ForeignText
+    rule: str
+    """What is done about such a flaw."""
+    mended: str | None
+    """What was done about this one."""
+
+
+class DataCheckView(VerdictView):
+    """`ok`: nothing is wrong, or everything was mended; else exit code 3."""
+
+    synthetic: bool
+    origin: str
+    checked: int
+    """How many series were gone through."""
+    flaws: tuple[FlawView, ...]
+    mended: int
+    remaining: int
+    settled_before: int
+    """Notes about which something was done earlier."""
+
+
+class SynthView(View):
+    """A market that was invented, and what became of the rows it offered."""
+
+    synthetic: bool
+    origin: str
+    seed: int
+    series: int
+    rows: int
+    last: int
+    """The market's last moment, in Unix milliseconds."""
+    set_aside: int
+    """Rows no market can have made: an invented market has its dirt too."""
+    repeated: int
+    corrected: int
+    said: str
+    notes: tuple[str, ...] = ()
+
+
+class SealedView(View):
+    moved: int
+    said: str
+
+
+class DataDesk:
+    """One store of the market's past."""
+
+    def __init__(self, store: SeriesStore, now: Now, fetch: Fetch | None = None, invent: Invent | None = None) -> None:
+        """`fetch`: a live source to ask again for bars that are missing, where one is configured."""
+        self._store = store
+        self._now = now
+        self._fetch = fetch
+        self._invent = invent
+
+    async def status(self) -> DataStatusView:
+        spans, flaws = await self._store.spans(), await self._store.flaws()
+        return DataStatusView(
+            **_whose(self._store.origin),
+            series=tuple(map(_span, spans)),
+            rows=sum(span.count for span in spans),
+            unsettled=dict(sorted(Counter(flaw.kind for flaw in flaws if flaw.mended is None).items())),
+            notes=() if spans else (f"nothing is here yet: {_how_to_fill(self._store.origin)}",),
+        )
+
+    async def check(self, *, repair: bool = False) -> DataCheckView:
+        flaws, before = await Check(self._store, self._now, repair=repair, fetch=self._fetch).run()
+        mended = sum(flaw.mended is not None for flaw in flaws)
+        return DataCheckView(
+            ok=mended == len(flaws),
+            **_whose(self._store.origin),
+            checked=len(await self._store.spans()),
+            flaws=tuple(map(_flaw, flaws)),
+            mended=mended,
+            remaining=len(flaws) - mended,
+            settled_before=before,
+        )
+
+    async def synth(self, seed: int) -> SynthView:
+        """Forget the invented market that is here, and invent another."""
+        if not 0 <= seed <= LARGEST_SEED:
+            raise Usage(f"{seed} is no seed; give a whole number from 0 to {LARGEST_SEED}.")
+        if self._invent is None:
+            raise Refused("No market can be invented here: this desk has no store for one.")
+        begun = await self._invent(seed)
+        count, last = sum(span.count for span in begun.spans), max(span.last for span in begun.spans)
+        elsewhere = () if self._store.origin.synthetic else ("the desk reads what was recorded: ZUNO_RECORDING is own",)
+        return SynthView(
+            **_whose(begun.origin),
+            seed=seed,
+            series=len(begun.spans),
+            rows=count,
+            last=last,
+            set_aside=begun.written.bad,
+            repeated=begun.written.same,
+            corrected=begun.written.changed,
+            said=f"{begun.origin.label}: {count:,} rows of {len(begun.spans)} series, up to {moment(last)} UTC.",
+            notes=("its dirt is told by `zuno data check`", *elsewhere),
+        )
+
+    async def seal(self, before: Millis) -> SealedView:
+        """Move what is older into files of history."""
+        moved = await self._store.seal(before)
+        return SealedView(moved=moved, said=f"{moved:,} rows of before {moment(before)} rest in files of history.")
+
+
+def _how_to_fill(origin: Origin) -> str:
+    if origin.synthetic:
+        return "`zuno data synth` invents a market"
+    return "`zuno data download` fetches the past venues keep, `zuno data collect` keeps what comes"
+
+
+def _whose(origin: Origin) -> dict[str, bool | str]:
+    return {"synthetic": origin.synthetic, "origin": origin.label}
+
+
+def _span(span: Span) -> SpanView:
+    return SpanView(
+        series=str(span.series),
+        count=span.count,
+        first=span.first,
+        last=span.last,
+        sealed=span.sealed,
+        place=_place(span.first, span.last),
+    )
+
+
+def _flaw(flaw: Flaw) -> FlawView:
+    return FlawView(
+        series=str(flaw.series),
+        kind=flaw.kind,
+        first=flaw.first,
+        last=flaw.last,
+        count=flaw.count,
+        place=_place(flaw.first, flaw.last),
+        detail=flaw.detail,
+        rule=rule_for(flaw),
+        mended=flaw.mended,
+    )
+
+
+def moment(at: int) -> str:
+    """A moment as people read it: as fine as it needs to be."""
+    try:
+        time = datetime.fromtimestamp(at / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{at} ms (unix)"
+    if at % 60_000 == 0:
+        return f"{time:%Y-%m-%d %H:%M}"
+    return f"{time:%Y-%m-%d %H:%M:%S}" + (f".{at % 1000:03}" if at % 1000 else "")
+
+
+def _place(first: int, last: int) -> str:
+    return f"{moment(first)} UTC" if first == last else f"{moment(first)} – {moment(last)} UTC"

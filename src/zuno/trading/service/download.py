@@ -1,0 +1,188 @@
+"""The past of a symbol from the venues that have one, page by page, and only what is not here yet."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from zuno.kernel import arguments
+from zuno.kernel.errors import Unavailable, ZunoError
+from zuno.kernel.units import Millis, Seconds
+from zuno.kernel.view import ForeignText, VerdictView, View
+from zuno.trading.data.intake import PATIENCE, Now, clause
+from zuno.trading.data.sources import Sources, is_of_now, is_streamed, kept_since, lost, missing
+from zuno.trading.measure.bars import timeframe_of
+from zuno.trading.model.market import DAY_MS, Candle, Feed, Series, Symbol, symbol_of
+from zuno.trading.model.venues import wanted
+from zuno.trading.ports.series import Batch, SeriesStore
+from zuno.trading.service.data import moment
+
+Tell = Callable[[str], None]
+BARS_A_PAGE: Final = 5_000
+"""Asked for and written at once: what a crash may cost, and what a line of progress tells of."""
+DAYS_A_PAGE: Final[dict[Feed, int]] = {Feed.OPEN_INTEREST: 30, Feed.LONG_SHORT: 30, Feed.RATES: 30}
+OTHER_DAYS: Final = 365
+_EVER: Final = Millis(2**62)
+
+
+class DownloadedView(View):
+    series: str
+    new: int
+    here: int
+    """Rows of that time that are kept now."""
+    failure: ForeignText
+    """Why it is not complete, if so."""
+    beyond: ForeignText = ""
+    """What of that time the venue no longer keeps, if any."""
+
+
+class DownloadView(VerdictView):
+    """`ok`: everything that can be downloaded is here; else exit code 4."""
+
+    symbol: str
+    since: int
+    until: int
+    series: tuple[DownloadedView, ...]
+    not_downloadable: dict[str, ForeignText]
+    """Series that no venue keeps a past of that time of, and why."""
+    new: int
+    said: str
+    notes: tuple[str, ...] = ()
+
+
+class Downloads:
+    """From every venue into one store, as history: each row is known from the moment it was complete. What lies among
+    rows that are here already mends them or fills a hole, and is known from now."""
+
+    def __init__(
+        self, sources: Sources, store: SeriesStore, now: Now, *, read_here: bool, patience: float = PATIENCE
+    ) -> None:
+        """`read_here`: the desk reads that store."""
+        self._sources = sources
+        self._store = store
+        self._now = now
+        self._read_here = read_here
+        self._patience = patience
+
+    async def download(self, symbol: str, since: str, until: str | None, tell: Tell) -> DownloadView:
+        """Venues are asked at the same time, each for one thing after the other. What fails is told, and the rest goes
+        on; a second call asks for what is missing alone."""
+        chosen = symbol_of(symbol)
+        first, last = arguments.parse_period(since, until, Seconds(self._now() // 1_000))
+        low, high = Millis(first * 1_000), Millis(last * 1_000 - 1)
+        refused = dict(self._refused(chosen, high))
+        by_venue: dict[str, list[Series[Any]]] = {}
+        for series in wanted(chosen):
+            if str(series) not in refused:
+                by_venue.setdefault(series.venue, []).append(series)
+        kept = {span.series: range(span.first, span.last + 1) for span in await self._store.spans()}
+        found = await asyncio.gather(*(self._venue(mine, low, high, kept, tell) for mine in by_venue.values()))
+        done = sorted((one for several in found for one in several), key=lambda one: one.series)
+        return self._view(chosen, low, high, done, refused)
+
+    def _refused(self, symbol: Symbol, until: Millis) -> Iterator[tuple[str, str]]:
+        for series in wanted(symbol):
+            if is_streamed(series):
+                yield str(series), "a stream has no past: `zuno data collect` hears it from now on"
+            elif is_of_now(series) or series.feed in (Feed.NARRATIVE, Feed.NEWS):
+                yield str(series), "venues tell it of now alone: `zuno data collect` keeps it from now on"
+            elif (why := self._sources.closed.get(series.venue)) is not None:
+                yield str(series), why
+            elif until < (kept := kept_since(series, self._now())):
+                yield str(series), _gone(series, kept)
+
+    async def _venue(
+        self,
+        several: Sequence[Series[Any]],
+        since: Millis,
+        until: Millis,
+        kept: Mapping[Series[Any], range],
+        tell: Tell,
+    ) -> list[DownloadedView]:
+        """`kept`: from the first row to the last that were here before, whenever they are of."""
+        done = []
+        for series in several:
+            oldest = kept_since(series, self._now())
+            one = await self._series(series, Millis(max(since, oldest)), until, kept.get(series, range(0)), tell)
+            if since < oldest:
+                one = one.model_copy(update={"beyond": _gone(series, oldest)})
+            told = one.failure or f"{one.here:,} rows, {one.new:,} of them new"
+            tell(f"{one.series}: {told}{one.beyond and f'; {one.beyond}'}")
+            done.append(one)
+        return done
+
+    async def _series(
+        self, series: Series[Any], since: Millis, until: Millis, kept: range, tell: Tell
+    ) -> DownloadedView:
+        new, failure, began = 0, "", self._now()
+        try:
+            here = [row.at for row in await self._store.read(series, since, until, _EVER)]
+            for low, high in _pages(series, since, until):
+                there = here[bisect_left(here, low) : bisect_right(here, high)]
+                for hole in missing(series, there, low, high):
+                    new += await self._fetched(series, *hole, kept)
+                if high < until and new:
+                    tell(f"{series}: {new:,} new rows up to {moment(high + 1)} UTC")
+        except ZunoError as error:
+            failure = clause(error)
+        rows = await self._store.read(series, since, until, _EVER)
+        failure = failure or _owed(series, lost(series, [row.at for row in rows], since, until, began))
+        return DownloadedView(series=str(series), new=new, here=len(rows), failure=failure)
+
+    async def _fetched(self, series: Series[Any], since: Millis, until: Millis, kept: range) -> int:
+        try:
+            async with asyncio.timeout(self._patience):
+                rows = await self._sources.ask(series, since, until)
+        except TimeoutError:
+            raise Unavailable(f"{series.venue} did not answer within {self._patience:g} s") from None
+        past = Batch(series, [row for row in rows if row.at not in kept])
+        mending = Batch(series, [row for row in rows if row.at in kept], self._now())
+        return (await self._store.write([past, mending])).new
+
+    def _view(
+        self, symbol: Symbol, since: Millis, until: Millis, done: Sequence[DownloadedView], refused: dict[str, str]
+    ) -> DownloadView:
+        new, here = sum(one.new for one in done), sum(one.here for one in done)
+        failed = [one for one in done if one.failure]
+        when = f"from {moment(since)} to {moment(until + 1)} UTC"
+        said = f"{here:,} rows of {len(done)} series are here {when}, {new:,} of them new."
+        notes = [] if self._read_here else ["the desk reads another store: ZUNO_RECORDING=own makes it read this one"]
+        if failed:
+            notes.append(
+                f"{len(failed)} series are not complete; the same command again asks for what is missing alone"
+            )
+        return DownloadView(
+            ok=not failed,
+            symbol=symbol,
+            since=since,
+            until=until,
+            series=tuple(done),
+            not_downloadable=refused,
+            new=new,
+            said=said,
+            notes=tuple(notes),
+        )
+
+
+def _gone(series: Series[Any], kept: Millis) -> str:
+    return f"{series.venue} keeps nothing of before {moment(kept)} UTC"
+
+
+def _owed(series: Series[Any], stretches: Sequence[tuple[Millis, Millis]]) -> str:
+    """A venue that leaves something out without a word is told like one that fails."""
+    if not stretches:
+        return ""
+    first, last = stretches[0]
+    more = f" (and {len(stretches) - 1:,} more)" if len(stretches) > 1 else ""
+    return f"{series.venue} told nothing from {moment(first)} to {moment(last)} UTC{more}"
+
+
+def _pages(series: Series[Any], since: Millis, until: Millis) -> Iterator[tuple[Millis, Millis]]:
+    if series.row is Candle:
+        span = BARS_A_PAGE * timeframe_of(series).millis
+    else:
+        span = DAYS_A_PAGE.get(series.feed, OTHER_DAYS) * DAY_MS
+    for low in range(since, until + 1, span):
+        yield Millis(low), Millis(min(until, low + span - 1))

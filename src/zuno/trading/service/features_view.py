@@ -1,0 +1,349 @@
+"""What the trading desk measured, in the names and types of the public JSON: every figure beside its source and age.
+
+Moments inside figures are Unix milliseconds; `asOf` is written as people read it. A figure that is missing is an object
+with its reason, `{"missing": …}`, never a zero; among the gauges a null is one that the bars are too few for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any, Final
+
+from pydantic.alias_generators import to_camel
+
+from zuno.kernel.clock import iso as iso
+from zuno.kernel.view import ForeignText, View
+from zuno.trading.measure.features import Features, Frame, Perpetual, fresh
+from zuno.trading.measure.shock import Shock, Watch
+from zuno.trading.measure.structure.all import Structure
+from zuno.trading.measure.triage import Rule
+from zuno.trading.model import market
+from zuno.trading.model.bundle import Bundle
+from zuno.trading.model.chart import ChartNumbers
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import SECOND_MS, Feed, Series, Symbol, Timeframe, candles
+from zuno.trading.model.venues import ALTERNATIVE, BINANCE, DERIBIT, DOLLAR, PERPETUALS, TAPES, UPBIT, WON
+
+_SHOWN: Final = {"pivots": 8, "swings": 6, "breaks": 3, "divergences": 4}
+"""Of what a structure has many of, how many of the newest are shown."""
+
+
+class SourceView(View):
+    """Where a part of the figures comes from, and how old it is."""
+
+    feed: str
+    source: str
+    series: str
+    as_of: str
+    age_seconds: int
+    stale: bool
+    rows: int
+    notes: tuple[ForeignText, ...] = ()
+
+
+class AbsentView(View):
+    what: str
+    why: ForeignText
+
+
+class AnomalyView(View):
+    """A rule of triage that fired, and how old the oldest is of what it was held against."""
+
+    name: str
+    rule: str
+    label: str | None
+    said: str
+    source: str | None
+    as_of: str | None
+    age_seconds: int | None
+
+
+class UnjudgedView(View):
+    """A rule that could not be held against the market."""
+
+    rule: str
+    why: ForeignText
+
+
+class ShockView(View):
+    at: str
+    age_seconds: int
+    source: str
+    price: float
+    direction: str
+    further: bool
+    """It follows another by a further full threshold, not after quiet."""
+    moves: tuple[dict[str, float], ...]
+
+
+class FeaturesView(View):
+    """One symbol, measured."""
+
+    synthetic: bool
+    origin: str
+    symbol: str
+    mode: str
+    as_of: str
+    bundle_hash: str
+    features: dict[str, Any]
+    anomalies: tuple[AnomalyView, ...]
+    unjudged: tuple[UnjudgedView, ...]
+    shocks: tuple[ShockView, ...]
+    sources: tuple[SourceView, ...]
+    absent: tuple[AbsentView, ...]
+    notes: tuple[str, ...] = ()
+
+
+class ChartView(View):
+    """A picture that was drawn, and the numbers to read beside it."""
+
+    synthetic: bool
+    origin: str
+    symbol: str
+    mode: str
+    as_of: str
+    bundle_hash: str
+    file: str
+    """Where it was put; a name for it before."""
+    numbers: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+def chart_view(bundle: Bundle, name: str, numbers: ChartNumbers, notes: tuple[str, ...] = ()) -> ChartView:
+    moment = iso(bundle.as_of).replace(":", "").replace("-", "")
+    return ChartView(
+        synthetic=bundle.synthetic,
+        origin=bundle.origin,
+        symbol=bundle.symbol,
+        mode=bundle.mode,
+        as_of=iso(bundle.as_of),
+        bundle_hash=name,
+        file=f"{bundle.symbol}-{bundle.mode}-{moment}.png",
+        numbers=numbers.model_dump(by_alias=True),
+        notes=notes,
+    )
+
+
+def features_view(bundle: Bundle, name: str, found: Features, notes: tuple[str, ...] = ()) -> FeaturesView:
+    return FeaturesView(
+        synthetic=bundle.synthetic,
+        origin=bundle.origin,
+        symbol=bundle.symbol,
+        mode=bundle.mode,
+        as_of=iso(bundle.as_of),
+        bundle_hash=name,
+        features=_all(bundle, found),
+        anomalies=tuple(anomaly_view(bundle, one.rule, one.label, one.said) for one in found.triage.anomalies),
+        unjudged=(
+            *(UnjudgedView(rule=one.rule, why=one.reason) for one in found.triage.unknown),
+            *_unwatched(found.watch),
+        ),
+        shocks=() if isinstance(found.watch, Missing) else tuple(_shock(bundle, one) for one in found.watch.shocks),
+        sources=source_views(bundle),
+        absent=absent_views(bundle),
+        notes=notes,
+    )
+
+
+def source_views(bundle: Bundle) -> tuple[SourceView, ...]:
+    return tuple(
+        SourceView(
+            feed=block.series.feed,
+            source=block.series.venue,
+            series=str(block.series),
+            as_of=iso(block.as_of),
+            age_seconds=block.age,
+            stale=block.stale,
+            rows=len(block.rows),
+            notes=block.notes,
+        )
+        for block in bundle.blocks
+    )
+
+
+def absent_views(bundle: Bundle) -> tuple[AbsentView, ...]:
+    return tuple(AbsentView(what=gone.what, why=gone.why) for gone in bundle.absent)
+
+
+def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> AnomalyView:
+    used = [one for one in _judged_by(bundle.symbol)[Rule(rule)] if not isinstance(fresh(bundle, one), Missing)]
+    found = _group(bundle, used, None)
+    return AnomalyView(
+        name=label or rule,
+        rule=rule,
+        label=label,
+        said=said,
+        source=found["source"],
+        as_of=found["asOf"],
+        age_seconds=found["ageSeconds"],
+    )
+
+
+def _judged_by(symbol: Symbol) -> Mapping[Rule, Sequence[Series[Any]]]:
+    """What each rule of triage is held against."""
+    return {
+        Rule.SPIKE: [
+            candles(BINANCE, symbol, Timeframe.H1),
+            *(market.open_interest(venue, symbol) for venue in PERPETUALS),
+        ],
+        Rule.LIQUIDATION_CLUSTER: [market.liquidations(venue, symbol) for venue in TAPES],
+        Rule.MICROSTRUCTURE_IMBALANCE: [market.books(BINANCE, symbol)],
+        Rule.OPTIONS_PANIC: [market.dvol(DERIBIT, symbol.base), market.options(DERIBIT, symbol.base)],
+    }
+
+
+def _unwatched(watch: Known[Watch]) -> Iterable[UnjudgedView]:
+    if isinstance(watch, Missing):
+        yield UnjudgedView(rule="shock", why=watch.reason)
+    elif watch.unjudged:
+        yield UnjudgedView(
+            rule="shock", why=f"{watch.unjudged} of the last {watch.minutes} minutes could not be judged"
+        )
+
+
+def _all(bundle: Bundle, found: Features) -> dict[str, Any]:
+    symbol, base = bundle.symbol, bundle.symbol.base
+
+    def bars(timeframe: Timeframe) -> list[Series[Any]]:
+        return [candles(BINANCE, symbol, timeframe)]
+
+    def framed(what: str, shape: Any) -> dict[str, Any]:
+        return {
+            timeframe.value: _group(bundle, bars(timeframe), frame if isinstance(frame, Missing) else shape(frame))
+            for timeframe, frame in found.frames
+        }
+
+    tape = [market.liquidations(venue, symbol) for venue in TAPES]
+    interest = [market.open_interest(venue, symbol) for venue in _counted(found)]
+    return {
+        "indicators": framed("indicators", lambda frame: frame.readings),
+        "structure": framed("structure", lambda frame: _structure(frame.structure)),
+        "levels": list(_levels(bundle, [frame for _, frame in found.frames if isinstance(frame, Frame)])),
+        "volatility": _group(bundle, bars(Timeframe.H1), found.volatility),
+        "derivatives": {one.venue: _perpetual(bundle, symbol, one) for one in found.perpetuals},
+        "openInterest": _group(bundle, interest, {"hour": found.open_interest_hour, "day": found.open_interest_day}),
+        "book": _group(bundle, [market.books(BINANCE, symbol)], {"figures": found.book, "fakeWalls": found.walls}),
+        "liquidations": _group(bundle, tape, found.forced),
+        "whales": _group(
+            bundle, [market.whales(BINANCE, symbol)], {"hour": found.whales_hour, "day": found.whales_day}
+        ),
+        "options": _group(bundle, [market.options(DERIBIT, base)], found.surface),
+        "shocks": _group(bundle, bars(Timeframe.M1), found.watch),
+        "dvol": _group(bundle, [market.dvol(DERIBIT, base)], found.dvol),
+        "macro": {
+            **{name: _group(bundle, [market.macro(*name.split("/", 1))], one) for name, one in found.economy.figures},
+            "2s10s": _group(bundle, [market.macro("fred", "DGS2"), market.macro("fred", "DGS10")], found.economy.slope),
+        },
+        "sentiment": {"fearGreed": _group(bundle, [market.fear_greed(ALTERNATIVE)], found.mood)},
+        "rates": {
+            WON: _group(bundle, [market.rates(UPBIT, WON)], found.won),
+            DOLLAR: _group(bundle, [market.rates(BINANCE, DOLLAR)], found.dollar),
+        },
+        "words": {
+            feed.value: [
+                {
+                    "series": str(block.series),
+                    "asOf": iso(block.as_of),
+                    "ageSeconds": block.age,
+                    "count": len(block.rows),
+                }
+                for block in bundle.blocks
+                if block.series.feed is feed
+            ]
+            for feed in (Feed.NARRATIVE, Feed.NEWS)
+        },
+    }
+
+
+def _counted(found: Features) -> list[str]:
+    """The venues whose open interest is in the changes; all that were asked where there is no change."""
+    changes = [one for one in (found.open_interest_hour, found.open_interest_day) if not isinstance(one, Missing)]
+    asked = [one.venue for one in found.perpetuals]
+    return [venue for venue in asked if any(venue in one.venues for one in changes)] if changes else asked
+
+
+def _perpetual(bundle: Bundle, symbol: Symbol, one: Perpetual) -> dict[str, Any]:
+    venue = one.venue
+    return {
+        "fundingPredicted": _group(bundle, [market.funding_next(venue, symbol)], one.predicted),
+        "fundingWeek": _group(bundle, [market.funding(venue, symbol)], one.week),
+        "openInterest": _group(bundle, [market.open_interest(venue, symbol)], one.open_interest),
+        "longShare": _group(bundle, [market.long_short(venue, symbol)], one.long_share),
+        "basisBps": _group(bundle, [market.basis(venue, symbol)], one.basis_bps),
+    }
+
+
+def _structure(found: Structure) -> dict[str, Any]:
+    newest = {name: getattr(found, name)[-count:] for name, count in _SHOWN.items()}
+    return {
+        "trend": found.trend,
+        **newest,
+        "openGaps": [gap for gap in found.gaps if gap.filled_at is None],
+        "fibonacci": found.fibonacci,
+        "lines": [line for line in found.lines if line.broken_at is None],
+        "volumeProfile": found.profile,
+        "anchoredVwaps": found.anchored,
+        "zones": found.zones,
+    }
+
+
+def _levels(bundle: Bundle, frames: Iterable[Frame]) -> Iterable[dict[str, Any]]:
+    for frame in frames:
+        block = bundle.block(candles(BINANCE, bundle.symbol, frame.timeframe))
+        for level in frame.structure.levels:
+            yield {
+                "id": level.id,
+                "kind": level.kind.value,
+                "price": level.price,
+                "since": iso(level.since),
+                "source": BINANCE,
+                "asOf": None if block is None else iso(block.as_of),
+                "ageSeconds": None if block is None else block.age,
+            }
+
+
+def _group(bundle: Bundle, series: Iterable[Series[Any]], found: Any) -> dict[str, Any]:
+    """Figures beside where they come from; they are as old as the oldest of what they rest on."""
+    blocks = [block for one in series if (block := bundle.block(one)) is not None]
+    oldest = min(blocks, key=lambda block: block.as_of, default=None)
+    return {
+        "source": ", ".join(dict.fromkeys(block.series.venue for block in blocks)) or None,
+        "asOf": None if oldest is None else iso(oldest.as_of),
+        "ageSeconds": None if oldest is None else oldest.age,
+        "stale": any(block.stale for block in blocks) if blocks else None,
+        "value": plain(found),
+    }
+
+
+def _shock(bundle: Bundle, one: Shock) -> ShockView:
+    moves = tuple({"minutes": move.minutes, "share": move.share, "threshold": move.threshold} for move in one.moves)
+    way = "up" if one.up else "down"
+    age = (bundle.as_of - one.at) // SECOND_MS
+    return ShockView(
+        at=iso(one.at),
+        age_seconds=age,
+        source=BINANCE,
+        price=one.price,
+        direction=way,
+        further=one.further,
+        moves=moves,
+    )
+
+
+def plain(value: Any) -> Any:
+    """A figure in JSON's own types."""
+    if isinstance(value, Missing):
+        return {"missing": value.reason}
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {to_camel(one.name): plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {to_camel(name): plain(one) for name, one in value._asdict().items()}
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(one) for one in value]
+    return value

@@ -1,0 +1,537 @@
+"""The paper book as a person keeps it: open, close, state, look; and the account that a cycle is given."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from math import isfinite
+from typing import Any, Final, TypeAlias
+
+from zuno.kernel import arguments
+from zuno.kernel.errors import Refused, Unknown, Usage, ZunoError
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis
+from zuno.kernel.view import ForeignText, View
+from zuno.trading.model.account import (
+    Account,
+    BookChange,
+    Cancelled,
+    Closed,
+    FeesSlot,
+    Holding,
+    HoldingRecord,
+    Liquidity,
+    LiquidityStated,
+    Opened,
+    Rested,
+    Resting,
+    RestingRecord,
+    account_slots,
+    fees_slot,
+)
+from zuno.trading.model.bundle import Slot
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.known import Known, Missing, or_none
+from zuno.trading.model.market import DAY_MS, SECOND_MS, STALE_AFTER, Series, Side, Symbol, basis, rates, symbol_of
+from zuno.trading.model.venues import BINANCE, UPBIT, WON
+from zuno.trading.ports.account import PaperBook
+from zuno.trading.ports.series import SeriesStore, Slice
+from zuno.trading.rules.account import margin_at, mark_price, mark_to_market, unrealised_pnl
+from zuno.trading.rules.inputs import Fees
+from zuno.trading.rules.paper_book import (
+    MAX_LEVERAGE,
+    apply_change,
+    find_order,
+    find_position,
+    format_money,
+    free_cash,
+    new_id,
+)
+from zuno.trading.service.features import Moment, TradingDesk
+from zuno.trading.service.features_view import iso
+
+MARKED_BY: Final[tuple[Series[Any], ...]] = (*(basis(BINANCE, symbol) for symbol in Symbol), rates(UPBIT, WON))
+"""Everything an account is marked by."""
+MOST_PRICE: Final = 1e12
+_EVER: Final = Millis(2**53)
+_BASES: Final[Mapping[str, Symbol]] = {
+    "ETH": Symbol.ETHUSDT,
+    "WETH": Symbol.ETHUSDT,
+    "WBTC": Symbol.BTCUSDT,
+    "cbBTC": Symbol.BTCUSDT,
+}
+"""Tokens that move with what the desk trades."""
+
+Inventory: TypeAlias = Callable[[], Awaitable[Mapping[str, Decimal]]] | str
+"""Reads the token amounts in the owner's liquidity positions, by verified symbol, or says why none are read."""
+
+
+class HeldView(View):
+    """A position at the market's price. Money in the exchange's own currency; what cannot be marked is null."""
+
+    id: str
+    symbol: str
+    exchange: str
+    side: str
+    quantity: float
+    entry: float
+    leverage: float
+    currency: str
+    margin: float
+    mark: float | None
+    unrealised: float | None
+    gain_pct: float | None
+    """Of the entry, before leverage."""
+    opened: str
+
+
+class OrderView(View):
+    id: str
+    symbol: str
+    exchange: str
+    side: str
+    quantity: float
+    price: float
+    leverage: float
+    currency: str
+    margin: float
+    placed: str
+
+
+class PurseView(View):
+    """What is at one exchange, in its own currency."""
+
+    exchange: str
+    currency: str
+    cash: float
+    equity: float | None
+    margin_open: float
+    margin_pending: float
+    free: float
+
+
+class InventoryView(View):
+    symbol: str
+    quantity: float
+    usd: float | None
+
+
+class BookView(View):
+    """The paper book at a moment of the market: what was done strictly before it."""
+
+    synthetic: bool
+    origin: str
+    as_of: str
+    said: tuple[ForeignText, ...] = ()
+    """What was just done."""
+    positions: tuple[HeldView, ...]
+    pending: tuple[OrderView, ...]
+    liquidity: tuple[InventoryView, ...]
+    purses: tuple[PurseView, ...]
+    equity_usd: float | None
+    exposure_usd: float | None
+    """Gross: positions, orders that rest, liquidity."""
+    leverage: float | None
+    """Exposure over equity; null where one of them is not known or nothing is left."""
+    unknown: ForeignText | None
+    """Why the whole cannot be told."""
+    notes: tuple[ForeignText, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What the account is marked by, at a moment."""
+
+    marks: Mapping[Symbol, Known[float]]
+    won: Known[float]
+    ages: Mapping[str, int]
+    """Seconds since each was true."""
+
+    def of(self, symbol: Symbol, exchange: Exchange) -> Known[float]:
+        """In the exchange's own currency."""
+        mark = self.marks[symbol]
+        if isinstance(mark, Missing) or exchange is Exchange.BINANCE:
+            return mark
+        return self.won if isinstance(self.won, Missing) else mark * self.won
+
+    def said(self, symbol: Symbol, exchange: Exchange) -> str:
+        """Where a price comes from."""
+        mark = f"the mark of {BINANCE}, {self.ages[str(basis(BINANCE, symbol))]} s old"
+        if exchange is Exchange.BINANCE:
+            return mark
+        return f"{mark}, at {or_none(self.won):,.2f} won, {self.ages[str(rates(UPBIT, WON))]} s old"
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """The book as somebody is about to write in it."""
+
+    moment: Millis
+    changes: tuple[BookChange, ...]
+    account: Account
+    prices: Prices
+    notes: tuple[str, ...]
+
+
+class Bookkeeper:
+    """One home's paper book of the market it reads."""
+
+    def __init__(
+        self, desk: TradingDesk, store: SeriesStore, book: PaperBook, inventory: Inventory, fees: Fees | None = None
+    ) -> None:
+        self._fees = fees or Fees()
+        self._desk = desk
+        self._store = store
+        self._book = book
+        self._inventory = inventory
+
+    async def show(self, as_of: str | None = None) -> BookView:
+        moment = await self._looked(as_of, Symbol)
+        account = await self._book.at(self._desk.origin, moment.at)
+        return self._view(account, moment.at, await self._prices(moment.at), moment.notes)
+
+    async def add(
+        self,
+        symbol: str,
+        side: str,
+        margin: str,
+        *,
+        leverage: str = "1",
+        entry: str | None = None,
+        exchange: str = "binance",
+        as_of: str | None = None,
+        pending: bool = False,
+    ) -> BookView:
+        """Open a position, or let an order rest at its price. Margin and price in the exchange's own currency."""
+        what, way, where = symbol_of(symbol), _side(side), _exchange(exchange)
+        put, times = float(arguments.parse_amount(margin)), _leverage(leverage)
+        if pending and entry is None:
+            raise Usage("An order that rests waits for a price; give --entry PRICE.")
+        page = await self._page(as_of, (what,))
+        price, source = self._price(page, what, where, entry, "--entry")
+        quantity = put * times / price
+        number = len(page.changes) + 1
+        words = (what, where, way, quantity, price, times, page.moment, pending)
+        shape: dict[str, Any] = {
+            "id": new_id("ord" if pending else "pos", self._desk.origin, number, *words),
+            "symbol": what,
+            "exchange": where,
+            "side": way,
+            "quantity": quantity,
+            "leverage": times,
+        }
+        if pending:
+            change: BookChange = Rested(at=page.moment, order=RestingRecord(**shape, price=price, placed=page.moment))
+            done = f"{shape['id']} rests"
+        else:
+            fee = self._fee(where, quantity * price)
+            position = HoldingRecord(**shape, entry=price, opened=page.moment)
+            change = Opened(at=page.moment, position=position, fee=fee)
+            done = f"{shape['id']} is open, for a fee of {format_money(fee, where)}"
+        said = (
+            f"{done}: {way} {quantity:.6g} {what.base} at {price:,.2f} ({source}), margin {format_money(put, where)} "
+            f"at {where}, {times:g}×"
+        )
+        return await self._written(page, [change], [said])
+
+    async def close(self, which: str, at: str | None = None, as_of: str | None = None) -> BookView:
+        """Close a position or take an order back, by its id; or everything of a symbol."""
+        page = await self._page(as_of, Symbol)
+        account, name = page.account, which.strip()
+        symbol = _symbol_named(name)
+        if symbol is None:
+            position, order = _named(account, name)
+            positions, orders = ([position] if position else []), ([order] if order else [])
+        else:
+            positions = [one for one in account.positions if one.symbol is symbol]
+            orders = [one for one in account.pending if one.symbol is symbol]
+            if not positions and not orders:
+                raise Unknown(f"Nothing of {symbol} is open or rests at {told(page.moment)}.")
+            if at is not None and len({one.exchange for one in positions}) > 1:
+                raise Usage(f"{symbol} is held in two currencies; close each by its id, with a price of its own.")
+        changes: list[BookChange] = []
+        said: list[str] = []
+        for one in orders:
+            changes.append(Cancelled(at=page.moment, id=one.id))
+            said.append(f"{one.id} rests no longer")
+        for held in positions:
+            price, source = self._price(page, held.symbol, held.exchange, at, "--at")
+            fee = self._fee(held.exchange, held.quantity * price)
+            changes.append(Closed(at=page.moment, id=held.id, price=price, fee=fee))
+            result = format_money(unrealised_pnl(held, price) - fee, held.exchange)
+            said.append(
+                f"{held.id} is closed at {price:,.2f} ({source}): {result} after a fee of "
+                f"{format_money(fee, held.exchange)}"
+            )
+        return await self._written(page, changes, said)
+
+    async def liquidity(self, symbol: str, quantity: str, as_of: str | None = None) -> BookView:
+        """State how much of a symbol's base the owner's liquidity positions hold; 0 is none."""
+        what, amount = symbol_of(symbol), _quantity(quantity)
+        page = await self._page(as_of, (what,))
+        change = LiquidityStated(at=page.moment, symbol=what, quantity=amount)
+        return await self._written(page, [change], [f"liquidity positions hold {amount:g} {what.base}"])
+
+    async def slots(self, origin: str, moment: Millis, present: bool) -> list[Slot]:
+        """The account for a bundle of that moment, and the fees where they are not the usual ones. `present`: of a live
+        market, where the chain can be asked too."""
+        return [*await self._account(origin, moment, present), *self._unusual(moment)]
+
+    # -- parts
+
+    def _unusual(self, moment: Millis) -> list[Slot]:
+        binance, upbit = self._fees.binance, self._fees.upbit
+        if self._fees == Fees():
+            return []
+        return [
+            fees_slot(FeesSlot(binance_maker=binance.maker, binance_taker=binance.taker, upbit=upbit.taker), moment)
+        ]
+
+    async def _account(self, origin: str, moment: Millis, present: bool) -> list[Slot]:
+        account = await self._book.at(origin, moment)
+        if isinstance(self._inventory, str):
+            return account_slots(account, moment, notes=(self._inventory,))
+        if not present:
+            why = "liquidity positions are read in the present only; what was stated by hand counts"
+            return account_slots(account, moment, notes=(why,))
+        try:
+            found = inventory_in(await self._inventory())
+        except Usage as error:
+            return account_slots(account, moment, notes=(f"liquidity positions are not read: {_clause(error)}",))
+        except ZunoError as error:
+            return account_slots(account, moment, unread=_clause(error))
+        return account_slots(_with_liquidity(account, found), moment)
+
+    def _fee(self, exchange: Exchange, notional: float) -> float:
+        """The taker's, either way: what is written by hand is done at once."""
+        return notional * self._fees.at(exchange).taker / 100
+
+    async def _looked(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> Moment:
+        """The latest moment that is known of any of these; of a live market all marks are asked for once."""
+        found: list[Moment] = []
+        refusal: Refused | None = None
+        for symbol in symbols:
+            try:
+                found.append(await self._desk.moment(symbol, as_of))
+            except Refused as error:
+                refusal = refusal or error
+            if found and self._desk.live(as_of):
+                break
+        if refusal is not None and not found:
+            raise refusal
+        return max(found, key=lambda moment: moment.at)
+
+    async def _page(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> _Page:
+        looked = await self._looked(as_of, symbols)
+        changes = await self._book.changes(self._desk.origin)
+        newest = changes[-1].at if changes else 0
+        moment = looked.at
+        if as_of is None and not self._desk.live(as_of):
+            moment = Millis(max(looked.at - 1, min(newest, looked.at)))  # a cycle at the end sees what was before it
+        if moment < newest:
+            raise Refused(
+                f"The book's newest change is of {told(Millis(newest))} and {told(moment)} is before it; a book is "
+                f"written forward: give {told(Millis(newest))} or a later moment."
+            )
+        account = await self._book.at(self._desk.origin, _EVER)
+        return _Page(moment, changes, account, await self._prices(moment), looked.notes)
+
+    async def _prices(self, moment: Millis) -> Prices:
+        slices = [Slice(series, Millis(moment - DAY_MS), moment, newest=1) for series in MARKED_BY]
+        state = await self._store.read_many(slices, moment)
+        newest: dict[str, Known[Any]] = {}
+        ages: dict[str, int] = {}
+        for series, rows in zip(MARKED_BY, state.rows, strict=True):
+            newest[str(series)] = found = _fresh(series, rows, moment)
+            if not isinstance(found, Missing):
+                ages[str(series)] = (moment - found.at) // SECOND_MS
+        marks = {symbol: newest[str(basis(BINANCE, symbol))] for symbol in Symbol}
+        won = newest[str(rates(UPBIT, WON))]
+        return Prices(
+            {symbol: mark if isinstance(mark, Missing) else mark_price(mark) for symbol, mark in marks.items()},
+            won if isinstance(won, Missing) else won.value if won.value > 0 else Missing(f"{won.value} is no rate"),
+            ages,
+        )
+
+    def _price(
+        self, page: _Page, symbol: Symbol, exchange: Exchange, given: str | None, option: str
+    ) -> tuple[float, str]:
+        if given is not None:
+            return _stated(given), "as stated"
+        price = page.prices.of(symbol, exchange)
+        if isinstance(price, Missing):
+            raise Refused(
+                f"The market's price of {symbol} at {exchange} is not known at {told(page.moment)} ({price.reason}); "
+                f"give {option} PRICE."
+            )
+        return price, page.prices.said(symbol, exchange)
+
+    async def _written(self, page: _Page, changes: Sequence[BookChange], said: Sequence[str]) -> BookView:
+        """All of them tried before the first is written."""
+        account = page.account
+        for change in changes:
+            account = apply_change(account, change)
+        for place, change in enumerate(changes, len(page.changes)):
+            await self._book.write(self._desk.origin, change, place)
+        seen = f"seen by every cycle after {told(page.moment)}"
+        view = self._view(account, page.moment, page.prices, (*page.notes, seen))
+        return view.model_copy(update={"said": tuple(said)})
+
+    def _view(self, account: Account, moment: Millis, prices: Prices, notes: Sequence[str]) -> BookView:
+        whole = mark_to_market(account, None, prices.marks, prices.won)
+        known = or_none(whole)
+        equity = {} if known is None else known.equity
+        leverage = None if known is None or not isfinite(known.leverage) else known.leverage
+        said = [*notes, *(() if known is None else known.notes)]
+        return BookView(
+            synthetic=self._desk.origin.startswith("SYNTHETIC"),
+            origin=self._desk.origin,
+            as_of=iso(moment),
+            positions=tuple(_held(one, prices) for one in account.positions),
+            pending=tuple(map(_order, account.pending)),
+            liquidity=tuple(_inventory(one, prices) for one in account.liquidity),
+            purses=tuple(_purse(account, exchange, equity.get(exchange)) for exchange in Exchange),
+            equity_usd=None if known is None else known.equity_usd,
+            exposure_usd=None if known is None else known.exposure_usd,
+            leverage=leverage,
+            unknown=whole.reason if isinstance(whole, Missing) else None,
+            notes=tuple(said),
+        )
+
+
+def inventory_in(amounts: Mapping[str, Decimal]) -> dict[Symbol, float]:
+    """How much of what the desk trades is among these token amounts, by base asset."""
+    found: dict[Symbol, Decimal] = {}
+    for token, amount in amounts.items():
+        if (symbol := _BASES.get(token)) is not None:
+            found[symbol] = found.get(symbol, Decimal(0)) + amount
+    return {symbol: float(quantity) for symbol, quantity in found.items()}
+
+
+def _with_liquidity(account: Account, found: Mapping[Symbol, float]) -> Account:
+    """What was read, or what was stated where that is more: an exposure is never made smaller by being told twice."""
+    stated = {one.symbol: one.quantity for one in account.liquidity}
+    most = {symbol: max(stated.get(symbol, 0.0), found.get(symbol, 0.0)) for symbol in Symbol}
+    return replace(account, liquidity=tuple(Liquidity(symbol, size) for symbol, size in most.items() if size))
+
+
+def told(moment: Millis) -> str:
+    """A moment as people read it and `--as-of` takes it."""
+    return iso(moment).removesuffix("Z").removesuffix(":00")
+
+
+def _fresh(series: Series[Any], rows: Sequence[Any], moment: Millis) -> Known[Any]:
+    if not rows:
+        return Missing(f"nothing is recorded of {series} in the day before")
+    age, limit = (moment - rows[-1].at) // SECOND_MS, STALE_AFTER[series.feed]
+    return rows[-1] if age <= limit else Missing(f"the newest word of {series} is {age} s old, more than {limit}")
+
+
+# -- what a person typed
+
+
+def _side(text: str) -> Side:
+    try:
+        return Side(text.strip().lower())
+    except ValueError:
+        raise Usage(f"{plain_text(text, 40)!r} is no side; write long or short.") from None
+
+
+def _exchange(text: str) -> Exchange:
+    try:
+        return Exchange(text.strip().upper())
+    except ValueError:
+        raise Usage(f"{plain_text(text, 40)!r} is no exchange of this desk; write binance or upbit.") from None
+
+
+def _symbol_named(text: str) -> Symbol | None:
+    try:
+        return symbol_of(text)
+    except Usage:
+        return None
+
+
+def _leverage(text: str) -> float:
+    times = float(arguments.parse_amount(text.strip().lower().removesuffix("x")))
+    if not 1 <= times <= MAX_LEVERAGE:
+        raise Refused(f"A leverage of {times:g} is not between 1 and {MAX_LEVERAGE:g}.")
+    return times
+
+
+def _stated(text: str) -> float:
+    price = float(arguments.parse_amount(text))
+    if price > MOST_PRICE:
+        raise Usage(f"A price of {price:g} is above {MOST_PRICE:g}; check it.")
+    return price
+
+
+def _quantity(text: str) -> float:
+    digits = text.strip().replace(",", "")
+    return 0.0 if digits and not digits.strip("0.") and digits != "." else float(arguments.parse_amount(text))
+
+
+def _named(account: Account, id: str) -> tuple[Holding | None, Resting | None]:
+    if id.startswith("ord_"):
+        return None, find_order(account, id)
+    return find_position(account, plain_text(id, 40)), None
+
+
+def _clause(error: ZunoError) -> str:
+    return plain_text(str(error), 300).rstrip(".")
+
+
+# -- views
+
+
+def _held(one: Holding, prices: Prices) -> HeldView:
+    mark = or_none(prices.of(one.symbol, one.exchange))
+    gain = None if mark is None else unrealised_pnl(one, mark)
+    return HeldView(
+        id=one.id,
+        symbol=one.symbol,
+        exchange=one.exchange,
+        side=one.side,
+        quantity=one.quantity,
+        entry=one.entry,
+        leverage=one.leverage,
+        currency=one.exchange.currency,
+        margin=one.margin,
+        mark=mark,
+        unrealised=gain,
+        gain_pct=None if gain is None else gain / (one.quantity * one.entry) * 100,
+        opened=iso(one.opened),
+    )
+
+
+def _order(one: Resting) -> OrderView:
+    return OrderView(
+        id=one.id,
+        symbol=one.symbol,
+        exchange=one.exchange,
+        side=one.side,
+        quantity=one.quantity,
+        price=one.price,
+        leverage=one.leverage,
+        currency=one.exchange.currency,
+        margin=one.margin,
+        placed=iso(one.placed),
+    )
+
+
+def _inventory(one: Liquidity, prices: Prices) -> InventoryView:
+    mark = or_none(prices.marks[one.symbol])
+    return InventoryView(symbol=one.symbol, quantity=one.quantity, usd=None if mark is None else one.quantity * mark)
+
+
+def _purse(account: Account, exchange: Exchange, equity: float | None) -> PurseView:
+    margin = margin_at(account, exchange)
+    return PurseView(
+        exchange=exchange,
+        currency=exchange.currency,
+        cash=account.usd if exchange is Exchange.BINANCE else account.krw,
+        equity=equity,
+        margin_open=margin.open,
+        margin_pending=margin.pending,
+        free=free_cash(account, exchange),
+    )

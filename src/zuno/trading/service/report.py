@@ -1,0 +1,208 @@
+"""Runs of the trading desk as people look at them: a view, its picture, and one page that needs nothing beside it."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+
+from zuno.trading.model.cycle import (
+    CONVICTION,
+    Blackboard,
+    Call,
+    Decision,
+    Expert,
+    GeometryEntry,
+    LiquidityEntry,
+    MacroEntry,
+    MicrostructureEntry,
+)
+from zuno.trading.model.market import Mode
+from zuno.trading.service.features_view import SourceView
+from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView, run_view, runs_view, why_view
+
+if TYPE_CHECKING:
+    from zuno.trading.service.runs import Cycles, Listen, Told
+
+Entry = LiquidityEntry | MicrostructureEntry | MacroEntry | GeometryEntry
+
+ROLES: Final = {
+    Expert.LIQUIDITY: "liquidity",
+    Expert.MICROSTRUCTURE: "microstructure",
+    Expert.MACRO: "macro",
+    Expert.GEOMETRY: "vlm_geometric",
+}
+"""Whose voice an entry of the blackboard is."""
+SPOKE: Final = {
+    "model": "model",
+    "repaired": "model, repaired",
+    "fallback": "twin: the model failed",
+    "deterministic": "twin",
+}
+ARROW: Final = {Call.LONG: "▲", Call.SHORT: "▼", Call.HOLD: "■", Call.CANCEL_AND_CLOSE: "✕"}
+STANCE: Final = {1: "▲ up", 0: "● neither", -1: "▼ down"}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A run to be shown."""
+
+    view: RunView
+    page: str
+    image: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ages:
+    """One feed's series together."""
+
+    feed: str
+    sources: str
+    series: int
+    newest: str
+    oldest_seconds: int
+    stale: int
+
+
+class Reports:
+    """What a person asks of the desk's runs."""
+
+    def __init__(self, cycles: Cycles) -> None:
+        self._cycles = cycles
+
+    async def run(self, symbol: str, mode: str, as_of: str | None, listen: Listen, *, chart: bool = True) -> Report:
+        outcome = await self._cycles.run(symbol, mode, as_of, listen, chart=chart)
+        return report(await self._cycles.told(outcome.run_id))
+
+    async def resume(self, run_id: str, listen: Listen) -> Report:
+        """The rest of a run that was broken off; one that has ended is shown as it is."""
+        outcome = await self._cycles.resume(run_id, listen)
+        return report(await self._cycles.told(outcome.run_id))
+
+    async def why(self, run_id: str) -> CycleWhyView:
+        return why_view(await self._cycles.told(run_id))
+
+    async def runs(self) -> RunsView:
+        return runs_view(await self._cycles.runs())
+
+
+def report(told: Told) -> Report:
+    view = run_view(told)
+    chart = None if told.line.outcome is None else told.line.outcome.chart
+    image = told.picture if chart is not None and chart.media_type == "image/png" else None
+    return Report(view, page(view, image), image)
+
+
+def page(view: RunView, image: bytes | None) -> str:
+    """One self-contained HTML document: no script, nothing fetched, every foreign word escaped."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= _FILTERS
+    template = environment.from_string(
+        (files("zuno.trading.service") / "templates" / "run.html").read_text(encoding="utf-8")
+    )
+    return template.render(
+        run=view,
+        picture=None if image is None else f"data:image/png;base64,{b64encode(image).decode('ascii')}",
+        arrow=ARROW,
+        stance=STANCE,
+        experts=entries(view),
+        ages=ages(view.sources),
+        legs=distances(view.decision),
+        cost=view.ev.llm_cost_usd,
+    )
+
+
+def entries(view: RunView) -> tuple[tuple[Expert, Entry | None, str | None], ...]:
+    """What each expert wrote and the model that spoke for it, whose word weighs most first."""
+    models = {voice.role: voice.model for voice in view.voices}
+    return tuple(
+        (expert, entry_of(view.blackboard, expert), models.get(ROLES[expert])) for expert in CONVICTION[Mode(view.mode)]
+    )
+
+
+def entry_of(board: Blackboard, expert: Expert) -> Entry | None:
+    match expert:
+        case Expert.LIQUIDITY:
+            return board.liquidity
+        case Expert.MICROSTRUCTURE:
+            return board.microstructure
+        case Expert.MACRO:
+            return board.macro
+        case Expert.GEOMETRY:
+            return board.vlm_geometry
+
+
+def leaning(entry: Entry) -> str:
+    """What it says itself; the liquidity expert names no direction."""
+    match entry:
+        case LiquidityEntry():
+            return "" if entry.target_entry is None else f"entry {number(entry.target_entry)}"
+        case MacroEntry():
+            return entry.options_bias
+        case _:
+            return entry.directional_bias
+
+
+def distances(decision: Decision) -> tuple[float, float] | None:
+    """From entry to stop and to target, in percent of the entry as they stand; None where nothing is to be opened."""
+    entry, stop, take = decision.entry_price, decision.stop_loss, decision.take_profit
+    if entry is None or stop is None or take is None:
+        return None
+    return 100 * (stop / entry - 1), 100 * (take / entry - 1)
+
+
+def ages(sources: Sequence[SourceView]) -> tuple[Ages, ...]:
+    """Feed by feed, in the order they stand in: where many series are one line, the oldest speaks for them."""
+    feeds: dict[str, list[SourceView]] = {}
+    for source in sources:
+        feeds.setdefault(source.feed, []).append(source)
+    return tuple(
+        Ages(
+            feed,
+            ", ".join(dict.fromkeys(one.source for one in found)),
+            len(found),
+            max(one.as_of for one in found),
+            max(one.age_seconds for one in found),
+            sum(one.stale for one in found),
+        )
+        for feed, found in feeds.items()
+    )
+
+
+# -- figures for eyes
+
+
+def number(value: float | str | None) -> str:
+    """Rounded for eyes: a price, a share, or a word that stands in a figure's place."""
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    size = abs(value)
+    if value == int(value) and size < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.0f}" if size >= 100_000 else f"{value:,.2f}" if size >= 10 else f"{value:,.4g}"
+
+
+def signed(value: float | None, places: int = 2) -> str:
+    return "–" if value is None else f"{value:+,.{places}f}".replace("-", "−")
+
+
+def span(seconds: int) -> str:
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+_FILTERS: Final = {
+    "leaning": leaning,
+    "number": number,
+    "signed": signed,
+    "span": span,
+    "spoke": SPOKE.__getitem__,
+}

@@ -1,0 +1,530 @@
+"""The trading desk's cycles as a person asks for them: run one, take a broken one up again, look at what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+from zuno.journal.port import Entry, Journal
+from zuno.kernel.canonical import Digest, decode_canonical, digest, to_json
+from zuno.kernel.errors import Broken, Refused, Unknown, Usage, ZunoError
+from zuno.kernel.lock import ProcessLock
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis
+from zuno.kernel.view import ReplayView
+from zuno.llm.ask import ModelContext
+from zuno.llm.names import thinking_tokens
+from zuno.llm.port import Attempt, Image
+from zuno.trading.agents.case import in_our_words
+from zuno.trading.chart.charting import describe
+from zuno.trading.model.bundle import Bundle, Slot, read_bundle
+from zuno.trading.model.cycle import EDITION, STARTED, Decision, Node
+from zuno.trading.model.market import Mode, Symbol, mode_of, symbol_of
+from zuno.trading.model.outcome import Chart, NodeEvent, Outcome, content_for_hash, content_on_record, sealed
+from zuno.trading.rules.ruling import expire_ruling, valid_until
+from zuno.trading.run.nodes import Cycle, World
+from zuno.trading.run.nodes import Listen as Listen
+from zuno.trading.run.record import (
+    ENDED,
+    EXPIRED,
+    Collected,
+    Ended,
+    Expired,
+    Gathered,
+    Guarded,
+    Judged,
+    Notebook,
+    Painted,
+    Reported,
+    Started,
+    ended,
+    kind_of,
+)
+from zuno.trading.service.features import Moment, TradingDesk
+
+if TYPE_CHECKING:
+    from zuno.trading.run.graph import Saver
+
+_RUN: Final = re.compile(r"run_[0-9a-f]{16}")
+MOST: Final = 500
+"""Runs that are listed or looked back at."""
+PAINTING_SECONDS: Final = 60.0
+REVIEW_TOKENS: Final = (5_000, 700)
+"""What asking for a review takes, at most and as a rule: fifteen thousand characters in, a few sentences out. What a
+model may think beside it comes on top."""
+_PICTURES: Final = ("image/png", "image/jpeg", "image/webp")
+
+Slots = Callable[[str, Millis, bool], Awaitable[Sequence[Slot]]]
+"""What is held in the market of that origin, strictly before a moment; and whether that moment is the present."""
+
+
+def _deaf(event: NodeEvent) -> None:
+    """Nobody listens: everything is on record all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """One run as the journal knows it."""
+
+    run_id: str
+    symbol: Symbol
+    mode: Mode
+    as_of: Millis | None
+    """None: it was cut off before the moment was known."""
+    at: Millis
+    """When it was started, by the clock on the wall."""
+    state: Literal["ended", "unfinished", "expired"]
+    """`expired`: an older edition began it, and nobody can finish it any more."""
+    outcome: Outcome | None
+    origin: str | None = None
+    """Whose past it is about; None as long as the moment is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Everything that is on record of a run: for a report or for whoever asks why."""
+
+    line: RunLine
+    bundle: Bundle
+    attempts: tuple[Attempt, ...]
+    """What models were asked and said, in that order."""
+    picture: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """Where a recorded run is held again: a journal that is forgotten, minds that say what was said."""
+
+    journal: Journal
+    minds: Callable[[Notebook], ModelContext]
+    differences: Callable[[], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Backing:
+    """What cycles lean on; wiring chooses it."""
+
+    journal: Callable[[], Awaitable[Journal]]
+    held: Slots
+    minds: Callable[[Notebook], ModelContext]
+    checkpoints: Callable[[], AbstractAsyncContextManager[Saver]]
+    lease: Callable[[Symbol], ProcessLock]
+    rehearse: Callable[[Sequence[Attempt], Mapping[str, str]], Awaitable[Rehearsal]]
+    """From the attempts on record, and by role why no model sat."""
+    now: Callable[[], Millis]
+    random: Callable[[int], bytes]
+    code: Callable[[], str]
+
+
+class Cycles:
+    """Runs of the trading desk. One symbol is argued about by one process of a home at a time."""
+
+    def __init__(self, desk: TradingDesk, backing: Backing) -> None:
+        self._desk = desk
+        self._with = backing
+
+    async def run(
+        self,
+        symbol: str,
+        mode: str = "swing",
+        as_of: str | None = None,
+        listen: Listen = _deaf,
+        *,
+        chart: bool = True,
+    ) -> Outcome:
+        """Argue about a symbol at a moment (none: now, or the end of the recording) and rule."""
+        asked = Started(
+            symbol=symbol_of(symbol),
+            mode=mode_of(mode),
+            as_of=as_of,
+            live=self._desk.live(as_of),
+            chart=chart,
+            edition=EDITION,
+        )
+        async with self._alone(asked.symbol):
+            # A moment that cannot be is found out before anything is on record.
+            collected = None if asked.live else await self._collected(asked)
+            run_id = "run_" + hashlib.sha256(self._with.random(16)).hexdigest()[:16]
+            notebook = Notebook(await self._with.journal(), run_id)
+            await notebook.keep(STARTED, asked)
+            return await self._conducted(notebook, asked, listen, collected)
+
+    async def resume(self, run_id: str, listen: Listen = _deaf) -> Outcome:
+        """Take a run up where it was cut off; what is on record is not said again. One that ended is as it was. One of
+        an older edition ends `expired`, which is `Refused`."""
+        notebook = await self._notebook(run_id)
+        asked = notebook.read(STARTED, Started)
+        if not notebook.has(ENDED):
+            async with self._alone(asked.symbol):
+                notebook = await self._notebook(run_id)
+                if not notebook.has(ENDED) and asked.older:
+                    await self._expire(notebook, asked)
+                if not notebook.has(ENDED):
+                    return await self._conducted(notebook, asked, listen, None)
+        return _ended_one(notebook)
+
+    async def outcome(self, run_id: str) -> Outcome:
+        """`Unknown` for a run nobody started, `Refused` for one that has not ended."""
+        return _ended_one(await self._notebook(run_id))
+
+    async def told(self, run_id: str) -> Told:
+        """A run that has not ended has no outcome in its line."""
+        journal = await self._with.journal()
+        notebook = await self._notebook(run_id)
+        if not notebook.has(Node.CONTEXT_GATHERING):
+            _check_current(notebook)
+            raise Refused(
+                f"{run_id} was cut off before anything was known; `zuno trade resume {run_id}` takes it up again."
+            )
+        (started,) = await journal.latest(1, request_id=run_id, kind=STARTED)
+        bundle = await _bundle(journal, notebook.read(Node.CONTEXT_GATHERING, Gathered).bundle)
+        chart = notebook.read(Node.GENERATE_CHART, Painted).chart if notebook.has(Node.GENERATE_CHART) else None
+        return Told(
+            line=_line(started, bundle, _ended_one(notebook) if notebook.has(ENDED) else None),
+            bundle=bundle,
+            attempts=tuple(notebook.attempts),
+            picture=None if chart is None else await journal.bundle(Digest(chart.sha256)),
+        )
+
+    async def runs(self) -> tuple[RunLine, ...]:
+        """The newest first."""
+        journal = await self._with.journal()
+        over = {entry.request_id: entry for entry in await journal.latest(MOST, kind=ENDED)}
+        reports = {entry.request_id: entry for entry in await journal.latest(MOST, kind=kind_of(Node.GENERATE_REPORT))}
+        lines = []
+        for entry in await journal.latest(MOST, kind=STARTED):
+            run_id = entry.request_id
+            if run_id in over and run_id in reports:
+                reported = Reported.model_validate(dict(reports[run_id].payload)).outcome
+                outcome = _as_ended(reported, Ended.model_validate(dict(over[run_id].payload)))
+                lines.append(_line(entry, outcome, outcome))
+                continue
+            known = await journal.latest(1, request_id=run_id, kind=kind_of(Node.COLLECT_DATA))
+            lines.append(_line(entry, Collected.model_validate(dict(known[0].payload)) if known else None, None))
+        return tuple(lines)
+
+    async def replay(self, run_id: str) -> ReplayView:
+        """Argue again from what is on record, with no key and no network, and compare what is decided.
+
+        Nothing is written, and nobody is kept from running.
+        """
+        journal = await self._with.journal()
+        notebook = await self._notebook(run_id)
+        then = _ended_one(notebook)
+        (first,), (last,) = [await journal.latest(1, request_id=run_id, kind=kind) for kind in (STARTED, ENDED)]
+        await journal.verify_range(first.seq, last.seq)
+        if (asked := notebook.read(STARTED, Started)).older:
+            problems = _record_problems(notebook)
+            return self._replay_view(then, asked.edition, None, problems, identical=None)
+        whys = {voice.role: voice.why for voice in then.voices if voice.source == "deterministic"}
+        # Who was asked and then not seated when the run went on has attempts on record, and did not speak.
+        attempts = [one for one in asked_last(notebook.attempts) if one.role not in whys]
+        rehearsal = await self._with.rehearse(attempts, whys)
+        problems = []
+        now: Outcome | None = None
+        try:
+            again = Notebook(rehearsal.journal, run_id)
+            cycle = Cycle(again, _as_recorded(notebook, journal), rehearsal.minds(again), _deaf, self._with.code())
+            await _taken(cycle, again, None)
+            now = _as_ended(cycle.outcome, notebook.read(ENDED, Ended))
+        except ZunoError as error:
+            problems.append(f"the replay ended in an error: {error}")
+        problems += [] if now is None else [*rehearsal.differences(), *_differences(then, now)]
+        return self._replay_view(then, asked.edition, now, problems, identical=not problems)
+
+    def _replay_view(
+        self, then: Outcome, edition: int, now: Outcome | None, problems: Sequence[str], *, identical: bool | None
+    ) -> ReplayView:
+        return ReplayView(
+            ok=not problems,
+            identical=identical,
+            edition=edition,
+            request_id=then.run_id,
+            hash=then.hash,
+            replayed_hash=None if now is None else now.hash,
+            code_then=then.code,
+            code_now=self._with.code(),
+            differences=tuple(problems),
+        )
+
+    # -- one run
+
+    async def _conducted(
+        self, notebook: Notebook, asked: Started, listen: Listen, collected: Collected | None
+    ) -> Outcome:
+        minds = self._with.minds(notebook)
+        world = await self._world(asked, minds, collected)
+        cycle = Cycle(notebook, world, minds, listen, self._with.code())
+        for node in Node:
+            if notebook.has(node):
+                listen(cycle.event(node))
+        async with self._with.checkpoints() as saver:
+            await _taken(cycle, notebook, saver)
+            reported = cycle.outcome
+            late = asked.live and self._with.now() > valid_until(reported.mode, reported.as_of)
+            outcome = _too_late(reported) if late else reported
+            await notebook.keep(ENDED, ended(outcome, expired=outcome is not reported))
+            await _forgotten(notebook.run_id, saver)
+        return _ended_one(notebook)
+
+    async def _expire(self, notebook: Notebook, asked: Started) -> None:
+        """The end of a run that an older edition began: on record once, its checkpoints forgotten, and `Refused`."""
+        await notebook.keep(EXPIRED, Expired(why=_expiry(notebook.run_id, asked)))
+        async with self._with.checkpoints() as saver:
+            await _forgotten(notebook.run_id, saver)
+        _check_current(notebook)
+
+    async def _world(self, asked: Started, minds: ModelContext, collected: Collected | None) -> World:
+        journal = await self._with.journal()
+
+        async def collect() -> Collected:
+            if asked.live != self._desk.live(asked.as_of):
+                begun = "live" if asked.live else "recorded"
+                raise Refused(f"This run was begun on a {begun} market; resume it with ZUNO_MARKET={begun}.")
+            return collected or await self._collected(asked)
+
+        async def gather(moment: Collected) -> tuple[Digest, Bundle]:
+            if moment.origin != self._desk.origin:
+                raise Refused(
+                    f"This run is about {moment.origin}, and this home now reads {self._desk.origin}: resume it "
+                    "with the market it was begun with."
+                )
+            slots = [
+                *await self._with.held(moment.origin, moment.as_of, asked.live),
+                *await _looked_back(journal, asked, moment),
+            ]
+            frozen = await self._desk.frozen(
+                asked.symbol, asked.mode, Moment(moment.as_of, moment.failures, moment.notes), slots
+            )
+            return frozen.name, frozen.bundle
+
+        async def paint(bundle: Bundle) -> Painted:
+            return await self._painted(bundle, journal) if asked.chart else Painted(chart=None)
+
+        async def ahead(decision: Decision) -> float:
+            models = minds.seats.seat("risk_manager", 0).models
+            if decision.decision.side is None or not models:
+                return 0.0  # nobody is asked
+            asked, said = REVIEW_TOKENS
+            return float(await models[0].price(asked, said + thinking_tokens(models[0].name)) or 0)
+
+        return World(
+            collect=collect,
+            gather=gather,
+            recorded=lambda name: _bundle(journal, name),
+            paint=paint,
+            image=lambda painted: _image(journal, painted),
+            ahead=ahead,
+            now=lambda node, as_of: self._with.now() if asked.live else as_of,
+        )
+
+    async def _collected(self, asked: Started) -> Collected:
+        moment = await self._desk.moment(asked.symbol, asked.as_of)
+        return Collected(as_of=moment.at, origin=self._desk.origin, failures=moment.failures, notes=moment.notes)
+
+    async def _painted(self, bundle: Bundle, journal: Journal) -> Painted:
+        picture = describe(in_our_words(bundle))
+        try:
+            image = await asyncio.wait_for(self._desk.painter.paint(picture), PAINTING_SECONDS)
+        except Exception as error:  # a vendor's library draws: whatever it raises, the desk can argue without a picture
+            return Painted(chart=None, why=f"the picture could not be painted ({type(error).__name__})")
+        name = await journal.put_bundle(image)
+        return Painted(chart=Chart(sha256=name, media_type=self._desk.painter.media_type))
+
+    async def _notebook(self, run_id: str) -> Notebook:
+        run_id = run_id.strip()
+        if not _RUN.fullmatch(run_id):
+            raise Usage(
+                f"{plain_text(run_id, 40)!r} is no run of the trading desk; a run's id is run_ and 16 hex digits, and "
+                "`zuno trade runs` lists them."
+            )
+        notebook = await Notebook(await self._with.journal(), run_id).open()
+        if not notebook.has(STARTED):
+            raise Unknown(f"No run {run_id} in this journal; `zuno trade runs` lists them.")
+        return notebook
+
+    @asynccontextmanager
+    async def _alone(self, symbol: Symbol) -> AsyncIterator[None]:
+        seat = self._with.lease(symbol)
+        seat.take()
+        try:
+            yield
+        finally:
+            seat.leave()
+
+
+async def _taken(cycle: Cycle, notebook: Notebook, saver: Saver | None) -> None:
+    """Every step that was not taken yet; what the checkpoints name is what the journal holds."""
+    from zuno.trading.run.graph import conduct
+
+    said = await conduct(notebook.run_id, cycle.steps(), saver)
+    for node in Node:
+        if said.get(node) != notebook.digest(node):
+            raise Broken(
+                f"The checkpoints of {notebook.run_id} name another {node} than the journal holds; run `zuno journal "
+                "verify`, and remove cycles.db if that finds nothing."
+            )
+
+
+async def _forgotten(run_id: str, saver: Saver) -> None:
+    from zuno.trading.run.graph import forget
+
+    await forget(run_id, saver)
+
+
+def _check_current(notebook: Notebook) -> None:
+    """`Refused` for a run that nobody can take up again: an older edition began it."""
+    asked = notebook.read(STARTED, Started)
+    if asked.older:
+        raise Refused(_expiry(notebook.run_id, asked))
+
+
+def _expiry(run_id: str, asked: Started) -> str:
+    return (
+        f"{run_id} was begun in edition {asked.edition} and this Zuno argues in edition {EDITION}: it has expired, and "
+        f"`zuno trade run {asked.symbol}` begins anew."
+    )
+
+
+def _record_problems(notebook: Notebook) -> list[str]:
+    """What of an older edition's run does not hold: its hash must follow from the outcome on record, and its end name
+    it, unless it came too late."""
+    outcome: Any = notebook.raw(Node.GENERATE_REPORT)["outcome"]
+    end = notebook.read(ENDED, Ended)
+    problems = []
+    if digest(content_on_record(outcome)) != outcome["hash"]:
+        problems.append("the outcome of record has another hash than its content gives")
+    if not end.expired and end.hash != outcome["hash"]:
+        problems.append(f"its end names {end.hash[:12]}…, its report {outcome['hash'][:12]}…")
+    return problems
+
+
+def _ended_one(notebook: Notebook) -> Outcome:
+    if not notebook.has(ENDED):
+        _check_current(notebook)
+        run_id = notebook.run_id
+        raise Refused(f"{run_id} has not ended; `zuno trade resume {run_id}` takes it up again.")
+    return _as_ended(notebook.read(Node.GENERATE_REPORT, Reported).outcome, notebook.read(ENDED, Ended))
+
+
+def _as_ended(reported: Outcome, end: Ended) -> Outcome:
+    return _too_late(reported) if end.expired else reported
+
+
+def _too_late(reported: Outcome) -> Outcome:
+    ruling = expire_ruling(reported.ruling)
+    return reported if ruling is reported.ruling else sealed(reported.model_copy(update={"ruling": ruling}))
+
+
+def _line(started: Entry, moment: Bundle | Collected | Outcome | None, outcome: Outcome | None) -> RunLine:
+    asked = Started.model_validate(dict(started.payload))
+    return RunLine(
+        run_id=started.request_id or "",
+        symbol=asked.symbol,
+        mode=asked.mode,
+        as_of=None if moment is None else moment.as_of,
+        at=started.at,
+        state="ended" if outcome is not None else "expired" if asked.older else "unfinished",
+        outcome=outcome,
+        origin=None if moment is None else moment.origin,
+    )
+
+
+async def _looked_back(journal: Journal, asked: Started, moment: Collected) -> list[Slot]:
+    """What was decided last about a symbol of this market in this mode, strictly earlier; of two at one moment the
+    newer word."""
+    best: Ended | None = None
+    for entry in await journal.latest(MOST, kind=ENDED):
+        one = Ended.model_validate(dict(entry.payload))
+        same = (one.symbol, one.mode, one.origin) == (asked.symbol, asked.mode, moment.origin)
+        if same and one.as_of < moment.as_of and (best is None or one.as_of > best.as_of):
+            best = one
+    if best is None:
+        return []
+    told = best.model_dump(exclude={"symbol", "origin", "hash"})
+    return [Slot("previous_decision", to_json(told), best.as_of, "journal")]
+
+
+async def _bundle(journal: Journal, name: str) -> Bundle:
+    return read_bundle(await journal.bundle(Digest(name)))
+
+
+async def _image(journal: Journal, painted: Painted) -> Image | None:
+    chart = painted.chart
+    if chart is None or chart.media_type not in _PICTURES:
+        return None
+    media_type = cast(Literal["image/png", "image/jpeg", "image/webp"], chart.media_type)
+    return Image(media_type, await journal.bundle(Digest(chart.sha256)))
+
+
+# -- a run, again
+
+
+def _as_recorded(notebook: Notebook, journal: Journal) -> World:
+    """The world as it was: what came from outside comes from the record."""
+
+    async def collect() -> Collected:
+        return notebook.read(Node.COLLECT_DATA, Collected)
+
+    async def gather(moment: Collected) -> tuple[Digest, Bundle]:
+        name = notebook.read(Node.CONTEXT_GATHERING, Gathered).bundle
+        return Digest(name), await _bundle(journal, name)
+
+    async def paint(bundle: Bundle) -> Painted:
+        return notebook.read(Node.GENERATE_CHART, Painted)
+
+    async def ahead(decision: Decision) -> float:
+        return notebook.read(Node.JUDGE_AGENT, Judged).ahead_usd
+
+    def now(node: Node, as_of: Millis) -> Millis:
+        if node is Node.PORTFOLIO_LEVERAGE_GUARD:
+            return notebook.read(node, Guarded).at
+        return notebook.read(Node.GENERATE_REPORT, Reported).at
+
+    return World(
+        collect=collect,
+        gather=gather,
+        recorded=lambda name: _bundle(journal, name),
+        paint=paint,
+        image=lambda painted: _image(journal, painted),
+        ahead=ahead,
+        now=now,
+    )
+
+
+def asked_last(attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
+    """The attempts that count: a question that was begun anew, because other models sat when the run was resumed, has
+    those of its last asking alone."""
+    kept: dict[tuple[str, int], list[Attempt]] = {}
+    for attempt in attempts:
+        theirs = kept.setdefault((attempt.role, attempt.round), [])
+        theirs[:] = [one for one in theirs if one.attempt < attempt.attempt]
+        theirs.append(attempt)
+    return tuple(attempt for theirs in kept.values() for attempt in theirs)
+
+
+def _differences(then: Outcome, now: Outcome) -> list[str]:
+    """Which parts of the decided bytes are others."""
+    if then.hash == now.hash:
+        return []
+    before: Any = decode_canonical(content_for_hash(then))
+    after: Any = decode_canonical(content_for_hash(now))
+    parts = [name for name in before if before[name] != after.get(name)]
+    if not parts:
+        return ["the outcome of record has another hash than its content gives"]
+    return [f"{name}: {_first_other(before[name], after.get(name))}" for name in parts]
+
+
+def _first_other(before: Any, after: Any, where: str = "") -> str:
+    if isinstance(before, dict) and isinstance(after, dict):
+        name = next(name for name in {**before, **after} if before.get(name) != after.get(name))
+        return _first_other(before.get(name), after.get(name), f"{where}.{name}" if where else name)
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        at = next(at for at, (one, two) in enumerate(zip(before, after, strict=True)) if one != two)
+        return _first_other(before[at], after[at], f"{where}[{at}]")
+    return f"{where + ' was ' if where else 'was '}{str(before)[:80]}, is {str(after)[:80]}"

@@ -1,0 +1,1 @@
+"""What the desks do over many runs, counted: `make study`."""

@@ -1,0 +1,73 @@
+"""Strict mode: which skips fail a run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.paths import CHECKOUT
+
+CONFTEST = """
+from pathlib import Path
+from tests.skips import check_skips
+
+def pytest_configure(config):
+    check_skips(config, Path(__file__).with_name("allowed.txt"))
+"""
+TESTS = """
+import pytest
+
+def test_that_passes():
+    pass
+
+def test_without_a_server():
+    pytest.skip("no server")
+
+@pytest.mark.xfail(strict=True)
+def test_of_a_known_fault():
+    assert False
+"""
+MODULE = 'import pytest\npytest.importorskip("no_such_library", reason="no library")\n'
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = tests\n")
+    (tmp_path / "tests").mkdir()
+    for name, text in (("conftest.py", CONFTEST), ("test_few.py", TESTS), ("test_module.py", MODULE)):
+        (tmp_path / "tests" / name).write_text(text)
+    return tmp_path
+
+
+def run(suite: Path, allowed: list[str], *options: str) -> tuple[int, list[str]]:
+    (suite / "tests" / "allowed.txt").write_text("\n".join(["# why", *allowed]))
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-p", "no:cacheprovider", *options]
+    done = subprocess.run(command, cwd=suite, env=environment, capture_output=True, text=True, check=False)
+    said = [line for line in done.stdout.splitlines() if line.startswith(("skipped without leave", "no test skips so"))]
+    return done.returncode, said
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_skips_with_a_written_reason_pass_and_others_fail(suite: Path, workers: str) -> None:
+    options = ("-n", workers)
+    assert run(suite, ["no server", "no library"], *options) == (0, [])
+    code, said = run(suite, ["no library", "no moon"], *options)
+    assert code == 1
+    assert said == [
+        "skipped without leave: tests/test_few.py::test_without_a_server: no server",
+        "no test skips so: no moon",
+    ]
+    code, (unlisted,) = run(suite, ["no server"], *options)
+    assert code == 1
+    assert unlisted.endswith("tests/test_module.py: no library")
+
+
+@pytest.mark.parametrize("part", [("tests/test_few.py",), ("-k", "server")])
+def test_a_part_of_the_tests_may_leave_lines_unused(suite: Path, part: tuple[str, ...]) -> None:
+    assert run(suite, ["no server", "no library", "no moon"], *part) == (0, [])
+    assert run(suite, [], *part)[0] == 1

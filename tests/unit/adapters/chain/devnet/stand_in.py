@@ -1,0 +1,35 @@
+"""A node that is quickly up: an empty chain behind the real lock, file and server. Called like `zuno devnet up`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from zuno.adapters.chain.devnet.running import DevnetProcess
+from zuno.adapters.file_lock import FileLock
+
+
+def main() -> None:
+    manner, home = sys.argv[1], Path(sys.argv[sys.argv.index("--home") + 1])
+    if manner == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with FileLock(home / "devnet.lock", "It runs already ({})."):
+        if manner != "serving":
+            time.sleep(60)
+        serve(DevnetProcess(home, home, 0))
+
+
+def serve(process: DevnetProcess) -> None:
+    from zuno.adapters.chain.devnet.evm import Chain, Genesis
+    from zuno.adapters.chain.devnet.node import Node
+    from zuno.adapters.chain.devnet.server import serve_until_signalled
+
+    node = Node(Chain.create(Genesis()))
+    serve_until_signalled(node, 0, lambda url: process._write({"url": url, "pid": os.getpid()}))
+
+
+if __name__ == "__main__":
+    main()

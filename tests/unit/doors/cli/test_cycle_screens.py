@@ -1,0 +1,147 @@
+"""A run on a screen: held against the screens on file, in a wide and a narrow window, and with a hostile model in it.
+
+`WRITE_GOLDEN=1` writes the files anew; read what changed before it is kept.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from rich.console import Console, RenderableType
+
+from tests import paths
+from tests.wire.told import RUN, board, decided, held, left, spoilt, told, unfinished
+from zuno.doors.cli import layout
+from zuno.doors.cli.cycle_progress import Progress
+from zuno.doors.cli.cycle_screens import shown_run, shown_runs, shown_why
+from zuno.doors.cli.render import render
+from zuno.trading.model.cycle import Call, Node
+from zuno.trading.model.outcome import NodeEvent
+from zuno.trading.service.runs_view import RunsView, run_view, runs_view, why_view
+
+GOLDEN = paths.GOLDEN / "trade"
+HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]\u202eevil\u2066\u200b\x00\r\nsecond line"
+
+
+def screen(shown: RenderableType, width: int = 120) -> str:
+    out = StringIO()
+    Console(file=out, width=width, highlight=False, markup=False, emoji=False, color_system=None).print(shown)
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+
+
+@pytest.mark.parametrize("width", [120, 60])
+@pytest.mark.parametrize("name", ["long", "held", "hold", "exit", "why", "broken_off", "runs"])
+def test_a_screen_is_the_one_on_file(name: str, width: int) -> None:
+    long, kept = told(), told(ruling=held())
+    hold = told(decision=decided(Call.HOLD), expectation=None, ruling=held(veto=None, changes=()), picture=None)
+    out = told(decision=decided(Call.CANCEL_AND_CLOSE), expectation=None, ruling=left(), picture=None)
+    shown = {
+        "long": shown_run(run_view(long).model_copy(update={"chart": "reports/a.png", "report": "reports/a.html"})),
+        "held": shown_run(run_view(kept)),
+        "hold": shown_run(run_view(hold)),
+        "exit": shown_run(run_view(out)),
+        "why": shown_why(why_view(kept)),
+        "broken_off": shown_why(why_view(unfinished())),
+        "runs": shown_runs(runs_view([long.line, kept.line, unfinished().line])),
+    }[name]
+    file = GOLDEN / f"{name}_{width}.txt"
+    if os.environ.get("WRITE_GOLDEN"):
+        file.write_text(screen(shown, width), encoding="utf-8")
+    assert screen(shown, width) == file.read_text(encoding="utf-8")
+    assert max(map(len, screen(shown, width).splitlines())) <= width
+
+
+def test_a_hostile_model_cannot_move_the_cursor() -> None:
+    found = spoilt(HOSTILE)
+    for shown in (
+        shown_run(run_view(found)),
+        shown_why(why_view(found)),
+        shown_runs(runs_view([found.line])),
+    ):
+        text = screen(shown)
+        assert "evil" in text
+        assert not set("\x1b\x07\u202e\u2066\u200b\x00\r") & set(text)
+
+
+def test_an_absent_expert_weighs_nothing_and_says_so() -> None:
+    text = screen(shown_run(run_view(told(board=board(vlm_geometry=None, synthesis=None)))))
+    assert "vlm_geometry  absent, and weighs nothing" in text
+    assert "Agreement and conflict" not in text
+
+
+def test_where_no_model_was_asked_it_is_said() -> None:
+    assert "None: the rules spoke for everybody." in screen(shown_why(why_view(replace(told(), attempts=()))))
+
+
+def test_an_empty_list_says_how_to_fill_it() -> None:
+    assert "zuno trade run BTCUSDT" in screen(shown_runs(RunsView(runs=())))
+
+
+def test_every_view_has_its_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    for view in (run_view(told()), why_view(told()), runs_view([told().line])):
+        render(view)
+    assert capsys.readouterr().out.count(RUN) >= 3
+
+
+# -- while it runs
+
+
+def events() -> list[NodeEvent]:
+    return [
+        NodeEvent(Node.COLLECT_DATA, "done"),
+        NodeEvent(Node.META_AGENT, "waits"),
+        NodeEvent(Node.META_AGENT, "speaks", "model", 0.0011, "RANGE_BOUND"),
+        NodeEvent(Node.MACRO_EXPERT, "waits"),
+        NodeEvent(Node.MACRO_EXPERT, "speaks", "fallback", None, HOSTILE),
+        NodeEvent(Node.EXECUTE_TRADE, "skipped", note="execution not enabled"),
+    ]
+
+
+def test_in_a_pipe_every_node_that_is_over_has_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress() as progress:
+        for event in events():
+            progress.hear(event)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines] == [
+        ["collect_data", "done"],
+        ["meta_agent", "spoke"],
+        ["macro_expert", "spoke"],
+        ["execute_trade", "skipped"],
+    ]
+    assert lines[1].endswith("model  $0.0011  RANGE_BOUND")
+    assert "twin: the model failed" in lines[2]
+    assert lines[3].endswith("execution not enabled")
+    assert not set("\x1b\x07\u202e") & set("".join(lines))
+
+
+def test_on_a_terminal_a_board_says_who_waits_and_what_was_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = StringIO()
+    terminal = Console(file=out, width=100, height=40, force_terminal=True, color_system=None)
+    monkeypatch.setattr("zuno.doors.cli.cycle_progress.console", lambda: terminal)
+    with Progress() as progress:
+        for event in events()[:4]:
+            progress.hear(event)
+        board = screen(progress._board(), 100)
+    assert "✓ meta_agent" in board
+    assert "model  $0.0011  RANGE_BOUND" in board
+    assert "spent $0.0011" in board
+    assert "· judge_agent" in board
+    waits = next(line for line in board.splitlines() if "macro_expert" in line)
+    assert waits[0] not in "·✓–"
+    assert "macro_expert" in out.getvalue()
+
+
+def test_a_closed_pipe_silences_the_board_and_not_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(
+        "zuno.doors.cli.cycle_progress.console", lambda: layout._Console(file=Closed(), width=80, markup=False)
+    )
+    with Progress() as progress:
+        for event in events():
+            progress.hear(event)

@@ -1,0 +1,63 @@
+"""A mesh on a screen: what peers say of themselves is theirs, and is shown in plain words."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from zuno.doors.cli import mesh_screens
+from zuno.doors.cli.mesh_screens import Board, shown_mesh, shown_table
+from zuno.lp.service.mesh import MeshTableView, MeshView, PeerView, RoleLine
+from zuno.lp.service.mesh_supervisor import MeshEventView
+
+EVIL = "ok\x1b[2J\x07\x9b31m\u202e\nand more " + "x" * 5_000
+
+
+def peer(version: str, reasons: dict[str, int]) -> PeerView:
+    """Not checked on its way in, as if it came from a report that somebody else wrote."""
+    return PeerView.model_construct(
+        role="critic", here=True, pid=1, since=1, restarts=0, answers=True, round_trip_ms=1.0, version=version, heard=1,
+        said=1, rejected=3, dead=0, reasons=reasons, edition=2,
+    )  # fmt: skip
+
+
+def printed(shown: object) -> str:
+    console = Console(file=io.StringIO(), width=200, color_system=None)
+    console.print(shown)
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    return file.getvalue()
+
+
+def harmless(text: str) -> bool:
+    return text.replace("\n", "").isprintable() and len(text) < 3_000
+
+
+def test_versions_and_reasons_are_plain_and_bounded() -> None:
+    reasons = {f"from the strategist: {EVIL}": 3}
+    view = MeshView.model_construct(transport="iroh", kept_by=None, peers=(peer(EVIL, reasons),))
+    text = printed(shown_mesh(view))
+    assert harmless(text)
+    assert "critic rejected 3× from the strategist: ok[2J31m and more" in text
+
+
+def test_addresses_of_another_machine_s_table_are_plain() -> None:
+    line = RoleLine(
+        role="critic", key="ab" * 32, here=False, iroh_address="h\x1b[2J:1", axl_peer_id="cd" * 32,
+        axl_api_url="http://h\x07/",
+    )  # fmt: skip
+    assert harmless(printed(shown_table(MeshTableView(folder="f", roles=(line,), said="said"))))
+
+
+def test_an_event_quotes_a_peer_s_last_words_in_plain_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(file=io.StringIO(), width=100, color_system=None)
+    monkeypatch.setattr(mesh_screens, "console", lambda: console)
+    event = MeshEventView.model_construct(at=1_700_000_000_000, event="died", role="critic", pid=1, text=EVIL)
+    with Board(live=True) as board:
+        board.say(event)
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    assert harmless(file.getvalue())
+    assert "ok[2J31m and more" in file.getvalue()

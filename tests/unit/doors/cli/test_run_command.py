@@ -1,0 +1,122 @@
+"""What becomes of an answer that cannot be shown, and of a home that cannot be written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from zuno.doors.cli.main import run
+from zuno.doors.cli.run_command import BUG, Failed, Session, answer
+from zuno.doors.zuno import Zuno
+from zuno.kernel.view import View
+from zuno.wiring import open_zuno
+
+NOBODY = 65_534
+
+
+class Unseen(View):
+    """An answer that no screen was made for."""
+
+    what: str = "unseen"
+
+
+async def unseen(zuno: Zuno) -> Unseen:
+    return Unseen()
+
+
+def test_a_bug_in_the_showing_is_a_sentence_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Failed) as failed:
+        answer(Session(open_zuno, str(tmp_path)), False, unseen)
+    said = capsys.readouterr()
+    assert failed.value.code == BUG
+    found = re.fullmatch(r"zuno: Zuno has a bug \(TypeError\); please report it with (\S+)\.\n", said.err)
+    assert found is not None
+    evidence = Path(found[1])
+    assert "no screen for Unseen" in evidence.read_text()
+    evidence.unlink()
+
+
+@contextmanager
+def powerless() -> Iterator[None]:
+    """Root may write anywhere, so for a moment this process is somebody else."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def sealed_home() -> Iterator[Path]:
+    """A home with a saved world that everyone can read and we cannot write."""
+    home = Path(tempfile.mkdtemp(prefix="zuno-sealed-"))
+    assert run(["sim", "move", "--percent", "3", "--home", str(home)], open_zuno) == 0
+    for path in home.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)  # files of a home are the owner's alone; here anybody reads them
+    assert run(["lp", "pnl", "1", "--since", "3d", "--home", str(home)], open_zuno) == 0  # all it needs is loaded now
+    home.chmod(0o555)
+    yield home
+    home.chmod(0o755)
+    shutil.rmtree(home)
+
+
+def test_a_home_that_cannot_be_written_can_be_read(sealed_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    for command in (["lp", "pools"], ["lp", "pnl", "1", "--since", "3d"]):
+        with powerless():
+            code = run([*command, "--json", "--home", str(sealed_home)], open_zuno)
+        said = capsys.readouterr()
+        assert code == 0, said.err
+        assert re.search(r'"(toB|b)lock":731\b', said.out)  # the saved world with its move, not the embedded one
+        assert said.err == f"zuno: nothing can be written in {sealed_home} (Permission denied); sim is only read.\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sim", "reset"],
+        ["sim", "move", "--percent", "1"],
+        ["lp", "recommend", "rebalance", "1"],
+        ["lp", "pools", "--chain", "devnet"],
+        ["devnet", "status"],
+        ["journal", "verify"],
+    ],
+    ids=" ".join,
+)
+def test_what_must_be_kept_is_refused_there(
+    sealed_home: Path, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run([*command, "--home", str(tmp_path)], open_zuno)  # all it needs is loaded now: somebody else may not read it
+    capsys.readouterr()
+    with powerless():
+        assert run([*command, "--home", str(sealed_home)], open_zuno) == 4
+    assert f"{sealed_home} cannot be used as Zuno's home (Permission denied)" in capsys.readouterr().err
+
+
+def test_a_home_that_cannot_even_be_made_has_the_embedded_world(
+    sealed_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    with powerless():
+        assert run(["lp", "pools", "--json", "--home", str(sealed_home / "new")], open_zuno) == 0
+    assert '"block":730' in capsys.readouterr().out
+
+
+def test_a_saved_world_that_cannot_be_read_is_not_replaced_by_another(
+    sealed_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    (sealed_home / "sim.json").chmod(0o000)
+    with powerless():
+        assert run(["lp", "pools", "--home", str(sealed_home)], open_zuno) == 4
+    assert "sim.json cannot be read (Permission denied); choose another --home" in capsys.readouterr().err

@@ -1,0 +1,293 @@
+"""The second half of a plan, and what the chain shows when a plan is done: held to the approval, never to a wish."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from zuno.amm.model import Range
+from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import HexId, Liquidity, Tick
+from zuno.lp.execute.draft import read_onchain_state
+from zuno.lp.execute.gate import _measure_proceeds
+from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
+from zuno.lp.execute.verify_outcome import verify_outcome
+from zuno.lp.model.plan import Flow, PlanState, Step, StepKind, StepState
+from zuno.lp.model.plan_events import Action, Draft
+
+
+class Full:
+    """A disk that is full when an entry of this kind is to be written."""
+
+    def __init__(self, journal: Any, kind: str) -> None:
+        self._journal = journal
+        self._kind = kind
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._journal, name)
+
+    async def append(self, *, kind: str, **entry: Any) -> Any:
+        if kind == self._kind:
+            raise Unavailable("the disk is full")
+        return await self._journal.append(kind=kind, **entry)
+
+
+class Stingy:
+    """Knows too little gas for a mint."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._writer, name)
+
+    async def estimate(self, wallet: Any, call: Any) -> int:
+        units: int = await self._writer.estimate(wallet, call)
+        return 100_000 if units > 300_000 else units
+
+
+async def halfway(bench: Any, token_id: int = 1) -> str:
+    """A rebalance whose first half is final, and whose second was never cooked."""
+    plan_id: str = await bench.approved(await bench.two_steps(token_id))
+    with pytest.raises(Unavailable, match="disk is full"):
+        await bench.apply(plan_id, journal=Full(bench.journal, "plan_finishing"))
+    book = await bench.book(plan_id)
+    assert book.state is PlanState.PARTIAL
+    return plan_id
+
+
+def mint_of(draft: Draft) -> Step:
+    assert draft.later is not None
+    return draft.later.preview[-1].step()
+
+
+# -- what was approved
+
+
+async def test_a_later_step_has_to_be_what_was_approved(bench: Any) -> None:
+    told = await bench.two_steps()
+    draft = (await bench.drafted(told)).draft
+    gate, step = bench.gate(), mint_of(draft)
+    assert step.kind is StepKind.SWAP_AND_MINT
+    gate._check_later(draft, step)
+    band = Range(Tick(told.range.lower - 10), told.range.upper)
+    other = (await bench.drafted(told.model_copy(update={"range": band}))).draft
+    with pytest.raises(Refused, match=f"ticks {band.lower} to {band.upper} were not approved"):
+        gate._check_later(draft, mint_of(other))
+    turned = draft.later.model_copy(update={"zero_for_one": not draft.later.zero_for_one})
+    with pytest.raises(Refused, match="the other way round"):
+        gate._check_later(draft.model_copy(update={"later": turned}), step)
+    dearer = draft.later.model_copy(update={"least_rate": draft.later.least_rate * Fraction(1001, 1000)})
+    with pytest.raises(Refused, match=r"takes \d+ for \d+, less than the approved rate"):
+        gate._check_later(draft.model_copy(update={"later": dearer}), step)
+    with pytest.raises(Refused, match="a burn was not approved as a later step"):
+        gate._check_later(draft, draft.steps[0].step())
+    with pytest.raises(Refused, match="no later steps were approved"):
+        gate._check_later(draft.model_copy(update={"later": None}), step)
+
+
+async def test_every_later_step_is_looked_at_before_it_is_signed(bench: Any) -> None:
+    """A gate that is handed something else than it approved stops between the halves."""
+    plan_id = await halfway(bench)
+    gate = bench.gate()
+    seen: list[Step] = []
+    honest = gate._check_later
+
+    def watched(draft: Draft, step: Step) -> None:
+        seen.append(step)
+        honest(draft, step)
+
+    gate._check_later = watched
+    book = await gate.apply(plan_id, lambda *shown: True, bench.heard.append)
+    assert seen == [step.step for step in book.steps if step.part is PlanPart.LATER]
+
+
+async def test_a_second_half_may_spend_what_the_first_paid_and_nothing_else(bench: Any) -> None:
+    plan_id = await halfway(bench)
+    book = await bench.apply(plan_id)
+    draft, gate = book.draft, bench.gate()
+    assert book.finishing is not None
+    assert gate._step_caps(book, draft, PlanPart.LATER) == book.finishing.paid
+    assert gate._step_caps(book, draft, PlanPart.FIRST) == draft.caps
+    assert gate._step_caps(book, draft, PlanPart.REVOKING) == ()
+    position = draft.position
+    paid = {flow.currency: flow.amount for flow in book.finishing.paid}
+    key = draft.pool.key
+    assert paid == {
+        key.currency0: position.amount0 + position.fees0,
+        key.currency1: position.amount1 + position.fees1,
+    }
+
+
+@pytest.mark.parametrize("token_id", [1, 2], ids=["tokens", "ether"])
+async def test_what_the_first_half_paid_is_what_the_wallet_gained(bench: Any, token_id: int) -> None:
+    plan_id = await halfway(bench, token_id)
+    book = await bench.book(plan_id)
+    draft = book.draft
+    sight = await read_onchain_state(bench.hands, HexId(draft.pool.id), None)
+    key = draft.pool.key
+    exact = (
+        Flow(key.currency0, draft.position.amount0 + draft.position.fees0),
+        Flow(key.currency1, draft.position.amount1 + draft.position.fees1),
+    )
+    assert _measure_proceeds(book, draft, sight) == tuple(flow for flow in exact if flow.currency in _currencies(draft))
+    rich = replace(sight, purse=replace(sight.purse, holdings=dict.fromkeys(sight.purse.holdings, 10**40)))
+    assert _measure_proceeds(book, draft, rich) == draft.proceeds, "a gift is not spent"
+    poor = replace(sight, purse=replace(sight.purse, holdings={}))
+    gas = sum(step.mined.cost for step in book.steps if step.mined is not None)
+    assert gas > 0
+    assert all(flow.amount == 0 for flow in _measure_proceeds(book, draft, poor))
+
+
+def _currencies(draft: Draft) -> set[str]:
+    return {flow.currency for flow in draft.proceeds}
+
+
+# -- how it ends
+
+
+async def test_a_second_half_that_fails_leaves_the_plan_partial_and_nothing_allowed(bench: Any) -> None:
+    plan_id = await halfway(bench)
+    before = await bench.owned()
+    with pytest.raises(Refused, match=f"{plan_id} ended as partial: swap and mint: it reverted") as refused:
+        await bench.apply(plan_id, writer=Stingy(bench.pond))
+    assert "rest in the wallet" in str(refused.value)
+    assert "zuno lp recommend create" in str(refused.value)
+    assert "pply it again" not in str(refused.value), "it is over"
+    book = await bench.book(plan_id)
+    assert book.state is PlanState.PARTIAL
+    assert book.over is not None
+    assert book.over.problems == ()
+    assert await bench.owned() == before
+    await nothing_allowed(bench, book)
+
+
+async def nothing_allowed(bench: Any, book: PlanProgress) -> None:
+    key, at = book.draft.pool.key, bench.info.deployment  # type: ignore[union-attr]
+    tokens = [currency for currency in (key.currency0, key.currency1) if currency != NATIVE]
+    purse = await bench.pond.purse(bench.wallet, tokens, (at.universal_router, at.position_manager))
+    for token in tokens:
+        assert purse.allowances.grant(token, at.universal_router).amount == 0
+        assert purse.allowances.grant(token, at.position_manager).amount > 0, "the owner's own grant stands"
+        assert purse.allowances.to_permit2[token] > 0, "and so does the owner's own allowance"
+
+
+@pytest.mark.parametrize("kind", ["plan_revoking", "plan_over"])
+async def test_a_process_that_dies_over_a_failed_second_half_does_not_try_it_again(bench: Any, kind: str) -> None:
+    plan_id = await halfway(bench)
+    before = await bench.owned()
+    with pytest.raises(Unavailable, match="disk is full"):
+        await bench.apply(plan_id, writer=Stingy(bench.pond), journal=Full(bench.journal, kind))
+    sent = len([step for step in (await bench.book(plan_id)).steps if step.part is PlanPart.LATER])
+    with pytest.raises(Refused, match="ended as partial"):
+        await bench.apply(plan_id)
+    book = await bench.book(plan_id)
+    assert (book.state, await bench.owned()) == (PlanState.PARTIAL, before)
+    assert len([step for step in book.steps if step.part is PlanPart.LATER]) == sent, "it was not cooked again"
+    await nothing_allowed(bench, book)
+
+
+async def test_a_refusal_between_the_halves_says_how_to_go_on(bench: Any) -> None:
+    class Elsewhere:
+        """The price is not what it was."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(bench.pond, name)
+
+        async def estimate(self, *asked: Any) -> int:
+            raise Refused("The pool is somewhere else.")
+
+    plan_id = await halfway(bench)
+    with pytest.raises(Refused, match=r"The pool is somewhere else\. plan_\w+ is partial\.") as refused:
+        await bench.apply(plan_id, writer=Elsewhere())
+    for words in ("Apply it again while its approval lasts", f"`zuno plan cancel {plan_id}`", "rest in the wallet"):
+        assert words in str(refused.value)
+    assert (await bench.apply(plan_id)).state is PlanState.CONFIRMED
+
+
+async def test_a_plan_that_is_called_off_between_its_halves(bench: Any) -> None:
+    plan_id = await halfway(bench)
+    book = await bench.cancel(plan_id)
+    assert book.state is PlanState.CANCELLED
+    assert book.over is not None
+    assert book.over.why == "called off after its first half"
+
+
+async def test_calling_off_a_plan_that_is_done_says_that_it_is_done(bench: Any) -> None:
+    """The process died between the last receipt and the end of the book."""
+    plan_id: str = await bench.approved(await bench.two_steps())
+    before = await bench.owned()
+    with pytest.raises(Unavailable, match="disk is full"):
+        await bench.apply(plan_id, journal=Full(bench.journal, "plan_over"))
+    book = await bench.cancel(plan_id)
+    assert book.state is PlanState.CONFIRMED
+    assert book.over is not None
+    assert await bench.owned() - before == {book.over.new_position_id}
+
+
+# -- afterwards
+
+
+async def test_a_new_position_that_is_not_what_was_asked(bench: Any) -> None:
+    told = await bench.creation(capital1=10**9)
+    book = await bench.apply(await bench.approved(told))
+    draft = book.draft
+    new_id, found = await verify_outcome(bench.hands, book, draft)
+    assert (new_id, found) == (book.over.new_position_id, ())
+    band = Range(Tick(told.range.lower - 10), told.range.upper)
+    other = (await bench.drafted(told.model_copy(update={"range": band}))).draft
+    book.steps[-1].step = other.steps[-1].step()
+    _, found = await verify_outcome(bench.hands, book, draft)
+    assert f"lies in ticks {told.range.lower} to {told.range.upper}, asked for were {band.lower}" in found[0]
+    assert "holds liquidity" in found[1]
+    book.steps[-1].mined = None
+    _, found = await verify_outcome(bench.hands, book, draft)
+    assert "one position was to be opened, the receipt tells of 0" in found
+
+
+async def test_a_new_position_of_somebody_else(bench: Any) -> None:
+    book = await bench.apply(await bench.approved(await bench.creation(capital1=10**9)))
+
+    class Other:
+        watch_only = True
+        address = bench.others
+
+    other: Any = Other()
+    _, found = await verify_outcome(replace(bench.hands, signer=other), book, book.draft)
+    assert any(f"belongs to {bench.wallet}" in one for one in found)
+
+
+async def test_a_position_that_was_burned_and_is_still_there(bench: Any) -> None:
+    draft = (await bench.drafted(await bench.told(Action.CLOSE))).draft
+    book = PlanProgress(draft.plan_id, draft=draft)
+    book.steps = [StepProgress(draft.steps[0].step(), PlanPart.FIRST, StepState.FINAL)]
+    _, found = await verify_outcome(bench.hands, book, draft)
+    assert found == ("position 1 was burned and is still there",)
+
+
+async def test_a_position_that_changed_by_something_else_than_was_asked(bench: Any) -> None:
+    for told in (
+        await bench.told(Action.REMOVE, share=Fraction(1, 2)),
+        await bench.told(Action.ADD, capital0=10**17, capital1=10**9),
+    ):
+        book = await bench.apply(await bench.approved(told))
+        draft = book.draft
+        assert (await verify_outcome(bench.hands, book, draft))[1] == ()
+        odd = replace(draft.position, liquidity=Liquidity(draft.position.liquidity + 1))
+        _, found = await verify_outcome(bench.hands, book, draft.model_copy(update={"position": odd}))
+        assert len(found) == 1
+        assert "was to be expected" in found[0]
+
+
+async def test_tokens_that_did_not_come_home_are_missed(bench: Any) -> None:
+    book = await bench.apply(await bench.approved(await bench.told(Action.COLLECT)))
+    signed = book.steps[0].signed[0]
+    more = tuple(Flow(flow.currency, flow.amount + (1 if flow.currency != NATIVE else 0)) for flow in signed.holdings)
+    book.steps[0].signed[0] = signed.model_copy(update={"holdings": more})
+    _, found = await verify_outcome(bench.hands, book, book.draft)
+    assert len(found) == 2
+    assert all("something is missing" in one for one in found)

@@ -1,0 +1,136 @@
+"""What our own arithmetic says steps do, against what happens when the same bytes are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from zuno.adapters.chain.sim.chain import SimChain
+from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.writer import SimWriter
+from zuno.adapters.chain.world import DEPLOYMENT, WALLET, WETH
+from zuno.amm.model import LpPosition, PoolState, Range
+from zuno.kernel.errors import Refused
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address, Tick
+from zuno.lp.model.plan import Bounds, Step, StepPlan
+from zuno.lp.plan import minting, positions
+from zuno.lp.plan.context import PlanContext
+from zuno.lp.plan.decoding import decode
+from zuno.lp.plan.effects import effects
+from zuno.lp.ports.spending import Call
+from zuno.lp.rules.depth import quotes
+
+EDGE, INSIDE = 1, 2
+
+
+@dataclass(frozen=True)
+class Scene:
+    writer: SimWriter
+    position: LpPosition
+    terms: PlanContext
+
+    @property
+    def pool(self) -> PoolState:
+        return self.position.pool
+
+    def around(self, reach: int, off: int = 0) -> Range:
+        spacing = self.pool.key.tick_spacing
+        middle = (self.pool.tick // spacing + off) * spacing
+        return Range(Tick(middle - reach * spacing), Tick(middle + reach * spacing))
+
+    def said(self, steps: tuple[Step, ...]) -> Mapping[Address, int]:
+        calls = [decode(step.to, step.value, step.data, DEPLOYMENT.swap_struct) for step in steps]
+        return effects(calls, self.pool, self.position)
+
+    async def tried(self, steps: tuple[Step, ...]) -> Mapping[Address, int]:
+        key = self.pool.key
+        calls = [Call(step.to, step.value, step.data) for step in steps]
+        asked = tuple(dict.fromkeys((key.currency0, key.currency1, NATIVE)))
+        rehearsal = await self.writer.rehearse(WALLET, calls, asked, self.pool.id)
+        assert [call.error for call in rehearsal.calls] == [None] * len(steps)
+        return rehearsal.changes
+
+
+@pytest.fixture(params=[EDGE, INSIDE], ids=["tokens", "ether"])
+async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
+    chain = SimChain(SimFile(tmp_path))
+    writer = SimWriter(chain)
+    (position,) = (await chain.positions([request.param])).positions
+    key = position.pool.key
+    spenders = (DEPLOYMENT.position_manager, DEPLOYMENT.universal_router)
+    purse = await writer.purse(WALLET, (key.currency0, key.currency1, NATIVE), spenders)
+    terms = PlanContext(
+        DEPLOYMENT,
+        WALLET,
+        purse.block.timestamp,
+        purse.holdings,
+        purse.allowances,
+        Bounds(),
+        WETH.address,
+    )
+    return Scene(writer, position, terms)
+
+
+@pytest.mark.parametrize("kind", ["collect", "remove", "close", "add", "create"])
+async def test_liquidity_is_counted_to_the_last_unit(scene: Scene, kind: str) -> None:
+    terms, position = scene.terms, scene.position
+    plans: dict[str, StepPlan] = {
+        "collect": positions.collect(terms, position),
+        "remove": positions.remove(terms, position, Fraction(2, 7)),
+        "close": positions.close(terms, position),
+        "add": positions.add(terms, position, 10**17, 300 * 10**6),
+        "create": minting.create(terms, scene.pool, scene.around(20), 10**18, 3 * 10**9),
+    }
+    steps = plans[kind].steps
+    assert scene.said(steps) == await scene.tried(steps)
+
+
+@pytest.mark.parametrize("scene", [EDGE], indirect=True, ids=["tokens"])
+async def test_ether_wrapped_for_a_pool_of_tokens_is_counted_to_the_last_unit(scene: Scene) -> None:
+    steps = minting.create(scene.terms, scene.pool, scene.around(20), 10**18, 3 * 10**9, brings_ether=True).steps
+    assert scene.said(steps) == await scene.tried(steps)
+
+
+async def test_a_move_in_one_transaction_is_counted_to_the_last_unit(scene: Scene) -> None:
+    """Every range on the position's own side of the price: its tokens need no swap there."""
+    band, spacing = scene.position.range, scene.pool.key.tick_spacing
+    found = 0
+    for width in range(1, 120):
+        wider = Range(Tick(band.lower - spacing), Tick((scene.pool.tick // spacing + width) * spacing))
+        if wider == band or wider.upper <= wider.lower:
+            continue
+        plan = positions.rebalance(scene.terms, scene.position, wider)
+        if plan.later is None:
+            assert scene.said(plan.steps) == await scene.tried(plan.steps)
+            found += 1
+    assert found
+
+
+async def test_fees_are_paid_once_by_whichever_step_comes_first(scene: Scene) -> None:
+    held = scene.terms
+    first = positions.remove(held, scene.position, Fraction(1, 2)).steps
+    once, twice = scene.said(first), scene.said((*first, *positions.collect(held, scene.position).steps))
+    assert once == twice == await scene.tried(first)
+
+
+async def test_a_swap_counts_for_the_least_it_may_pay(scene: Scene) -> None:
+    """The swap moves the price under the mint, so the two differ a little; all in all the market gives more."""
+    quote = quotes(await scene.writer.depth(scene.pool.id), None)
+    plan = minting.create(scene.terms, scene.pool, scene.around(20), 10**18, 0, quotes=quote)
+    said, tried = scene.said(plan.steps), await scene.tried(plan.steps)
+    paid, bought = scene.pool.key.currency0, scene.pool.key.currency1
+    assert said[bought] < tried[bought], "the market pays more than the least"
+    assert abs(said[paid] - tried[paid]) < 10**16, "less than a hundredth of what is brought"
+    counted, found = (each[paid] * scene.pool.price + each[bought] for each in (said, tried))
+    assert counted < found
+
+
+async def test_a_step_about_a_position_nobody_named_is_refused(scene: Scene) -> None:
+    step = positions.collect(scene.terms, scene.position).steps[0]
+    with pytest.raises(Refused, match="a position that the plan is not about"):
+        effects([decode(step.to, step.value, step.data, DEPLOYMENT.swap_struct)], scene.pool, None)

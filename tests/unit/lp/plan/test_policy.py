@@ -1,0 +1,308 @@
+"""The last look before a signature: honest steps pass it, each dishonest one is refused for its own reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from zuno.kernel.errors import Refused
+from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address, Seconds
+from zuno.lp.model.chains import SwapStruct
+from zuno.lp.model.plan import Bounds, Flow, StepKind
+from zuno.lp.plan import calldata, encoding, minting, positions
+from zuno.lp.plan.calldata import OPEN_DELTA, SENDER
+from zuno.lp.plan.calls import Decoded
+from zuno.lp.plan.decoding import decode
+from zuno.lp.plan.policy import ITSELF, Policy, check, verify_step
+
+FIVE = SwapStruct.FIVE_FIELDS
+STRANGER = Address("0x" + "66" * 20)
+
+
+def test_every_step_passes_and_says_of_itself_what_its_bytes_say(every_step: list[Any]) -> None:
+    kinds = set()
+    for planned in every_step:
+        verify_step(planned.step, planned.policy)
+        kinds.add(planned.step.kind)
+    assert kinds == set(StepKind)
+
+
+def test_a_step_that_says_something_else_of_itself_is_refused(every_step: list[Any]) -> None:
+    for planned in every_step:
+        step, policy = planned.step, planned.policy
+        late = Seconds((step.deadline or 0) + 1)
+        for lie, why in (
+            (replace(step, deadline=late), "deadline"),
+            (replace(step, recipients=(*step.recipients, STRANGER)), "recipients"),
+        ):
+            with pytest.raises(Refused, match=why):
+                verify_step(lie, policy)
+        if step.most_out:
+            first, *rest = step.most_out
+            less = replace(step, most_out=(Flow(first.currency, first.amount // 2), *rest))
+            with pytest.raises(Refused, match="above the bound of"):
+                verify_step(less, policy)
+
+
+class Forger:
+    """Calldata as a thief, or a bug, would write it."""
+
+    def __init__(self, scene: Any, *, native: bool = True) -> None:
+        self.scene = scene
+        self.pool = scene.native if native else scene.wrapped
+        self.key = self.pool.key
+        self.manager, self.router = scene.at.position_manager, scene.at.universal_router
+        self.deadline = scene.now + 60
+        most = {NATIVE: 10**19, scene.weth.address: 10**19, scene.usdc.address: 10**11}
+        self.policy = Policy(
+            scene.at, scene.wallet, self.key, scene.now, position_id=7, most_out=most, wrapper=scene.weth.address
+        )
+
+    def mint(self, owner: str | None = None, key: Any = None, most0: int = 10**18) -> calldata.EncodedAction:
+        who = self.scene.wallet if owner is None else owner
+        return calldata.mint_position(key or self.key, -201_600, -200_400, 10**9, most0, 10**9, who)
+
+    def settle(self) -> calldata.EncodedAction:
+        return calldata.settle_pair(self.key.currency0, self.key.currency1)
+
+    def home(self, recipient: str | None = None) -> calldata.EncodedAction:
+        return calldata.sweep(self.key.currency0, recipient or self.scene.wallet)
+
+    def own(self, acts: Sequence[calldata.EncodedAction], value: int = 0, deadline: int | None = None) -> Decoded:
+        data = calldata.modify_liquidities(acts, self.deadline if deadline is None else deadline)
+        return decode(self.manager, value, data, FIVE)
+
+    def swapped(
+        self, least: int = 1, payer: bool = True, to: str | None = None, owed: int = OPEN_DELTA, due: int = OPEN_DELTA
+    ) -> tuple[int, bytes]:
+        key = self.key
+        acts = [
+            calldata.swap_exact_in_single(key, True, 10**17, least, FIVE),
+            calldata.settle(key.currency0, owed, payer),
+            calldata.take(key.currency1, to or self.manager, due),
+        ]
+        return calldata.v4_swap(acts)
+
+    def opened(self, *more: calldata.EncodedAction, owner: str | None = None, sweeps: bool = True) -> tuple[int, bytes]:
+        pair = (self.key.currency0, self.key.currency1)
+        acts = [
+            self.mint(owner),
+            *(calldata.settle(each, OPEN_DELTA, payer_is_user=False) for each in pair),
+            *more,
+            *([calldata.sweep(each, self.scene.wallet) for each in pair] if sweeps else []),
+        ]
+        return encoding.position_manager_call(acts, self.deadline)
+
+    def routed(self, *commands: tuple[int, bytes], value: int = 10**18) -> Decoded:
+        return decode(self.router, value, calldata.execute(commands, self.deadline), FIVE)
+
+    def to(self, contract: str, data: bytes, value: int = 0) -> Decoded:
+        return decode(Address(contract), value, data, FIVE)
+
+    def refuses(self, said: Decoded, why: str, **changes: Any) -> None:
+        with pytest.raises(Refused, match=why):
+            check(said, replace(self.policy, **changes))
+
+
+@pytest.fixture
+def forger(scene: Any) -> Forger:
+    return Forger(scene)
+
+
+def test_what_the_forger_leaves_alone_is_honest(forger: Forger) -> None:
+    check(forger.own([forger.mint(), forger.settle(), forger.home()], 10**18), forger.policy)
+    check(forger.own([forger.mint(SENDER), forger.settle(), forger.home(SENDER)], 10**18), forger.policy)
+    check(forger.routed(forger.swapped(), forger.opened()), forger.policy)
+
+
+@pytest.mark.parametrize("owner", [STRANGER, ITSELF])
+def test_a_position_goes_to_the_wallet_alone(forger: Forger, owner: str) -> None:
+    forger.refuses(forger.own([forger.mint(owner), forger.settle()]), "the position would belong to")
+
+
+@pytest.mark.parametrize("owner", [STRANGER, SENDER, ITSELF])
+def test_inside_the_router_the_sender_is_not_the_wallet(forger: Forger, owner: str) -> None:
+    forger.refuses(forger.routed(forger.swapped(), forger.opened(owner=owner)), "the position would belong to")
+    swept = forger.opened(forger.home(owner))
+    forger.refuses(forger.routed(forger.swapped(), swept), "would receive what is the wallet's")
+
+
+@pytest.mark.parametrize("recipient", [STRANGER, ITSELF])
+def test_nothing_goes_to_anyone_else(forger: Forger, recipient: str) -> None:
+    key, why = forger.key, "would receive what is the wallet's"
+    forger.refuses(forger.own([forger.mint(), forger.settle(), forger.home(recipient)]), why)
+    taken = calldata.take_pair(key.currency0, key.currency1, recipient)
+    forger.refuses(forger.own([encoding.decrease(7, 1, 0, 0), taken]), why)
+    forger.refuses(forger.routed(forger.swapped(to=recipient), forger.opened()), why)
+    sent = encoding.permit2_transfer_from(key.currency1, recipient, 5)
+    forger.refuses(forger.routed(forger.swapped(), sent, forger.opened()), why)
+
+
+def test_nothing_stays_with_the_contracts(forger: Forger) -> None:
+    stays = "would stay in PositionManager"
+    forger.refuses(forger.own([forger.mint(), forger.settle()], 10**18), stays)
+    forger.refuses(forger.own([forger.mint(), forger.home(), forger.settle()], 10**18), stays)
+    forger.refuses(forger.routed(forger.swapped(), forger.opened(sweeps=False)), stays)
+    forger.refuses(forger.routed(forger.swapped()), "the router's last command does not mint")
+    forger.refuses(forger.routed(), "called for nothing")
+    forger.refuses(forger.routed(forger.opened(), forger.opened()), "called twice")
+
+
+def test_only_the_plans_position_and_pool_are_touched(forger: Forger) -> None:
+    for act in (encoding.increase(8, 1, 0, 0), encoding.decrease(8, 1, 0, 0), calldata.burn_position(8, 0, 0)):
+        forger.refuses(forger.own([act]), "position 8 is not the plan's")
+        forger.refuses(forger.own([act]), "position 8 is not the plan's", position_id=None)
+    other = replace(forger.key, fee=500)
+    forger.refuses(forger.own([forger.mint(key=other)]), "another pool than the plan's")
+    weth, usdc = forger.scene.weth.address, forger.scene.usdc.address
+    forger.refuses(forger.own([calldata.settle_pair(weth, usdc)]), "are not the pair")
+    forger.refuses(forger.own([encoding.close_currency(weth)]), "is not of the pair")
+    forger.refuses(forger.own([calldata.sweep(weth, forger.scene.wallet)]), "is not of the pair")
+    sent = encoding.permit2_transfer_from(weth, forger.manager, 5)
+    swept = calldata.sweep(weth, forger.scene.wallet)
+    forger.refuses(forger.routed(forger.swapped(), sent, forger.opened()), "is not of the pair")
+    for act in (swept, calldata.settle(weth, OPEN_DELTA, payer_is_user=False)):
+        forger.refuses(forger.routed(forger.swapped(), forger.opened(act)), "is not of the pair")
+    for act in (calldata.settle(weth, OPEN_DELTA, payer_is_user=True), calldata.take(weth, forger.scene.wallet, 0)):
+        forger.refuses(forger.routed(calldata.v4_swap([act]), forger.opened()), "is not of the pair")
+
+
+def test_a_hook_has_to_be_allowed(forger: Forger) -> None:
+    hooked = replace(forger.key, hooks=STRANGER)
+    minted = forger.own([forger.mint(key=hooked), forger.settle()])
+    forger.refuses(minted, "nobody has allowed the hook", key=hooked)
+    check(minted, replace(forger.policy, key=hooked, hooks=frozenset({STRANGER})))
+
+
+def test_each_call_has_its_own_actions(forger: Forger) -> None:
+    wallet, currency = forger.scene.wallet, forger.key.currency1
+    for act in (
+        calldata.settle(currency, 0, payer_is_user=True),
+        calldata.take(currency, wallet, 0),
+        calldata.swap_exact_in_single(forger.key, True, 1, 1, FIVE),
+    ):
+        forger.refuses(forger.own([act]), "is no action of a plan's own call")
+    for act in (
+        encoding.close_currency(currency),
+        encoding.increase(7, 1, 0, 0),
+        calldata.burn_position(7, 0, 0),
+        calldata.take_pair(forger.key.currency0, currency, wallet),
+    ):
+        forger.refuses(forger.routed(forger.swapped(), forger.opened(act)), "is no action of the router's call")
+    forger.refuses(forger.routed(calldata.v4_swap([forger.home()]), forger.opened()), "is no action of a swap")
+
+
+def test_a_swap_has_a_minimum_and_pays_what_it_owes(forger: Forger) -> None:
+    opened = forger.opened()
+    forger.refuses(forger.routed(forger.swapped(least=0), opened), "would take any price")
+    forger.refuses(forger.routed(forger.swapped(payer=False), opened), "happens to hold")
+    forger.refuses(forger.routed(forger.swapped(owed=1 << 255), opened), "is not of what is owed")
+    forger.refuses(forger.routed(forger.swapped(due=1), opened), "is not taking what is due")
+    odd = forger.opened(calldata.settle(forger.key.currency1, 5, payer_is_user=False))
+    forger.refuses(forger.routed(forger.swapped(), odd), "is not of what is owed")
+    by_user = forger.opened(calldata.settle(forger.key.currency1, 0, payer_is_user=True))
+    forger.refuses(forger.routed(forger.swapped(), by_user), "ask the router to pay")
+
+
+def test_amounts_have_a_cap(forger: Forger) -> None:
+    plain = [forger.mint(), forger.settle(), forger.home()]
+    forger.refuses(forger.own(plain, 10**19 + 1), "a value of 10000000000000000001 is above the bound of 1" + "0" * 19)
+    forger.refuses(forger.own([forger.mint(most0=10**19 + 1), *plain[1:]]), "may be taken, above the bound of")
+    dear = "may be taken, above the bound of"
+    burned = forger.own([calldata.burn_position(7, 0, 0), forger.mint(most0=10**19 + 1), *plain[1:]])
+    check(burned, replace(forger.policy, proceeds={NATIVE: 1}))
+    forger.refuses(burned, dear, fees={NATIVE: 1})
+    added = forger.own([encoding.increase(7, 1, 10**19 + 1, 0)])
+    check(added, replace(forger.policy, fees={NATIVE: 1}))
+    forger.refuses(added, dear, proceeds={NATIVE: 1})
+    usdc = forger.scene.usdc.address
+    sent = encoding.permit2_transfer_from(usdc, forger.manager, 10**11 + 1)
+    forger.refuses(forger.routed(forger.swapped(), sent, forger.opened()), "may be taken, above the bound of")
+
+
+@pytest.mark.parametrize("deadline", [1_800_000_000 - 1, 1_800_000_000 + 901, 2**48])
+def test_deadlines_are_near(forger: Forger, deadline: int) -> None:
+    forger.refuses(forger.own([forger.settle()], deadline=deadline), f"a deadline of {deadline} is not between")
+    forger.deadline = deadline
+    forger.refuses(forger.routed(forger.swapped(), forger.opened()), f"a deadline of {deadline} is not between")
+    inner = forger.opened()
+    forger.deadline = forger.scene.now + 60
+    forger.refuses(forger.routed(forger.swapped(), inner), f"a deadline of {deadline} is not between")
+    inner, forger.deadline = forger.opened(), deadline
+    forger.refuses(forger.routed(forger.swapped(), inner), f"a deadline of {deadline} is not between")
+
+
+@pytest.mark.parametrize("after", [0, 1, 899, 900])
+def test_a_deadline_may_be_now_or_as_late_as_its_bound(forger: Forger, after: int) -> None:
+    forger.deadline = forger.scene.now + after
+    check(forger.own([forger.mint(), forger.settle(), forger.home()], 10**18), forger.policy)
+    check(forger.routed(forger.swapped(), forger.opened()), forger.policy)
+
+
+def test_approvals_are_exact_short_and_for_the_right_contracts(forger: Forger) -> None:
+    at, usdc = forger.scene.at, forger.scene.usdc.address
+    soon = forger.scene.now + 1800
+    check(forger.to(usdc, encoding.approve(at.permit2, 10**11)), forger.policy)
+    check(forger.to(at.permit2, encoding.permit2_approve(usdc, at.universal_router, 10**11, soon)), forger.policy)
+    for said, why in (
+        (forger.to(usdc, encoding.approve(at.permit2, 10**11 + 1)), "above the bound of 100000000000"),
+        (forger.to(usdc, encoding.approve(at.position_manager, 5)), "only Permit2 may"),
+        (forger.to(usdc, encoding.approve(at.permit2, 5), value=1), "carries a value"),
+        # On PositionManager the same words give position 7 away.
+        (forger.to(at.position_manager, encoding.approve(at.permit2, 7)), "is not of the pair"),
+        (forger.to(forger.scene.weth.address, encoding.approve(at.permit2, 7)), "is not of the pair"),
+        (forger.to(at.permit2, encoding.permit2_approve(usdc, STRANGER, 5, soon)), "may not take tokens"),
+        (forger.to(at.permit2, encoding.permit2_approve(usdc, at.permit2, 5, soon)), "may not take tokens"),
+        (
+            forger.to(at.permit2, encoding.permit2_approve(usdc, at.position_manager, 10**11 + 1, soon)),
+            "above the bound of 100000000000",
+        ),
+        (
+            forger.to(at.permit2, encoding.permit2_approve(usdc, at.position_manager, 5, soon + 1)),
+            f"a permit lasts until {soon + 1}, past {soon}",
+        ),
+        (forger.to(STRANGER, encoding.permit2_approve(usdc, at.position_manager, 5, soon)), "is not Permit2"),
+        (forger.to(at.permit2, encoding.permit2_approve(NATIVE, at.position_manager, 0, soon)), "needs no approval"),
+    ):
+        forger.refuses(said, why)
+
+
+def test_calls_go_to_the_contracts_they_are_for(scene: Any) -> None:
+    forger, at = Forger(scene, native=False), scene.at
+    plain = calldata.modify_liquidities([forger.settle()], forger.deadline)
+    routed = calldata.execute([forger.opened()], forger.deadline)
+    for contract in (STRANGER, at.pool_manager, at.permit2, forger.key.currency1):
+        forger.refuses(forger.to(contract, plain), "is not PositionManager")
+        forger.refuses(forger.to(contract, routed), "is not the UniversalRouter")
+        forger.refuses(forger.to(contract, encoding.wrap(), value=1), "does not wrap ether")
+    check(forger.to(scene.weth.address, encoding.wrap(), value=1), forger.policy)
+    Forger(scene).refuses(forger.to(scene.weth.address, encoding.wrap(), value=1), "the pool does not trade")
+
+
+def test_another_plans_steps_are_refused(scene: Any) -> None:
+    terms, pool = scene.terms(), scene.native
+    held = scene.position_in(pool, scene.ticks(-201_600, -200_400))
+    mine = positions.close(terms, held).steps
+    policy = scene.policy(pool.key, mine, held)
+    verify_step(mine[0], policy)
+    for other in (
+        positions.close(terms, replace(held, id=8)).steps[0],
+        positions.close(replace(terms, now=Seconds(terms.now + 1)), held).steps[0],
+        positions.close(terms, replace(held, pool=scene.wrapped)).steps[0],
+        minting.create(terms, pool, held.range, 10**18, 3 * 10**9).steps[-1],
+    ):
+        with pytest.raises(Refused):
+            verify_step(other, policy)
+
+
+def test_bounds_are_those_of_the_plan(scene: Any) -> None:
+    hasty = Bounds(deadline_seconds=60, permit2_seconds=60)
+    held = scene.position_in(scene.native, scene.ticks(-201_600, -200_400))
+    (step,) = positions.close(scene.terms(), held).steps
+    policy = replace(scene.policy(scene.native.key, (step,), held), bounds=hasty)
+    with pytest.raises(Refused, match="is not between 1800000000 and 1800000060"):
+        verify_step(step, policy)

@@ -1,0 +1,524 @@
+"""The ballot: every rule at its threshold, who may be stricter, who wins, and what is not known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zuno.amm.model import Range
+from zuno.kernel.errors import Malformed, Refused
+from zuno.kernel.units import Tick
+from zuno.lp.model.ballot import (
+    Candidate,
+    CandidateKind,
+    Carry,
+    Cost,
+    DecidedBy,
+    Decision,
+    Deposit,
+    Fault,
+    Judgment,
+    NextStep,
+    Overall,
+    PlanVerdict,
+    RiskProfile,
+    Stress,
+    StressPoint,
+    Verdict,
+)
+from zuno.lp.rules.ballot import (
+    arbiter_decides,
+    arbitrate,
+    critic_decides,
+    floor_margin,
+    judge,
+    judge_all,
+    merge,
+    next_step,
+    no_milder,
+    overall,
+    owner_decides,
+    score,
+    stricter,
+    winner,
+)
+from zuno.lp.rules.limits import BUFFER_FLOOR_HOURS, GAS_YIELD_CEILING, LIMITS
+
+ACCEPT, REVISE, VETO = Verdict.ACCEPT, Verdict.REVISE, Verdict.VETO
+CONSERVATIVE, BALANCED, AGGRESSIVE = RiskProfile
+KIND = CandidateKind
+BAND = Range(Tick(-600), Tick(600))
+
+
+def point(multiple: int, hours: int, share: Fraction = Fraction(1, 2)) -> StressPoint:
+    return StressPoint(multiple, hours, 0, Fraction(0), share, Fraction(1), censored=hours == 336)
+
+
+def candidate(
+    index: int = 2,
+    kind: CandidateKind = KIND.WIDEN,
+    *,
+    x1: int = 100,
+    x2: int = 30,
+    fees: int | None = 100,
+    lvr: int | None = 10,
+    gas: int | None = 10,
+    inside: bool = True,
+    share: Fraction = Fraction(1, 2),
+    capital: int = 1000,
+    liquidity: int = 10**6,
+) -> Candidate:
+    """A candidate by its figures; without a range where the kind has none."""
+
+    def known(value: int | None) -> Fraction | None:
+        return None if value is None else Fraction(value)
+
+    cost = Cost((), 0, None, known(gas), Fraction(0), Fraction(0), "")
+    if kind is KIND.CLOSE:
+        carry = Carry(Fraction(0), Fraction(0), cost)
+        return Candidate(index, kind, None, False, Deposit(0, 0, 0, 1, 1), None, carry, Fraction(capital))
+    stress = Stress(point(1, x1, share), point(2, x2), point(3, 1), 336)
+    carry = Carry(known(fees), known(lvr), cost)
+    put_in = Deposit(liquidity, 1, 1, 0, 0)
+    return Candidate(index, kind, BAND, inside, put_in, stress, carry, Fraction(capital))
+
+
+def hold(*, fees: int | None = 100, inside: bool = True, x1: int = 100, x2: int = 30) -> Candidate:
+    return candidate(0, KIND.HOLD, gas=0, fees=fees, inside=inside, x1=x1, x2=x2)
+
+
+def nothing() -> Candidate:
+    """The hold of a create debate."""
+    return replace(candidate(0, KIND.CLOSE, gas=0), kind=KIND.HOLD)
+
+
+def close(gas: int | None = 5) -> Candidate:
+    return candidate(1, KIND.CLOSE, gas=gas)
+
+
+def judged(*verdicts: Verdict) -> tuple[Judgment, ...]:
+    return tuple(Judgment(index, verdict, "because") for index, verdict in enumerate(verdicts))
+
+
+# --- the mechanical verdict
+
+
+def test_the_table_of_profiles() -> None:
+    assert {profile.value: (*map(float, floors),) for profile, floors in BUFFER_FLOOR_HOURS.items()} == {
+        "conservative": (36, 6),
+        "balanced": (24, 4),
+        "aggressive": (14, 2.5),
+    }
+    assert {profile.value: float(most) for profile, most in GAS_YIELD_CEILING.items()} == {
+        "conservative": 1.2,
+        "balanced": 1.6,
+        "aggressive": 2.4,
+    }
+
+
+@pytest.mark.parametrize("profile", list(RiskProfile))
+def test_revise_is_reachable(profile: RiskProfile) -> None:
+    """Exit times shrink with the square of the multiple: a 2× floor of a quarter would veto all that 1× revises."""
+    assert LIMITS[profile].floor_2x_hours < LIMITS[profile].floor_1x_hours / 4
+
+
+@pytest.mark.parametrize(
+    ("profile", "x1", "x2", "verdict"),
+    [
+        (CONSERVATIVE, 36, 6, ACCEPT),
+        (CONSERVATIVE, 35, 6, REVISE),
+        (CONSERVATIVE, 36, 5, VETO),
+        (BALANCED, 24, 4, ACCEPT),
+        (BALANCED, 23, 4, REVISE),
+        (BALANCED, 24, 3, VETO),
+        (BALANCED, 23, 3, VETO),
+        (AGGRESSIVE, 14, 3, ACCEPT),
+        (AGGRESSIVE, 13, 3, REVISE),
+        (AGGRESSIVE, 14, 2, VETO),
+    ],
+)
+def test_each_floor(profile: RiskProfile, x1: int, x2: int, verdict: Verdict) -> None:
+    assert judge(candidate(x1=x1, x2=x2), profile).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("profile", "gas", "verdict"),
+    [
+        (CONSERVATIVE, 120, ACCEPT),
+        (CONSERVATIVE, 121, REVISE),
+        (BALANCED, 160, ACCEPT),
+        (BALANCED, 161, REVISE),
+        (AGGRESSIVE, 240, ACCEPT),
+        (AGGRESSIVE, 241, REVISE),
+    ],
+)
+def test_each_ceiling(profile: RiskProfile, gas: int, verdict: Verdict) -> None:
+    assert judge(candidate(fees=100, gas=gas), profile).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("given", "fault", "reason"),
+    [
+        (candidate(inside=False), Fault.OUTSIDE, "the price starts outside the range"),
+        (candidate(x2=3), Fault.THIN_2X, "2× buffer {c2.buffer_2x} is under the balanced floor of {floor_2x}"),
+        (candidate(x1=20), Fault.THIN_1X, "1× buffer {c2.buffer_1x} is under the balanced floor of {floor_1x}"),
+        (
+            candidate(gas=200),
+            Fault.DEAR,
+            "gas is {c2.gas_yield} a day's fees, above the balanced ceiling of {gas_ceiling}",
+        ),
+        (candidate(fees=0), Fault.DEAR, "gas is paid for no fees at all, the balanced ceiling is {gas_ceiling}"),
+        (candidate(liquidity=0), Fault.EMPTY, "the tokens buy no liquidity in this range"),
+        (replace(candidate(), stress=None), Fault.UNKNOWN, "no price history to stress the range with"),
+        (
+            candidate(),
+            Fault.NONE,
+            "1× buffer {c2.buffer_1x} over {floor_1x}, 2× buffer {c2.buffer_2x} over {floor_2x}, "
+            "gas is {c2.gas_yield} a day's fees under {gas_ceiling}",
+        ),
+        (
+            candidate(x1=336, fees=None),
+            Fault.NONE,
+            "1× buffer {c2.buffer_1x} over {floor_1x}, 2× buffer {c2.buffer_2x} over {floor_2x}, gas/yield unknown",
+        ),
+        (
+            hold(),
+            Fault.NONE,
+            "1× buffer {c0.buffer_1x} over {floor_1x}, 2× buffer {c0.buffer_2x} over {floor_2x}, no gas to pay",
+        ),
+        (close(), Fault.NONE, "no range to leave"),
+    ],
+)
+def test_the_reason_names_the_floor_and_the_figure(given: Candidate, fault: Fault, reason: str) -> None:
+    judgment = judge(given, BALANCED)
+    assert (judgment.fault, judgment.reason, judgment.index) == (fault, reason, given.index)
+
+
+hours = st.integers(0, 336)
+gases = st.none() | st.integers(0, 500)
+feeses = st.none() | st.integers(0, 500)
+
+
+@given(st.sampled_from(list(RiskProfile)), hours, hours, feeses, gases, st.booleans(), st.booleans())
+def test_hold_and_close_are_never_vetoed(
+    profile: RiskProfile, x1: int, x2: int, fees: int | None, gas: int | None, inside: bool, blind: bool
+) -> None:
+    kept = hold(fees=fees, inside=inside, x1=x1, x2=x2)
+    kept = replace(kept, stress=None) if blind else kept
+    assert judge(kept, profile).verdict is not VETO
+    assert inside or judge(kept, profile).verdict is REVISE
+    assert judge(close(gas), profile).verdict is ACCEPT
+    assert judge(nothing(), profile).verdict is ACCEPT
+
+
+@given(hours, hours, feeses, gases, st.booleans())
+def test_a_bolder_profile_is_never_stricter(x1: int, x2: int, fees: int | None, gas: int | None, inside: bool) -> None:
+    one = candidate(x1=x1, x2=x2, fees=fees, gas=gas, inside=inside)
+    severities = [judge(one, profile).verdict.severity for profile in RiskProfile]
+    assert severities == sorted(severities, reverse=True)
+
+
+@given(hours, hours, hours, hours, st.integers(0, 500), st.integers(0, 500), st.integers(0, 500))
+def test_a_better_candidate_is_never_judged_worse(
+    x1: int, x2: int, more1: int, more2: int, fees: int, more_fees: int, gas: int
+) -> None:
+    worse = judge(candidate(x1=x1, x2=x2, fees=fees, gas=gas), BALANCED)
+    better = judge(candidate(x1=x1 + more1, x2=x2 + more2, fees=fees + more_fees, gas=gas), BALANCED)
+    assert better.verdict.severity <= worse.verdict.severity
+
+
+# --- who may be stricter
+
+verdicts = st.sampled_from(list(Verdict))
+
+
+@given(verdicts, verdicts, st.sampled_from(list(CandidateKind)))
+def test_an_opinion_may_only_be_stricter(rule: Verdict, said: Verdict, kind: CandidateKind) -> None:
+    mechanical, opinion = Judgment(3, rule, "rule", Fault.NONE), Judgment(3, said, "said")
+    if said.severity < rule.severity or (said is VETO and not kind.move):
+        with pytest.raises(Malformed, match="candidate 3"):
+            stricter(mechanical, opinion, kind)
+    else:
+        merged = stricter(mechanical, opinion, kind)
+        assert (merged.verdict, merged.reason) == (said, "said")
+        assert merged.fault is (Fault.NONE if said is ACCEPT else Fault.OPINION)
+
+
+def test_a_fault_the_rules_found_is_kept() -> None:
+    thin = Judgment(2, REVISE, "thin", Fault.THIN_1X)
+    assert stricter(thin, Judgment(2, VETO, "worse"), KIND.SHIFT).fault is Fault.THIN_1X
+
+
+def test_an_opinion_stands_for_its_own_candidate_alone() -> None:
+    rule = Judgment(2, ACCEPT, "rule")
+    assert stricter(rule, Judgment(2, VETO, "said"), KIND.SHIFT).index == 2
+    for index in (1, 3):
+        with pytest.raises(Malformed):
+            stricter(rule, Judgment(index, VETO, "said"), KIND.SHIFT)
+
+
+def test_opinions_are_held_against_a_rule_for_each_candidate() -> None:
+    ballot = (hold(), close(), candidate())
+    opinions = [Judgment(index, ACCEPT, "fine") for index in range(3)]
+    with pytest.raises(ValueError, match="shorter"):
+        merge(ballot, judge_all(ballot[:2], BALANCED), opinions)
+
+
+@pytest.mark.parametrize("indices", [[0, 1], [0, 1, 1], [0, 1, 3], [0, 1, 2, 2], []])
+def test_every_candidate_is_judged_exactly_once(indices: list[int]) -> None:
+    ballot = (hold(), close(), candidate())
+    opinions = [Judgment(index, ACCEPT, "fine") for index in indices]
+    with pytest.raises(Malformed, match="each once"):
+        merge(ballot, judge_all(ballot, BALANCED), opinions)
+
+
+def test_merging_puts_opinions_in_order() -> None:
+    ballot = (hold(), close(), candidate())
+    opinions = [Judgment(2, VETO, "c"), Judgment(0, REVISE, "a"), Judgment(1, ACCEPT, "b")]
+    merged = merge(ballot, judge_all(ballot, BALANCED), opinions)
+    assert [judgment.reason for judgment in merged] == ["a", "b", "c"]
+
+
+# --- the whole proposal
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "word"),
+    [
+        ((REVISE, ACCEPT, ACCEPT, VETO), Overall.ACCEPT),
+        ((ACCEPT, ACCEPT, REVISE, VETO), Overall.REVISE),
+        ((ACCEPT, ACCEPT, VETO, VETO), Overall.VETO_ALL),
+        ((ACCEPT, ACCEPT, REVISE, REVISE), Overall.REVISE),
+    ],
+)
+def test_moves_alone_count(verdicts: tuple[Verdict, ...], word: Overall) -> None:
+    assert overall((hold(), close(), candidate(2), candidate(3)), judged(*verdicts)) is word
+
+
+def test_without_a_move_hold_decides() -> None:
+    assert overall((hold(), close()), judged(ACCEPT, ACCEPT)) is Overall.ACCEPT
+    assert overall((hold(), close()), judged(REVISE, ACCEPT)) is Overall.REVISE
+
+
+@pytest.mark.parametrize("word", [Overall.REVISE, Overall.VETO_ALL])
+def test_a_failed_round_goes_back_while_rounds_remain(word: Overall) -> None:
+    assert [next_step(word, made, 2) for made in range(3)] == [NextStep.REVISE, NextStep.REVISE, NextStep.DEADLOCK]
+    assert next_step(word, 0, 0) is NextStep.DEADLOCK
+    assert next_step(Overall.ACCEPT, 2, 2) is NextStep.DECIDE
+
+
+# --- the winner
+
+
+def test_the_score_is_carry_for_the_hours_in_range_less_cost_per_capital() -> None:
+    assert score(candidate(fees=100, lvr=28, gas=4, share=Fraction(1, 4))) == Fraction(72 * 84 // 24 - 4, 1000)
+    assert score(close(5)) == Fraction(-5, 1000)
+    assert score(nothing()) == 0
+    assert score(candidate(capital=0, fees=24, lvr=0, gas=0)) == 168
+    assert score(replace(candidate(), stress=None)) is None, "a range nobody stressed earns nobody knows what"
+
+
+def test_the_highest_score_wins_and_ties_go_to_the_lower_index() -> None:
+    ballot = (hold(), close(), candidate(2, gas=50), candidate(3, fees=120), candidate(4, fees=120))
+    assert winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT, ACCEPT, ACCEPT)) == 3
+    assert winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT, REVISE, ACCEPT)) == 4
+    assert winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT, REVISE, VETO)) == 0
+
+
+def test_close_wins_when_everything_else_loses_more_than_it_costs() -> None:
+    ballot = (hold(fees=0), close(5), candidate(2, fees=5))
+    assert winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 1
+
+
+def test_nothing_is_opened_when_nothing_pays() -> None:
+    ballot = (nothing(), candidate(1, KIND.OPEN, fees=11, lvr=10, gas=10), candidate(2, KIND.OPEN, fees=5))
+    assert winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 0
+
+
+def test_pools_are_compared_per_unit_of_capital() -> None:
+    dollars = candidate(1, KIND.OPEN, fees=100, lvr=0, gas=0, capital=1000)
+    ether = candidate(2, KIND.OPEN, fees=1, lvr=0, gas=0, capital=5)
+    assert winner((nothing(), dollars, ether), judged(ACCEPT, ACCEPT, ACCEPT)) == 2
+
+
+def test_not_knowing_the_fees_is_no_reason_to_leave_or_to_move() -> None:
+    ballot = (hold(fees=None), close(), candidate(2, fees=None))
+    assert winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 0
+    assert winner(ballot, judged(REVISE, ACCEPT, ACCEPT)) == 2
+    assert winner(ballot[:2], judged(REVISE, ACCEPT)) == 1
+
+
+def test_not_knowing_the_gas_leaves_hold() -> None:
+    ballot = (hold(fees=1), close(None), candidate(2, gas=None))
+    assert winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 0
+
+
+def test_an_unknown_pool_does_not_win_over_a_known_one() -> None:
+    unknown, known = candidate(1, KIND.OPEN, fees=None), candidate(2, KIND.OPEN)
+    assert winner((nothing(), unknown, known), judged(ACCEPT, ACCEPT, ACCEPT)) == 2
+    assert winner((nothing(), unknown), judged(ACCEPT, ACCEPT)) == 0
+
+
+def test_a_ballot_with_nothing_accepted_has_no_winner() -> None:
+    with pytest.raises(ValueError, match="arbiter"):
+        winner((hold(), close()), judged(REVISE, REVISE))
+    with pytest.raises(ValueError, match="order"):
+        winner((close(), hold()), judged(ACCEPT, ACCEPT))
+    with pytest.raises(ValueError, match="order"):
+        winner((hold(), close(), candidate(3)), judged(ACCEPT, ACCEPT, ACCEPT))
+    with pytest.raises(ValueError, match="order"):
+        winner((hold(), close()), (Judgment(0, ACCEPT, ""), Judgment(2, ACCEPT, "")))
+
+
+known_scores = st.tuples(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100))
+
+
+@given(st.lists(known_scores, min_size=1, max_size=4), st.lists(verdicts, min_size=4, max_size=4), known_scores)
+def test_the_winner_is_accepted_and_nobody_accepted_scores_higher(
+    figures: list[tuple[int, int, int]], drawn: list[Verdict], kept: tuple[int, int, int]
+) -> None:
+    moves = [candidate(index, fees=fees, lvr=lvr, gas=gas) for index, (fees, lvr, gas) in enumerate(figures, start=2)]
+    ballot = (candidate(0, KIND.HOLD, fees=kept[0], lvr=kept[1], gas=0), close(kept[2]), *moves)
+    judgments = judged(ACCEPT, ACCEPT, *drawn[: len(moves)])
+    best = winner(ballot, judgments)
+    scores = {one.index: score(one) for one, its in zip(ballot, judgments, strict=True) if its.verdict is ACCEPT}
+    assert best in scores
+    top = max(value for value in scores.values() if value is not None)
+    assert best == min(index for index, value in scores.items() if value == top)
+
+
+# --- the last word
+
+
+def test_a_clean_win_is_approved() -> None:
+    ballot = (hold(fees=20), close(), candidate())
+    decision = critic_decides(ballot, judge_all(ballot, BALANCED), BALANCED)
+    assert decision == Decision(2, PlanVerdict.APPROVE, DecidedBy.CRITIC)
+
+
+@pytest.mark.parametrize(
+    ("x1", "x2", "cautious"),
+    [(27, 30, False), (26, 30, True), (100, 4, True), (100, 5, False)],
+)
+def test_a_margin_under_a_tenth_asks_for_caution(x1: int, x2: int, cautious: bool) -> None:
+    ballot = (hold(fees=1), close(), candidate(x1=x1, x2=x2))
+    decision = critic_decides(ballot, judge_all(ballot, BALANCED), BALANCED)
+    assert decision.index == 2
+    assert (decision.verdict is PlanVerdict.APPROVE_WITH_CAUTION) is cautious
+
+
+def test_doubtful_data_asks_for_caution() -> None:
+    ballot = (hold(fees=1), close(), candidate())
+    decision = critic_decides(ballot, judge_all(ballot, BALANCED), BALANCED, doubts=["prices are seeded"])
+    assert (decision.verdict, decision.cautions) == (PlanVerdict.APPROVE_WITH_CAUTION, ("prices are seeded",))
+
+
+def test_unknown_earnings_ask_for_caution_unless_only_the_vetoed_are_unknown() -> None:
+    ballot = (hold(), close(), candidate(2), candidate(3, fees=None))
+    cautious = critic_decides(ballot, judged(ACCEPT, ACCEPT, ACCEPT, ACCEPT), BALANCED)
+    assert cautious.cautions == ("what some candidates earn is unknown",)
+    assert critic_decides(ballot, judged(ACCEPT, ACCEPT, ACCEPT, VETO), BALANCED).cautions == ()
+
+
+def test_all_moves_vetoed_is_hold_and_reject() -> None:
+    ballot = (hold(), close(), candidate(2), candidate(3))
+    for chosen in (None, 1, 2):
+        decision = arbiter_decides(ballot, judged(ACCEPT, ACCEPT, VETO, VETO), BALANCED, chosen=chosen)
+        assert (decision.index, decision.verdict, decision.decided_by) == (0, PlanVerdict.REJECT, DecidedBy.ARBITER)
+
+
+def test_an_arbiters_choice_that_was_not_accepted_asks_for_caution() -> None:
+    ballot = (hold(inside=False, x2=0), close(), candidate(2))
+    decision = arbiter_decides(ballot, judged(REVISE, ACCEPT, REVISE), BALANCED)
+    assert (decision.index, decision.verdict) == (2, PlanVerdict.APPROVE_WITH_CAUTION)
+    assert decision.cautions == ("the candidate was not accepted: because",)
+    assert arbiter_decides(ballot, judged(REVISE, ACCEPT, REVISE), BALANCED, chosen=1).verdict is PlanVerdict.APPROVE
+
+
+def test_points_come_first() -> None:
+    ballot = (hold(x2=9), close(), candidate(2, x2=90), candidate(3, x2=99))
+    assert arbitrate(ballot, judged(ACCEPT, ACCEPT, REVISE, VETO), CONSERVATIVE) == 0
+    assert arbitrate(ballot, judged(REVISE, ACCEPT, REVISE, VETO), CONSERVATIVE) == 2
+
+
+def test_each_profile_breaks_ties_on_its_own_axis() -> None:
+    ballot = (
+        hold(x2=1, fees=1),
+        close(),
+        candidate(2, x2=40, fees=10),  # longest
+        candidate(3, x2=20, fees=30),  # best balance
+        candidate(4, x2=5, fees=90),  # best yield
+        candidate(5, x2=40, fees=10),  # a twin of the first
+    )
+    judgments = judged(REVISE, ACCEPT, REVISE, REVISE, REVISE, REVISE)
+    assert [arbitrate(ballot, judgments, profile) for profile in RiskProfile] == [2, 3, 4]
+
+
+def test_unknown_fees_stand_behind_known_ones_and_the_longer_buffer_first() -> None:
+    ballot = (nothing(), *(candidate(index, KIND.OPEN, fees=None, x2=10 * index) for index in (1, 2)))
+    judgments = judged(REVISE, REVISE, REVISE)
+    assert arbitrate(ballot, judgments, CONSERVATIVE) == 2
+    one_known = (*ballot, candidate(3, KIND.OPEN, fees=5, x2=1))
+    assert arbitrate(one_known, judged(VETO, REVISE, REVISE, REVISE), BALANCED) == 3
+    assert arbitrate(ballot, judged(VETO, REVISE, REVISE), AGGRESSIVE) == 2
+
+
+def test_a_deadlock_is_no_exit() -> None:
+    ballot = (hold(inside=False, x2=0, fees=5), close(), candidate(2))
+    for profile in RiskProfile:
+        assert arbitrate(ballot, judged(REVISE, ACCEPT, REVISE), profile) == 2
+
+
+def test_the_owner_may_take_anything_that_was_not_vetoed() -> None:
+    ballot = (hold(), close(), candidate(2), candidate(3), candidate(4))
+    judgments = judged(ACCEPT, ACCEPT, VETO, REVISE, ACCEPT)
+    assert owner_decides(4, ballot, judgments, BALANCED) == Decision(4, PlanVerdict.APPROVE, DecidedBy.OWNER)
+    assert owner_decides(3, ballot, judgments, BALANCED).verdict is PlanVerdict.APPROVE_WITH_CAUTION
+    assert [owner_decides(index, ballot, judgments, BALANCED).index for index in (0, 1)] == [0, 1]
+    assert arbiter_decides(ballot, judgments, BALANCED, chosen=0).index == 0
+    with pytest.raises(Refused, match=r"Candidate 2 was vetoed \(because\)"):
+        owner_decides(2, ballot, judgments, BALANCED)
+    for index in (-1, 5):
+        with pytest.raises(Refused, match="the ballot has 0 to 4"):
+            owner_decides(index, ballot, judgments, BALANCED)
+        with pytest.raises(Refused, match="the ballot has 0 to 4"):
+            arbiter_decides(ballot, judgments, BALANCED, chosen=index)
+
+
+@given(st.sampled_from(list(PlanVerdict)), st.sampled_from(list(PlanVerdict)))
+def test_the_arbiters_own_verdict_may_only_be_harsher(rule: PlanVerdict, said: PlanVerdict) -> None:
+    order = ["approve", "approve_with_caution", "reject"]
+    decision = Decision(2, rule, DecidedBy.ARBITER)
+    if order.index(said) < order.index(rule):
+        with pytest.raises(Malformed, match="milder"):
+            no_milder(decision, said)
+    else:
+        assert no_milder(decision, said).verdict is said
+
+
+def test_the_margin_is_that_of_the_thinner_buffer() -> None:
+    limits = LIMITS[BALANCED]
+    assert floor_margin(candidate(x1=36, x2=8), limits) == Fraction(1, 2)
+    assert floor_margin(candidate(x1=48, x2=2), limits) == Fraction(-1, 2)
+    assert floor_margin(replace(candidate(x1=48, x2=8), stress=None), limits) == -1
+    assert floor_margin(replace(candidate(x1=48, x2=8), range=None), limits) is None
+
+
+@pytest.mark.parametrize(
+    ("x1", "x2", "said"),
+    [
+        (23, 9, "a buffer is under its floor"),
+        (24, 9, "a buffer is within 10 % of its floor"),
+        (26, 9, "a buffer is within 10 % of its floor"),
+        (27, 9, None),
+    ],
+)
+def test_what_is_said_of_a_thin_buffer(x1: int, x2: int, said: str | None) -> None:
+    ballot = (hold(), close(), candidate(2, x1=x1, x2=x2))
+    judgments = judge_all(ballot, BALANCED)
+    cautions = owner_decides(2, ballot, judgments, BALANCED).cautions
+    assert [one for one in cautions if "floor" in one and "accepted" not in one] == ([said] if said else [])

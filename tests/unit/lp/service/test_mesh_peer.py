@@ -1,0 +1,69 @@
+"""One role at several debates: each has a peer of its own, and a bug in one ends that one alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.kernel.errors import Broken, Refused
+from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.mesh.peer import Say, Think
+from zuno.lp.mesh.station import EnvelopeSigner
+from zuno.lp.model.ballot import RiskProfile
+from zuno.lp.model.debate import FlowFailed, FlowStart, Role, Thought
+from zuno.lp.service.mesh_peer import PeerOfEach
+
+START = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
+
+
+class Answering:
+    role = Role.SCOUT
+
+    def __init__(self, request_id: str) -> None:
+        self.request_id = request_id
+        self.heard = 0
+
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+        assert envelope.request_id == self.request_id
+        self.heard += 1
+        match self.request_id[-1]:
+            case "b":
+                raise ZeroDivisionError("a bug")
+            case "c":
+                raise Refused("The position is burnt.")
+        return [Say(Role.CLI, FlowFailed(at=Role.SCOUT, error="refused", reason="enough"))]
+
+
+async def deaf(thought: Thought) -> None:
+    return None
+
+
+async def test_each_debate_has_a_peer_of_its_own_and_its_own_end(tmp_path: Path) -> None:
+    key = KeyFile(tmp_path / "cli.key")
+    key.ensure()
+    mouth = EnvelopeSigner(Role.CLI, key, lambda: 1_700_000_000_000)
+    made: list[Answering] = []
+    told: list[str] = []
+
+    def peer_for(request_id: str) -> Answering:
+        made.append(Answering(request_id))
+        return made[-1]
+
+    peer = PeerOfEach(Role.SCOUT, peer_for, told.append, lambda: 1.0)
+
+    def start(last: str) -> Envelope:
+        return mouth.envelope(f"req_000000000000000{last}", Say(Role.SCOUT, START), None)
+
+    for last in "aaf":
+        await peer.handle(start(last), deaf)
+    assert [(one.request_id[-1], one.heard) for one in made] == [("a", 2), ("f", 1)]
+    assert told[0] == "req_000000000000000a: flow_start of the cli → flow_failed to the cli (0.00 s)"
+    with pytest.raises(Broken, match=r"The scout has a bug \(ZeroDivisionError\); its log has the trace"):
+        await peer.handle(start("b"), deaf)
+    assert "in handle" in told[-1]
+    with pytest.raises(Refused, match="burnt"):
+        await peer.handle(start("c"), deaf)
+    assert told[-1] == "req_000000000000000c: flow_start of the cli ended it: The position is burnt."

@@ -1,0 +1,249 @@
+"""What the journal's readers show of a debate held elsewhere: the message that was checked, in harmless words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.wire.debating import observed
+from tests.wire.mesh_side import REQUEST, START, Side, a_mesh, archive_of, deaf, forged, kinds
+from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.kernel.errors import Broken, Refused
+from zuno.kernel.view import sanitise
+from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.mesh.peer import Say
+from zuno.lp.mesh.station import EnvelopeSigner, journal_envelope
+from zuno.lp.model.ballot import PlanVerdict, Verdict
+from zuno.lp.model.debate import AgentThought, FlowFailed, PlanReady, Role, Thought
+from zuno.lp.service.mesh_debate import DISBELIEVED, Ear
+from zuno.lp.service.plan_view import PlanView, decided_hash
+from zuno.lp.service.recommend import planned, recalled
+
+
+def other(ready: PlanReady) -> PlanReady:
+    """Another decision of the same debate, with something to say."""
+    index = (ready.decision.index + 1) % 2
+    said = [thought.model_copy(update={"text": "Trust me."}) for thought in ready.debate.transcript]
+    debate = ready.debate.model_copy(update={"transcript": tuple(said)})
+    decision = replace(ready.decision, index=index, verdict=PlanVerdict.APPROVE)
+    return ready.model_copy(update={"decision": decision, "debate": debate, "confidence": 1.0})
+
+
+async def heard(side: Side) -> Envelope:
+    entry = next(entry for entry in await side.entries() if entry.kind == "plan_ready")
+    return Envelope.model_validate(dict(entry.payload))
+
+
+def signed(side: Side, role: Role, ready: PlanReady, seq: int) -> Envelope:
+    """Under the right key, in the right role."""
+    mouth = EnvelopeSigner(role, side.keys[role], unix_millis)
+    mouth.counts[REQUEST] = seq
+    return mouth.envelope(REQUEST, Say(Role.CLI, ready), None)
+
+
+async def all_the_same(side: Side, folder: Path, plan: PlanView) -> None:
+    """Every reader shows this plan and no other."""
+    archive = archive_of(side, folder)
+    assert await archive.plan(plan.plan_id) == plan
+    for reference in (REQUEST, plan.plan_id):
+        shown = await archive.why(reference)
+        assert (shown.plan, shown.transcript, shown.failed) == (plan, plan.transcript, None)
+        replayed = await archive.replay(reference)
+        assert (replayed.identical, replayed.hash, replayed.differences) == (True, plan.hash, ())
+    view, context, ready = await archive.decided(plan.plan_id)
+    assert (view, decided_hash(context, ready)) == (plan, plan.hash)
+    assert [line.plan_id for line in (await archive.plans()).plans] == [plan.plan_id]
+
+
+LATE: dict[str, Callable[[Side, Envelope], Envelope]] = {
+    "another": lambda side, first: signed(side, Role.CRITIC, other(_ready_of(first)), first.seq + 1),
+    "another under the same id": lambda side, first: signed(side, Role.CRITIC, other(_ready_of(first)), first.seq),
+    "the arbiter's": lambda side, first: signed(side, Role.ARBITER, other(_ready_of(first)), 0),
+    "the same once more": lambda side, first: first,
+    "a failure": lambda side, first: EnvelopeSigner(Role.SCOUT, side.keys[Role.SCOUT], unix_millis).envelope(
+        REQUEST, Say(Role.CLI, FlowFailed(at=Role.SCOUT, error="broken", reason="Never mind.")), None
+    ),
+}
+
+
+def _ready_of(envelope: Envelope) -> PlanReady:
+    assert isinstance(envelope.payload, PlanReady)
+    return envelope.payload
+
+
+@pytest.mark.parametrize("what", LATE)
+@pytest.mark.parametrize("when", ["before it is recorded", "afterwards"])
+async def test_what_arrives_after_the_check_is_never_shown(tmp_path: Path, what: str, when: str) -> None:
+    """Whoever hears it, another command line perhaps, writes it down: that makes it no plan."""
+    async with a_mesh(tmp_path) as side:
+        end = await side.room.debate(START, deaf)
+        late = LATE[what](side, await heard(side))
+        if when == "before it is recorded":
+            await journal_envelope(side.journal, late)
+        plan = await planned(side.room, end, None)
+        if when == "afterwards":
+            await journal_envelope(side.journal, late)
+        await all_the_same(side, tmp_path, plan)
+
+
+async def test_what_a_peer_says_after_the_end_comes_by_the_wire_and_changes_nothing(tmp_path: Path) -> None:
+    async with a_mesh(tmp_path) as side:
+        end = await side.room.debate(START, deaf)
+        plan = await planned(side.room, end, None)
+        await side.peers[Role.CRITIC].resident.send_message(REQUEST, Say(Role.CLI, other(end.ready)), None)
+        async with asyncio.timeout(20):
+            while (await kinds(side)).count("plan_ready") < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        await all_the_same(side, tmp_path, plan)
+
+
+async def test_what_arrives_after_a_lie_does_not_explain_it_away(tmp_path: Path) -> None:
+    def lie(ready: PlanReady) -> PlanReady:
+        return ready.model_copy(update={"confidence": 1.0})
+
+    async with a_mesh(tmp_path, twists={Role.CRITIC: forged(lie)}) as side:
+        with pytest.raises(Broken, match="The critic's word does not hold"):
+            await side.room.debate(START, deaf)
+        told = (await archive_of(side).why(REQUEST)).failed
+        for what in LATE:
+            await journal_envelope(side.journal, LATE[what](side, await heard(side)))
+        shown = await archive_of(side).why(REQUEST)
+        assert (shown.plan, shown.transcript, shown.failed) == (None, (), told)
+
+
+@pytest.mark.parametrize("what", ["another", "another under the same id"])
+async def test_a_refused_choice_leaves_the_ballot_that_was_checked(tmp_path: Path, what: str) -> None:
+    async with a_mesh(tmp_path) as side:
+        end = await side.room.debate(START, deaf)
+        vetoed = next(one.index for one in end.ready.debate.rounds[-1].judgments if one.verdict is Verdict.VETO)
+        with pytest.raises(
+            Refused, match=f"Candidate {vetoed} was vetoed .* `zuno why {REQUEST}` shows the last ballot"
+        ):
+            await planned(side.room, end, vetoed)
+        await journal_envelope(side.journal, LATE[what](side, await heard(side)))
+        shown = await archive_of(side).why(REQUEST)
+        assert shown.plan is not None
+        assert shown.plan.candidates[vetoed].verdict == "veto"
+        assert shown.plan.hash == decided_hash(await recalled(side.journal, end.ready.debate.context), end.ready)
+        assert (await archive_of(side).plans()).plans == ()
+        plan = await planned(side.room, await side.room.rejoin(deaf), None)
+        await all_the_same(side, tmp_path, plan)
+
+
+async def test_a_join_beside_the_owners_own_choice_makes_one_plan(tmp_path: Path) -> None:
+    async with a_mesh(tmp_path) as side:
+        end = await side.room.debate(START, deaf)
+        joined = await side.room.rejoin(deaf)
+        assert joined == end
+        ballot = end.ready.debate.rounds[-1]
+        free = next(one.index for one in ballot.judgments if one.verdict is not Verdict.VETO)
+        plan = await planned(side.room, joined, None)
+        assert await planned(side.room, end, None) == plan  # the same is found, not made again
+        with pytest.raises(Broken, match=f"A request has one plan, and {REQUEST} has {plan.plan_id} on record"):
+            await planned(side.room, end, free)
+        assert (await kinds(side)).count("plan") == 1
+        await all_the_same(side, tmp_path, plan)
+
+
+# -- what reaches a screen
+
+FOUL = "\x1b[2J\u202egnp.exe\r\n" + "x" * 1_900
+LONG = FOUL * 5
+
+
+def clean(text: str) -> bool:
+    return text.isprintable() and 0 < len(text) <= 2_000
+
+
+async def test_what_a_peer_writes_is_harmless_where_it_is_shown(tmp_path: Path) -> None:
+    """Why a model was not heard, and what sources note, are the peers' own words, which no rule forbids."""
+
+    def change(ready: PlanReady) -> PlanReady:
+        spoke = tuple(one.model_copy(update={"why": FOUL, "model": FOUL}) for one in ready.debate.spoke)
+        return ready.model_copy(update={"debate": ready.debate.model_copy(update={"spoke": spoke})})
+
+    context = await observed(tmp_path / "sim")
+    notes = tuple(one.model_copy(update={"notes": (LONG,)}) for one in context.sources)
+    foul = context.model_copy(update={"sources": notes})
+    async with a_mesh(tmp_path, foul, twists={Role.CRITIC: forged(change)}) as side:
+        plan = await planned(side.room, await side.room.debate(START, deaf), None)
+        shown = await archive_of(side).why(REQUEST)
+    assert shown.plan == plan
+    texts = [one.reason for one in (*plan.candidates, *plan.earlier, plan.recommended)]  # type: ignore[attr-defined]
+    texts += [one.text for one in shown.transcript]
+    texts += [text for one in plan.voices for text in (one.why, one.model or "")]
+    texts += [note for one in plan.sources for note in one.notes]
+    assert any("gnp.exe" in text for text in texts)
+    assert [text for text in texts if not clean(text)] == []
+
+
+@pytest.mark.parametrize("words", [FOUL, "It returns 900 % a year.", "Fees of {c9.fees_24h}.", "Sign it now."])
+@pytest.mark.parametrize("place", ["reasons", "transcript"])
+async def test_a_plan_whose_words_cite_no_facts_is_not_believed(tmp_path: Path, place: str, words: str) -> None:
+    def change(ready: PlanReady) -> PlanReady:
+        rounds = tuple(
+            one.model_copy(update={"judgments": tuple(replace(said, reason=words) for said in one.judgments)})
+            for one in ready.debate.rounds
+        )
+        transcript = tuple(one.model_copy(update={"text": words}) for one in ready.debate.transcript)
+        said = {"rounds": rounds} if place == "reasons" else {"transcript": transcript}
+        return ready.model_copy(update={"debate": ready.debate.model_copy(update=said)})
+
+    async with a_mesh(tmp_path, twists={Role.CRITIC: forged(change)}) as side:
+        with pytest.raises(Broken):
+            await side.room.debate(START, deaf)
+
+
+def test_what_is_shown_is_bounded_and_nothing_stays_nothing() -> None:
+    assert clean(sanitise(LONG))
+    assert len(sanitise(LONG)) == 2_000
+    assert (sanitise(""), sanitise("\x1b"), sanitise("It is so.")) == ("", "?", "It is so.")
+
+
+async def test_a_failure_in_a_peer_s_own_words_is_harmless(tmp_path: Path) -> None:
+    def twist(envelope: Envelope, says: Sequence[Say]) -> Sequence[Say]:
+        return [Say(Role.CLI, FlowFailed(at=Role.SCOUT, error="refused", reason=FOUL))]
+
+    async with a_mesh(tmp_path, twists={Role.SCOUT: twist}) as side:
+        with pytest.raises(Refused) as raised:
+            await side.room.debate(START, deaf)
+        failed = (await archive_of(side).why(REQUEST)).failed
+        with pytest.raises(Refused) as replayed:
+            await archive_of(side).replay(REQUEST)
+    assert failed is not None
+    assert clean(failed)
+    assert clean(str(raised.value))
+    assert str(replayed.value).isprintable()
+
+
+async def test_a_disbelief_that_quotes_the_lie_is_harmless(tmp_path: Path) -> None:
+    context = await observed(tmp_path / "sim")
+    scene = context.scenes[0]
+    assert scene.position is not None
+    named = replace(scene.pool, id=LONG)  # type: ignore[arg-type]
+    lied = scene.model_copy(update={"pool": named, "position": replace(scene.position, pool=named)})
+    async with a_mesh(tmp_path, context.model_copy(update={"scenes": (lied,)})) as side:
+        with pytest.raises(Broken, match=r"gnp\.exe") as raised:
+            await side.room.debate(START, deaf)
+        note = next(entry.payload for entry in await side.entries() if entry.kind == DISBELIEVED)
+        shown = await archive_of(side).why(REQUEST)
+    assert shown.failed is not None
+    texts = (str(raised.value), str(note["why"]), shown.failed)
+    assert [text for text in texts if not clean(text) or len(text) > 700] == []
+
+
+async def test_thoughts_are_harmless_to_whoever_listens(tmp_path: Path) -> None:
+    key, ear, listened = KeyFile(tmp_path / "scout.key"), Ear(), list[Thought]()
+    key.ensure()
+    ear.listeners[REQUEST] = listened.append
+    thought = Thought(role=Role.SCOUT, round=0, seq=0, text=FOUL, speaker="model")
+    say = Say(Role.CLI, AgentThought(thought=thought))
+    await ear.hear(EnvelopeSigner(Role.SCOUT, key, unix_millis).envelope(REQUEST, say, None))
+    (said,) = listened
+    assert clean(said.text)
+    assert "gnp.exe" in said.text

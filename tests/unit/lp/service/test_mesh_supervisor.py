@@ -1,0 +1,273 @@
+"""Keeping peers alive: what dies is started again, not for ever, and nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.mesh.folder import MeshFiles
+from zuno.kernel.errors import Refused, Unavailable, Usage
+from zuno.kernel.units import Millis
+from zuno.lp.model.debate import Role
+from zuno.lp.ports.mesh import PeerReport
+from zuno.lp.service.mesh import MeshKeeper
+from zuno.lp.service.mesh_supervisor import LONG_LIFE, LONGEST_PAUSE, MOST_DEATHS, MeshEventView, MeshHost
+
+
+class Pretended:
+    """A process without one: it ends when the story says so."""
+
+    def __init__(self, pid: int, stubborn: bool = False) -> None:
+        self.pid = pid
+        self.stubborn = stubborn
+        self.signals: list[bool] = []
+        self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def ended(self) -> int:
+        return await asyncio.shield(self._ended)
+
+    def die(self, code: int) -> None:
+        if not self._ended.done():
+            self._ended.set_result(code)
+
+    def signal(self, *, hard: bool = False) -> None:
+        self.signals.append(hard)
+        if hard or not self.stubborn:
+            self.die(-9 if hard else 0)
+
+    def last_words(self) -> str:
+        return "it was tired"
+
+
+class Ward:
+    def __init__(self, nodes: bool = False, stubborn: bool = False) -> None:
+        self.has_nodes = nodes
+        self.stubborn = stubborn
+        self.born: list[tuple[str, Pretended]] = []
+        self.left: tuple[int, ...] = ()
+
+    async def end_orphans(self) -> tuple[int, ...]:
+        assert not self.born, "before anything new is started"
+        return self.left
+
+    def peer(self, role: Role, transport: str) -> Pretended:
+        return self._add(role.value)
+
+    def node(self, role: Role) -> Pretended:
+        return self._add(f"node of the {role}")
+
+    def _add(self, name: str) -> Pretended:
+        child = Pretended(1_000 + len(self.born), self.stubborn)
+        self.born.append((name, child))
+        return child
+
+    def of(self, name: str) -> list[Pretended]:
+        return [child for born, child in self.born if born == name]
+
+
+async def nowhere(*ignored: Any) -> Any:
+    raise AssertionError("nobody is to be asked")
+
+
+async def nobody() -> tuple[int, ...]:
+    return ()
+
+
+def keeper_of(home: Path) -> MeshKeeper:
+    files = MeshFiles(home)
+    return MeshKeeper(
+        files,
+        str(files.root),
+        lambda role: KeyFile(files.of(role) / "peer.key"),
+        lambda role: KeyFile(files.of(role) / "axl.key"),
+        lambda role: (None, f"http://127.0.0.1:{9002 + 10 * list(Role).index(role)}"),
+        lambda: "iroh",
+        nowhere,
+        nowhere,
+        nowhere,
+        nobody,
+    )
+
+
+class Story:
+    """A host whose sleeps take no time and are written down."""
+
+    def __init__(self, home: Path, ward: Ward) -> None:
+        self.ward = ward
+        self.files = MeshFiles(home)
+        self.pauses: list[float] = []
+        self.events: list[MeshEventView] = []
+        self.stop = asyncio.Event()
+        self.moment = 0.0
+        self.shown = 0
+        self.host = MeshHost(
+            keeper_of(home), self.files, ward, lambda: Millis(1_700_000_000_000), lambda: self.moment, self._sleep
+        )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        await asyncio.sleep(0)
+
+    def _show(self, view: object) -> None:
+        self.shown += 1
+
+    def up(self, transport: str | None = "iroh") -> asyncio.Task[Any]:
+        return asyncio.ensure_future(self.host.up(transport, self.events.append, self._show, self.stop))
+
+    async def beat(self) -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    def told(self, event: str) -> list[str]:
+        return [one.text for one in self.events if one.event == event]
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> Path:
+    await keeper_of(tmp_path).init(None, None, ())
+    return tmp_path
+
+
+def said_by(pid: int) -> PeerReport:
+    return PeerReport(pid, Millis(1), Millis(2), "v", "iroh", 0, 0, 0, 0, {}, {})
+
+
+async def test_the_four_are_started_and_it_is_told_when_all_are_there(home: Path) -> None:
+    story = Story(home, Ward())
+    task = story.up()
+    await story.beat()
+    assert [name for name, _ in story.ward.born] == ["scout", "strategist", "critic", "arbiter"]
+    assert story.told("up") == []
+    for name, child in story.ward.born:
+        story.files.keep_report(Role(name), said_by(child.pid))
+    await story.beat()
+    assert story.told("up") == ["The mesh is up."]
+    assert story.files.kept() is not None
+    story.stop.set()
+    view = await task
+    assert view.restarts == dict.fromkeys(("scout", "strategist", "critic", "arbiter"), 0)
+    assert all(child.signals == [False] for _, child in story.ward.born)
+    assert story.files.kept() is None  # nobody keeps it any more
+
+
+async def test_what_dies_is_started_again_after_longer_and_longer_pauses(home: Path) -> None:
+    story = Story(home, Ward())
+    task = story.up()
+    await story.beat()
+    for _ in range(3):
+        story.ward.of("critic")[-1].die(-9)
+        await story.beat()
+    assert len(story.ward.of("critic")) == 4
+    assert [pause for pause in story.pauses if pause != 0.5] == [0.2, 0.4, 0.8]
+    assert "signal 9: it was tired" in story.told("died")[0]
+    kept = story.files.kept()
+    assert kept is not None
+    assert kept.restarts["critic"] == 3
+    story.moment = LONG_LIFE + 1  # it lived long: the next death is the first again
+    story.ward.of("critic")[-1].die(70)
+    await story.beat()
+    assert [pause for pause in story.pauses if pause != 0.5][-1] == 0.2
+    story.stop.set()
+    assert (await task).restarts["critic"] == 4
+
+
+async def test_one_that_only_dies_is_given_up_and_the_others_ended(home: Path) -> None:
+    story = Story(home, Ward())
+    task = story.up()
+    await story.beat()
+    for _ in range(MOST_DEATHS + 1):
+        story.ward.of("scout")[-1].die(4)
+        await story.beat()
+    with pytest.raises(Unavailable, match="The scout ended 7 times in a row, last with exit code 4: it was tired"):
+        await task
+    assert max(story.pauses) <= LONGEST_PAUSE
+    assert [child.signals for child in story.ward.of("critic")] == [[False]]
+
+
+async def test_whoever_does_not_end_is_made_to(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zuno.lp.service.mesh_supervisor.GRACE", 0.01)
+    story = Story(home, Ward(stubborn=True))
+    task = story.up()
+    await story.beat()
+    story.stop.set()
+    await task
+    assert {tuple(child.signals) for _, child in story.ward.born} == {(False, True)}
+
+
+async def test_one_mesh_for_a_home(home: Path) -> None:
+    story = Story(home, Ward())
+    chair = MeshFiles(home).chair("up")
+    chair.take()
+    with pytest.raises(Refused, match=r"kept running by process \d+ already"):
+        await story.up()
+    assert story.ward.born == []
+    chair.leave()
+
+
+@pytest.mark.parametrize(("nodes", "born"), [(True, 9), (False, 4)])
+async def test_axl_nodes_are_started_where_there_is_a_binary(home: Path, nodes: bool, born: int) -> None:
+    story = Story(home, Ward(nodes))
+    task = story.up("axl")
+    await story.beat()
+    assert len(story.ward.born) == born
+    assert bool(story.told("note")) is not nodes
+    story.stop.set()
+    await task
+
+
+async def test_nodes_of_a_mesh_that_was_killed_are_ended_before_new_ones_start(home: Path) -> None:
+    ward = Ward(nodes=True)
+    ward.left = (4_000, 4_001)
+    story = Story(home, ward)
+    task = story.up("axl")
+    await story.beat()
+    assert story.told("note") == [
+        "Nodes that a killed mesh had left behind were ended: processes 4000, 4001.",
+    ]
+    assert len(ward.born) == 9
+    story.stop.set()
+    await task
+
+
+async def test_a_role_whose_key_is_elsewhere_is_not_started(tmp_path: Path) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    await keeper_of(theirs).init("10.0.0.2", None, ())
+    view = await keeper_of(ours).init(None, str(theirs / "mesh" / "mesh.json"), ["critic"])
+    assert [line.role for line in view.roles if not line.here] == ["critic"]
+    there = MeshFiles(theirs).table()
+    assert there is not None
+    assert view.roles[3].key == there[Role.CRITIC].key
+    assert view.roles[3].iroh_address.startswith("10.0.0.2:")
+    again = await keeper_of(ours).init("10.0.0.1", None, ())
+    assert again.roles[3] == view.roles[3]  # theirs stays, ours moves
+    assert all(line.iroh_address.startswith("10.0.0.1:") for line in again.roles if line.here)
+    assert [line.key for line in again.roles] == [line.key for line in view.roles]
+    story = Story(ours, Ward())
+    task = story.up()
+    await story.beat()
+    assert [name for name, _ in story.ward.born] == ["scout", "strategist", "arbiter"]
+    assert story.told("note") == ["Not started here, for their keys are elsewhere: critic."]
+    story.stop.set()
+    await task
+
+
+async def test_what_cannot_be_joined_is_said(tmp_path: Path) -> None:
+    keeper = keeper_of(tmp_path)
+    (tmp_path / "no.json").write_text("{}")
+    with pytest.raises(Usage, match="--join needs --role"):
+        await keeper.init(None, str(tmp_path / "no.json"), ())
+    with pytest.raises(Usage, match="name its table"):
+        await keeper.init(None, None, ["critic"])
+    with pytest.raises(Usage, match="is no table of a mesh"):
+        await keeper.init(None, str(tmp_path / "no.json"), ["critic"])
+    with pytest.raises(Usage, match="is no role"):
+        await keeper.init(None, str(tmp_path / "no.json"), ["judge"])
+    with pytest.raises(Usage, match="is no host"):
+        await keeper.init("a b", None, ())
+    assert not (tmp_path / "mesh").exists()
+    with pytest.raises(Refused, match="zuno mesh init"):
+        await keeper.ping(None)

@@ -1,0 +1,81 @@
+"""Shapes with a name, drawn by hand: each is found, points where it points, and is gone when it is over."""
+
+from __future__ import annotations
+
+import pytest
+
+from zuno.kernel.units import Millis
+from zuno.trading.measure.structure.patterns import Shape, formation
+from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way
+
+
+def turns(*prices: float, first: Extreme = Extreme.HIGH) -> list[Pivot]:
+    """A zigzag through these prices."""
+    kinds = [first, Extreme.LOW if first is Extreme.HIGH else Extreme.HIGH]
+    return [Pivot(kinds[at % 2], Millis(10 * at), price, Millis(10 * at + 5)) for at, price in enumerate(prices)]
+
+
+def mirrored(prices: tuple[float, ...]) -> list[Pivot]:
+    return turns(*(200 - price for price in prices), first=Extreme.LOW)
+
+
+@pytest.mark.parametrize(
+    ("prices", "close", "shape", "twin"),
+    [
+        ((110, 100, 115, 100, 110.5), 104.0, Shape.HEAD_AND_SHOULDERS, Shape.INVERSE_HEAD_AND_SHOULDERS),
+        ((112, 104, 112.3), 107.0, Shape.DOUBLE_TOP, Shape.DOUBLE_BOTTOM),
+        ((110, 104, 112, 107), 109.0, Shape.WEDGE, Shape.WEDGE),
+    ],
+)
+def test_tops_point_down_and_bottoms_up(prices: tuple[float, ...], close: float, shape: Shape, twin: Shape) -> None:
+    top = formation(turns(*prices), close, 1.0)
+    bottom = formation(mirrored(prices), 200 - close, 1.0)
+    assert top is not None
+    assert bottom is not None
+    assert (top.shape, top.way) == (shape, Way.DOWN)
+    assert (bottom.shape, bottom.way) == (twin, Way.UP)
+    assert top.confirmed == bottom.confirmed
+
+
+def test_a_neckline_confirms() -> None:
+    prices = (110, 100, 115, 100, 110.5)
+    forming, done = (formation(turns(*prices), close, 1.0) for close in (100.5, 99.5))
+    assert forming is not None
+    assert done is not None
+    assert (forming.line, forming.confirmed) == (100, False)
+    assert done.confirmed
+
+
+def test_a_triangle_that_ascends_and_one_that_does_not() -> None:
+    up = formation(turns(112, 104, 112.2, 108), 110.0, 1.0)
+    down = formation(turns(112, 104, 108, 104.1), 106.0, 1.0)
+    both = formation(turns(112, 104, 110, 106), 108.0, 1.0)
+    assert up is not None
+    assert (up.shape, up.way, up.line) == (Shape.ASCENDING_TRIANGLE, Way.UP, 112.2)
+    assert down is not None
+    assert (down.shape, down.way) == (Shape.OTHER, Way.DOWN)
+    assert both is not None
+    assert (both.shape, both.way) == (Shape.OTHER, None)
+
+
+@pytest.mark.parametrize(
+    ("close", "found"), [(109.5, None), (109.0, Shape.BULL_FLAG), (105.0, Shape.BULL_FLAG), (104.9, None)]
+)
+def test_a_flag_gives_little_back(close: float, found: Shape | None) -> None:
+    shape = formation(turns(100, 110, first=Extreme.LOW), close, 2.0)
+    assert (shape and shape.shape) == found
+    mirror = formation(turns(100, 90), 200 - close, 2.0)
+    assert (mirror and mirror.shape) == (None if found is None else Shape.BEAR_FLAG)
+
+
+def test_what_has_played_out_is_none() -> None:
+    prices = (112, 104, 112.3)
+    assert formation(turns(*prices), 100.0, 1.0) is not None
+    assert formation(turns(*prices), 99.9, 1.0) is None
+
+
+@pytest.mark.parametrize("atr", [None, 0.0])
+def test_nothing_is_found_without_a_measure_or_turns(atr: float | None) -> None:
+    assert formation(turns(110, 100, 110), 105.0, atr) is None
+    assert formation([], 105.0, 1.0) is None
+    assert formation(turns(110), 109.0, 1.0) is None

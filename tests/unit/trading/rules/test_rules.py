@@ -1,0 +1,766 @@
+"""One test per rule between a decision and a ruling: at its bound, just inside, just beyond, and without its input."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.wire.trades import (
+    CASH,
+    NOW,
+    PRICE,
+    WON,
+    decision,
+    fired,
+    holding,
+    liquidity,
+    meta,
+    resting,
+    ruled_on,
+    standing,
+    terms,
+    walk,
+    worth,
+)
+from zuno.kernel.units import Millis
+from zuno.trading.model.cycle import Call, Exchange, Leg, Style, Target
+from zuno.trading.model.known import Missing
+from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
+from zuno.trading.rules.draft import RuleName, RuleOwner, RulingDraft, Tightening
+from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
+from zuno.trading.rules.leverage_guard import require_positive_ev
+from zuno.trading.rules.risk_rules import place_legs
+from zuno.trading.rules.routing import with_margin
+from zuno.trading.rules.ruling import apply_leverage_guard, apply_risk_rules, finish_ruling, start_draft
+
+GONE = Missing("nobody said")
+TIGHT = decision(leverage=1, allocation_pct=20)
+"""Small enough for no cap to bite: half at either exchange."""
+
+
+def test_every_rule_has_a_test_of_its_name() -> None:
+    named = {name.removeprefix("test_rule_") for name in globals() if name.startswith("test_rule_")}
+    assert named == {rule.value for rule in RuleName}
+
+
+def test_every_rule_has_its_office() -> None:
+    assert {rule for rule in RuleName if rule.owner is RuleOwner.GUARD} == {RuleName.LEVERAGE_GUARD}
+    assert sum(rule.owner is RuleOwner.CRO for rule in RuleName) == 9
+
+
+def test_nothing_fires_on_a_calm_market() -> None:
+    done = ruled_on(TIGHT, terms())
+    assert done.changes == ()
+    assert (done.call, done.leverage, done.target, done.style) == (
+        Call.LONG,
+        1.0,
+        Target.SPLIT,
+        Style.PASSIVE_MAKER,
+    )
+    assert [(leg.venue, leg.margin, leg.notional) for leg in done.legs] == [
+        (Exchange.BINANCE, 200.0, 200.0),
+        (Exchange.UPBIT, 200_000.0, 200_000.0),
+    ]
+    assert done.allocation_pct == pytest.approx(20)
+
+
+# -- the desk's own
+
+
+@pytest.mark.parametrize("how", ["open", "pending"])
+@pytest.mark.parametrize(("call", "side"), [(Call.LONG, Side.SHORT), (Call.SHORT, Side.LONG)])
+def test_rule_close_first(how: str, call: Call, side: Side) -> None:
+    account = replace(CASH, positions=(holding(side),)) if how == "open" else replace(CASH, pending=(resting(side),))
+    done = ruled_on(decision(call), terms(account))
+    assert (done.call, done.style, done.target) == (Call.CANCEL_AND_CLOSE, Style.CASINO_EXIT, Target.BINANCE)
+    assert fired(done) == [RuleName.CLOSE_FIRST]
+    assert (done.veto, done.legs, done.allocation_pct) == (None, (), 0.0)
+    assert [(one.what, one.side) for one in done.closes] == [("position" if how == "open" else "order", side)]
+
+
+def test_an_exit_names_what_it_ends_and_nothing_of_another_symbol() -> None:
+    ours, spot = holding(Side.SHORT, id="a"), holding(Side.LONG, id="b", exchange=Exchange.UPBIT, entry=140_000.0)
+    orders = (resting(Side.LONG, id="c"), resting(Side.SHORT, id="d", reduce_only=True))
+    other = holding(Side.LONG, id="e", symbol=Symbol.ETHUSDT, entry=10.0)
+    account = replace(CASH, positions=(ours, other, spot), pending=orders)
+    found = finish_ruling(ruled_on(decision(Call.CANCEL_AND_CLOSE), terms(account)), terms(account), NOW)
+    assert [(one.id, one.what, one.venue, one.side, one.quantity) for one in found.closes] == [
+        ("a", "position", Exchange.BINANCE, Side.SHORT, ours.quantity),
+        ("b", "position", Exchange.UPBIT, Side.LONG, spot.quantity),
+        ("c", "order", Exchange.BINANCE, Side.LONG, orders[0].quantity),
+        ("d", "order", Exchange.BINANCE, Side.SHORT, orders[1].quantity),
+    ]
+    assert found.target_exchange is Target.SPLIT
+    unknown = replace(terms(account), account=GONE)
+    blind = finish_ruling(ruled_on(decision(Call.CANCEL_AND_CLOSE), unknown), unknown, NOW)
+    assert (blind.decision, blind.closes, blind.target_exchange) == (Call.CANCEL_AND_CLOSE, (), None)
+
+
+def test_only_an_exit_ends_anything() -> None:
+    account = replace(CASH, positions=(holding(),))
+    for call in (Call.LONG, Call.HOLD):
+        assert finish_ruling(ruled_on(decision(call), terms(account)), terms(account), NOW).closes == ()
+
+
+def test_close_first_minds_its_own_symbol_and_orders_that_add() -> None:
+    other = replace(CASH, positions=(holding(Side.SHORT, symbol=Symbol.ETHUSDT, entry=10.0),))
+    assert ruled_on(decision(), terms(other)).call is Call.LONG
+    leaving = replace(CASH, pending=(resting(Side.SHORT, reduce_only=True),))
+    assert ruled_on(decision(), terms(leaving)).call is Call.LONG
+
+
+def test_close_first_needs_no_mark() -> None:
+    account = replace(CASH, positions=(holding(Side.SHORT),))
+    done = ruled_on(decision(), terms(account, mark=GONE))
+    assert done.call is Call.CANCEL_AND_CLOSE
+
+
+@pytest.mark.parametrize(("source", "opens"), [("model", 1), ("repaired", 1), ("deterministic", 1), ("fallback", 0)])
+def test_rule_judge_fallback(source: Any, opens: int) -> None:
+    done = ruled_on(decision(source=source), terms())
+    assert done.opens == bool(opens)
+    assert (done.veto == RuleName.JUDGE_FALLBACK) == (source == "fallback")
+
+
+def test_a_fallback_judge_may_partsleave() -> None:
+    assert ruled_on(decision(Call.CANCEL_AND_CLOSE, source="fallback"), terms()).call is Call.CANCEL_AND_CLOSE
+
+
+@pytest.mark.parametrize(
+    "gone", ["bars", "atr", "mark", "slippage", "funding_next", "funding_week", "standing", "account"]
+)
+def test_rule_missing_facts(gone: str) -> None:
+    done = ruled_on(decision(), replace(terms(), **{gone: GONE}))  # type: ignore[arg-type]
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.MISSING_FACTS)
+    assert done.changes[-1].by == f"{RuleName.MISSING_FACTS} (unknown)"
+    assert "nobody said" in done.changes[-1].why
+
+
+@pytest.mark.parametrize(
+    "prices",
+    [
+        {"stop_loss": PRICE},
+        {"stop_loss": PRICE + 1},
+        {"take_profit": PRICE},
+        {"take_profit": PRICE - 1},
+        {"stop_loss": 0.0},
+        {"entry_price": None},
+    ],
+)
+def test_prices_that_make_no_trade_open_nothing(prices: dict[str, Any]) -> None:
+    done = ruled_on(decision(**prices), terms())
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.MISSING_FACTS)
+    assert done.changes[-1].by == f"{RuleName.MISSING_FACTS} (unknown)"
+
+
+@pytest.mark.parametrize(
+    ("changed", "budget"),
+    [
+        ({"panic": GONE}, 20),
+        ({"panic": True}, 20),
+        ({"day_rank": GONE}, 20),
+        ({"day_rank": 0.95}, 20),
+        ({"day_rank": 0.949}, 80),
+        ({}, 80),
+    ],
+)
+def test_rule_panic_budget(changed: dict[str, Any], budget: int) -> None:
+    draft = start_draft(TIGHT, meta(80), terms(**changed), 0, 0)
+    assert draft.allocation_pct == pytest.approx(20 * budget / 100)
+    assert (RuleName.PANIC_BUDGET in fired(draft)) == (budget == 20)
+
+
+def test_a_smaller_budget_than_panics_is_left_alone() -> None:
+    assert RuleName.PANIC_BUDGET not in fired(start_draft(TIGHT, meta(20), terms(panic=True), 0, 0))
+
+
+@pytest.mark.parametrize(("budget", "left"), [(100, 20.0), (99, 19.8), (50, 10.0), (1, 0.2)])
+def test_rule_risk_budget(budget: int, left: float) -> None:
+    draft = start_draft(TIGHT, meta(budget), terms(), 0, 0)
+    assert draft.allocation_pct == pytest.approx(left)
+    assert (RuleName.RISK_BUDGET in fired(draft)) == (budget < 100)
+
+
+@pytest.mark.parametrize("budget", [0, None])
+def test_a_missing_budget_is_none(budget: int | None) -> None:
+    done = ruled_on(decision(), terms(), budget)
+    assert done.changes[-1].by == (f"{RuleName.RISK_BUDGET} (unknown)" if budget is None else RuleName.RISK_BUDGET)
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.RISK_BUDGET)
+
+
+@pytest.mark.parametrize(
+    ("leverage", "asked", "left"),
+    # A stop 2 % away: at 2× a quarter of the equity costs exactly one per cent of it.
+    [(2, 24, 24.0), (2, 25, 25.0), (2, 26, 25.0), (1, 51, 50.0), (3, 40, 100 / 6)],
+)
+def test_rule_stop_risk(leverage: int, asked: int, left: float) -> None:
+    draft = start_draft(decision(leverage=leverage, allocation_pct=asked), meta(), terms(), 0, 0)
+    assert draft.allocation_pct == pytest.approx(left)
+    assert (RuleName.STOP_RISK in fired(draft)) == (left < asked)
+
+
+def test_a_stop_is_held_against_what_the_mode_may_borrow() -> None:
+    # 3× would leave a sixth, but a POSITION borrows nothing: at 1× a half costs one per cent.
+    given = terms(mode=Mode.POSITION)
+    for asked, left in ((40, 40.0), (50, 50.0), (51, 50.0)):
+        draft = start_draft(decision(leverage=3, allocation_pct=asked), meta(), given, 0, 0)
+        assert draft.allocation_pct == pytest.approx(left)
+        assert (RuleName.STOP_RISK in fired(draft)) == (left < asked)
+
+
+def test_a_stop_never_costs_more_than_its_share() -> None:
+    given = terms()
+    done = ruled_on(decision(allocation_pct=100, leverage=3), given)
+    assert worth(done, given) * 0.02 <= 0.01 * standing(given).equity_usd
+
+
+def test_rule_no_size() -> None:
+    done = ruled_on(decision(allocation_pct=0), terms())
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.NO_SIZE)
+    for cash in (0.0, 0.004, -5.0):
+        assert ruled_on(decision(), terms(replace(CASH, usd=cash))).veto in (RuleName.NO_SIZE, RuleName.VENUE_CAP)
+    empty = replace(_whole(Call.LONG), legs=())
+    assert apply_leverage_guard(empty, terms()).veto in (RuleName.NO_SIZE, RuleName.LEVERAGE_GUARD)
+
+
+def test_what_has_no_worth_or_no_size_is_not_done() -> None:
+    draft = _whole(Call.LONG)
+    for nothing in (replace(draft, expectation=None), replace(draft, legs=())):
+        assert require_positive_ev(nothing, terms()).veto == RuleName.NO_SIZE
+    won_alone = replace(draft, legs=(_spot(200_000.0),))
+    assert require_positive_ev(won_alone, terms()).opens
+    assert require_positive_ev(won_alone, terms(won=GONE)).veto == RuleName.NO_SIZE
+
+
+def test_a_leg_nobody_can_convert_is_dropped_by_the_guard() -> None:
+    draft = _whole(Call.LONG)
+    both = replace(draft, legs=(*draft.legs, _spot(100_000.0)), routed_to=Target.SPLIT)
+    assert [leg.venue for leg in apply_leverage_guard(both, terms()).legs] == [Exchange.BINANCE, Exchange.UPBIT]
+    done = apply_leverage_guard(both, terms(won=GONE))
+    assert ([leg.venue for leg in done.legs], done.target) == ([Exchange.BINANCE], Target.BINANCE)
+    assert fired(done)[-1] == RuleName.LEVERAGE_GUARD
+
+
+def test_rule_expectancy() -> None:
+    # p0 = 1/3 on a market that stands still, λ = 1/4: from 49.3 % on the opinion carries its costs of 0.24 %.
+    p0, needed = 1 / 3, (2 + 0.24) / 6
+    assert 100 * (p0 + (needed - p0) * 4) == pytest.approx(49.333, abs=1e-3)
+    parts = {"fees_pct": 0.07, "slippage_pct": 0.02, "funding_pct": 0.15}
+    above, below = (ruled_on(decision(win_probability_pct=pct), terms()) for pct in (50, 49))
+    assert (below.call, below.veto) == (Call.HOLD, RuleName.EXPECTANCY)
+    assert above.call is Call.LONG
+    assert above.expectation is not None
+    assert {name: pytest.approx(getattr(above.expectation, name)) for name in parts} == parts
+
+
+def test_what_is_worth_nothing_is_not_done() -> None:
+    draft = _whole(Call.LONG)
+    assert draft.expectation is not None
+    even = draft.expectation.model_copy(update={"p": 0.5, "profit_pct": 2.0, "loss_pct": 2.0})
+    assert apply_leverage_guard(replace(draft, expectation=even), terms()).veto == RuleName.EXPECTANCY
+    a_little = even.model_copy(update={"profit_pct": 2.0001})
+    assert apply_leverage_guard(replace(draft, expectation=a_little), terms()).opens
+
+
+def test_expectancy_is_asked_again_after_the_guard() -> None:
+    """What the minds cost is little of the whole and too much of what the guard leaves."""
+    room = 60.0
+    account = replace(
+        CASH, positions=(holding(symbol=Symbol.ETHUSDT, margin=(2 * 3_428.571428 - room) / 3, leverage=3, entry=10.0),)
+    )
+    account = replace(account, usd=2_000.0)
+    given = terms(account)
+    draft = apply_risk_rules(start_draft(decision(leverage=1), meta(), given, 0.5, 0.0), given, None)
+    assert draft.opens
+    done = apply_leverage_guard(draft, given)
+    assert done.veto == RuleName.EXPECTANCY
+    assert fired(done)[-2:] == [RuleName.LEVERAGE_GUARD, RuleName.EXPECTANCY]
+
+
+def test_rule_top_up() -> None:
+    # $200 are meant for BINANCE and 200,000 won, which is $142.86, for UPBIT: 150 of $342.86 are held, 9/16 new.
+    new = {Exchange.BINANCE: 112.5, Exchange.UPBIT: 112_500.0}
+    for account in (
+        replace(CASH, positions=(holding(margin=150.0),)),
+        replace(CASH, positions=(holding(margin=50.0, leverage=3.0),)),
+        replace(CASH, pending=(resting(margin=150.0),)),
+        replace(CASH, krw=CASH.krw - 210_000.0, positions=(holding(margin=210_000.0, exchange=Exchange.UPBIT),)),
+    ):
+        done = ruled_on(TIGHT, terms(account))
+        assert fired(done) == [RuleName.TOP_UP]
+        assert {leg.venue: leg.margin for leg in done.legs} == new
+    leaving = replace(CASH, pending=(resting(margin=150.0, reduce_only=True),))
+    assert fired(ruled_on(TIGHT, terms(leaving))) == []
+
+
+def test_sizes_are_topped_up_and_not_margins() -> None:
+    # SHORT 1,500 are open on a margin of 500; of $2,000 a half at 1× is 1,000, and at 2 % that is all a stop may cost.
+    held = replace(CASH, positions=(holding(Side.SHORT, margin=500.0, leverage=3.0),))
+    done = ruled_on(decision(Call.SHORT, leverage=1, allocation_pct=50), terms(held))
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.TOP_UP)
+    # At 2× a quarter is the same 1,000: of 600 held on 600, 400 are new, on 200.
+    held = replace(CASH, positions=(holding(Side.SHORT, margin=600.0),))
+    done = ruled_on(decision(Call.SHORT, leverage=2, allocation_pct=25), terms(held))
+    assert [(leg.margin, leg.notional) for leg in done.legs] == [(200.0, 400.0)]
+
+
+def test_what_was_held_counts_at_what_it_is_worth_now() -> None:
+    # Bought at 50 for 75, it is worth 150.
+    held = replace(CASH, usd=1_925.0, positions=(holding(margin=75.0, entry=50.0),))
+    assert {leg.venue: leg.margin for leg in ruled_on(TIGHT, terms(held)).legs}[Exchange.BINANCE] == 112.5
+
+
+def test_what_is_held_whole_is_not_bought_again() -> None:
+    held = replace(CASH, positions=(holding(margin=500.0, leverage=2.0),))
+    done = ruled_on(decision(allocation_pct=20), terms(held))
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.TOP_UP)
+
+
+@pytest.mark.parametrize(("mode", "minutes"), [(Mode.SWING, 15), (Mode.POSITION, 60)])
+def test_rule_expired(mode: Mode, minutes: int) -> None:
+    given = terms(mode=mode)
+    done = ruled_on(decision(leverage=1), given)
+    end = Millis(NOW + minutes * MINUTE_MS)
+    fresh, late = finish_ruling(done, given, end), finish_ruling(done, given, Millis(end + 1))
+    assert fresh.decision is Call.LONG
+    assert (late.decision, late.veto, late.legs) == (Call.HOLD, "expired", ())
+    assert (late.allocation_pct, late.leverage, late.target_exchange, late.execution_style) == (0.0, 1.0, None, None)
+    assert fresh.valid_until == ("2026-01-01T00:15:00Z" if minutes == 15 else "2026-01-01T01:00:00Z")
+
+
+# -- the risk officer's
+
+
+@pytest.mark.parametrize(
+    ("mode", "asked", "left"),
+    [(Mode.SWING, 3, 3.0), (Mode.POSITION, 1, 1.0), (Mode.POSITION, 2, 1.0), (Mode.POSITION, 3, 1.0)],
+)
+def test_rule_cro_1_leverage(mode: Mode, asked: int, left: float) -> None:
+    done = ruled_on(decision(leverage=asked), terms(mode=mode))
+    assert done.leverage == left
+    assert (RuleName.LEVERAGE in fired(done)) == (left < asked)
+
+
+@pytest.mark.parametrize(
+    ("changed", "halved"),
+    [
+        ({}, False),
+        ({"panic": True}, True),
+        ({"panic": GONE}, True),
+        ({"curve_change": 0.249}, False),
+        ({"curve_change": 0.25}, True),
+        ({"curve_change": 0.251}, True),
+        ({"curve_change": -0.249}, False),
+        ({"curve_change": -0.25}, True),
+        ({"curve_change": GONE}, True),
+        ({"panic": True, "curve_change": 0.5}, True),
+    ],
+)
+def test_rule_cro_2_volatility(changed: dict[str, Any], halved: bool) -> None:
+    _halves(RuleName.VOLATILITY, terms(**changed), Call.LONG, halved)
+
+
+@pytest.mark.parametrize(
+    ("call", "rate", "held"),
+    [
+        (Call.LONG, 0.00029, False),
+        (Call.LONG, 0.0003, False),
+        (Call.LONG, 0.00031, True),
+        (Call.LONG, -0.002, False),
+        (Call.SHORT, -0.00029, False),
+        (Call.SHORT, -0.0003, False),
+        (Call.SHORT, -0.00031, True),
+        (Call.SHORT, 0.002, False),
+        (Call.SHORT, GONE, True),
+    ],
+)
+def test_rule_cro_3_funding(call: Call, rate: Any, held: bool) -> None:
+    done = apply_risk_rules(_whole(call), terms(funding_next=rate), None)
+    assert (done.veto == RuleName.FUNDING) == held
+    assert done.opens is not held
+
+
+@pytest.mark.parametrize("call", [Call.LONG, Call.SHORT])
+@pytest.mark.parametrize(
+    ("usd", "halved"),
+    [(LIQUIDATION_TRAP_USD - 1, False), (LIQUIDATION_TRAP_USD, False), (LIQUIDATION_TRAP_USD + 1, True), (GONE, True)],
+)
+def test_rule_cro_4_liquidations(call: Call, usd: Any, halved: bool) -> None:
+    """The other side's: those who were forced out are who moved the price."""
+    against = "shorts_liquidated" if call is Call.LONG else "longs_liquidated"
+    along = "longs_liquidated" if call is Call.LONG else "shorts_liquidated"
+    _halves(RuleName.LIQUIDATIONS, terms(**{against: usd}), call, halved)
+    _halves(RuleName.LIQUIDATIONS, terms(**{along: usd}), call, False)
+
+
+@pytest.mark.parametrize(("used", "left"), [(1_799.0, 200.0), (1_800.0, 200.0), (1_801.0, 199.0), (1_999.99, 0.01)])
+def test_rule_cro_5_venue_cap(used: float, left: float) -> None:
+    # Margin of another symbol counts, and profits do not widen the cap.
+    account = replace(CASH, usd=2_000.0, positions=(holding(margin=used, symbol=Symbol.ETHUSDT, entry=10.0),))
+    done = ruled_on(TIGHT, terms(account))
+    assert {leg.venue: leg.margin for leg in done.legs}[Exchange.BINANCE] == pytest.approx(left)
+    assert (RuleName.VENUE_CAP in fired(done)) == (used > 1_800)
+
+
+def test_caps_are_of_margin_in_the_exchanges_own_money() -> None:
+    rich = terms(replace(CASH, usd=50_000.0, krw=50_000_000.0))
+    done = ruled_on(decision(leverage=3, allocation_pct=16), rich)
+    assert [(leg.margin, leg.notional) for leg in done.legs] == [(2_000.0, 6_000.0)]
+    done = ruled_on(decision(leverage=1, allocation_pct=50), rich)
+    assert [leg.margin for leg in done.legs] == [2_000.0, 2_000_000.0]
+
+
+def test_pending_margin_counts_against_the_cap() -> None:
+    account = replace(CASH, pending=(resting(margin=1_900.0, symbol=Symbol.ETHUSDT),))
+    done = ruled_on(TIGHT, terms(account, won=WON))
+    assert {leg.venue: leg.margin for leg in done.legs}[Exchange.BINANCE] == pytest.approx(100.0)
+
+
+def test_margin_never_exceeds_what_an_exchange_holds() -> None:
+    account = replace(CASH, usd=500.0, positions=(holding(margin=460.0, symbol=Symbol.ETHUSDT, entry=10.0),))
+    done = ruled_on(decision(allocation_pct=25), terms(account))
+    assert [leg.margin for leg in done.legs] == [40.0]
+
+
+def test_rule_cro_5_won() -> None:
+    done = ruled_on(TIGHT, terms(won=GONE))
+    assert fired(done) == [RuleName.WON]
+    assert (done.target, [(leg.venue, leg.margin) for leg in done.legs]) == (
+        Target.BINANCE,
+        [(Exchange.BINANCE, 200.0)],
+    )
+    assert done.allocation_pct == pytest.approx(10)
+    given = terms(won=GONE)
+    assert apply_risk_rules(start_draft(TIGHT, meta(), given, 0, 0), given, None).allocation_pct == pytest.approx(10)
+
+
+def test_spot_is_never_borrowed_for() -> None:
+    """Not even before the officer has looked at the leverage."""
+    draft = start_draft(decision(leverage=3), meta(), terms(mode=Mode.POSITION), 0, 0)
+    assert [(leg.venue, leg.leverage, leg.notional == leg.margin) for leg in draft.legs] == [
+        (Exchange.UPBIT, 1.0, True)
+    ]
+
+
+def test_what_the_minds_will_yet_cost_counts() -> None:
+    draft = start_draft(TIGHT, meta(), terms(), 0.02, 0.03)
+    assert draft.expectation is not None
+    assert draft.expectation.llm_cost_usd == pytest.approx(0.05)
+
+
+def test_a_leg_that_is_lost_is_not_carried_elsewhere() -> None:
+    done = ruled_on(decision(leverage=1), terms(won=GONE, mode=Mode.POSITION))
+    assert (done.call, done.veto, done.legs) == (Call.HOLD, RuleName.WON, ())
+
+
+@pytest.mark.parametrize(
+    ("breakout", "restless", "style"),
+    [
+        (False, False, Style.PASSIVE_MAKER),
+        (False, True, Style.SMART_DCA),
+        (True, True, Style.MOMENTUM_SNIPER),
+        (GONE, False, Style.SMART_DCA),
+        (False, GONE, Style.SMART_DCA),
+        (GONE, GONE, Style.SMART_DCA),
+    ],
+)
+def test_rule_cro_6_style(breakout: Any, restless: Any, style: Style) -> None:
+    done = ruled_on(TIGHT, terms(breakout=breakout, restless=restless))
+    assert done.style is style
+    assert (RuleName.STYLE in fired(done)) == (style is not Style.PASSIVE_MAKER)
+
+
+@pytest.mark.parametrize(
+    ("changed", "rule", "unknown"),
+    [
+        ({"panic": GONE}, RuleName.VOLATILITY, True),
+        ({"panic": True}, RuleName.VOLATILITY, False),
+        ({"curve_change": GONE}, RuleName.VOLATILITY, True),
+        ({"curve_change": GONE, "panic": True}, RuleName.VOLATILITY, False),
+        ({"curve_change": 0.3, "panic": GONE}, RuleName.VOLATILITY, False),
+        ({"funding_next": GONE}, RuleName.FUNDING, True),
+        ({"funding_next": 0.0004}, RuleName.FUNDING, False),
+        ({"shorts_liquidated": GONE}, RuleName.LIQUIDATIONS, True),
+        ({"shorts_liquidated": LIQUIDATION_TRAP_USD + 1}, RuleName.LIQUIDATIONS, False),
+        ({"dollar": GONE}, RuleName.DOLLAR, True),
+        ({"dollar": 1.02}, RuleName.DOLLAR, False),
+        ({"won": GONE}, RuleName.WON, True),
+        ({"restless": GONE}, RuleName.STYLE, True),
+        ({"restless": True}, RuleName.STYLE, False),
+        ({"breakout": True}, RuleName.STYLE, False),
+        ({"breakout": GONE}, RuleName.STYLE, True),
+    ],
+)
+def test_a_rule_says_when_it_fires_for_what_is_missing(changed: dict[str, Any], rule: RuleName, unknown: bool) -> None:
+    seen = {name: value for name, value in changed.items() if name in ("breakout", "restless")}
+    draft = start_draft(TIGHT, meta(), terms(**seen), 0, 0)
+    done = apply_risk_rules(draft, terms(**changed), None)
+    assert written_by(done, rule) == [f"{rule} (unknown)" if unknown else rule]
+    if rule is RuleName.STYLE:
+        word = "not known" if unknown else "breakout" if "breakout" in changed else "restless"
+        assert word in done.changes[-1].why
+
+
+def test_only_the_leg_in_won_is_lost_for_want_of_its_rate() -> None:
+    used = replace(CASH, positions=(holding(margin=1_900.0, symbol=Symbol.ETHUSDT, entry=10.0),))
+    done = ruled_on(TIGHT, terms(used, won=GONE))
+    assert written_by(done, RuleName.VENUE_CAP) == [RuleName.VENUE_CAP]
+    assert written_by(done, RuleName.WON) == [f"{RuleName.WON} (unknown)"]
+    short = replace(start_draft(decision(Call.SHORT), meta(), terms(), 0, 0), routed_to=Target.SPLIT)
+    assert written_by(apply_risk_rules(short, terms(), None), RuleName.WON) == [RuleName.WON]
+
+
+def test_what_was_sent_nowhere_has_no_legs_to_carry() -> None:
+    nowhere = replace(_whole(Call.LONG), routed_to=None)
+    assert place_legs(nowhere, terms()) == nowhere
+
+
+def written_by(draft: RulingDraft, rule: RuleName) -> list[str]:
+    return [change.by for change in draft.changes if change.by.split(" ")[0] == rule]
+
+
+@pytest.mark.parametrize("asked", list(Style))
+@pytest.mark.parametrize("restless", [False, True])
+def test_a_model_picks_no_costlier_style_and_no_exits(asked: Style, restless: bool) -> None:
+    allowed = Style.SMART_DCA if restless else Style.PASSIVE_MAKER
+    done = ruled_on(TIGHT, terms(restless=restless), tightening=Tightening(style=asked))
+    assert done.style is (asked if asked is Style.PASSIVE_MAKER else allowed)
+    refused = asked not in (allowed, Style.PASSIVE_MAKER)
+    assert len(written_by(done, RuleName.STYLE)) == restless + refused
+    assert len(written_by(done, RuleName.TIGHTENED)) == (asked is Style.PASSIVE_MAKER and restless)
+
+
+@pytest.mark.parametrize(
+    ("rate", "held"),
+    [(1.0, False), (1.0099, False), (1.01, False), (1.0101, True), (0.99, False), (0.9899, True), (GONE, True)],
+)
+def test_rule_cro_7_dollar(rate: Any, held: bool) -> None:
+    done = ruled_on(TIGHT, terms(dollar=rate))
+    assert (done.veto == RuleName.DOLLAR) == held
+
+
+def test_rule_cro_model() -> None:
+    given = terms()
+    assert ruled_on(TIGHT, given, tightening=Tightening(veto=True)).veto == RuleName.TIGHTENED
+    half = ruled_on(TIGHT, given, tightening=Tightening(allocation_pct=10))
+    assert [leg.margin for leg in half.legs] == [100.0, 100_000.0]
+    assert half.allocation_pct == pytest.approx(10)
+    assert fired(half) == [RuleName.TIGHTENED]
+    slower = ruled_on(decision(leverage=3, allocation_pct=10), given, tightening=Tightening(leverage=2))
+    assert [(leg.margin, leg.notional, leg.leverage) for leg in slower.legs] == [(200.0, 400.0, 2.0)]
+    assert ruled_on(TIGHT, given, tightening=Tightening(allocation_pct=0)).veto == RuleName.TIGHTENED
+
+
+def test_a_smaller_leverage_sends_nothing_elsewhere() -> None:
+    done = ruled_on(decision(leverage=3), terms(), tightening=Tightening(leverage=1))
+    assert (done.leverage, done.target) == (1.0, Target.BINANCE)
+
+
+def test_a_model_that_asks_for_more_gets_nothing() -> None:
+    given = terms()
+    more = Tightening(allocation_pct=100, leverage=3)
+    assert ruled_on(TIGHT, given, tightening=more) == ruled_on(TIGHT, given)
+    for leverage, asked in ((2, 3.0), (2, 2.0), (1, 1.0), (1, 0.5), (1, -1.0)):
+        plain = decision(leverage=leverage, allocation_pct=10)
+        assert ruled_on(plain, given, tightening=Tightening(leverage=asked)) == ruled_on(plain, given)
+
+
+def test_what_the_officer_asks_for_is_given_with_its_reason() -> None:
+    said = ruled_on(TIGHT, terms(), tightening=Tightening(allocation_pct=10, rationale="a quiet week"))
+    assert said.changes[-1].why == "a quiet week"
+    assert ruled_on(TIGHT, terms(), tightening=Tightening(allocation_pct=10)).changes[-1].why
+
+
+# -- the guard's
+
+
+@pytest.mark.parametrize(
+    ("borrowed", "left"),
+    # $3,428.57 of equity may carry $6,857.14; a LONG of 25 % of $2,000 at 2× asks for $1,000.
+    [(5_857.0, 500.0), (5_857.2, 499.97), (6_357.14, 250.0), (6_857.2, None)],
+)
+def test_rule_leverage_guard(borrowed: float, left: float | None) -> None:
+    account = replace(CASH, liquidity=(liquidity(borrowed / PRICE),))
+    done = ruled_on(decision(allocation_pct=25), terms(account))
+    if left is None:
+        assert (done.call, done.veto) == (Call.HOLD, RuleName.LEVERAGE_GUARD)
+        return
+    assert [leg.margin for leg in done.legs] == [pytest.approx(left, abs=0.011)]
+    assert (RuleName.LEVERAGE_GUARD in fired(done)) == (left < 500)
+
+
+def test_pending_orders_and_inventory_fill_the_guards_room() -> None:
+    for held in (
+        replace(CASH, pending=(resting(margin=6_900.0),)),
+        replace(CASH, liquidity=(liquidity(69.0),)),
+    ):
+        given = terms(held)
+        draft = replace(_whole(Call.LONG), changes=())
+        assert apply_leverage_guard(draft, given).veto == RuleName.LEVERAGE_GUARD
+
+
+def test_what_looks_either_way_fills_the_guards_room() -> None:
+    # $1,200 of one symbol short and $600 of another long are $1,800 and not 600.
+    short = holding(Side.SHORT, 400.0, 3.0, symbol=Symbol.ETHUSDT, entry=10.0, id="pos_2")
+    given = terms(replace(CASH, positions=(holding(margin=200.0, leverage=3.0), short)))
+    assert standing(given).exposure_usd == pytest.approx(1_800.0)
+
+
+def test_each_leg_has_its_half_of_the_room() -> None:
+    # $200 and ₩200,000 ($142.86) are asked for; of $300 that are left, neither may take more than $150.
+    account = replace(CASH, liquidity=(liquidity((2 * (2_000 + 2_000_000 / WON) - 300) / PRICE),))
+    done = ruled_on(TIGHT, terms(account))
+    assert [leg.margin for leg in done.legs] == [pytest.approx(150.0, abs=0.011), 200_000.0]
+    alone = ruled_on(TIGHT, terms(account, won=GONE))
+    assert alone.veto == RuleName.LEVERAGE_GUARD  # without the won half the equity is gone
+
+
+@pytest.mark.parametrize(
+    ("used_up", "left"), [(Exchange.UPBIT, (Exchange.BINANCE, 50.0)), (Exchange.BINANCE, (Exchange.UPBIT, 70_000.0))]
+)
+def test_a_leg_that_is_used_up_leaves_the_other_its_half_of_the_room(
+    used_up: Exchange, left: tuple[Exchange, float]
+) -> None:
+    # Of $100 of room each leg may take $50, which is ₩70,000, whether or not the other exchange has margin left.
+    margin, entry = (2_000_000.0, 10 * WON) if used_up is Exchange.UPBIT else (2_000.0, 10.0)
+    full = holding(margin=margin, symbol=Symbol.ETHUSDT, entry=entry, exchange=used_up)
+    account = replace(CASH, krw=0.0 if used_up is Exchange.UPBIT else CASH.krw, positions=(full,))
+    alone = standing(terms(account))
+    room = 2 * alone.equity_usd - alone.exposure_usd
+    given = terms(replace(account, liquidity=(liquidity((room - 100) / PRICE),)))
+    done = ruled_on(TIGHT, given)
+    assert fired(done) == [RuleName.VENUE_CAP, RuleName.LEVERAGE_GUARD]
+    assert [(leg.venue, leg.margin) for leg in done.legs] == [(left[0], pytest.approx(left[1], abs=1.01))]
+    assert done.target is Target(left[0].value)
+
+
+@pytest.mark.parametrize(("used", "cut"), [(7_599.0, False), (7_600.0, False), (7_600.02, True)])
+def test_a_leg_as_large_as_its_room_is_left_alone(used: float, cut: bool) -> None:
+    # With a won of 1,000 the account owns $4,000 and may carry $8,000; both legs ask for $200 of the $400 left.
+    account = replace(CASH, liquidity=(liquidity(used / PRICE),))
+    done = ruled_on(TIGHT, terms(account, won=1_000.0))
+    assert (fired(done) == [RuleName.LEVERAGE_GUARD]) is cut
+    assert [leg.margin for leg in done.legs] == ([199.99, 199_990.0] if cut else [200.0, 200_000.0])
+    assert done.allocation_pct == pytest.approx(19.999 if cut else 20, abs=1e-9)
+
+
+def test_the_guard_scales_less_than_a_dollar_too_and_raises_nothing() -> None:
+    draft = start_draft(decision(leverage=1, allocation_pct=20), meta(), terms(), 0, 0)
+    small, nothing = (with_margin(draft.legs[0], margin) for margin in (0.8, 0.0))
+    used = 2 * standing(terms()).equity_usd - 1
+    given = terms(replace(CASH, liquidity=(liquidity(used / PRICE),)))
+    assert [leg.margin for leg in apply_leverage_guard(replace(draft, legs=(small, nothing)), given).legs] == [0.5]
+    asked_less = replace(draft, allocation_pct=1.0)
+    assert apply_leverage_guard(asked_less, terms()).allocation_pct == 1.0
+
+
+def test_the_guard_fails_closed() -> None:
+    for blind in (
+        apply_leverage_guard(_whole(Call.LONG), terms(standing=GONE)),
+        apply_leverage_guard(replace(_whole(Call.LONG), routed_to=None), terms()),
+    ):
+        assert blind.veto == RuleName.LEVERAGE_GUARD
+        assert blind.changes[-1].by == f"{RuleName.LEVERAGE_GUARD} (unknown)"
+    assert apply_leverage_guard(_whole(Call.LONG), terms(replace(CASH, usd=-3_000.0))).veto == RuleName.LEVERAGE_GUARD
+
+
+def test_behaviour_05_an_exit_with_nothing_to_gain_survives_every_veto_and_closes() -> None:
+    nothing = terms(replace(CASH, positions=(holding(),)))
+    blind = replace(nothing, **dict.fromkeys(_known(), GONE))  # type: ignore[arg-type]
+    exits = decision(Call.CANCEL_AND_CLOSE, win_probability_pct=0, expected_profit_pct=0.0, source="fallback")
+    for given in (nothing, blind, replace(nothing, panic=True, funding_next=0.002, dollar=0.5)):
+        for tightening in (None, Tightening(veto=True, allocation_pct=0)):
+            for budget in (None, 0, 100):
+                done = ruled_on(exits, given, budget, tightening, cost=50.0)
+                late = finish_ruling(done, given, Millis(NOW + 10**9))
+                assert (late.decision, late.execution_style, late.veto) == (
+                    Call.CANCEL_AND_CLOSE,
+                    Style.CASINO_EXIT,
+                    None,
+                )
+    assert finish_ruling(ruled_on(exits, nothing), nothing, NOW).target_exchange is Target.BINANCE
+
+
+def test_behaviour_06_expected_loss_of_either_sign_gives_the_same_expectation() -> None:
+    given = terms(bars=walk())
+    minus, plus = (ruled_on(decision(expected_loss_pct=loss), given) for loss in (-3.0, 3.0))
+    assert minus.expectation == plus.expectation
+    assert minus.expectation is not None
+    assert minus.legs == plus.legs
+
+
+def test_behaviour_07_with_twice_open_a_new_long_is_scaled_to_nothing() -> None:
+    equity = 2_000.0 + 2_000_000.0 / WON
+    account = replace(CASH, positions=(holding(symbol=Symbol.ETHUSDT, margin=2 * equity / 3, leverage=3, entry=10.0),))
+    account = replace(account, usd=2_000.0)
+    given = terms(account)
+    assert standing(given).leverage == pytest.approx(2.0)
+    draft = start_draft(decision(leverage=1), meta(), terms(), 0, 0)
+    done = apply_leverage_guard(apply_risk_rules(draft, terms(), None), given)
+    assert (done.call, done.legs, done.allocation_pct, done.veto) == (Call.HOLD, (), 0.0, RuleName.LEVERAGE_GUARD)
+    assert not ruled_on(decision(leverage=1), given).opens
+
+
+@pytest.mark.parametrize("leverage", [1, 2, 3])
+@pytest.mark.parametrize("mode", list(Mode))
+def test_behaviour_08_a_short_never_reaches_upbit(mode: Mode, leverage: int) -> None:
+    done = ruled_on(decision(Call.SHORT, leverage=leverage, allocation_pct=10), terms(mode=mode))
+    assert (done.call, done.target) == (Call.SHORT, Target.BINANCE)
+    assert {leg.venue for leg in done.legs} == {Exchange.BINANCE}
+    forced = replace(
+        start_draft(decision(Call.SHORT), meta(), terms(), 0, 0), routed_to=Target.SPLIT, target=Target.SPLIT
+    )
+    assert {leg.venue for leg in apply_risk_rules(forced, terms(), None).legs} == {Exchange.BINANCE}
+
+
+@pytest.mark.parametrize(
+    ("call", "leverage", "mode", "target"),
+    [
+        (Call.LONG, 1, Mode.SWING, Target.SPLIT),
+        (Call.LONG, 1, Mode.POSITION, Target.UPBIT),
+        (Call.LONG, 2, Mode.SWING, Target.BINANCE),
+        (Call.LONG, 2, Mode.POSITION, Target.UPBIT),
+        (Call.SHORT, 1, Mode.SWING, Target.BINANCE),
+        (Call.SHORT, 1, Mode.POSITION, Target.BINANCE),
+    ],
+)
+def test_where_a_trade_is_sent(call: Call, leverage: int, mode: Mode, target: Target) -> None:
+    done = ruled_on(decision(call, leverage=leverage), terms(mode=mode))
+    assert done.target is target
+    assert all(leg.leverage == 1.0 for leg in done.legs if leg.venue is Exchange.UPBIT)
+
+
+def test_a_hold_changes_nothing() -> None:
+    done = ruled_on(decision(Call.HOLD), terms(replace(CASH, positions=(holding(),))))
+    assert (done.call, done.veto, done.changes, done.legs, done.style) == (Call.HOLD, None, (), (), None)
+
+
+def _spot(won: float) -> Leg:
+    return Leg(venue=Exchange.UPBIT, side=Side.LONG, currency="KRW", margin=won, notional=won, leverage=1.0)
+
+
+def _whole(call: Call) -> RulingDraft:
+    return start_draft(replace_call(call), meta(), terms(), 0, 0)
+
+
+def replace_call(call: Call) -> Any:
+    return decision(call, leverage=2, allocation_pct=20)
+
+
+def _halves(rule: RuleName, given: RulingInputs, call: Call, halved: bool) -> None:
+    whole = _whole(call)
+    done = apply_risk_rules(whole, given, None)
+    assert done.allocation_pct == pytest.approx(whole.allocation_pct / (2 if halved else 1))
+    assert (rule in fired(done)) == halved
+    assert sum(leg.margin for leg in done.legs) == pytest.approx(sum(leg.margin for leg in whole.legs) / (1 + halved))
+
+
+def _known() -> list[str]:
+    """The figures of terms that may be missing."""
+    return [
+        name
+        for name in RulingInputs.__dataclass_fields__
+        if name not in ("symbol", "mode", "as_of", "fees", "paper", "resolved")
+    ]

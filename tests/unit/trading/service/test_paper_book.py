@@ -1,0 +1,427 @@
+"""Keeping the paper book by hand: prices it takes, moments it is written at, and the account a cycle is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from zuno.adapters.account.memory import BookInMemory
+from zuno.adapters.series.memory import MemorySeries
+from zuno.kernel.errors import Broken, Refused, Unavailable, Unknown, Usage
+from zuno.kernel.units import Millis
+from zuno.lp.service.positions import token_amounts
+from zuno.lp.service.views import MissingView, PoolKeyView, PositionsView, PositionView, TokenView
+from zuno.trading.model.account import FEES, FeesSlot, LiquidityStated, read_equity, read_fees, read_positions
+from zuno.trading.model.bundle import Slot
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    Candle,
+    Level,
+    Marks,
+    Symbol,
+    Timeframe,
+    basis,
+    candles,
+    rates,
+)
+from zuno.trading.model.venues import BINANCE, UPBIT, WON
+from zuno.trading.ports.series import Batch, Origin
+from zuno.trading.rules.inputs import FeeRates, Fees
+from zuno.trading.rules.paper_book import STARTING_ACCOUNT
+from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.paper_book import MARKED_BY, Bookkeeper, inventory_in
+
+END = Millis(1_767_225_600_000)
+BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
+WORLD = Origin(True, "SYNTHETIC seed 3")
+WHY = "nobody looks for liquidity here"
+
+
+async def nobody() -> Any:
+    raise AssertionError("the book needs no journal")
+
+
+async def market(*, eth: bool = True, won: bool = True) -> MemorySeries:
+    """Two days of five minutes: each hour a thousandth dearer."""
+    store = MemorySeries(WORLD)
+    times = [Millis(at) for at in range(END - 2 * DAY_MS, END + 1, 5 * MINUTE_MS)]
+
+    def dear(start: float, at: int) -> float:
+        return start * (1 + (at - END) / HOUR_MS / 1_000)
+
+    bar = Candle(Millis(END - MINUTE_MS), 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
+    batches: list[Batch[Any]] = [
+        Batch(candles(BINANCE, BTC, Timeframe.M1), [bar]),
+        Batch(basis(BINANCE, BTC), [Marks(at, dear(60_000, at), dear(60_001, at)) for at in times]),
+    ]
+    if eth:
+        batches.append(Batch(basis(BINANCE, ETH), [Marks(at, dear(3_000, at), dear(3_001, at)) for at in times]))
+    if won:
+        batches.append(Batch(rates(UPBIT, WON), [Level(at, 1_400.0) for at in times]))
+    await store.write(batches)
+    return store
+
+
+def keeper(store: MemorySeries, book: BookInMemory | None = None, inventory: Any = WHY, **more: Any) -> Bookkeeper:
+    desk = TradingDesk(store, nobody, None, **more)  # type: ignore[arg-type]  # nobody paints here
+    return Bookkeeper(desk, store, book or BookInMemory(), inventory)
+
+
+async def test_a_position_is_opened_at_the_mark_and_says_where_from() -> None:
+    view = await keeper(await market()).add("BTCUSDT", "long", "500", leverage="2")
+    (position,) = view.positions
+    assert (position.side, position.exchange, position.leverage, position.currency) == ("long", "BINANCE", 2.0, "USD")
+    assert position.entry == position.mark == pytest.approx(60_000 * (1 - 5 / 60 / 1_000))
+    assert position.quantity * position.entry == pytest.approx(1_000.0)
+    assert "the mark of binance, 299 s old" in view.said[0]
+    assert "fee of $0.50" in view.said[0]
+    assert view.synthetic
+    assert view.purses[0].cash == pytest.approx(1_999.5)
+    assert view.exposure_usd == pytest.approx(1_000.0)
+    assert view.equity_usd == pytest.approx(1_999.5 + 2_000_000 / 1_400)
+
+
+async def test_what_is_added_without_a_moment_is_seen_at_the_end_of_the_market() -> None:
+    store, book = await market(), BookInMemory()
+    view = await keeper(store, book).add("BTC", "long", "500")
+    assert view.as_of == "2025-12-31T23:59:59.999Z"
+    assert [one.id for one in (await book.at(WORLD.label, END)).positions] == [view.positions[0].id]
+    shown = await keeper(store, book).show()
+    assert shown.as_of == "2026-01-01T00:00:00Z"
+    assert shown.positions[0].mark == 60_000.0
+    assert shown.positions[0].unrealised is not None
+    assert shown.positions[0].unrealised > 0
+
+
+async def test_what_is_added_at_a_moment_is_seen_after_it_and_not_at_it() -> None:
+    store, book = await market(), BookInMemory()
+    await keeper(store, book).add("BTC", "long", "500", as_of="24h")
+    assert (await keeper(store, book).show("24h")).positions == ()
+    assert (await keeper(store, book).show("25h")).positions == ()
+    (one,) = (await keeper(store, book).show("23h")).positions
+    assert one.entry == pytest.approx(60_000 * 0.976)
+    assert one.mark == pytest.approx(60_000 * 0.977)
+
+
+async def test_upbit_is_in_won_at_the_mark_times_the_rate() -> None:
+    view = await keeper(await market()).add("ETH", "long", "400,000", exchange="upbit")
+    (position,) = view.positions
+    assert position.currency == "KRW"
+    assert position.entry == pytest.approx(3_000 * 1_400 * (1 - 5 / 60 / 1_000))
+    assert position.margin == pytest.approx(400_000)
+    assert "1,400.00 won" in view.said[0]
+    assert view.purses[1].cash == pytest.approx(2_000_000 - 400_000 - 200)
+    assert view.purses[1].equity == pytest.approx(2_000_000 - 200)
+
+
+async def test_without_a_price_one_has_to_be_stated() -> None:
+    store, book = await market(eth=False, won=False), BookInMemory()
+    with pytest.raises(Refused, match=r"nothing is recorded of rates/upbit/KRW-USDT .*give --entry PRICE"):
+        await keeper(store, book).add("BTC", "long", "400000", exchange="upbit")
+    view = await keeper(store, book).add("BTC", "long", "400000", exchange="upbit", entry="84000000")
+    assert "(as stated)" in view.said[0]
+    assert view.positions[0].mark is None
+    assert view.unknown is None
+    assert view.purses[1].equity == 0.0
+    assert any("UPBIT counts nothing" in note for note in view.notes)
+    with pytest.raises(Refused, match=r"give --at PRICE"):
+        await keeper(store, book).close("BTCUSDT")
+
+
+async def test_a_stale_mark_is_no_price_and_makes_the_whole_unknown() -> None:
+    store, book = await market(eth=False), BookInMemory()
+    await store.write([Batch(basis(BINANCE, ETH), [Marks(Millis(END - 11 * MINUTE_MS), 3_000.0, 3_000.0)])])
+    with pytest.raises(Refused, match=r"659 s old, more than 600"):
+        await keeper(store, book).add("ETH", "short", "100")
+    view = await keeper(store, book).add("ETH", "short", "100", entry="3000")
+    assert (view.equity_usd, view.exposure_usd, view.leverage) == (None, None, None)
+    assert view.unknown is not None
+    assert "ETHUSDT has no mark" in view.unknown
+    assert view.purses[0].equity is None
+
+
+async def test_an_order_rests_at_its_price_and_is_taken_back() -> None:
+    store, book = await market(), BookInMemory()
+    with pytest.raises(Usage, match="give --entry"):
+        await keeper(store, book).add("ETH", "long", "300", pending=True)
+    view = await keeper(store, book).add("ETH", "long", "300", leverage="3", entry="2400", pending=True)
+    (order,) = view.pending
+    assert order.id.startswith("ord_")
+    assert (order.price, order.quantity, order.margin) == (2_400.0, 0.375, 300.0)
+    assert view.purses[0].free == 1_700.0
+    assert view.purses[0].cash == 2_000.0
+    assert view.exposure_usd == pytest.approx(0.375 * 3_000, rel=1e-3)
+    assert (await keeper(store, book).close(order.id)).pending == ()
+
+
+async def test_closing_a_symbol_closes_all_of_it_and_nothing_else() -> None:
+    store, book = await market(), BookInMemory()
+    await keeper(store, book).add("ETH", "long", "300")
+    await keeper(store, book).add("ETH", "long", "400000", exchange="upbit")
+    await keeper(store, book).add("ETH", "long", "100", entry="2000", pending=True)
+    btc = (await keeper(store, book).add("BTC", "short", "100")).positions[-1]
+    with pytest.raises(Usage, match="two currencies"):
+        await keeper(store, book).close("ETHUSDT", at="3000")
+    view = await keeper(store, book).close("eth")
+    assert [one.id for one in view.positions] == [btc.id]
+    assert view.pending == ()
+    assert len(view.said) == 3
+    with pytest.raises(Unknown, match="Nothing of ETHUSDT"):
+        await keeper(store, book).close("ETHUSDT")
+
+
+async def test_fees_are_in_a_bundle_where_they_are_not_the_usual_ones() -> None:
+    store = await market()
+    desk = TradingDesk(store, nobody, None)  # type: ignore[arg-type]  # nobody paints here
+
+    async def named(fees: Fees | None) -> list[Slot]:
+        found = await Bookkeeper(desk, store, BookInMemory(), WHY, fees).slots(WORLD.label, END, False)
+        return [one for one in found if one.name == FEES]
+
+    assert await named(None) == await named(Fees()) == []
+    (slot,) = await named(Fees(FeeRates(0.01, 0.04), FeeRates(0.1, 0.1)))
+    assert read_fees(slot.content) == FeesSlot(binance_maker=0.01, binance_taker=0.04, upbit=0.1)
+    assert (slot.as_of, slot.source) == (END, "settings")
+
+
+async def test_a_close_at_a_price_realises_it_with_the_fee_of_the_house() -> None:
+    store, book = await market(), BookInMemory()
+    desk = TradingDesk(store, nobody, None)  # type: ignore[arg-type]  # nobody paints here
+    dear = Bookkeeper(desk, store, book, WHY, Fees(binance=FeeRates(0.0, 1.0)))
+    opened = await dear.add("BTC", "short", "500", entry="50000")
+    view = await dear.close(opened.positions[0].id, at="40000")
+    assert view.purses[0].cash == pytest.approx(2_000 - 5 + 100 - 4)
+    assert "$96.00 after a fee of $4.00" in view.said[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "more", "error", "said"),
+    [
+        (("BTC", "long", "0"), {}, Usage, "0 opens nothing"),
+        (("BTC", "long", "-5"), {}, Usage, "above zero, -5 is not"),
+        (("BTC", "long", "x"), {}, Usage, "not an amount"),
+        (("BTC", "up", "5"), {}, Usage, "'up' is no side"),
+        (("DOGE", "long", "5"), {}, Usage, "not traded here"),
+        (("BTC", "long", "5"), {"exchange": "moon"}, Usage, "no exchange of this desk"),
+        (("BTC", "long", "5"), {"leverage": "0.5"}, Refused, "0.5 is not between 1 and 3"),
+        (("BTC", "long", "5"), {"leverage": "3.1"}, Refused, "3.1 is not between 1 and 3"),
+        (("BTC", "long", "5"), {"entry": "0"}, Usage, "amount of 0"),
+        (("BTC", "long", "5"), {"entry": "9e9"}, Usage, "not an amount"),
+        (("BTC", "long", "5"), {"entry": "2000000000000"}, Usage, "above 1e"),
+        (("BTC", "long", "1999.5"), {}, Refused, r"more than the \$2,000.00"),
+        (("BTC", "short", "5"), {"exchange": "upbit"}, Refused, "sold short"),
+        (("BTC", "long", "5"), {"as_of": "2026-01-02"}, Usage, "lies after the end"),
+    ],
+)
+async def test_what_cannot_be_is_refused_and_nothing_is_written(
+    words: tuple[str, str, str], more: dict[str, str], error: type[Exception], said: str
+) -> None:
+    book = BookInMemory()
+    with pytest.raises(error, match=said):
+        await keeper(await market(), book).add(*words, **more)  # type: ignore[arg-type]
+    assert await book.changes(WORLD.label) == ()
+
+
+async def test_a_book_is_written_forward() -> None:
+    store, book = await market(), BookInMemory()
+    await keeper(store, book).add("BTC", "long", "100", as_of="12h")
+    with pytest.raises(Refused, match=r"2025-12-31T12:00 and 2025-12-31T11:00 is before it"):
+        await keeper(store, book).add("ETH", "long", "100", as_of="13h")
+    await keeper(store, book).add("ETH", "long", "100", as_of="12h")
+    await keeper(store, book).add("BTC", "long", "100", as_of=str(END))
+    last = await keeper(store, book).add("BTC", "long", "100")
+    assert last.as_of == "2026-01-01T00:00:00Z"
+
+
+async def test_closing_before_opening_and_names_nobody_has_are_refused() -> None:
+    store, book = await market(), BookInMemory()
+    view = await keeper(store, book).add("BTC", "long", "100", as_of="12h")
+    with pytest.raises(Refused, match="is before it"):
+        await keeper(store, book).close(view.positions[0].id, as_of="13h")
+    for name in ("pos_00000000", "ord_00000000", "nonsense"):
+        with pytest.raises(Unknown, match=name):
+            await keeper(store, book).close(name)
+
+
+async def test_whoever_looked_before_somebody_else_wrote_is_refused() -> None:
+    store = await market()
+
+    class Raced(BookInMemory):
+        async def write(self, origin: str, change: Any, after: int) -> None:
+            await super().write(origin, LiquidityStated(at=END - 1, symbol=ETH, quantity=9.0), after)
+            await super().write(origin, change, after)
+
+    book = Raced()
+    with pytest.raises(Refused, match="somebody else wrote"):
+        await keeper(store, book).add("BTC", "long", "100")
+    assert (await book.at(WORLD.label, END)).positions == ()
+
+
+async def test_a_book_that_contradicts_itself_is_broken() -> None:
+    store, book = await market(), BookInMemory()
+    await book.write(WORLD.label, LiquidityStated(at=9, symbol=ETH, quantity=1.0), 0)
+    await book.write(WORLD.label, LiquidityStated(at=8, symbol=ETH, quantity=1.0), 1)
+    with pytest.raises(Broken):
+        await keeper(store, book).show()
+    with pytest.raises(Broken):
+        await keeper(store, book).add("BTC", "long", "1")
+
+
+async def test_one_recorded_symbol_is_enough_to_look() -> None:
+    store = MemorySeries(Origin(False, "recorded"))
+    with pytest.raises(Refused, match="Nothing is recorded of BTCUSDT"):
+        await keeper(store).show()
+    await store.write([Batch(basis(BINANCE, ETH), [Marks(END, 3_000.0, 3_000.0)])])
+    view = await keeper(store).show()
+    assert (view.as_of, view.unknown, view.synthetic) == ("2026-01-01T00:00:00Z", None, False)
+
+
+async def test_a_live_book_looks_at_the_marks_once_and_writes_now() -> None:
+    store, looks = await market(), list[Symbol]()
+
+    async def refresh(symbol: Symbol) -> tuple[Millis, dict[str, str]]:
+        looks.append(symbol)
+        return Millis(END + 7), {}
+
+    live = keeper(store, refresh=refresh, now=lambda: Millis(END + 7))
+    assert (await live.add("ETH", "long", "10")).as_of == "2026-01-01T00:00:00.007Z"
+    assert looks == [ETH]
+    assert len((await live.show("1h")).positions) == 0
+    assert looks == [ETH]
+    await live.show()
+    assert looks == [ETH, BTC]
+    assert {str(one) for one in MARKED_BY} == {
+        "basis/binance/BTCUSDT",
+        "basis/binance/ETHUSDT",
+        "rates/upbit/KRW-USDT",
+    }
+
+
+# -- liquidity
+
+
+async def test_liquidity_is_stated_by_hand() -> None:
+    store, book = await market(), BookInMemory()
+    view = await keeper(store, book).liquidity("ETHUSDT", "1.5")
+    assert [(one.symbol, one.quantity) for one in view.liquidity] == [("ETHUSDT", 1.5)]
+    assert view.exposure_usd == pytest.approx(4_500, rel=1e-3)
+    assert view.equity_usd == pytest.approx(2_000 + 2_000_000 / 1_400)
+    assert (await keeper(store, book).liquidity("ETH", "0")).liquidity == ()
+    for bad in ("-1", "much", ".", ""):
+        with pytest.raises(Usage):
+            await keeper(store, book).liquidity("ETH", bad)
+
+
+def token(symbol: str, verified: bool = True) -> TokenView:
+    return TokenView(address="0x" + "1" * 40, symbol=symbol, decimals=18, verified=verified)
+
+
+def position(one: TokenView, other: TokenView, amounts: tuple[str, str, str, str]) -> PositionView:
+    key = PoolKeyView(
+        id="0x1", currency0=one, currency1=other, fee=500, tick_spacing=10, hooks="0x0", dynamic_fee=False, label="x"
+    )
+    return PositionView.model_construct(  # type: ignore[call-arg]
+        pool=key,
+        amount0_human=amounts[0],
+        fees0_human=amounts[1],
+        amount1_human=amounts[2],
+        fees1_human=amounts[3],
+    )
+
+
+def wallet(*positions: PositionView, complete: bool = True) -> PositionsView:
+    return PositionsView.model_construct(
+        chain="base",
+        block=1,
+        timestamp=1,
+        wallet="0x1",
+        complete=complete,
+        note="",
+        positions=positions,
+        missing=() if complete else (MissingView(id="7", reason="unread"),),
+    )
+
+
+def test_what_moves_with_the_desks_symbols_is_summed_by_base() -> None:
+    amounts = token_amounts(
+        wallet(
+            position(token("ETH"), token("USDC"), ("1.25", "0.25", "900", "1")),
+            position(token("cbBTC"), token("WETH"), ("0.1", "0.01", "2", "0.5")),
+            position(token("WBTC"), token("USDC"), ("0.2", "0", "1", "1")),
+            position(token("WETH", verified=False), token("USDC"), ("1000", "0", "1", "1")),
+        )
+    )
+    assert inventory_in(amounts) == {ETH: 4.0, BTC: pytest.approx(0.31)}
+
+
+def test_a_wallet_that_was_read_in_part_says_so() -> None:
+    with pytest.raises(Unavailable, match="1 positions could not be read"):
+        token_amounts(wallet(complete=False))
+
+
+async def given(inventory: Any, *, present: bool = True, stated: float = 0.0) -> tuple[Any, Any]:
+    book = BookInMemory()
+    if stated:
+        await book.write(WORLD.label, LiquidityStated(at=1, symbol=ETH, quantity=stated), 0)
+    slots = await keeper(await market(), book, inventory).slots(WORLD.label, END, present)
+    assert [slot.name for slot in slots] == ["positions", "equity"]
+    assert {slot.as_of for slot in slots} == {END}
+    cash = read_equity(slots[1].content)
+    assert (cash.usd, cash.krw) == (STARTING_ACCOUNT.usd, STARTING_ACCOUNT.krw)
+    held = read_positions(slots[0].content)
+    return {one.symbol: one.quantity for one in held.liquidity}, held
+
+
+def reads(*positions: PositionView) -> Callable[[], Any]:
+    async def read() -> Mapping[str, Decimal]:
+        return token_amounts(wallet(*positions))
+
+    return read
+
+
+def fails(error: Exception) -> Callable[[], Any]:
+    async def read() -> Mapping[str, Decimal]:
+        raise error
+
+    return read
+
+
+async def test_a_cycle_is_given_what_the_wallet_holds_or_what_is_stated_where_that_is_more() -> None:
+    read = reads(position(token("ETH"), token("USDC"), ("2", "0", "1", "1")))
+    assert (await given(read))[0] == {ETH: 2.0}
+    assert (await given(read, stated=1.0))[0] == {ETH: 2.0}
+    assert (await given(read, stated=3.0))[0] == {ETH: 3.0}
+
+
+async def test_where_nobody_looks_the_reason_is_given() -> None:
+    found, held = await given(WHY, stated=1.0)
+    assert (found, held.unread, held.notes) == ({ETH: 1.0}, None, (WHY,))
+    found, held = await given(fails(Usage("Whose positions? Set a wallet.")), stated=1.0)
+    assert (found, held.unread) == ({ETH: 1.0}, None)
+    assert "Whose positions?" in held.notes[0]
+    found, held = await given(fails(AssertionError("the past is not on chain")), present=False, stated=1.0)
+    assert (found, held.unread) == ({ETH: 1.0}, None)
+    assert "in the present only" in held.notes[0]
+
+
+async def test_a_wallet_that_cannot_be_read_leaves_the_account_unread() -> None:
+    for read in (fails(Unavailable("The node is away.")), fails(Broken("Two blocks disagree."))):
+        _, held = await given(read)
+        assert held.unread is not None
+        assert held.unread.endswith(("The node is away", "Two blocks disagree"))
+
+
+async def test_the_account_of_a_bundle_is_what_was_held_strictly_before() -> None:
+    store, book = await market(), BookInMemory()
+    view = await keeper(store, book).add("BTC", "long", "100", as_of="12h")
+    at = Millis(END - 12 * HOUR_MS)
+    for moment, count in ((at, 0), (Millis(at + 1), 1)):
+        slots = await keeper(store, book).slots(WORLD.label, moment, False)
+        assert len(read_positions(slots[0].content).positions) == count
+    assert view.positions[0].exchange == Exchange.BINANCE

@@ -1,0 +1,174 @@
+"""The page of a run: whole by itself, true to its run, and deaf to what strangers write."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from tests.wire.told import PNG, board, decided, held, left, outcome, spoilt, told
+from zuno.trading.model.cycle import Call
+from zuno.trading.model.outcome import Chart
+from zuno.trading.service.report import ages, number, report, signed, span
+
+VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+FETCHING = frozenset("script link iframe object embed base form video audio".split())
+ATTACK = "</td></style><script>alert('x')</script><img src=x onerror=alert(1)>{{ 7 * 7 }}&lt;\" onload='a"
+
+
+class Page(HTMLParser):
+    """Checks that every element is closed where it was opened, and gathers what could reach out."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.outward: list[str] = []
+        self.text: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            if name.startswith("on") or (name in ("src", "href") and not str(value).startswith("data:image/png;")):
+                self.outward.append(f"{tag} {name}={value}")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> was never opened"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.text).split())
+
+
+def page(**changed: Any) -> Page:
+    return Page(report(told(**changed)).page)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"ruling": held()},
+        {"decision": decided(Call.HOLD), "expectation": None, "ruling": held(veto=None, changes=())},
+        {"decision": decided(Call.CANCEL_AND_CLOSE), "expectation": None, "ruling": left()},
+        {"board": board(vlm_geometry=None, liquidity=None, synthesis=None), "chart": None, "picture": None},
+        {"degraded": (), "anomalies": (), "voices": ()},
+    ],
+)
+def test_a_page_is_whole_and_needs_nothing_beside_itself(changed: dict[str, Any]) -> None:
+    found = page(**changed)
+    assert found.open == []
+    assert found.outward == []
+    assert not FETCHING & set(found.tags)
+    text = report(told(**changed)).page
+    assert "url(" not in text
+    assert "@import" not in text
+
+
+def test_it_tells_what_was_decided_and_what_it_rests_on() -> None:
+    words = page().words
+    for said in (
+        "SYNTHETIC seed 1",
+        "▲ LONG",
+        "SIDEWAYS_ACCUMULATION",
+        "In a range the book speaks first.",
+        "liquidity ⇄ macro",
+        "Against it:",
+        "a macro print breaks 92,400",
+        "93,600",
+        "+0.195 %",
+        "cro_volatility",
+        "12 % of the equity as margin, at 2×",
+        "PASSIVE_MAKER",
+        "1 STALE",
+        "twin: the model failed",
+        "claude-sonnet-4-6",
+        outcome().hash,
+    ):
+        assert said in words, said
+
+
+def test_a_ruling_that_was_held_says_by_what() -> None:
+    words = page(ruling=held()).words
+    assert "■ HOLD" in words
+    assert "The Judge said ▲ LONG; held by ev" in words
+
+
+def test_an_exit_says_what_it_ends() -> None:
+    words = page(decision=decided(Call.CANCEL_AND_CLOSE), expectation=None, ruling=left()).words
+    for said in ("position pos_1", "▼ short", "0.02", "order ord_2", "▲ long", "0.5"):
+        assert said in words, said
+
+
+def test_the_picture_is_inside() -> None:
+    text = report(told()).page
+    assert f"data:image/png;base64,{b64encode(PNG).decode()}" in text
+    assert "data:image" not in report(told(picture=None)).page
+
+
+def test_what_is_no_picture_is_not_shown_as_one() -> None:
+    made = report(told(chart=Chart(sha256="0" * 64, media_type="text/plain")))
+    assert made.image is None
+    assert "data:" not in made.page.replace("img-src data:", "")
+
+
+def test_a_market_that_was_not_invented_has_no_banner() -> None:
+    text = report(told(origin="binance and others")).page
+    assert "SYNTHETIC" not in text
+    assert "binance and others" in text
+
+
+def test_what_a_stranger_writes_is_text_and_nothing_else() -> None:
+    calm, found = Page(report(spoilt("calm")).page), Page(report(spoilt(ATTACK)).page)
+    assert found.tags == calm.tags
+    assert found.open == []
+    assert found.outward == []
+    assert "{{ 7 * 7 }}" in found.words
+    assert found.words.count("alert('x')") >= 30  # it stands wherever there is room for it, to be read
+    assert page(origin='"><b onload="x').outward == []
+
+
+def test_direction_is_told_by_a_sign_beside_the_colour() -> None:
+    words = page(decision=decided(Call.SHORT), ruling=held(decision=Call.SHORT, veto=None)).words
+    assert words.count("▼ SHORT") >= 2
+    assert "▼ down" in words
+    assert "▲ up" in words
+
+
+def test_a_feed_is_as_old_as_its_oldest_series() -> None:
+    rates, mood = ages(report(told()).view.sources)
+    assert (rates.feed, rates.series, rates.oldest_seconds, rates.stale) == ("rates", 2, 900, 1)
+    assert rates.newest == "2026-01-01T00:00:00Z"
+    assert (mood.series, mood.stale) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "–"),
+        ("LONG", "LONG"),
+        (0.0, "0"),
+        (12.0, "12"),
+        (93_120.5, "93,120.50"),
+        (0.12345, "0.1235"),
+        (123_456.7, "123,457"),
+        (-3.25, "-3.25"),
+    ],
+)
+def test_figures_are_rounded_for_eyes(value: float | str | None, said: str) -> None:
+    assert number(value) == said
+
+
+def test_signs_and_spans() -> None:
+    assert (signed(0.5), signed(-0.5, 3), signed(None)) == ("+0.50", "−0.500", "–")
+    assert (span(4), span(900), span(7_200), span(200_000)) == ("4 s", "15 min", "2 h", "2 d")

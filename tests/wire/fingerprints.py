@@ -1,0 +1,76 @@
+"""What a machine computes, in digests: `python fingerprints.py HOME` prints them as one JSON object.
+
+Run under other settings of numpy and of its linear algebra it must print the same; `series` and `touch` are frozen
+besides, for every machine there is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.wire.cycling import SEED, Desk, market
+from tests.wire.desk_bundles import World, bundle_of
+from tests.wire.desk_roles import ROLES, argued
+from zuno.adapters.venues.synthetic.path import END
+from zuno.adapters.venues.synthetic.world import batches
+from zuno.kernel.units import Millis
+from zuno.trading.agents.case import matter_of
+from zuno.trading.data.bundle_builder import gather
+from zuno.trading.measure.portable import exp, log
+from zuno.trading.model.bundle import name_of
+from zuno.trading.model.known import Missing
+from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.rules.first_touch import TouchOdds, first_touch
+
+BUSY = World(drift=-0.01, lean=-0.8, whales=-0.5, stocks=-0.03)
+PRICE = 80_000.0
+NEWEST = 2_000
+"""Rows of a series that are looked at: a walk's last price rests on all its steps."""
+
+
+def digest(value: Any) -> str:
+    return sha256(repr(value).encode()).hexdigest()
+
+
+def series() -> str:
+    values = np.linspace(0.001, 7.0, 10_007)
+    return sha256(log(values).astype("<f8").tobytes() + exp(values).astype("<f8").tobytes()).hexdigest()
+
+
+def touch() -> TouchOdds:
+    terms = matter_of(bundle_of(BUSY)).terms
+    assert not isinstance(terms.bars, Missing)
+    found = first_touch(terms.bars, PRICE, 0.98 * PRICE, 1.03 * PRICE, Side.LONG, 72, terms.seed)
+    assert isinstance(found, TouchOdds)
+    return found
+
+
+async def computed(home: Path) -> dict[str, Any]:
+    store = await market(thin=True)
+    matter = matter_of(await gather(store, Symbol.BTCUSDT, Mode.SWING, Millis(END)))
+    desk = Desk(home, store)
+    run = await desk.cycles.run("BTCUSDT")
+    await desk.close()
+    case = await argued(bundle_of(BUSY))
+    return {
+        "series": series(),
+        "world": digest([(str(batch.series), batch.rows[-NEWEST:]) for batch in batches(SEED)]),
+        "touch": asdict(touch()),
+        "bundle": run.bundle,
+        "run": run.hash,
+        "features": digest((matter.features, matter.signs, matter.menu)),
+        "argued": digest((case.decision, case.draft, [case.twin(role) for role in ROLES])),
+        "by hand": name_of(case.matter.bundle),
+    }
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(asyncio.run(computed(Path(sys.argv[1])))))
