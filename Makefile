@@ -3,38 +3,60 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 NODE   := contracts/node_modules/.package-lock.json
+# Tests start hundreds of processes; without bytecode each of them compiles the whole package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types layers unit bench crash crash-cycle devnet constraints clean
+# One worker a core; a worker takes up to a gigabyte.
+PYTEST := $(BIN)/pytest -n auto --maxprocesses 8 --dist worksteal -q
+
+.PHONY: demo help check test soak lint types layers unit suite format bench study crash crash-cycle devnet constraints clean
 
 demo: $(VENV)/.base  ## install, then show the embedded world
 	$(BIN)/zuno demo
 
-test: lint types layers unit  ## everything that must be green
+help:  ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-lint: $(VENV)/.dev
+check: lint layers types unit  ## what to run after an edit: everything quick, in under two minutes
+
+test: lint layers types suite  ## everything that must be green before a change is merged, in under ten minutes
+
+soak: $(VENV)/.dev $(NODE)  ## what takes longer: all mesh seeds, small models, a thousand examples a property, every crash
+	$(PYTEST) -m soak -o timeout=1800
+	HYPOTHESIS_PROFILE=deep $(PYTEST) -m "hypothesis and not soak" -o timeout=1800
+	$(MAKE) crash crash-cycle
+
+lint: $(VENV)/.dev  ## ruff: rules and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.dev
-	$(BIN)/mypy
-
-layers: $(VENV)/.dev
+layers: $(VENV)/.dev  ## import-linter: which package may import which
 	$(BIN)/lint-imports
 
-unit: $(VENV)/.dev $(NODE)
-	$(BIN)/pytest -n 2 --dist worksteal -q
+types: $(VENV)/.dev  ## mypy: strict over src, benchmarks and studies, not strict over tests
+	$(BIN)/mypy
+
+unit: $(VENV)/.dev $(NODE)  ## the quick tests: unit, architecture, and our pool against the contracts
+	HYPOTHESIS_PROFILE=quick $(PYTEST) tests/unit tests/architecture tests/differential/test_pool_differential.py
+
+suite: $(VENV)/.dev $(NODE)  ## every test that is not left to soak
+	$(PYTEST)
+
+format: $(VENV)/.dev  ## mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
 
 bench: $(VENV)/.dev $(NODE)  ## ratios against yardsticks measured in the same run; fails when a bar is missed
 	$(BIN)/python -m benchmarks
 
 study: $(VENV)/.dev  ## what the trading desk rules without a model: 200 cycles over ten invented markets, and the mix
-	$(BIN)/python studies/rulings.py
+	$(BIN)/python -m studies.rulings
 
 crash: $(VENV)/.dev $(NODE)  ## kill -9 at every persisted step of two rebalances on the real contracts, and recover
-	$(BIN)/python tests/crash/matrix.py
+	$(BIN)/python -m tests.crash.matrix
 
 crash-cycle: $(VENV)/.dev  ## kill -9 a trading cycle at every durable write and at every node, resume, and compare
-	$(BIN)/python tests/crash/cycle.py
+	$(BIN)/python -m tests.crash.cycle
 
 devnet: $(VENV)/.devnet $(NODE)  ## what `zuno devnet up` needs: py-evm and the official contract packages
 
@@ -68,5 +90,5 @@ $(NODE): contracts/package.json contracts/package-lock.json
 constraints: $(VENV)/.dev  ## refresh the tested versions
 	$(BIN)/uv pip compile -q --universal --all-extras --no-header --no-annotate -o constraints.txt pyproject.toml
 
-clean:
+clean:  ## remove the environment and the contract packages
 	rm -rf $(VENV) contracts/node_modules
