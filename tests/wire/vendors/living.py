@@ -67,7 +67,7 @@ class Living:
 
     @property
     def funding(self) -> list[Funding]:
-        return [Funding(at.at, 1e-5 * (1 + at.value), 8.0) for at in self._points(8 * HOUR_MS, 200 * DAY_MS)]
+        return [Funding(at.at, round(1e-5 * (1 + at.value), 8), 8.0) for at in self._points(8 * HOUR_MS, 200 * DAY_MS)]
 
     @property
     def funding_next(self) -> Funding:
