@@ -199,7 +199,9 @@ class IrohTransport:
             return alive[-1] if alive else await self._dial(to)
 
     def _alive(self, to: Role) -> list[Connection]:
-        alive = self._connections[to] = [one for one in self._connections[to] if one.close_reason() is None]
+        alive = self._connections[to] = [
+            connection for connection in self._connections[to] if connection.close_reason() is None
+        ]
         return alive
 
     async def _dial(self, to: Role) -> Connection:
@@ -415,7 +417,7 @@ async def _resolved(role: Role, address: str) -> list[str]:
     except OSError:
         raise Unavailable(f"The address {address} of the {role} cannot be resolved; correct it.") from None
     hosts = dict.fromkeys(ipaddress.ip_address(where[0]) for *_, where in found)
-    return [f"[{one}]:{port}" if one.version == 6 else f"{one}:{port}" for one in hosts]
+    return [f"[{host}]:{port}" if host.version == 6 else f"{host}:{port}" for host in hosts]
 
 
 def _readable(role: Role, peer: IrohPeer) -> IrohPeer:

@@ -66,15 +66,15 @@ def _alert_rows(alerts: tuple[AlertView, ...]) -> list[RenderableType]:
     if not alerts:
         return []
     table = Rows("alert", "severity", "about", "since", "state", "why", spare=("since",))
-    for one in alerts:
-        state = f"snoozed until {time_text(one.snoozed_until)}" if one.snoozed_until is not None else one.state
+    for alert in alerts:
+        state = f"snoozed until {time_text(alert.snoozed_until)}" if alert.snoozed_until is not None else alert.state
         table.add_row(
-            one.id,
-            Text(one.severity, style=_style(one.severity)),
-            _about(one),
-            time_text(one.raised_at),
+            alert.id,
+            Text(alert.severity, style=_style(alert.severity)),
+            _about(alert),
+            time_text(alert.raised_at),
             state,
-            one.reason,
+            alert.reason,
         )
     return [table]
 

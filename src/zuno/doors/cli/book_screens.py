@@ -25,16 +25,17 @@ def _positions(view: BookView) -> Rows:
     table = Rows(
         "id", "position", "entry", "mark", "margin", "unrealised", "of the entry", "opened", spare=("opened", "margin")
     )
-    for one in view.positions:
+    for position in view.positions:
         table.add_row(
-            one.id,
-            f"{one.side} {one.quantity:.6g} {Symbol(one.symbol).base} {one.leverage:g}× {one.exchange}",
-            _money(one.entry, one.currency),
-            _money(one.mark, one.currency),
-            _money(one.margin, one.currency),
-            _gain(one),
-            "unknown" if one.gain_pct is None else f"{one.gain_pct:+.2f} %",
-            one.opened,
+            position.id,
+            f"{position.side} {position.quantity:.6g} {Symbol(position.symbol).base}"
+            f" {position.leverage:g}× {position.exchange}",
+            _money(position.entry, position.currency),
+            _money(position.mark, position.currency),
+            _money(position.margin, position.currency),
+            _gain(position),
+            "unknown" if position.gain_pct is None else f"{position.gain_pct:+.2f} %",
+            position.opened,
         )
     return table
 
@@ -54,9 +55,9 @@ def _pending(view: BookView) -> Rows:
 
 def _purses(view: BookView) -> Rows:
     table = Rows("exchange", "cash", "equity", "margin open", "margin pending", "free", spare=("margin pending",))
-    for one in view.purses:
-        amounts = (one.cash, one.equity, one.margin_open, one.margin_pending, one.free)
-        table.add_row(one.exchange, *(_money(amount, one.currency) for amount in amounts))
+    for purse in view.purses:
+        amounts = (purse.cash, purse.equity, purse.margin_open, purse.margin_pending, purse.free)
+        table.add_row(purse.exchange, *(_money(amount, purse.currency) for amount in amounts))
     return table
 
 

@@ -77,18 +77,18 @@ def shown_runs(view: RunsView) -> RenderableType:
         return Text("No run is on record; `zuno trade run BTCUSDT` makes one.")
     spare = ("started", "mode", "regime")
     table = Rows("run", "symbol", "mode", "as of", "started", "regime", "judge", "ruling", "veto", "state", spare=spare)
-    for one in view.runs:
+    for run in view.runs:
         table.add_row(
-            one.run_id,
-            f"{one.symbol}{' SYNTHETIC' if one.synthetic else ''}",
-            one.mode,
-            one.as_of or "–",
-            one.started,
-            one.regime or "–",
-            _call(one.decision),
-            _call(one.ruling),
-            one.veto or "–",
-            Text(one.state, style="" if one.state == "ended" else BAD),
+            run.run_id,
+            f"{run.symbol}{' SYNTHETIC' if run.synthetic else ''}",
+            run.mode,
+            run.as_of or "–",
+            run.started,
+            run.regime or "–",
+            _call(run.decision),
+            _call(run.ruling),
+            run.veto or "–",
+            Text(run.state, style="" if run.state == "ended" else BAD),
         )
     return table
 
@@ -114,9 +114,11 @@ def _ruling(view: RunView) -> Iterator[RenderableType]:
     for leg in ruling.legs:
         margin, notional = f"{number(leg.margin)} {leg.currency}", f"{number(leg.notional)} {leg.currency}"
         facts.add_row("leg", f"{leg.venue} {leg.side}: {margin} margin, {notional} notional, {number(leg.leverage)}×")
-    for one in ruling.closes:
-        way = "closes" if one.what == "position" else "cancels"
-        facts.add_row(way, f"{one.venue} {one.what} {one.id}: {one.side} {one.quantity:.6g} {Symbol(view.symbol).base}")
+    for close in ruling.closes:
+        way = "closes" if close.what == "position" else "cancels"
+        facts.add_row(
+            way, f"{close.venue} {close.what} {close.id}: {close.side} {close.quantity:.6g} {Symbol(view.symbol).base}"
+        )
     facts.add_row("good until", ruling.valid_until)
     yield _under(facts)
 
@@ -128,8 +130,8 @@ def _regime(view: RunView) -> Iterator[RenderableType]:
     facts.add_row("risk", f"budget {meta.risk_budget_pct} %, {meta.risk_bias}")
     facts.add_row("trust", f"{meta.trust_directive.expert}: {meta.trust_directive.note}")
     facts.add_row("because", meta.rationale)
-    for one in view.anomalies:
-        facts.add_row("anomaly", Text(f"{one.name}: {one.said}", style=BAD))
+    for anomaly in view.anomalies:
+        facts.add_row("anomaly", Text(f"{anomaly.name}: {anomaly.said}", style=BAD))
     if not view.anomalies:
         facts.add_row("anomalies", "none")
     yield _under(facts)
@@ -216,7 +218,7 @@ def _worth(view: RunView) -> RenderableType:
     ev = view.ev
     cost = f"${ev.llm_cost_usd:.4f}"
     parts = (ev.p_judge, ev.p0, ev.p, ev.profit_pct, ev.loss_pct, ev.fees_pct, ev.slippage_pct, ev.funding_pct)
-    p_judge, p0, p, profit, loss, fees, slippage, funding = (0.0 if one is None else one for one in parts)
+    p_judge, p0, p, profit, loss, fees, slippage, funding = (0.0 if part is None else part for part in parts)
     if ev.ev_pct is None:
         return Text(f"  Nothing was to be opened; models cost {cost}.")
     facts = grid()
@@ -229,18 +231,18 @@ def _worth(view: RunView) -> RenderableType:
 
 def _changes(changes: Sequence[Change]) -> RenderableType:
     table = Rows("by", "what", "from → to", "why")
-    for one in changes:
-        table.add_row(one.by, one.field, f"{number(one.from_)} → {number(one.to)}", one.why)
+    for change in changes:
+        table.add_row(change.by, change.field, f"{number(change.from_)} → {number(change.to)}", change.why)
     return _under(table) if changes else Text("  Nothing was changed.")
 
 
 def _data(view: RunView) -> RenderableType:
     table = Rows("feed", "from", "series", "newest", "oldest", "state", spare=("from", "series"))
-    for one in ages(view.sources):
-        stale = f"{one.stale} of {one.series} STALE" if one.stale else "fresh"
-        style = BAD if one.stale else ""
+    for age in ages(view.sources):
+        stale = f"{age.stale} of {age.series} STALE" if age.stale else "fresh"
+        style = BAD if age.stale else ""
         table.add_row(
-            one.feed, one.sources, str(one.series), one.newest, span(one.oldest_seconds), Text(stale, style=style)
+            age.feed, age.sources, str(age.series), age.newest, span(age.oldest_seconds), Text(stale, style=style)
         )
     return _under(table)
 
@@ -256,19 +258,23 @@ def _degraded_sources(view: RunView) -> Iterator[RenderableType]:
 
 def _voices(view: RunView) -> RenderableType:
     table = Rows("role", "spoke", "model", "tokens", "cost", "why", spare=("why", "tokens"))
-    for one in view.voices:
-        table.add_row(one.role, SPOKE[one.source], one.model or "–", f"{one.tokens:,}", money(one.usd), one.why)
+    for voice in view.voices:
+        table.add_row(
+            voice.role, SPOKE[voice.source], voice.model or "–", f"{voice.tokens:,}", money(voice.usd), voice.why
+        )
     return _under(table)
 
 
 def _attempts(attempts: Sequence[AttemptView]) -> Iterator[RenderableType]:
-    for one in attempts:
-        line = Text.assemble((f"{one.role} {one.attempt}", "bold"), f"  {one.model}  ")
-        line.append(one.outcome, style="" if one.outcome == "ok" else BAD)
-        about = " (estimated)" if one.estimated else ""
-        line.append(f"  {one.tokens:,} tokens, {money(one.usd)}{about}, {one.latency_ms / 1000:.1f} s", style=QUIET)
+    for attempt in attempts:
+        line = Text.assemble((f"{attempt.role} {attempt.attempt}", "bold"), f"  {attempt.model}  ")
+        line.append(attempt.outcome, style="" if attempt.outcome == "ok" else BAD)
+        about = " (estimated)" if attempt.estimated else ""
+        line.append(
+            f"  {attempt.tokens:,} tokens, {money(attempt.usd)}{about}, {attempt.latency_ms / 1000:.1f} s", style=QUIET
+        )
         yield _under(line)
-        for text in (one.why, one.said):
+        for text in (attempt.why, attempt.said):
             if text:
                 yield _under(Text(text, style=QUIET), 4)
     if not attempts:

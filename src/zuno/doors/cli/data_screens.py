@@ -57,7 +57,7 @@ def _sum(view: DataCheckView) -> Text:
 
 def collect_line(view: CollectView) -> str:
     """How it stands, as one line of a log."""
-    heard = [one for one in view.streams if one.heard]
+    heard = [stream for stream in view.streams if stream.heard]
     parts = [
         f"{view.fresh} of {view.series} series fresh",
         f"{len(heard)} of {len(view.streams)} streams heard",
@@ -66,7 +66,9 @@ def collect_line(view: CollectView) -> str:
     parts += [f"{view.unwritten} unwritten"] if view.unwritten else []
     parts += [f"the store: {view.store}"] if view.store else []
     parts += [
-        f"the stream of {one.venue} since {_clock(one.since)}: {one.why}" for one in view.streams if not one.heard
+        f"the stream of {stream.venue} since {_clock(stream.since)}: {stream.why}"
+        for stream in view.streams
+        if not stream.heard
     ]
     parts += [f"{one.series} fails since {_clock(one.since)}: {one.why}" for one in view.failing[:MOST_NAMED]]
     if len(view.failing) > MOST_NAMED:

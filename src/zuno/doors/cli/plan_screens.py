@@ -123,9 +123,9 @@ def shown_execution(view: ExecutionView) -> RenderableType:
 
 def shown_unsigned(view: UnsignedView) -> RenderableType:
     parts: list[RenderableType] = [heading(f"{view.plan_id} for {view.wallet}, whose key is elsewhere")]
-    for index, one in enumerate(view.transactions):
+    for index, transaction in enumerate(view.transactions):
         facts = grid()
-        for name, value in one.model_dump(by_alias=True, exclude=_TOO_LONG).items():
+        for name, value in transaction.model_dump(by_alias=True, exclude=_TOO_LONG).items():
             facts.add_row(name, str(value))
         parts += [Text(f"transaction {index + 1}", style="bold"), facts]
     return Group(*parts, *notes_block(view.notes))
@@ -136,8 +136,8 @@ _TOO_LONG = {"data", "serialized"}
 
 def copyable_lines(view: UnsignedView) -> Iterator[tuple[str, str]]:
     """What is copied from the screen, under its heading: a line break inside would spoil it."""
-    for index, one in enumerate(view.transactions):
-        yield f"Transaction {index + 1} with its data, for another signer", one.model_dump_json(by_alias=True)
+    for index, transaction in enumerate(view.transactions):
+        yield f"Transaction {index + 1} with its data, for another signer", transaction.model_dump_json(by_alias=True)
     yield "For a Safe: save as a file and load it in the Transaction Builder", view.safe.model_dump_json(by_alias=True)
 
 

@@ -147,22 +147,22 @@ def _(view: PositionsView) -> RenderableType:
             return Text(f"The positions of {view.wallet} on {view.chain} could not be listed: {view.note}", style=BAD)
         return Text(f"No positions of {view.wallet} on {view.chain} at block {view.block}. {view.note}".strip())
     table = Rows("id", "pool", "range", "state", "holds", "fees", "worth", between=_JOINED)
-    for one in view.positions:
+    for position in view.positions:
         table.add_row(
-            one.id,
-            _pool(one),
-            _range(one),
-            _state(one),
-            _pair(one, fees=False),
-            _pair(one, fees=True),
-            _worth(one, "\n"),
+            position.id,
+            _pool(position),
+            _range(position),
+            _state(position),
+            _pair(position, fees=False),
+            _pair(position, fees=True),
+            _worth(position, "\n"),
         )
     missing = [f"position {one.id}: {one.reason}" for one in view.missing]
     return Group(
         heading(_at("Positions", view.chain, view.block)),
         table,
         *notes_block((*missing, *([view.note] if view.note else []))),
-        *_strangers(*(one.pool for one in view.positions)),
+        *_strangers(*(position.pool for position in view.positions)),
     )
 
 
@@ -245,8 +245,8 @@ def _term(terms: TermsView, field: str, sign: str) -> Text:
 def _(view: MoveView) -> RenderableType:
     table = Rows("", "before", "after")
     table.add_row("reference", short(view.reference_before), short(view.reference_after))
-    for one in view.pools:
-        table.add_row(one.label, short(one.before), short(one.after))
+    for pool in view.pools:
+        table.add_row(pool.label, short(pool.before), short(pool.after))
     return Group(heading(f"ETH {view.percent} % on {view.chain} (block {view.block}), {view.price_unit}"), table)
 
 
@@ -282,8 +282,15 @@ def _(view: JournalTailView) -> RenderableType:
     if not view.entries:
         return Text("The journal is empty.")
     table = Rows("entry", "time", "kind", "request", "by", "hash", spare=("hash", "request"))
-    for one in view.entries:
-        table.add_row(str(one.seq), time_text(one.at // 1_000), one.kind, one.request_id or "", one.role, one.hash[:12])
+    for entry in view.entries:
+        table.add_row(
+            str(entry.seq),
+            time_text(entry.at // 1_000),
+            entry.kind,
+            entry.request_id or "",
+            entry.role,
+            entry.hash[:12],
+        )
     return table
 
 
@@ -303,22 +310,22 @@ def _(view: WalletsView) -> RenderableType:
     if not view.wallets:
         return Text(view.note)
     table = Rows("wallet", "key", "acts", "file", spare=("file",))
-    for one in view.wallets:
-        key = Text("elsewhere", style=QUIET) if one.watch_only else Text("here")
-        table.add_row(one.checksummed, key, Text("yes", style=GOOD) if one.acts else "", one.file or "")
+    for wallet in view.wallets:
+        key = Text("elsewhere", style=QUIET) if wallet.watch_only else Text("here")
+        table.add_row(wallet.checksummed, key, Text("yes", style=GOOD) if wallet.acts else "", wallet.file or "")
     return Group(
-        table, Text(view.note, style=QUIET), *notes_block([note for one in view.wallets for note in one.notes])
+        table, Text(view.note, style=QUIET), *notes_block([note for wallet in view.wallets for note in wallet.notes])
     )
 
 
 @_shown.register
 def _(view: BalancesView) -> RenderableType:
     table = Rows("token", "amount")
-    for one in view.balances:
-        style = QUIET if one.amount == "0" else ""
-        table.add_row(_token_name(one.token), one.amount_human, style=style)
+    for balance in view.balances:
+        style = QUIET if balance.amount == "0" else ""
+        table.add_row(_token_name(balance.token), balance.amount_human, style=style)
     title = heading(_at(f"Balances of {view.wallet}", view.chain, view.block, "\n"))
-    return Group(title, table, *notes_block(view.notes), *_warn_unverified(one.token for one in view.balances))
+    return Group(title, table, *notes_block(view.notes), *_warn_unverified(balance.token for balance in view.balances))
 
 
 @_shown.register
@@ -327,10 +334,12 @@ def _(view: AllowancesView) -> RenderableType:
     if not view.allowances:
         return Group(title, Text("Nobody may move its tokens."), *notes_block(view.notes))
     table = Rows("token", "who may move it", "amount", "until")
-    for one in view.allowances:
-        amount = Text(one.amount_human, style=BAD if one.unlimited and not one.expired else "")
-        table.add_row(_token_name(one.token), one.spender_name, amount, _until(one))
-    return Group(title, table, *notes_block(view.notes), *_warn_unverified(one.token for one in view.allowances))
+    for allowance in view.allowances:
+        amount = Text(allowance.amount_human, style=BAD if allowance.unlimited and not allowance.expired else "")
+        table.add_row(_token_name(allowance.token), allowance.spender_name, amount, _until(allowance))
+    return Group(
+        title, table, *notes_block(view.notes), *_warn_unverified(allowance.token for allowance in view.allowances)
+    )
 
 
 def _until(one: AllowanceView) -> Text:
@@ -377,25 +386,35 @@ def _(view: PlanView) -> RenderableType:
         spare=("LVR", "fees", "even"),
         between=_JOINED,
     )
-    for one in view.candidates:
-        mark = "→ " if one.index == chosen.index else "  "
+    for candidate in view.candidates:
+        mark = "→ " if candidate.index == chosen.index else "  "
         table.add_row(
-            f"{mark}{one.index} {one.kind}{_where(view, one)}",
-            _edges(one, "\n"),
-            _buffers(one),
-            *(_money(value) for value in (one.carry.fees24h, one.carry.lvr24h, one.carry.net24h, one.carry.cost)),
-            "–" if one.carry.breakeven_hours is None else f"{Decimal(one.carry.breakeven_hours):.0f} h",
-            Text(one.verdict, style={"accept": GOOD, "veto": BAD}.get(one.verdict, "yellow")),
+            f"{mark}{candidate.index} {candidate.kind}{_where(view, candidate)}",
+            _edges(candidate, "\n"),
+            _buffers(candidate),
+            *(
+                _money(value)
+                for value in (
+                    candidate.carry.fees24h,
+                    candidate.carry.lvr24h,
+                    candidate.carry.net24h,
+                    candidate.carry.cost,
+                )
+            ),
+            "–" if candidate.carry.breakeven_hours is None else f"{Decimal(candidate.carry.breakeven_hours):.0f} h",
+            Text(candidate.verdict, style={"accept": GOOD, "veto": BAD}.get(candidate.verdict, "yellow")),
         )
     reasons = [
-        f"{one.index} {one.kind}, {one.verdict}: {one.reason}" for one in view.candidates if one.verdict != "accept"
+        f"{candidate.index} {candidate.kind}, {candidate.verdict}: {candidate.reason}"
+        for candidate in view.candidates
+        if candidate.verdict != "accept"
     ]
     reasons += [
         f"round {one.round}: {one.kind} {short(one.price_lower)} – {short(one.price_upper)}"
         f"{f' in {one.pool}' if view.kind == 'create' else ''}, {one.verdict}: {one.reason}"
         for one in view.earlier
     ]
-    units = {one.carry.token for one in view.candidates}
+    units = {candidate.carry.token for candidate in view.candidates}
     unit = units.pop() if len(units) == 1 else "the second token of its pool"
     return Group(
         head,
@@ -404,7 +423,7 @@ def _(view: PlanView) -> RenderableType:
         table,
         *notes_block(reasons),
         *_sources(view),
-        *_strangers(*(one.pool for one in view.candidates)),
+        *_strangers(*(candidate.pool for candidate in view.candidates)),
     )
 
 
@@ -423,17 +442,17 @@ def _(view: PlanListView) -> RenderableType:
         "request",
         spare=("request", "decided by", "when", "choice"),
     )
-    for one in view.plans:
-        what = f"{one.kind} {one.position_id or ''} on {one.chain}".replace("  ", " ")
+    for plan in view.plans:
+        what = f"{plan.kind} {plan.position_id or ''} on {plan.chain}".replace("  ", " ")
         table.add_row(
-            one.plan_id,
-            time_text(one.at // 1000),
+            plan.plan_id,
+            time_text(plan.at // 1000),
             what,
-            one.verdict or "–",
-            one.choice,
-            one.decided_by,
-            "–" if one.choice == "hold" else one.state,
-            one.request_id,
+            plan.verdict or "–",
+            plan.choice,
+            plan.decided_by,
+            "–" if plan.choice == "hold" else plan.state,
+            plan.request_id,
         )
     return table
 
@@ -531,10 +550,10 @@ def _voices(view: PlanView) -> str:
 
 def _sources(view: PlanView) -> list[Text]:
     lines = []
-    for one in view.sources:
-        note = f"; {'; '.join(one.notes)}" if one.notes else ""
-        about = f"{one.source}, {one.age_seconds} s old" if one.source else "none"
-        lines.append(Text(f"{one.feed}: {about}{' STALE' if one.stale else ''}{note}", style=QUIET))
+    for source in view.sources:
+        note = f"; {'; '.join(source.notes)}" if source.notes else ""
+        about = f"{source.source}, {source.age_seconds} s old" if source.source else "none"
+        lines.append(Text(f"{source.feed}: {about}{' STALE' if source.stale else ''}{note}", style=QUIET))
     return lines
 
 

@@ -57,7 +57,7 @@ def shown(png: bytes, size: tuple[int, int], seen: Terminal, columns: int) -> st
     sequences = list(_kitty(png, wide, high)) if seen.means is Means.KITTY else [_iterm(png, wide, high)]
     if not seen.tmux:
         return "".join(sequences) + "\n"
-    if any(len(one) > MOST_IN_TMUX for one in sequences):
+    if any(len(sequence) > MOST_IN_TMUX for sequence in sequences):
         return ""
     # tmux does not know of the picture: lines are made free first, and the cursor is led past them afterwards.
     room, back, past = "\n" * high, f"{_ESC}[{high}A", f"\r{_ESC}[{high}B"

@@ -90,7 +90,7 @@ class Conversation:
     @property
     def ids(self) -> tuple[str, ...]:
         """Every id on the screens so far, for completion."""
-        shown = (*(one.id for one in self._positions), *self._plans, *self._past_plans, *self._alerts)
+        shown = (*(position.id for position in self._positions), *self._plans, *self._past_plans, *self._alerts)
         return tuple(dict.fromkeys(shown))
 
     def hear(self, line: str) -> Turn:
@@ -125,7 +125,7 @@ class Conversation:
         self.wallet = wallet if isinstance(wallet, str) else self.wallet
         match view:
             case PositionsView():
-                self._positions = [Seen(one.chain, one.id) for one in view.positions[:_MOST_KEPT]]
+                self._positions = [Seen(position.chain, position.id) for position in view.positions[:_MOST_KEPT]]
                 if len(self._positions) == 1:
                     self._position = self._positions[0]
             case PositionView() | PnlView():
@@ -145,7 +145,7 @@ class Conversation:
                 self._show_plan(view.before)
                 self._show_plan(view.after)
             case AlertsView():
-                self._alerts = [one.id for one in view.alerts[:_MOST_KEPT]]
+                self._alerts = [alert.id for alert in view.alerts[:_MOST_KEPT]]
             case AnsweredView():
                 self._alerts = [view.alert.id]
             case _:

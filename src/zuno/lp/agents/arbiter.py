@@ -81,7 +81,7 @@ def scored(context: Context, debate: Debate, facts: FactSheet) -> ArbiterOpinion
     decision = arbiter_decides(last.candidates, last.judgments, context.profile, doubts=doubts(context))
     chosen, judged = last.candidates[decision.index], last.judgments[decision.index]
     history = "; ".join(
-        f"round {number}: {_tally([one.verdict for one in round_.judgments])}"
+        f"round {number}: {_tally([judgment.verdict for judgment in round_.judgments])}"
         for number, round_ in enumerate(debate.rounds)
     )
     reasoning = (

@@ -51,7 +51,7 @@ class Critic:
         )
         debate = debate.model_copy(update={"rounds": (*debate.rounds[:-1], judged)})
         debate = with_voice(debate, self.role, number, spoken)
-        texts = [f"Candidate {one.index}, {one.verdict}: {one.reason}" for one in judgments]
+        texts = [f"Candidate {judgment.index}, {judgment.verdict}: {judgment.reason}" for judgment in judgments]
         debate = await think_aloud(debate, self.role, number, spoken.source, texts, facts, think)
         return [self._next(context, debate, number)]
 
@@ -104,7 +104,7 @@ def _ordered(said: CriticOpinion) -> list[JudgmentOpinion]:
 
 
 def _judgments(said: CriticOpinion) -> list[Judgment]:
-    return [Judgment(one.index, Verdict(one.verdict), one.reason) for one in said.judgments]
+    return [Judgment(judgment.index, Verdict(judgment.verdict), judgment.reason) for judgment in said.judgments]
 
 
 def _objection(said: CriticOpinion, candidates: Sequence[Candidate], mechanical: Sequence[Judgment]) -> str | None:

@@ -106,8 +106,8 @@ def _with_advice(judged: Round) -> list[Judgment]:
     """What the Critic said of each candidate, and what it suggested instead."""
     advice = (*judged.suggestions, *("" for _ in judged.judgments))
     return [
-        replace(one, reason=f"{one.reason} Suggested: {said}" if said else one.reason)
-        for one, said in zip(judged.judgments, advice, strict=False)
+        replace(judgment, reason=f"{judgment.reason} Suggested: {said}" if said else judgment.reason)
+        for judgment, said in zip(judged.judgments, advice, strict=False)
     ]
 
 
@@ -155,7 +155,7 @@ def _first_shapes(stage: Stage) -> list[Shape]:
 
 
 def _shapes(said: StrategistOpinion | CreateStrategistOpinion) -> list[Shape]:
-    return [_shape(one) for one in said.shapes]
+    return [_shape(shape) for shape in said.shapes]
 
 
 def _shape(one: ShapeOpinion) -> Shape:
@@ -167,10 +167,10 @@ def _shape(one: ShapeOpinion) -> Shape:
 
 def _objection(said: StrategistOpinion | CreateStrategistOpinion, stage: Stage) -> str | None:
     wanted = stage.context.wish.exposure if stage.context.wish else None
-    for one in said.shapes:
-        if isinstance(one, CreateShapeOpinion) and one.pool_index >= len(stage.venues):
-            return f"poolIndex {one.pool_index} is not one of the {len(stage.venues)} pools shown"
-        if isinstance(one, CreateShapeOpinion) and wanted is not None and one.exposure_bias != wanted:
+    for shape in said.shapes:
+        if isinstance(shape, CreateShapeOpinion) and shape.pool_index >= len(stage.venues):
+            return f"poolIndex {shape.pool_index} is not one of the {len(stage.venues)} pools shown"
+        if isinstance(shape, CreateShapeOpinion) and wanted is not None and shape.exposure_bias != wanted:
             return f"the owner asked for the exposureBias {wanted}"
     moves = stage.moves(_shapes(said))
     if not moves:
@@ -189,7 +189,7 @@ def _evaded(moves: Sequence[Move], stage: Stage) -> str | None:
     if any(one.verdict is Verdict.ACCEPT for one in said):
         return None
     known = rule_moves(stage)
-    if not known or all(one.verdict is not Verdict.ACCEPT for one in verdicts(known)):
+    if not known or all(verdict.verdict is not Verdict.ACCEPT for verdict in verdicts(known)):
         return None
     return f"no shape answers the critique: the best you propose is still judged {said[0].verdict}, {said[0].reason}"
 

@@ -202,8 +202,13 @@ class Round(Wire):
 
     @model_validator(mode="after")
     def _brief(self) -> Self:
-        for one in self.candidates:
-            notes = (one.deposit.notes, one.carry.notes, one.carry.cost.steps, one.stress.notes if one.stress else ())
+        for candidate in self.candidates:
+            notes = (
+                candidate.deposit.notes,
+                candidate.carry.notes,
+                candidate.carry.cost.steps,
+                candidate.stress.notes if candidate.stress else (),
+            )
             if max(map(len, notes)) > MOST_NOTES:
                 raise ValueError(f"a candidate has more than {MOST_NOTES} notes")
         return self
@@ -211,7 +216,7 @@ class Round(Wire):
     @model_validator(mode="after")
     def _in_place(self) -> Round:
         places = list(range(len(self.candidates)))
-        if [one.index for one in self.candidates] != places:
+        if [candidate.index for candidate in self.candidates] != places:
             raise ValueError("a candidate's index is not its place")
         for judged in (self.mechanical, self.judgments):
             if judged and [one.index for one in judged] != places:

@@ -269,7 +269,9 @@ def _decide(
         cautions.append(f"a buffer is within {_figure(100 * CAUTION_MARGIN)} % of its floor")
     if not _accepts(judgment):
         cautions.append(f"the candidate was not accepted: {judgment.reason}")
-    in_play = (one for one, its in _pair_with_judgments(candidates, judgments) if its.verdict is not Verdict.VETO)
+    in_play = (
+        candidate for candidate, its in _pair_with_judgments(candidates, judgments) if its.verdict is not Verdict.VETO
+    )
     if any(score(candidate) is None for candidate in in_play):
         cautions.append("what some candidates earn is unknown")
     verdict = PlanVerdict.APPROVE_WITH_CAUTION if cautions else PlanVerdict.APPROVE

@@ -332,7 +332,9 @@ class Archive:
             ready=ready,
             end=end,
             failed=None if record is not None else _failure(request_id, said, opening.key, heard=ready is None),
-            attempts=tuple(Attempt.model_validate(dict(one.payload)) for one in entries if one.kind == "model_attempt"),
+            attempts=tuple(
+                Attempt.model_validate(dict(entry.payload)) for entry in entries if entry.kind == "model_attempt"
+            ),
             plan=None if record is None else PlanRecord.model_validate(dict(record.payload)),
         )
 
@@ -379,11 +381,11 @@ def _named(entries: Sequence[Entry], record: Entry | None) -> str | None:
 def _failure(request_id: str, said: Sequence[Envelope], own: str, *, heard: bool) -> str | None:
     """Why no plan is on record: the first end that a peer told, or what was said here since."""
     ends = [one for one in said if isinstance(one.payload, PlanReady | FlowFailed)]
-    first = next((one for one in ends if one.key != own), None)
+    first = next((end for end in ends if end.key != own), None)
     reason: str | None = None
-    for one in ends:
-        if isinstance(one.payload, FlowFailed) and (one.key == own or one is first):
-            reason = sanitise(one.payload.reason)
+    for end in ends:
+        if isinstance(end.payload, FlowFailed) and (end.key == own or end is first):
+            reason = sanitise(end.payload.reason)
     if reason is None and heard and first is not None:
         return f"A plan came and was never checked; `zuno mesh join {request_id}` does so."
     return reason
@@ -497,8 +499,10 @@ def _compared(first: PlanView, second: PlanView) -> Sequence[tuple[str, str, str
             "net carry 24 h": _known(chosen.carry.net24h),
             "cost": _known(chosen.carry.cost),
         }
-        for one in plan.candidates:
-            facts[f"candidate {one.index}"] = f"{one.kind} {_span(one.tick_lower, one.tick_upper)}: {one.verdict}"
+        for candidate in plan.candidates:
+            facts[f"candidate {candidate.index}"] = (
+                f"{candidate.kind} {_span(candidate.tick_lower, candidate.tick_upper)}: {candidate.verdict}"
+            )
         return {**facts, "hash": plan.hash}
 
     one, two = of(first), of(second)

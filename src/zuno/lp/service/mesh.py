@@ -241,7 +241,9 @@ class MeshKeeper:
         if pong is not None:
             return round(pong.milliseconds, 3)
         others = [self._folder.report(other) for other in AGENTS if other is not role]
-        trips = [(one.at, one.round_trips[role]) for one in others if one is not None and role in one.round_trips]
+        trips = [
+            (other.at, other.round_trips[role]) for other in others if other is not None and role in other.round_trips
+        ]
         return round(max(trips)[1], 3) if trips else None
 
     def table(self) -> Table:

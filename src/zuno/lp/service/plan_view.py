@@ -244,8 +244,8 @@ def _earlier_view(number: int, view: CandidateView) -> EarlierView:
 
 def thoughts_of(context: Context, debate: Debate, decided: int | None = None) -> tuple[ThoughtView, ...]:
     return tuple(
-        ThoughtView(role=one.role, round=one.round, text=one.text, speaker=one.speaker)
-        for one in print_thoughts(context, debate, decided)
+        ThoughtView(role=thought.role, round=thought.round, text=thought.text, speaker=thought.speaker)
+        for thought in print_thoughts(context, debate, decided)
     )
 
 
@@ -293,14 +293,14 @@ def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash
         ),
         sources=tuple(
             SourceView(
-                feed=one.feed,
-                source=one.source,
-                as_of=one.as_of,
-                age_seconds=one.age_seconds,
-                stale=one.stale,
-                notes=one.notes,
+                feed=source.feed,
+                source=source.source,
+                as_of=source.as_of,
+                age_seconds=source.age_seconds,
+                stale=source.stale,
+                notes=source.notes,
             )
-            for one in context.sources
+            for source in context.sources
         ),
         block=context.block.number,
         hash=digest,

@@ -32,7 +32,7 @@ NOT_USABLE: Final = "its source gave nothing that can be used"
 
 def fees_of(bundle: Bundle) -> Fees:
     """Those the bundle was frozen with; the usual ones where it names none. `Malformed` for a record that is none."""
-    slot = next((one for one in bundle.slots if one.name == FEES), None)
+    slot = next((slot for slot in bundle.slots if slot.name == FEES), None)
     if slot is None:
         return Fees()
     named = read_fees(slot.content)

@@ -28,7 +28,7 @@ def pulled(value: float, full: float, weight: float) -> float:
 
 
 def total(pulls: Iterable[Pull]) -> float:
-    return sum(one.weight for one in pulls)
+    return sum(pull.weight for pull in pulls)
 
 
 def way(lean: float) -> Stance:
@@ -39,7 +39,7 @@ def way(lean: float) -> Stance:
 
 def confidence(pulls: Sequence[Pull]) -> float:
     """How strong the leaning is, less where signs disagree."""
-    lean, all_ = total(pulls), sum(abs(one.weight) for one in pulls)
+    lean, all_ = total(pulls), sum(abs(pull.weight) for pull in pulls)
     if not all_:
         return 0.0
     agreement = abs(lean) / all_

@@ -223,15 +223,15 @@ def _tired(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]] | No
     """An extreme that momentum no longer follows."""
     rsi = frame.readings.rsi
     turns = [
-        one
-        for one in frame.structure.divergences
-        if one.gauge is Gauge.RSI
-        and not one.hidden
-        and prompt_facts.bars_ago(matter, one.known_at, frame.timeframe) <= FRESH_DIVERGENCE
+        divergence
+        for divergence in frame.structure.divergences
+        if divergence.gauge is Gauge.RSI
+        and not divergence.hidden
+        and prompt_facts.bars_ago(matter, divergence.known_at, frame.timeframe) <= FRESH_DIVERGENCE
     ]
     if rsi is None:
         return None
-    downs, ups = (any(one.way is side for one in turns) for side in (Way.DOWN, Way.UP))
+    downs, ups = (any(turn.way is side for turn in turns) for side in (Way.DOWN, Way.UP))
     if rsi >= HOT or (downs and rsi >= 60):
         return "exhaustion_top", [
             Pull(-0.3, f"{frame.timeframe} RSI14 is {{{frame.timeframe}.rsi14}}: a top that tires")
@@ -309,7 +309,7 @@ def key_levels(menu: PriceMenu) -> KeyLevelsOpinion:
         nothing = dict.fromkeys(KeyLevelsOpinion.model_fields)
         return KeyLevelsOpinion(**nothing)
     now, far = menu.now, MAJOR * menu.atr
-    structural = [one for one in menu.levels if one.kind in STRUCTURAL]
+    structural = [level for level in menu.levels if level.kind in STRUCTURAL]
     below = [one.price for one in structural if one.price < now]
     above = [one.price for one in structural if one.price > now]
     return KeyLevelsOpinion(
@@ -324,15 +324,16 @@ def key_levels(menu: PriceMenu) -> KeyLevelsOpinion:
 
 
 def _nearest(menu: PriceMenu, now: float, wanted: Callable[[MenuLevel], bool]) -> float | None:
-    found: Iterable[float] = (one.price for one in menu.levels if wanted(one))
+    found: Iterable[float] = (level.price for level in menu.levels if wanted(level))
     return min(found, key=lambda value: abs(value - now), default=None)
 
 
 def _cvd(matter: Matter, frame: Frame) -> CvdSignal:
     fresh = [
-        one
-        for one in frame.structure.divergences
-        if one.gauge is Gauge.CVD and prompt_facts.bars_ago(matter, one.known_at, frame.timeframe) <= FRESH_DIVERGENCE
+        divergence
+        for divergence in frame.structure.divergences
+        if divergence.gauge is Gauge.CVD
+        and prompt_facts.bars_ago(matter, divergence.known_at, frame.timeframe) <= FRESH_DIVERGENCE
     ]
     if fresh:
         return "divergence_bullish" if fresh[-1].way is Way.UP else "divergence_bearish"
@@ -343,9 +344,9 @@ def _cvd(matter: Matter, frame: Frame) -> CvdSignal:
 
 
 def _funding(matter: Matter) -> float | None:
-    for one in matter.features.perpetuals:
-        if not isinstance(one.week, Missing):
-            return one.week.per_8h
+    for perpetual in matter.features.perpetuals:
+        if not isinstance(perpetual.week, Missing):
+            return perpetual.week.per_8h
     return None
 
 

@@ -138,8 +138,8 @@ def _says_exit(spoken: SourcedAnswer[JudgeOpinion]) -> bool:
     if spoken.source != "fallback" or len(spoken.attempts) < 2:
         return False
     return all(
-        not one.cut and extract_field(one.raw, "decision") == Call.CANCEL_AND_CLOSE.value
-        for one in spoken.attempts[-2:]
+        not attempt.cut and extract_field(attempt.raw, "decision") == Call.CANCEL_AND_CLOSE.value
+        for attempt in spoken.attempts[-2:]
     )
 
 
@@ -304,7 +304,7 @@ def scored(matter: Matter, meta: Meta, board: Blackboard) -> Section:
 
 def previous_of(matter: Matter) -> Mapping[str, Any] | None:
     """What was decided last about this symbol, in this mode."""
-    slot = next((one for one in matter.bundle.slots if one.name == "previous_decision"), None)
+    slot = next((slot for slot in matter.bundle.slots if slot.name == "previous_decision"), None)
     if slot is None or not isinstance(slot.content, Mapping):
         return None
     told: Mapping[str, Any] = slot.content
@@ -422,7 +422,7 @@ def planned(menu: PriceMenu, side: Side) -> Plan | None:
     """In at the market; out beyond structure; the target at a level that pays for the risk."""
     if isinstance(menu.now, Missing) or isinstance(menu.atr, Missing):
         return None
-    entry = next((one.price for one in menu.levels if one.kind == MARK), None)
+    entry = next((level.price for level in menu.levels if level.kind == MARK), None)
     if entry is None:
         return None
     sign = 1 if side is Side.LONG else -1
@@ -430,7 +430,7 @@ def planned(menu: PriceMenu, side: Side) -> Plan | None:
     if stop is None:
         return None
     risk = abs(entry - stop)
-    ahead = [(sign * (one.price - entry), one) for one in menu.levels]
+    ahead = [(sign * (level.price - entry), level) for level in menu.levels]
     fitting = [(far, one) for far, one in ahead if REWARD[0] * risk <= far <= REWARD[1] * risk]
     measured = [(far, one) for far, one in fitting if one.kind in STRUCTURAL]
     if not (measured or fitting):
@@ -442,7 +442,7 @@ def planned(menu: PriceMenu, side: Side) -> Plan | None:
 
 def _stop(levels: tuple[MenuLevel, ...], entry: float, sign: int, atr: float) -> float | None:
     """The first level beyond the nearest structure that is far enough not to be noise; else the usual distance."""
-    behind = sorted((sign * (entry - one.price) / atr, one.price, one.kind) for one in levels)
+    behind = sorted((sign * (entry - level.price) / atr, level.price, level.kind) for level in levels)
     shelter = next((far for far, _, kind in behind if kind in STRUCTURAL and NEAR_STOP <= far <= USUAL_STOP), None)
     if shelter is not None:
         beyond = [value for far, value, _ in behind if shelter + 0.1 <= far <= MAX_STOP_ATR]

@@ -92,7 +92,7 @@ def twin(matter: Matter) -> LiquidityOpinion:
 
 def contradicts(matter: Matter, lean: Stance) -> bool:
     """Whether those who take lean so against the price: by a divergence, by their balance, or by large trades."""
-    if any(one.weight * lean > 0 for one in _divergences(matter)):
+    if any(divergence.weight * lean > 0 for divergence in _divergences(matter)):
         return True
     flow, day = matter.signs.flow, matter.signs.day
     if not isinstance(flow, Missing) and _balance(flow) == lean and lean * flow.moved < 0:
@@ -146,7 +146,7 @@ def _divergences(matter: Matter) -> list[Pull]:
 
 
 def _newest(divergences: tuple[Divergence, ...]) -> Divergence | None:
-    found = [one for one in divergences if one.gauge is Gauge.CVD]
+    found = [divergence for divergence in divergences if divergence.gauge is Gauge.CVD]
     return max(found, key=lambda one: one.known_at, default=None)
 
 
@@ -194,10 +194,10 @@ def _entry(menu: PriceMenu, lean: Stance) -> float | None:
     if isinstance(menu.now, Missing) or isinstance(menu.atr, Missing):
         return None
     near, far = (step * menu.atr for step in ENTRY_REACH)
-    better = [one.price for one in menu.levels if near <= lean * (menu.now - one.price) <= far]
+    better = [level.price for level in menu.levels if near <= lean * (menu.now - level.price) <= far]
     if better:
         return min(better, key=lambda price: abs(price - menu.now))  # type: ignore[operator]  # known above
-    return next((one.price for one in menu.levels if one.kind == MARK), None)
+    return next((level.price for level in menu.levels if level.kind == MARK), None)
 
 
 def _nothing(matter: Matter) -> str:

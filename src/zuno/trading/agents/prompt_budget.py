@@ -61,7 +61,7 @@ def brief(prompts: Prompts, name: str, sections: Sequence[Section], others: Mapp
         variables = _variables(kept, sections, others)
         prompt = prompts.render(name, variables)
         if len(prompt.system) + len(prompt.user) <= cap:
-            left_out = tuple(one.title for one in sections if one not in kept)
+            left_out = tuple(section.title for section in sections if section not in kept)
             return Brief(variables, tuple(_figures(kept)), left_out)
         if not kept:
             raise ValueError(f"prompt {name} takes more than {cap} characters without any section")
@@ -81,4 +81,4 @@ def _variables(kept: Sequence[Section], all_: Sequence[Section], others: Mapping
 
 
 def _figures(sections: Iterable[Section]) -> Iterable[Figure]:
-    return (figure for one in sections for line in one.lines for figure in line.figures)
+    return (figure for section in sections for line in section.lines for figure in line.figures)

@@ -148,7 +148,7 @@ def anomalies(matter: Matter) -> Section:
 
 def anomaly_ids(matter: Matter) -> list[str]:
     """Of the anomalies in their order; a rule that fired twice is counted."""
-    rules = [str(one.rule) for one in matter.features.triage.anomalies]
+    rules = [str(anomaly.rule) for anomaly in matter.features.triage.anomalies]
     counts = [rules[: at + 1].count(rule) for at, rule in enumerate(rules)]
     return [f"anomaly.{rule}" + (f"_{count}" if count > 1 else "") for rule, count in zip(rules, counts, strict=True)]
 
@@ -230,8 +230,8 @@ def _fibonacci(timeframe: Timeframe, swing: Fibonacci | None, close: float) -> I
     yield fact(f"{timeframe}.swing_to", swing.end.price, Unit.PRICE)
     if (back := retraced(swing, close)) is not None:
         yield fact(f"{timeframe}.swing_retraced", 100 * back, Unit.PERCENT, 0)
-    for one in swing.retracements:
-        yield fact(retracement_id(timeframe, one.ratio), one.price, Unit.PRICE)
+    for retracement in swing.retracements:
+        yield fact(retracement_id(timeframe, retracement.ratio), retracement.price, Unit.PRICE)
 
 
 def retracement_id(timeframe: Timeframe, ratio: float) -> str:
@@ -347,7 +347,7 @@ def derivatives(matter: Matter, weight: int = 80) -> Section:
     venues = matter.features.perpetuals if deep(matter) else matter.features.perpetuals[:1]
     rate = scaled(matter.terms.funding_next, 100)
     ahead = fact("funding_next_8h", rate, Unit.PERCENT, 4, signed=True, note="predicted, as if for 8h")
-    return Section("derivatives", weight, (ahead, *(line for one in venues for line in _perpetual(one))))
+    return Section("derivatives", weight, (ahead, *(line for venue in venues for line in _perpetual(venue))))
 
 
 def _perpetual(one: Perpetual) -> Iterator[Line]:
@@ -469,8 +469,8 @@ def nearest(matter: Matter) -> list[MenuLevel]:
     """Every distance and pool, for a stop and a target lie far apart, and of what was measured the nearest."""
     count = DEEP_LEVELS if deep(matter) else QUIET_LEVELS
     now = matter.menu.now
-    always = [one for one in matter.menu.levels if one.kind in (MARK, RANGE, POOL)]
-    found = [one for one in matter.menu.levels if one.kind not in (MARK, RANGE, POOL)]
+    always = [level for level in matter.menu.levels if level.kind in (MARK, RANGE, POOL)]
+    found = [level for level in matter.menu.levels if level.kind not in (MARK, RANGE, POOL)]
     if not isinstance(now, Missing):
         found.sort(key=lambda one: (abs(one.price - now), one.id))
     return sorted((*always, *found[:count]), key=lambda one: (one.price, one.id))
@@ -543,11 +543,11 @@ def conflicts(matter: Matter, board: Blackboard, weight: int = 94) -> Section:
     facts = board_facts(matter, board)
     lines = [Line(f"dominant signal {synthesis.dominant_signal}")]
     lines += [quote("agreed: ", text, facts) for text in synthesis.consensus_signals]
-    for one in synthesis.conflicts:
-        first, second = one.between
-        lines.append(quote(f"conflict: {first} says ", one.expert_a_claim, facts))
-        lines.append(quote(f"conflict: {second} says ", one.expert_b_claim, facts))
-        lines.append(quote("what would settle it: ", one.tiebreaker, facts))
+    for conflict in synthesis.conflicts:
+        first, second = conflict.between
+        lines.append(quote(f"conflict: {first} says ", conflict.expert_a_claim, facts))
+        lines.append(quote(f"conflict: {second} says ", conflict.expert_b_claim, facts))
+        lines.append(quote("what would settle it: ", conflict.tiebreaker, facts))
     lines.append(Line(f"surest expert: {synthesis.highest_confidence_expert}"))
     lines.append(quote("open question: ", synthesis.key_uncertainty, facts))
     lines.append(quote("whom to weigh in this regime: ", synthesis.regime_note, facts))

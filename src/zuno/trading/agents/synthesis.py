@@ -53,12 +53,12 @@ async def distil(matter: Matter, meta: Meta, board: Blackboard, minds: ModelCont
         consensus_signals=tuple(said.consensus_signals),
         conflicts=tuple(
             Conflict(
-                between=(one.between[0], one.between[1]),
-                expert_a_claim=one.expert_a_claim,
-                expert_b_claim=one.expert_b_claim,
-                tiebreaker=one.tiebreaker,
+                between=(conflict.between[0], conflict.between[1]),
+                expert_a_claim=conflict.expert_a_claim,
+                expert_b_claim=conflict.expert_b_claim,
+                tiebreaker=conflict.tiebreaker,
             )
-            for one in said.conflicts
+            for conflict in said.conflicts
         ),
         dominant_signal=signal_of_score(worth),
         highest_confidence_expert=said.highest_confidence_expert,
@@ -70,15 +70,19 @@ async def distil(matter: Matter, meta: Meta, board: Blackboard, minds: ModelCont
 
 
 def _texts(said: SynthesisOpinion) -> Iterator[tuple[str, int]]:
-    claims = [text for one in said.conflicts for text in (one.expert_a_claim, one.expert_b_claim, one.tiebreaker)]
+    claims = [
+        text
+        for conflict in said.conflicts
+        for text in (conflict.expert_a_claim, conflict.expert_b_claim, conflict.tiebreaker)
+    ]
     for text in (*said.consensus_signals, *claims, said.key_uncertainty, said.regime_note):
         yield text, SHORT_TEXT
 
 
 def _objection(said: SynthesisOpinion, board: Blackboard) -> str | None:
     there = board_entries(board)
-    for one in said.conflicts:
-        first, second = one.between
+    for conflict in said.conflicts:
+        first, second = conflict.between
         if first is second:
             return f"between names {first} twice; a conflict is between two experts"
         absent = [name for name in (first, second) if name not in there]

@@ -223,7 +223,7 @@ def _beginnings(shape: Structure) -> dict[tuple[Millis, float], Millis]:
     edges = {(gap.known_at, edge): gap.at for gap in shape.gaps for edge in (gap.low, gap.high)}
     swing = shape.fibonacci
     ratios = () if swing is None else (*swing.retracements, *swing.extensions)
-    return turns | edges | {(swing.known_at, one.price): swing.start.at for one in ratios if swing is not None}
+    return turns | edges | {(swing.known_at, ratio.price): swing.start.at for ratio in ratios if swing is not None}
 
 
 def _mark(level: PriceLevel, begun: Mapping[tuple[Millis, float], Millis], shown: Bars) -> Mark:

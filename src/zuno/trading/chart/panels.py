@@ -129,7 +129,7 @@ def _mean_within(bars: Bars, rows: Sequence[Funding]) -> tuple[Values, int]:
         within = rows[bisect_right(at, opened) : bisect_right(at, opened + bars.timeframe.millis)]
         figures = [one for one in map(funding_figures, within) if isinstance(one, FundingFigures)]
         dropped += len(within) - len(figures)
-        found.append(100 * fsum(one.per_8h for one in figures) / len(figures) if figures else None)
+        found.append(100 * fsum(figure.per_8h for figure in figures) / len(figures) if figures else None)
     return tuple(found), dropped
 
 

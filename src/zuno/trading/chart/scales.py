@@ -92,7 +92,12 @@ def _log_ticks(low: float, high: float) -> list[float]:
     powers = range(floor(log10(low)), ceil(log10(high)) + 1)
     found: list[float] = []
     for mantissas in _MANTISSAS:
-        found = [one * 10.0**power for power in powers for one in mantissas if low <= one * 10.0**power <= high]
+        found = [
+            mantissa * 10.0**power
+            for power in powers
+            for mantissa in mantissas
+            if low <= mantissa * 10.0**power <= high
+        ]
         if len(found) >= PRICE_TICKS // 2:
             break
     return found[:: 1 + len(found) // (2 * PRICE_TICKS)]

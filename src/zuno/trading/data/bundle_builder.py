@@ -190,7 +190,7 @@ def _set_aside(series: Series[Any], rows: Sequence[Any], asides: Sequence[Aside]
     if not asides:
         return ()
     shown = {row.at for row in rows}
-    missed = [one for one in asides if one.at not in shown and (not rows or one.at > rows[0].at)]
+    missed = [aside for aside in asides if aside.at not in shown and (not rows or aside.at > rows[0].at)]
     if not missed:
         return ()
     fault = plain_text(missed[-1].detail.partition(f": {series.row.__name__}(")[0], _FAULT)

@@ -208,7 +208,9 @@ def _at_days(days: int, expiries: Sequence[Expiry], of: Callable[[Expiry], Known
     if before is None or after is None:
         early = before is None
         why = [
-            one.reason for at, one in figures if isinstance(one, Missing) and (at <= years if early else at >= years)
+            figure.reason
+            for at, figure in figures
+            if isinstance(figure, Missing) and (at <= years if early else at >= years)
         ]
         side = "at or before" if early else "at or after"
         return Missing(

@@ -139,7 +139,7 @@ def fake_walls(snapshots: Sequence[Book], traded: Traded) -> Known[Walls]:
         near = sum(sound[-1].at - book.at <= WITHIN_MS for book in sound) if sound else 0
         return Missing(f"{near} sound snapshots within a minute are known, {SNAPSHOTS} are needed to see a wall vanish")
     sides = [_fakes(side, [_shown(side, book) for book in sound], traded) for side in Side]
-    return Walls(tuple(fake for one in sides for fake in one.fake), sum(one.unjudged for one in sides))
+    return Walls(tuple(fake for side in sides for fake in side.fake), sum(side.unjudged for side in sides))
 
 
 def traded_in_minutes(minutes: Sequence[Candle]) -> Traded:

@@ -102,7 +102,7 @@ def watch(minutes: Bars, hours: Bars, as_of: Millis, since: Millis | None = None
     if since is None:
         return Watch(events, len(minutes), int((~moves.judged).sum()))
     span, told = (as_of - since) // MINUTE_MS, minutes.at + MINUTE_MS > since
-    return Watch(tuple(one for one in events if one.at > since), span, span - int((moves.judged & told).sum()))
+    return Watch(tuple(event for event in events if event.at > since), span, span - int((moves.judged & told).sum()))
 
 
 def _unfit(minutes: Bars, hours: Bars, as_of: Millis) -> str | None:

@@ -115,7 +115,10 @@ def last_hours(streams: Sequence[Stream], as_of: Millis) -> tuple[Known[SideHour
 
 def whale_flow(streams: Sequence[Stream], since: Millis, until: Millis) -> Known[WhaleFlow]:
     """Trades of $100k and more in [since, until)."""
-    large = [Stream(one.venue, [row for row in one.strikes if row.usd >= WHALE_USD], one.alive) for one in streams]
+    large = [
+        Stream(stream.venue, [row for row in stream.strikes if row.usd >= WHALE_USD], stream.alive)
+        for stream in streams
+    ]
     found = tally(large, since, until)
     if not found.events and not found.complete:
         return Missing(_unheard(found.heard, found.minutes))

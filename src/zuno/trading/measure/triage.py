@@ -224,13 +224,13 @@ def _spike(spike: Known[Spike]) -> list[Anomaly | Unknown]:
 
 def _clusters(sides: Sequence[Known[SideHour]]) -> list[Anomaly | Unknown]:
     found: list[Anomaly | Unknown] = []
-    for one in sides:
-        if isinstance(one, Missing):
-            found.append(Unknown(Rule.LIQUIDATION_CLUSTER, one.reason))
-        elif _clustered(one):
-            found.append(Anomaly(Rule.LIQUIDATION_CLUSTER, None, _told(one)))
-        elif not one.complete:
-            reason = f"${one.usd:,.0f} of {one.side}s liquidated are known of an hour that was not heard whole"
+    for side in sides:
+        if isinstance(side, Missing):
+            found.append(Unknown(Rule.LIQUIDATION_CLUSTER, side.reason))
+        elif _clustered(side):
+            found.append(Anomaly(Rule.LIQUIDATION_CLUSTER, None, _told(side)))
+        elif not side.complete:
+            reason = f"${side.usd:,.0f} of {side.side}s liquidated are known of an hour that was not heard whole"
             found.append(Unknown(Rule.LIQUIDATION_CLUSTER, reason))
     return found
 

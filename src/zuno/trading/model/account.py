@@ -217,7 +217,7 @@ def account_slots(
     """The account as the slots of a bundle. `unread`: why the wallet's liquidity could not be read; nobody can then say
     how much is at risk."""
     held = PositionsSlot(
-        positions=tuple(HoldingRecord(**asdict(one)) for one in account.positions),
+        positions=tuple(HoldingRecord(**asdict(position)) for position in account.positions),
         pending=tuple(RestingRecord(**asdict(one)) for one in account.pending),
         liquidity=tuple(LiquidityRecord(**asdict(one)) for one in account.liquidity),
         unread=unread,

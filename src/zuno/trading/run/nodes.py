@@ -249,7 +249,7 @@ class Cycle:
         painted = self._notes.read(Node.GENERATE_CHART, Painted)
         found += [] if painted.chart or not painted.why else [Degraded(what="chart", why=painted.why)]
         voices = map(self._voice, _AGENTS)
-        found += [Degraded(what=one.role, why=one.why) for one in voices if one.source == "fallback"]
+        found += [Degraded(what=voice.role, why=voice.why) for voice in voices if voice.source == "fallback"]
         return tuple(found)
 
     # -- what is on record

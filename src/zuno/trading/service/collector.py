@@ -162,7 +162,7 @@ class Scribe:
             await self._write([parcel for parcel in parcels if parcel is not None])
 
     async def _write(self, parcels: Sequence[_Parcel]) -> None:
-        batches = [Batch(one.series, one.rows, one.known) for one in parcels if one.done is not None]
+        batches = [Batch(parcel.series, parcel.rows, parcel.known) for parcel in parcels if parcel.done is not None]
         self.rows += await self._written([*batches, *self._streamed(parcels)])
         for parcel in parcels:
             if parcel.done is not None and not parcel.done.done():  # whoever asked may be gone
@@ -308,7 +308,7 @@ class Collector:
         else:
             line.failing_since = line.failing_since or self._now()
             line.failures, line.why = line.failures + 1, why
-        if all(one.visited for one in self._lines):
+        if all(line.visited for line in self._lines):
             self._everybody_visited.set()
 
     async def _failure(self, work: Awaitable[None], what: str) -> str | None:

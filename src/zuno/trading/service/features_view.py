@@ -135,12 +135,14 @@ def features_view(bundle: Bundle, name: str, found: Features, notes: tuple[str, 
         as_of=iso(bundle.as_of),
         bundle_hash=name,
         features=_all(bundle, found),
-        anomalies=tuple(anomaly_view(bundle, one.rule, one.label, one.said) for one in found.triage.anomalies),
+        anomalies=tuple(
+            anomaly_view(bundle, anomaly.rule, anomaly.label, anomaly.said) for anomaly in found.triage.anomalies
+        ),
         unjudged=(
             *(UnjudgedView(rule=one.rule, why=one.reason) for one in found.triage.unknown),
             *_unwatched(found.watch),
         ),
-        shocks=() if isinstance(found.watch, Missing) else tuple(_shock(bundle, one) for one in found.watch.shocks),
+        shocks=() if isinstance(found.watch, Missing) else tuple(_shock(bundle, shock) for shock in found.watch.shocks),
         sources=source_views(bundle),
         absent=absent_views(bundle),
         notes=notes,
@@ -222,7 +224,7 @@ def _all(bundle: Bundle, found: Features) -> dict[str, Any]:
         "structure": framed("structure", lambda frame: _structure(frame.structure)),
         "levels": list(_levels(bundle, [frame for _, frame in found.frames if isinstance(frame, Frame)])),
         "volatility": _group(bundle, bars(Timeframe.H1), found.volatility),
-        "derivatives": {one.venue: _perpetual(bundle, symbol, one) for one in found.perpetuals},
+        "derivatives": {perpetual.venue: _perpetual(bundle, symbol, perpetual) for perpetual in found.perpetuals},
         "openInterest": _group(bundle, interest, {"hour": found.open_interest_hour, "day": found.open_interest_day}),
         "book": _group(bundle, [market.books(BINANCE, symbol)], {"figures": found.book, "fakeWalls": found.walls}),
         "liquidations": _group(bundle, tape, found.forced),
@@ -233,7 +235,10 @@ def _all(bundle: Bundle, found: Features) -> dict[str, Any]:
         "shocks": _group(bundle, bars(Timeframe.M1), found.watch),
         "dvol": _group(bundle, [market.dvol(DERIBIT, base)], found.dvol),
         "macro": {
-            **{name: _group(bundle, [market.macro(*name.split("/", 1))], one) for name, one in found.economy.figures},
+            **{
+                name: _group(bundle, [market.macro(*name.split("/", 1))], figure)
+                for name, figure in found.economy.figures
+            },
             "2s10s": _group(bundle, [market.macro("fred", "DGS2"), market.macro("fred", "DGS10")], found.economy.slope),
         },
         "sentiment": {"fearGreed": _group(bundle, [market.fear_greed(ALTERNATIVE)], found.mood)},
@@ -260,8 +265,8 @@ def _all(bundle: Bundle, found: Features) -> dict[str, Any]:
 def _counted(found: Features) -> list[str]:
     """The venues whose open interest is in the changes; all that were asked where there is no change."""
     changes = [one for one in (found.open_interest_hour, found.open_interest_day) if not isinstance(one, Missing)]
-    asked = [one.venue for one in found.perpetuals]
-    return [venue for venue in asked if any(venue in one.venues for one in changes)] if changes else asked
+    asked = [perpetual.venue for perpetual in found.perpetuals]
+    return [venue for venue in asked if any(venue in change.venues for change in changes)] if changes else asked
 
 
 def _perpetual(bundle: Bundle, symbol: Symbol, one: Perpetual) -> dict[str, Any]:
@@ -339,7 +344,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value) and not isinstance(value, type):
-        return {to_camel(one.name): plain(getattr(value, one.name)) for one in fields(value)}
+        return {to_camel(field.name): plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {to_camel(name): plain(one) for name, one in value._asdict().items()}
     if isinstance(value, dict):

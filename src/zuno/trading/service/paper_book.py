@@ -244,11 +244,11 @@ class Bookkeeper:
             position, order = _named(account, name)
             positions, orders = ([position] if position else []), ([order] if order else [])
         else:
-            positions = [one for one in account.positions if one.symbol is symbol]
+            positions = [position for position in account.positions if position.symbol is symbol]
             orders = [one for one in account.pending if one.symbol is symbol]
             if not positions and not orders:
                 raise Unknown(f"Nothing of {symbol} is open or rests at {told(page.moment)}.")
-            if at is not None and len({one.exchange for one in positions}) > 1:
+            if at is not None and len({position.exchange for position in positions}) > 1:
                 raise Usage(f"{symbol} is held in two currencies; close each by its id, with a price of its own.")
         changes: list[BookChange] = []
         said: list[str] = []
@@ -388,7 +388,7 @@ class Bookkeeper:
             synthetic=self._desk.origin.startswith("SYNTHETIC"),
             origin=self._desk.origin,
             as_of=iso(moment),
-            positions=tuple(_held(one, prices) for one in account.positions),
+            positions=tuple(_held(position, prices) for position in account.positions),
             pending=tuple(map(_order, account.pending)),
             liquidity=tuple(_inventory(one, prices) for one in account.liquidity),
             purses=tuple(_purse(account, exchange, equity.get(exchange)) for exchange in Exchange),

@@ -503,7 +503,7 @@ def asked_last(attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
     kept: dict[tuple[str, int], list[Attempt]] = {}
     for attempt in attempts:
         theirs = kept.setdefault((attempt.role, attempt.round), [])
-        theirs[:] = [one for one in theirs if one.attempt < attempt.attempt]
+        theirs[:] = [their for their in theirs if their.attempt < attempt.attempt]
         theirs.append(attempt)
     return tuple(attempt for theirs in kept.values() for attempt in theirs)
 

@@ -156,7 +156,9 @@ def run_view(told: Told) -> RunView:
         bundle_hash=outcome.bundle,
         meta=tamed(outcome.meta, facts),
         regime=outcome.meta.regime,
-        anomalies=tuple(anomaly_view(bundle, one.rule, one.label, sanitise(one.said)) for one in outcome.anomalies),
+        anomalies=tuple(
+            anomaly_view(bundle, anomaly.rule, anomaly.label, sanitise(anomaly.said)) for anomaly in outcome.anomalies
+        ),
         blackboard=tamed(outcome.board, facts),
         decision=tamed(outcome.decision, facts),
         ev=_ev(outcome),

@@ -35,8 +35,8 @@ def needed(call: calls.Call) -> int:
         case calls.ModifyLiquidities():
             return max(BARE_CALL_GAS, _modifying(call))
         case calls.Execute(commands):
-            if any(isinstance(one, calls.RouterSwap) for one in commands) and any(
-                isinstance(one, calls.ModifyLiquidities) for one in commands
+            if any(isinstance(command, calls.RouterSwap) for command in commands) and any(
+                isinstance(command, calls.ModifyLiquidities) for command in commands
             ):
                 return MEASURED_GAS[GasStep.SWAP_AND_MINT]
             return max(BARE_CALL_GAS, sum(map(_commanded, commands)))

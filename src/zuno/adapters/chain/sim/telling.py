@@ -153,7 +153,9 @@ class _Story:
     def _events(self, lives: dict[int, _Life]) -> _Told:
         told = _Told()
         for place, dealing in self._window():
-            ours = [one for one in dealing.changes if one.nft.id in lives and place <= lives[one.nft.id].until]
+            ours = [
+                change for change in dealing.changes if change.nft.id in lives and place <= lives[change.nft.id].until
+            ]
             if ours:
                 self._enter(dealing, ours, told)
         return told

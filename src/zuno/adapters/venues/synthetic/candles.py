@@ -143,7 +143,7 @@ def won_batches(seed: int, made: Market, won: Floats) -> list[Batch[Any]]:
     lengths = _all_lengths(*bars)
     lengths[Timeframe.M1] = lengths[Timeframe.M1].part(lengths[Timeframe.M1].at >= WON_MINUTES_FROM)
     series = partial(candles, UPBIT, won_symbol(made.symbol))
-    return [_batch(series(one.timeframe), one, grain, taker=False) for one in lengths.values()]
+    return [_batch(series(length.timeframe), length, grain, taker=False) for length in lengths.values()]
 
 
 def won_rate(seed: int) -> Floats:

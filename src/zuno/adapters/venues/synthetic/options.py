@@ -188,7 +188,7 @@ def _listed(day: int) -> tuple[int, ...]:
     quarter = next(last for last in months if last.month % 3 == 0 and last > months[1])
     days = {today + timedelta(days=1), today + timedelta(days=3), *months[:2], quarter}
     days |= {friday + timedelta(weeks=week) for week in range(3)}
-    return tuple(sorted(int(one.timestamp()) * 1_000 + 8 * HOUR_MS for one in days))
+    return tuple(sorted(int(day.timestamp()) * 1_000 + 8 * HOUR_MS for day in days))
 
 
 def _last_friday(today: datetime, ahead: int) -> datetime:

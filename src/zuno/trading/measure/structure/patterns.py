@@ -68,7 +68,7 @@ def _head(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None:
         beyond = min(out * (head.price - left.price), out * (head.price - right.price))
         if beyond < atr or abs(left.price - right.price) > 2 * LEVEL * atr:
             continue
-        between = [one.price for one in ends if one.extreme is not extreme and left.at < one.at < right.at]
+        between = [end.price for end in ends if end.extreme is not extreme and left.at < end.at < right.at]
         if between:
             neck = sum(between) / len(between)
             top = extreme is Extreme.HIGH
@@ -82,7 +82,7 @@ def _double(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None
         same = of(extreme, ends)[-2:]
         if len(same) < 2 or abs(same[0].price - same[1].price) > LEVEL * atr:
             continue
-        between = [one.price for one in ends if one.extreme is not extreme and same[0].at < one.at < same[1].at]
+        between = [end.price for end in ends if end.extreme is not extreme and same[0].at < end.at < same[1].at]
         top = extreme is Extreme.HIGH
         if not between:
             continue
