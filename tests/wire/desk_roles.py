@@ -11,10 +11,9 @@ from zuno.llm.ask import ModelContext
 from zuno.llm.port import Image
 from zuno.llm.question import Opinion
 from zuno.trading.agents import geometry, judge, liquidity, macro_options, meta, microstructure, risk_manager, synthesis
-from zuno.trading.agents.ask import Heard
 from zuno.trading.agents.case import Matter, matter_of
 from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.cycle import Blackboard, Decision, Meta
+from zuno.trading.model.cycle import AgentAnswer, Blackboard, Decision, Meta
 from zuno.trading.rules.ruling import RulingDraft, apply_risk_rules, start_draft
 
 PICTURE = Image("image/png", b"a picture")
@@ -30,9 +29,9 @@ class Argued:
     decision: Decision
     draft: RulingDraft
 
-    def ask(self, role: str, minds: ModelContext, image: Image | None = PICTURE) -> Awaitable[Heard[Any]]:
+    def ask(self, role: str, minds: ModelContext, image: Image | None = PICTURE) -> Awaitable[AgentAnswer[Any]]:
         matter, board = self.matter, self.board
-        asked: Mapping[str, Callable[[], Awaitable[Heard[Any]]]] = {
+        asked: Mapping[str, Callable[[], Awaitable[AgentAnswer[Any]]]] = {
             "meta": lambda: meta.classify(matter, minds),
             "liquidity": lambda: liquidity.weigh(matter, minds),
             "microstructure": lambda: microstructure.weigh(matter, minds),

@@ -13,21 +13,20 @@ from zuno.llm.question import Question, SourcedAnswer, T
 from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.trading.agents.prompt_budget import Line, Section, brief, cap_of
 from zuno.trading.agents.prompt_facts import figure_of, text_faults
-from zuno.trading.agents.schemas import LONG_TEXT, LiquidityOpinion, MacroOpinion, MicrostructureOpinion
-from zuno.trading.model.cycle import Expert, Voice
+from zuno.trading.model.cycle import (
+    LONG_TEXT,
+    Expert,
+    LiquidityOpinion,
+    MacroOpinion,
+    MicrostructureOpinion,
+    Sourced,
+    Voice,
+)
 from zuno.trading.rules.price_menu import PriceMenu
 
-V = TypeVar("V")
+S = TypeVar("S", bound=Sourced)
 E = TypeVar("E", LiquidityOpinion, MicrostructureOpinion, MacroOpinion)
 WHY_CHARS: Final = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class Heard(Generic[V]):
-    """A word for the record, and whose it was."""
-
-    value: V
-    voice: Voice
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +106,12 @@ def voice_of(role: str, spoken: SourcedAnswer[T]) -> Voice:
 def snapped(menu: PriceMenu, price: float | None) -> float | None:
     """The level that is meant; None where it is none of the menu's."""
     return None if price is None else menu.snap(price)
+
+
+def to_record(shape: type[S], spoken: SourcedAnswer[T], *remarks: str, **computed: object) -> S:
+    """The answer as it goes on record: who gave it and why, and what code computed or replaced."""
+    said = {**spoken.value.model_dump(), "source": spoken.source, "why": noted(spoken, *remarks), **computed}
+    return shape.model_validate(said, strict=False)
 
 
 def noted(spoken: SourcedAnswer[T], *remarks: str) -> str:

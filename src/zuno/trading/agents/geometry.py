@@ -11,25 +11,27 @@ from zuno.llm.port import Image
 from zuno.provenance.facts import Unit
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import Asking, Heard, hear, noted, snapped, voice_of
+from zuno.trading.agents.ask import Asking, hear, snapped, to_record, voice_of
 from zuno.trading.agents.case import Matter
 from zuno.trading.agents.evidence import Pull, confidence, pulled, told, total, way
 from zuno.trading.agents.prompt_budget import Line, Section
-from zuno.trading.agents.schemas import LONG_TEXT, GeometryOpinion, KeyLevelsOpinion
 from zuno.trading.measure.derivatives import funding_figures
 from zuno.trading.measure.features import Frame
 from zuno.trading.measure.structure.lines import Gauge
 from zuno.trading.measure.structure.patterns import Formation, formation
 from zuno.trading.measure.structure.pivots import Way
 from zuno.trading.model.cycle import (
+    LONG_TEXT,
+    AgentAnswer,
     CvdSignal,
     Expert,
     FundingLook,
     GeometryEntry,
-    KeyLevels,
-    Lean,
+    GeometryOpinion,
+    KeyLevelsOpinion,
     Pattern,
     ShapeAnomaly,
+    Signal,
 )
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Timeframe, candles, funding
@@ -54,7 +56,7 @@ HIGH_FUNDING: Final = 0.0002
 MAJOR: Final = 3.0
 """In ATR: support and resistance further away are major."""
 STRUCTURAL: Final = ("pivot", "line", "gap", "profile", "fibonacci")
-LEANS: Final[dict[int, Lean]] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
+LEANS: Final[dict[int, Signal]] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class Panels:
     funding: bool
 
 
-async def look(matter: Matter, image: Image | None, minds: ModelContext) -> Heard[GeometryEntry]:
+async def look(matter: Matter, image: Image | None, minds: ModelContext) -> AgentAnswer[GeometryEntry]:
     shown = panels_of(matter, image)
     spoken = await hear(
         Asking(
@@ -99,25 +101,17 @@ async def look(matter: Matter, image: Image | None, minds: ModelContext) -> Hear
         )
         if value is not None and not there
     ]
-    entry = GeometryEntry(
-        source=spoken.source,
-        why=noted(
-            spoken,
-            f"no levels of the menu: {', '.join(gone)}" if gone else "",
-            f"read from panels that are absent: {', '.join(unseen)}" if unseen else "",
-        ),
-        anomaly=said.anomaly,
-        directional_bias=said.directional_bias,
-        confidence=said.confidence,
-        key_levels=KeyLevels(**kept),
-        fibonacci_context=said.fibonacci_context,
-        pattern=said.pattern,
+    entry = to_record(
+        GeometryEntry,
+        spoken,
+        f"no levels of the menu: {', '.join(gone)}" if gone else "",
+        f"read from panels that are absent: {', '.join(unseen)}" if unseen else "",
+        key_levels=kept,
         cvd_signal=said.cvd_signal if shown.cvd else None,
         funding_visual=said.funding_visual if shown.funding else None,
-        rationale=said.rationale,
-        stance=0,
+        stance=entry_stance(said),
     )
-    return Heard(entry.model_copy(update={"stance": entry_stance(entry)}), voice_of(ROLE, spoken))
+    return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
 
 
 def panels_of(matter: Matter, image: Image | None) -> Panels:

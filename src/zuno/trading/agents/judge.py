@@ -7,28 +7,31 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from zuno.llm.ask import ModelContext
-from zuno.llm.question import Source, SourcedAnswer
+from zuno.llm.question import SourcedAnswer
 from zuno.llm.reply import extract_field
 from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import Asking, Heard, hear, noted, voice_of
+from zuno.trading.agents.ask import Asking, hear, noted, to_record, voice_of
 from zuno.trading.agents.case import Matter
 from zuno.trading.agents.geometry import STRUCTURAL
 from zuno.trading.agents.prompt_budget import Line, Section
-from zuno.trading.agents.schemas import LONG_TEXT, SHORT_TEXT, JudgeOpinion, ReasoningOpinion
 from zuno.trading.model.account import RestingOrder
 from zuno.trading.model.cycle import (
     CONVICTION,
     DEFAULT_HOLD,
+    LONG_TEXT,
+    SHORT_TEXT,
+    AgentAnswer,
     Blackboard,
     Call,
     Decision,
     Expert,
+    JudgeOpinion,
     Meta,
     Reasoning,
+    ReasoningOpinion,
     Regime,
-    Signal,
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Mode, Side
@@ -86,10 +89,7 @@ class Plan:
         return self.risk / (self.risk + self.reward)
 
 
-async def decide(matter: Matter, meta: Meta, board: Blackboard, minds: ModelContext) -> Heard[Decision]:
-    def objected(said: JudgeOpinion) -> str | None:
-        return find_objection(_decision(said, "model", ""), matter.menu, matter.terms, board)
-
+async def decide(matter: Matter, meta: Meta, board: Blackboard, minds: ModelContext) -> AgentAnswer[Decision]:
     spoken = await hear(
         Asking(
             role=ROLE,
@@ -120,17 +120,18 @@ async def decide(matter: Matter, meta: Meta, board: Blackboard, minds: ModelCont
             texts=lambda said: () if said.decision is Call.CANCEL_AND_CLOSE else _texts(said),
             own=lambda said: own_figures(said, matter),
             own_ids=OWN_IDS,
-            judge=objected,
+            judge=lambda said: find_objection(said, matter.menu, matter.terms, board),
             max_output_tokens=3_000,
         ),
         minds,
     )
-    raw = _decision(spoken.value, spoken.source, noted(spoken))
+    raw = to_record(Decision, spoken)
     if _says_exit(spoken) and holds(matter):
         raw = _exit(raw, noted(spoken, EXIT_TAKEN))
     elif raw.decision is Call.CANCEL_AND_CLOSE and _unusable(spoken.value, matter, meta, board):
         raw = _exit(raw, noted(spoken, WORDS_LOST))
-    return Heard(validate_decision(raw, matter.menu, matter.terms, board), voice_of(ROLE, spoken))
+    decision = validate_decision(raw, matter.menu, matter.terms, board)
+    return AgentAnswer(value=decision, voice=voice_of(ROLE, spoken))
 
 
 def _says_exit(spoken: SourcedAnswer[JudgeOpinion]) -> bool:
@@ -159,28 +160,8 @@ def _exit(raw: Decision, why: str) -> Decision:
             "expected_profit_pct": 0.0,
             "expected_loss_pct": 0.0,
             "ev_rationale": "",
-            "key_factors": (),
+            "key_factors": [],
         }
-    )
-
-
-def _decision(said: JudgeOpinion, source: Source, why: str) -> Decision:
-    return Decision(
-        source=source,
-        why=why,
-        decision=said.decision,
-        allocation_pct=said.allocation_pct,
-        leverage=said.leverage,
-        entry_price=said.entry_price,
-        stop_loss=said.stop_loss,
-        take_profit=said.take_profit,
-        hold_duration=said.hold_duration,
-        reasoning=Reasoning(**said.reasoning.model_dump()),
-        win_probability_pct=said.win_probability_pct,
-        expected_profit_pct=said.expected_profit_pct,
-        expected_loss_pct=said.expected_loss_pct,
-        ev_rationale=said.ev_rationale,
-        key_factors=tuple(said.key_factors),
     )
 
 
@@ -339,14 +320,14 @@ def twin(matter: Matter, meta: Meta, board: Blackboard) -> JudgeOpinion:
         if why := exit_reason(matter, meta, side, worth):
             return _still(matter, meta, board, Call.CANCEL_AND_CLOSE, why)
     for side in sides(matter):
-        if signal_of_score(worth) is not Signal.NEUTRAL and _favour(side, worth) < 0:
+        if signal_of_score(worth) != "NEUTRAL" and _favour(side, worth) < 0:
             why = f"the score of {{score}} is against the {side} there is, but not by {{exit_score}}: it stays"
             return _still(matter, meta, board, Call.HOLD, why)
     leaning = signal_of_score(worth)
-    if leaning is Signal.NEUTRAL:
+    if leaning == "NEUTRAL":
         why = "the score of {score} is within the dead band: nobody pays for a coin toss"
         return _still(matter, meta, board, Call.HOLD, why)
-    side = Side.LONG if leaning is Signal.BULLISH else Side.SHORT
+    side = Side.LONG if leaning == "BULLISH" else Side.SHORT
     if why := _wavering(matter, side, worth) or _swimming(meta, side, worth):
         return _still(matter, meta, board, Call.HOLD, why)
     if not _seconds(board, side):
@@ -357,7 +338,7 @@ def twin(matter: Matter, meta: Meta, board: Blackboard) -> JudgeOpinion:
         why = f"the score of {{score}} looks {side}, but the levels leave no trade in proportion"
         return _still(matter, meta, board, Call.HOLD, why)
     drawn = _opening(matter, meta, board, worth, plan)
-    if find_objection(_decision(drawn, "deterministic", ""), matter.menu, matter.terms, board) is None:
+    if find_objection(drawn, matter.menu, matter.terms, board) is None:
         return drawn
     why = f"the score of {{score}} looks {side}, but the rules refuse the trade that the levels give"
     return _still(matter, meta, board, Call.HOLD, why)

@@ -8,16 +8,23 @@ from typing import Final
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import Heard, hear, noted, snapped, to_expert, voice_of
+from zuno.trading.agents.ask import hear, snapped, to_expert, to_record, voice_of
 from zuno.trading.agents.case import Matter
 from zuno.trading.agents.evidence import Pull, confidence, pulled, told, total, way
-from zuno.trading.agents.schemas import LONG_TEXT, LiquidityOpinion
 from zuno.trading.measure.price_context import Flow
 from zuno.trading.measure.structure.lines import Divergence, Gauge
 from zuno.trading.measure.structure.pivots import Way
 from zuno.trading.measure.tape import SideHour, WhaleFlow
 from zuno.trading.measure.triage import CLUSTER_USD
-from zuno.trading.model.cycle import Expert, FlowAnomaly, LiquidityEntry, Stance
+from zuno.trading.model.cycle import (
+    LONG_TEXT,
+    AgentAnswer,
+    Expert,
+    FlowAnomaly,
+    LiquidityEntry,
+    LiquidityOpinion,
+    Stance,
+)
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Side
 from zuno.trading.rules.price_menu import MARK, PriceMenu
@@ -36,7 +43,7 @@ ENTRY_REACH: Final = (0.25, 1.0)
 """In ATR: where a better price is waited for."""
 
 
-async def weigh(matter: Matter, minds: ModelContext) -> Heard[LiquidityEntry]:
+async def weigh(matter: Matter, minds: ModelContext) -> AgentAnswer[LiquidityEntry]:
     sections = (
         prompt_facts.market(matter),
         prompt_facts.anomalies(matter),
@@ -50,18 +57,9 @@ async def weigh(matter: Matter, minds: ModelContext) -> Heard[LiquidityEntry]:
     said = spoken.value
     target = snapped(matter.menu, said.target_entry)
     gone = "the entry it named is no level of the menu" if said.target_entry is not None and target is None else ""
-    entry = LiquidityEntry(
-        source=spoken.source,
-        why=noted(spoken, gone),
-        anomaly=said.anomaly,
-        confidence=said.confidence,
-        target_entry=target,
-        rationale=said.rationale,
-        stance=0,
-    )
-    return Heard(
-        entry.model_copy(update={"stance": entry_stance(entry, leaning(matter, said.anomaly))}), voice_of(ROLE, spoken)
-    )
+    stance = entry_stance(said, leaning(matter, said.anomaly))
+    entry = to_record(LiquidityEntry, spoken, gone, target_entry=target, stance=stance)
+    return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
 
 
 def leaning(matter: Matter, anomaly: FlowAnomaly) -> Stance:

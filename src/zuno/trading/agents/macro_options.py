@@ -7,13 +7,12 @@ from typing import Final
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import Heard, hear, noted, to_expert, voice_of
+from zuno.trading.agents.ask import hear, to_expert, to_record, voice_of
 from zuno.trading.agents.case import Matter
 from zuno.trading.agents.evidence import Pull, confidence, pulled, told, total, way
 from zuno.trading.agents.prompt_facts import of
-from zuno.trading.agents.schemas import LONG_TEXT, MacroOpinion
 from zuno.trading.measure.price_context import Change
-from zuno.trading.model.cycle import Expert, Lean, MacroAnomaly, MacroEntry
+from zuno.trading.model.cycle import LONG_TEXT, AgentAnswer, Expert, MacroAnomaly, MacroEntry, MacroOpinion, Signal
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.rules.score import entry_stance
 
@@ -24,10 +23,10 @@ USUAL_SKEW: Final = 1.5
 """Vol points that puts are usually dearer by: insurance has a price in quiet times too."""
 RESTLESS: Final = 0.25
 """Percentage points of 2s10s over five prints."""
-LEANS: Final[dict[int, Lean]] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
+LEANS: Final[dict[int, Signal]] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
 
 
-async def weigh(matter: Matter, minds: ModelContext) -> Heard[MacroEntry]:
+async def weigh(matter: Matter, minds: ModelContext) -> AgentAnswer[MacroEntry]:
     sections = (
         prompt_facts.market(matter),
         prompt_facts.anomalies(matter),
@@ -36,17 +35,8 @@ async def weigh(matter: Matter, minds: ModelContext) -> Heard[MacroEntry]:
         prompt_facts.day(matter, 50),
     )
     spoken = await hear(to_expert(ROLE, Expert.MACRO, sections, MacroOpinion, lambda: twin(matter)), minds)
-    said = spoken.value
-    entry = MacroEntry(
-        source=spoken.source,
-        why=noted(spoken),
-        anomaly=said.anomaly,
-        options_bias=said.options_bias,
-        confidence=said.confidence,
-        rationale=said.rationale,
-        stance=0,
-    )
-    return Heard(entry.model_copy(update={"stance": entry_stance(entry)}), voice_of(ROLE, spoken))
+    entry = to_record(MacroEntry, spoken, stance=entry_stance(spoken.value))
+    return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
 
 
 def twin(matter: Matter) -> MacroOpinion:

@@ -9,12 +9,21 @@ from typing import Final
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import Asking, Heard, hear, noted, voice_of
+from zuno.trading.agents.ask import Asking, hear, to_record, voice_of
 from zuno.trading.agents.case import Matter
-from zuno.trading.agents.schemas import LONG_TEXT, SHORT_TEXT, DirectiveOpinion, MetaOpinion
 from zuno.trading.measure.indicators.all import Readings
 from zuno.trading.measure.triage import Rule
-from zuno.trading.model.cycle import Directive, Expert, Meta, Regime, RiskBias
+from zuno.trading.model.cycle import (
+    LONG_TEXT,
+    SHORT_TEXT,
+    AgentAnswer,
+    DirectiveOpinion,
+    Expert,
+    Meta,
+    MetaOpinion,
+    Regime,
+    RiskBias,
+)
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Mode, Timeframe
 from zuno.trading.rules.price_menu import frame_of
@@ -43,7 +52,7 @@ class RuledRegime:
     why: str
 
 
-async def classify(matter: Matter, minds: ModelContext) -> Heard[Meta]:
+async def classify(matter: Matter, minds: ModelContext) -> AgentAnswer[Meta]:
     ruled = regime_of(matter)
     spoken = await hear(
         Asking(
@@ -69,16 +78,7 @@ async def classify(matter: Matter, minds: ModelContext) -> Heard[Meta]:
     said = spoken.value
     budget = min(said.risk_budget_pct, ruled.budget, BUDGETS[said.regime])
     cut = f"the budget of {said.risk_budget_pct} was cut to {budget} by rule" if budget < said.risk_budget_pct else ""
-    value = Meta(
-        source=spoken.source,
-        why=noted(spoken, cut),
-        regime=said.regime,
-        rationale=said.rationale,
-        trust_directive=Directive(expert=said.trust_directive.expert, note=said.trust_directive.note),
-        risk_budget_pct=budget,
-        risk_bias=said.risk_bias,
-    )
-    return Heard(value, voice_of(ROLE, spoken))
+    return AgentAnswer(value=to_record(Meta, spoken, cut, risk_budget_pct=budget), voice=voice_of(ROLE, spoken))
 
 
 def regime_of(matter: Matter) -> RuledRegime:

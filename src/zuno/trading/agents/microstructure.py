@@ -7,13 +7,20 @@ from typing import Final
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import Heard, hear, noted, to_expert, voice_of
+from zuno.trading.agents.ask import hear, to_expert, to_record, voice_of
 from zuno.trading.agents.case import Matter
 from zuno.trading.agents.evidence import Pull, confidence, pulled, told, total, way
-from zuno.trading.agents.schemas import LONG_TEXT, Direction, MicrostructureOpinion
 from zuno.trading.measure.order_book import BookFigures
 from zuno.trading.measure.triage import LEAN
-from zuno.trading.model.cycle import BookAnomaly, Expert, MicrostructureEntry
+from zuno.trading.model.cycle import (
+    LONG_TEXT,
+    AgentAnswer,
+    BookAnomaly,
+    Direction,
+    Expert,
+    MicrostructureEntry,
+    MicrostructureOpinion,
+)
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Side
 from zuno.trading.rules.score import entry_stance
@@ -28,7 +35,7 @@ NOTICEABLE_BPS: Final = 0.5
 _BIASES: Final[dict[int, Direction]] = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}
 
 
-async def weigh(matter: Matter, minds: ModelContext) -> Heard[MicrostructureEntry]:
+async def weigh(matter: Matter, minds: ModelContext) -> AgentAnswer[MicrostructureEntry]:
     sections = (
         prompt_facts.market(matter),
         prompt_facts.anomalies(matter),
@@ -38,17 +45,8 @@ async def weigh(matter: Matter, minds: ModelContext) -> Heard[MicrostructureEntr
     spoken = await hear(
         to_expert(ROLE, Expert.MICROSTRUCTURE, sections, MicrostructureOpinion, lambda: twin(matter)), minds
     )
-    said = spoken.value
-    entry = MicrostructureEntry(
-        source=spoken.source,
-        why=noted(spoken),
-        anomaly=said.anomaly,
-        confidence=said.confidence,
-        directional_bias=said.directional_bias,
-        rationale=said.rationale,
-        stance=0,
-    )
-    return Heard(entry.model_copy(update={"stance": entry_stance(entry)}), voice_of(ROLE, spoken))
+    entry = to_record(MicrostructureEntry, spoken, stance=entry_stance(spoken.value))
+    return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
 
 
 def twin(matter: Matter) -> MicrostructureOpinion:

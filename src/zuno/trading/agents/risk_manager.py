@@ -9,11 +9,10 @@ from typing import Final
 from zuno.llm.ask import ModelContext
 from zuno.provenance.facts import Unit
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import Asking, Heard, hear, voice_of
+from zuno.trading.agents.ask import Asking, hear, voice_of
 from zuno.trading.agents.case import Matter
 from zuno.trading.agents.prompt_budget import Line, Section
-from zuno.trading.agents.schemas import LONG_TEXT, RiskOpinion
-from zuno.trading.model.cycle import Change, Decision, Expectation, Voice
+from zuno.trading.model.cycle import LONG_TEXT, AgentAnswer, Change, Decision, Expectation, RiskOpinion, Voice
 from zuno.trading.model.known import Missing
 from zuno.trading.rules.routing import choose_style
 from zuno.trading.rules.ruling import RulingDraft, Tightening
@@ -22,10 +21,10 @@ ROLE: Final = "risk_manager"
 PASSED: Final = "nothing new is risked: the risk officer concurs without being asked"
 
 
-async def review(matter: Matter, draft: RulingDraft, minds: ModelContext) -> Heard[Tightening]:
+async def review(matter: Matter, draft: RulingDraft, minds: ModelContext) -> AgentAnswer[Tightening]:
     if not draft.opens:
         voice = Voice(role=ROLE, source="deterministic", why=PASSED, model=None, tokens=0, usd=0.0)
-        return Heard(Tightening(rationale=PASSED), voice)
+        return AgentAnswer(value=Tightening(rationale=PASSED), voice=voice)
     spoken = await hear(
         Asking(
             role=ROLE,
@@ -54,7 +53,7 @@ async def review(matter: Matter, draft: RulingDraft, minds: ModelContext) -> Hea
         style=said.execution_style,
         rationale=said.rationale,
     )
-    return Heard(tightening, voice_of(ROLE, spoken))
+    return AgentAnswer(value=tightening, voice=voice_of(ROLE, spoken))
 
 
 def twin(matter: Matter, draft: RulingDraft) -> RiskOpinion:

@@ -10,10 +10,19 @@ from zuno.llm.ask import ModelContext
 from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import Asking, Heard, hear, noted, voice_of
+from zuno.trading.agents.ask import Asking, hear, to_record, voice_of
 from zuno.trading.agents.case import Matter
-from zuno.trading.agents.schemas import SHORT_TEXT, ConflictOpinion, SynthesisOpinion
-from zuno.trading.model.cycle import CONVICTION, Blackboard, Conflict, Expert, Meta, Synthesis
+from zuno.trading.model.cycle import (
+    CONVICTION,
+    SHORT_TEXT,
+    AgentAnswer,
+    Blackboard,
+    ConflictOpinion,
+    Expert,
+    Meta,
+    Synthesis,
+    SynthesisOpinion,
+)
 from zuno.trading.model.market import Mode
 from zuno.trading.rules.score import Entry, board_entries, score_board, signal_of_score
 
@@ -27,7 +36,7 @@ _SETTLED_BY: Final[Mapping[Expert, str]] = {
 }
 
 
-async def distil(matter: Matter, meta: Meta, board: Blackboard, minds: ModelContext) -> Heard[Synthesis]:
+async def distil(matter: Matter, meta: Meta, board: Blackboard, minds: ModelContext) -> AgentAnswer[Synthesis]:
     spoken = await hear(
         Asking(
             role=ROLE,
@@ -46,27 +55,9 @@ async def distil(matter: Matter, meta: Meta, board: Blackboard, minds: ModelCont
         ),
         minds,
     )
-    said, worth = spoken.value, score_board(board, matter.bundle.mode, meta.trust_directive.expert)
-    value = Synthesis(
-        source=spoken.source,
-        why=noted(spoken),
-        consensus_signals=tuple(said.consensus_signals),
-        conflicts=tuple(
-            Conflict(
-                between=(conflict.between[0], conflict.between[1]),
-                expert_a_claim=conflict.expert_a_claim,
-                expert_b_claim=conflict.expert_b_claim,
-                tiebreaker=conflict.tiebreaker,
-            )
-            for conflict in said.conflicts
-        ),
-        dominant_signal=signal_of_score(worth),
-        highest_confidence_expert=said.highest_confidence_expert,
-        key_uncertainty=said.key_uncertainty,
-        regime_note=said.regime_note,
-        score=worth,
-    )
-    return Heard(value, voice_of(ROLE, spoken))
+    worth = score_board(board, matter.bundle.mode, meta.trust_directive.expert)
+    value = to_record(Synthesis, spoken, dominant_signal=signal_of_score(worth), score=worth)
+    return AgentAnswer(value=value, voice=voice_of(ROLE, spoken))
 
 
 def _texts(said: SynthesisOpinion) -> Iterator[tuple[str, int]]:

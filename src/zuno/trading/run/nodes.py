@@ -11,11 +11,11 @@ from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
 from zuno.llm.port import Image
 from zuno.trading.agents import geometry, judge, liquidity, macro_options, meta, microstructure, risk_manager, synthesis
-from zuno.trading.agents.ask import Heard
 from zuno.trading.agents.case import Matter, matter_of
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import (
     VALID_MINUTES,
+    AgentAnswer,
     Blackboard,
     Decision,
     Expectation,
@@ -50,7 +50,6 @@ from zuno.trading.run.record import (
     Painted,
     Reported,
     Skipped,
-    Spoke,
     Triaged,
 )
 
@@ -60,15 +59,15 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 Listen = Callable[[NodeEvent], None]
 
-_AGENTS: Final[Mapping[Node, type[Spoke[Any]]]] = {
-    Node.META_AGENT: Spoke[Meta],
-    Node.LIQUIDITY_EXPERT: Spoke[LiquidityEntry],
-    Node.MICROSTRUCTURE_EXPERT: Spoke[MicrostructureEntry],
-    Node.MACRO_EXPERT: Spoke[MacroEntry],
-    Node.VLM_EXPERT: Spoke[GeometryEntry],
-    Node.BLACKBOARD_SYNTHESIS: Spoke[Synthesis],
+_AGENTS: Final[Mapping[Node, type[AgentAnswer[Any]]]] = {
+    Node.META_AGENT: AgentAnswer[Meta],
+    Node.LIQUIDITY_EXPERT: AgentAnswer[LiquidityEntry],
+    Node.MICROSTRUCTURE_EXPERT: AgentAnswer[MicrostructureEntry],
+    Node.MACRO_EXPERT: AgentAnswer[MacroEntry],
+    Node.VLM_EXPERT: AgentAnswer[GeometryEntry],
+    Node.BLACKBOARD_SYNTHESIS: AgentAnswer[Synthesis],
     Node.JUDGE_AGENT: Judged,
-    Node.RISK_MANAGER: Spoke[Tightening],
+    Node.RISK_MANAGER: AgentAnswer[Tightening],
 }
 """In the order in which their voices are told."""
 
@@ -172,15 +171,15 @@ class Cycle:
 
     # -- who argues
 
-    async def _spoke(self, agent: Callable[[Matter, ModelContext], Awaitable[Heard[V]]]) -> Spoke[Any]:
-        return _kept(await agent(await self._matter(), self._minds))
+    async def _spoke(self, agent: Callable[[Matter, ModelContext], Awaitable[AgentAnswer[V]]]) -> AgentAnswer[V]:
+        return await agent(await self._matter(), self._minds)
 
     async def _looked(self) -> Part:
         image = await self._world.image(self._notes.read(Node.GENERATE_CHART, Painted))
-        return _kept(await geometry.look(await self._matter(), image, self._minds))
+        return await geometry.look(await self._matter(), image, self._minds)
 
     async def _distilled(self) -> Part:
-        return _kept(await synthesis.distil(await self._matter(), self._meta, self._board, self._minds))
+        return await synthesis.distil(await self._matter(), self._meta, self._board, self._minds)
 
     async def _judged(self) -> Judged:
         heard = await judge.decide(await self._matter(), self._meta, self._board, self._minds)
@@ -190,7 +189,7 @@ class Cycle:
         """The officer reads what the rules leave; where they leave nothing, nobody is asked."""
         matter = await self._matter()
         left = apply_risk_rules(self._draft(matter), matter.terms, None)
-        return _kept(await risk_manager.review(matter, left, self._minds))
+        return await risk_manager.review(matter, left, self._minds)
 
     # -- what comes of it
 
@@ -201,7 +200,7 @@ class Cycle:
         return start_draft(judged.value, self._meta, matter.terms, spent, judged.ahead_usd)
 
     def _ruled(self, matter: Matter, now: Millis) -> tuple[Expectation | None, Ruling]:
-        tightening = self._notes.read(Node.RISK_MANAGER, Spoke[Tightening]).value
+        tightening = self._notes.read(Node.RISK_MANAGER, AgentAnswer[Tightening]).value
         draft = apply_leverage_guard(apply_risk_rules(self._draft(matter), matter.terms, tightening), matter.terms)
         return draft.expectation, finish_ruling(draft, matter.terms, now)
 
@@ -278,10 +277,6 @@ class Cycle:
 
 async def _skipped(why: str) -> Skipped:
     return Skipped(skipped=why)
-
-
-def _kept(heard: Heard[V]) -> Spoke[Any]:
-    return Spoke[Any](value=heard.value, voice=heard.voice)
 
 
 def _named(said: str) -> Degraded:

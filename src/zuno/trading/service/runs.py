@@ -200,7 +200,7 @@ class Cycles:
         for entry in await journal.latest(MOST, kind=STARTED):
             run_id = entry.request_id
             if run_id in over and run_id in reports:
-                reported = Reported.model_validate(dict(reports[run_id].payload)).outcome
+                reported = Reported.model_validate(dict(reports[run_id].payload), strict=False).outcome
                 outcome = _as_ended(reported, Ended.model_validate(dict(over[run_id].payload)))
                 lines.append(_line(entry, outcome, outcome))
                 continue

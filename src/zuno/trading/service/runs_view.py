@@ -6,7 +6,10 @@ Every text in it may be a model's: one printable line, bounded.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.view import ForeignText, View, sanitise
@@ -30,7 +33,7 @@ from zuno.trading.service.features_view import (
 if TYPE_CHECKING:
     from zuno.trading.service.runs import RunLine, Told
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=BaseModel)
 
 
 class Ev(Part):
@@ -205,17 +208,17 @@ def _printed_changes(outcome: Outcome, facts: FactSheet) -> tuple[Change, ...]:
 
 
 def tamed(part: P, facts: FactSheet | None = None) -> P:
-    """The same part with every text in it sanitise, and its figures printed. Why a model was not heard is no text of an
-    agent, and quotes what was wrong with one."""
-    return type(part).model_validate(_tamed(part.model_dump(mode="json", by_alias=True), facts))
+    """The same part with every text in it safe for a screen, and its figures printed. Why a model was not heard is no
+    text of an agent, and quotes what was wrong with one."""
+    return part.model_copy(update={name: _tamed(value, None if name == "why" else facts) for name, value in part})
 
 
 def _tamed(value: Any, facts: FactSheet | None) -> Any:
-    if isinstance(value, str):
+    if isinstance(value, BaseModel):
+        return tamed(value, facts)
+    if isinstance(value, str) and not isinstance(value, Enum):
         return sanitise(value if facts is None else render(value, facts))
-    if isinstance(value, dict):
-        return {name: _tamed(one, None if name == "why" else facts) for name, one in value.items()}
-    return [_tamed(one, facts) for one in value] if isinstance(value, list) else value
+    return type(value)(_tamed(item, facts) for item in value) if isinstance(value, list | tuple) else value
 
 
 def _ev(outcome: Outcome) -> Ev:

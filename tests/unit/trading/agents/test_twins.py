@@ -26,17 +26,17 @@ from zuno.trading.model.chart import Panel
 from zuno.trading.model.cycle import (
     Blackboard,
     Call,
-    Directive,
+    DirectiveOpinion,
     Exchange,
     Expert,
     GeometryEntry,
-    KeyLevels,
+    KeyLevelsOpinion,
     LiquidityEntry,
     MacroEntry,
     Meta,
     MicrostructureEntry,
     Regime,
-    Said,
+    RiskBias,
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Book, Feed, Mode, Quote, Side, Strike
@@ -375,8 +375,8 @@ def entry(stance: int, confidence: float = 0.6) -> dict[str, Any]:
 
 
 def board_of(liquid: int, micro: int, macro: int, shape: int, confidence: float = 0.6) -> Blackboard:
-    leans = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
-    ups = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}
+    leans: Any = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
+    ups: Any = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}
     return Blackboard(
         liquidity=LiquidityEntry(
             **entry(liquid, confidence), anomaly="whale_cvd_divergence" if liquid else "none", target_entry=None
@@ -387,7 +387,7 @@ def board_of(liquid: int, micro: int, macro: int, shape: int, confidence: float 
             **entry(shape, confidence),
             anomaly="none",
             directional_bias=leans[shape],
-            key_levels=KeyLevels(**dict.fromkeys(KeyLevels.model_fields)),
+            key_levels=KeyLevelsOpinion(**dict.fromkeys(KeyLevelsOpinion.model_fields)),
             fibonacci_context="none",
             pattern="none",
             cvd_signal=None,
@@ -397,17 +397,17 @@ def board_of(liquid: int, micro: int, macro: int, shape: int, confidence: float 
 
 
 def meta_of(regime: Regime = Regime.RANGE_BOUND) -> Meta:
-    said = Said(source="deterministic", why="").model_dump()
-    directive = Directive(expert=Expert.GEOMETRY, note="none")
+    said: Any = {"source": "deterministic", "why": ""}
+    directive = DirectiveOpinion(expert=Expert.GEOMETRY, note="none")
     return Meta(
-        **said, regime=regime, rationale="r", trust_directive=directive, risk_budget_pct=50, risk_bias="NEUTRAL"
+        **said, regime=regime, rationale="r", trust_directive=directive, risk_budget_pct=50, risk_bias=RiskBias.NEUTRAL
     )
 
 
 def judged(board: Blackboard, bundle: Bundle | None = None, regime: Regime = Regime.RANGE_BOUND) -> Any:
     matter = matter_of(bundle or bundle_of())
     said = judge.twin(matter, meta_of(regime), board)
-    assert find_objection(judge._decision(said, "model", ""), matter.menu, matter.terms, board) is None
+    assert find_objection(said, matter.menu, matter.terms, board) is None
     return said
 
 
