@@ -16,7 +16,7 @@ from zuno.kernel.view import ForeignText, View, sanitise
 from zuno.llm.port import Attempt
 from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import render
-from zuno.trading.agents.case import matter_of
+from zuno.trading.agents.case import build_case
 from zuno.trading.agents.printing import run_facts
 from zuno.trading.model.cycle import Blackboard, Change, Decision, Expectation, Meta, Part, Ruling, Voice
 from zuno.trading.model.outcome import Degraded, Outcome
@@ -148,7 +148,7 @@ def run_view(told: Told) -> RunView:
     outcome, bundle = told.line.outcome, told.bundle
     if outcome is None:
         raise Refused(f"{told.line.run_id} has not ended; `zuno trade resume {told.line.run_id}` takes it up again.")
-    facts = run_facts(matter_of(bundle), outcome)
+    facts = run_facts(build_case(bundle), outcome)
     return RunView(
         synthetic=bundle.synthetic,
         origin=outcome.origin,
