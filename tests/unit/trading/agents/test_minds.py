@@ -353,7 +353,7 @@ async def test_an_exit_said_twice_is_taken_without_its_words(held: Argued, kind:
     assert (heard.value.source, heard.voice.source) == ("fallback", "fallback")
     assert judge.EXIT_TAKEN in heard.value.why
     assert set(heard.value.reasoning.model_dump().values()) == {""}
-    assert (heard.value.ev_rationale, heard.value.key_factors, heard.value.allocation_pct) == ("", (), 0)
+    assert (heard.value.ev_rationale, heard.value.key_factors, heard.value.allocation_pct) == ("", [], 0)
 
 
 async def test_an_order_that_waits_is_reason_enough(held: Argued) -> None:
