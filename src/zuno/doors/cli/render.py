@@ -30,7 +30,7 @@ from zuno.doors.cli.trade_screens import shown_chart, shown_features
 from zuno.doors.reading.parse_view import ParseView
 from zuno.journal.audit import JournalTailView, JournalVerdictView
 from zuno.kernel.numbers_text import time_text
-from zuno.kernel.text import plain_text
+from zuno.kernel.text import Token, plain_text
 from zuno.kernel.view import ReplayView, View
 from zuno.lp.service.archive import PlanDiffView, PlanListView, WhyView
 from zuno.lp.service.execution_view import ExecutionView, SimulationView, UnsignedView
@@ -52,7 +52,6 @@ from zuno.lp.service.views import (
     PositionView,
     ResetView,
     TermsView,
-    TokenView,
 )
 from zuno.lp.service.wallets import AllowancesView, AllowanceView, BalancesView, WalletsView, WalletView
 from zuno.lp.watch.alerts import AlertsView, AnsweredView
@@ -598,7 +597,7 @@ def _amounts(pool: PoolKeyView, amount0: str, amount1: str, between: str = ", ")
     return f"{amount0} {_token_name(pool.currency0)}{between}{amount1} {_token_name(pool.currency1)}"
 
 
-def _token_name(token: TokenView) -> str:
+def _token_name(token: Token) -> str:
     return token.symbol if token.verified else f"{token.symbol}?"
 
 
@@ -606,7 +605,7 @@ def _strangers(*pools: PoolKeyView) -> list[Text]:
     return _warn_unverified(token for pool in pools for token in (pool.currency0, pool.currency1))
 
 
-def _warn_unverified(shown: Iterable[TokenView]) -> list[Text]:
+def _warn_unverified(shown: Iterable[Token]) -> list[Text]:
     """A line for each token that only its own contract vouches for."""
     tokens = {token.address: token for token in shown}
     return [

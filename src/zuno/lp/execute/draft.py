@@ -11,7 +11,6 @@ from zuno.kernel.errors import PoolRefusal, Refused, Unavailable, Unknown
 from zuno.kernel.text import NATIVE, format_units
 from zuno.kernel.units import Address, HexId, Wei
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.model.ballot import GasStep
 from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import Bounds, Flow, Step, StepKind, StepPlan
@@ -331,8 +330,7 @@ def _gas_limits(steps: Sequence[Step], rehearsal: Simulation) -> tuple[int, ...]
 
 def measured_gas(kind: StepKind) -> int:
     """As the contracts used it; kinds without a line of their own use no more than a mint."""
-    lines = {str(line): units for line, units in MEASURED_GAS.items()}
-    return lines.get(str(kind), MEASURED_GAS[GasStep.MINT])
+    return MEASURED_GAS.get(kind, MEASURED_GAS[StepKind.MINT])
 
 
 async def _read_position(context: ExecutionContext, position_id: int) -> LpPosition:
