@@ -176,7 +176,7 @@ async def _position(position_id: int, chain: Chain) -> LpPosition:
     position = snapshot.positions[0]
     if not position.liquidity:
         raise Refused(f"Position {position_id} holds no liquidity: there is nothing to rebalance.")
-    if position.pool.key.hooked:
+    if position.pool.key.has_hooks:
         raise Refused(f"Position {position_id} lies in a pool with hooks that nobody allow-listed; Zuno only shows it.")
     return position
 

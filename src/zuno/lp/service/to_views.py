@@ -36,7 +36,7 @@ def called(token: Token) -> str:
 
 def key_view(key: PoolKey, token0: Token, token1: Token) -> PoolKeyView:
     fee = "dynamic fee" if key.dynamic_fee else fee_text(key.fee)
-    hooks = " hooked" if key.hooked else ""
+    hooks = " hooked" if key.has_hooks else ""
     return PoolKeyView(
         id=pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks),
         currency0=token0,

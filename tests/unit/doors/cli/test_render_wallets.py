@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from zuno.doors.cli.render import _shown
+from zuno.doors.cli.render import _render_view
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address
 from zuno.kernel.view import View
@@ -20,7 +20,7 @@ AT = {"chain": "sim", "block": 7, "timestamp": 1_800_000_000, "wallet": OWN.lowe
 def shown(view: View, width: int = 80) -> list[str]:
     console = Console(width=width, markup=False, highlight=False, color_system=None)
     with console.capture() as caught:
-        console.print(_shown(view))
+        console.print(_render_view(view))
     lines = [line.rstrip() for line in caught.get().splitlines()]
     assert max(map(len, lines)) <= width
     return lines
