@@ -23,7 +23,7 @@ from zuno.adapters.chain.devnet.keys import dev_address, dev_key
 from zuno.adapters.chain.devnet.node import Node
 from zuno.adapters.chain.devnet.rpc import Rpc
 from zuno.adapters.chain.devnet.story import OTHERS_ROLE, WALLET_ROLE, open_world
-from zuno.adapters.chain.rpc.storage import holding, place, pool_state
+from zuno.adapters.chain.rpc.storage import locate_position, pool_state, read_worth
 from zuno.adapters.chain.world import (
     DEFAULT_SEED,
     DEPLOYMENT,
@@ -174,7 +174,7 @@ class Stage:
     def pool(self, key: PoolKey) -> PoolState:
         id_ = HexId(pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks))
         tokens = (self.tokens[key.currency0], self.tokens[key.currency1])
-        at = place(DEPLOYMENT.position_manager, id_, 0, 0, 0)
+        at = locate_position(DEPLOYMENT.position_manager, id_, 0, 0, 0)
         state = pool_state(key, id_, tokens, self.words(at.slots()), self.block())
         assert state is not None
         return state
@@ -187,8 +187,8 @@ class Stage:
         currency0, currency1, fee, spacing, hooks = fields
         key = PoolKey(currency0, currency1, Pips(fee), spacing, hooks)
         info, pool = decode_position_info(packed), self.pool(key)
-        at = place(manager, pool.id, info.tick_lower, info.tick_upper, token_id)
-        held = holding(at, self.words(at.slots()))
+        at = locate_position(manager, pool.id, info.tick_lower, info.tick_upper, token_id)
+        held = read_worth(at, self.words(at.slots()))
         (owner,) = self.ask(manager, "address", "ownerOf(uint256)", token_id)
         return LpPosition(
             token_id,

@@ -135,9 +135,9 @@ class Chains:
 
     def _rpc(self, info: ChainInfo, urls: tuple[str, ...], wallet: Address | None) -> Chain:
         from zuno.adapters.chain.rpc.chain import RpcChain
-        from zuno.adapters.chain.rpc.transport import Policy
+        from zuno.adapters.chain.rpc.transport import RpcPolicy
 
-        policy = Policy(timeout=self._settings.rpc_timeout_seconds)
+        policy = RpcPolicy(timeout=self._settings.rpc_timeout_seconds)
         return RpcChain(info, urls, self._settings.home / "chains" / info.name, wallet, policy)
 
     def _prices(self, chain: Chain, pool_id: HexId) -> PriceFeed:

@@ -27,7 +27,7 @@ from zuno.adapters.chain.devnet.history import Receipt
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
 from zuno.adapters.chain.devnet.node import Node
 from zuno.adapters.chain.devnet.rpc import Rpc
-from zuno.adapters.chain.rpc import Policy, RpcChain
+from zuno.adapters.chain.rpc import RpcChain, RpcPolicy
 from zuno.amm.model import DYNAMIC_FEE_FLAG, PoolKey
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.text import NATIVE, Token
@@ -54,9 +54,9 @@ MUTE_TOKEN = bytes.fromhex("33" * 20)
 QUIET_HOOK = Address("0x" + "44" * 18 + "4000")
 """An address without any hook flag: allowed for dynamic fees, never called."""
 
-PATIENT = Policy(timeout=20.0, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=0.2)
+PATIENT = RpcPolicy(timeout=20.0, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=0.2)
 """For a node that answers, however busy the machine is."""
-IMPATIENT = Policy(timeout=2.0, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=0.2)
+IMPATIENT = RpcPolicy(timeout=2.0, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=0.2)
 
 
 @pytest.fixture(scope="session")
@@ -387,7 +387,7 @@ class Desk:
 
         return await self.node(answer=bending)
 
-    def chain(self, *nodes: FaultyNode | str, policy: Policy = IMPATIENT, cache: Path | None = None) -> RpcChain:
+    def chain(self, *nodes: FaultyNode | str, policy: RpcPolicy = IMPATIENT, cache: Path | None = None) -> RpcChain:
         urls = [node if isinstance(node, str) else node.url for node in nodes]
         chain = RpcChain(self.stage.info, urls, cache or self.cache, self.stage.wallet, policy)
         self._stack.push_async_callback(chain.close)
