@@ -19,11 +19,11 @@ from eth_abi.abi import encode
 
 from benchmarks.figure import report
 from tests.paths import NODE_MODULES
-from zuno.adapters.chain.devnet.artifacts import locate
+from zuno.adapters.chain.devnet.artifacts import find_artifacts
 from zuno.adapters.chain.devnet.deploy import deploy, v4_genesis
-from zuno.adapters.chain.devnet.evm import ETHER, Chain
+from zuno.adapters.chain.devnet.evm import ETHER, LocalChain
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.node import Node as Devnet
+from zuno.adapters.chain.devnet.node import LocalNode as Devnet
 from zuno.adapters.chain.devnet.server import serve
 from zuno.adapters.chain.rpc import RpcChain, RpcPolicy
 from zuno.adapters.chain.rpc.node import Node
@@ -46,7 +46,7 @@ PATIENT = RpcPolicy(timeout=120)
 
 @dataclass(frozen=True)
 class World:
-    chain: Chain
+    chain: LocalChain
     info: ChainInfo
     key: PoolKey
     wallet: Address
@@ -58,9 +58,9 @@ def text(address: bytes) -> Address:
 
 def build() -> World:
     """A thousand positions of one wallet in forty ranges of one pool, and some trades."""
-    artifacts = locate(NODE_MODULES)
+    artifacts = find_artifacts(NODE_MODULES)
     wallet = dev_address("wallet")
-    chain = Chain.create(v4_genesis(artifacts, balances={wallet: 10**6 * ETHER}, timestamp=1_700_000_000))
+    chain = LocalChain.create(v4_genesis(artifacts, balances={wallet: 10**6 * ETHER}, timestamp=1_700_000_000))
     at = deploy(chain, artifacts)
     weth, usdc = text(at.weth), text(at.usdc)
     contracts = Deployment(

@@ -14,7 +14,7 @@ from eth_utils.address import to_checksum_address
 
 from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.adapters.chain.devnet.rpc import Rpc
-from zuno.adapters.chain.devnet.transactions import Transaction, sign
+from zuno.adapters.chain.devnet.transactions import LocalTransaction, sign
 from zuno.adapters.chain.rpc import RpcPolicy, RpcWriter
 from zuno.amm.identity import pool_id
 from zuno.amm.model import PoolKey
@@ -34,13 +34,13 @@ def id_of(key: PoolKey) -> HexId:
     return HexId(pool_id(*calldata.key_tuple(key)))
 
 
-def hash_of(tx: Transaction) -> HexId:
+def hash_of(tx: LocalTransaction) -> HexId:
     return HexId("0x" + tx.hash.hex())
 
 
 def paying(
     stage: Any, value: int = 1, *, nonce: int | None = None, tip: int = GWEI, role: str = "wallet"
-) -> Transaction:
+) -> LocalTransaction:
     """A transfer that could be the wallet's next one."""
     sender = dev_key(role).public_key.to_canonical_address()
     return sign(
@@ -81,7 +81,7 @@ async def writer(desk: Any) -> RpcWriter:
     return desk.chain(await desk.node()).writer()
 
 
-async def traced(writer: RpcWriter, stage: Any, *txs: Transaction) -> NonceStatus:
+async def traced(writer: RpcWriter, stage: Any, *txs: LocalTransaction) -> NonceStatus:
     return await writer.trace(stage.wallet, txs[0].nonce, [hash_of(tx) for tx in txs])
 
 
