@@ -301,7 +301,16 @@ async def _account(store: Any, symbol: Any, at: int, number: int) -> tuple[str, 
     def position(one: Any, side: Any, margin: float, leverage: float) -> Any:
         entry = prices[one]
         quantity = margin * leverage / entry
-        return Holding("pos_study", one, Exchange.BINANCE, side, quantity, entry, leverage, Millis(at - DAY_MS))
+        return Holding(
+            id="pos_study",
+            symbol=one,
+            exchange=Exchange.BINANCE,
+            side=side,
+            quantity=quantity,
+            entry=entry,
+            leverage=leverage,
+            opened=Millis(at - DAY_MS),
+        )
 
     other = next(one for one in Symbol if one is not symbol)
     begin = STARTING_ACCOUNT
@@ -317,7 +326,7 @@ async def _account(store: Any, symbol: Any, at: int, number: int) -> tuple[str, 
                 begin.usd,
                 begin.krw,
                 (position(other, Side.SHORT, 900, 3),),
-                liquidity=(Liquidity(symbol, 3_800 / prices[symbol]),),
+                liquidity=(Liquidity(symbol=symbol, quantity=3_800 / prices[symbol]),),
             )
         case 7:
             return "long" if number % 20 == 7 else "short", Account(

@@ -103,7 +103,16 @@ def without(bundle: Bundle, *gone: str) -> Bundle:
 
 
 def holding(side: Side, entry: float = PRICE) -> Account:
-    one = Holding("pos_1", BTC, Exchange.BINANCE, side, 0.01, entry, 2.0, Millis(AS_OF - DAY_MS))
+    one = Holding(
+        id="pos_1",
+        symbol=BTC,
+        exchange=Exchange.BINANCE,
+        side=side,
+        quantity=0.01,
+        entry=entry,
+        leverage=2.0,
+        opened=Millis(AS_OF - DAY_MS),
+    )
     return Account(usd=2_000.0, krw=2_000_000.0, positions=(one,))
 
 

@@ -248,7 +248,7 @@ async def test_pools_of_every_kind_are_shown_as_what_they_are(desk: Any) -> None
     assert {pool.key for pool in found.pools} == {stage.native_pool, stage.weth_pool, odd, dynamic}
     assert {pool.block for pool in found.pools} == {found.block}
     (shown,) = [pool for pool in found.pools if pool.key == dynamic]
-    assert (shown.key.dynamic_fee, shown.key.hooked, shown.lp_fee) == (True, True, 0)
+    assert (shown.key.dynamic_fee, shown.key.has_hooks, shown.lp_fee) == (True, True, 0)
     assert shown.key.fee == DYNAMIC_FEE_FLAG
     again = await desk.chain(await desk.node()).pools()
     assert again.pools == found.pools

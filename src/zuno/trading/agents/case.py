@@ -7,7 +7,7 @@ from typing import Final
 
 from zuno.trading.measure.features import Features, features
 from zuno.trading.measure.price_context import Signs, signs_of
-from zuno.trading.model.account import FEES, read_fees
+from zuno.trading.model.account import FEES, FeesSlot, read_slot
 from zuno.trading.model.bundle import Bundle, ours
 from zuno.trading.model.known import Known
 from zuno.trading.rules.account import MarkedAccount
@@ -35,7 +35,7 @@ def fees_of(bundle: Bundle) -> Fees:
     slot = next((slot for slot in bundle.slots if slot.name == FEES), None)
     if slot is None:
         return Fees()
-    named = read_fees(slot.content)
+    named = read_slot(FeesSlot, slot.content, "fees")
     return Fees(FeeRates(named.binance_maker, named.binance_taker), FeeRates(named.upbit, named.upbit))
 
 

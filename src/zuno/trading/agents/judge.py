@@ -17,7 +17,7 @@ from zuno.trading.agents.case import Matter
 from zuno.trading.agents.geometry import STRUCTURAL
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.agents.schemas import LONG_TEXT, SHORT_TEXT, JudgeOpinion, ReasoningOpinion
-from zuno.trading.model.account import Resting
+from zuno.trading.model.account import RestingOrder
 from zuno.trading.model.cycle import (
     CONVICTION,
     DEFAULT_HOLD,
@@ -255,7 +255,7 @@ def position_of(matter: Matter) -> Position | None:
     return None if isinstance(account, Missing) else position_in(account, matter.bundle.symbol)
 
 
-def waiting(matter: Matter) -> tuple[Resting, ...]:
+def waiting(matter: Matter) -> tuple[RestingOrder, ...]:
     """Orders of this symbol that would open something."""
     account = matter.terms.account
     if isinstance(account, Missing):

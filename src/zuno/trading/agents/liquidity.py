@@ -12,7 +12,7 @@ from zuno.trading.agents.ask import Heard, hear, noted, snapped, to_expert, voic
 from zuno.trading.agents.case import Matter
 from zuno.trading.agents.evidence import Pull, confidence, pulled, told, total, way
 from zuno.trading.agents.schemas import LONG_TEXT, LiquidityOpinion
-from zuno.trading.measure.price_context import Flow
+from zuno.trading.measure.price_context import TakerFlow
 from zuno.trading.measure.structure.lines import Divergence, Gauge
 from zuno.trading.measure.structure.pivots import Way
 from zuno.trading.measure.tape import SideHour, WhaleFlow
@@ -101,7 +101,7 @@ def contradicts(matter: Matter, lean: Stance) -> bool:
     return not isinstance(day, Missing) and large * lean > 0 > lean * day
 
 
-def _balance(flow: Flow) -> Stance:
+def _balance(flow: TakerFlow) -> Stance:
     """Which way takers lean, where they do more than they mostly did."""
     if isinstance(flow.rank, Missing):
         return 0

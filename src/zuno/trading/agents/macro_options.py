@@ -12,7 +12,7 @@ from zuno.trading.agents.case import Matter
 from zuno.trading.agents.evidence import Pull, confidence, pulled, told, total, way
 from zuno.trading.agents.prompt_facts import of
 from zuno.trading.agents.schemas import LONG_TEXT, MacroOpinion
-from zuno.trading.measure.price_context import Change
+from zuno.trading.measure.price_context import FigureChange
 from zuno.trading.model.cycle import Expert, Lean, MacroAnomaly, MacroEntry
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.rules.score import entry_stance
@@ -101,7 +101,7 @@ def world_pulls(matter: Matter) -> list[Pull]:
     return found
 
 
-def _change(id_: str, change: Known[Change], full: float, weight: float) -> list[Pull]:
+def _change(id_: str, change: Known[FigureChange], full: float, weight: float) -> list[Pull]:
     """Of a figure that moved by at least a quarter of what counts in full."""
     if isinstance(change, Missing) or abs(change.share) < full / 4:
         return []

@@ -259,7 +259,7 @@ def bench(tmp_path: Path) -> Bench:
 
 @pytest.fixture(scope="session")
 def two_halves(tmp_path_factory: pytest.TempPathFactory) -> Draft:
-    """A rebalance with a swap: one step now, and a recipe."""
+    """A rebalance with a swap: one step now, and a second half."""
 
     async def drafted() -> Draft:
         bench = Bench(tmp_path_factory.mktemp("sim"))

@@ -225,8 +225,8 @@ async def test_of_two_plans_of_one_request_each_is_read_by_its_name(house: Appli
     second = {**record.payload, "planId": digest_of_own, "hash": own.hash, "ownerChoice": free, "decidedBy": "owner"}
     await journal.append(kind="plan", author=record.author, payload=second, request_id=plan.request_id)
     for plan_id, hashed, by in ((plan.plan_id, plan.hash, "critic"), (digest_of_own, own.hash, "owner")):
-        view, _, ready = await archive.decided(plan_id)
-        assert (view.plan_id, view.hash, ready.decision.decided_by) == (plan_id, hashed, by)
+        plan_hash, _, ready = await archive.decision(plan_id)
+        assert (plan_hash, ready.decision.decided_by) == (hashed, by)
         assert (await archive.plan(plan_id)).plan_id == plan_id
         shown = (await archive.why(plan_id)).plan
         assert shown is not None

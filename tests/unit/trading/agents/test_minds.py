@@ -19,7 +19,7 @@ from zuno.provenance.facts import FactSheet, Unit
 from zuno.trading.agents import judge, prompt_budget, prompt_facts
 from zuno.trading.agents.case import NOT_USABLE
 from zuno.trading.agents.prompt_budget import Line, Section, brief, cap_of
-from zuno.trading.model.account import Account, Resting
+from zuno.trading.model.account import Account, RestingOrder
 from zuno.trading.model.cycle import Call, Decision, Exchange
 from zuno.trading.model.market import HOUR_MS, Mode, Side
 from zuno.trading.rules.score import expert_weights
@@ -53,7 +53,17 @@ def busy() -> Argued:
 
 def resting(side: Side, *, reduce_only: bool = False) -> Account:
     placed = Millis(AS_OF - HOUR_MS)
-    order = Resting("ord_1", BTC, Exchange.BINANCE, side, 0.01, 0.98 * PRICE, 2.0, placed, reduce_only)
+    order = RestingOrder(
+        id="ord_1",
+        symbol=BTC,
+        exchange=Exchange.BINANCE,
+        side=side,
+        quantity=0.01,
+        price=0.98 * PRICE,
+        leverage=2.0,
+        placed=placed,
+        reduce_only=reduce_only,
+    )
     return Account(usd=2_000.0, krw=2_000_000.0, pending=(order,))
 
 

@@ -16,11 +16,11 @@ from zuno.provenance.slots import render
 from zuno.trading.agents import evidence, geometry, judge, liquidity, macro_options, meta, microstructure, prompt_facts
 from zuno.trading.agents.case import Matter, matter_of
 from zuno.trading.chart.charting import describe
-from zuno.trading.measure.price_context import DOLLAR, Change
+from zuno.trading.measure.price_context import DOLLAR, FigureChange
 from zuno.trading.measure.structure.lines import Divergence, Gauge
 from zuno.trading.measure.structure.pivots import Way
 from zuno.trading.model import market
-from zuno.trading.model.account import Account, FeesSlot, Resting, fees_slot
+from zuno.trading.model.account import Account, FeesSlot, RestingOrder, fees_slot
 from zuno.trading.model.bundle import Block, Bundle, name_of
 from zuno.trading.model.chart import Panel
 from zuno.trading.model.cycle import (
@@ -323,7 +323,7 @@ def test_dear_puts_are_fear_and_cheap_ones_calm(plain: Matter, skew: float, weig
     ("dollar", "weight"), [(0.015, -0.3), (0.0075, -0.15), (0.003, None), (-0.003, None), (-0.0075, 0.15), (-0.03, 0.3)]
 )
 def test_a_dear_dollar_drains_what_is_risky(plain: Matter, dollar: float, weight: float | None) -> None:
-    moved = replace(plain, signs=replace(plain.signs, dollar=Change(DOLLAR[0], dollar)))
+    moved = replace(plain, signs=replace(plain.signs, dollar=FigureChange(DOLLAR[0], dollar)))
     found = [one.weight for one in macro_options.world_pulls(moved) if "DXY" in one.said]
     assert found == ([] if weight is None else [pytest.approx(weight)])
 
@@ -504,8 +504,19 @@ def test_an_order_that_waits_is_looked_at_like_a_position(side: Side) -> None:
     sign = -1 if side is Side.LONG else 1
     for reduce_only in (False, True):
         placed = Millis(AS_OF - HOUR_MS)
-        order = Resting("ord_1", BTC, Exchange.BINANCE, side, 0.01, PRICE, 2.0, placed, reduce_only)
-        other = replace(order, id="ord_2", symbol=market.Symbol.ETHUSDT, side=Side.LONG, reduce_only=False)
+        order = RestingOrder(
+            id="ord_1",
+            symbol=BTC,
+            exchange=Exchange.BINANCE,
+            side=side,
+            quantity=0.01,
+            price=PRICE,
+            leverage=2.0,
+            placed=placed,
+            reduce_only=reduce_only,
+        )
+        changes = {"id": "ord_2", "symbol": market.Symbol.ETHUSDT, "side": Side.LONG, "reduce_only": False}
+        other = order.model_copy(update=changes)
         bundle = bundle_of(account=Account(usd=2_000.0, krw=2_000_000.0, pending=(other, order)))
         turned = Call.SHORT if sign < 0 else Call.LONG
         hard, soft = judged(board_of(sign, sign, sign, 0), bundle), judged(board_of(0, sign, 0, 0), bundle)

@@ -34,8 +34,8 @@ from zuno.amm.pool import LiquidityChange, Pool, PositionInfo
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
-from zuno.lp.model.ballot import GasStep
 from zuno.lp.model.history import PricedBlock, Standing
+from zuno.lp.model.plan import StepKind
 from zuno.lp.ports.spending import Call, Mined, SendResult
 from zuno.lp.rules.carry import MEASURED_GAS
 from zuno.lp.rules.fee_yield import Swapped
@@ -43,7 +43,7 @@ from zuno.lp.rules.fee_yield import Swapped
 BASE_FEE: Wei = Wei(10**9)
 PRIORITY_FEE: Wei = Wei(10**9)
 """What the devnet settles at: the floor of its base fee, and one gwei on top."""
-MINT_GAS = MEASURED_GAS[GasStep.MINT]
+MINT_GAS = MEASURED_GAS[StepKind.MINT]
 BLOCK_SECONDS = 12
 _LEAST_TIP = 1
 _SENT_BEFORE = {WALLET: 6, OTHERS: 12}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from zuno.lp.model.ballot import GasStep
+from zuno.lp.model.plan import StepKind
 from zuno.lp.plan import calls
 from zuno.lp.rules.carry import MEASURED_GAS
 
@@ -27,18 +27,18 @@ def gas_needed(call: calls.Call) -> int:
     """Units a call takes when it goes through; combinations that no plan makes are the sum of their parts."""
     match call:
         case calls.Wrap():
-            return MEASURED_GAS[GasStep.WRAP]
+            return MEASURED_GAS[StepKind.WRAP]
         case calls.Approve():
-            return MEASURED_GAS[GasStep.APPROVE_PERMIT2]
+            return MEASURED_GAS[StepKind.APPROVE_PERMIT2]
         case calls.Permit():
-            return MEASURED_GAS[GasStep.PERMIT2_APPROVE]
+            return MEASURED_GAS[StepKind.PERMIT2_APPROVE]
         case calls.ModifyLiquidities():
             return max(BARE_CALL_GAS, _modify_gas(call))
         case calls.Execute(commands):
             if any(isinstance(command, calls.RouterSwap) for command in commands) and any(
                 isinstance(command, calls.ModifyLiquidities) for command in commands
             ):
-                return MEASURED_GAS[GasStep.SWAP_AND_MINT]
+                return MEASURED_GAS[StepKind.SWAP_AND_MINT]
             return max(BARE_CALL_GAS, sum(map(_command_gas, commands)))
 
 
@@ -57,7 +57,7 @@ def gas_wasted(floor: int, need: int) -> int:
 def _modify_gas(call: calls.ModifyLiquidities) -> int:
     kinds = [type(action) for action in call.actions]
     if kinds.count(calls.Burn) == kinds.count(calls.Mint) == 1:
-        return MEASURED_GAS[GasStep.BURN_AND_MINT]
+        return MEASURED_GAS[StepKind.BURN_AND_MINT]
     return sum(_BY_ACTION.get(kind, 0) for kind in kinds)
 
 
@@ -72,8 +72,8 @@ def _command_gas(command: calls.Command) -> int:
 
 
 _BY_ACTION: Final[dict[type[calls.Action], int]] = {
-    calls.Mint: MEASURED_GAS[GasStep.MINT],
-    calls.Burn: MEASURED_GAS[GasStep.BURN],
+    calls.Mint: MEASURED_GAS[StepKind.MINT],
+    calls.Burn: MEASURED_GAS[StepKind.BURN],
     calls.Increase: INCREASE_GAS,
     calls.Decrease: DECREASE_GAS,
 }

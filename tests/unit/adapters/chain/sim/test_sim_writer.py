@@ -24,9 +24,8 @@ from zuno.adapters.chain.world import DEFAULT_SEED, DEPLOYMENT, OTHERS, SIM, USD
 from zuno.kernel.errors import Broken, Refused, Unavailable, Unknown
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
-from zuno.lp.model.ballot import GasStep
 from zuno.lp.model.history import Touch, WalletSwap
-from zuno.lp.model.plan import Grant
+from zuno.lp.model.plan import Grant, StepKind
 from zuno.lp.plan import calldata, encoding
 from zuno.lp.plan.decoding import decode
 from zuno.lp.ports.spending import Call, SendResult
@@ -146,19 +145,19 @@ def test_a_plans_steps_cost_what_was_measured(acting: Act) -> None:
     world = SimWorld.play(DEFAULT_SEED)
     burn, mint = calldata.burn_position(EDGE, 0, 0), minted(world, 0)
     for call, step in (
-        (acting(mint, *closing(PAIR)), GasStep.MINT),
-        (acting(burn, *closing(PAIR)), GasStep.BURN),
-        (acting(burn, mint, *closing(PAIR)), GasStep.BURN_AND_MINT),
-        (Call(WETH.address, 5, encoding.wrap()), GasStep.WRAP),
-        (Call(USDC.address, 0, encoding.approve(PERMIT2, 5)), GasStep.APPROVE_PERMIT2),
-        (Call(PERMIT2, 0, encoding.permit2_approve(USDC.address, ROUTER, 5, 5)), GasStep.PERMIT2_APPROVE),
+        (acting(mint, *closing(PAIR)), StepKind.MINT),
+        (acting(burn, *closing(PAIR)), StepKind.BURN),
+        (acting(burn, mint, *closing(PAIR)), StepKind.BURN_AND_MINT),
+        (Call(WETH.address, 5, encoding.wrap()), StepKind.WRAP),
+        (Call(USDC.address, 0, encoding.approve(PERMIT2, 5)), StepKind.APPROVE_PERMIT2),
+        (Call(PERMIT2, 0, encoding.permit2_approve(USDC.address, ROUTER, 5, 5)), StepKind.PERMIT2_APPROVE),
     ):
         (tried,) = world.attempt(WALLET, [call])
         assert (tried.error, tried.gas_used, tried.gas_needed) == (None, MEASURED_GAS[step], MEASURED_GAS[step])
     swap = calldata.swap_exact_in_single(NATIVE_SPEC.key, True, 10**15, 0, DEPLOYMENT.swap_struct)
     both = [calldata.v4_swap([swap]), encoding.position_manager_call([minted(world, 2)], 1 << 48)]
     whole = decode(ROUTER, 0, calldata.execute(both, 1 << 48), DEPLOYMENT.swap_struct)
-    assert gas_needed(whole.call) == MEASURED_GAS[GasStep.SWAP_AND_MINT]
+    assert gas_needed(whole.call) == MEASURED_GAS[StepKind.SWAP_AND_MINT]
 
 
 @pytest.mark.parametrize("limit", [40_000, 70_000, 153_577, 153_578, 500_000])
