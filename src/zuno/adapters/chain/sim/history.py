@@ -36,7 +36,7 @@ def position_history(world: SimWorld, position_id: int, since: Seconds | None) -
 
 @dataclass(frozen=True, slots=True)
 class _Life:
-    """A position, and the index of the transaction that closed it for its successor: what came later is another story."""
+    """A position, and the index of the transaction that closed it for its successor, which ends its history."""
 
     nft: Nft
     until: int
