@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks.figure import report
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.model.model_table import ModelTable
 from zuno.adapters.model.scripted import ScriptedModel
 from zuno.amm.model import PoolState

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.clock.fixed import FixedClock
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.model.daybook import DayBookInMemory

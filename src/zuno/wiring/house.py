@@ -300,7 +300,7 @@ class Application:
         return Devnet(process, process.file)
 
     def devnet_world(self) -> Playground:
-        from zuno.adapters.chain.devnet.world import DevnetWorld
+        from zuno.adapters.chain.devnet.process import DevnetWorld
 
         return Playground("devnet", DevnetWorld(self._chains.devnet()))
 
@@ -477,7 +477,7 @@ class Application:
         journal, key, opened = await self._open_journal(), self._key(), self._chains.open_chain(chain)
         key.ensure()
         if opened.info is DEVNET:
-            from zuno.adapters.chain.devnet.world import DevnetWorld
+            from zuno.adapters.chain.devnet.process import DevnetWorld
 
             await DevnetWorld(self._chains.devnet()).wake()
         return ExecutionContext(
