@@ -258,7 +258,7 @@ async def _cycle(folder: Path, store: Any, seed: int, number: int, moment: Momen
     backing = Backing(
         journal=opened,
         held=held,
-        minds=lambda notebook: build_run_context(models, notebook, models.seats()),
+        minds=lambda notebook: build_run_context(models, notebook, models.registry()),
         checkpoints=lambda: sqlite_checkpoints(folder / "cycles.db"),
         lease=lambda one: symbol_lock(folder, one),
         rehearse=nobody,

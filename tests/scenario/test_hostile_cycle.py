@@ -23,7 +23,7 @@ from zuno.adapters.store.memory import MemoryStore
 from zuno.journal.journal import ChainedJournal
 from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
-from zuno.llm.port import Failed, ModelRequest, Seats
+from zuno.llm.port import Failed, ModelRegistry, ModelRequest
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Bundle, Slot
 from zuno.trading.model.cycle import Call, Style
@@ -88,8 +88,8 @@ class Room(Desk):
     async def _held(self, of: str, moment: Millis, present: bool) -> list[Slot]:
         return account_slots(self.account or Account(usd=2_000.0, krw=2_000_000.0), moment)
 
-    def _minds(self, notebook: Notebook, seats: Seats) -> ModelContext:
-        return replace(super()._minds(notebook, seats), sleep=soon)
+    def _minds(self, notebook: Notebook, registry: ModelRegistry) -> ModelContext:
+        return replace(super()._minds(notebook, registry), sleep=soon)
 
 
 Script = Callable[[ModelRequest], Line]

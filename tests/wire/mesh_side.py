@@ -12,7 +12,7 @@ from random import Random
 
 from tests.wire.debating import Table, observed
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.mesh.folder import MeshFiles

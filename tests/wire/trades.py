@@ -218,7 +218,7 @@ def ruled_on(
     return apply_leverage_guard(apply_risk_rules(draft, given, tightening), given)
 
 
-def fired(draft: RulingDraft) -> list[str]:
+def fired_rules(draft: RulingDraft) -> list[str]:
     """The rules that changed something, in their order, each once."""
     return list(dict.fromkeys(change.by.split(" ")[0] for change in draft.changes))
 

@@ -58,7 +58,7 @@ class Markets:
 
     def refresh(self, store: SeriesStore) -> Refresh:
         from zuno.adapters.clock.system import unix_millis
-        from zuno.trading.data.intake import Intake, refreshed
+        from zuno.trading.data.intake import Intake, refresh_market
         from zuno.trading.ports.series import Batch
 
         async def keep(batch: Batch[Any]) -> None:
@@ -66,14 +66,14 @@ class Markets:
 
         async def refresh(symbol: Symbol) -> tuple[Millis, Mapping[str, str]]:
             intake = Intake(self.sources(), store, keep, unix_millis)
-            return await refreshed(intake, store, symbol, unix_millis)
+            return await refresh_market(intake, store, symbol, unix_millis)
 
         return refresh
 
     def refresh_marks(self, store: SeriesStore) -> Refresh:
         """What the account is marked by, and nothing else."""
         from zuno.adapters.clock.system import unix_millis
-        from zuno.trading.data.intake import Intake, visited
+        from zuno.trading.data.intake import Intake, refresh_series
         from zuno.trading.ports.series import Batch
         from zuno.trading.service.paper_book import MARKED_BY
 
@@ -81,7 +81,7 @@ class Markets:
             await store.write([batch])
 
         async def refresh(_: Symbol) -> tuple[Millis, Mapping[str, str]]:
-            return await visited(Intake(self.sources(), store, keep, unix_millis), MARKED_BY, unix_millis)
+            return await refresh_series(Intake(self.sources(), store, keep, unix_millis), MARKED_BY, unix_millis)
 
         return refresh
 

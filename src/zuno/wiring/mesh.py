@@ -99,8 +99,8 @@ class Meshes:
             raise Usage("The owner speaks by commands; scout, strategist, critic and arbiter run as peers.")
         self._own_key(role)
         files = self._files()
-        chair = files.chair(role.value)
-        chair.take()  # first: whoever comes second is told so, and not that a port is taken
+        lock = files.lock(role.value)
+        lock.take()  # first: whoever comes second is told so, and not that a port is taken
         try:
             journal = self._open_peer_journal(role)
             await check_editions(journal)
@@ -111,14 +111,14 @@ class Meshes:
             )
             running = await self._running(role, way, peer, journal, None)
         except BaseException:
-            chair.leave()
+            lock.leave()
             raise
         return PeerLife(
             role=role,
             transport=way,
             running=running,
             folder=files,
-            chair=chair,
+            lock=lock,
             code=code_version(),
             now=unix_millis,
             orphaned=lambda: parent is not None and os.getppid() != parent,
@@ -262,7 +262,7 @@ def _build_agent(role: Role, request_id: str, journal: Journal, models: Models, 
     from zuno.lp.model.debate import Context
     from zuno.lp.service.recommend import recalled
 
-    minds = models.minds(journal, request_id, models.seats())
+    minds = models.minds(journal, request_id, models.registry())
 
     async def recall(digest: str) -> Context:
         return await recalled(journal, digest)

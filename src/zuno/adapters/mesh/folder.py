@@ -123,7 +123,7 @@ class MeshFiles:
             probe.bind((_bound(host), 0))
             return int(probe.getsockname()[1])
 
-    def chair(self, name: str) -> FileLock:
+    def lock(self, name: str) -> FileLock:
         if name == UP:
             return FileLock(
                 self.root / "up.lock",
@@ -169,7 +169,7 @@ class MeshFiles:
         self._write(self.root / "kept.json", file.model_dump_json(by_alias=True).encode())
 
     def kept(self) -> RunningMesh | None:
-        if self.chair(UP).holder() is None:
+        if self.lock(UP).holder() is None:
             return None
         with suppress(OSError, ValueError):
             found = _KeptFile.model_validate_json((self.root / "kept.json").read_bytes())

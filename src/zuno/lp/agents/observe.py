@@ -14,7 +14,7 @@ from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, Unknown
 from zuno.kernel.text import base_and_quote, market_name
 from zuno.kernel.units import HexId, Seconds, Wei
 from zuno.lp.agents.pool_choice import pool_label, survey
-from zuno.lp.model.debate import Context, FeesObserved, FlowCreateStart, FlowStart, SceneFacts, SourceNote
+from zuno.lp.model.debate import Context, FeeWindow, FlowCreateStart, FlowStart, SceneFacts, SourceNote
 from zuno.lp.model.market import Fact, GasQuote, Pair
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
@@ -23,7 +23,6 @@ from zuno.lp.rules.carry import native_token1_in_pool
 from zuno.lp.rules.fee_yield import (
     DAY,
     WEEK,
-    FeeWindow,
     GrowthSample,
     fee_window,
     own_window,
@@ -177,7 +176,7 @@ async def _position(position_id: int, chain: Chain) -> LpPosition:
     position = snapshot.positions[0]
     if not position.liquidity:
         raise Refused(f"Position {position_id} holds no liquidity: there is nothing to rebalance.")
-    if position.pool.key.hooked:
+    if position.pool.key.has_hooks:
         raise Refused(f"Position {position_id} lies in a pool with hooks that nobody allow-listed; Zuno only shows it.")
     return position
 
@@ -230,7 +229,7 @@ async def _returns(
 
 async def _fees(
     pool: PoolState, chain: Chain, now: Seconds, label: str, sources: Sources, samples: Samples | None
-) -> FeesObserved | None:
+) -> FeeWindow | None:
     """Fee growth over seven days, else one: from our own samples, else from the chain's past state, else from its
     Swap logs; else unknown."""
     feed, why = f"fee growth {label}", list[str]()
@@ -245,12 +244,7 @@ async def _fees(
                 why.append(str(error))
                 continue
             sources.plain(feed, window.label, pool.block.timestamp, notes)
-            return FeesObserved(
-                growth0_x128=window.growth0_x128,
-                growth1_x128=window.growth1_x128,
-                seconds=window.seconds,
-                label=window.label,
-            )
+            return window
     sources.none(feed, "; ".join(dict.fromkeys(why)))
     return None
 

@@ -93,7 +93,7 @@ def _wraps(line: Capital, token: Token) -> bool:
 
 def _open_to_all(pool: PoolState) -> bool:
     """No hooks, no fee that a stranger sets, and somebody to trade with."""
-    return not pool.key.hooked and not pool.key.dynamic_fee and pool.liquidity > 0
+    return not pool.key.has_hooks and not pool.key.dynamic_fee and pool.liquidity > 0
 
 
 def _spots(wish: Wish, pool: PoolState) -> Iterable[Spot]:

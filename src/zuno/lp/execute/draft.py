@@ -11,11 +11,10 @@ from zuno.kernel.errors import PoolRefusal, Refused, Unavailable, Unknown
 from zuno.kernel.text import NATIVE, format_units
 from zuno.kernel.units import Address, HexId, Wei
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.model.ballot import GasStep
 from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import Bounds, Flow, Step, StepKind, StepPlan
-from zuno.lp.model.plan_events import Action, Draft, GasBound, Instruction, RecipeRecord, StepRecord
+from zuno.lp.model.plan_events import Action, Draft, GasBound, Instruction
 from zuno.lp.plan import minting, positions
 from zuno.lp.plan.calls import Decoded
 from zuno.lp.plan.context import PlanContext, flows
@@ -167,8 +166,8 @@ async def build_draft(
             units=_gas_limits(steps, rehearsal),
             data_fee=Wei(FEE_MARGIN * data_fee(steps, gas)),
         ),
-        steps=tuple(map(StepRecord.of, plan.steps)),
-        later=None if plan.later is None else RecipeRecord.of(plan.later),
+        steps=plan.steps,
+        later=plan.later,
         notes=plan.notes,
     )
     tried = SimulatedDraft(draft, rehearsal, swaps)
@@ -331,8 +330,7 @@ def _gas_limits(steps: Sequence[Step], rehearsal: Simulation) -> tuple[int, ...]
 
 def measured_gas(kind: StepKind) -> int:
     """As the contracts used it; kinds without a line of their own use no more than a mint."""
-    lines = {str(line): units for line, units in MEASURED_GAS.items()}
-    return lines.get(str(kind), MEASURED_GAS[GasStep.MINT])
+    return MEASURED_GAS.get(kind, MEASURED_GAS[StepKind.MINT])
 
 
 async def _read_position(context: ExecutionContext, position_id: int) -> LpPosition:
@@ -367,8 +365,7 @@ def step_call(step: Step) -> Call:
 
 def all_steps(draft: Draft) -> tuple[Step, ...]:
     """The first half as it would be signed, and the second as it would be if nothing moved."""
-    later = () if draft.later is None else draft.later.preview
-    return tuple(record.step() for record in (*draft.steps, *later))
+    return (*draft.steps, *(() if draft.later is None else draft.later.preview))
 
 
 def data_fee(steps: Sequence[Step], gas: GasQuote) -> int:

@@ -54,7 +54,6 @@ from zuno.lp.model.plan_events import (
     PlanOver,
     PlanRevoking,
     PlanSimulated,
-    StepRecord,
 )
 from zuno.lp.plan.approvals import build_revocations
 from zuno.lp.plan.calls import Approve, Execute, Mint, Permit, RouterSwap, SwapIn
@@ -286,7 +285,7 @@ class Gate:
                     plan_id=progress.plan_id,
                     block=onchain.purse.block,
                     paid=paid,
-                    steps=tuple(map(StepRecord.of, steps)),
+                    steps=steps,
                 ),
             )
         for index, step in enumerate(progress.steps):
@@ -307,14 +306,14 @@ class Gate:
             raise Refused(f"{progress.plan_id} has no second half")
         onchain = await read_onchain_state(self._context, HexId(draft.later.pool_id), None)
         paid = _measure_proceeds(progress, draft, onchain)
-        recipe = draft.later.recipe(draft.bounds)
+        half = draft.later
         terms = onchain.terms(self._context, draft.bounds)
         amounts = {flow.currency: flow.amount for flow in paid}
-        have = tuple(amounts.get(currency, 0) for currency in (recipe.key.currency0, recipe.key.currency1))
+        have = tuple(amounts.get(currency, 0) for currency in (half.key.currency0, half.key.currency1))
         try:
             checks.check_not_expired(draft, onchain.purse.block.timestamp)
             quote = await load_swap_quotes(self._context, onchain.pool, None)
-            steps = finish_rebalance(recipe, terms, onchain.pool, have[0], have[1], quotes=quote)
+            steps = finish_rebalance(half, terms, onchain.pool, have[0], have[1], quotes=quote)
             for step in steps:
                 self._check_later(draft, step)
         except checks.ApprovalExpired:
@@ -411,7 +410,7 @@ class Gate:
         checks.check_not_expired(draft, onchain.purse.block.timestamp)
         await checks.check_market(self._context, instruction, onchain.pool, draft.bounds)
         check_named_tokens_used(instruction, onchain)
-        steps = [record.step() for record in draft.steps]
+        steps = draft.steps
         check_capital_limits(instruction, onchain.pool, wrapped_native(self._context), steps)
         for index, step in enumerate(steps):
             checks.check_needs(step, onchain, after=steps[:index])
@@ -490,8 +489,7 @@ class Gate:
             steps = await self._revocation_steps(progress, draft)
             if not steps:
                 return ()
-            records = tuple(map(StepRecord.of, steps))
-            await append_event(self._context.journal, progress, PlanRevoking(plan_id=progress.plan_id, steps=records))
+            await append_event(self._context.journal, progress, PlanRevoking(plan_id=progress.plan_id, steps=steps))
         sender = self._step_sender(progress, draft, notify, anyhow=True)
 
         async def prepare(index: int) -> SigningInputs:

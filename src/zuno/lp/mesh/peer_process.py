@@ -84,14 +84,6 @@ Work = Sequence[Coroutine[Any, Any, None]]
 AllOf = Callable[[Work], Awaitable[None]]
 
 
-class RejectedNote(Wire):
-    """A message that was not believed."""
-
-    why: str
-    claimed: Role | None
-    digest: str | None
-
-
 class ResumedNote(Wire):
     """A message of an earlier life that this one begins to answer."""
 
@@ -343,7 +335,7 @@ class MeshPeer:
         known = (envelope.from_.value, envelope.id) in said  # another process of the owner has written it down
         refusal = None if known else self._refusal(envelope, [author for author, _ in said])
         if refusal is not None:
-            await self._record_rejection(MessageRejected(refusal, envelope.from_, heard.name))
+            await self._record_rejection(MessageRejected(why=refusal, claimed=envelope.from_, digest=heard.name))
             return []
         self._answering[envelope.id] = envelope.from_
         try:
@@ -464,7 +456,7 @@ class MeshPeer:
         self.stats.rejected[self._reason(event)] += 1
         now = self._now()
         if self._notes.setdefault(event.claimed, TokenBucket(NOTES_A_SECOND, NOTES, now)).try_take(now):
-            note = RejectedNote(why=plain_text(event.why, _LONGEST_NOTE), claimed=event.claimed, digest=event.digest)
+            note = event.model_copy(update={"why": plain_text(event.why, _LONGEST_NOTE)})
             await self._journal.append(kind=REJECTED, author=Author(self._role.value), payload=note)
 
     def _reason(self, event: MessageRejected) -> str:

@@ -9,6 +9,7 @@ cost whoever reads it a gigabyte.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -102,13 +103,19 @@ class Wish(Wire):
     exposure: Exposure | None = None
 
 
-class FeesObserved(Wire):
+@dataclass(frozen=True, slots=True)
+class FeeWindow:
     """A pool's fee growth per unit of in-range liquidity over one window."""
 
     growth0_x128: int
     growth1_x128: int
-    seconds: int = Field(gt=0)
+    seconds: int
     label: Note
+    """The window and where it was read: "7 d of own samples"."""
+
+    def __post_init__(self) -> None:
+        if self.seconds <= 0:
+            raise ValueError("a fee window has a length")
 
 
 class SceneFacts(Wire):
@@ -120,7 +127,7 @@ class SceneFacts(Wire):
     capital1: int = 0
     returns_nano: Annotated[tuple[int, ...], Field(max_length=MOST_RETURNS)] = ()
     """Hourly log returns in 1e-9, in the pool's own direction, oldest first."""
-    fees: FeesObserved | None = None
+    fees: FeeWindow | None = None
     gas: GasQuote | None = None
     gas_median: Fraction | None = None
     """Of our own samples, in wei."""

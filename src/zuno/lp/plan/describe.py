@@ -152,7 +152,7 @@ def _lines(actions: tuple[Action, ...], names: Names, key: PoolKey, caller: Addr
 
 
 def _pool(key: PoolKey, names: Names) -> str:
-    hook = f", hook {key.hooks}" if key.hooked else ""
+    hook = f", hook {key.hooks}" if key.has_hooks else ""
     fee = "dynamic fee" if key.dynamic_fee else f"{format_units(key.fee, 4)} %"
     return f"{names.token(key.currency0)}/{names.token(key.currency1)} {fee} (spacing {key.tick_spacing}{hook})"
 

@@ -12,6 +12,7 @@ from zuno.amm.fees import PIPS, protocol_fee_of_direction, swap_fee
 from zuno.amm.integers import MAX_UINT256, Q128
 from zuno.amm.model import PoolState, price_of
 from zuno.kernel.units import Seconds
+from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.history import SwapFees
 
 DAY: Final = 86_400
@@ -25,21 +26,6 @@ class GrowthSample:
     at: Seconds
     growth0_x128: int
     growth1_x128: int
-
-
-@dataclass(frozen=True, slots=True)
-class FeeWindow:
-    """Fees per unit of in-range liquidity over one window."""
-
-    growth0_x128: int
-    growth1_x128: int
-    seconds: int
-    label: str
-    """The window and where it was read: "7 d of own samples"."""
-
-    def __post_init__(self) -> None:
-        if self.seconds <= 0:
-            raise ValueError("a fee window has a length")
 
 
 def fee_window(then: GrowthSample, now: GrowthSample, label: str) -> FeeWindow:

@@ -151,26 +151,24 @@ class Archive:
         return PlanListView(plans=tuple(_line(entry, states) for entry in newest))
 
     async def plan(self, plan_id: str) -> PlanView:
-        recorded, context = await self._planned(plan_id)
-        return _view(recorded, context)
+        return _view(*await self._load_plan(plan_id))
 
-    async def decided(self, plan_id: str, *, current: bool = False) -> tuple[PlanView, Context, PlanReady]:
-        """A plan with the context and the decision it stands on, as its owner took it. `current`: `Refused` unless it
-        was argued by today's rules."""
-        recorded, context = await self._planned(plan_id)
+    async def decision(self, plan_id: str, *, current: bool = False) -> tuple[str, Context, PlanReady]:
+        """A plan's hash, checked, with the context and the decision it stands on, as its owner took it. `current`:
+        `Refused` unless it was argued by today's rules."""
+        recorded, context, ready = await self._load_plan(plan_id)
         if recorded.older and current:
             raise Refused(
                 f"{plan_id} was argued in edition {recorded.edition} and this Zuno argues in edition {EDITION}: "
                 "nothing of it is signed yet, so ask the desk again."
             )
-        view = _view(recorded, context)
+        ready = _as_chosen(recorded, context, ready)
         if recorded.older:
-            await self._check_record(recorded)
-        elif recorded.plan is not None and recorded.plan.hash != view.hash:
+            return await self._check_record(recorded), context, ready
+        then = plans.decided_hash(context, ready)
+        if recorded.plan is not None and recorded.plan.hash != then:
             raise Broken(_other_hash(plan_id))
-        if recorded.ready is None:
-            raise Unknown(f"{plan_id} names no finished plan; `zuno plan list` shows them.")
-        return view, context, _as_chosen(recorded, context, recorded.ready)
+        return then, context, ready
 
     async def why(self, reference: str) -> WhyView:
         journal = await self._open_journal()
@@ -178,7 +176,7 @@ class Archive:
         ready = recorded.ready
         argued = _argued(recorded) if ready is None else ready.debate
         context = None if argued is None else await recalled(journal, argued.context)
-        plan = None if ready is None or context is None else _view(recorded, context)
+        plan = None if ready is None or context is None else _view(recorded, context, ready)
         return WhyView(
             request_id=recorded.request_id,
             code=recorded.code,
@@ -288,12 +286,12 @@ class Archive:
             )
         return replace(recorded, attempts=attempts)
 
-    async def _planned(self, plan_id: str) -> tuple[Recorded, Context]:
+    async def _load_plan(self, plan_id: str) -> tuple[Recorded, Context, PlanReady]:
         journal = await self._open_journal()
         recorded = await self._recorded(journal, *await self._request_of(journal, plan_id))
         if recorded.ready is None:
             raise Unknown(f"{plan_id} names no finished plan; `zuno plan list` shows them.")
-        return recorded, await recalled(journal, recorded.ready.debate.context)
+        return recorded, await recalled(journal, recorded.ready.debate.context), recorded.ready
 
     async def _request_of(self, journal: Journal, reference: str) -> tuple[str, str | None]:
         """The request, and the plan where one was named."""
@@ -404,11 +402,9 @@ def _as_chosen(recorded: Recorded, context: Context, ready: PlanReady) -> PlanRe
     return ready if choice is None else plans.chosen_by_owner(context, ready, choice)
 
 
-def _view(recorded: Recorded, context: Context) -> PlanView:
-    if recorded.ready is None:
-        raise Broken(f"{recorded.request_id} has no plan")
+def _view(recorded: Recorded, context: Context, ready: PlanReady) -> PlanView:
     on_record = recorded.plan.hash if recorded.older and recorded.plan is not None else None
-    return plan_view(recorded.request_id, context, _as_chosen(recorded, context, recorded.ready), on_record)
+    return plan_view(recorded.request_id, context, _as_chosen(recorded, context, ready), on_record)
 
 
 def _argued(recorded: Recorded) -> Debate | None:
@@ -432,18 +428,8 @@ def _line(entry: Entry, states: Mapping[str, str]) -> PlanLine:
     if entry.kind == PlanInstructed.kind:
         return _instructed_line(entry, state)
     record = PlanRecord.model_validate(dict(entry.payload))
-    return PlanLine(
-        plan_id=record.plan_id,
-        request_id=entry.request_id or "",
-        at=entry.at,
-        kind=record.kind,
-        chain=record.chain,
-        position_id=record.position_id,
-        verdict=record.verdict,
-        choice=record.choice,
-        decided_by=record.decided_by,
-        state=state,
-    )
+    same = record.model_dump(include=set(PlanLine.model_fields), by_alias=False)
+    return PlanLine(request_id=entry.request_id or "", at=entry.at, state=state, **same)
 
 
 def _instructed_line(entry: Entry, state: str) -> PlanLine:

@@ -345,7 +345,7 @@ def _shown_steps(book: PlanProgress) -> list[StepProgress]:
     draft = book.draft
     if draft is None or draft.later is None or book.finishing is not None or book.over is not None:
         return book.steps
-    return [*book.steps, *(StepProgress(record.step(), PlanPart.LATER) for record in draft.later.preview)]
+    return [*book.steps, *(StepProgress(step, PlanPart.LATER) for step in draft.later.preview)]
 
 
 def _outcome_note(outcome: PlanOutcome) -> str:

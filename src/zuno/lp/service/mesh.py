@@ -211,10 +211,10 @@ class MeshKeeper:
 
     def seen(self, table: Table, transport: str, answered: Mapping[Role, PingReply] | None) -> MeshView:
         peers = tuple(self._peer(role, table[role], answered) for role in AGENTS)
-        return MeshView(transport=transport, kept_by=self._folder.chair("up").holder(), peers=peers)
+        return MeshView(transport=transport, kept_by=self._folder.lock("up").holder(), peers=peers)
 
     def _peer(self, role: Role, line: PeerAddress, answered: Mapping[Role, PingReply] | None) -> PeerView:
-        pid, kept = self._folder.chair(role.value).holder(), self._folder.kept()
+        pid, kept = self._folder.lock(role.value).holder(), self._folder.kept()
         report = self._folder.report(role)
         if report is not None and report.pid != pid:
             report = None  # of a life before
@@ -292,7 +292,7 @@ class MeshKeeper:
 
     def _anybody(self) -> bool:
         """Whether it is worth asking: with every key in this home, a peer that answers has a seat in it."""
-        return len(self.here()) < len(AGENTS) or any(self._folder.chair(role.value).holder() for role in AGENTS)
+        return len(self.here()) < len(AGENTS) or any(self._folder.lock(role.value).holder() for role in AGENTS)
 
     async def _answering(self, way: str, code: Callable[[], str], tell: Callable[[str], None]) -> OwnerPlace:
         place = await self._open_place(way)
@@ -310,7 +310,7 @@ class MeshKeeper:
     # -- ending and joining
 
     async def down(self) -> DownView:
-        pid = self._folder.chair("up").holder()
+        pid = self._folder.lock("up").holder()
         if pid is not None and not await self._end_process(pid):
             raise Unavailable(f"The mesh (process {pid}) does not end; its peers' logs are in {self._where}.")
         left = await self._orphans()
@@ -322,15 +322,15 @@ class MeshKeeper:
         """Nodes that nobody keeps running any more are ended; those of a mesh that has just begun are its own."""
         if not self.exists():
             return ()
-        chair = self._folder.chair("up")
+        lock = self._folder.lock("up")
         try:
-            chair.take()
+            lock.take()
         except Refused:
             return ()
         try:
             return await self._end_orphans()
         finally:
-            chair.leave()
+            lock.leave()
 
     async def join(self, request: str, listen: Listen) -> PlanView:
         """Go on with a debate that this home began over the mesh."""

@@ -82,7 +82,7 @@ class PeerLife:
     transport: str
     running: PeerRunner
     folder: MeshFolder
-    chair: ProcessLock
+    lock: ProcessLock
     """Taken already; left when this life ends."""
     code: str
     now: Callable[[], Millis]
@@ -95,7 +95,7 @@ class PeerLife:
             await self._live(stop)
         finally:
             await self.running.close()
-            self.chair.leave()
+            self.lock.leave()
         standing = self.running.resident.stats
         text = f"The {self.role} has ended: {standing.heard} heard, {standing.said} said."
         return PeerEndView(role=self.role.value, heard=standing.heard, said=standing.said, text=text)

@@ -72,8 +72,8 @@ class MeshHost:
         table, roles, way = self._keeper.table(), self._keeper.here(), self._keeper.way(transport)
         if not roles:
             raise Refused("No agent of this mesh lives in this home; `zuno mesh init` shows the table.")
-        chair = self._folder.chair("up")
-        chair.take()
+        lock = self._folder.lock("up")
+        lock.take()
         try:
             self._restarts = {role.value: 0 for role in roles}
             self._folder.keep_kept(RunningMesh(way, self._restarts))
@@ -84,7 +84,7 @@ class MeshHost:
             await self._run(roles, way, hear, lambda: show(self._keeper.seen(table, way, None)), stop)
         finally:
             await self._end_all(hear)
-            chair.leave()
+            lock.leave()
         return UpEndView(restarts=dict(self._restarts), said="The mesh has ended, and all of its processes with it.")
 
     def _remark(self, hear: Hear, roles: tuple[Role, ...], way: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from zuno.amm.model import PoolState, whole_price
 from zuno.amm.ticks import sqrt_price_at_tick
@@ -107,14 +107,20 @@ class RecommendedView(CandidateView):
     prep_action: str | None
 
 
-class ThoughtView(View):
+class RecordView(View):
+    """Fields of a record under their own names, safe to print; `model_validate` reads them off it."""
+
+    model_config = ConfigDict(from_attributes=True, coerce_numbers_to_str=True)
+
+
+class ThoughtView(RecordView):
     role: str
     round: int
     text: ForeignText
     speaker: str
 
 
-class SourceView(View):
+class SourceView(RecordView):
     feed: ForeignText
     source: ForeignText | None
     as_of: int | None
@@ -123,7 +129,7 @@ class SourceView(View):
     notes: tuple[ForeignText, ...]
 
 
-class VoiceView(View):
+class VoiceView(RecordView):
     role: str
     round: int
     speaker: str
@@ -228,25 +234,12 @@ def plan_id_of(request_id: str, digest: str) -> str:
 
 
 def _earlier_view(number: int, view: CandidateView) -> EarlierView:
-    return EarlierView(
-        round=number,
-        index=view.index,
-        kind=view.kind,
-        pool=view.pool.label,
-        tick_lower=view.tick_lower or 0,
-        tick_upper=view.tick_upper or 0,
-        price_lower=view.price_lower or "",
-        price_upper=view.price_upper or "",
-        verdict=view.verdict,
-        reason=view.reason,
-    )
+    same = view.model_dump(include=set(EarlierView.model_fields) - {"pool"}, by_alias=False)
+    return EarlierView(round=number, pool=view.pool.label, **same)
 
 
 def thoughts_of(context: Context, debate: Debate, decided: int | None = None) -> tuple[ThoughtView, ...]:
-    return tuple(
-        ThoughtView(role=thought.role, round=thought.round, text=thought.text, speaker=thought.speaker)
-        for thought in print_thoughts(context, debate, decided)
-    )
+    return tuple(ThoughtView.model_validate(thought) for thought in print_thoughts(context, debate, decided))
 
 
 def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash: str | None = None) -> PlanView:
@@ -279,29 +272,8 @@ def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash
             if candidate.kind.move
         ),
         transcript=thoughts_of(context, ready.debate, decision.index),
-        voices=tuple(
-            VoiceView(
-                role=one.role,
-                round=one.round,
-                speaker=one.speaker,
-                why=one.why,
-                model=one.model,
-                tokens=one.tokens,
-                usd=None if one.usd is None else str(one.usd),
-            )
-            for one in ready.debate.spoke
-        ),
-        sources=tuple(
-            SourceView(
-                feed=source.feed,
-                source=source.source,
-                as_of=source.as_of,
-                age_seconds=source.age_seconds,
-                stale=source.stale,
-                notes=source.notes,
-            )
-            for source in context.sources
-        ),
+        voices=tuple(map(VoiceView.model_validate, ready.debate.spoke)),
+        sources=tuple(map(SourceView.model_validate, context.sources)),
         block=context.block.number,
         hash=digest,
     )

@@ -24,14 +24,9 @@ from zuno.lp.service.views import (
     PoolView,
     PositionView,
     TermsView,
-    TokenView,
 )
 
 PRICE_DIGITS = 10
-
-
-def token_view(token: Token) -> TokenView:
-    return TokenView(address=token.address, symbol=token.symbol, decimals=token.decimals, verified=token.verified)
 
 
 def called(token: Token) -> str:
@@ -41,11 +36,11 @@ def called(token: Token) -> str:
 
 def key_view(key: PoolKey, token0: Token, token1: Token) -> PoolKeyView:
     fee = "dynamic fee" if key.dynamic_fee else fee_text(key.fee)
-    hooks = " hooked" if key.hooked else ""
+    hooks = " hooked" if key.has_hooks else ""
     return PoolKeyView(
         id=pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks),
-        currency0=token_view(token0),
-        currency1=token_view(token1),
+        currency0=token0,
+        currency1=token1,
         fee=key.fee,
         tick_spacing=key.tick_spacing,
         hooks=key.hooks,

@@ -16,8 +16,6 @@ from zuno.lp.model.plan import Allowances
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.wallets import StoredWallet, Wallets
 from zuno.lp.service import arguments
-from zuno.lp.service.to_views import token_view
-from zuno.lp.service.views import TokenView
 
 UNLIMITED = (1 << 160) - 1
 """The most Permit2 can write, and more than there is of any token: nobody who allows this much means an amount."""
@@ -59,7 +57,7 @@ class WalletsView(View):
 
 
 class BalanceView(View):
-    token: TokenView
+    token: Token
     amount: str
     amount_human: str
 
@@ -76,7 +74,7 @@ class BalancesView(View):
 class AllowanceView(View):
     """Somebody who may move the wallet's tokens: Permit2 by the token's word, the others by Permit2's."""
 
-    token: TokenView
+    token: Token
     spender: str
     spender_name: str
     amount: str
@@ -221,7 +219,7 @@ def _spenders(info: ChainInfo) -> dict[Address, str]:
 
 
 def _balance(token: Token, amount: int) -> BalanceView:
-    return BalanceView(token=token_view(token), amount=str(amount), amount_human=format_units(amount, token.decimals))
+    return BalanceView(token=token, amount=str(amount), amount_human=format_units(amount, token.decimals))
 
 
 def _allowed(token: Token, seen: Contents, permit2: Address, spenders: Mapping[Address, str]) -> list[AllowanceView]:
@@ -237,7 +235,7 @@ def _allowed(token: Token, seen: Contents, permit2: Address, spenders: Mapping[A
 def _allowance(token: Token, spender: Address, name: str, amount: int, expires: int | None, now: int) -> AllowanceView:
     unlimited = amount >= UNLIMITED
     return AllowanceView(
-        token=token_view(token),
+        token=token,
         spender=spender,
         spender_name=name,
         amount=str(amount),

@@ -18,7 +18,7 @@ from zuno.trading.agents.evidence import (
     summarise_reasons,
     total_weight,
 )
-from zuno.trading.measure.price_context import Flow
+from zuno.trading.measure.price_context import TakerFlow
 from zuno.trading.measure.structure.lines import Divergence, Gauge
 from zuno.trading.measure.structure.pivots import Way
 from zuno.trading.measure.tape import SideHour, WhaleFlow
@@ -114,7 +114,7 @@ def contradicts(case: Case, lean: Stance) -> bool:
     return not isinstance(day, Missing) and large * lean > 0 > lean * day
 
 
-def _balance(flow: Flow) -> Stance:
+def _balance(flow: TakerFlow) -> Stance:
     """Which way takers lean, where they do more than they mostly did."""
     if isinstance(flow.rank, Missing):
         return 0

@@ -18,7 +18,7 @@ from zuno.trading.agents.evidence import (
     total_weight,
 )
 from zuno.trading.agents.prompt_facts import figure_in
-from zuno.trading.measure.price_context import Change
+from zuno.trading.measure.price_context import FigureChange
 from zuno.trading.model.cycle import LONG_TEXT, AgentAnswer, Expert, MacroAnomaly, MacroEntry, MacroOpinion, Signal
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.rules.score import entry_stance
@@ -102,7 +102,7 @@ def world_reasons(case: Case) -> list[Reason]:
     return found
 
 
-def _change(id_: str, change: Known[Change], full: float, weight: float) -> list[Reason]:
+def _change(id_: str, change: Known[FigureChange], full: float, weight: float) -> list[Reason]:
     """Of a figure that moved by at least a quarter of what counts in full."""
     if isinstance(change, Missing) or abs(change.share) < full / 4:
         return []

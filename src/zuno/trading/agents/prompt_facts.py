@@ -20,8 +20,8 @@ from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.features import Frame, Perpetual, fresh
 from zuno.trading.measure.macro import Reading
 from zuno.trading.measure.order_book import FakeWall
-from zuno.trading.measure.price_context import DOLLAR, FLOW_BARS, PRINTS, STOCKS, Change, Flow, Quoted
-from zuno.trading.measure.structure.levels import Zone
+from zuno.trading.measure.price_context import DOLLAR, FLOW_BARS, PRINTS, STOCKS, FigureChange, Quoted, TakerFlow
+from zuno.trading.measure.structure.levels import LevelZone
 from zuno.trading.measure.structure.lines import Gauge
 from zuno.trading.measure.structure.patterns import formation
 from zuno.trading.measure.structure.swings import Fibonacci
@@ -245,7 +245,7 @@ def retraced_share(swing: Fibonacci, close: float) -> float | None:
     return back if 0 <= back <= 1 else None
 
 
-def nearest_zones(frame: Frame, count: int) -> list[Zone]:
+def nearest_zones(frame: Frame, count: int) -> list[LevelZone]:
     close = frame.readings.close
     return sorted(frame.structure.zones, key=lambda zone: (max(zone.low - close, close - zone.high), zone.low))[:count]
 
@@ -274,7 +274,7 @@ def flow_section(case: Case, weight: int = 90) -> Section:
     return Section("orderflow", weight, tuple(lines))
 
 
-def _taker_lines(takers: Known[Flow]) -> Iterator[Line]:
+def _taker_lines(takers: Known[TakerFlow]) -> Iterator[Line]:
     if isinstance(takers, Missing):
         yield remark("takers.unknown", takers.reason, "unknown: ")
         return
@@ -285,7 +285,7 @@ def _taker_lines(takers: Known[Flow]) -> Iterator[Line]:
     yield fact(f"{own}.rank", scale_figure(takers.rank, 100), Unit.PERCENT, 0, note=less)
 
 
-def takers_id(takers: Flow) -> str:
+def takers_id(takers: TakerFlow) -> str:
     return f"takers_{takers.timeframe}"
 
 
@@ -406,7 +406,7 @@ def economy_section(case: Case, weight: int = 70) -> Section:
     return Section("economy", weight, tuple(lines))
 
 
-def _change_line(id_: str, first: Quoted, change: Known[Change]) -> Line:
+def _change_line(id_: str, first: Quoted, change: Known[FigureChange]) -> Line:
     """Under the name of the figure it is of; what nobody knows, under the name of the one that was asked first."""
     called = first.called if isinstance(change, Missing) else change.of.called
     share = scale_figure(figure_in(change, "share"), 100)

@@ -72,7 +72,7 @@ class Surface:
     """Quotes that cannot be: a strike, an interest or a volume no market has."""
 
     @property
-    def inverted(self) -> Known[bool]:
+    def is_inverted(self) -> Known[bool]:
         """Whether the near is dearer than the far."""
         return self.term if isinstance(self.term, Missing) else self.term > 0
 
@@ -194,8 +194,8 @@ def _tenor(days: int, now: Millis, expiries: Sequence[Expiry], nothing: str | No
     if nothing is not None:
         return Tenor(days, Missing(nothing), Missing(nothing))
     usable = [expiry for expiry in expiries if expiry.at - now >= TOO_NEAR_MS]
-    puts, calls = (_at_days(days, usable, of) for of in (lambda one: one.put25, lambda one: one.call25))
-    return Tenor(days, _at_days(days, usable, lambda one: one.atm), _difference(puts, calls))
+    puts, calls = (_at_days(days, usable, of) for of in (lambda expiry: expiry.put25, lambda expiry: expiry.call25))
+    return Tenor(days, _at_days(days, usable, lambda expiry: expiry.atm), _difference(puts, calls))
 
 
 def _at_days(days: int, expiries: Sequence[Expiry], of: Callable[[Expiry], Known[float]]) -> Known[float]:

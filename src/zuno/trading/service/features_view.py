@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel
 from zuno.kernel.clock import iso as iso
 from zuno.kernel.view import ForeignText, View
 from zuno.trading.measure.features import Features, Frame, Perpetual, fresh
-from zuno.trading.measure.shock import Shock, Watch
+from zuno.trading.measure.shock import Shock, ShockScan
 from zuno.trading.measure.structure.all import Structure
 from zuno.trading.measure.triage import Rule
 from zuno.trading.model import market
@@ -196,7 +196,7 @@ def _judged_by(symbol: Symbol) -> Mapping[Rule, Sequence[Series[Any]]]:
     }
 
 
-def _unwatched(watch: Known[Watch]) -> Iterable[UnjudgedView]:
+def _unwatched(watch: Known[ShockScan]) -> Iterable[UnjudgedView]:
     if isinstance(watch, Missing):
         yield UnjudgedView(rule="shock", why=watch.reason)
     elif watch.unjudged:

@@ -307,7 +307,7 @@ class Cycles:
             return await self._painted(bundle, journal) if asked.chart else Painted(chart=None)
 
         async def ahead(decision: Decision) -> float:
-            models = minds.seats.seat("risk_manager", 0).models
+            models = minds.registry.models_for("risk_manager", 0).models
             if decision.decision.side is None or not models:
                 return 0.0  # nobody is asked
             asked, said = REVIEW_TOKENS

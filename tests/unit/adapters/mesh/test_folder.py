@@ -88,32 +88,32 @@ def test_what_nobody_keeps_running_is_not_kept(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
     files.keep_kept(RunningMesh("axl", {"scout": 1}))
     assert files.kept() is None
-    chair = files.chair("up")
-    chair.take()
+    lock = files.lock("up")
+    lock.take()
     assert files.kept() == RunningMesh("axl", {"scout": 1})
-    chair.leave()
+    lock.leave()
     assert files.kept() is None
 
 
 def test_a_chair_is_left_by_whoever_dies_in_it(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
-    assert files.chair("scout").holder() is None
+    assert files.lock("scout").holder() is None
     code = (
         "import sys, pathlib; from zuno.adapters.mesh.folder import MeshFiles\n"
-        "MeshFiles(pathlib.Path(sys.argv[1])).chair('scout').take(); print('sits', flush=True); sys.stdin.read()"
+        "MeshFiles(pathlib.Path(sys.argv[1])).lock('scout').take(); print('sits', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "sits\n"
-        assert files.chair("scout").holder() == other.pid
+        assert files.lock("scout").holder() == other.pid
         with pytest.raises(Refused, match=f"as process {other.pid}"):
-            files.chair("scout").take()
+            files.lock("scout").take()
         other.kill()
         other.wait(10)
-    assert files.chair("scout").holder() is None
-    files.chair("scout").take()
+    assert files.lock("scout").holder() is None
+    files.lock("scout").take()
 
 
 def test_answers_to_pings_that_nobody_sent_do_not_fill_the_board(tmp_path: Path) -> None:
@@ -127,9 +127,9 @@ def test_answers_to_pings_that_nobody_sent_do_not_fill_the_board(tmp_path: Path)
 
 def test_a_chair_is_taken_once(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
-    chair = files.chair("scout")
-    chair.take()
+    lock = files.lock("scout")
+    lock.take()
     with pytest.raises(Refused, match=f"as process {os.getpid()}"):
-        files.chair("scout").take()
-    chair.leave()
-    assert files.chair("scout").holder() is None
+        files.lock("scout").take()
+    lock.leave()
+    assert files.lock("scout").holder() is None

@@ -51,7 +51,7 @@ class Stingy:
 
 
 async def halfway(bench: Any, token_id: int = 1) -> str:
-    """A rebalance whose first half is final, and whose second was never cooked."""
+    """A rebalance whose first half is final, and whose second was never built."""
     plan_id: str = await bench.approved(await bench.two_steps(token_id))
     with pytest.raises(Unavailable, match="disk is full"):
         await bench.apply(plan_id, journal=Full(bench.journal, "plan_finishing"))
@@ -62,7 +62,7 @@ async def halfway(bench: Any, token_id: int = 1) -> str:
 
 def mint_of(draft: Draft) -> Step:
     assert draft.later is not None
-    return draft.later.preview[-1].step()
+    return draft.later.preview[-1]
 
 
 # -- what was approved
@@ -78,14 +78,14 @@ async def test_a_later_step_has_to_be_what_was_approved(bench: Any) -> None:
     other = (await bench.drafted(told.model_copy(update={"range": band}))).draft
     with pytest.raises(Refused, match=f"ticks {band.lower} to {band.upper} were not approved"):
         gate._check_later(draft, mint_of(other))
-    turned = draft.later.model_copy(update={"zero_for_one": not draft.later.zero_for_one})
+    turned = replace(draft.later, zero_for_one=not draft.later.zero_for_one)
     with pytest.raises(Refused, match="the other way round"):
         gate._check_later(draft.model_copy(update={"later": turned}), step)
-    dearer = draft.later.model_copy(update={"least_rate": draft.later.least_rate * Fraction(1001, 1000)})
+    dearer = replace(draft.later, least_rate=draft.later.least_rate * Fraction(1001, 1000))
     with pytest.raises(Refused, match=r"takes \d+ for \d+, less than the approved rate"):
         gate._check_later(draft.model_copy(update={"later": dearer}), step)
     with pytest.raises(Refused, match="a burn was not approved as a later step"):
-        gate._check_later(draft, draft.steps[0].step())
+        gate._check_later(draft, draft.steps[0])
     with pytest.raises(Refused, match="no later steps were approved"):
         gate._check_later(draft.model_copy(update={"later": None}), step)
 
@@ -187,7 +187,7 @@ async def test_a_process_that_dies_over_a_failed_second_half_does_not_try_it_aga
         await bench.apply(plan_id)
     book = await bench.book(plan_id)
     assert (book.state, await bench.owned()) == (PlanState.PARTIAL, before)
-    assert len([step for step in book.steps if step.part is PlanPart.LATER]) == sent, "it was not cooked again"
+    assert len([step for step in book.steps if step.part is PlanPart.LATER]) == sent, "it was not built again"
     await nothing_allowed(bench, book)
 
 
@@ -240,7 +240,7 @@ async def test_a_new_position_that_is_not_what_was_asked(bench: Any) -> None:
     assert (new_id, found) == (book.over.new_position_id, ())
     band = Range(Tick(told.range.lower - 10), told.range.upper)
     other = (await bench.drafted(told.model_copy(update={"range": band}))).draft
-    book.steps[-1].step = other.steps[-1].step()
+    book.steps[-1].step = other.steps[-1]
     _, found = await verify_outcome(bench.hands, book, draft)
     assert f"lies in ticks {told.range.lower} to {told.range.upper}, asked for were {band.lower}" in found[0]
     assert "holds liquidity" in found[1]
@@ -264,7 +264,7 @@ async def test_a_new_position_of_somebody_else(bench: Any) -> None:
 async def test_a_position_that_was_burned_and_is_still_there(bench: Any) -> None:
     draft = (await bench.drafted(await bench.told(Action.CLOSE))).draft
     book = PlanProgress(draft.plan_id, draft=draft)
-    book.steps = [StepProgress(draft.steps[0].step(), PlanPart.FIRST, StepState.FINAL)]
+    book.steps = [StepProgress(draft.steps[0], PlanPart.FIRST, StepState.FINAL)]
     _, found = await verify_outcome(bench.hands, book, draft)
     assert found == ("position 1 was burned and is still there",)
 

@@ -281,9 +281,13 @@ async def test_one_neighbour_s_inventions_do_not_hide_another_s_reasons(tmp_path
     strategist = await settled(pair)
     for number in range(200):
         word = "".join(chr(ord("g") + int(digit)) for digit in f"{number:03}")
-        await strategist._record_rejection(MessageRejected(f"a reason {word} \x1b[31m", Role.SCOUT))
-    await strategist._record_rejection(MessageRejected("msg_0123456789abcdef expired 61000 ms ago", Role.CRITIC))
-    await strategist._record_rejection(MessageRejected("msg_fedcba9876543210 expired 62000 ms ago", Role.CRITIC))
+        await strategist._record_rejection(MessageRejected(why=f"a reason {word} \x1b[31m", claimed=Role.SCOUT))
+    await strategist._record_rejection(
+        MessageRejected(why="msg_0123456789abcdef expired 61000 ms ago", claimed=Role.CRITIC)
+    )
+    await strategist._record_rejection(
+        MessageRejected(why="msg_fedcba9876543210 expired 62000 ms ago", claimed=Role.CRITIC)
+    )
     reasons = strategist.stats.rejected
     assert reasons["from the critic: msg_0123456789abcdef expired 61000 ms ago"] == 2
     assert reasons["from the scout: something else"] == 200 - MOST_REASONS
@@ -296,7 +300,7 @@ async def test_the_same_words_of_two_neighbours_are_two_reasons(tmp_path: Path) 
     pair = Pair(tmp_path)
     strategist = await settled(pair)
     for claimed in (Role.SCOUT, Role.CRITIC, Role.CRITIC, None):
-        await strategist._record_rejection(MessageRejected("these bytes cannot be unpacked", claimed))
+        await strategist._record_rejection(MessageRejected(why="these bytes cannot be unpacked", claimed=claimed))
     assert strategist.stats.rejected == {
         "from the scout: these bytes cannot be unpacked": 1,
         "from the critic: these bytes cannot be unpacked": 2,

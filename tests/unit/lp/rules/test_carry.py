@@ -19,9 +19,11 @@ from zuno.amm.pool import Pool
 from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
-from zuno.lp.model.ballot import CandidateKind, Carry, Cost, GasStep, PrepSwap
+from zuno.lp.model.ballot import CandidateKind, Carry, Cost, PrepSwap
+from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.history import SwapFees
 from zuno.lp.model.market import GasQuote
+from zuno.lp.model.plan import StepKind
 from zuno.lp.rules.carry import (
     MEASURED_GAS,
     breakeven_hours,
@@ -34,7 +36,6 @@ from zuno.lp.rules.carry import (
 from zuno.lp.rules.fee_yield import (
     DAY,
     WEEK,
-    FeeWindow,
     GrowthSample,
     Swapped,
     fee_window,
@@ -157,21 +158,21 @@ def test_lvr_is_paid_in_range_only_and_unknown_without_a_variance() -> None:
 
 
 def test_the_steps_of_every_kind() -> None:
-    approve = (GasStep.APPROVE_PERMIT2, GasStep.PERMIT2_APPROVE)
+    approve = (StepKind.APPROVE_PERMIT2, StepKind.PERMIT2_APPROVE)
     assert steps_for(CandidateKind.HOLD, None, 2) == ()
-    assert steps_for(CandidateKind.CLOSE, None, 2) == (GasStep.BURN,)
-    assert steps_for(CandidateKind.OPEN, None, 1) == (*approve, GasStep.MINT)
-    assert steps_for(CandidateKind.OPEN, SWAP, 0) == (GasStep.SWAP_AND_MINT,)
-    assert steps_for(CandidateKind.OPEN, SWAP, 1, wraps=True) == (GasStep.WRAP, *approve, GasStep.SWAP_AND_MINT)
+    assert steps_for(CandidateKind.CLOSE, None, 2) == (StepKind.BURN,)
+    assert steps_for(CandidateKind.OPEN, None, 1) == (*approve, StepKind.MINT)
+    assert steps_for(CandidateKind.OPEN, SWAP, 0) == (StepKind.SWAP_AND_MINT,)
+    assert steps_for(CandidateKind.OPEN, SWAP, 1, wraps=True) == (StepKind.WRAP, *approve, StepKind.SWAP_AND_MINT)
     for kind in MOVES:
-        assert steps_for(kind, None, 2) == (GasStep.BURN_AND_MINT,)
-        assert steps_for(kind, SWAP, 2) == (GasStep.BURN, *approve, *approve, GasStep.SWAP_AND_MINT)
+        assert steps_for(kind, None, 2) == (StepKind.BURN_AND_MINT,)
+        assert steps_for(kind, SWAP, 2) == (StepKind.BURN, *approve, *approve, StepKind.SWAP_AND_MINT)
 
 
 def test_cost_is_gas_and_swap_apart() -> None:
     gas = GasQuote(GWEI, GWEI)
-    cost = cost_of([GasStep.BURN, GasStep.SWAP_AND_MINT], gas=gas, native_token1=Fraction(1, 10**9), prep=SWAP)
-    assert cost.gas_units == MEASURED_GAS[GasStep.BURN] + MEASURED_GAS[GasStep.SWAP_AND_MINT] == 571_578
+    cost = cost_of([StepKind.BURN, StepKind.SWAP_AND_MINT], gas=gas, native_token1=Fraction(1, 10**9), prep=SWAP)
+    assert cost.gas_units == MEASURED_GAS[StepKind.BURN] + MEASURED_GAS[StepKind.SWAP_AND_MINT] == 571_578
     assert cost.gas_wei == 571_578 * 2 * GWEI
     assert cost.gas_token1 == 571_578 * 2
     assert (cost.swap_fee_token1, cost.impact_token1) == (4, 6)
@@ -180,22 +181,26 @@ def test_cost_is_gas_and_swap_apart() -> None:
 
 
 def test_a_rollup_charges_for_bytes_too() -> None:
-    plain = cost_of([GasStep.MINT], gas=GasQuote(GWEI, Wei(0)), native_token1=Fraction(1)).gas_wei
-    rollup = cost_of([GasStep.MINT], gas=GasQuote(GWEI, Wei(0), Wei(7)), native_token1=Fraction(1)).gas_wei
+    plain = cost_of([StepKind.MINT], gas=GasQuote(GWEI, Wei(0)), native_token1=Fraction(1)).gas_wei
+    rollup = cost_of([StepKind.MINT], gas=GasQuote(GWEI, Wei(0), Wei(7)), native_token1=Fraction(1)).gas_wei
     assert plain is not None
     assert rollup == plain + 7 * (1060 + 120)
 
 
 def test_estimates_of_the_node_replace_the_table() -> None:
     cost = cost_of(
-        [GasStep.BURN], gas=GasQuote(GWEI, Wei(0)), native_token1=None, units={GasStep.BURN: 5}, label="eth_estimateGas"
+        [StepKind.BURN],
+        gas=GasQuote(GWEI, Wei(0)),
+        native_token1=None,
+        units={StepKind.BURN: 5},
+        label="eth_estimateGas",
     )
     assert (cost.gas_units, cost.gas_wei, cost.label) == (5, 5 * GWEI, "eth_estimateGas")
 
 
 @pytest.mark.parametrize(("gas", "native"), [(None, Fraction(1)), (GasQuote(GWEI, GWEI), None)])
 def test_gas_that_cannot_be_priced_is_unknown_not_free(gas: GasQuote | None, native: Fraction | None) -> None:
-    cost = cost_of([GasStep.BURN], gas=gas, native_token1=native)
+    cost = cost_of([StepKind.BURN], gas=gas, native_token1=native)
     assert cost.gas_token1 is None
     assert cost.total_token1 is None
     nothing = cost_of([], gas=gas, native_token1=native)

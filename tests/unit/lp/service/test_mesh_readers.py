@@ -55,8 +55,8 @@ async def all_the_same(side: Side, folder: Path, plan: PlanView) -> None:
         assert (shown.plan, shown.transcript, shown.failed) == (plan, plan.transcript, None)
         replayed = await archive.replay(reference)
         assert (replayed.identical, replayed.hash, replayed.differences) == (True, plan.hash, ())
-    view, context, ready = await archive.decided(plan.plan_id)
-    assert (view, decided_hash(context, ready)) == (plan, plan.hash)
+    plan_hash, context, ready = await archive.decision(plan.plan_id)
+    assert plan_hash == decided_hash(context, ready) == plan.hash
     assert [line.plan_id for line in (await archive.plans()).plans] == [plan.plan_id]
 
 

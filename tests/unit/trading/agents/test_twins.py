@@ -16,7 +16,7 @@ from zuno.provenance.slots import render
 from zuno.trading.agents import evidence, geometry, judge, liquidity, macro_options, meta, microstructure, prompt_facts
 from zuno.trading.agents.case import Case, build_case
 from zuno.trading.chart.charting import describe
-from zuno.trading.measure.price_context import DOLLAR, Change
+from zuno.trading.measure.price_context import DOLLAR, FigureChange
 from zuno.trading.measure.structure.lines import Divergence, Gauge
 from zuno.trading.measure.structure.pivots import Way
 from zuno.trading.model import market
@@ -323,7 +323,7 @@ def test_dear_puts_are_fear_and_cheap_ones_calm(plain: Case, skew: float, weight
     ("dollar", "weight"), [(0.015, -0.3), (0.0075, -0.15), (0.003, None), (-0.003, None), (-0.0075, 0.15), (-0.03, 0.3)]
 )
 def test_a_dear_dollar_drains_what_is_risky(plain: Case, dollar: float, weight: float | None) -> None:
-    moved = replace(plain, signs=replace(plain.signs, dollar=Change(DOLLAR[0], dollar)))
+    moved = replace(plain, signs=replace(plain.signs, dollar=FigureChange(DOLLAR[0], dollar)))
     found = [one.weight for one in macro_options.world_reasons(moved) if "DXY" in one.said]
     assert found == ([] if weight is None else [pytest.approx(weight)])
 

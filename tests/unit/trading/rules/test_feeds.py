@@ -16,7 +16,7 @@ from zuno.adapters.venues.synthetic.world import drawn, origin
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.data.bundle_builder import gather
 from zuno.trading.measure.features import features
-from zuno.trading.measure.triage import Anomaly, Label, Rule, Triage, Unknown
+from zuno.trading.measure.triage import Anomaly, Label, Rule, Triage, UnjudgedRule
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Absent, Bundle
 from zuno.trading.model.cycle import Call, Decision, Exchange
@@ -200,7 +200,7 @@ def test_what_triage_found_is_among_the_terms() -> None:
     assert (spike.panic, spike.breakout, spike.restless) == (False, True, True)
     panic = build_ruling_inputs(whole, replace(measured, triage=Triage((Anomaly(Rule.OPTIONS_PANIC, None, ""),), ())))
     assert (panic.panic, panic.breakout, panic.restless) == (True, False, True)
-    blind = tuple(Unknown(rule, "nobody said") for rule in Rule)
+    blind = tuple(UnjudgedRule(rule, "nobody said") for rule in Rule)
     lost = build_ruling_inputs(whole, replace(measured, triage=Triage((), blind)))
     assert all(isinstance(one, Missing) for one in (lost.panic, lost.breakout, lost.restless))
 

@@ -11,9 +11,10 @@ import pytest
 from zuno.adapters.account.memory import BookInMemory
 from zuno.adapters.series.memory import MemorySeries
 from zuno.kernel.errors import Broken, Refused, Unavailable, Unknown, Usage
-from zuno.kernel.units import Millis
+from zuno.kernel.text import Token
+from zuno.kernel.units import Address, Millis
 from zuno.lp.service.positions import token_amounts
-from zuno.lp.service.views import MissingView, PoolKeyView, PositionsView, PositionView, TokenView
+from zuno.lp.service.views import MissingView, PoolKeyView, PositionsView, PositionView
 from zuno.trading.model.account import FEES, EquitySlot, FeesSlot, LiquidityStated, PositionsSlot, read_slot
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.cycle import Exchange
@@ -318,11 +319,11 @@ async def test_liquidity_is_stated_by_hand() -> None:
             await keeper(store, book).liquidity("ETH", bad)
 
 
-def token(symbol: str, verified: bool = True) -> TokenView:
-    return TokenView(address="0x" + "1" * 40, symbol=symbol, decimals=18, verified=verified)
+def token(symbol: str, verified: bool = True) -> Token:
+    return Token(address=Address("0x" + "1" * 40), symbol=symbol, decimals=18, verified=verified)
 
 
-def position(one: TokenView, other: TokenView, amounts: tuple[str, str, str, str]) -> PositionView:
+def position(one: Token, other: Token, amounts: tuple[str, str, str, str]) -> PositionView:
     key = PoolKeyView(
         id="0x1", currency0=one, currency1=other, fee=500, tick_spacing=10, hooks="0x0", dynamic_fee=False, label="x"
     )

@@ -177,7 +177,9 @@ def readings_of(bars: Bars, gauges: Columns, unsound: int = 0) -> Readings:
     close = float(bars.close[-1])
     decimals = places(close, GAUGE_DIGITS)
     row = {
-        each.name: _known(float(getattr(gauges, each.name)[-1]), RATIO_PLACES if each.name in _NO_PRICE else decimals)
+        each.name: _round_or_none(
+            float(getattr(gauges, each.name)[-1]), RATIO_PLACES if each.name in _NO_PRICE else decimals
+        )
         for each in fields(gauges)
     }
     squeezed, side = row.pop("squeeze"), row.pop("supertrend_side")
@@ -207,5 +209,5 @@ def sound(bars: Bars) -> Bars:
     return Bars(bars.timeframe, bars.at[good], *(column[good] for column in kept))
 
 
-def _known(value: float, decimals: int) -> float | None:
+def _round_or_none(value: float, decimals: int) -> float | None:
     return round(value, decimals) if np.isfinite(value) else None

@@ -45,14 +45,14 @@ def hours_of(seed: int, one: Market) -> Hours:
     bars = one.bars[Timeframe.H1]
     prices = [one.grain.price(column) for column in bars.columns[1:5]]
     hours = Bars(Timeframe.H1, bars.at, *prices, one.grain.size(bars.volume), one.grain.size(bars.taker_buy))  # type: ignore[call-arg]
-    spikes = [spike for at in ends[1:] if fired(hours, {}, at) and (spike := fired(hours, said, at))]
+    spikes = [spike for at in ends[1:] if spike_at(hours, {}, at) and (spike := spike_at(hours, said, at))]
     late = hours.last(len(ends) - 1)
     return Hours(one, said, opened, np.log(late.close / late.open), np.log(late.high / late.low), spikes)
 
 
-def fired(hours: Bars, said: dict[str, list[Level]], at: int) -> Spike | None:
+def spike_at(hours: Bars, said: dict[str, list[Level]], at: int) -> Spike | None:
     found = measure_spike(hours, said, Millis(at))
-    return None if isinstance(found, Missing) or not found.fired else found
+    return None if isinstance(found, Missing) or not found.is_spike else found
 
 
 def is_open_interest(series: object) -> bool:

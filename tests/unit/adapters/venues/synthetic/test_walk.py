@@ -101,7 +101,7 @@ def test_spikes_are_as_rare_as_in_a_real_market(made: dict[Symbol, Market]) -> N
         found = [measure_spike(hours, {}, Millis(at)) for at in range(END - 300 * DAY_MS, END, 7 * HOUR_MS)]
         known = [spike for spike in found if not isinstance(spike, Missing)]
         assert len(known) == len(found)
-        assert 0.005 < sum(spike.fired for spike in known) / len(known) < 0.05
+        assert 0.005 < sum(spike.is_spike for spike in known) / len(known) < 0.05
 
 
 def test_both_symbols_go_together(made: dict[Symbol, Market]) -> None:

@@ -20,7 +20,7 @@ from zuno.adapters.venues.synthetic.path import DAYS_FROM, END, HOURS, HOURS_FRO
 from zuno.adapters.venues.synthetic.tape import HEARD_FROM
 from zuno.adapters.venues.synthetic.world import drawn, origin
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import resampled
+from zuno.trading.measure.bars import resample_bars
 from zuno.trading.measure.data_quality import complete_at, impossible
 from zuno.trading.measure.derivatives import PLAUSIBLE_RATE
 from zuno.trading.measure.macro import CADENCE_DAYS, last_print
@@ -146,7 +146,7 @@ def limit(series: Series[Any], rows: Sequence[Any]) -> float:
 )
 def test_a_coarse_bar_is_exactly_what_its_fine_bars_make(clean: World, symbol: Symbol, fine: str, coarse: str) -> None:
     parts, wholes = Timeframe(fine), Timeframe(coarse)
-    made = resampled(wholes, parts, clean[candles(BINANCE, symbol, parts)])
+    made = resample_bars(wholes, parts, clean[candles(BINANCE, symbol, parts)])
     held = {bar.at: bar for bar in clean[candles(BINANCE, symbol, wholes)]}
     assert len(made) > 40
     assert all(held[bar.at] == bar for bar in made)
@@ -159,7 +159,7 @@ def test_the_won_market_follows_and_makes_no_bar_without_a_trade(clean: World, s
     assert minutes[0].at >= WON_MINUTES_FROM
     assert 0.97 < len(minutes) / ((END - WON_MINUTES_FROM) // MINUTE_MS) < 1
     hours = {bar.at: bar for bar in clean[candles(UPBIT, name, Timeframe.H1)]}
-    for bar in resampled(Timeframe.H1, Timeframe.M1, minutes):
+    for bar in resample_bars(Timeframe.H1, Timeframe.M1, minutes):
         assert hours[bar.at] == bar
     won = {row.at: row.value for row in clean[rates(UPBIT, WON)]}
     for bar in clean[candles(BINANCE, symbol, Timeframe.H1)][-40:]:
