@@ -24,10 +24,10 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.figure import report
+from tests.wire.fakes.model import ScriptedModel
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.model.model_table import ModelTable
-from zuno.adapters.model.scripted import ScriptedModel
 from zuno.amm.model import PoolState
 from zuno.kernel.units import HexId, Seconds
 from zuno.llm.port import ModelRegistry, ModelRequest, RoleModels

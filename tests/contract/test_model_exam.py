@@ -11,9 +11,9 @@ from typing import Any, Literal, Protocol
 
 import pytest
 
+from tests.wire.fakes.model import Line, ScriptedModel, Silence
 from tests.wire.model_server import Answer, Heard, anthropic, chat, gemini, http, never, serving
 from zuno.adapters.model.recorded import RecordedModels
-from zuno.adapters.model.scripted import Line, ScriptedModel, Silence
 from zuno.adapters.model.vendors import VendorModel
 from zuno.llm.names import ModelId, Vendor, parse_model
 from zuno.llm.port import Answered, Attempt, Failed, Model, ModelRequest, Turn

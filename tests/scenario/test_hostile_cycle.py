@@ -17,8 +17,8 @@ from tests.wire.attacks import ATTACKS, Attack, attacked, obeying
 from tests.wire.cycling import Desk
 from tests.wire.desk_bundles import AS_OF, World, bundle_of, holding
 from tests.wire.desk_roles import ROLES, Argued, argued
-from zuno.adapters.model.scripted import Line, ScriptedModel, Silence
-from zuno.adapters.series.memory import MemorySeries
+from tests.wire.fakes.model import Line, ScriptedModel, Silence
+from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.store.memory import MemoryStore
 from zuno.journal.journal import ChainedJournal
 from zuno.kernel.units import Millis

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from zuno.adapters.clock.fixed import FixedClock
+from tests.wire.fakes.clock import FixedClock
 from zuno.adapters.model.daybook import DayBookInMemory
 from zuno.adapters.model.model_table import ModelTable
 from zuno.kernel.units import Seconds

@@ -13,6 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.account.paper import JournalBook
 from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
 from zuno.adapters.clock.system import SystemClock
@@ -21,7 +22,6 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.model.daybook import DayBookInMemory
 from zuno.adapters.model.model_table import ModelTable
 from zuno.adapters.model.recorded import RecordedModels
-from zuno.adapters.series.memory import MemorySeries
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.adapters.venues.synthetic.path import END

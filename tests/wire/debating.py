@@ -12,13 +12,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from tests.wire.fakes.clock import FixedClock
+from tests.wire.fakes.model import Script, ScriptedModel
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
-from zuno.adapters.clock.fixed import FixedClock
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.model.daybook import DayBookInMemory
 from zuno.adapters.model.model_table import ModelTable
-from zuno.adapters.model.scripted import Script, ScriptedModel
 from zuno.adapters.prices.gas import ChainGas
 from zuno.adapters.prices.native import NativePrice
 from zuno.adapters.prices.seeded import SeededFeed

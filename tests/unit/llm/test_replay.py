@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.wire.asking import CENT, GOOD, Critique, Desk, critique, question, twin, verdict
+from tests.wire.fakes.model import Line, ScriptedModel, Silence, in_order
 from zuno.adapters.model.recorded import RecordedModels
-from zuno.adapters.model.scripted import Line, ScriptedModel, Silence, in_order
 from zuno.kernel.canonical import canonical, decode_canonical
 from zuno.kernel.errors import Broken
 from zuno.llm.ask import ask

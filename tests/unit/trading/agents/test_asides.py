@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.wire.desk_bundles import bundle_of, without
-from zuno.adapters.series.memory import MemorySeries
+from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.units import Millis
 from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.case import NOT_USABLE, build_case, without_source_text
