@@ -215,17 +215,15 @@ def _judge(view: RunView) -> Iterator[RenderableType]:
 
 
 def _worth(view: RunView) -> RenderableType:
-    ev = view.ev
-    cost = f"${ev.llm_cost_usd:.4f}"
-    parts = (ev.p_judge, ev.p0, ev.p, ev.profit_pct, ev.loss_pct, ev.fees_pct, ev.slippage_pct, ev.funding_pct)
-    p_judge, p0, p, profit, loss, fees, slippage, funding = (0.0 if part is None else part for part in parts)
-    if ev.ev_pct is None:
+    ev, cost = view.ev, f"${view.llm_cost_usd:.4f}"
+    if ev is None:
         return Text(f"  Nothing was to be opened; models cost {cost}.")
     facts = grid()
-    sum_ = f"{p:.3f} × {profit:.3f} % − {1 - p:.3f} × {loss:.3f} %, less models {cost}"
+    sum_ = f"{ev.p:.3f} × {ev.profit_pct:.3f} % − {1 - ev.p:.3f} × {ev.loss_pct:.3f} %, less models {cost}"
     facts.add_row("EV", Text.assemble((f"{signed(ev.ev_pct, 3)} %", "bold"), f" of the notional = {sum_}"))
-    facts.add_row("p", f"{p:.3f}: the Judge's {p_judge:.3f} shrunk towards {p0:.3f}, the rate without drift")
-    facts.add_row("costs in it", f"fees {fees:.3f} %, slippage {slippage:.3f} %, funding {signed(funding, 3)} %")
+    facts.add_row("p", f"{ev.p:.3f}: the Judge's {ev.p_judge:.3f} shrunk towards {ev.p0:.3f}, the rate without drift")
+    costs = f"fees {ev.fees_pct:.3f} %, slippage {ev.slippage_pct:.3f} %, funding {signed(ev.funding_pct, 3)} %"
+    facts.add_row("costs in it", costs)
     return _under(facts)
 
 

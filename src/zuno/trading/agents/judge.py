@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from zuno.llm.ask import ModelContext
@@ -36,7 +35,7 @@ from zuno.trading.model.cycle import (
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Mode, Side
 from zuno.trading.rules.account import Position, position_in
-from zuno.trading.rules.price_menu import MARK, RANGE, MenuLevel, PriceMenu
+from zuno.trading.rules.price_menu import MARK, RANGE, MenuLevel, PriceMenu, TradePrices
 from zuno.trading.rules.score import board_entries, score_board, signal_of_score
 from zuno.trading.rules.validate_decision import MAX_STOP_ATR, MIN_SUPPORT_CONFIDENCE, find_objection, validate_decision
 
@@ -64,29 +63,6 @@ FLIP: Final = 0.30
 PAYING_HOLD: Final[Mapping[Mode, str]] = {Mode.SWING: "3d", Mode.POSITION: "4w"}
 """How long a trade may take that pays funding while it waits."""
 SOON: Final[Mapping[Mode, int]] = {Mode.SWING: 12 * HOUR_MS, Mode.POSITION: 3 * 24 * HOUR_MS}
-
-
-@dataclass(frozen=True, slots=True)
-class TradePlan:
-    """Prices of the menu, and what they amount to."""
-
-    side: Side
-    entry: float
-    stop: float
-    take: float
-
-    @property
-    def risk(self) -> float:
-        return abs(self.entry - self.stop) / self.entry
-
-    @property
-    def reward(self) -> float:
-        return abs(self.take - self.entry) / self.entry
-
-    @property
-    def fair(self) -> float:
-        """How often the target comes first where nothing drifts."""
-        return self.risk / (self.risk + self.reward)
 
 
 async def ask_judge(case: Case, meta: Meta, board: Blackboard, minds: ModelContext) -> AgentAnswer[Decision]:
@@ -198,7 +174,7 @@ OWN_IDS: Final = tuple(
 """What its answer's own fields say, once it is given."""
 
 
-def own_figures(said: JudgeOpinion | Decision, case: Case) -> tuple[Figure, ...]:
+def own_figures(said: JudgeOpinion, case: Case) -> tuple[Figure, ...]:
     """What the answer's own fields say; a price only where it is one of the menu's."""
     figure = prompt_facts.figure_of
     found = [
@@ -214,13 +190,13 @@ def own_figures(said: JudgeOpinion | Decision, case: Case) -> tuple[Figure, ...]
             found.append(figure(f"decision.{name}", level, Unit.PRICE))
     entry, stop, take = prices
     if entry and stop and take and entry not in (stop, take):
-        plan = TradePlan(Side.LONG, entry, stop, take)
+        plan = TradePrices(Side.LONG, entry, stop, take)
         found += [
             figure("decision.profit", 100 * plan.reward, Unit.PERCENT),
             figure("decision.loss", 100 * plan.risk, Unit.PERCENT),
             figure("decision.reward_over_risk", plan.reward / plan.risk, Unit.RATIO),
-            figure("decision.share_by_distance", 100 * plan.fair, Unit.PERCENT, 0),
-            figure("decision.edge", said.win_probability_pct - 100 * plan.fair, Unit.POINTS, 0),
+            figure("decision.share_by_distance", 100 * plan.fair_odds, Unit.PERCENT, 0),
+            figure("decision.edge", said.win_probability_pct - 100 * plan.fair_odds, Unit.POINTS, 0),
         ]
         if not isinstance(case.menu.atr, Missing):
             found.append(figure("decision.stop_in_atr", abs(entry - stop) / case.menu.atr, Unit.NUMBER))
@@ -404,7 +380,7 @@ def _supporters(board: Blackboard, side: Side) -> list[Expert]:
     ]
 
 
-def plan_trade(menu: PriceMenu, side: Side) -> TradePlan | None:
+def plan_trade(menu: PriceMenu, side: Side) -> TradePrices | None:
     """In at the market; out beyond structure; the target at a level that pays for the risk."""
     if isinstance(menu.now, Missing) or isinstance(menu.atr, Missing):
         return None
@@ -423,7 +399,7 @@ def plan_trade(menu: PriceMenu, side: Side) -> TradePlan | None:
         return None
     # A measured level near what is liked is better than a distance.
     _, take = min(measured or fitting, key=lambda each: (abs(each[0] - LIKED * risk), each[1].id))
-    return TradePlan(side, entry, stop, take.price)
+    return TradePrices(side, entry, stop, take.price)
 
 
 def _stop(levels: tuple[MenuLevel, ...], entry: float, sign: int, atr: float) -> float | None:
@@ -442,9 +418,9 @@ def conviction(worth: float) -> int:
     return next(level for least, level in CONVICTIONS if abs(worth) >= least)
 
 
-def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: TradePlan) -> JudgeOpinion:
+def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: TradePrices) -> JudgeOpinion:
     mode, level = case.bundle.mode, conviction(worth)
-    win = round(100 * (plan.fair + min(EDGE * abs(worth), MOST_EDGE)))
+    win = round(100 * (plan.fair_odds + min(EDGE * abs(worth), MOST_EDGE)))
     call = Call.LONG if plan.side is Side.LONG else Call.SHORT
     for_it = ", ".join(_supporters(board, plan.side))
     logic = (
@@ -540,7 +516,7 @@ def _experts_line(board: Blackboard, mode: Mode) -> str:
     return f"{', '.join(said)}."
 
 
-def strongest_counter(board: Blackboard, plan: TradePlan) -> str:
+def strongest_counter(board: Blackboard, plan: TradePrices) -> str:
     """The strongest evidence on the other side, in words and figures."""
     stance = 1 if plan.side is Side.LONG else -1
     against = [

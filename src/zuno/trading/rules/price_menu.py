@@ -15,7 +15,7 @@ from zuno.trading.measure.heat import standing_now
 from zuno.trading.measure.indicators.all import sound
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import Mode, Timeframe, candles, open_interest
+from zuno.trading.model.market import Mode, Side, Timeframe, candles, open_interest
 from zuno.trading.model.venues import BINANCE
 
 SNAP_ATR: Final = 0.1
@@ -59,6 +59,35 @@ class PriceMenu:
             return None
         nearest = min(self.levels, key=lambda level: (abs(level.price - price), level.price))
         return nearest.price if abs(nearest.price - price) <= SNAP_ATR * self.atr else None
+
+
+@dataclass(frozen=True, slots=True)
+class TradePrices:
+    """Entry, stop and target of a trade, and what they risk and win as shares of the entry."""
+
+    side: Side
+    entry: float
+    stop: float
+    take: float
+
+    @property
+    def is_ordered(self) -> bool:
+        """The stop is behind the entry and the target ahead of it."""
+        low, high = (self.stop, self.take) if self.side is Side.LONG else (self.take, self.stop)
+        return low < self.entry < high
+
+    @property
+    def risk(self) -> float:
+        return abs(self.entry - self.stop) / self.entry
+
+    @property
+    def reward(self) -> float:
+        return abs(self.take - self.entry) / self.entry
+
+    @property
+    def fair_odds(self) -> float:
+        """How often the target comes first where nothing drifts."""
+        return self.risk / (self.risk + self.reward)
 
 
 def build_price_menu(bundle: Bundle, features: Features) -> PriceMenu:

@@ -189,14 +189,16 @@ def _panic_reason(inputs: RulingInputs) -> str | None:
 
 def _limit_stop_risk(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     """No exchange owns more than the account: a part of its equity is at most that part of all."""
-    reached = _reward_risk(draft)
-    if reached is None:
+    side = draft.call.side
+    prices = None if side is None else expectancy.trade_prices(draft.decision, side)
+    if prices is None:
         return veto_trade(draft, RuleName.MISSING_FACTS, "its prices make no trade", unknown=True)
     leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
-    most = 100 * MAX_STOP_RISK_PCT / (leverage * reached.loss)
+    loss = prices.risk * 100
+    most = 100 * MAX_STOP_RISK_PCT / (leverage * loss)
     if draft.allocation_pct <= most:
         return draft
-    why = f"a stop {reached.loss:.2f} % away at {leverage:g}× may cost {MAX_STOP_RISK_PCT:g} % of the equity"
+    why = f"a stop {loss:.2f} % away at {leverage:g}× may cost {MAX_STOP_RISK_PCT:g} % of the equity"
     return _cut_allocation(draft, RuleName.STOP_RISK, most, why)
 
 
@@ -226,8 +228,3 @@ def _cut_allocation(draft: RulingDraft, rule: RuleName, allocation: float, why: 
         return draft
     before, after = round(draft.allocation_pct, 6), round(allocation, 6)
     return replace(record_change(draft, rule, "allocation_pct", before, after, why), allocation_pct=allocation)
-
-
-def _reward_risk(draft: RulingDraft) -> expectancy.RewardRisk | None:
-    side = draft.call.side
-    return None if side is None else expectancy.reward_risk(draft.decision, side)

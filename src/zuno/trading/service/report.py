@@ -112,7 +112,7 @@ def page(view: RunView, image: bytes | None) -> str:
         experts=entries(view),
         ages=ages(view.sources),
         legs=distances(view.decision),
-        cost=view.ev.llm_cost_usd,
+        cost=view.llm_cost_usd,
     )
 
 

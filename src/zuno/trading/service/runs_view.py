@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, field_serializer
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.view import ForeignText, View, sanitise
@@ -18,7 +18,7 @@ from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import render
 from zuno.trading.agents.case import build_case
 from zuno.trading.agents.printing import run_facts
-from zuno.trading.model.cycle import Blackboard, Change, Decision, Expectation, Meta, Part, Ruling, Voice
+from zuno.trading.model.cycle import Blackboard, Change, Decision, Expectation, Meta, Ruling, Voice
 from zuno.trading.model.outcome import Degraded, Outcome
 from zuno.trading.service.features_view import (
     AbsentView,
@@ -34,21 +34,6 @@ if TYPE_CHECKING:
     from zuno.trading.service.runs import RunLine, Told
 
 P = TypeVar("P", bound=BaseModel)
-
-
-class Ev(Part):
-    """What the trade is worth, with its parts; all but the cost are null where nothing was to be opened."""
-
-    p_judge: float | None = None
-    p0: float | None = None
-    p: float | None = None
-    profit_pct: float | None = None
-    loss_pct: float | None = None
-    fees_pct: float | None = None
-    slippage_pct: float | None = None
-    funding_pct: float | None = None
-    llm_cost_usd: float
-    ev_pct: float | None = None
 
 
 class RunView(View):
@@ -67,7 +52,8 @@ class RunView(View):
     blackboard: Blackboard
     decision: Decision
     """The Judge as validated: before expectancy, budget, CRO and guard."""
-    ev: Ev
+    ev: Expectation | None
+    """None: nothing was to be opened. JSON then has nulls, beside what the models cost."""
     ruling: Ruling
     sources: tuple[SourceView, ...]
     absent: tuple[AbsentView, ...]
@@ -81,6 +67,15 @@ class RunView(View):
     code: str
     """The version of Zuno that decided it."""
     notes: tuple[ForeignText, ...] = ()
+
+    @property
+    def llm_cost_usd(self) -> float:
+        """A voice whose price nobody knows adds nothing."""
+        return self.ev.llm_cost_usd if self.ev else sum(voice.usd or 0.0 for voice in self.voices)
+
+    @field_serializer("ev")
+    def _ev_fields(self, ev: Expectation | None) -> dict[str, float | None]:
+        return {**dict.fromkeys(Expectation.model_fields), "llm_cost_usd": self.llm_cost_usd, **dict(ev or ())}
 
 
 class AttemptView(View):
@@ -164,7 +159,7 @@ def run_view(told: Told) -> RunView:
         ),
         blackboard=tamed(outcome.board, facts),
         decision=tamed(outcome.decision, facts),
-        ev=_ev(outcome),
+        ev=outcome.expectation,
         ruling=tamed(outcome.ruling.model_copy(update={"changes": _printed_changes(outcome, facts)})),
         sources=source_views(bundle),
         absent=absent_views(bundle),
@@ -219,14 +214,6 @@ def _tamed(value: Any, facts: FactSheet | None) -> Any:
     if isinstance(value, str) and not isinstance(value, Enum):
         return sanitise(value if facts is None else render(value, facts))
     return type(value)(_tamed(item, facts) for item in value) if isinstance(value, list | tuple) else value
-
-
-def _ev(outcome: Outcome) -> Ev:
-    """The cost is told whatever came of the run; of a voice whose price nobody knows nothing is added."""
-    found: Expectation | None = outcome.expectation
-    if found is None:
-        return Ev(llm_cost_usd=sum(voice.usd or 0.0 for voice in outcome.voices))
-    return Ev.model_validate(found.model_dump())
 
 
 def _attempt(one: Attempt) -> AttemptView:
