@@ -39,7 +39,7 @@ from zuno.trading.model.cycle import (
     Voice,
 )
 from zuno.trading.model.market import Level, Mode, Side, Symbol
-from zuno.trading.model.outcome import Chart, Degraded, Noticed, Outcome, sealed
+from zuno.trading.model.outcome import Chart, MissingInput, Noticed, Outcome, sealed
 from zuno.trading.service.runs import RunLine, Told
 
 AS_OF = Millis(1_767_225_600_000)
@@ -251,7 +251,7 @@ def outcome(**changed: Any) -> Outcome:
             ev_pct=0.1949,
         ),
         "ruling": ruled(),
-        "degraded": (Degraded(what="macro", why="spoke as fallback: no answer within 30 s"),),
+        "degraded": (MissingInput(what="macro", why="spoke as fallback: no answer within 30 s"),),
         "voices": (
             Voice(role="meta", source="model", why="", model="gemini-3-flash-preview", tokens=2_100, usd=0.0011),
             Voice(role="liquidity", source="model", why="", model="gemini-3-flash-preview", tokens=1_900, usd=0.001),

@@ -37,8 +37,8 @@ class Noticed(Part):
     said: str
 
 
-class Degraded(Part):
-    """Something this run had to do without."""
+class MissingInput(Part):
+    """Something the desk had to do without."""
 
     what: str
     why: str
@@ -67,7 +67,7 @@ class Outcome(Part):
     expectation: Expectation | None
     """None: nothing was to be opened."""
     ruling: Ruling
-    degraded: tuple[Degraded, ...]
+    degraded: tuple[MissingInput, ...]
     voices: tuple[Voice, ...]
     chart: Chart | None
     run_id: str

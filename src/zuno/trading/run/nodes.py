@@ -31,7 +31,7 @@ from zuno.trading.model.cycle import (
     Voice,
 )
 from zuno.trading.model.market import MINUTE_MS
-from zuno.trading.model.outcome import Degraded, NodeEvent, Noticed, Outcome, sealed
+from zuno.trading.model.outcome import MissingInput, NodeEvent, Noticed, Outcome, sealed
 from zuno.trading.rules.inputs import missing_essentials
 from zuno.trading.rules.ruling import (
     RulingDraft,
@@ -243,12 +243,12 @@ class Cycle:
             ),
         )
 
-    def _degraded(self, case: Case) -> tuple[Degraded, ...]:
+    def _degraded(self, case: Case) -> tuple[MissingInput, ...]:
         found = [_named(said) for said in missing_essentials(case.inputs)]
         painted = self._notes.read(Node.GENERATE_CHART, Painted)
-        found += [] if painted.chart or not painted.why else [Degraded(what="chart", why=painted.why)]
+        found += [] if painted.chart or not painted.why else [MissingInput(what="chart", why=painted.why)]
         voices = map(self._voice, _AGENTS)
-        found += [Degraded(what=voice.role, why=voice.why) for voice in voices if voice.source == "fallback"]
+        found += [MissingInput(what=voice.role, why=voice.why) for voice in voices if voice.source == "fallback"]
         return tuple(found)
 
     # -- what is on record
@@ -279,6 +279,6 @@ async def _skipped(why: str) -> Skipped:
     return Skipped(skipped=why)
 
 
-def _named(said: str) -> Degraded:
+def _named(said: str) -> MissingInput:
     what, _, why = said.partition(": ")
-    return Degraded(what=what, why=why)
+    return MissingInput(what=what, why=why)

@@ -20,6 +20,7 @@ from zuno.trading.model.market import MINUTE_MS, Mode, Print, Symbol, mode_of, s
 from zuno.trading.model.venues import bars_of, neighbours, wanted
 from zuno.trading.ports.chart import Painter
 from zuno.trading.ports.series import SeriesStore
+from zuno.trading.run.record import Collected
 from zuno.trading.service.features_view import ChartView, FeaturesView, chart_view, features_view, iso
 
 DEFAULT_SEED: Final = 1
@@ -29,15 +30,6 @@ SAME_VISIT: Final = MINUTE_MS
 Refresh: TypeAlias = Callable[[Symbol], Awaitable[tuple[Millis, Mapping[str, str]]]]
 """Asks every live source now and keeps what they say: the moment it was asked at, and who failed, and why."""
 Invent: TypeAlias = Callable[[int], Awaitable[SeriesStore]]
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """When a bundle is taken; which sources were asked just then and did not answer, and why."""
-
-    at: Millis
-    failures: Mapping[str, str]
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +85,8 @@ class TradingDesk:
         """Everything that could be known then, stored once under its hash."""
         return await self.frozen(symbol, mode, await self.moment(symbol, as_of))
 
-    async def frozen(self, symbol: Symbol, mode: Mode, moment: Moment, slots: Sequence[Slot] = ()) -> Frozen:
-        bundle = await gather(self._store, symbol, mode, moment.at, slots, moment.failures)
+    async def frozen(self, symbol: Symbol, mode: Mode, moment: Collected, slots: Sequence[Slot] = ()) -> Frozen:
+        bundle = await gather(self._store, symbol, mode, moment.as_of, slots, moment.failures)
         journal = await self._journal()
         return Frozen(bundle, await journal.put_bundle(content(bundle)), moment.notes)
 
@@ -111,10 +103,10 @@ class TradingDesk:
         """Whether a moment that is asked for so is the present."""
         return self._refresh is not None and as_of is None
 
-    async def moment(self, symbol: Symbol, as_of: str | None) -> Moment:
+    async def moment(self, symbol: Symbol, as_of: str | None) -> Collected:
         """The moment somebody asks for; the present of a live market is asked for from every source."""
         if self._refresh is not None and as_of is None:
-            return Moment(*await self._refresh(symbol))
+            return self._moment(*await self._refresh(symbol))
         end = await self._end(symbol)
         notes: tuple[str, ...] = ()
         if end is None and self._invent is not None:
@@ -128,11 +120,17 @@ class TradingDesk:
             )
         invented = self._store.origin.synthetic
         if as_of is None:
-            return Moment(await self._invented_end(end), {}, notes) if invented else await self._latest(symbol, end)
+            return (
+                self._moment(await self._invented_end(end), {}, notes) if invented else await self._latest(symbol, end)
+            )
         latest = await self._invented_end(end) if invented else end
         if self._now is not None:
             latest = Millis(max(latest, self._now()))
-        return Moment(arguments.parse_market_moment(as_of, end if self._refresh is None else latest, latest), {}, notes)
+        at = arguments.parse_market_moment(as_of, end if self._refresh is None else latest, latest)
+        return self._moment(at, {}, notes)
+
+    def _moment(self, at: Millis, failures: Mapping[str, str], notes: tuple[str, ...] = ()) -> Collected:
+        return Collected(as_of=at, origin=self.origin, failures=failures, notes=notes)
 
     async def _end(self, symbol: Symbol) -> Millis | None:
         """From when the newest row that is kept of a symbol is known. A print may be told before its day."""
@@ -144,7 +142,7 @@ class TradingDesk:
         bars = [one for symbol in Symbol for one in bars_of(symbol)]
         return max((end, *(known for known in await self._store.all_known(bars) if known is not None)))
 
-    async def _latest(self, symbol: Symbol, end: Millis) -> Moment:
+    async def _latest(self, symbol: Symbol, end: Millis) -> Collected:
         """The end of what was recorded. What came in with it belongs to it. What filled a hole or mended a row much
         later was not known then, and a desk that waited for it would find everything else stale: it is told."""
         several = (*wanted(symbol), *neighbours(symbol))
@@ -153,7 +151,7 @@ class TradingDesk:
         moment = max(known for known in (end, *whole.values()) if known <= end + SAME_VISIT)
         own = [known for one, known in whole.items() if one in wanted(symbol) and one.row is not Print]
         later = [known for known in own if known > moment]
-        return Moment(moment, {}, (_mended(len(later), max(later)),) if later else ())
+        return self._moment(moment, {}, (_mended(len(later), max(later)),) if later else ())
 
 
 def _mended(series: int, since: Millis) -> str:

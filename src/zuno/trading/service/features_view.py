@@ -14,7 +14,7 @@ from typing import Any, Final
 from pydantic.alias_generators import to_camel
 
 from zuno.kernel.clock import iso as iso
-from zuno.kernel.view import ForeignText, View
+from zuno.kernel.view import ForeignText, View, sanitise
 from zuno.trading.measure.features import Features, Frame, Perpetual, fresh
 from zuno.trading.measure.shock import Shock, ShockScan
 from zuno.trading.measure.structure.all import Structure
@@ -24,6 +24,7 @@ from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.chart import ChartNumbers
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import SECOND_MS, Feed, Series, Symbol, Timeframe, candles
+from zuno.trading.model.outcome import MissingInput
 from zuno.trading.model.venues import ALTERNATIVE, BINANCE, DERIBIT, DOLLAR, PERPETUALS, TAPES, UPBIT, WON
 
 _SHOWN: Final = {"pivots": 8, "swings": 6, "breaks": 3, "divergences": 4}
@@ -41,11 +42,6 @@ class SourceView(View):
     stale: bool
     rows: int
     notes: tuple[ForeignText, ...] = ()
-
-
-class AbsentView(View):
-    what: str
-    why: ForeignText
 
 
 class AnomalyView(View):
@@ -92,7 +88,7 @@ class FeaturesView(View):
     unjudged: tuple[UnjudgedView, ...]
     shocks: tuple[ShockView, ...]
     sources: tuple[SourceView, ...]
-    absent: tuple[AbsentView, ...]
+    absent: tuple[MissingInput, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -165,8 +161,8 @@ def source_views(bundle: Bundle) -> tuple[SourceView, ...]:
     )
 
 
-def absent_views(bundle: Bundle) -> tuple[AbsentView, ...]:
-    return tuple(AbsentView(what=gone.what, why=gone.why) for gone in bundle.absent)
+def absent_views(bundle: Bundle) -> tuple[MissingInput, ...]:
+    return tuple(MissingInput(what=gone.what, why=sanitise(gone.why)) for gone in bundle.absent)
 
 
 def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> AnomalyView:

@@ -46,7 +46,8 @@ from zuno.trading.rules.paper_book import (
     free_cash,
     new_id,
 )
-from zuno.trading.service.features import Moment, TradingDesk
+from zuno.trading.run.record import Collected
+from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.features_view import iso
 
 MARKED_BY: Final[tuple[Series[Any], ...]] = (*(basis(BINANCE, symbol) for symbol in Symbol), rates(UPBIT, WON))
@@ -186,8 +187,8 @@ class Bookkeeper:
 
     async def show(self, as_of: str | None = None) -> BookView:
         moment = await self._looked(as_of, Symbol)
-        account = await self._book.at(self._desk.origin, moment.at)
-        return self._view(account, moment.at, await self._prices(moment.at), moment.notes)
+        account = await self._book.at(self._desk.origin, moment.as_of)
+        return self._view(account, moment.as_of, await self._prices(moment.as_of), moment.notes)
 
     async def add(
         self,
@@ -307,9 +308,9 @@ class Bookkeeper:
         """The taker's, either way: what is written by hand is done at once."""
         return notional * self._fees.at(exchange).taker / 100
 
-    async def _looked(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> Moment:
+    async def _looked(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> Collected:
         """The latest moment that is known of any of these; of a live market all marks are asked for once."""
-        found: list[Moment] = []
+        found: list[Collected] = []
         refusal: Refused | None = None
         for symbol in symbols:
             try:
@@ -320,15 +321,16 @@ class Bookkeeper:
                 break
         if refusal is not None and not found:
             raise refusal
-        return max(found, key=lambda moment: moment.at)
+        return max(found, key=lambda moment: moment.as_of)
 
     async def _page(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> _Page:
         looked = await self._looked(as_of, symbols)
         changes = await self._book.changes(self._desk.origin)
         newest = changes[-1].at if changes else 0
-        moment = looked.at
+        moment = looked.as_of
         if as_of is None and not self._desk.live(as_of):
-            moment = Millis(max(looked.at - 1, min(newest, looked.at)))  # a cycle at the end sees what was before it
+            # A cycle at the end sees what was before it.
+            moment = Millis(max(looked.as_of - 1, min(newest, looked.as_of)))
         if moment < newest:
             raise Refused(
                 f"The book's newest change is of {told(Millis(newest))} and {told(moment)} is before it; a book is "

@@ -45,7 +45,7 @@ from zuno.trading.run.record import (
     ended,
     kind_of,
 )
-from zuno.trading.service.features import Moment, TradingDesk
+from zuno.trading.service.features import TradingDesk
 
 if TYPE_CHECKING:
     from zuno.trading.run.graph import Saver
@@ -148,7 +148,7 @@ class Cycles:
         )
         async with self._alone(asked.symbol):
             # A moment that cannot be is found out before anything is on record.
-            collected = None if asked.live else await self._collected(asked)
+            collected = None if asked.live else await self._desk.moment(asked.symbol, asked.as_of)
             run_id = "run_" + hashlib.sha256(self._with.random(16)).hexdigest()[:16]
             notebook = Notebook(await self._with.journal(), run_id)
             await notebook.keep(STARTED, asked)
@@ -286,7 +286,7 @@ class Cycles:
             if asked.live != self._desk.live(asked.as_of):
                 begun = "live" if asked.live else "recorded"
                 raise Refused(f"This run was begun on a {begun} market; resume it with ZUNO_MARKET={begun}.")
-            return collected or await self._collected(asked)
+            return collected or await self._desk.moment(asked.symbol, asked.as_of)
 
         async def gather(moment: Collected) -> tuple[Digest, Bundle]:
             if moment.origin != self._desk.origin:
@@ -298,9 +298,7 @@ class Cycles:
                 *await self._with.held(moment.origin, moment.as_of, asked.live),
                 *await _looked_back(journal, asked, moment),
             ]
-            frozen = await self._desk.frozen(
-                asked.symbol, asked.mode, Moment(moment.as_of, moment.failures, moment.notes), slots
-            )
+            frozen = await self._desk.frozen(asked.symbol, asked.mode, moment, slots)
             return frozen.name, frozen.bundle
 
         async def paint(bundle: Bundle) -> Painted:
@@ -322,10 +320,6 @@ class Cycles:
             ahead=ahead,
             now=lambda node, as_of: self._with.now() if asked.live else as_of,
         )
-
-    async def _collected(self, asked: Started) -> Collected:
-        moment = await self._desk.moment(asked.symbol, asked.as_of)
-        return Collected(as_of=moment.at, origin=self._desk.origin, failures=moment.failures, notes=moment.notes)
 
     async def _painted(self, bundle: Bundle, journal: Journal) -> Painted:
         picture = describe(without_source_text(bundle))

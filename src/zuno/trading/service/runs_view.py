@@ -19,9 +19,8 @@ from zuno.provenance.slots import render
 from zuno.trading.agents.case import build_case
 from zuno.trading.agents.printing import run_facts
 from zuno.trading.model.cycle import Blackboard, Change, Decision, Expectation, Meta, Ruling, Voice
-from zuno.trading.model.outcome import Degraded, Outcome
+from zuno.trading.model.outcome import MissingInput, Outcome
 from zuno.trading.service.features_view import (
-    AbsentView,
     AnomalyView,
     SourceView,
     absent_views,
@@ -56,8 +55,8 @@ class RunView(View):
     """None: nothing was to be opened. JSON then has nulls, beside what the models cost."""
     ruling: Ruling
     sources: tuple[SourceView, ...]
-    absent: tuple[AbsentView, ...]
-    degraded: tuple[Degraded, ...]
+    absent: tuple[MissingInput, ...]
+    degraded: tuple[MissingInput, ...]
     voices: tuple[Voice, ...]
     chart: str | None
     """Where the picture was put; null where there is none."""

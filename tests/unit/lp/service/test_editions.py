@@ -62,7 +62,7 @@ async def trading_row(folder: Path) -> dict[str, str]:
     """A run by the rules alone and one in which a model speaks for every role."""
     store = await market(thin=True)
     moment = await TradingDesk(store, None, None).moment(Symbol.BTCUSDT, None)  # type: ignore[arg-type]
-    bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, moment.at)
+    bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, moment.as_of)
     model = Talkative(build_price_menu(bundle, features(bundle)), lambda request: 0)
     (folder / "argued").mkdir()
     (folder / "by_rule").mkdir()

@@ -10,7 +10,7 @@ import pytest
 from tests.wire.told import RUN, board, decided, held, ruled, spoilt, told, unfinished
 from zuno.kernel.errors import Refused
 from zuno.trading.model.cycle import Call, Change
-from zuno.trading.model.outcome import Degraded
+from zuno.trading.model.outcome import MissingInput
 from zuno.trading.service.runs_view import run_view, runs_view, why_view
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07<script>alert(1)</script>\u202eevil\u2066\u200b\x00\r\nline two"
@@ -75,7 +75,7 @@ def test_no_text_of_a_model_keeps_what_could_do_harm() -> None:
 
 
 def test_a_text_without_an_end_is_cut() -> None:
-    view = run_view(told(degraded=(Degraded(what="x", why="a" * 1_000_000),)))
+    view = run_view(told(degraded=(MissingInput(what="x", why="a" * 1_000_000),)))
     assert len(view.degraded[0].why) == 2_000
 
 
