@@ -123,7 +123,7 @@ class MeshFiles:
             probe.bind((_bound(host), 0))
             return int(probe.getsockname()[1])
 
-    def chair(self, name: str) -> FileLock:
+    def lock(self, name: str) -> FileLock:
         if name == UP:
             return FileLock(
                 self.root / "up.lock",
@@ -159,17 +159,17 @@ class MeshFiles:
         if fresh < _MOST_PINS:
             self._write(board / f"{role.value}-{nonce}", code.encode())
 
-    def pinned(self, role: Role, nonce: str) -> str | None:
+    def pinned_reply(self, role: Role, nonce: str) -> str | None:
         with suppress(OSError, ValueError):
             return (self.root / "pongs" / f"{role.value}-{nonce}").read_text(encoding="utf-8")
         return None
 
-    def keep_kept(self, kept: RunningMesh) -> None:
+    def keep_running_mesh(self, kept: RunningMesh) -> None:
         file = _KeptFile(transport=kept.transport, restarts=dict(kept.restarts))
         self._write(self.root / "kept.json", file.model_dump_json(by_alias=True).encode())
 
-    def kept(self) -> RunningMesh | None:
-        if self.chair(UP).holder() is None:
+    def running_mesh(self) -> RunningMesh | None:
+        if self.lock(UP).holder() is None:
             return None
         with suppress(OSError, ValueError):
             found = _KeptFile.model_validate_json((self.root / "kept.json").read_bytes())

@@ -58,7 +58,7 @@ class Instruction(Wire):
     """Of the liquidity, to be removed."""
 
     @property
-    def named(self) -> dict[int, int]:
+    def named_amounts(self) -> dict[int, int]:
         """What the owner named of each side of the pool."""
         sides = ((0, self.capital0), (1, self.capital1))
         return {side: amount for side, amount in sides if amount and side != self.counterpart}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from zuno.kernel.lock import ProcessLock
 from zuno.kernel.units import Millis
 from zuno.lp.model.debate import Role
 
@@ -54,14 +55,8 @@ class RunningMesh:
     restarts: Mapping[str, int]
 
 
-class ProcessLock(Protocol):
-    """Promises that at most one process of a home has it; a process that dies leaves it."""
-
-    def take(self) -> None:
-        """`Refused`, with who has it, if another process does."""
-        ...
-
-    def leave(self) -> None: ...
+class PeerLock(ProcessLock, Protocol):
+    """A lock that also tells who holds it."""
 
     def holder(self) -> int | None:
         """The process that has it now."""
@@ -92,7 +87,7 @@ class MeshFolder(Protocol):
         """A UDP port nobody listens at."""
         ...
 
-    def chair(self, name: str) -> ProcessLock:
+    def lock(self, name: str) -> PeerLock:
         """A role's, or the one of whoever keeps the peers running."""
         ...
 
@@ -106,11 +101,11 @@ class MeshFolder(Protocol):
         """An answer to another process's ping: several command lines share one endpoint."""
         ...
 
-    def pinned(self, role: Role, nonce: str) -> str | None: ...
+    def pinned_reply(self, role: Role, nonce: str) -> str | None: ...
 
-    def keep_kept(self, kept: RunningMesh) -> None: ...
+    def keep_running_mesh(self, kept: RunningMesh) -> None: ...
 
-    def kept(self) -> RunningMesh | None:
+    def running_mesh(self) -> RunningMesh | None:
         """The mesh that a process of this home keeps running; None where none does."""
         ...
 
@@ -121,7 +116,7 @@ class Child(Protocol):
     @property
     def pid(self) -> int: ...
 
-    async def ended(self) -> int:
+    async def wait(self) -> int:
         """Its exit code, once it has one; negative for the signal that ended it."""
         ...
 

@@ -52,7 +52,7 @@ def own_window(samples: Sequence[GrowthSample], now: GrowthSample, wanted: int, 
     return fee_window(nearest, now, f"{name} of own samples")
 
 
-class Swapped(NamedTuple):
+class SwapEvent(NamedTuple):
     """One swap as the pool tells it; amounts are what the pool received (negative: paid out), the fee among them."""
 
     amount0: int
@@ -63,7 +63,7 @@ class Swapped(NamedTuple):
     """All of it, in pips, the protocol's share included."""
 
 
-def growth_of_swaps(swaps: Sequence[Swapped], pool: PoolState) -> tuple[int, int, int]:
+def growth_of_swaps(swaps: Sequence[SwapEvent], pool: PoolState) -> tuple[int, int, int]:
     """What the swaps after the first added to the fee growth of token0 and token1, and how many of them were uneven.
 
     A swap that stays in one stretch of liquidity is exact but for rounding (and a pip where the protocol's share cannot

@@ -129,7 +129,7 @@ class SourceView(RecordView):
     notes: tuple[ForeignText, ...]
 
 
-class VoiceView(RecordView):
+class SpeakerView(RecordView):
     role: str
     round: int
     speaker: str
@@ -172,7 +172,7 @@ class PlanView(View):
     earlier: tuple[EarlierView, ...]
     """The moves of the rounds before the last, which the candidates above do not hold."""
     transcript: tuple[ThoughtView, ...]
-    voices: tuple[VoiceView, ...]
+    voices: tuple[SpeakerView, ...]
     sources: tuple[SourceView, ...]
     block: int
     hash: str
@@ -263,7 +263,7 @@ def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash
         cautions=print_cautions(context, ready),
         rounds=len(ready.debate.rounds) - 1,
         regime=scene.regime,
-        recommended=_recommended(candidates[decision.index], chosen, scene.pool, context.wish),
+        recommended=_recommended_view(candidates[decision.index], chosen, scene.pool, context.wish),
         candidates=candidates,
         earlier=tuple(
             _earlier_view(number, view)
@@ -272,14 +272,14 @@ def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash
             if candidate.kind.move
         ),
         transcript=thoughts_of(context, ready.debate, decision.index),
-        voices=tuple(map(VoiceView.model_validate, ready.debate.spoke)),
+        voices=tuple(map(SpeakerView.model_validate, ready.debate.spoke)),
         sources=tuple(map(SourceView.model_validate, context.sources)),
         block=context.block.number,
         hash=digest,
     )
 
 
-def _recommended(view: CandidateView, candidate: Candidate, pool: PoolState, wish: Wish | None) -> RecommendedView:
+def _recommended_view(view: CandidateView, candidate: Candidate, pool: PoolState, wish: Wish | None) -> RecommendedView:
     put_in = candidate.deposit
     return RecommendedView(
         **dict(view),

@@ -29,7 +29,7 @@ from zuno.lp.service.views import (
 PRICE_DIGITS = 10
 
 
-def called(token: Token) -> str:
+def token_name(token: Token) -> str:
     """A token's name as people are shown it: a question mark where only its own contract vouches for it."""
     return token.symbol if token.verified else f"{token.symbol}?"
 
@@ -45,7 +45,7 @@ def key_view(key: PoolKey, token0: Token, token1: Token) -> PoolKeyView:
         tick_spacing=key.tick_spacing,
         hooks=key.hooks,
         dynamic_fee=key.dynamic_fee,
-        label=f"{called(token0)}/{called(token1)} {fee}{hooks}",
+        label=f"{token_name(token0)}/{token_name(token1)} {fee}{hooks}",
     )
 
 
@@ -56,7 +56,7 @@ def fee_text(pips: int) -> str:
 
 def price_unit(token0: Token, token1: Token) -> str:
     base, quote = base_and_quote(token0, token1)
-    return f"{called(quote)} per {called(base)}"
+    return f"{token_name(quote)} per {token_name(base)}"
 
 
 def price_text(sqrt_price_x96: int, token0: Token, token1: Token) -> str:
@@ -102,7 +102,7 @@ def position_view(position: LpPosition) -> PositionView:
         fees0_human=format_units(position.fees0, token0.decimals),
         fees1_human=format_units(position.fees1, token1.decimals),
         value_human=_value_text(position),
-        value_unit=called(base_and_quote(token0, token1)[1]),
+        value_unit=token_name(base_and_quote(token0, token1)[1]),
         price=price_text(pool.sqrt_price_x96, token0, token1),
         price_lower=decimal_text(edges[0], PRICE_DIGITS),
         price_upper=decimal_text(edges[1], PRICE_DIGITS),
@@ -155,7 +155,7 @@ def pnl_view(chain: str, position_id: int, history: PositionHistory, result: Att
         id=str(position_id),
         chain=chain,
         pool=key_view(history.key, token0, token1),
-        position_ids=tuple(str(one) for one in ids),
+        position_ids=tuple(str(id_) for id_ in ids),
         from_block=history.opened.number,
         from_timestamp=history.opened.timestamp,
         to_block=history.closed.number,
@@ -180,7 +180,7 @@ def _terms_view(token: Token, terms: PnlTerms, lvr: float) -> TermsView:
         return money_text(value, token.decimals, places=8 if token.decimals > 8 else 6)
 
     return TermsView(
-        token=called(token),
+        token=token_name(token),
         nav_start=money(terms.nav_start),
         nav_end=money(terms.nav_end),
         flows=money(terms.flows),

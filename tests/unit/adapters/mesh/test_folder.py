@@ -74,30 +74,34 @@ def test_a_report_is_the_peers_own_word(tmp_path: Path) -> None:
 def test_what_is_pinned_is_found_by_whom_it_is_for(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
     files.pin(Role.SCOUT, "aa", "1.0")
-    assert (files.pinned(Role.SCOUT, "aa"), files.pinned(Role.SCOUT, "bb"), files.pinned(Role.CRITIC, "aa")) == (
+    assert (
+        files.pinned_reply(Role.SCOUT, "aa"),
+        files.pinned_reply(Role.SCOUT, "bb"),
+        files.pinned_reply(Role.CRITIC, "aa"),
+    ) == (
         "1.0",
         None,
         None,
     )
     os.utime(files.root / "pongs" / "scout-aa", (1, 1))
     files.pin(Role.SCOUT, "bb", "1.0")
-    assert files.pinned(Role.SCOUT, "aa") is None
+    assert files.pinned_reply(Role.SCOUT, "aa") is None
 
 
 def test_what_nobody_keeps_running_is_not_kept(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
-    files.keep_kept(RunningMesh("axl", {"scout": 1}))
-    assert files.kept() is None
-    chair = files.chair("up")
+    files.keep_running_mesh(RunningMesh("axl", {"scout": 1}))
+    assert files.running_mesh() is None
+    chair = files.lock("up")
     chair.take()
-    assert files.kept() == RunningMesh("axl", {"scout": 1})
+    assert files.running_mesh() == RunningMesh("axl", {"scout": 1})
     chair.leave()
-    assert files.kept() is None
+    assert files.running_mesh() is None
 
 
 def test_a_chair_is_left_by_whoever_dies_in_it(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
-    assert files.chair("scout").holder() is None
+    assert files.lock("scout").holder() is None
     code = (
         "import sys, pathlib; from zuno.adapters.mesh.folder import MeshFiles\n"
         "MeshFiles(pathlib.Path(sys.argv[1])).chair('scout').take(); print('sits', flush=True); sys.stdin.read()"
@@ -107,13 +111,13 @@ def test_a_chair_is_left_by_whoever_dies_in_it(tmp_path: Path) -> None:
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "sits\n"
-        assert files.chair("scout").holder() == other.pid
+        assert files.lock("scout").holder() == other.pid
         with pytest.raises(Refused, match=f"as process {other.pid}"):
-            files.chair("scout").take()
+            files.lock("scout").take()
         other.kill()
         other.wait(10)
-    assert files.chair("scout").holder() is None
-    files.chair("scout").take()
+    assert files.lock("scout").holder() is None
+    files.lock("scout").take()
 
 
 def test_answers_to_pings_that_nobody_sent_do_not_fill_the_board(tmp_path: Path) -> None:
@@ -122,14 +126,14 @@ def test_answers_to_pings_that_nobody_sent_do_not_fill_the_board(tmp_path: Path)
         files.pin(Role.SCOUT, f"{number:016x}", "1.0")
     files.pin(Role.CRITIC, "aa", "1.0")
     assert len(list((files.root / "pongs").iterdir())) == 129
-    assert files.pinned(Role.CRITIC, "aa") == "1.0", "another role's answers have their own room"
+    assert files.pinned_reply(Role.CRITIC, "aa") == "1.0", "another role's answers have their own room"
 
 
 def test_a_chair_is_taken_once(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
-    chair = files.chair("scout")
+    chair = files.lock("scout")
     chair.take()
     with pytest.raises(Refused, match=f"as process {os.getpid()}"):
-        files.chair("scout").take()
+        files.lock("scout").take()
     chair.leave()
-    assert files.chair("scout").holder() is None
+    assert files.lock("scout").holder() is None
