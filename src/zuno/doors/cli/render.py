@@ -133,7 +133,7 @@ def _(view: PoolView) -> RenderableType:
         ("fee now", _fee(view)),
         ("spacing", f"{view.tick_spacing} ticks"),
         ("hooks", view.hooks if int(view.hooks, 16) else "none"),
-        *((_token_name(one), f"{one.address}, {one.decimals} decimals") for one in (view.currency0, view.currency1)),
+        *((one.shown_name, f"{one.address}, {one.decimals} decimals") for one in (view.currency0, view.currency1)),
     ):
         facts.add_row(name, value)
     return Group(heading(_at(f"Pool {view.label}", view.chain, view.block)), facts, *_strangers(view))
@@ -322,7 +322,7 @@ def _(view: BalancesView) -> RenderableType:
     table = Rows("token", "amount")
     for balance in view.balances:
         style = QUIET if balance.amount == "0" else ""
-        table.add_row(_token_name(balance.token), balance.amount_human, style=style)
+        table.add_row(balance.token.shown_name, balance.amount_human, style=style)
     title = heading(_at(f"Balances of {view.wallet}", view.chain, view.block, "\n"))
     return Group(title, table, *notes_block(view.notes), *_warn_unverified(balance.token for balance in view.balances))
 
@@ -335,7 +335,7 @@ def _(view: AllowancesView) -> RenderableType:
     table = Rows("token", "who may move it", "amount", "until")
     for allowance in view.allowances:
         amount = Text(allowance.amount_human, style=BAD if allowance.unlimited and not allowance.expired else "")
-        table.add_row(_token_name(allowance.token), allowance.spender_name, amount, _until(allowance))
+        table.add_row(allowance.token.shown_name, allowance.spender_name, amount, _until(allowance))
     return Group(
         title, table, *notes_block(view.notes), *_warn_unverified(allowance.token for allowance in view.allowances)
     )
@@ -596,11 +596,7 @@ def _pair(view: PositionView, *, fees: bool) -> str:
 
 
 def _amounts(pool: PoolKeyView, amount0: str, amount1: str, between: str = ", ") -> str:
-    return f"{amount0} {_token_name(pool.currency0)}{between}{amount1} {_token_name(pool.currency1)}"
-
-
-def _token_name(token: Token) -> str:
-    return token.symbol if token.verified else f"{token.symbol}?"
+    return f"{amount0} {pool.currency0.shown_name}{between}{amount1} {pool.currency1.shown_name}"
 
 
 def _strangers(*pools: PoolKeyView) -> list[Text]:
@@ -612,7 +608,7 @@ def _warn_unverified(shown: Iterable[Token]) -> list[Text]:
     tokens = {token.address: token for token in shown}
     return [
         Text(
-            f"{_token_name(token)} is {token.address}: the name is its own word, and no price is asked for it",
+            f"{token.shown_name} is {token.address}: the name is its own word, and no price is asked for it",
             style=BAD,
         )
         for token in tokens.values()

@@ -39,7 +39,7 @@ from zuno.lp.mesh.delivery import (
     edition_refusal,
     turn_of,
 )
-from zuno.lp.mesh.envelope import Envelope, to_bytes
+from zuno.lp.mesh.envelope import MESSAGE_KINDS, Envelope, read_entry, to_bytes
 from zuno.lp.mesh.peer import Peer, Say
 from zuno.lp.mesh.rate_limit import TokenBucket
 from zuno.lp.mesh.routes import ROUTES
@@ -53,7 +53,6 @@ DEAD_LETTER: Final = "mesh_dead_letter"
 RESUMED: Final = "mesh_resumed"
 MOST_RESUMED: Final = 2
 """Lives that may begin to answer a letter which an earlier one left: after that it is what they died of."""
-_KINDS: Final = frozenset(kind.value for kind in Kind)
 NOTES: Final = 100
 """Rejections of one sender that are written down at once: a flood must not fill the journal. All are counted."""
 NOTES_A_SECOND: Final = 1 / 60
@@ -372,7 +371,9 @@ class MeshPeer:
     async def _said_in(self, request_id: str) -> list[tuple[str, str]]:
         """Who said what in a request, as far as the journal knows."""
         entries = self._journal.entries(request_id=request_id)
-        return [(entry.author.role, str(entry.payload.get("id"))) async for entry in entries if entry.kind in _KINDS]
+        return [
+            (entry.author.role, str(entry.payload.get("id"))) async for entry in entries if entry.kind in MESSAGE_KINDS
+        ]
 
     def _record_pong(self, role: Role, nonce: str, code: str) -> None:
         mine = [key for key in self.pongs if key[0] is role]
@@ -424,7 +425,7 @@ class MeshPeer:
         """What an earlier life answered, or this one long ago."""
         entries = [entry async for entry in self._journal.entries(request_id=letter.request_id)]
         mine = (self._role.value, letter.id)
-        found = [_envelope(entry) for entry in entries if (entry.author.role, entry.payload.get("cause")) == mine]
+        found = [read_entry(entry) for entry in entries if (entry.author.role, entry.payload.get("cause")) == mine]
         return [envelope for envelope in found if envelope is not None]
 
     async def _send_letter(self, envelope: Envelope, body: bytes | None = None) -> None:
@@ -486,7 +487,7 @@ class MeshPeer:
     async def _recent(self) -> list[Envelope]:
         """What was heard and said within the time in which it could be played again, oldest first."""
         entries = [entry for kind in self._kinds() for entry in await self._newer(kind.value, self._since())]
-        found = [_envelope(entry) for entry in sorted(entries, key=lambda entry: entry.seq)]
+        found = [read_entry(entry) for entry in sorted(entries, key=lambda entry: entry.seq)]
         return [envelope for envelope in found if envelope is not None]
 
     def _kinds(self) -> list[Kind]:
@@ -511,10 +512,6 @@ class MeshPeer:
 
 _GAP: Final = 1_000
 """Thoughts are numbered and not written down: a new life counts from well beyond them."""
-
-
-def _envelope(entry: Entry) -> Envelope | None:
-    return Envelope.model_validate(dict(entry.payload)) if entry.kind in _KINDS else None
 
 
 async def run_in_sequence(work: Work) -> None:

@@ -12,7 +12,7 @@ from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
 from zuno.kernel.errors import Broken, Refused, Unknown, Usage, ZunoError
 from zuno.kernel.view import ForeignText, ReplayView, View, sanitise
 from zuno.llm.port import Attempt
-from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.mesh.envelope import Envelope, read_entry
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import Arguing, Context, Debate, FlowCreateStart, FlowFailed, FlowStart, Kind, PlanReady
 from zuno.lp.model.plan import PlanState
@@ -184,7 +184,7 @@ class Archive:
             code=recorded.code,
             messages=tuple(
                 MessageLine(at=message.ts, sender=message.from_, to=message.to, kind=message.kind)
-                for message in map(_envelope, recorded.entries)
+                for message in map(read_entry, recorded.entries)
                 if message is not None
             ),
             transcript=plan.transcript if plan else plans.thoughts_of(context, argued) if argued and context else (),
@@ -315,7 +315,7 @@ class Archive:
         record = next((entry for entry in entries if _records(entry, plan_id)), None)
         ended = record or next((entry for entry in entries if entry.kind == Kind.FLOW_FAILED.value), None)
         await journal.verify_range(entries[0].seq, None if ended is None else ended.seq)
-        said = [envelope for envelope in map(_envelope, entries) if envelope is not None]
+        said = [envelope for envelope in map(read_entry, entries) if envelope is not None]
         opening = next((message for message in said if isinstance(message.payload, FlowStart | FlowCreateStart)), None)
         if opening is None or not isinstance(opening.payload, FlowStart | FlowCreateStart):
             raise Broken(f"The journal holds {request_id} without its beginning; run `zuno journal verify`.")
@@ -389,13 +389,6 @@ def _failure(request_id: str, said: Sequence[Envelope], own: str, *, heard: bool
     return reason
 
 
-def _envelope(entry: Entry) -> Envelope | None:
-    return Envelope.model_validate(dict(entry.payload)) if entry.kind in _KINDS else None
-
-
-_KINDS = frozenset(kind.value for kind in Kind)
-
-
 def _as_chosen(recorded: RecordedRequest, context: Context, ready: PlanReady) -> PlanReady:
     """The debate's end as the owner took it."""
     choice = None if recorded.plan is None else recorded.plan.owner_choice
@@ -409,7 +402,7 @@ def _view(recorded: RecordedRequest, context: Context, ready: PlanReady) -> Plan
 
 def _last_own_debate(recorded: RecordedRequest) -> Debate | None:
     """The argument as far as it came in this process; what peers elsewhere argued is shown once it is checked."""
-    messages = [message for message in map(_envelope, recorded.entries) if message is not None]
+    messages = [message for message in map(read_entry, recorded.entries) if message is not None]
     own = [message.payload for message in messages if message.key == recorded.key]
     said = [payload.debate for payload in own if isinstance(payload, Arguing)]
     return said[-1] if said else None

@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any
 
 from zuno.amm.model import PoolKey, PoolState, whole_price
-from zuno.amm.ticks import MAX_TICK, MIN_TICK, sqrt_price_at_tick
 from zuno.kernel.numbers_text import decimal_text, time_text
 from zuno.kernel.text import NATIVE, Token, format_units
 from zuno.kernel.units import Address, HexId, Millis
@@ -26,7 +25,7 @@ from zuno.lp.model.unsigned import SafeBatch, UnsignedTransaction
 from zuno.lp.plan.calls import Mint
 from zuno.lp.plan.describe import Names, words
 from zuno.lp.plan.unsigned import build_unsigned, safe_batch
-from zuno.lp.service.to_views import PRICE_DIGITS, key_view, price_unit, token_name
+from zuno.lp.service.to_views import key_view, price_unit, tick_prices
 from zuno.lp.service.views import PoolKeyView
 
 IMPACT_DIGITS = 4
@@ -206,7 +205,7 @@ def _simulation_fields(execution: ExecutionContext, drafted: SimulatedDraft, gas
         action.range for step in steps for action in position_actions(execution, step) if isinstance(action, Mint)
     )
     span = next(opened, None)
-    edges = None if span is None else _prices(pool, span.lower, span.upper)
+    edges = None if span is None else tick_prices(pool, span.lower, span.upper)
     return {
         "plan_id": draft.plan_id,
         "action": draft.instruction.action,
@@ -237,7 +236,7 @@ def _simulation_fields(execution: ExecutionContext, drafted: SimulatedDraft, gas
 
 def bounds_view(draft: Draft, tokens: Mapping[Address, Token]) -> BoundsView:
     bounds, instruction = draft.bounds, draft.instruction
-    low, high = _prices(draft.pool, instruction.tick - bounds.tick_drift, instruction.tick + bounds.tick_drift)
+    low, high = tick_prices(draft.pool, instruction.tick - bounds.tick_drift, instruction.tick + bounds.tick_drift)
     return BoundsView(
         slippage_bps=bounds.slippage_bps,
         tick_drift=bounds.tick_drift,
@@ -252,13 +251,6 @@ def bounds_view(draft: Draft, tokens: Mapping[Address, Token]) -> BoundsView:
         most_gas_eth=format_units(draft.gas.max_fee * sum(draft.gas.units) + draft.gas.data_fee, 18),
         most_out=tuple(flow_view(flow, tokens) for flow in (*draft.caps, *draft.proceeds)),
     )
-
-
-def _prices(pool: PoolState, *ticks: int) -> list[str]:
-    """Prices at ticks, the lowest first: where the price is told the other way round, the upper tick is the lower."""
-    within = [max(MIN_TICK, min(MAX_TICK, tick)) for tick in ticks]
-    prices = sorted(whole_price(sqrt_price_at_tick(tick), pool.token0, pool.token1) for tick in within)
-    return [decimal_text(price, PRICE_DIGITS) for price in prices]
 
 
 def _call_view(
@@ -300,7 +292,7 @@ def flow_view(flow: Flow, tokens: Mapping[Address, Token]) -> FlowView:
     token = tokens[flow.currency]
     return FlowView(
         currency=flow.currency,
-        symbol=token_name(token),
+        symbol=token.shown_name,
         amount=str(flow.amount),
         amount_human=format_units(flow.amount, token.decimals),
     )

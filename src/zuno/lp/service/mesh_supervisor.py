@@ -76,7 +76,7 @@ class MeshHost:
         lock.take()
         try:
             self._restarts = {role.value: 0 for role in roles}
-            self._folder.keep_running_mesh(RunningMesh(way, self._restarts))
+            self._folder.keep_running_mesh(RunningMesh(transport=way, restarts=self._restarts))
             if left := await self._peer_processes.end_orphans():
                 said = f"Nodes that a killed mesh had left behind were ended: {format_pids(left)}."
                 self._tell(hear, "note", None, None, said)
@@ -128,7 +128,7 @@ class MeshHost:
                 raise Unavailable(f"The {name} ended {deaths} times in a row, last with {how}: {child.last_words()}")
             pause = Backoff(FIRST_PAUSE, LONGEST_PAUSE).delay(deaths)
             self._restarts[name] = self._restarts.get(name, 0) + 1
-            self._folder.keep_running_mesh(RunningMesh(way, self._restarts))
+            self._folder.keep_running_mesh(RunningMesh(transport=way, restarts=self._restarts))
             said = f"The {name} ended ({how}: {child.last_words()}) and is started again in {pause:g} s."
             self._tell(hear, "died", name, child.pid, said)
             await self._sleep(pause)

@@ -204,7 +204,7 @@ class LpDesk:
             realized_vol=await self._volatility(feeds, pair, now),
             gas_price=to_views.fact_view(None if gas is None else _gwei(gas, gas.value.price), "gwei", no_gas),
             l1_data_fee=_data_fee(gas, no_gas),
-            native_price=await _fact(feeds.native.native(pair.quote, now), f"{to_views.token_name(quote)} per ETH"),
+            native_price=await _fact(feeds.native.native(pair.quote, now), f"{quote.shown_name} per ETH"),
         )
 
     async def _volatility(self, feeds: Feeds, pair: Pair, now: Seconds) -> FactView:

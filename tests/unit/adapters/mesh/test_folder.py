@@ -18,11 +18,11 @@ from zuno.lp.ports.mesh import PeerAddress, PeerReport, RunningMesh
 
 TABLE = {
     role: PeerAddress(
-        f"{number:064x}",
-        f"127.0.0.1:{4000 + number}",
-        f"{100 + number:064x}",
-        f"http://127.0.0.1:{9002 + 10 * number}",
-        f"tls://127.0.0.1:{9001 + 10 * number}",
+        key=f"{number:064x}",
+        iroh_address=f"127.0.0.1:{4000 + number}",
+        axl_peer_id=f"{100 + number:064x}",
+        axl_api_url=f"http://127.0.0.1:{9002 + 10 * number}",
+        axl_listens=f"tls://127.0.0.1:{9001 + 10 * number}",
     )
     for number, role in enumerate(Role)
 }
@@ -63,7 +63,19 @@ def test_nodes_have_one_link_for_each_pair_and_no_public_peer(tmp_path: Path) ->
 
 def test_a_report_is_the_peers_own_word(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
-    report = PeerReport(7, Millis(1), Millis(2), "v", "iroh", 3, 4, 5, 6, {"forged": 2}, {"scout": 1.5})
+    report = PeerReport(
+        pid=7,
+        since=Millis(1),
+        at=Millis(2),
+        code="v",
+        transport="iroh",
+        heard=3,
+        said=4,
+        again=5,
+        dead=6,
+        rejected={"forged": 2},
+        round_trips={"scout": 1.5},
+    )
     assert files.report(Role.CRITIC) is None
     files.keep_report(Role.CRITIC, report)
     assert files.report(Role.CRITIC) == report
@@ -90,11 +102,11 @@ def test_what_is_pinned_is_found_by_whom_it_is_for(tmp_path: Path) -> None:
 
 def test_what_nobody_keeps_running_is_not_kept(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
-    files.keep_running_mesh(RunningMesh("axl", {"scout": 1}))
+    files.keep_running_mesh(RunningMesh(transport="axl", restarts={"scout": 1}))
     assert files.running_mesh() is None
     chair = files.lock("up")
     chair.take()
-    assert files.running_mesh() == RunningMesh("axl", {"scout": 1})
+    assert files.running_mesh() == RunningMesh(transport="axl", restarts={"scout": 1})
     chair.leave()
     assert files.running_mesh() is None
 

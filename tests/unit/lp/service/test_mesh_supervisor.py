@@ -133,7 +133,19 @@ async def home(tmp_path: Path) -> Path:
 
 
 def said_by(pid: int) -> PeerReport:
-    return PeerReport(pid, Millis(1), Millis(2), "v", "iroh", 0, 0, 0, 0, {}, {})
+    return PeerReport(
+        pid=pid,
+        since=Millis(1),
+        at=Millis(2),
+        code="v",
+        transport="iroh",
+        heard=0,
+        said=0,
+        again=0,
+        dead=0,
+        rejected={},
+        round_trips={},
+    )
 
 
 async def test_the_four_are_started_and_it_is_told_when_all_are_there(home: Path) -> None:
