@@ -1,4 +1,4 @@
-"""What an agent is told and may therefore cite: the facts of a context and of its ballots, and the lines of a brief."""
+"""The facts an agent may cite, of a context and of its ballots, and the lines of its prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the desk's agents put words on the record: a thought is told live and carried in the debate, a voice is named."""
+"""Thoughts of the agents, sent live and kept in the debate, and who spoke for each role."""
 
 from __future__ import annotations
 

@@ -318,7 +318,7 @@ def _left_notes(tried: SimulatedDraft, wrapper: Address | None) -> Iterator[str]
 
 
 _NOTED: Final = 1_000
-"""A part of a named amount that stays at home is told from one in so many on."""
+"""A note is added when more than one part in so many of a named amount stays in the wallet."""
 
 
 def _gas_limits(steps: Sequence[Step], rehearsal: Simulation) -> tuple[int, ...]:

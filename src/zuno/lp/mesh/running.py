@@ -22,7 +22,7 @@ AGENTS: Final = (Role.SCOUT, Role.STRATEGIST, Role.CRITIC, Role.ARBITER)
 
 
 class Outbox:
-    """Hands out what is to be sent. What does not fit is lost, as it may be on any way; what matters comes again."""
+    """Sends in the background. What does not fit is dropped; letters are sent again."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

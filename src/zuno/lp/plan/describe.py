@@ -42,7 +42,7 @@ class Names:
     wallet: Address
     tokens: Mapping[Address, Token]
     moment: Callable[[Seconds], str] = str
-    """How a time is told."""
+    """Formats a time."""
 
     def who(self, address: Address) -> str:
         at = self.deployment

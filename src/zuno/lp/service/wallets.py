@@ -92,7 +92,7 @@ class AllowancesView(View):
     timestamp: int
     wallet: str
     allowances: tuple[AllowanceView, ...]
-    """Those above zero; past ones are told as such."""
+    """Those above zero; expired ones are marked."""
     notes: tuple[str, ...] = ()
 
 

@@ -122,9 +122,9 @@ def parse_request(text: str, flags: Flags | None = None) -> Request:
 
 
 def same_token(name: str, other: str) -> bool:
-    """Whether two names mean one token to a person: WETH is ETH in another coat."""
-    coats = {"WETH": "ETH"}
-    first, second = (coats.get(token.upper(), token.upper()) for token in (name, other))
+    """Whether two names mean one token to a person: WETH counts as ETH."""
+    same = {"WETH": "ETH"}
+    first, second = (same.get(token.upper(), token.upper()) for token in (name, other))
     return first == second
 
 
