@@ -1,4 +1,4 @@
-"""The mesh's folder: written whole, read strictly, and chairs that die with their holders."""
+"""The mesh's folder: written whole, read strictly, and locks that end with their process."""
 
 from __future__ import annotations
 
@@ -104,25 +104,25 @@ def test_what_nobody_keeps_running_is_not_kept(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
     files.keep_running_mesh(RunningMesh(transport="axl", restarts={"scout": 1}))
     assert files.running_mesh() is None
-    chair = files.lock("up")
-    chair.take()
+    lock = files.lock("up")
+    lock.take()
     assert files.running_mesh() == RunningMesh(transport="axl", restarts={"scout": 1})
-    chair.leave()
+    lock.leave()
     assert files.running_mesh() is None
 
 
-def test_a_chair_is_left_by_whoever_dies_in_it(tmp_path: Path) -> None:
+def test_a_lock_is_released_when_its_process_dies(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
     assert files.lock("scout").holder() is None
     code = (
         "import sys, pathlib; from zuno.adapters.mesh.folder import MeshFiles\n"
-        "MeshFiles(pathlib.Path(sys.argv[1])).chair('scout').take(); print('sits', flush=True); sys.stdin.read()"
+        "MeshFiles(pathlib.Path(sys.argv[1])).lock('scout').take(); print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout is not None
-        assert other.stdout.readline() == "sits\n"
+        assert other.stdout.readline() == "held\n"
         assert files.lock("scout").holder() == other.pid
         with pytest.raises(Refused, match=f"as process {other.pid}"):
             files.lock("scout").take()
@@ -141,11 +141,11 @@ def test_answers_to_pings_that_nobody_sent_do_not_fill_the_board(tmp_path: Path)
     assert files.pinned_reply(Role.CRITIC, "aa") == "1.0", "another role's answers have their own room"
 
 
-def test_a_chair_is_taken_once(tmp_path: Path) -> None:
+def test_a_lock_is_taken_once(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
-    chair = files.lock("scout")
-    chair.take()
+    lock = files.lock("scout")
+    lock.take()
     with pytest.raises(Refused, match=f"as process {os.getpid()}"):
         files.lock("scout").take()
-    chair.leave()
+    lock.leave()
     assert files.lock("scout").holder() is None

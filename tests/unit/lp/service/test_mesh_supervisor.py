@@ -212,12 +212,12 @@ async def test_whoever_does_not_end_is_made_to(home: Path, monkeypatch: pytest.M
 
 async def test_one_mesh_for_a_home(home: Path) -> None:
     story = Story(home, Ward())
-    chair = MeshFiles(home).lock("up")
-    chair.take()
+    lock = MeshFiles(home).lock("up")
+    lock.take()
     with pytest.raises(Refused, match=r"kept running by process \d+ already"):
         await story.up()
     assert story.ward.born == []
-    chair.leave()
+    lock.leave()
 
 
 @pytest.mark.parametrize(("nodes", "born"), [(True, 9), (False, 4)])
