@@ -21,7 +21,7 @@ from benchmarks.figure import report
 from tests.wire.debating import Table, observed
 from tests.wire.mesh_world import Weather, World
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.sqlite import open_sqlite

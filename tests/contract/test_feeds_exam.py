@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from websockets.asyncio.server import ServerConnection
 
+from tests.wire.fakes.series import MemorySeries
+from tests.wire.fakes.venues import RecordedFigures, RecordedTexts, RecordedVenue
 from tests.wire.vendors import binance as binance_wire
 from tests.wire.vendors import bybit as bybit_wire
 from tests.wire.vendors import deribit as deribit_wire
@@ -24,7 +26,6 @@ from tests.wire.vendors.serving import Route, vendor
 from tests.wire.vendors.stream import streaming
 from tests.wire.vendors.world import HALF_PAST, NOON, SYMBOL, World, bars
 from zuno.adapters.http import Patience
-from zuno.adapters.series.memory import MemorySeries
 from zuno.adapters.venues.binance import VENDOR as BINANCE_VENDOR
 from zuno.adapters.venues.binance import Binance, BinanceTape
 from zuno.adapters.venues.bybit import VENDOR as BYBIT_VENDOR
@@ -37,7 +38,6 @@ from zuno.adapters.venues.fear_greed import FearGreed
 from zuno.adapters.venues.fred import Fred
 from zuno.adapters.venues.okx import VENDOR as OKX_VENDOR
 from zuno.adapters.venues.okx import Okx
-from zuno.adapters.venues.recorded import RecordedFigures, RecordedTexts, RecordedVenue
 from zuno.adapters.venues.search import Search
 from zuno.adapters.venues.upbit import VENDOR as UPBIT_VENDOR
 from zuno.adapters.venues.upbit import Upbit

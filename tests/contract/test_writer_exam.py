@@ -139,7 +139,7 @@ def taking_none_home(token: int, deadline: Seconds) -> Call:
 
 async def sim(home: Path, request: pytest.FixtureRequest, closing: AsyncExitStack) -> WriterCase:
     from zuno.adapters.chain.sim.chain import SimChain
-    from zuno.adapters.chain.sim.saved import SimFile
+    from zuno.adapters.chain.sim.world_file import SimFile
 
     writing = pytest.importorskip("zuno.adapters.chain.sim.writer", reason="sim cannot be written to yet")
     chain = SimChain(SimFile(home))
@@ -155,9 +155,9 @@ async def sim(home: Path, request: pytest.FixtureRequest, closing: AsyncExitStac
 
 
 async def rpc_on_devnet(home: Path, request: pytest.FixtureRequest, closing: AsyncExitStack) -> WriterCase:
-    from zuno.adapters.chain.devnet.evm import Chain as EvmChain
     from zuno.adapters.chain.devnet.evm import Genesis
-    from zuno.adapters.chain.devnet.node import Node
+    from zuno.adapters.chain.devnet.evm import LocalChain as EvmChain
+    from zuno.adapters.chain.devnet.node import LocalNode
     from zuno.adapters.chain.devnet.server import serve
     from zuno.adapters.chain.rpc import RpcChain
 
@@ -168,7 +168,7 @@ async def rpc_on_devnet(home: Path, request: pytest.FixtureRequest, closing: Asy
     closing.callback(lambda: told(url, "evm_revert", before))
 
     async def stranger() -> HexId:
-        with serve(Node(EvmChain.create(Genesis(balances={}, timestamp=1)))) as other_url:
+        with serve(LocalNode(EvmChain.create(Genesis(balances={}, timestamp=1)))) as other_url:
             other = RpcChain(DEVNET, [other_url], home / "other")
             closing.push_async_callback(other.close)
             return await other.writer().genesis()
@@ -192,12 +192,12 @@ def told(url: str, method: str, *params: object) -> Any:
 @pytest.fixture(scope="module")
 def devnet_url(request: pytest.FixtureRequest) -> Iterator[str]:
     pytest.importorskip("eth", reason="py-evm is the devnet extra")
-    from zuno.adapters.chain.devnet.artifacts import locate
+    from zuno.adapters.chain.devnet.artifacts import find_artifacts
+    from zuno.adapters.chain.devnet.serve_world import open_node
     from zuno.adapters.chain.devnet.server import serve
-    from zuno.adapters.chain.devnet.serving import open_node
 
     cache: Path = request.getfixturevalue("world_cache")
-    with serve(open_node(locate(request.getfixturevalue("node_modules")), cache, DEFAULT_SEED)[0]) as url:
+    with serve(open_node(find_artifacts(request.getfixturevalue("node_modules")), cache, DEFAULT_SEED)[0]) as url:
         yield url
 
 

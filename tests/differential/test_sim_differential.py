@@ -19,17 +19,17 @@ from eth_abi.abi import encode as abi_encode
 from eth_account import Account
 from eth_hash.auto import keccak
 
-from zuno.adapters.chain.devnet.artifacts import locate
+from zuno.adapters.chain.devnet.artifacts import find_artifacts
 from zuno.adapters.chain.devnet.evm import ETHER
-from zuno.adapters.chain.devnet.execution import Call as EvmCall
+from zuno.adapters.chain.devnet.execution import CallMessage as EvmCall
 from zuno.adapters.chain.devnet.keys import dev_key
-from zuno.adapters.chain.devnet.node import Node
+from zuno.adapters.chain.devnet.node import LocalNode
 from zuno.adapters.chain.devnet.params import Params
-from zuno.adapters.chain.devnet.pushing import Pusher
+from zuno.adapters.chain.devnet.price_moves import PriceMover
 from zuno.adapters.chain.devnet.story import WALLET_ROLE, check_against_sim, open_world
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.contracts import NO_REASON
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.chain.world import DEFAULT_SEED, DEPLOYMENT, OTHERS, SIM, USDC, WALLET, WETH, pool_specs
 from zuno.amm.identity import decode_position_info
@@ -98,8 +98,8 @@ def sign(nonce: int, call: Call, gas: int = 3_000_000, fees: Fees = FEES, chain_
 class Stage:
     """Both chains, told the same at the same times."""
 
-    node: Node
-    pusher: Pusher
+    node: LocalNode
+    pusher: PriceMover
     chain: SimChain
     gas: int = 0
     """What the devnet's wallet paid for gas beyond what sim's paid, story included."""
@@ -258,16 +258,16 @@ def _bytes(address: str) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def node(world_cache: Path, node_modules: Path) -> Node:
-    chain = open_world(locate(node_modules), world_cache, DEFAULT_SEED, lambda done, total: None)
-    return Node(chain, clock=lambda: 0.0)
+def node(world_cache: Path, node_modules: Path) -> LocalNode:
+    chain = open_world(find_artifacts(node_modules), world_cache, DEFAULT_SEED, lambda done, total: None)
+    return LocalNode(chain, clock=lambda: 0.0)
 
 
 @pytest.fixture
-def stage(node: Node, tmp_path: Path) -> Any:
+def stage(node: LocalNode, tmp_path: Path) -> Any:
     before = node.snapshot()
     chain = SimChain(SimFile(tmp_path))
-    both = Stage(node, Pusher(chain.latest().reference), chain)
+    both = Stage(node, PriceMover(chain.latest().reference), chain)
     try:
         yield both
         both.compare()

@@ -27,7 +27,7 @@ from eth_utils.address import to_checksum_address
 from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.adapters.chain.devnet.story import WALLET_ROLE
 from zuno.adapters.chain.rpc.chain import RpcChain
-from zuno.adapters.chain.rpc.transport import Policy
+from zuno.adapters.chain.rpc.transport import RpcPolicy
 from zuno.adapters.chain.world import DEVNET, USDC, WALLET, WETH
 from zuno.amm.model import LpPosition, Range
 from zuno.doors.cli.main import run
@@ -189,7 +189,7 @@ class Desk:
 @pytest.fixture
 async def desk(node: Node, house: Application, tmp_path: Path) -> AsyncIterator[Desk]:
     info = replace(DEVNET, confirmations=3)
-    chain = RpcChain(info, (node.url,), tmp_path / "chain", WALLET, Policy(timeout=15))
+    chain = RpcChain(info, (node.url,), tmp_path / "chain", WALLET, RpcPolicy(timeout=15))
     hands = replace(
         await house._execution_context("devnet"),
         chain=chain,

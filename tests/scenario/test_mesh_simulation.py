@@ -21,7 +21,7 @@ from tests.wire.debating import Table, observed
 from tests.wire.mesh_world import ASKED, START, Debate, Weather, World
 from tests.wire.seals import seals
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.journal.port import Journal
 from zuno.kernel.canonical import Digest, digest, encode_model

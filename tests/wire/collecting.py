@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from zuno.adapters.series.memory import MemorySeries
-from zuno.adapters.store.alerts_memory import SeatInMemory
-from zuno.adapters.venues.recorded import RecordedFigures, RecordedTexts, RecordedVenue
+from tests.wire.fakes.alerts import SeatInMemory
+from tests.wire.fakes.series import MemorySeries
+from tests.wire.fakes.venues import RecordedFigures, RecordedTexts, RecordedVenue
 from zuno.adapters.venues.synthetic.path import paths
 from zuno.adapters.venues.synthetic.world import drawn, origin
 from zuno.kernel.errors import Malformed, Unavailable

@@ -12,13 +12,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from tests.wire.fakes.clock import FixedClock
+from tests.wire.fakes.model import Script, ScriptedModel
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
-from zuno.adapters.clock.fixed import FixedClock
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.model.daybook import DayBookInMemory
-from zuno.adapters.model.scripted import Script, ScriptedModel
-from zuno.adapters.model.seating import SeatingTable
+from zuno.adapters.model.model_table import ModelTable
 from zuno.adapters.prices.gas import ChainGas
 from zuno.adapters.prices.native import NativePrice
 from zuno.adapters.prices.seeded import SeededFeed
@@ -31,7 +31,7 @@ from zuno.kernel.units import HexId, Millis, Seconds
 from zuno.llm.ask import ModelContext
 from zuno.llm.breaker import Breakers
 from zuno.llm.budget import Limits, RunBudget
-from zuno.llm.port import Attempt, Seating
+from zuno.llm.port import Attempt, RoleModels
 from zuno.llm.prompts import Prompts
 from zuno.lp.agents.arbiter import Arbiter
 from zuno.lp.agents.critic import Critic
@@ -167,9 +167,9 @@ class Table:
 
     def minds(self) -> ModelContext:
         clock = FixedClock(Seconds(self.started // 1000))
-        seats = {role: Seating((model,)) for role, model in self.models.items()}
+        registry = {role: RoleModels((model,)) for role, model in self.models.items()}
         return ModelContext(
-            seats=SeatingTable(Seating((), "no key for a model"), seats),
+            registry=ModelTable(RoleModels((), "no key for a model"), registry),
             prompts=Prompts("zuno.lp.agents"),
             budget=RunBudget(Limits(), DayBookInMemory(), clock),
             breakers=Breakers(),

@@ -12,7 +12,7 @@ from random import Random
 
 from tests.wire.debating import Table, observed
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.mesh.folder import MeshFiles
@@ -91,7 +91,7 @@ async def a_mesh(
     patience: float = 20.0,
     rules: DeliveryLimits | None = None,
 ) -> AsyncIterator[Side]:
-    """Four residents and an owner in this process, each with a key and a journal of its own."""
+    """Four peers and an owner in this process, each with a key and a journal of its own."""
     seen = context or await observed(folder / "sim")
     keys = {role: KeyFile(folder / role.value / "peer.key") for role in Role}
     for key in keys.values():

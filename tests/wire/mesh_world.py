@@ -221,8 +221,8 @@ class World:
     # -- how it goes on
 
     async def _start(self, debate: Debate) -> None:
-        resident = debate.owner.endpoint.running.peer
-        debate.opening = await resident.send_message(debate.owner.request_id, Say(Role.SCOUT, ASKED), None)
+        peer = debate.owner.endpoint.running.peer
+        debate.opening = await peer.send_message(debate.owner.request_id, Say(Role.SCOUT, ASKED), None)
         debate.vigil = DebateTimeout(self._seconds(), self._patience)
         self._wind(self.nodes[Role.CLI])
         self._wake_later(debate, debate.vigil)
@@ -307,9 +307,9 @@ class World:
         return self.now / 1000
 
     def _open_owner_endpoint(self) -> OwnerEndpoint:
-        resident, nowhere = self.nodes[Role.CLI].peer, cast(Any, None)
+        peer, nowhere = self.nodes[Role.CLI].peer, cast(Any, None)
         running = PeerRunner(
-            Role.CLI, InProcess(), lambda send: cast(MeshPeer, resident), stopwatch=self._seconds, nonce=nowhere
+            Role.CLI, InProcess(), lambda send: cast(MeshPeer, peer), stopwatch=self._seconds, nonce=nowhere
         )
         return OwnerEndpoint(running, OwnerInbox(), nowhere, "virtual")
 

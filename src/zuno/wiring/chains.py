@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import DEFAULT_SEED, DEVNET, SIM
 from zuno.kernel.errors import Unavailable, Usage
 from zuno.kernel.units import Address, HexId
@@ -20,7 +20,7 @@ from zuno.settings import Settings
 from zuno.wiring.version import PACKAGE
 
 if TYPE_CHECKING:
-    from zuno.adapters.chain.devnet.running import DevnetProcess
+    from zuno.adapters.chain.devnet.process import DevnetProcess
     from zuno.adapters.prices.coingecko import CoinGecko
     from zuno.lp.ports.spending import Writer
 
@@ -81,7 +81,7 @@ class Chains:
         return opened.writer()
 
     def devnet(self) -> DevnetProcess:
-        from zuno.adapters.chain.devnet.running import DevnetProcess
+        from zuno.adapters.chain.devnet.process import DevnetProcess
 
         self.require_writable()
         packages = self._settings.contracts_dir or _CHECKOUT / "contracts" / "node_modules"
@@ -135,9 +135,9 @@ class Chains:
 
     def _rpc(self, info: ChainInfo, urls: tuple[str, ...], wallet: Address | None) -> Chain:
         from zuno.adapters.chain.rpc.chain import RpcChain
-        from zuno.adapters.chain.rpc.transport import Policy
+        from zuno.adapters.chain.rpc.transport import RpcPolicy
 
-        policy = Policy(timeout=self._settings.rpc_timeout_seconds)
+        policy = RpcPolicy(timeout=self._settings.rpc_timeout_seconds)
         return RpcChain(info, urls, self._settings.home / "chains" / info.name, wallet, policy)
 
     def _prices(self, chain: Chain, pool_id: HexId) -> PriceFeed:
@@ -150,7 +150,7 @@ class Chains:
             return SeededFeed(Pair("ETH", "USDC"), self.sim.reference_closes)
         own = PoolHistory(chain, pool_id)
         if chain.info is DEVNET:
-            from zuno.adapters.chain.devnet.world import DevnetWorld
+            from zuno.adapters.chain.devnet.process import DevnetWorld
             from zuno.adapters.prices.reference import WithReference
 
             return WithReference(own, Pair("ETH", "USDC"), DevnetWorld(self.devnet()).reference, "devnet reference")

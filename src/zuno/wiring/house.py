@@ -32,13 +32,13 @@ from zuno.wiring.version import code_version
 if TYPE_CHECKING:
     from zuno.adapters.keys.ed25519 import KeyFile
     from zuno.adapters.store.samples import SqliteSamples
-    from zuno.doors.agents import Chairs
+    from zuno.doors.agents import Agents
     from zuno.doors.reading.model_help import Interpreter
     from zuno.doors.reading.place import Place
     from zuno.journal.journal import ChainedJournal
     from zuno.journal.port import Journal
     from zuno.llm.ask import ModelContext
-    from zuno.llm.port import Seats
+    from zuno.llm.port import ModelRegistry
     from zuno.lp.agents.scout import Observe
     from zuno.lp.execute.context import ExecutionContext, SpendingLimits, Timeouts
     from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart
@@ -207,17 +207,17 @@ class Application:
         from zuno.lp.service.recommend import new_request_id
 
         async def minds() -> ModelContext | None:
-            if not self._seats().seat(ROLE, 0).models:
+            if not self._registry().models_for(ROLE, 0).models:
                 return None
             journal = await self._open_journal()
             return replace(self._minds(journal, new_request_id(os.urandom(16))), prompts=Prompts("zuno.doors.reading"))
 
         return Interpreter(minds)
 
-    def chairs(self) -> Chairs:
-        from zuno.doors.agents import Chairs
+    def agents(self) -> Agents:
+        from zuno.doors.agents import Agents
 
-        return Chairs(self._seats(), self._meshes.keeper().glance)
+        return Agents(self._registry(), self._meshes.keeper().glance)
 
     def data(self) -> DataDesk:
         from zuno.adapters.clock.system import unix_millis
@@ -300,7 +300,7 @@ class Application:
         return Devnet(process, process.file)
 
     def devnet_world(self) -> Playground:
-        from zuno.adapters.chain.devnet.world import DevnetWorld
+        from zuno.adapters.chain.devnet.process import DevnetWorld
 
         return Playground("devnet", DevnetWorld(self._chains.devnet()))
 
@@ -383,26 +383,26 @@ class Application:
     async def _rehearse(self, recorded: RecordedRequest, context: Context) -> ReplayRoom:
         """A table where a recorded debate is held again: its context, its replies, and a journal that is forgotten."""
         from zuno.adapters.clock.system import unix_millis
-        from zuno.adapters.model.recorded import RecordedSeats
+        from zuno.adapters.model.recorded import RecordedModels
         from zuno.adapters.store.memory import MemoryStore
         from zuno.journal.journal import ChainedJournal
         from zuno.lp.service.archive import ReplayRoom
 
         journal = ChainedJournal(MemoryStore(), self._key(), code=code_version, now=unix_millis, secrets=())
-        seats = RecordedSeats(recorded.attempts)
+        registry = RecordedModels(recorded.attempts)
 
         async def observe(start: FlowStart | FlowCreateStart) -> Context:
             return context
 
-        minds = self._models.minds(journal, recorded.request_id, seats, limited=False)
+        minds = self._models.minds(journal, recorded.request_id, registry, limited=False)
         room = self._build_table(journal, recorded.request_id, context.max_rounds, observe, minds)
 
         def differences() -> tuple[str, ...]:
             unheard = (
                 f"{attempt.role}, round {attempt.round}: a recorded reply was not asked for"
-                for attempt in seats.unheard
+                for attempt in registry.unheard
             )
-            return (*seats.differences, *unheard)
+            return (*registry.differences, *unheard)
 
         return ReplayRoom(room, differences)
 
@@ -439,8 +439,8 @@ class Application:
     def _debate_timeout(self, rounds: int) -> float:
         """What a debate may take when every model asked takes all of its time, and the world is slow to observe."""
         asked_at_most = len(self._settings.model_table()["scout"]) + 1
-        chairs = 2 + 2 * (rounds + 1)
-        return OBSERVE_SECONDS + chairs * asked_at_most * self._settings.model_timeout_seconds
+        questions = 2 + 2 * (rounds + 1)
+        return OBSERVE_SECONDS + questions * asked_at_most * self._settings.model_timeout_seconds
 
     async def _observe(self, start: FlowStart | FlowCreateStart) -> Context:
         return await self._observe_with(start, self._chains)
@@ -462,10 +462,10 @@ class Application:
         return await observe(start, chain, chains.feeds, samples)
 
     def _minds(self, journal: Journal, request_id: str) -> ModelContext:
-        return self._models.minds(journal, request_id, self._seats())
+        return self._models.minds(journal, request_id, self._registry())
 
-    def _seats(self) -> Seats:
-        return self._models.seats()
+    def _registry(self) -> ModelRegistry:
+        return self._models.registry()
 
     async def _execution_context(self, chain: str) -> ExecutionContext:
         """All that may spend on a chain, behind the gate."""
@@ -479,7 +479,7 @@ class Application:
         journal, key, opened = await self._open_journal(), self._key(), self._chains.open_chain(chain)
         key.ensure()
         if opened.info is DEVNET:
-            from zuno.adapters.chain.devnet.world import DevnetWorld
+            from zuno.adapters.chain.devnet.process import DevnetWorld
 
             await DevnetWorld(self._chains.devnet()).wake()
         return ExecutionContext(

@@ -262,7 +262,7 @@ def _build_agent(role: Role, request_id: str, journal: Journal, models: Models, 
     from zuno.lp.model.debate import Context
     from zuno.lp.service.recommend import load_context
 
-    minds = models.minds(journal, request_id, models.seats())
+    minds = models.minds(journal, request_id, models.registry())
 
     async def recall(digest: str) -> Context:
         return await load_context(journal, digest)

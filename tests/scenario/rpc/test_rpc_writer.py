@@ -14,8 +14,8 @@ from eth_utils.address import to_checksum_address
 
 from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.adapters.chain.devnet.rpc import Rpc
-from zuno.adapters.chain.devnet.transactions import Transaction, sign
-from zuno.adapters.chain.rpc import Policy, RpcWriter
+from zuno.adapters.chain.devnet.transactions import LocalTransaction, sign
+from zuno.adapters.chain.rpc import RpcPolicy, RpcWriter
 from zuno.amm.identity import pool_id
 from zuno.amm.model import PoolKey
 from zuno.kernel.errors import Malformed, Refused, Unavailable
@@ -34,13 +34,13 @@ def id_of(key: PoolKey) -> HexId:
     return HexId(pool_id(*calldata.key_tuple(key)))
 
 
-def hash_of(tx: Transaction) -> HexId:
+def hash_of(tx: LocalTransaction) -> HexId:
     return HexId("0x" + tx.hash.hex())
 
 
 def paying(
     stage: Any, value: int = 1, *, nonce: int | None = None, tip: int = GWEI, role: str = "wallet"
-) -> Transaction:
+) -> LocalTransaction:
     """A transfer that could be the wallet's next one."""
     sender = dev_key(role).public_key.to_canonical_address()
     return sign(
@@ -81,7 +81,7 @@ async def writer(desk: Any) -> RpcWriter:
     return desk.chain(await desk.node()).writer()
 
 
-async def traced(writer: RpcWriter, stage: Any, *txs: Transaction) -> NonceStatus:
+async def traced(writer: RpcWriter, stage: Any, *txs: LocalTransaction) -> NonceStatus:
     return await writer.trace(stage.wallet, txs[0].nonce, [hash_of(tx) for tx in txs])
 
 
@@ -202,7 +202,7 @@ async def test_minted_are_those_that_the_wallet_was_given(writer: RpcWriter, sta
 
 
 async def test_a_node_that_does_not_answer_is_unavailable(desk: Any, stage: Any) -> None:
-    hurried = Policy(timeout=0.2, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=0.2)
+    hurried = RpcPolicy(timeout=0.2, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=0.2)
     writer = desk.chain(await desk.node(lambda number, requests: desk.trouble("slow")), policy=hurried).writer()
     with pytest.raises(Unavailable):
         await writer.send(paying(stage).raw)
@@ -275,7 +275,7 @@ async def test_a_refusal_does_not_make_a_node_rest(desk: Any, stage: Any) -> Non
 
 
 async def test_a_node_that_rests_is_offered_the_bytes_last(desk: Any, stage: Any) -> None:
-    patient = Policy(timeout=2, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=60)
+    patient = RpcPolicy(timeout=2, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=60)
     broken = await desk.node(when("eth_getBlockByNumber", desk.trouble("status", 500)))
     writer = desk.chain(broken, await desk.node(), policy=patient).writer()
     await writer.genesis()

@@ -1,15 +1,15 @@
-"""From settings to seats: which models of a role's chain can be asked with the keys there are."""
+"""From settings to registry: which models of a role's chain can be asked with the keys there are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from zuno.adapters.model.seating import SeatingTable
+from zuno.adapters.model.model_table import ModelTable
 from zuno.adapters.model.vendors import Price, open_model
 from zuno.kernel.errors import Usage
 from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor
-from zuno.llm.port import Model, Seating
+from zuno.llm.port import Model, RoleModels
 
 NO_KEY = "no key for a model"
 BY_ORDER = "ZUNO_DETERMINISTIC is set"
@@ -31,15 +31,15 @@ class Keys:
         return key
 
 
-def open_seats(
+def open_models(
     table: Mapping[str, tuple[ModelId, ...]],
     keys: Keys,
     prices: Mapping[str, Price] | None = None,
     deterministic: bool = False,
-) -> SeatingTable:
-    """The seats of a process. A model is opened once, however many roles it speaks for; nothing is imported."""
+) -> ModelTable:
+    """The registry of a process. A model is opened once, however many roles it speaks for; nothing is imported."""
     if deterministic:
-        return SeatingTable(Seating((), BY_ORDER))
+        return ModelTable(RoleModels((), BY_ORDER))
     opened: dict[ModelId, Model] = {}
 
     def models(chain: tuple[ModelId, ...]) -> tuple[Model, ...]:
@@ -51,8 +51,8 @@ def open_seats(
     roles = {}
     for role, chain in table.items():
         usable = usable_chain(chain, keys)
-        roles[role] = Seating(models(usable)) if usable else Seating((), NO_KEY)
-    return SeatingTable(Seating((), "no model is configured for this role"), roles)
+        roles[role] = RoleModels(models(usable)) if usable else RoleModels((), NO_KEY)
+    return ModelTable(RoleModels((), "no model is configured for this role"), roles)
 
 
 def usable_chain(chain: tuple[ModelId, ...], keys: Keys) -> tuple[ModelId, ...]:

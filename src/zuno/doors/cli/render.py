@@ -9,7 +9,7 @@ from functools import singledispatch
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from zuno.doors.agents import ChairsView
+from zuno.doors.agents import AgentsView
 from zuno.doors.cli.alert_screens import shown_alerts, shown_answer, shown_tick
 from zuno.doors.cli.book_screens import shown_book
 from zuno.doors.cli.cycle_screens import shown_run, shown_runs, shown_why
@@ -25,7 +25,7 @@ from zuno.doors.cli.demo_tour import CarriedOut, DemoOpening
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, notes_block, short, thousands
 from zuno.doors.cli.mesh_screens import shown_mesh, shown_ping, shown_table
 from zuno.doors.cli.plan_screens import copyable_lines, shown_execution, shown_simulation, shown_unsigned
-from zuno.doors.cli.shell_screens import shown_chairs, shown_reading
+from zuno.doors.cli.shell_screens import render_agents, shown_reading
 from zuno.doors.cli.trade_screens import shown_chart, shown_features
 from zuno.doors.reading.parse_view import ParseView
 from zuno.journal.audit import JournalTailView, JournalVerdictView
@@ -82,7 +82,7 @@ def _render_view(view: View) -> RenderableType:
 
 
 _render_view.register(ParseView, shown_reading)
-_render_view.register(ChairsView, shown_chairs)
+_render_view.register(AgentsView, render_agents)
 
 _render_view.register(AlertsView, shown_alerts)
 _render_view.register(AnsweredView, shown_answer)

@@ -142,5 +142,5 @@ class PeerProcesses(Protocol):
 
     async def end_orphans(self) -> tuple[int, ...]:
         """Ends the nodes that an earlier life started here and could not end, for it was killed; which processes those
-        were. Whoever asks has the chair of the keeper, so that no other life needs them. Nothing else is touched."""
+        were. Whoever asks has the lock of the keeper, so that no other life needs them. Nothing else is touched."""
         ...

@@ -86,7 +86,7 @@ class DebateTimeout:
 
 
 class OwnerInbox:
-    """What the owner's resident hears: thoughts for whoever listens, and a nudge for whoever waits."""
+    """Receives for the owner: passes thoughts to the listener and wakes whoever waits for the end."""
 
     def __init__(self) -> None:
         self.listeners: dict[str, Listen] = {}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.doors.cli.render import render
 from zuno.lp.service.to_views import position_view
 from zuno.lp.service.views import PositionsView

@@ -17,7 +17,7 @@ from eth_account import Account
 from zuno.adapters.chain.dev_signer import DevSigner
 from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.chain.world import OTHERS, SIM, WALLET, pool_specs
 from zuno.adapters.keys.ed25519 import KeyFile

@@ -1,4 +1,4 @@
-"""A resident across its lives: what an earlier one was given is found again, and what cannot be borne is seen."""
+"""A mesh peer across restarts: what it was given before is found again, and what cannot be handled is reported."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.chain.world import DEPLOYMENT, WALLET, WETH
 from zuno.amm.model import LpPosition, PoolState, Range

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from tests.wire.debating import REQUEST, Table, observed, scout_says
-from zuno.adapters.model.scripted import ScriptedModel
-from zuno.adapters.model.seating import SeatingTable
+from tests.wire.fakes.model import ScriptedModel
+from zuno.adapters.model.model_table import ModelTable
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Refused, Unavailable
-from zuno.llm.port import Seating, Seats
+from zuno.llm.port import ModelRegistry, RoleModels
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.model.debate import Kind
 from zuno.lp.service.archive import Archive, ReplayRoom
@@ -28,9 +28,9 @@ from zuno.wiring import Application
 class Seated(Application):
     """A house with a scout of its own."""
 
-    def _seats(self) -> Seats:
+    def _registry(self) -> ModelRegistry:
         scout = ScriptedModel(lambda request: scout_says(), "a scout")
-        return SeatingTable(Seating((), "no key"), {"scout": Seating((scout,))})
+        return ModelTable(RoleModels((), "no key"), {"scout": RoleModels((scout,))})
 
 
 @pytest.fixture

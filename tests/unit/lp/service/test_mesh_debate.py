@@ -14,7 +14,7 @@ import pytest
 from tests.wire.debating import Table, observed, shaken, surveyed
 from tests.wire.mesh_side import REQUEST, START, Side, a_mesh, archive_of, deaf, forged, kinds
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.mesh.folder import MeshFiles

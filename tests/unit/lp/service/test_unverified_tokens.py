@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import USDC, WETH
 from zuno.adapters.prices.coingecko import CoinGecko
 from zuno.adapters.prices.fallback import FirstThatAnswers

@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import DEPLOYMENT, SIM, USDC, WALLET, WETH
 from zuno.adapters.keys.passphrases import Passphrases
 from zuno.adapters.keys.wallets import WalletFolder

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.wire.bot_api import CHAT, FAULTS, TOKEN, bot_api, refused
+from tests.wire.fakes.alerts import AlertsInMemory
+from tests.wire.fakes.notifier import MemoryNotifier
 from tests.wire.watching import NOW, WALLET, full_disk, position, until
-from zuno.adapters.notifier.memory import MemoryNotifier
 from zuno.adapters.notifier.telegram import TelegramNotifier
 from zuno.adapters.store.alerts_file import AlertsFile
-from zuno.adapters.store.alerts_memory import AlertsInMemory
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.notify import Notice, RetryLater, SendResult, Sent, Undeliverable
 from zuno.kernel.units import Seconds

@@ -15,7 +15,7 @@ from zuno.kernel.errors import Broken, Refused
 
 from .controls import CONTROLS
 from .methods import METHODS, Method
-from .node import Node
+from .node import LocalNode
 from .params import Params
 from .refusals import (
     INTERNAL_ERROR,
@@ -24,7 +24,7 @@ from .refusals import (
     PARSE_ERROR,
     NodeRefusal,
     bad_params,
-    rejected,
+    server_error,
 )
 
 _log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ Reply = dict[str, Any]
 class Rpc:
     """Dispatches requests to a node, one at a time."""
 
-    def __init__(self, node: Node, extra: Mapping[str, Method] | None = None) -> None:
+    def __init__(self, node: LocalNode, extra: Mapping[str, Method] | None = None) -> None:
         self._node = node
         self._methods: dict[str, Method] = {**METHODS, **CONTROLS, **(extra or {})}
         # py-evm is single-threaded at heart, and a node answers from one consistent state.
@@ -51,16 +51,16 @@ class Rpc:
         except ValueError:
             return _encode(_failure(None, NodeRefusal(PARSE_ERROR, "parse error")))
         if not isinstance(request, list):
-            reply = self._one(request)
+            reply = self._answer_one(request)
             return b"" if reply is None else _encode(reply)
         if not request:
             return _encode(_failure(None, NodeRefusal(INVALID_REQUEST, "empty batch")))
         if len(request) > _MAX_BATCH:
             return _encode(_failure(None, NodeRefusal(INVALID_REQUEST, "batch too large")))
-        replies = [reply for reply in map(self._one, request) if reply is not None]
+        replies = [reply for reply in map(self._answer_one, request) if reply is not None]
         return _encode(replies) if replies else b""
 
-    def _one(self, request: Any) -> Reply | None:
+    def _answer_one(self, request: Any) -> Reply | None:
         if not isinstance(request, dict) or not isinstance(request.get("method"), str):
             return _failure(None, NodeRefusal(INVALID_REQUEST, "invalid request"))
         try:
@@ -68,7 +68,7 @@ class Rpc:
         except NodeRefusal as refusal:
             reply = _failure(request.get("id"), refusal)
         except (Refused, ValidationError) as error:
-            reply = _failure(request.get("id"), rejected(str(error)))
+            reply = _failure(request.get("id"), server_error(str(error)))
         except Broken as error:
             reply = _failure(request.get("id"), NodeRefusal(INTERNAL_ERROR, str(error)))
         except Exception as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zuno.adapters.chain.rpc.errors import NoSuchMethod
-from zuno.adapters.chain.rpc.ledger import ETHER, given_up, received_by_pools
+from zuno.adapters.chain.rpc.ledger import ETHER, amount_given, received_by_pools
 from zuno.adapters.chain.rpc.node import Node
 from zuno.amm.model import Block, PoolKey
 from zuno.kernel.errors import Malformed, Unavailable
@@ -18,7 +18,7 @@ _NO_HURRY = 2**40
 
 
 @dataclass(frozen=True, slots=True)
-class Burnt:
+class BurnResult:
     """What the pool would pay, and what of it would reach the owner."""
 
     paid0: int
@@ -29,7 +29,7 @@ class Burnt:
     """True: the pool holds native coin and the simulation names no move of any."""
 
 
-class Burns:
+class BurnSimulator:
     """Pretended burns, where the node offers eth_simulateV1."""
 
     def __init__(self, node: Node, deployment: Deployment) -> None:
@@ -37,7 +37,7 @@ class Burns:
         self._at = deployment
         self._refusal = ""
 
-    async def of(self, token: int, owner: Address, key: PoolKey, at: Block) -> Burnt | str:
+    async def simulate(self, token: int, owner: Address, key: PoolKey, at: Block) -> BurnResult | str:
         """The burn on top of a block, or why nobody can say."""
         if self._refusal:
             return self._refusal
@@ -54,7 +54,7 @@ class Burns:
             -received_by_pools(logs, side, self._at.pool_manager) for side in (key.currency0, key.currency1)
         )
         received0, received1 = (
-            -given_up(logs, ETHER if side == NATIVE else side, owner) for side in (key.currency0, key.currency1)
+            -amount_given(logs, ETHER if side == NATIVE else side, owner) for side in (key.currency0, key.currency1)
         )
         blind = key.currency0 == NATIVE and not any(log.address == ETHER for log in logs)
-        return Burnt(paid0, paid1, received0, received1, blind)
+        return BurnResult(paid0, paid1, received0, received1, blind)

@@ -90,12 +90,12 @@ async def _op_stack(node: Node, at: Block) -> int:
 
 
 async def _oracle(node: Node, question: bytes, at: Block, callee: Callee = Callee.CERTAIN) -> int:
-    return await node.call(GAS_PRICE_ORACLE, question, at, abi.numbered("the gas oracle"), callee=callee)
+    return await node.call(GAS_PRICE_ORACLE, question, at, abi.uint_reader("the gas oracle"), callee=callee)
 
 
 async def _arbitrum(node: Node, at: Block) -> int:
     """Nitro's second price: its L1 price of a calldata unit times the 16 units of a byte."""
     prices = await node.call(
-        ARB_GAS_INFO, _PRICES_IN_WEI, at, lambda data: abi.decoded(["uint256"] * 6, data, "getPricesInWei")
+        ARB_GAS_INFO, _PRICES_IN_WEI, at, lambda data: abi.decode_abi(["uint256"] * 6, data, "getPricesInWei")
     )
     return int(prices[1])

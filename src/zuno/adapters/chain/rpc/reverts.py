@@ -115,15 +115,15 @@ def _arguments(signature: str) -> list[str]:
 _BY_SELECTOR: Final = {abi.selector(signature): signature for signature in (*_ERRORS, *_WRAPPERS)}
 
 
-def why(fault: CallReverted) -> str:
+def revert_reason(fault: CallReverted) -> str:
     """The reason of a revert as the node told it: from the contract's data, else in the node's own words."""
     if fault.output:
-        return reason(fault.output)
+        return decode_reason(fault.output)
     said = (str(fault).partition(": ")[2] or str(fault)).removeprefix("execution reverted").removeprefix(": ")
     return plain_text(said, _MAX_SAID) if said else _NO_REASON
 
 
-def reason(output: bytes, depth: int = _DEEPEST) -> str:
+def decode_reason(output: bytes, depth: int = _DEEPEST) -> str:
     """The innermost error that has a name here, with its numbers; an unknown one by its four bytes."""
     selector, body = output[:_SELECTOR], output[_SELECTOR:]
     if len(selector) < _SELECTOR:
@@ -131,22 +131,24 @@ def reason(output: bytes, depth: int = _DEEPEST) -> str:
     signature = _BY_SELECTOR.get(selector)
     try:
         if selector == _STRING:
-            return plain_text(bytes(abi.decoded(["bytes"], body, "a reason")[0]).decode("utf-8", "replace"), _MAX_SAID)
+            return plain_text(
+                bytes(abi.decode_abi(["bytes"], body, "a reason")[0]).decode("utf-8", "replace"), _MAX_SAID
+            )
         if selector == _PANIC:
-            code = abi.number(body, "a panic")
+            code = abi.decode_uint(body, "a panic")
             return f"panic {code:#04x} ({_PANICS.get(code, 'the contract failed')})"
         if signature is None:
             return "0x" + selector.hex()
-        values = abi.decoded(_arguments(signature), body, "an error")
+        values = abi.decode_abi(_arguments(signature), body, "an error")
     except Malformed:
         return "0x" + selector.hex() if signature is None else signature.partition("(")[0]
     inner = bytes(values[_WRAPPERS[signature]]) if signature in _WRAPPERS else b""
     if inner and depth:
-        return reason(inner, depth - 1)
-    return _named(signature, values)
+        return decode_reason(inner, depth - 1)
+    return _format_error(signature, values)
 
 
-def _named(signature: str, values: Sequence[object]) -> str:
+def _format_error(signature: str, values: Sequence[object]) -> str:
     name = signature.partition("(")[0]
     shown = ", ".join("0x" + value.hex() if isinstance(value, bytes) else str(value) for value in values)
     return plain_text(f"{name}({shown})" if values else name, _MAX_SAID)

@@ -9,10 +9,10 @@ from decimal import Decimal
 from fractions import Fraction
 
 from zuno.adapters.chain.sim.engine import BASE_FEE, PRIORITY_FEE, SimWorld
-from zuno.adapters.chain.sim.saved import SimFile
-from zuno.adapters.chain.sim.telling import tell
-from zuno.adapters.chain.sim.transactions import read
-from zuno.adapters.chain.world import SIM, WALLET, moved_reference
+from zuno.adapters.chain.sim.history import position_history
+from zuno.adapters.chain.sim.transactions import parse_transaction
+from zuno.adapters.chain.sim.world_file import SimFile
+from zuno.adapters.chain.world import SIM, WALLET, shift_reference
 from zuno.amm import identity
 from zuno.amm.model import Block, PoolState
 from zuno.kernel.errors import PoolNotInitialized, Refused, Unavailable, Unknown
@@ -91,7 +91,7 @@ class SimChain:
         )
 
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
-        return tell(self._now, position_id, since)
+        return position_history(self._now, position_id, since)
 
     async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
         index, world = self.index(pool_id), self._now
@@ -130,7 +130,7 @@ class SimChain:
         with self._changing() as world:
             before = [world.state(index) for index in range(len(world.pools))]
             reference_before = world.reference
-            move = world.next_move(moved_reference(reference_before, percent))
+            move = world.next_move(shift_reference(reference_before, percent))
             world.apply(move)
             self._file.save(world)
         return PriceMove(
@@ -162,7 +162,7 @@ class SimChain:
 
     def take(self, raw: bytes) -> SendResult:
         """Mine signed bytes, or say why not; once this answers, they are on disk."""
-        tx = read(raw, SIM.id)
+        tx = parse_transaction(raw, SIM.id)
         with self._changing() as world:
             said = world.admit(tx)
             if said is SendResult.ACCEPTED:

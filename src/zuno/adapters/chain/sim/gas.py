@@ -23,7 +23,7 @@ BARE_CALL_GAS: Final = 46_525
 """A call that does nothing to any position: a sweep."""
 
 
-def needed(call: calls.Call) -> int:
+def gas_needed(call: calls.Call) -> int:
     """Units a call takes when it goes through; combinations that no plan makes are the sum of their parts."""
     match call:
         case calls.Wrap():
@@ -33,13 +33,13 @@ def needed(call: calls.Call) -> int:
         case calls.Permit():
             return MEASURED_GAS[StepKind.PERMIT2_APPROVE]
         case calls.ModifyLiquidities():
-            return max(BARE_CALL_GAS, _modifying(call))
+            return max(BARE_CALL_GAS, _modify_gas(call))
         case calls.Execute(commands):
             if any(isinstance(command, calls.RouterSwap) for command in commands) and any(
                 isinstance(command, calls.ModifyLiquidities) for command in commands
             ):
                 return MEASURED_GAS[StepKind.SWAP_AND_MINT]
-            return max(BARE_CALL_GAS, sum(map(_commanded, commands)))
+            return max(BARE_CALL_GAS, sum(map(_command_gas, commands)))
 
 
 def data_floor(data: bytes) -> int:
@@ -48,27 +48,27 @@ def data_floor(data: bytes) -> int:
     return _TRANSFER + _FLOOR_PER_TOKEN * (zeros + _TOKENS_PER_NONZERO * (len(data) - zeros))
 
 
-def wasted(floor: int, need: int) -> int:
+def gas_wasted(floor: int, need: int) -> int:
     """What a revert costs. Where in the call it happens is not followed: half of the way is a guess, and is called one
     here alone; it never exceeds what the call would have taken."""
     return floor + (need - floor) // 2
 
 
-def _modifying(call: calls.ModifyLiquidities) -> int:
+def _modify_gas(call: calls.ModifyLiquidities) -> int:
     kinds = [type(action) for action in call.actions]
     if kinds.count(calls.Burn) == kinds.count(calls.Mint) == 1:
         return MEASURED_GAS[StepKind.BURN_AND_MINT]
     return sum(_BY_ACTION.get(kind, 0) for kind in kinds)
 
 
-def _commanded(command: calls.Command) -> int:
+def _command_gas(command: calls.Command) -> int:
     match command:
         case calls.RouterSwap():
             return SWAP_GAS
         case calls.TransferFrom():
             return PERMITTED_TRANSFER_GAS
         case calls.ModifyLiquidities():
-            return _modifying(command)
+            return _modify_gas(command)
 
 
 _BY_ACTION: Final[dict[type[calls.Action], int]] = {

@@ -40,7 +40,7 @@ class SimWriter:
 
     async def purse(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletState:
         world, owner = self._chain.latest(), _lower(wallet)
-        permissions, tokens = world.books.permissions, [one for one in map(_lower, currencies) if one != NATIVE]
+        permissions, tokens = world.books.permissions, [token for token in map(_lower, currencies) if token != NATIVE]
         allowances = Allowances(
             {token: permissions.allowance(owner, token, DEPLOYMENT.permit2) for token in tokens},
             {
@@ -58,18 +58,18 @@ class SimWriter:
     ) -> Simulation:
         world, owner = self._chain.latest(), _lower(wallet)
         index = self._chain.index(pool_id)
-        tried = world.attempt(owner, [_plain(call) for call in calls])
+        tried = world.attempt(owner, [_normalize(call) for call in calls])
         after = tried[-1].books if tried else world.books
         return Simulation(
             world.head,
             SimulationMethod.SIMULATED,
-            tuple(SimulatedCall(one.gas_used, one.error) for one in tried),
-            {one: after.ledger.of(owner, one) - world.ledger.of(owner, one) for one in map(_lower, currencies)},
+            tuple(SimulatedCall(call.gas_used, call.error) for call in tried),
+            {token: after.ledger.of(owner, token) - world.ledger.of(owner, token) for token in map(_lower, currencies)},
             after.pools[index].slot0.sqrt_price_x96,
         )
 
     async def estimate(self, wallet: Address, call: Call) -> int:
-        (tried,) = self._chain.latest().attempt(_lower(wallet), [_plain(call)])
+        (tried,) = self._chain.latest().attempt(_lower(wallet), [_normalize(call)])
         if tried.error is not None:
             raise Refused(f"The call to {call.to} would revert: {tried.error}.")
         return tried.gas_needed
@@ -87,11 +87,11 @@ class SimWriter:
     async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
         world, owner = self._chain.latest(), _lower(wallet)
         found = [world.mined[tx] for tx in map(_lower_id, hashes) if tx in world.mined]
-        mined = next((one for sender, one in found if sender == owner), None)
+        mined = next((result for sender, result in found if sender == owner), None)
         return NonceStatus(world.head, mined, (), world.nonces[owner], world.nonces[owner])
 
 
-def _plain(call: Call) -> Call:
+def _normalize(call: Call) -> Call:
     return Call(_lower(call.to), call.value, call.data)
 
 

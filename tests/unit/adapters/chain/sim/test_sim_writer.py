@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.engine import Sent, SimWorld
-from zuno.adapters.chain.sim.gas import BLOCK_GAS, needed
+from zuno.adapters.chain.sim.engine import SentTransaction, SimWorld
+from zuno.adapters.chain.sim.gas import BLOCK_GAS, gas_needed
 from zuno.adapters.chain.sim.ledger import PROPOSER
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.chain.world import DEFAULT_SEED, DEPLOYMENT, OTHERS, SIM, USDC, WALLET, WETH, pool_specs
 from zuno.kernel.errors import Broken, Refused, Unavailable, Unknown
@@ -157,7 +157,7 @@ def test_a_plans_steps_cost_what_was_measured(acting: Act) -> None:
     swap = calldata.swap_exact_in_single(NATIVE_SPEC.key, True, 10**15, 0, DEPLOYMENT.swap_struct)
     both = [calldata.v4_swap([swap]), encoding.position_manager_call([minted(world, 2)], 1 << 48)]
     whole = decode(ROUTER, 0, calldata.execute(both, 1 << 48), DEPLOYMENT.swap_struct)
-    assert needed(whole.call) == MEASURED_GAS[StepKind.SWAP_AND_MINT]
+    assert gas_needed(whole.call) == MEASURED_GAS[StepKind.SWAP_AND_MINT]
 
 
 @pytest.mark.parametrize("limit", [40_000, 70_000, 153_577, 153_578, 500_000])
@@ -186,10 +186,15 @@ async def test_a_world_played_again_is_the_same_to_the_last_balance(
     await writer.send(sign(acting(calldata.burn_position(EDGE, 0, 0)), FIRST + 1))
     await writer.send(sign(acting(calldata.burn_position(EDGE, 0, 0), *closing(PAIR)), FIRST + 2))
     ours, again = chain.latest(), SimFile(tmp_path).load()
-    assert again.books.sealed() == ours.books.sealed()
+    assert again.books.canonical_text() == ours.books.canonical_text()
     assert (again.pools, again.nonces, again.mined, again.head) == (ours.pools, ours.nonces, ours.mined, ours.head)
-    assert (again.dealings, again.deeds, again.closes) == (ours.dealings, ours.deeds, ours.closes)
-    assert [type(event).__name__ for event in again.events] == ["Sent", "Move", "Sent", "Sent"]
+    assert (again.effects, again.all_nfts, again.closes) == (ours.effects, ours.all_nfts, ours.closes)
+    assert [type(event).__name__ for event in again.events] == [
+        "SentTransaction",
+        "PriceShift",
+        "SentTransaction",
+        "SentTransaction",
+    ]
 
 
 async def test_a_file_from_before_there_were_transactions_is_read(
@@ -257,8 +262,8 @@ def test_nothing_a_transaction_can_change_is_left_out_of_the_hash() -> None:
     others[2].permissions.approve(WALLET, USDC.address, PERMIT2, 5)
     others[3].permissions.permit(WALLET, USDC.address, MANAGER, Grant(5, Seconds(5)))
     others[4].ledger.pay(WALLET, OTHERS, NATIVE, 1)
-    assert honest.copy().sealed() == honest.sealed()
-    assert len({books.sealed() for books in (honest, *others)}) == 6
+    assert honest.copy().canonical_text() == honest.canonical_text()
+    assert len({books.canonical_text() for books in (honest, *others)}) == 6
 
 
 async def test_the_reference_is_as_young_as_the_head(chain: SimChain, writer: SimWriter, sign: Sign) -> None:
@@ -290,7 +295,8 @@ def test_two_who_send_at_once_take_turns(sign: Sign, tmp_path: Path) -> None:
     def send(raw: bytes) -> str:
         code = (
             "import sys, asyncio\nfrom pathlib import Path\n"
-            "from zuno.adapters.chain.sim.chain import SimChain\nfrom zuno.adapters.chain.sim.saved import SimFile\n"
+            "from zuno.adapters.chain.sim.chain import SimChain\n"
+            "from zuno.adapters.chain.sim.world_file import SimFile\n"
             "from zuno.adapters.chain.sim.writer import SimWriter\n"
             "writer = SimWriter(SimChain(SimFile(Path(sys.argv[1]))))\n"
             "print(asyncio.run(writer.send(bytes.fromhex(sys.argv[2]))))"
@@ -303,7 +309,7 @@ def test_two_who_send_at_once_take_turns(sign: Sign, tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pair:
         said = sorted(pair.map(send, rivals))
     assert said == ["accepted", "nonce_spent", "nonce_spent", "nonce_spent"]
-    assert [type(event) for event in SimFile(tmp_path).load().events] == [Sent]
+    assert [type(event) for event in SimFile(tmp_path).load().events] == [SentTransaction]
 
 
 # -- the past
@@ -469,9 +475,9 @@ async def test_what_the_pools_got_beyond_their_arithmetic_is_a_residual(
 ) -> None:
     await done(writer, sign, acting(calldata.burn_position(EDGE, 0, 0), minted(chain.latest(), 0), *closing(PAIR)))
     world = chain.latest()
-    honest = world.dealings[-1]
+    honest = world.effects[-1]
     key = (DEPLOYMENT.pool_manager, PAIR[1])
-    world.dealings[-1] = replace(honest, moved={**honest.moved, key: honest.moved[key] + 1})
+    world.effects[-1] = replace(honest, moved={**honest.moved, key: honest.moved[key] + 1})
     told = await chain.history(world.books.next_id - 1, None)
     assert attribute(told).in_token1.residual == -1
     assert [(one.amount0, one.amount1) for one in told.externals] == [(0, 1)], "and the wallet did not pay it"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from zuno.adapters.atomic_file import replace_file
-from zuno.adapters.chain.sim.engine import Event, Move, Sent, SimWorld
+from zuno.adapters.chain.sim.engine import PriceShift, SentTransaction, SimWorld, WorldEvent
 from zuno.adapters.chain.world import DEFAULT_SEED
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.kernel.errors import Broken, Refused, Unavailable
@@ -21,11 +21,11 @@ _REPAIR = "run `zuno sim reset` to start a new one."
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedWorld:
     """What is needed to play a world again, and the hash it must end on."""
 
     seed: int
-    events: tuple[Event, ...]
+    events: tuple[WorldEvent, ...]
     head_hash: str
 
 
@@ -38,7 +38,7 @@ class SimFile:
 
     def load(self) -> SimWorld:
         """The saved world, or the default one where nothing was saved yet."""
-        saved = self._read()
+        saved = self._load_saved()
         if saved is None:
             return SimWorld.play(DEFAULT_SEED)
         other = f"The simulated world in {self._path} was made by another version of Zuno; {_REPAIR}"
@@ -52,7 +52,7 @@ class SimFile:
 
     def ends_on(self, world: SimWorld) -> bool:
         """Whether that world is the one on disk, without playing it."""
-        saved = self._read()
+        saved = self._load_saved()
         if saved is None:
             return world.seed == DEFAULT_SEED and not world.events
         return saved.head_hash == world.head.hash
@@ -61,7 +61,7 @@ class SimFile:
         document = {
             "format": FORMAT,
             "seed": world.seed,
-            "events": [_written(event) for event in world.events],
+            "events": [_format_event(event) for event in world.events],
             "head": world.head.hash,
         }
         try:
@@ -73,7 +73,7 @@ class SimFile:
         """Two commands that change the world take turns."""
         return FileLock(self._lock, timeout=WAIT_SECONDS)
 
-    def _read(self) -> Saved | None:
+    def _load_saved(self) -> SavedWorld | None:
         try:
             text = self._path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -83,30 +83,30 @@ class SimFile:
         except (OSError, UnicodeDecodeError) as error:
             raise Broken(f"{self._path} cannot be read ({error}); {_REPAIR}") from error
         try:
-            return _saved(json.loads(text))
+            return _parse_world(json.loads(text))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise Broken(f"{self._path} is damaged; {_REPAIR}") from error
 
 
-def _written(event: Event) -> dict[str, Any]:
-    if isinstance(event, Move):
+def _format_event(event: WorldEvent) -> dict[str, Any]:
+    if isinstance(event, PriceShift):
         return {"reference": str(event.reference), "timestamp": event.timestamp}
     return {"transaction": "0x" + event.raw.hex(), "from": event.sender, "timestamp": event.timestamp}
 
 
-def _saved(document: dict[str, Any]) -> Saved:
+def _parse_world(document: dict[str, Any]) -> SavedWorld:
     if document["format"] not in (_MOVES_ALONE, FORMAT):
         raise ValueError("unknown format")
-    listed = document["moves" if document["format"] == _MOVES_ALONE else "events"]
-    return Saved(int(document["seed"]), tuple(map(_event, listed)), str(document["head"]))
+    entries = document["moves" if document["format"] == _MOVES_ALONE else "events"]
+    return SavedWorld(int(document["seed"]), tuple(map(_parse_event, entries)), str(document["head"]))
 
 
-def _event(entry: dict[str, Any]) -> Event:
+def _parse_event(entry: dict[str, Any]) -> WorldEvent:
     at = Seconds(int(entry["timestamp"]))
     if "transaction" in entry:
         raw = bytes.fromhex(entry["transaction"].removeprefix("0x"))
-        return Sent(raw, Address(str(entry["from"])), at)
-    move = Move(int(entry["reference"]), at)
+        return SentTransaction(raw, Address(str(entry["from"])), at)
+    move = PriceShift(int(entry["reference"]), at)
     if move.reference <= 0:
         raise ValueError("a price is positive")
     return move

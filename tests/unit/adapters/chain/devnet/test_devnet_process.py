@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from zuno.adapters.chain.devnet.running import DevnetProcess
+from zuno.adapters.chain.devnet.process import DevnetProcess
 from zuno.adapters.file_lock import FileLock
 from zuno.adapters.process_identity import ProcessIdentity
 from zuno.kernel.errors import Unavailable

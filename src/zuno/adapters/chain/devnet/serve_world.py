@@ -13,10 +13,10 @@ from eth_utils.address import to_checksum_address
 from zuno.adapters.chain.world import DEPLOYMENT, USDC, WETH, pool_specs, write_script
 
 from .artifacts import Artifacts
-from .evm import Chain
+from .evm import LocalChain
 from .keys import dev_address, dev_key
-from .node import Node
-from .pushing import Pusher
+from .node import LocalNode
+from .price_moves import PriceMover
 from .server import check_port, serve_until_signalled
 from .story import OTHERS_ROLE, WALLET_ROLE, open_world
 
@@ -29,24 +29,26 @@ def serve_world(
 ) -> None:
     """Serve the world of a seed until SIGINT or SIGTERM; `write` is told where, once the node answers."""
     check_port(port)
-    node, pusher = open_node(artifacts, cache, seed, tell)
+    node, mover = open_node(artifacts, cache, seed, tell)
 
     def ready(url: str) -> None:
         write(record(node.chain, url, seed))
         tell(f"Devnet at {url}, block {node.chain.head.number}; stop it with Ctrl-C.")
 
-    serve_until_signalled(node, port, ready, pusher.methods())
+    serve_until_signalled(node, port, ready, mover.methods())
 
 
-def open_node(artifacts: Artifacts, cache: Path, seed: int, tell: Tell = lambda line: None) -> tuple[Node, Pusher]:
+def open_node(
+    artifacts: Artifacts, cache: Path, seed: int, tell: Tell = lambda line: None
+) -> tuple[LocalNode, PriceMover]:
     """A node on the world of a seed. Its clock goes on where the story ended, whatever the wall clock says."""
     chain = open_world(artifacts, cache, seed, lambda done, total: _tell_progress(tell, done, total))
     keys = {dev_address(role): dev_key(role) for role in (WALLET_ROLE, OTHERS_ROLE)}
     offset = chain.head.timestamp - int(time.time())
-    return Node(chain, unlocked=keys, time_offset=offset), Pusher(write_script(seed).hours[-1].reference)
+    return LocalNode(chain, unlocked=keys, time_offset=offset), PriceMover(write_script(seed).hours[-1].reference)
 
 
-def record(chain: Chain, url: str, seed: int) -> dict[str, Any]:
+def record(chain: LocalChain, url: str, seed: int) -> dict[str, Any]:
     """What a script needs to talk to the node."""
     contracts = {
         "poolManager": DEPLOYMENT.pool_manager,

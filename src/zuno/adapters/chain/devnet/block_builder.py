@@ -15,10 +15,10 @@ from eth_hash.auto import keccak
 from eth_typing import Address, BlockNumber, Hash32
 from eth_utils.exceptions import ValidationError
 
-from .execution import Outcome, State, execute
-from .history import Block, Log, Receipt, base_fee_of
-from .refusals import rejected
-from .transactions import Transaction, floor_gas
+from .execution import EvmState, execute
+from .history import LocalBlock, LocalReceipt, base_fee_of, numbered_logs
+from .refusals import server_error
+from .transactions import LocalTransaction, floor_gas
 
 _EMPTY_NONCE: Final = bytes(8)
 _ELASTICITY: Final = 2
@@ -37,7 +37,7 @@ def next_base_fee(parent: BlockHeaderAPI, floor: int) -> int:
 def next_header(parent: BlockHeaderAPI, *, timestamp: int, base_fee: int, salt: bytes = b"") -> PragueBlockHeader:
     """The header a child of `parent` starts with. `salt` tells apart blocks that would else be identical."""
     if timestamp <= parent.timestamp:
-        raise rejected(f"timestamp {timestamp} is not after the parent's {parent.timestamp}")
+        raise server_error(f"timestamp {timestamp} is not after the parent's {parent.timestamp}")
     return PragueBlockHeader(
         difficulty=0,
         block_number=BlockNumber(parent.block_number + 1),
@@ -55,14 +55,14 @@ class _Encodable(Protocol):
     def encode(self) -> bytes: ...
 
 
-class Draft:
+class BlockBuilder:
     """Executes transactions on top of a parent; `seal` writes the state and yields the block."""
 
-    def __init__(self, header: BlockHeaderAPI, state: State) -> None:
+    def __init__(self, header: BlockHeaderAPI, state: EvmState) -> None:
         self.header = header
         self.state = state
         self.gas_used = 0
-        self._receipts: list[Receipt] = []
+        self._receipts: list[LocalReceipt] = []
         self._encoded: list[_Encodable] = []
         self._log_count = 0
 
@@ -74,35 +74,36 @@ class Draft:
     def room(self) -> int:
         return self.header.gas_limit - self.gas_used
 
-    def add(self, tx: Transaction) -> Receipt:
+    def add(self, tx: LocalTransaction) -> LocalReceipt:
         """Execute one transaction, or refuse it and leave the draft as it was."""
         if tx.gas > self.room:
-            raise rejected("gas limit reached")
+            raise server_error("gas limit reached")
         if tx.gas < max(tx.inner.intrinsic_gas, floor_gas(tx.data)):
-            raise rejected("intrinsic gas too low")
+            raise server_error("intrinsic gas too low")
         try:
             outcome = execute(self.state, tx)
         except ValidationError as error:
-            raise rejected(f"invalid transaction: {error}") from error
+            raise server_error(f"invalid transaction: {error}") from error
         self.gas_used += outcome.gas_used
         wire = tx.inner.make_receipt(b"\x01" if outcome.ok else b"", self.gas_used, outcome.logs)
-        receipt = Receipt(
+        receipt = LocalReceipt(
             tx=tx,
             index=len(self._receipts),
             gas_used=outcome.gas_used,
             cumulative_gas=self.gas_used,
             gas_price=tx.price_at(self.base_fee),
             contract=outcome.created,
-            logs=self._logs(outcome),
+            logs=numbered_logs(outcome.logs, self.header.block_number, len(self._receipts), self._log_count),
             bloom=wire.bloom,
             error=outcome.error,
             revert_data=b"" if outcome.ok else outcome.output,
         )
+        self._log_count += len(outcome.logs)
         self._receipts.append(receipt)
         self._encoded.append(wire)
         return receipt
 
-    def seal(self) -> Block:
+    def seal(self) -> LocalBlock:
         self.state.persist()
         bloom = BloomFilter()
         for receipt in self._receipts:
@@ -115,22 +116,7 @@ class Draft:
             gas_used=self.gas_used,
         )
         size = len(rlp.encode(header)) + sum(len(receipt.tx.raw) for receipt in self._receipts)
-        return Block(header, tuple(self._receipts), size)
-
-    def _logs(self, outcome: Outcome) -> tuple[Log, ...]:
-        first = self._log_count
-        self._log_count += len(outcome.logs)
-        return tuple(
-            Log(
-                address=address,
-                topics=tuple(topic.to_bytes(32, "big") for topic in topics),
-                data=data,
-                block_number=self.header.block_number,
-                tx_index=len(self._receipts),
-                index=first + offset,
-            )
-            for offset, (address, topics, data) in enumerate(outcome.logs)
-        )
+        return LocalBlock(header, tuple(self._receipts), size)
 
 
 def genesis_header(

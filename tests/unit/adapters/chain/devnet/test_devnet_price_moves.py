@@ -10,26 +10,25 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.chain.devnet.artifacts import locate
+from zuno.adapters.chain.devnet.artifacts import find_artifacts
 from zuno.adapters.chain.devnet.keys import dev_address
-from zuno.adapters.chain.devnet.node import Node
-from zuno.adapters.chain.devnet.pushing import Pusher
+from zuno.adapters.chain.devnet.node import LocalNode
+from zuno.adapters.chain.devnet.price_moves import PriceMover
+from zuno.adapters.chain.devnet.process import DevnetProcess, DevnetWorld
 from zuno.adapters.chain.devnet.rpc import Rpc
-from zuno.adapters.chain.devnet.running import DevnetProcess
+from zuno.adapters.chain.devnet.serve_world import open_node
 from zuno.adapters.chain.devnet.server import serve
-from zuno.adapters.chain.devnet.serving import open_node
-from zuno.adapters.chain.devnet.world import DevnetWorld
 from zuno.adapters.chain.world import DEFAULT_SEED, SWAP_ROUTER, WETH
 from zuno.kernel.errors import Broken, Refused
 from zuno.lp.plan import calldata
 
-Opened = tuple[Node, Pusher]
+Opened = tuple[LocalNode, PriceMover]
 TRADER = "0x" + dev_address("trader").hex()
 
 
 @pytest.fixture(scope="module")
 def opened(world_cache: Path, node_modules: Path) -> Opened:
-    return open_node(locate(node_modules), world_cache, DEFAULT_SEED)
+    return open_node(find_artifacts(node_modules), world_cache, DEFAULT_SEED)
 
 
 @pytest.fixture
@@ -46,7 +45,7 @@ def ask(stage: Opened, method: str, *values: Any) -> Any:
     return Rpc(node, pusher.methods())._call(method, list(values))
 
 
-def standing(node: Node) -> tuple[Any, ...]:
+def standing(node: LocalNode) -> tuple[Any, ...]:
     return node.chain.head.hash, len(node.chain.store), len(node.pool), node.chain.nonce(dev_address("trader"))
 
 

@@ -15,6 +15,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,10 +31,11 @@ from zuno.adapters.process_identity import ProcessIdentity
 from zuno.amm.model import Block
 from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable
 from zuno.kernel.units import HexId, Seconds
-from zuno.lp.ports.world import NodeStatus
+from zuno.lp.ports.world import NodeStatus, PoolMove, PriceMove
 
 START_SECONDS: Final = 600.0
 STOP_SECONDS: Final = 10.0
+STALE_SECONDS: Final = 60
 _DEEPEST: Final = 32
 _NOT_RUNNING: Final = "No devnet is running; `zuno devnet up --background` starts one."
 
@@ -66,9 +69,9 @@ class DevnetProcess:
         self.file = home / "devnet.json"
 
     async def up(self, port: int, background: bool) -> NodeStatus:
-        found = artifacts.locate(self._node_modules)
+        found = artifacts.find_artifacts(self._node_modules)
         if self._lock.held():
-            return await self._found(port)
+            return await self._wait_for_running(port)
         if background:
             return await self._spawn(port)
         return self._serve_here(found, port)
@@ -92,7 +95,7 @@ class DevnetProcess:
         ours = self._record() is not None
         for number in (signal.SIGTERM, signal.SIGKILL):
             holder.send(number)
-            if await self._gone(holder):
+            if await self._wait_for_end(holder):
                 break
         else:
             raise Unavailable(f"The devnet (pid {holder.pid}) does not end.")
@@ -109,7 +112,7 @@ class DevnetProcess:
 
     def _serve_here(self, found: artifacts.Artifacts, port: int) -> NodeStatus:
         """Serve in this process until a signal; the heavy half is imported only now."""
-        from zuno.adapters.chain.devnet.serving import serve_world
+        from zuno.adapters.chain.devnet.serve_world import serve_world
 
         # asyncio would only note an interrupt and wait for a task that never pauses; here it must stop the building.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -128,7 +131,7 @@ class DevnetProcess:
                 self._end(child)
                 raise
 
-    async def _found(self, port: int) -> NodeStatus:
+    async def _wait_for_running(self, port: int) -> NodeStatus:
         """Somebody started it before us: wait until it answers, as if we had."""
         give_up = time.monotonic() + START_SECONDS
         while self._lock.held() and time.monotonic() < give_up:
@@ -157,12 +160,12 @@ class DevnetProcess:
             child.kill()
 
     async def _ready(self, child: subprocess.Popen[bytes], port: int) -> NodeStatus:
-        give_up, told = time.monotonic() + START_SECONDS, 0
+        give_up, shown = time.monotonic() + START_SECONDS, 0
         while time.monotonic() < give_up:
-            told = self._pass_on(told)
+            shown = self._pass_on(shown)
             if child.poll() is not None:
                 if self._lock.held():
-                    return await self._found(port)  # somebody else was a moment quicker
+                    return await self._wait_for_running(port)  # somebody else was a moment quicker
                 raise Unavailable(f"The devnet did not start: {self._last_words()}")
             record = self._record()
             if record is not None and record["pid"] == child.pid:
@@ -170,11 +173,11 @@ class DevnetProcess:
             await asyncio.sleep(0.05)
         raise Unavailable(f"The devnet did not answer within {START_SECONDS:.0f} s; its log is {self._log}.")
 
-    def _pass_on(self, told: int) -> int:
+    def _pass_on(self, shown: int) -> int:
         """Show the child's progress as it comes; returns how much of its log was shown."""
         words = self._log.read_bytes()
         whole = words[: words.rfind(b"\n") + 1]
-        for line in whole[told:].splitlines():
+        for line in whole[shown:].splitlines():
             if line.startswith((b"Building", b"  ")):
                 self._tell(line.decode(errors="replace"))
         return len(whole)
@@ -196,7 +199,7 @@ class DevnetProcess:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    async def _gone(self, holder: ProcessIdentity) -> bool:
+    async def _wait_for_end(self, holder: ProcessIdentity) -> bool:
         give_up = time.monotonic() + self._grace
         while time.monotonic() < give_up:
             if not self._lock.held() or not holder.alive:
@@ -239,3 +242,38 @@ async def ask(url: str, method: str, *params: object) -> Any:
 async def ask_head(url: str) -> Block:
     head = await ask(url, "eth_getBlockByNumber", "latest", False)
     return Block(int(head["number"], 16), HexId(head["hash"]), Seconds(int(head["timestamp"], 16)))
+
+
+class DevnetWorld:
+    """The running devnet behind the `World` port: asks the node to push its own price."""
+
+    def __init__(self, process: DevnetProcess) -> None:
+        self._process = process
+
+    async def move(self, percent: Decimal) -> PriceMove:
+        moved = await ask(self._process.url(), "zuno_move", str(percent))
+        block = moved["block"]
+        return PriceMove(
+            Block(block["number"], HexId(block["hash"]), Seconds(block["timestamp"])),
+            _usdc(moved["referenceBefore"]),
+            _usdc(moved["referenceAfter"]),
+            tuple(
+                PoolMove(HexId(pool["id"]), pool["label"], _usdc(pool["before"]), _usdc(pool["after"]))
+                for pool in moved["pools"]
+            ),
+        )
+
+    async def wake(self) -> None:
+        """A chain that mines only what it is sent stands still between transactions, and its next block is of now: a
+        deadline counted from a head of yesterday would be over before it began."""
+        url = self._process.url()
+        latest, pending = [await ask(url, "eth_getBlockByNumber", tag, False) for tag in ("latest", "pending")]
+        if int(pending["timestamp"], 16) - int(latest["timestamp"], 16) > STALE_SECONDS:
+            await ask(url, "evm_mine")
+
+    async def reference(self) -> Fraction:
+        return _usdc(await ask(self._process.url(), "zuno_reference"))
+
+
+def _usdc(micro: str) -> Fraction:
+    return Fraction(int(micro), 10**6)

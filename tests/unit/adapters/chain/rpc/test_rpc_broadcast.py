@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from zuno.adapters.chain.rpc.broadcast import meaning, offer
-from zuno.adapters.chain.rpc.errors import NoSuchMethod, NotTaken, Unreached, fault_of
-from zuno.adapters.chain.rpc.transport import Endpoint, FailoverProvider, Question
+from zuno.adapters.chain.rpc.broadcast import classify_refusal, send_to_nodes
+from zuno.adapters.chain.rpc.errors import NoSuchMethod, NotConnected, TransactionRejected, parse_error
+from zuno.adapters.chain.rpc.transport import Endpoint, FailoverProvider, RpcRequest
 from zuno.kernel.errors import Malformed, Refused, Unavailable, ZunoError
 from zuno.lp.ports.spending import SendResult
 
@@ -103,18 +103,18 @@ class Nodes:
         self._answers = answers
         self.heard = 0
 
-    async def ask_each(self, question: Question) -> AsyncGenerator[tuple[Endpoint, Any], None]:
+    async def ask_each(self, question: RpcRequest) -> AsyncGenerator[tuple[Endpoint, Any], None]:
         for at, answer in enumerate(self._answers):
             self.heard += 1
             yield Endpoint("https://host", f"host{at}"), answer
 
 
 def fault(said: str, code: int = -32000) -> ZunoError:
-    return fault_of("eth_sendRawTransaction", {"code": code, "message": said})
+    return parse_error("eth_sendRawTransaction", {"code": code, "message": said})
 
 
 async def offered(*answers: Any) -> SendResult:
-    return await offer(cast(FailoverProvider, Nodes(*answers)), b"\x02")
+    return await send_to_nodes(cast(FailoverProvider, Nodes(*answers)), b"\x02")
 
 
 @pytest.mark.parametrize(("said", "expected"), SAID, ids=[f"{at} {said[:40]}" for at, (said, _) in enumerate(SAID)])
@@ -129,7 +129,7 @@ async def test_every_vendor_s_words_are_understood(said: str, expected: Any) -> 
 
 async def test_who_takes_it_ends_the_round() -> None:
     nodes = Nodes(Unavailable("no answer within 15 s"), "0xhash", fault("nonce too low"))
-    assert await offer(cast(FailoverProvider, nodes), b"\x02") is SendResult.ACCEPTED
+    assert await send_to_nodes(cast(FailoverProvider, nodes), b"\x02") is SendResult.ACCEPTED
     assert nodes.heard == 2
 
 
@@ -157,9 +157,9 @@ async def test_a_refusal_beside_a_silence_leaves_it_open(silent: ZunoError) -> N
 
 async def test_a_node_that_was_never_reached_leaves_nothing_open() -> None:
     with pytest.raises(Refused, match=r"host1: .*balance 3"):
-        await offered(Unreached("no connection"), fault("insufficient funds for gas * price + value: balance 3"))
+        await offered(NotConnected("no connection"), fault("insufficient funds for gas * price + value: balance 3"))
     with pytest.raises(Unavailable):
-        await offered(Unreached("no connection"))
+        await offered(NotConnected("no connection"))
 
 
 async def test_nonsense_from_everyone_is_called_nonsense() -> None:
@@ -168,6 +168,6 @@ async def test_nonsense_from_everyone_is_called_nonsense() -> None:
 
 
 def test_what_is_no_refusal_of_a_transaction_has_no_meaning() -> None:
-    assert meaning(Unavailable("nonce too low")) is None
+    assert classify_refusal(Unavailable("nonce too low")) is None
     assert isinstance(fault("the method eth_sendRawTransaction is not available", -32601), NoSuchMethod)
-    assert isinstance(fault("nonce too low", -32602), NotTaken)
+    assert isinstance(fault("nonce too low", -32602), TransactionRejected)

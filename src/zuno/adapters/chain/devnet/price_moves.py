@@ -9,8 +9,8 @@ from zuno.adapters.chain.world import (
     DEPLOYMENT,
     SWAP_ROUTER,
     PoolSpec,
-    moved_reference,
     pool_specs,
+    shift_reference,
 )
 from zuno.amm.identity import pool_slots, unpack_slot0
 from zuno.kernel.errors import Broken
@@ -21,11 +21,11 @@ from . import params
 from .evm import ETHER
 from .keys import dev_address, dev_key
 from .methods import Method
-from .node import Node
+from .node import LocalNode
 from .params import Params
 from .refusals import bad_params
-from .story import OTHERS_ROLE
-from .transactions import Transaction
+from .story import OTHERS_ROLE, address_bytes
+from .transactions import LocalTransaction
 
 _SWAP = f"swap({calldata.KEY},(bool,int256,uint160),(bool,bool),bytes)"
 _AMPLE = 1 << 120
@@ -34,7 +34,7 @@ _GAS = 5_000_000
 _MAX_PERCENT = 1_000_000
 
 
-class Pusher:
+class PriceMover:
     """The devnet's trader of last resort, and the keeper of its reference price (micro-USDC for one ETH)."""
 
     def __init__(self, reference: int) -> None:
@@ -45,10 +45,10 @@ class Pusher:
     def methods(self) -> dict[str, Method]:
         return {"zuno_move": self._move, "zuno_reference": self._tell}
 
-    def _tell(self, node: Node, given: Params) -> str:
+    def _tell(self, node: LocalNode, given: Params) -> str:
         return str(self._reference(node))
 
-    def _reference(self, node: Node) -> int:
+    def _reference(self, node: LocalNode) -> int:
         """What the last move on the chain as it stands left behind: a block that was reorganised away moved nothing."""
         for block_hash, number, reference in reversed(self._moves):
             block = node.chain.history.at(number)
@@ -56,10 +56,10 @@ class Pusher:
                 return reference
         return self._first
 
-    def _move(self, node: Node, given: Params) -> dict[str, Any]:
+    def _move(self, node: LocalNode, given: Params) -> dict[str, Any]:
         """zuno_move(percent as text): every pool to the new reference, or nothing."""
         before = self._reference(node)
-        after = moved_reference(before, _percent(given.need(0)))
+        after = shift_reference(before, _percent(given.need(0)))
         specs = pool_specs()
         prices = [self._price(node, spec) for spec in specs]
         try:
@@ -82,12 +82,12 @@ class Pusher:
             ],
         }
 
-    def _price(self, node: Node, spec: PoolSpec) -> int:
-        word = node.chain.storage(_bytes(DEPLOYMENT.pool_manager), pool_slots(spec.id).slot0)
+    def _price(self, node: LocalNode, spec: PoolSpec) -> int:
+        word = node.chain.storage(address_bytes(DEPLOYMENT.pool_manager), pool_slots(spec.id).slot0)
         return unpack_slot0(word).sqrt_price_x96
 
-    def _swaps(self, node: Node, specs: tuple[PoolSpec, ...], reference: int) -> list[Transaction]:
-        nonce, txs = node.chain.nonce(dev_address(OTHERS_ROLE)), list[Transaction]()
+    def _swaps(self, node: LocalNode, specs: tuple[PoolSpec, ...], reference: int) -> list[LocalTransaction]:
+        nonce, txs = node.chain.nonce(dev_address(OTHERS_ROLE)), list[LocalTransaction]()
         for spec in specs:
             here, target = self._price(node, spec), spec.sqrt_price(reference)
             if here == target:
@@ -99,7 +99,7 @@ class Pusher:
             txs.append(
                 node.chain.sign(
                     dev_key(OTHERS_ROLE),
-                    to=_bytes(SWAP_ROUTER),
+                    to=address_bytes(SWAP_ROUTER),
                     data=data,
                     value=value,
                     gas=_GAS,
@@ -117,7 +117,3 @@ def _percent(value: object) -> Decimal:
     if not percent.is_finite() or abs(percent) > _MAX_PERCENT:
         raise bad_params(f"invalid argument 0: expected a percentage of at most {_MAX_PERCENT} as text")
     return percent
-
-
-def _bytes(address: str) -> bytes:
-    return bytes.fromhex(address.removeprefix("0x"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from zuno.adapters.chain.rpc.cache import Shelf
+from zuno.adapters.chain.rpc.cache import JsonCache
 from zuno.adapters.chain.rpc.node import Node
-from zuno.adapters.chain.rpc.positions import Deeds
+from zuno.adapters.chain.rpc.positions import PositionReader
 from zuno.adapters.chain.rpc.transport import FailoverProvider
 from zuno.amm.model import Block
 from zuno.kernel.units import Address
@@ -31,7 +31,7 @@ async def test_a_slow_reader_of_the_new_head_does_not_vouch_for_what_an_old_one_
     (given,) = stage.mint(key, -200_700, -199_980, 10**15)
     (other,) = stage.mint(key, -200_700, -199_980, 10**15)
     node = SlowAt(FailoverProvider([(await desk.node()).url], stage.info.id, "the RPC URL"))
-    deeds = Deeds(node, manager, Shelf(desk.cache))
+    deeds = PositionReader(node, manager, JsonCache(desk.cache))
     try:
         before = await node.head()
         await deeds.read([], before)
@@ -39,6 +39,6 @@ async def test_a_slow_reader_of_the_new_head_does_not_vouch_for_what_an_old_one_
         stage.send("wallet", manager, give)
         node.slow = after = await node.head()
         await asyncio.gather(deeds.read([other], after), deeds.read([given], before))
-        assert (await deeds.read([given], after)).deeds[given].owner == stage.trader
+        assert (await deeds.read([given], after)).nfts[given].owner == stage.trader
     finally:
         await node.close()

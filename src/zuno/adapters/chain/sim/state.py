@@ -15,7 +15,7 @@ from zuno.lp.model.history import Touch
 
 @dataclass(frozen=True, slots=True)
 class Nft:
-    """A position's deed."""
+    """A position as PositionManager knows it."""
 
     id: int
     owner: Address
@@ -24,8 +24,8 @@ class Nft:
 
 
 @dataclass(slots=True)
-class Books:
-    """Pools, balances, permissions and deeds. A transaction works on a copy: what reverts has changed nothing."""
+class SimState:
+    """Pools, balances, permissions and NFTs. A transaction works on a copy: what reverts has changed nothing."""
 
     pools: list[Pool]
     ledger: Ledger
@@ -34,8 +34,8 @@ class Books:
     """Those that exist."""
     next_id: int = 1
 
-    def copy(self) -> Books:
-        return Books(
+    def copy(self) -> SimState:
+        return SimState(
             [pool.copy() for pool in self.pools],
             self.ledger.copy(),
             self.permissions.copy(),
@@ -43,7 +43,7 @@ class Books:
             self.next_id,
         )
 
-    def sealed(self) -> str:
+    def canonical_text(self) -> str:
         """All of it in words, pools apart, in one order whatever happened: what a block's hash binds."""
         return repr(
             (
@@ -57,7 +57,7 @@ class Books:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PositionChange:
     """One modify-liquidity of one position, with what the pool's arithmetic says it is owed for it."""
 
     nft: Nft
@@ -81,11 +81,11 @@ class Trade:
     liquidity_after: int
 
 
-Doing = Change | Trade
+PoolEvent = PositionChange | Trade
 
 
 @dataclass(frozen=True, slots=True)
-class Dealing:
+class TransactionEffects:
     """A transaction that touched positions or swapped, as it was measured."""
 
     block: Block
@@ -95,17 +95,17 @@ class Dealing:
     """What its receipt says it cost."""
     gas_paid: Wei
     """What the sender's coin was seen to fall by for it."""
-    doings: tuple[Doing, ...]
+    pool_events: tuple[PoolEvent, ...]
     moved: Mapping[tuple[Address, Address], int]
     """By holder and currency, what balances gained by it, gas apart."""
     minted: tuple[int, ...]
     burnt: tuple[int, ...]
 
     @property
-    def changes(self) -> tuple[Change, ...]:
-        return tuple(doing for doing in self.doings if isinstance(doing, Change))
+    def changes(self) -> tuple[PositionChange, ...]:
+        return tuple(event for event in self.pool_events if isinstance(event, PositionChange))
 
-    def touch(self, change: Change) -> Touch:
+    def touch(self, change: PositionChange) -> Touch:
         """The change as history knows it, paid for by arithmetic and without gas."""
         nft, after = change.nft, change.after
         return Touch(

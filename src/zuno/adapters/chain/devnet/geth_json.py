@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .history import Block, Log, Receipt
-from .transactions import ACCESS_LIST, DYNAMIC_FEE, LEGACY, Transaction
+from .history import LocalBlock, LocalLog, LocalReceipt
+from .transactions import ACCESS_LIST, DYNAMIC_FEE, LEGACY, LocalTransaction
 
 Json = dict[str, Any]
 
@@ -22,7 +22,7 @@ def word(value: int) -> str:
     return f"0x{value:064x}"
 
 
-def block(block: Block, *, full: bool, pending: bool = False) -> Json:
+def block(block: LocalBlock, *, full: bool, pending: bool = False) -> Json:
     header: Any = block.header
     shown: list[Any] = [data(receipt.tx.hash) for receipt in block.receipts]
     if full:
@@ -58,7 +58,7 @@ def block(block: Block, *, full: bool, pending: bool = False) -> Json:
     }
 
 
-def transaction(tx: Transaction, mined_in: Block | None, receipt: Receipt | None = None) -> Json:
+def transaction(tx: LocalTransaction, mined_in: LocalBlock | None, receipt: LocalReceipt | None = None) -> Json:
     inner: Any = tx.inner
     shape: Json = {
         "blockHash": data(mined_in.hash) if mined_in else None,
@@ -90,7 +90,7 @@ def transaction(tx: Transaction, mined_in: Block | None, receipt: Receipt | None
     return shape
 
 
-def receipt(block: Block, receipt: Receipt) -> Json:
+def receipt(block: LocalBlock, receipt: LocalReceipt) -> Json:
     tx = receipt.tx
     return {
         "transactionHash": data(tx.hash),
@@ -110,7 +110,7 @@ def receipt(block: Block, receipt: Receipt) -> Json:
     }
 
 
-def log(block: Block, log: Log) -> Json:
+def log(block: LocalBlock, log: LocalLog, tx_hash: str | None = None) -> Json:
     return {
         "address": data(log.address),
         "topics": [data(topic) for topic in log.topics],
@@ -118,7 +118,7 @@ def log(block: Block, log: Log) -> Json:
         "blockHash": data(block.hash),
         "blockNumber": quantity(log.block_number),
         "blockTimestamp": quantity(block.timestamp),
-        "transactionHash": data(block.receipts[log.tx_index].tx.hash),
+        "transactionHash": tx_hash or data(block.receipts[log.tx_index].tx.hash),
         "transactionIndex": quantity(log.tx_index),
         "logIndex": quantity(log.index),
         "removed": False,
