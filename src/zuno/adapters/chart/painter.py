@@ -28,10 +28,10 @@ from zuno.trading.model.chart import (
     Heat,
     MarkKind,
     Panel,
+    PanelShape,
     Picture,
     PricePanel,
     Profile,
-    Shape,
     price_text,
     short_text,
 )
@@ -292,7 +292,7 @@ class _Sheet:
     def _panel(self, panel: Panel, frame: Frame) -> None:
         self._axis(frame)
         values = _numbers(panel.values)
-        if panel.shape is Shape.LINE:
+        if panel.shape is PanelShape.LINE:
             self._ink.line(*self._over_places(frame.y(values)), BLACK, 1.6, frame)
             x, y = _alone(*self._over_places(frame.y(values)))
             self._ink.boxes(x - 2.5, y - 2.5, x + 2.5, y + 2.5, BLACK)

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, Rows, grid, heading, notes_block
 from zuno.trading.model.market import Symbol
-from zuno.trading.service.paper_book import BookView, HeldView
+from zuno.trading.service.paper_book import BookView, PositionView
 
 _SIGNS = {"USD": "$", "KRW": "₩"}
 
@@ -75,7 +75,7 @@ def _whole(view: BookView) -> RenderableType:
     return facts
 
 
-def _gain(one: HeldView) -> Text:
+def _gain(one: PositionView) -> Text:
     if one.unrealised is None:
         return Text("unknown", style=BAD)
     return Text(_money(one.unrealised, one.currency), style=GOOD if one.unrealised >= 0 else BAD)

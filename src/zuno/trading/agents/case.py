@@ -8,7 +8,7 @@ from typing import Final
 from zuno.trading.measure.features import Features, features
 from zuno.trading.measure.price_context import Signs, signs_of
 from zuno.trading.model.account import FEES, FeesSlot, read_slot
-from zuno.trading.model.bundle import Bundle, ours
+from zuno.trading.model.bundle import Bundle, has_own_reason
 from zuno.trading.model.known import Known
 from zuno.trading.rules.account import MarkedAccount
 from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, build_ruling_inputs
@@ -42,7 +42,7 @@ def read_fees(bundle: Bundle) -> Fees:
 def without_source_text(bundle: Bundle) -> Bundle:
     """The same for minds: why a source gave nothing may be told in the source's own words, and these are a stranger's.
     Whoever reads the bundle itself finds them there."""
-    absent = tuple(gone if ours(gone) else replace(gone, why=NOT_USABLE) for gone in bundle.absent)
+    absent = tuple(gone if has_own_reason(gone) else replace(gone, why=NOT_USABLE) for gone in bundle.absent)
     return replace(bundle, absent=absent)
 
 

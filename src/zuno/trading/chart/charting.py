@@ -30,6 +30,7 @@ from zuno.trading.model.chart import (
     Candles,
     Curve,
     CurveKind,
+    GapZone,
     Heat,
     Mark,
     MarkKind,
@@ -39,7 +40,6 @@ from zuno.trading.model.chart import (
     Profile,
     Slant,
     Values,
-    Zone,
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Feed, Level, Timeframe, candles
@@ -240,10 +240,10 @@ def _label(level: PriceLevel) -> str:
     return f"{head.replace('_', ' ')} {int(ratio) / 1_000:g}"
 
 
-def _zones(marks: Sequence[Mark]) -> Iterator[Zone]:
+def _zones(marks: Sequence[Mark]) -> Iterator[GapZone]:
     gaps = [mark for mark in marks if mark.kind is MarkKind.GAP]
     for low, high in zip(gaps[::2], gaps[1::2], strict=True):
-        yield Zone(low.price, high.price, low.since)
+        yield GapZone(low.price, high.price, low.since)
 
 
 def _slants(shape: Structure, shown: Bars, axis: Axis) -> Iterator[Slant]:

@@ -31,7 +31,7 @@ from zuno.trading.model.market import (
     Timeframe,
     alive,
 )
-from zuno.trading.model.venues import neighbours, wanted
+from zuno.trading.model.venues import neighbour_series, wanted_series
 from zuno.trading.ports.series import Aside, SeriesStore, Slice
 
 TAPE_DAYS: Final = 14
@@ -95,9 +95,9 @@ async def gather(
     absent: list[Absent] = []
     heard: dict[str, Millis] = {}
     several = sorted(
-        wanted(symbol), key=lambda series: series.row is not Alive
+        wanted_series(symbol), key=lambda series: series.row is not Alive
     )  # who is alive is known before who spoke
-    beside = neighbours(symbol)
+    beside = neighbour_series(symbol)
     slices = [_slice(series, as_of) for series in several] + [_slice(series, as_of, newest=1) for series in beside]
     state = await store.read_many(slices, as_of)
     for series, found, asides in zip((*several, *beside), state.rows, state.asides, strict=True):

@@ -97,7 +97,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Zone:
+class GapZone:
     """An open gap, from the place where it was known."""
 
     low: float
@@ -157,7 +157,7 @@ class PricePanel:
     candles: Candles
     curves: tuple[Curve, ...]
     marks: tuple[Mark, ...]
-    zones: tuple[Zone, ...]
+    zones: tuple[GapZone, ...]
     slants: tuple[Slant, ...]
     swing: Slant | None
     """What the Fibonacci levels divide."""
@@ -169,7 +169,7 @@ class PricePanel:
     """Curves and levels that would be here and are not."""
 
 
-class Shape(StrEnum):
+class PanelShape(StrEnum):
     BARS = "bars"
     LINE = "line"
 
@@ -178,7 +178,7 @@ class Shape(StrEnum):
 class Panel:
     name: str
     title: str
-    shape: Shape
+    shape: PanelShape
     axis: Axis
     values: Values
     rising: tuple[bool, ...]

@@ -16,10 +16,10 @@ from zuno.trading.model.cycle import (
     LEVERAGE_CAP,
     VALID_MINUTES,
     Call,
-    Change,
+    Closing,
     Decision,
-    Ending,
     Meta,
+    RuleChange,
     Ruling,
     Style,
     Target,
@@ -92,7 +92,9 @@ def expire_ruling(ruling: Ruling) -> Ruling:
     if ruling.decision.side is None:
         return ruling
     why = f"it was good until {ruling.valid_until}"
-    told = Change(by=RuleName.EXPIRED.value, field="decision", from_=ruling.decision.value, to=Call.HOLD.value, why=why)
+    told = RuleChange(
+        by=RuleName.EXPIRED.value, field="decision", from_=ruling.decision.value, to=Call.HOLD.value, why=why
+    )
     return Ruling(
         decision=Call.HOLD,
         allocation_pct=0.0,
@@ -136,7 +138,7 @@ def _close_all(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     )
 
 
-def _list_closes(inputs: RulingInputs) -> tuple[Ending, ...]:
+def _list_closes(inputs: RulingInputs) -> tuple[Closing, ...]:
     """Positions first, then the orders that would open or close more; none where nobody knows."""
     account = inputs.account
     if isinstance(account, Missing):
@@ -146,7 +148,7 @@ def _list_closes(inputs: RulingInputs) -> tuple[Ending, ...]:
         ("order", account.pending),
     )
     return tuple(
-        Ending(venue=held.exchange, what=what, id=held.id, side=held.side, quantity=held.quantity)
+        Closing(venue=held.exchange, what=what, id=held.id, side=held.side, quantity=held.quantity)
         for what, found in several
         for held in found
         if held.symbol is inputs.symbol

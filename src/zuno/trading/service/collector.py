@@ -22,7 +22,7 @@ from zuno.trading.data.intake import PATIENCE, Hole, Intake, Now, clause, said_o
 from zuno.trading.data.sources import Sources, fresh_for, habit_of, is_streamed
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.model.market import HOUR_MS, SECOND_MS, Alive, Candle, Feed, Series, Symbol
-from zuno.trading.model.venues import wanted
+from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.feeds import TapeFeed
 from zuno.trading.ports.series import Batch, SeriesStore
 from zuno.trading.service.data import moment
@@ -111,7 +111,7 @@ class CollectedView(View):
 
 
 @dataclass(slots=True)
-class _Parcel:
+class _PendingBatch:
     """A batch that somebody waits for, or a single row of a stream."""
 
     series: Series[Any]
@@ -120,7 +120,7 @@ class _Parcel:
     done: asyncio.Future[None] | None = None
 
 
-class Scribe:
+class BatchWriter:
     """Writes what comes in, many parcels in one go. A store that is away is tried again and again; nothing is dropped,
     and whoever brings more waits."""
 
@@ -128,7 +128,7 @@ class Scribe:
         self._store = store
         self._now = now
         self._sleep = sleep
-        self._queue: asyncio.Queue[_Parcel | None] = asyncio.Queue(most)
+        self._queue: asyncio.Queue[_PendingBatch | None] = asyncio.Queue(most)
         self._ending = False
         self.trouble = ""
         self.rows = 0
@@ -140,12 +140,12 @@ class Scribe:
     async def keep(self, batch: Batch[Any]) -> None:
         """Returns when it is safe."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        await self._queue.put(_Parcel(batch.series, batch.rows, batch.known, done))
+        await self._queue.put(_PendingBatch(batch.series, batch.rows, batch.known, done))
         await done
 
     async def take(self, series: Series[Any], row: Any) -> None:
         """Returns when there is room for it."""
-        await self._queue.put(_Parcel(series, (row,)))
+        await self._queue.put(_PendingBatch(series, (row,)))
 
     def end(self) -> None:
         """Nothing more will come: `run` returns when all is written."""
@@ -161,14 +161,14 @@ class Scribe:
                 parcels.append(self._queue.get_nowait())
             await self._write([parcel for parcel in parcels if parcel is not None])
 
-    async def _write(self, parcels: Sequence[_Parcel]) -> None:
+    async def _write(self, parcels: Sequence[_PendingBatch]) -> None:
         batches = [Batch(parcel.series, parcel.rows, parcel.known) for parcel in parcels if parcel.done is not None]
-        self.rows += await self._written([*batches, *self._streamed(parcels)])
+        self.rows += await self._write_batches([*batches, *self._group_streams(parcels)])
         for parcel in parcels:
             if parcel.done is not None and not parcel.done.done():  # whoever asked may be gone
                 parcel.done.set_result(None)
 
-    def _streamed(self, parcels: Sequence[_Parcel]) -> list[Batch[Any]]:
+    def _group_streams(self, parcels: Sequence[_PendingBatch]) -> list[Batch[Any]]:
         """Rows of streams by series."""
         rows: dict[Series[Any], list[Any]] = {}
         for parcel in parcels:
@@ -177,7 +177,7 @@ class Scribe:
         now = self._now()
         return [Batch(series, mine, now) for series, mine in rows.items()]
 
-    async def _written(self, batches: Sequence[Batch[Any]]) -> int:
+    async def _write_batches(self, batches: Sequence[Batch[Any]]) -> int:
         tries = 0
         while True:
             try:
@@ -197,7 +197,7 @@ class Scribe:
 
 
 @dataclass(slots=True)
-class _Line:
+class _PollState:
     """How it goes with one series."""
 
     series: Series[Any]
@@ -214,7 +214,7 @@ class _Line:
 
 
 @dataclass(slots=True)
-class _Radio:
+class _StreamState:
     """How it goes with one stream."""
 
     feed: TapeFeed
@@ -250,10 +250,10 @@ class Collector:
         self._chance = chance
         self._patience = patience
         self._told_every = told_every
-        series = dict.fromkeys(one for symbol in symbols for one in wanted(symbol) if not is_streamed(one))
-        self._lines = [_Line(one) for one in series if one.venue not in sources.closed]
-        self._radios = [_Radio(feed, now()) for feed in sources.tapes.values()]
-        self._scribe = Scribe(store, now, sleep)
+        series = dict.fromkeys(one for symbol in symbols for one in wanted_series(symbol) if not is_streamed(one))
+        self._lines = [_PollState(one) for one in series if one.venue not in sources.closed]
+        self._radios = [_StreamState(feed, now()) for feed in sources.tapes.values()]
+        self._scribe = BatchWriter(store, now, sleep)
         self._intake = Intake(sources, store, self._scribe.keep, now, patience=patience)
         self._everybody_visited = asyncio.Event()
 
@@ -272,7 +272,7 @@ class Collector:
         self._seat.take()
         try:
             endless = [self._tell(hear), *map(self._poll, self._lines), *map(self._listen, self._radios)]
-            tasks = [asyncio.ensure_future(task) for task in (_set(stop), *endless)]
+            tasks = [asyncio.ensure_future(task) for task in (_wait_for_stop(stop), *endless)]
             await self._until(asyncio.ensure_future(_first(tasks)), tasks)
         finally:
             self._seat.leave()
@@ -295,13 +295,13 @@ class Collector:
 
     # -- asking
 
-    async def _poll(self, line: _Line) -> None:
+    async def _poll(self, line: _PollState) -> None:
         while True:
             began = self._now()
             await self._visit(line)
             await self._sleep(self._pause(line, began))
 
-    async def _visit(self, line: _Line) -> None:
+    async def _visit(self, line: _PollState) -> None:
         why = await self._failure(self._intake.visit(line.series), str(line.series))
         if why is None:
             line.answered, line.failing_since, line.failures, line.why = self._now(), None, 0, ""
@@ -325,7 +325,7 @@ class Collector:
             return said_of(bug, what)
         return None
 
-    def _pause(self, line: _Line, began: Millis) -> float:
+    def _pause(self, line: _PollState, began: Millis) -> float:
         """Seconds until it is asked again."""
         if line.failures:
             return self._backoff(line.failures)
@@ -338,7 +338,7 @@ class Collector:
             return left if 0 < left < period else period
         return max(0.0, min(period, period - (now - began) / SECOND_MS))
 
-    def _to_next_bar(self, line: _Line, now: Millis) -> float:
+    def _to_next_bar(self, line: _PollState, now: Millis) -> float:
         """Just after the next close; sooner where the bar that closed last is not there yet, by the venue's clock."""
         timeframe = timeframe_of(line.series)
         newest, closed = self._intake.newest(line.series), timeframe.floor(now) - timeframe.millis
@@ -352,7 +352,7 @@ class Collector:
 
     # -- listening
 
-    async def _listen(self, radio: _Radio) -> None:
+    async def _listen(self, radio: _StreamState) -> None:
         while True:
             why = await self._failure(self._hear(radio), f"the stream of {radio.feed.venue}")
             if radio.heard or not radio.failures:
@@ -360,7 +360,7 @@ class Collector:
             radio.heard, radio.failures, radio.why = False, radio.failures + 1, why or "it ended"
             await self._sleep(self._backoff(radio.failures))
 
-    async def _hear(self, radio: _Radio) -> None:
+    async def _hear(self, radio: _StreamState) -> None:
         async with _closing(radio.feed.listen(self._symbols)) as stream:
             while True:
                 async with asyncio.timeout(SILENCE):
@@ -435,7 +435,7 @@ class Collector:
         )
 
 
-async def _set(stop: asyncio.Event) -> None:
+async def _wait_for_stop(stop: asyncio.Event) -> None:
     await stop.wait()
 
 
@@ -443,7 +443,7 @@ async def _first(tasks: Sequence[asyncio.Future[None]]) -> None:
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
 
-def _is_fresh(line: _Line, now: Millis) -> bool:
+def _is_fresh(line: _PollState, now: Millis) -> bool:
     return line.answered is not None and now - line.answered <= fresh_for(line.series) * SECOND_MS
 
 
@@ -452,7 +452,7 @@ def _places(holes: Sequence[Hole]) -> str:
     return f"from {moment(first)} to {moment(last)} UTC" + (f" (and {more:,} more)" if more else "")
 
 
-def _stream_view(radio: _Radio) -> StreamView:
+def _stream_view(radio: _StreamState) -> StreamView:
     return StreamView(venue=radio.feed.venue, heard=radio.heard, since=radio.since, proven=radio.proven, why=radio.why)
 
 

@@ -130,13 +130,13 @@ def features_view(bundle: Bundle, name: str, found: Features, notes: tuple[str, 
         mode=bundle.mode,
         as_of=iso(bundle.as_of),
         bundle_hash=name,
-        features=_all(bundle, found),
+        features=_all_features(bundle, found),
         anomalies=tuple(
             anomaly_view(bundle, anomaly.rule, anomaly.label, anomaly.said) for anomaly in found.triage.anomalies
         ),
         unjudged=(
             *(UnjudgedView(rule=one.rule, why=one.reason) for one in found.triage.unknown),
-            *_unwatched(found.watch),
+            *_unwatched_shocks(found.watch),
         ),
         shocks=() if isinstance(found.watch, Missing) else tuple(_shock(bundle, shock) for shock in found.watch.shocks),
         sources=source_views(bundle),
@@ -166,7 +166,7 @@ def absent_views(bundle: Bundle) -> tuple[MissingInput, ...]:
 
 
 def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> AnomalyView:
-    used = [one for one in _judged_by(bundle.symbol)[Rule(rule)] if not isinstance(fresh(bundle, one), Missing)]
+    used = [one for one in _series_of_rules(bundle.symbol)[Rule(rule)] if not isinstance(fresh(bundle, one), Missing)]
     found = _group(bundle, used, None)
     return AnomalyView(
         name=label or rule,
@@ -179,7 +179,7 @@ def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> Ano
     )
 
 
-def _judged_by(symbol: Symbol) -> Mapping[Rule, Sequence[Series[Any]]]:
+def _series_of_rules(symbol: Symbol) -> Mapping[Rule, Sequence[Series[Any]]]:
     """What each rule of triage is held against."""
     return {
         Rule.SPIKE: [
@@ -192,7 +192,7 @@ def _judged_by(symbol: Symbol) -> Mapping[Rule, Sequence[Series[Any]]]:
     }
 
 
-def _unwatched(watch: Known[ShockScan]) -> Iterable[UnjudgedView]:
+def _unwatched_shocks(watch: Known[ShockScan]) -> Iterable[UnjudgedView]:
     if isinstance(watch, Missing):
         yield UnjudgedView(rule="shock", why=watch.reason)
     elif watch.unjudged:
@@ -201,23 +201,23 @@ def _unwatched(watch: Known[ShockScan]) -> Iterable[UnjudgedView]:
         )
 
 
-def _all(bundle: Bundle, found: Features) -> dict[str, Any]:
+def _all_features(bundle: Bundle, found: Features) -> dict[str, Any]:
     symbol, base = bundle.symbol, bundle.symbol.base
 
     def bars(timeframe: Timeframe) -> list[Series[Any]]:
         return [candles(BINANCE, symbol, timeframe)]
 
-    def framed(what: str, shape: Any) -> dict[str, Any]:
+    def by_timeframe(what: str, shape: Any) -> dict[str, Any]:
         return {
             timeframe.value: _group(bundle, bars(timeframe), frame if isinstance(frame, Missing) else shape(frame))
             for timeframe, frame in found.frames
         }
 
     tape = [market.liquidations(venue, symbol) for venue in TAPES]
-    interest = [market.open_interest(venue, symbol) for venue in _counted(found)]
+    interest = [market.open_interest(venue, symbol) for venue in _interest_venues(found)]
     return {
-        "indicators": framed("indicators", lambda frame: frame.readings),
-        "structure": framed("structure", lambda frame: _structure(frame.structure)),
+        "indicators": by_timeframe("indicators", lambda frame: frame.readings),
+        "structure": by_timeframe("structure", lambda frame: _structure(frame.structure)),
         "levels": list(_levels(bundle, [frame for _, frame in found.frames if isinstance(frame, Frame)])),
         "volatility": _group(bundle, bars(Timeframe.H1), found.volatility),
         "derivatives": {perpetual.venue: _perpetual(bundle, symbol, perpetual) for perpetual in found.perpetuals},
@@ -258,7 +258,7 @@ def _all(bundle: Bundle, found: Features) -> dict[str, Any]:
     }
 
 
-def _counted(found: Features) -> list[str]:
+def _interest_venues(found: Features) -> list[str]:
     """The venues whose open interest is in the changes; all that were asked where there is no change."""
     changes = [one for one in (found.open_interest_hour, found.open_interest_day) if not isinstance(one, Missing)]
     asked = [perpetual.venue for perpetual in found.perpetuals]

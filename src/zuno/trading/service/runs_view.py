@@ -18,7 +18,7 @@ from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import render
 from zuno.trading.agents.case import build_case
 from zuno.trading.agents.printing import run_facts
-from zuno.trading.model.cycle import Blackboard, Change, Decision, Expectation, Meta, Ruling, Voice
+from zuno.trading.model.cycle import Blackboard, Decision, Expectation, Meta, RuleChange, Ruling, Voice
 from zuno.trading.model.outcome import MissingInput, Outcome
 from zuno.trading.service.features_view import (
     AnomalyView,
@@ -30,7 +30,7 @@ from zuno.trading.service.features_view import (
 )
 
 if TYPE_CHECKING:
-    from zuno.trading.service.runs import RunLine, Told
+    from zuno.trading.service.runs import RunLine, RunRecord
 
 P = TypeVar("P", bound=BaseModel)
 
@@ -108,7 +108,7 @@ class CycleWhyView(View):
     state: str
     started: str
     attempts: tuple[AttemptView, ...]
-    rules: tuple[Change, ...]
+    rules: tuple[RuleChange, ...]
     """What fired, in that order, and what each changed."""
     run: RunView | None
     """Null while it has not ended."""
@@ -137,7 +137,7 @@ class RunsView(View):
     runs: tuple[RunLineView, ...]
 
 
-def run_view(told: Told) -> RunView:
+def run_view(told: RunRecord) -> RunView:
     """A run as it is shown; where its picture and its page are put is their reader's affair."""
     outcome, bundle = told.line.outcome, told.bundle
     if outcome is None:
@@ -151,19 +151,19 @@ def run_view(told: Told) -> RunView:
         mode=outcome.mode,
         as_of=iso(outcome.as_of),
         bundle_hash=outcome.bundle,
-        meta=tamed(outcome.meta, facts),
+        meta=sanitise_part(outcome.meta, facts),
         regime=outcome.meta.regime,
         anomalies=tuple(
             anomaly_view(bundle, anomaly.rule, anomaly.label, sanitise(anomaly.said)) for anomaly in outcome.anomalies
         ),
-        blackboard=tamed(outcome.board, facts),
-        decision=tamed(outcome.decision, facts),
+        blackboard=sanitise_part(outcome.board, facts),
+        decision=sanitise_part(outcome.decision, facts),
         ev=outcome.expectation,
-        ruling=tamed(outcome.ruling.model_copy(update={"changes": _printed_changes(outcome, facts)})),
+        ruling=sanitise_part(outcome.ruling.model_copy(update={"changes": _printed_changes(outcome, facts)})),
         sources=source_views(bundle),
         absent=absent_views(bundle),
-        degraded=tuple(map(tamed, outcome.degraded)),
-        voices=tuple(map(tamed, outcome.voices)),
+        degraded=tuple(map(sanitise_part, outcome.degraded)),
+        voices=tuple(map(sanitise_part, outcome.voices)),
         chart=None,
         report=None,
         hash=outcome.hash,
@@ -172,7 +172,7 @@ def run_view(told: Told) -> RunView:
     )
 
 
-def why_view(told: Told) -> CycleWhyView:
+def why_view(told: RunRecord) -> CycleWhyView:
     line = told.line
     run = None if line.outcome is None else run_view(told)
     return CycleWhyView(
@@ -185,37 +185,39 @@ def why_view(told: Told) -> CycleWhyView:
         bundle_hash=None if line.outcome is None else line.outcome.bundle,
         state=line.state,
         started=iso(line.at),
-        attempts=tuple(map(_attempt, told.attempts)),
+        attempts=tuple(map(_attempt_view, told.attempts)),
         rules=() if run is None else run.ruling.changes,
         run=run,
     )
 
 
 def runs_view(lines: Iterable[RunLine]) -> RunsView:
-    return RunsView(runs=tuple(map(_line, lines)))
+    return RunsView(runs=tuple(map(_line_view, lines)))
 
 
-def _printed_changes(outcome: Outcome, facts: FactSheet) -> tuple[Change, ...]:
+def _printed_changes(outcome: Outcome, facts: FactSheet) -> tuple[RuleChange, ...]:
     """What the rules changed; the risk officer's reasons cite facts."""
     changes = outcome.ruling.changes
     return tuple(change.model_copy(update={"why": render(change.why, facts)}) for change in changes)
 
 
-def tamed(part: P, facts: FactSheet | None = None) -> P:
+def sanitise_part(part: P, facts: FactSheet | None = None) -> P:
     """The same part with every text in it safe for a screen, and its figures printed. Why a model was not heard is no
     text of an agent, and quotes what was wrong with one."""
-    return part.model_copy(update={name: _tamed(value, None if name == "why" else facts) for name, value in part})
+    return part.model_copy(
+        update={name: _sanitise_value(value, None if name == "why" else facts) for name, value in part}
+    )
 
 
-def _tamed(value: Any, facts: FactSheet | None) -> Any:
+def _sanitise_value(value: Any, facts: FactSheet | None) -> Any:
     if isinstance(value, BaseModel):
-        return tamed(value, facts)
+        return sanitise_part(value, facts)
     if isinstance(value, str) and not isinstance(value, Enum):
         return sanitise(value if facts is None else render(value, facts))
-    return type(value)(_tamed(item, facts) for item in value) if isinstance(value, list | tuple) else value
+    return type(value)(_sanitise_value(item, facts) for item in value) if isinstance(value, list | tuple) else value
 
 
-def _attempt(one: Attempt) -> AttemptView:
+def _attempt_view(one: Attempt) -> AttemptView:
     return AttemptView(
         role=one.role,
         attempt=one.attempt,
@@ -230,7 +232,7 @@ def _attempt(one: Attempt) -> AttemptView:
     )
 
 
-def _line(line: RunLine) -> RunLineView:
+def _line_view(line: RunLine) -> RunLineView:
     outcome = line.outcome
     ruling = None if outcome is None else outcome.ruling
     origin = line.origin if outcome is None else outcome.origin

@@ -70,7 +70,7 @@ async def trading_row(folder: Path) -> dict[str, str]:
     by_rule = Desk(folder / "by_rule", store)
     try:
         outcomes = [await desk.cycles.run("BTCUSDT") for desk in (argued, by_rule)]
-        told = await argued.cycles.told(outcomes[0].run_id)
+        told = await argued.cycles.record(outcomes[0].run_id)
     finally:
         await argued.close()
         await by_rule.close()

@@ -22,7 +22,7 @@ from zuno.trading.model.bundle import Absent, Bundle
 from zuno.trading.model.cycle import Call, Decision, Exchange
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Feed, Mode, Side, Symbol, alive, basis, liquidations
-from zuno.trading.model.venues import BINANCE, TAPES, neighbours
+from zuno.trading.model.venues import BINANCE, TAPES, neighbour_series
 from zuno.trading.ports.series import Batch
 from zuno.trading.rules.draft import RulingDraft
 from zuno.trading.rules.inputs import RulingInputs, build_ruling_inputs, missing_essentials
@@ -39,7 +39,7 @@ def market() -> MemorySeries:
     store = MemorySeries(origin(SEED))
     given = drawn(SEED, {Symbol.BTCUSDT: paths(SEED)[Symbol.BTCUSDT]})
     marks = next(batch.rows for batch in given if batch.series == basis(BINANCE, Symbol.BTCUSDT))
-    asyncio.run(store.write([*given, *(Batch(series, marks) for series in neighbours(Symbol.BTCUSDT))]))
+    asyncio.run(store.write([*given, *(Batch(series, marks) for series in neighbour_series(Symbol.BTCUSDT))]))
     return store
 
 
