@@ -184,8 +184,8 @@ def _conflicts(found: Synthesis | None) -> Iterator[RenderableType]:
         f"{found.dominant_signal}, score {format_signed(found.score, 3)}, surest is {found.highest_confidence_expert}"
     )
     facts.add_row("signal", Text.assemble(signal, "  ", _spoke(found.source)))
-    for one in found.consensus_signals:
-        facts.add_row("agreed", one)
+    for signal in found.consensus_signals:
+        facts.add_row("agreed", signal)
     for conflict in found.conflicts:
         first, second = conflict.between
         facts.add_row("conflict", Text(f"{first} ⇄ {second}", style="bold"))
@@ -268,8 +268,8 @@ def _degraded_sources(view: RunView) -> Iterator[RenderableType]:
         yield _under(Text(f"absent: {gone.what}: {gone.why}", style=QUIET))
     if view.degraded:
         yield heading("Done without")
-    for one in view.degraded:
-        yield _under(Text(f"{one.what}: {one.why}", style=BAD))
+    for missing in view.degraded:
+        yield _under(Text(f"{missing.what}: {missing.why}", style=BAD))
 
 
 def _voices(view: RunView) -> RenderableType:

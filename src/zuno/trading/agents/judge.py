@@ -217,7 +217,7 @@ def waiting(case: Case) -> tuple[RestingOrder, ...]:
     account = case.inputs.account
     if isinstance(account, Missing):
         return ()
-    return tuple(one for one in account.pending if one.symbol is case.bundle.symbol and not one.reduce_only)
+    return tuple(order for order in account.pending if order.symbol is case.bundle.symbol and not order.reduce_only)
 
 
 def holds(case: Case) -> bool:
@@ -232,9 +232,9 @@ def position_section(case: Case) -> Section:
         return Section("position", 93, (prompt_facts.remark("account.unknown", account.reason, "unknown: "),))
     position = position_of(case)
     lines = [Line("none is open in this symbol" if position is None else f"a {position.side} is open")]
-    for place, one in enumerate(() if position is None else position.holdings, 1):
-        if one.exchange.currency == "USD":
-            lines.append(prompt_facts.fact(f"position.entry_{place}", one.entry, Unit.PRICE))
+    for place, holding in enumerate(() if position is None else position.holdings, 1):
+        if holding.exchange.currency == "USD":
+            lines.append(prompt_facts.fact(f"position.entry_{place}", holding.entry, Unit.PRICE))
     if not isinstance(standing, Missing) and standing.gain_pct is not None:
         lines.append(
             prompt_facts.fact("position.gain", standing.gain_pct, Unit.PERCENT, signed=True, note="before leverage")
@@ -328,7 +328,7 @@ def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> JudgeOpinion:
 def sides(case: Case) -> tuple[Side, ...]:
     """That of the position, else of the orders that would open one."""
     position = position_of(case)
-    return (position.side,) if position is not None else tuple(dict.fromkeys(one.side for one in waiting(case)))
+    return (position.side,) if position is not None else tuple(dict.fromkeys(order.side for order in waiting(case)))
 
 
 def _favour(side: Side, worth: float) -> float:
@@ -393,8 +393,8 @@ def plan_trade(menu: PriceMenu, side: Side) -> TradePrices | None:
         return None
     risk = abs(entry - stop)
     ahead = [(sign * (level.price - entry), level) for level in menu.levels]
-    fitting = [(far, one) for far, one in ahead if REWARD[0] * risk <= far <= REWARD[1] * risk]
-    measured = [(far, one) for far, one in fitting if one.kind in STRUCTURAL]
+    fitting = [(far, level) for far, level in ahead if REWARD[0] * risk <= far <= REWARD[1] * risk]
+    measured = [(far, level) for far, level in fitting if level.kind in STRUCTURAL]
     if not (measured or fitting):
         return None
     # A measured level near what is liked is better than a distance.
@@ -510,7 +510,9 @@ def _experts_line(board: Blackboard, mode: Mode) -> str:
     words = {1: "bullish", 0: "neutral", -1: "bearish"}
     there = board_entries(board)
     said = [
-        f"{expert} {words[one.stance]} at {{{expert}.confidence}}" if (one := there.get(expert)) else f"{expert} absent"
+        f"{expert} {words[entry.stance]} at {{{expert}.confidence}}"
+        if (entry := there.get(expert))
+        else f"{expert} absent"
         for expert in CONVICTION[mode]
     ]
     return f"{', '.join(said)}."

@@ -114,7 +114,7 @@ def _round_floats(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
     if isinstance(value, dict):
-        return {key: _round_floats(one) for key, one in value.items()}
+        return {key: _round_floats(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_round_floats(one) for one in value]
+        return [_round_floats(item) for item in value]
     return value

@@ -42,8 +42,8 @@ _STEPS: Final[ContextVar[Mapping[Node, Step]]] = ContextVar("steps")
 """Of the run that is being conducted: each is a task of its own, and hands them to the tasks of its nodes."""
 
 
-def _merge_names(one: dict[str, str], two: dict[str, str]) -> dict[str, str]:
-    return {**one, **two}
+def _merge_names(first: dict[str, str], second: dict[str, str]) -> dict[str, str]:
+    return {**first, **second}
 
 
 class GraphState(TypedDict):
@@ -89,9 +89,9 @@ def _edges() -> Iterator[tuple[str | list[str], str]]:
     yield START, Node.COLLECT_DATA.value
     yield Node.COLLECT_DATA.value, Node.CONTEXT_GATHERING.value
     yield from ((Node.CONTEXT_GATHERING.value, node.value) for node in _PREPARING)
-    yield from (([one.value for one in _PREPARING], node.value) for node in _ARGUING)
+    yield from (([before.value for before in _PREPARING], node.value) for node in _ARGUING)
     # One edge from all five: an edge from each would run what follows twice.
-    yield [one.value for one in _ARGUING], _IN_TURN[0].value
+    yield [node.value for node in _ARGUING], _IN_TURN[0].value
     yield from ((before.value, after.value) for before, after in pairwise(_IN_TURN))
     yield _IN_TURN[-1].value, END
 

@@ -165,7 +165,9 @@ class Cycle:
     async def _triage(self) -> TriageRecord:
         found = (await self._case()).features.triage.anomalies
         return TriageRecord(
-            anomalies=tuple(AnomalyRecord(rule=one.rule, label=one.label, said=one.said) for one in found)
+            anomalies=tuple(
+                AnomalyRecord(rule=anomaly.rule, label=anomaly.label, said=anomaly.said) for anomaly in found
+            )
         )
 
     async def _paint_chart(self) -> ChartRecord:

@@ -209,7 +209,7 @@ class _PollState:
     """How often in a row the bar that should be there was not."""
 
     @property
-    def visited(self) -> bool:
+    def was_asked(self) -> bool:
         return self.answered is not None or self.failing_since is not None
 
 
@@ -250,8 +250,8 @@ class Collector:
         self._chance = chance
         self._patience = patience
         self._told_every = told_every
-        series = dict.fromkeys(one for symbol in symbols for one in wanted_series(symbol) if not is_streamed(one))
-        self._lines = [_PollState(one) for one in series if one.venue not in sources.closed]
+        series = dict.fromkeys(each for symbol in symbols for each in wanted_series(symbol) if not is_streamed(each))
+        self._lines = [_PollState(each) for each in series if each.venue not in sources.closed]
         self._radios = [_StreamState(feed, now()) for feed in sources.tapes.values()]
         self._scribe = BatchWriter(store, now, sleep)
         self._intake = Intake(sources, store, self._scribe.keep, now, patience=patience)
@@ -290,7 +290,7 @@ class Collector:
             ends = await asyncio.gather(end, *tasks, return_exceptions=True)
             self._scribe.end()
         await writing
-        if fault := next((one for one in ends if isinstance(one, Exception)), None):
+        if fault := next((ended for ended in ends if isinstance(ended, Exception)), None):
             raise fault
 
     # -- asking
@@ -308,7 +308,7 @@ class Collector:
         else:
             line.failing_since = line.failing_since or self._now()
             line.failures, line.why = line.failures + 1, why
-        if all(line.visited for line in self._lines):
+        if all(line.was_asked for line in self._lines):
             self._everybody_visited.set()
 
     async def _failure(self, work: Awaitable[None], what: str) -> str | None:
@@ -382,8 +382,8 @@ class Collector:
         try:
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for one in first:
-                one.cancel()
+            for task in first:
+                task.cancel()
         while True:
             hear(self.status())
             await self._rest()

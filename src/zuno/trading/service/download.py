@@ -79,7 +79,7 @@ class Downloads:
                 by_venue.setdefault(series.venue, []).append(series)
         kept = {span.series: range(span.first, span.last + 1) for span in await self._store.spans()}
         found = await asyncio.gather(*(self._venue(mine, low, high, kept, tell) for mine in by_venue.values()))
-        done = sorted((one for several in found for one in several), key=lambda one: one.series)
+        done = sorted((download for several in found for download in several), key=lambda download: download.series)
         return self._view(chosen, low, high, done, refused)
 
     def _skipped_venues(self, symbol: Symbol, until: Millis) -> Iterator[tuple[str, str]]:
@@ -105,12 +105,12 @@ class Downloads:
         done = []
         for series in several:
             oldest = kept_since(series, self._now())
-            one = await self._series(series, Millis(max(since, oldest)), until, kept.get(series, range(0)), tell)
+            download = await self._series(series, Millis(max(since, oldest)), until, kept.get(series, range(0)), tell)
             if since < oldest:
-                one = one.model_copy(update={"beyond": _gone_note(series, oldest)})
-            told = one.failure or f"{one.here:,} rows, {one.new:,} of them new"
-            tell(f"{one.series}: {told}{one.beyond and f'; {one.beyond}'}")
-            done.append(one)
+                download = download.model_copy(update={"beyond": _gone_note(series, oldest)})
+            told = download.failure or f"{download.here:,} rows, {download.new:,} of them new"
+            tell(f"{download.series}: {told}{download.beyond and f'; {download.beyond}'}")
+            done.append(download)
         return done
 
     async def _series(
@@ -144,8 +144,8 @@ class Downloads:
     def _view(
         self, symbol: Symbol, since: Millis, until: Millis, done: Sequence[DownloadedView], refused: dict[str, str]
     ) -> DownloadView:
-        new, here = sum(one.new for one in done), sum(one.here for one in done)
-        failed = [one for one in done if one.failure]
+        new, here = sum(download.new for download in done), sum(download.here for download in done)
+        failed = [download for download in done if download.failure]
         when = f"from {moment(since)} to {moment(until + 1)} UTC"
         said = f"{here:,} rows of {len(done)} series are here {when}, {new:,} of them new."
         notes = [] if self._read_here else ["the desk reads another store: ZUNO_RECORDING=own makes it read this one"]

@@ -136,12 +136,12 @@ class TradingDesk:
 
     async def _end(self, symbol: Symbol) -> Millis | None:
         """From when the newest row that is kept of a symbol is known. A print may be told before its day."""
-        found = await self._store.newest_known([one for one in wanted_series(symbol) if one.row is not Print])
+        found = await self._store.newest_known([series for series in wanted_series(symbol) if series.row is not Print])
         return max((known for known in found if known is not None), default=None)
 
     async def _invented_end(self, end: Millis) -> Millis:
         """An invented market goes on by the moment it was mended at, and all its symbols with it."""
-        bars = [one for symbol in Symbol for one in bars_of(symbol)]
+        bars = [series for symbol in Symbol for series in bars_of(symbol)]
         return max((end, *(known for known in await self._store.all_known(bars) if known is not None)))
 
     async def _latest(self, symbol: Symbol, end: Millis) -> MarketMoment:
@@ -149,9 +149,9 @@ class TradingDesk:
         later was not known then, and a desk that waited for it would find everything else stale: it is told."""
         several = (*wanted_series(symbol), *neighbour_series(symbol))
         found = zip(several, await self._store.all_known(several), strict=True)
-        whole = {one: known for one, known in found if known is not None}
+        whole = {series: known for series, known in found if known is not None}
         moment = max(known for known in (end, *whole.values()) if known <= end + SAME_VISIT)
-        own = [known for one, known in whole.items() if one in wanted_series(symbol) and one.row is not Print]
+        own = [known for series, known in whole.items() if series in wanted_series(symbol) and series.row is not Print]
         later = [known for known in own if known > moment]
         return self._moment(moment, {}, (_mended_note(len(later), max(later)),) if later else ())
 

@@ -135,7 +135,7 @@ def features_view(bundle: Bundle, name: str, found: Features, notes: tuple[str, 
             anomaly_view(bundle, anomaly.rule, anomaly.label, anomaly.said) for anomaly in found.triage.anomalies
         ),
         unjudged=(
-            *(UnjudgedView(rule=one.rule, why=one.reason) for one in found.triage.unknown),
+            *(UnjudgedView(rule=gap.rule, why=gap.reason) for gap in found.triage.unknown),
             *_unwatched_shocks(found.watch),
         ),
         shocks=() if isinstance(found.watch, Missing) else tuple(_shock(bundle, shock) for shock in found.watch.shocks),
@@ -166,7 +166,11 @@ def absent_views(bundle: Bundle) -> tuple[MissingInput, ...]:
 
 
 def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> AnomalyView:
-    used = [one for one in _series_of_rules(bundle.symbol)[Rule(rule)] if not isinstance(fresh(bundle, one), Missing)]
+    used = [
+        series
+        for series in _series_of_rules(bundle.symbol)[Rule(rule)]
+        if not isinstance(fresh(bundle, series), Missing)
+    ]
     found = _group(bundle, used, None)
     return AnomalyView(
         name=label or rule,
@@ -260,19 +264,21 @@ def _all_features(bundle: Bundle, found: Features) -> dict[str, Any]:
 
 def _interest_venues(found: Features) -> list[str]:
     """The venues whose open interest is in the changes; all that were asked where there is no change."""
-    changes = [one for one in (found.open_interest_hour, found.open_interest_day) if not isinstance(one, Missing)]
+    changes = [
+        change for change in (found.open_interest_hour, found.open_interest_day) if not isinstance(change, Missing)
+    ]
     asked = [perpetual.venue for perpetual in found.perpetuals]
     return [venue for venue in asked if any(venue in change.venues for change in changes)] if changes else asked
 
 
-def _perpetual(bundle: Bundle, symbol: Symbol, one: Perpetual) -> dict[str, Any]:
-    venue = one.venue
+def _perpetual(bundle: Bundle, symbol: Symbol, perpetual: Perpetual) -> dict[str, Any]:
+    venue = perpetual.venue
     return {
-        "fundingPredicted": _group(bundle, [market.funding_next(venue, symbol)], one.predicted),
-        "fundingWeek": _group(bundle, [market.funding(venue, symbol)], one.week),
-        "openInterest": _group(bundle, [market.open_interest(venue, symbol)], one.open_interest),
-        "longShare": _group(bundle, [market.long_short(venue, symbol)], one.long_share),
-        "basisBps": _group(bundle, [market.basis(venue, symbol)], one.basis_bps),
+        "fundingPredicted": _group(bundle, [market.funding_next(venue, symbol)], perpetual.predicted),
+        "fundingWeek": _group(bundle, [market.funding(venue, symbol)], perpetual.week),
+        "openInterest": _group(bundle, [market.open_interest(venue, symbol)], perpetual.open_interest),
+        "longShare": _group(bundle, [market.long_short(venue, symbol)], perpetual.long_share),
+        "basisBps": _group(bundle, [market.basis(venue, symbol)], perpetual.basis_bps),
     }
 
 
@@ -307,7 +313,7 @@ def _levels(bundle: Bundle, frames: Iterable[Frame]) -> Iterable[dict[str, Any]]
 
 def _group(bundle: Bundle, series: Iterable[Series[Any]], found: Any) -> dict[str, Any]:
     """Figures beside where they come from; they are as old as the oldest of what they rest on."""
-    blocks = [block for one in series if (block := bundle.block(one)) is not None]
+    blocks = [block for each in series if (block := bundle.block(each)) is not None]
     oldest = min(blocks, key=lambda block: block.as_of, default=None)
     return {
         "source": ", ".join(dict.fromkeys(block.series.venue for block in blocks)) or None,
@@ -318,17 +324,17 @@ def _group(bundle: Bundle, series: Iterable[Series[Any]], found: Any) -> dict[st
     }
 
 
-def _shock(bundle: Bundle, one: Shock) -> ShockView:
-    moves = tuple({"minutes": move.minutes, "share": move.share, "threshold": move.threshold} for move in one.moves)
-    way = "up" if one.up else "down"
-    age = (bundle.as_of - one.at) // SECOND_MS
+def _shock(bundle: Bundle, shock: Shock) -> ShockView:
+    moves = tuple({"minutes": move.minutes, "share": move.share, "threshold": move.threshold} for move in shock.moves)
+    way = "up" if shock.up else "down"
+    age = (bundle.as_of - shock.at) // SECOND_MS
     return ShockView(
-        at=iso(one.at),
+        at=iso(shock.at),
         age_seconds=age,
         source=BINANCE,
-        price=one.price,
+        price=shock.price,
         direction=way,
-        further=one.further,
+        further=shock.further,
         moves=moves,
     )
 
@@ -342,9 +348,9 @@ def plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {to_camel(field.name): plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {to_camel(name): plain(one) for name, one in value._asdict().items()}
+        return {to_camel(name): plain(item) for name, item in value._asdict().items()}
     if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
+        return {name: plain(item) for name, item in value.items()}
     if isinstance(value, tuple | list):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return value

@@ -246,16 +246,16 @@ class PaperBookDesk:
             positions, orders = ([position] if position else []), ([order] if order else [])
         else:
             positions = [position for position in account.positions if position.symbol is symbol]
-            orders = [one for one in account.pending if one.symbol is symbol]
+            orders = [order for order in account.pending if order.symbol is symbol]
             if not positions and not orders:
                 raise Unknown(f"Nothing of {symbol} is open or rests at {format_moment(page.moment)}.")
             if at is not None and len({position.exchange for position in positions}) > 1:
                 raise Usage(f"{symbol} is held in two currencies; close each by its id, with a price of its own.")
         changes: list[BookChange] = []
         said: list[str] = []
-        for one in orders:
-            changes.append(OrderCancelled(at=page.moment, id=one.id))
-            said.append(f"{one.id} rests no longer")
+        for order in orders:
+            changes.append(OrderCancelled(at=page.moment, id=order.id))
+            said.append(f"{order.id} rests no longer")
         for held in positions:
             price, source = self._price(page, held.symbol, held.exchange, at, "--at")
             fee = self._fee(held.exchange, held.quantity * price)
@@ -392,7 +392,7 @@ class PaperBookDesk:
             as_of=iso(moment),
             positions=tuple(_position_view(position, prices) for position in account.positions),
             pending=tuple(map(_order_view, account.pending)),
-            liquidity=tuple(_inventory_view(one, prices) for one in account.liquidity),
+            liquidity=tuple(_inventory_view(pool, prices) for pool in account.liquidity),
             purses=tuple(_balance_view(account, exchange, equity.get(exchange)) for exchange in Exchange),
             equity_usd=None if known is None else known.equity_usd,
             exposure_usd=None if known is None else known.exposure_usd,
@@ -413,7 +413,7 @@ def sum_inventory(amounts: Mapping[str, Decimal]) -> dict[Symbol, float]:
 
 def _with_liquidity(account: Account, found: Mapping[Symbol, float]) -> Account:
     """What was read, or what was stated where that is more: an exposure is never made smaller by being told twice."""
-    stated = {one.symbol: one.quantity for one in account.liquidity}
+    stated = {pool.symbol: pool.quantity for pool in account.liquidity}
     most = {symbol: max(stated.get(symbol, 0.0), found.get(symbol, 0.0)) for symbol in Symbol}
     held = (Liquidity(symbol=symbol, quantity=size) for symbol, size in most.items() if size)
     return replace(account, liquidity=tuple(held))
@@ -487,44 +487,44 @@ def _error_clause(error: ZunoError) -> str:
 # -- views
 
 
-def _position_view(one: Holding, prices: Prices) -> PositionView:
-    mark = or_none(prices.of(one.symbol, one.exchange))
-    gain = None if mark is None else unrealised_pnl(one, mark)
+def _position_view(holding: Holding, prices: Prices) -> PositionView:
+    mark = or_none(prices.of(holding.symbol, holding.exchange))
+    gain = None if mark is None else unrealised_pnl(holding, mark)
     return PositionView(
-        id=one.id,
-        symbol=one.symbol,
-        exchange=one.exchange,
-        side=one.side,
-        quantity=one.quantity,
-        entry=one.entry,
-        leverage=one.leverage,
-        currency=one.exchange.currency,
-        margin=one.margin,
+        id=holding.id,
+        symbol=holding.symbol,
+        exchange=holding.exchange,
+        side=holding.side,
+        quantity=holding.quantity,
+        entry=holding.entry,
+        leverage=holding.leverage,
+        currency=holding.exchange.currency,
+        margin=holding.margin,
         mark=mark,
         unrealised=gain,
-        gain_pct=None if gain is None else gain / (one.quantity * one.entry) * 100,
-        opened=iso(one.opened),
+        gain_pct=None if gain is None else gain / (holding.quantity * holding.entry) * 100,
+        opened=iso(holding.opened),
     )
 
 
-def _order_view(one: RestingOrder) -> OrderView:
+def _order_view(order: RestingOrder) -> OrderView:
     return OrderView(
-        id=one.id,
-        symbol=one.symbol,
-        exchange=one.exchange,
-        side=one.side,
-        quantity=one.quantity,
-        price=one.price,
-        leverage=one.leverage,
-        currency=one.exchange.currency,
-        margin=one.margin,
-        placed=iso(one.placed),
+        id=order.id,
+        symbol=order.symbol,
+        exchange=order.exchange,
+        side=order.side,
+        quantity=order.quantity,
+        price=order.price,
+        leverage=order.leverage,
+        currency=order.exchange.currency,
+        margin=order.margin,
+        placed=iso(order.placed),
     )
 
 
-def _inventory_view(one: Liquidity, prices: Prices) -> InventoryView:
-    mark = or_none(prices.marks[one.symbol])
-    return InventoryView(symbol=one.symbol, quantity=one.quantity, usd=None if mark is None else one.quantity * mark)
+def _inventory_view(pool: Liquidity, prices: Prices) -> InventoryView:
+    mark = or_none(prices.marks[pool.symbol])
+    return InventoryView(symbol=pool.symbol, quantity=pool.quantity, usd=None if mark is None else pool.quantity * mark)
 
 
 def _balance_view(account: Account, exchange: Exchange, equity: float | None) -> BalanceView:

@@ -163,11 +163,11 @@ def feed_ages(sources: Sequence[SourceView]) -> tuple[FeedAges, ...]:
     return tuple(
         FeedAges(
             feed,
-            ", ".join(dict.fromkeys(one.source for one in found)),
+            ", ".join(dict.fromkeys(source.source for source in found)),
             len(found),
-            max(one.as_of for one in found),
-            max(one.age_seconds for one in found),
-            sum(one.stale for one in found),
+            max(source.as_of for source in found),
+            max(source.age_seconds for source in found),
+            sum(source.stale for source in found),
         )
         for feed, found in feeds.items()
     )

@@ -223,7 +223,7 @@ class Cycles:
             return self._replay_view(then, asked.edition, None, problems, identical=None)
         whys = {voice.role: voice.why for voice in then.voices if voice.source == "deterministic"}
         # Who was asked and then not seated when the run went on has attempts on record, and did not speak.
-        attempts = [one for one in counted_attempts(notebook.attempts) if one.role not in whys]
+        attempts = [attempt for attempt in counted_attempts(notebook.attempts) if attempt.role not in whys]
         rehearsal = await self._with.rehearse(attempts, whys)
         problems = []
         now: Outcome | None = None
@@ -304,7 +304,7 @@ class Cycles:
             return frozen.name, frozen.bundle
 
         async def paint(bundle: Bundle) -> ChartRecord:
-            return await self._painted(bundle, journal) if asked.chart else ChartRecord(chart=None)
+            return await self._paint(bundle, journal) if asked.chart else ChartRecord(chart=None)
 
         async def ahead(decision: Decision) -> float:
             models = minds.registry.models_for("risk_manager", 0).models
@@ -323,7 +323,7 @@ class Cycles:
             now=lambda node, as_of: self._with.now() if asked.live else as_of,
         )
 
-    async def _painted(self, bundle: Bundle, journal: Journal) -> ChartRecord:
+    async def _paint(self, bundle: Bundle, journal: Journal) -> ChartRecord:
         picture = describe(without_source_text(bundle))
         try:
             image = await asyncio.wait_for(self._desk.painter.paint(picture), PAINTING_SECONDS)
@@ -436,10 +436,10 @@ async def _previous_decision(journal: Journal, asked: RunRequest, moment: Market
     newer word."""
     best: RunSummary | None = None
     for entry in await journal.latest(MOST, kind=ENDED):
-        one = RunSummary.model_validate(dict(entry.payload))
-        same = (one.symbol, one.mode, one.origin) == (asked.symbol, asked.mode, moment.origin)
-        if same and one.as_of < moment.as_of and (best is None or one.as_of > best.as_of):
-            best = one
+        past = RunSummary.model_validate(dict(entry.payload))
+        same = (past.symbol, past.mode, past.origin) == (asked.symbol, asked.mode, moment.origin)
+        if same and past.as_of < moment.as_of and (best is None or past.as_of > best.as_of):
+            best = past
     if best is None:
         return []
     told = best.model_dump(exclude={"symbol", "origin", "hash"})
@@ -521,6 +521,6 @@ def _first_difference(before: Any, after: Any, where: str = "") -> str:
         name = next(name for name in {**before, **after} if before.get(name) != after.get(name))
         return _first_difference(before.get(name), after.get(name), f"{where}.{name}" if where else name)
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        at = next(at for at, (one, two) in enumerate(zip(before, after, strict=True)) if one != two)
+        at = next(at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new)
         return _first_difference(before[at], after[at], f"{where}[{at}]")
     return f"{where + ' was ' if where else 'was '}{str(before)[:80]}, is {str(after)[:80]}"

@@ -217,18 +217,18 @@ def _sanitise_value(value: Any, facts: FactSheet | None) -> Any:
     return type(value)(_sanitise_value(item, facts) for item in value) if isinstance(value, list | tuple) else value
 
 
-def _attempt_view(one: Attempt) -> AttemptView:
+def _attempt_view(attempt: Attempt) -> AttemptView:
     return AttemptView(
-        role=one.role,
-        attempt=one.attempt,
-        model=one.model,
-        outcome=one.outcome,
-        why=one.why,
-        said=one.raw,
-        tokens=one.tokens_in + one.tokens_out,
-        usd=None if one.usd is None else float(one.usd),
-        estimated=one.estimated,
-        latency_ms=one.latency_ms,
+        role=attempt.role,
+        attempt=attempt.attempt,
+        model=attempt.model,
+        outcome=attempt.outcome,
+        why=attempt.why,
+        said=attempt.raw,
+        tokens=attempt.tokens_in + attempt.tokens_out,
+        usd=None if attempt.usd is None else float(attempt.usd),
+        estimated=attempt.estimated,
+        latency_ms=attempt.latency_ms,
     )
 
 
