@@ -9,8 +9,6 @@ from zuno.trading.measure.features import Features, features
 from zuno.trading.measure.price_context import Signs, signs_of
 from zuno.trading.model.account import FEES, FeesSlot, read_slot
 from zuno.trading.model.bundle import Bundle, has_own_reason
-from zuno.trading.model.known import Known
-from zuno.trading.rules.account import MarkedAccount
 from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, build_ruling_inputs
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 
@@ -23,7 +21,6 @@ class Case:
     features: Features
     menu: PriceMenu
     inputs: RulingInputs
-    standing: Known[MarkedAccount]
     signs: Signs
 
 
@@ -49,5 +46,6 @@ def without_source_text(bundle: Bundle) -> Bundle:
 def build_case(bundle: Bundle) -> Case:
     bundle = without_source_text(bundle)
     measured = features(bundle)
-    inputs = build_ruling_inputs(bundle, measured, fees=read_fees(bundle))
-    return Case(bundle, measured, build_price_menu(bundle, measured), inputs, inputs.standing, signs_of(bundle))
+    menu = build_price_menu(bundle, measured)
+    inputs = build_ruling_inputs(bundle, measured, menu, fees=read_fees(bundle))
+    return Case(bundle, measured, menu, inputs, signs_of(bundle))

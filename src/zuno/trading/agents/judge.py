@@ -227,7 +227,7 @@ def holds(case: Case) -> bool:
 
 def position_section(case: Case) -> Section:
     """Its side, its entry and how it stands in per cent: a mind needs no dollars of the account."""
-    account, standing = case.inputs.account, case.standing
+    account, standing = case.inputs.account, case.inputs.standing
     if isinstance(account, Missing):
         return Section("position", 93, (prompt_facts.remark("account.unknown", account.reason, "unknown: "),))
     position = position_of(case)

@@ -101,7 +101,7 @@ def _without_amounts(why: str) -> str:
 
 
 def account_section(case: Case) -> Section:
-    standing = case.standing
+    standing = case.inputs.standing
     if isinstance(standing, Missing):
         return Section("account", 80, (prompt_facts.remark("account.unknown", standing.reason, "unknown: "),))
     held = "none" if standing.position is None else f"a {standing.position.side}"
