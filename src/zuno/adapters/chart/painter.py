@@ -31,7 +31,7 @@ from zuno.trading.model.chart import (
     PanelShape,
     Picture,
     PricePanel,
-    Profile,
+    VolumeProfile,
     price_text,
     short_text,
 )
@@ -194,7 +194,7 @@ class _Sheet:
         if isinstance(panel.heat, Heat):
             self._unheard(panel.heat, frame)
         self._zones(panel, frame)
-        if isinstance(panel.profile, Profile):
+        if isinstance(panel.profile, VolumeProfile):
             self._profile(panel.profile, frame)
         self._levels(panel, frame)
         self._candles(panel, frame)
@@ -224,7 +224,7 @@ class _Sheet:
         low, high = (frame.y(np.array([getattr(zone, side) for zone in panel.zones])) for side in ("low", "high"))
         self._ink.boxes(x, low, np.full(len(x), float(LAST)), high, SKY, alpha=0.30)
 
-    def _profile(self, profile: Profile, frame: Frame) -> None:
+    def _profile(self, profile: VolumeProfile, frame: Frame) -> None:
         edges = np.linspace(profile.low, profile.high, len(profile.volumes) + 1)
         volumes, middle = np.array(profile.volumes), (edges[1:] + edges[:-1]) / 2
         heights = np.round(frame.y(edges))

@@ -37,9 +37,9 @@ from zuno.trading.model.chart import (
     Panel,
     Picture,
     PricePanel,
-    Profile,
     Slant,
     Values,
+    VolumeProfile,
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Feed, Level, Timeframe, candles
@@ -279,15 +279,15 @@ def _since(at: int, shown: Bars) -> float:
 # -- volume by price, and liquidations
 
 
-def _profile(shown: Bars) -> Profile | Blank:
+def _profile(shown: Bars) -> VolumeProfile | Blank:
     found = volume_profile(shown)
     if found is None:
         return Blank("volume profile", "the bars shown have no volume")
-    return Profile(found.low, found.high, found.volumes, found.poc, found.value_low, found.value_high)
+    return found
 
 
-def _profile_marks(profile: Profile | Blank) -> Iterator[Mark]:
-    if isinstance(profile, Profile):
+def _profile_marks(profile: VolumeProfile | Blank) -> Iterator[Mark]:
+    if isinstance(profile, VolumeProfile):
         for name, label in (("poc", "POC"), ("value_low", "value area low"), ("value_high", "value area high")):
             yield Mark(f"view.{name}", MarkKind.PROFILE, label, getattr(profile, name), 0.0)
 

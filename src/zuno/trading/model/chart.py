@@ -121,15 +121,17 @@ class Slant:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
-    """Volume by price of the bars that are drawn, lowest bin first."""
+class VolumeProfile:
+    """Volume by price, lowest bin first. A market that stood at one price has all of it in the first, without width."""
 
     low: float
     high: float
     volumes: tuple[float, ...]
     poc: float
+    """Middle of the bin with the most; of equals, the lowest."""
     value_low: float
     value_high: float
+    """Edges of the bins that hold 70 %: grown from the busiest, always by the busier neighbour, of equals the upper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ class PricePanel:
     slants: tuple[Slant, ...]
     swing: Slant | None
     """What the Fibonacci levels divide."""
-    profile: Profile | Blank
+    profile: VolumeProfile | Blank
     heat: Heat | Blank
     left_out: int
     """Levels in view that had no room."""
@@ -350,7 +352,11 @@ def numbers(picture: Picture) -> ChartNumbers:
         places=picture.width,
         notes=picture.notes,
         price=None if isinstance(picture.price, Blank) else _price(picture, picture.price),
-        panels=tuple(_panel(panel) for panel in picture.panels if isinstance(panel, Panel)),
+        panels=tuple(
+            PanelNumbers.model_validate(panel, from_attributes=True)
+            for panel in picture.panels
+            if isinstance(panel, Panel)
+        ),
         absent=tuple(AbsentPart(what=blank.title, why=blank.why) for blank in _blanks(picture)),
     )
 
@@ -361,18 +367,20 @@ def _price(picture: Picture, panel: PricePanel) -> PriceNumbers:
     bar = LastBar(at=newest, open=candles.open[-1], high=candles.high[-1], low=candles.low[-1], close=candles.close[-1])
     drawn = sorted(_levels(panel), key=lambda level: (level.price, level.id))
     return PriceNumbers(
-        axis=AxisNumbers(low=panel.axis.low, high=panel.axis.high, scale=panel.axis.scale),
+        axis=AxisNumbers.model_validate(panel.axis, from_attributes=True),
         last=bar,
         levels=tuple(drawn),
         left_out=panel.left_out,
-        profile=_profile(profile) if isinstance(profile, Profile) else None,
+        profile=ProfileNumbers.model_validate(profile, from_attributes=True)
+        if isinstance(profile, VolumeProfile)
+        else None,
         heat=_heat(picture, panel.heat) if isinstance(panel.heat, Heat) else None,
     )
 
 
 def _levels(panel: PricePanel) -> Iterator[DrawnLevel]:
     for mark in panel.marks:
-        yield DrawnLevel(id=mark.id, kind=mark.kind, label=mark.label, price=mark.price)
+        yield DrawnLevel.model_validate(mark, from_attributes=True)
     for slant in panel.slants:
         yield DrawnLevel(id=slant.id, kind="line", label=slant.label, price=slant.price)
     for curve in panel.curves:
@@ -382,16 +390,6 @@ def _levels(panel: PricePanel) -> Iterator[DrawnLevel]:
 def _kind(curve: Curve) -> str:
     """As the menu of levels calls it."""
     return "average" if curve.kind == "ema200" else "vwap"
-
-
-def _profile(profile: Profile) -> ProfileNumbers:
-    return ProfileNumbers(
-        low=profile.low,
-        high=profile.high,
-        poc=profile.poc,
-        value_low=profile.value_low,
-        value_high=profile.value_high,
-    )
 
 
 def _heat(picture: Picture, heat: Heat) -> HeatNumbers:
@@ -411,13 +409,6 @@ def _largest(edges: Sequence[float], column: Sequence[float]) -> tuple[HeatCell,
     cells = zip(edges, edges[1:], column, strict=False)
     found = sorted((cell for cell in cells if cell[2] > 0), key=lambda cell: (-cell[2], cell[0]))[:HOTTEST]
     return tuple(HeatCell(low=low, high=high, usd=usd) for low, high, usd in found)
-
-
-def _panel(panel: Panel) -> PanelNumbers:
-    axis = AxisNumbers(low=panel.axis.low, high=panel.axis.high, scale=panel.axis.scale)
-    return PanelNumbers(
-        name=panel.name, title=panel.title, axis=axis, last=panel.last, unit=panel.unit, note=panel.note
-    )
 
 
 def _blanks(picture: Picture) -> Iterator[Blank]:
