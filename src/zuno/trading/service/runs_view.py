@@ -16,10 +16,14 @@ from zuno.kernel.view import ForeignText, View, sanitise
 from zuno.llm.port import Attempt
 from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import render
-from zuno.trading.agents.case import build_case
-from zuno.trading.agents.printing import run_facts
+from zuno.trading.agents.case import Case, build_case
+from zuno.trading.agents.judge import judge_facts, own_figures
+from zuno.trading.agents.prompt_budget import Section
+from zuno.trading.agents.prompt_facts import build_sheet
+from zuno.trading.agents.risk_manager import account_section, change_lines, draft_lines
 from zuno.trading.model.cycle import Blackboard, Decision, Expectation, Meta, RuleChange, Ruling, Voice
 from zuno.trading.model.outcome import MissingInput, Outcome
+from zuno.trading.rules.draft import RuleName
 from zuno.trading.service.features_view import (
     AnomalyView,
     SourceView,
@@ -170,6 +174,26 @@ def run_view(told: RunRecord) -> RunView:
         code=outcome.code,
         notes=outcome.notes,
     )
+
+
+def run_facts(case: Case, outcome: Outcome) -> FactSheet:
+    """The facts of a finished run, computed again from its bundle: its texts are printed from these."""
+    decision = outcome.decision
+    before_review = []
+    for change in outcome.ruling.changes:
+        if change.by == RuleName.TIGHTENED.value:
+            break
+        before_review.append(change)
+    sizes = {"allocation_pct": float(decision.allocation_pct), "leverage": float(decision.leverage)}
+    sizes |= {
+        change.field: float(change.to)
+        for change in before_review
+        if change.field in sizes and isinstance(change.to, int | float)
+    }
+    drafted = draft_lines(decision, sizes["allocation_pct"], sizes["leverage"], outcome.expectation)
+    draft = Section("draft", 0, (*drafted, *change_lines(before_review)))
+    judged = judge_facts(case, outcome.meta, outcome.board)
+    return build_sheet((draft, account_section(case)), (*judged.values(), *own_figures(decision, case)))
 
 
 def why_view(told: RunRecord) -> CycleWhyView:
