@@ -264,8 +264,8 @@ def previous_of(case: Case) -> Mapping[str, Any] | None:
     slot = next((slot for slot in case.bundle.slots if slot.name == "previous_decision"), None)
     if slot is None or not isinstance(slot.content, Mapping):
         return None
-    told: Mapping[str, Any] = slot.content
-    return {**told, "as_of": slot.as_of} if told.get("mode") == case.bundle.mode else None
+    decided: Mapping[str, Any] = slot.content
+    return {**decided, "as_of": slot.as_of} if decided.get("mode") == case.bundle.mode else None
 
 
 def previous_section(case: Case) -> Section:

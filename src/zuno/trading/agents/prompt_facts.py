@@ -86,8 +86,8 @@ def quote(head: str, text: str, facts: FactSheet) -> Line:
 
 def build_sheet(sections: Iterable[Section], figures: Iterable[Figure] = ()) -> FactSheet:
     """What these sections tell, to cite."""
-    told = [figure for section in sections for line in section.lines for figure in line.figures]
-    return FactSheet([*told, *figures])
+    cited = [figure for section in sections for line in section.lines for figure in line.figures]
+    return FactSheet([*cited, *figures])
 
 
 def text_faults(texts: Iterable[tuple[str, int]], facts: FactSheet) -> list[str]:

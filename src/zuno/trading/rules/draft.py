@@ -125,9 +125,9 @@ def veto_trade(draft: RulingDraft, rule: RuleName, why: str, *, unknown: bool = 
     """Turn the trade into a HOLD. An exit is never vetoed."""
     if not draft.opens:
         return draft
-    told = record_change(draft, rule, "decision", draft.call, Call.HOLD, why, unknown=unknown)
+    changed = record_change(draft, rule, "decision", draft.call, Call.HOLD, why, unknown=unknown)
     return replace(
-        told, call=Call.HOLD, allocation_pct=0.0, leverage=1.0, target=None, style=None, legs=(), veto=rule.value
+        changed, call=Call.HOLD, allocation_pct=0.0, leverage=1.0, target=None, style=None, legs=(), veto=rule.value
     )
 
 

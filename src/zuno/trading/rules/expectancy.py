@@ -95,7 +95,7 @@ def estimate_expectation(
     gain, loss = prices.reward * 100, prices.risk * 100
     opinion, odds = decision.win_probability_pct / 100, driftless_odds(touch, gain, loss)
     costs = max(known, key=lambda each: each.total)
-    told = Expectation(
+    expectation = Expectation(
         p_judge=opinion,
         p0=odds,
         p=odds + judge_weight(inputs.resolved, inputs.paper) * (opinion - odds),
@@ -107,18 +107,22 @@ def estimate_expectation(
         llm_cost_usd=cost_usd,
         ev_pct=0.0,
     )
-    return apply_llm_cost(told, notional_usd)
+    return apply_llm_cost(expectation, notional_usd)
 
 
-def apply_llm_cost(told: Expectation, notional_usd: float) -> Expectation:
+def apply_llm_cost(expectation: Expectation, notional_usd: float) -> Expectation:
     """EV after the model cost, which is a smaller share of a larger trade."""
-    share = told.llm_cost_usd / notional_usd * 100 if notional_usd > 0 else (inf if told.llm_cost_usd else 0.0)
-    return told.model_copy(update={"ev_pct": ev_before_llm_cost(told) - min(share, MAX_LLM_COST_PCT)})
+    share = (
+        expectation.llm_cost_usd / notional_usd * 100
+        if notional_usd > 0
+        else (inf if expectation.llm_cost_usd else 0.0)
+    )
+    return expectation.model_copy(update={"ev_pct": ev_before_llm_cost(expectation) - min(share, MAX_LLM_COST_PCT)})
 
 
-def ev_before_llm_cost(told: Expectation) -> float:
+def ev_before_llm_cost(expectation: Expectation) -> float:
     """EV in per cent of the notional, before the model cost."""
-    return told.p * told.profit_pct - (1 - told.p) * told.loss_pct
+    return expectation.p * expectation.profit_pct - (1 - expectation.p) * expectation.loss_pct
 
 
 MAX_LLM_COST_PCT: Final = 1e6

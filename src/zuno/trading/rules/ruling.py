@@ -92,7 +92,7 @@ def expire_ruling(ruling: Ruling) -> Ruling:
     if ruling.decision.side is None:
         return ruling
     why = f"it was good until {ruling.valid_until}"
-    told = RuleChange(
+    change = RuleChange(
         by=RuleName.EXPIRED.value, field="decision", from_=ruling.decision.value, to=Call.HOLD.value, why=why
     )
     return Ruling(
@@ -104,7 +104,7 @@ def expire_ruling(ruling: Ruling) -> Ruling:
         legs=(),
         veto=RuleName.EXPIRED.value,
         valid_until=ruling.valid_until,
-        changes=(*ruling.changes, told),
+        changes=(*ruling.changes, change),
     )
 
 
@@ -126,8 +126,8 @@ def _close_opposite_first(draft: RulingDraft, inputs: RulingInputs) -> RulingDra
     if not against:
         return draft
     why = f"a {against[0]} is open: it ends now, the other side may begin next cycle"
-    told = record_change(draft, RuleName.CLOSE_FIRST, "decision", draft.call, Call.CANCEL_AND_CLOSE, why)
-    return _close_all(replace(told, call=Call.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0), inputs)
+    changed = record_change(draft, RuleName.CLOSE_FIRST, "decision", draft.call, Call.CANCEL_AND_CLOSE, why)
+    return _close_all(replace(changed, call=Call.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0), inputs)
 
 
 def _close_all(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -173,10 +173,10 @@ def _apply_risk_budget(draft: RulingDraft, meta: Meta | None, inputs: RulingInpu
         budget = PANIC_BUDGET
     if budget >= 100:
         return draft
-    told = "nobody set a budget" if meta is None else f"{budget} % of what could be risked may be"
+    why = "nobody set a budget" if meta is None else f"{budget} % of what could be risked may be"
     if budget <= 0:
-        return veto_trade(draft, RuleName.RISK_BUDGET, told, unknown=meta is None)
-    return _cut_allocation(draft, RuleName.RISK_BUDGET, draft.allocation_pct * budget / 100, told)
+        return veto_trade(draft, RuleName.RISK_BUDGET, why, unknown=meta is None)
+    return _cut_allocation(draft, RuleName.RISK_BUDGET, draft.allocation_pct * budget / 100, why)
 
 
 def _panic_reason(inputs: RulingInputs) -> str | None:

@@ -108,8 +108,8 @@ class Downloads:
             download = await self._series(series, Millis(max(since, oldest)), until, kept.get(series, range(0)), tell)
             if since < oldest:
                 download = download.model_copy(update={"beyond": _gone_note(series, oldest)})
-            told = download.failure or f"{download.here:,} rows, {download.new:,} of them new"
-            tell(f"{download.series}: {told}{download.beyond and f'; {download.beyond}'}")
+            result = download.failure or f"{download.here:,} rows, {download.new:,} of them new"
+            tell(f"{download.series}: {result}{download.beyond and f'; {download.beyond}'}")
             done.append(download)
         return done
 

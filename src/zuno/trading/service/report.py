@@ -88,10 +88,10 @@ class Reports:
         return runs_view(await self._cycles.runs())
 
 
-def build_report(told: RunRecord) -> Report:
-    view = run_view(told)
-    chart = None if told.line.outcome is None else told.line.outcome.chart
-    image = told.picture if chart is not None and chart.media_type == "image/png" else None
+def build_report(record: RunRecord) -> Report:
+    view = run_view(record)
+    chart = None if record.line.outcome is None else record.line.outcome.chart
+    image = record.picture if chart is not None and chart.media_type == "image/png" else None
     return Report(view, page(view, image), image)
 
 

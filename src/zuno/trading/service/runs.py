@@ -442,8 +442,8 @@ async def _previous_decision(journal: Journal, asked: RunRequest, moment: Market
             best = past
     if best is None:
         return []
-    told = best.model_dump(exclude={"symbol", "origin", "hash"})
-    return [Slot("previous_decision", to_json(told), best.as_of, "journal")]
+    content = best.model_dump(exclude={"symbol", "origin", "hash"})
+    return [Slot("previous_decision", to_json(content), best.as_of, "journal")]
 
 
 async def _read_bundle(journal: Journal, name: str) -> Bundle:

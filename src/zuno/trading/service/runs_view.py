@@ -141,11 +141,13 @@ class RunsView(View):
     runs: tuple[RunLineView, ...]
 
 
-def run_view(told: RunRecord) -> RunView:
+def run_view(record: RunRecord) -> RunView:
     """A run as it is shown; where its picture and its page are put is their reader's affair."""
-    outcome, bundle = told.line.outcome, told.bundle
+    outcome, bundle = record.line.outcome, record.bundle
     if outcome is None:
-        raise Refused(f"{told.line.run_id} has not ended; `zuno trade resume {told.line.run_id}` takes it up again.")
+        raise Refused(
+            f"{record.line.run_id} has not ended; `zuno trade resume {record.line.run_id}` takes it up again."
+        )
     facts = run_facts(build_case(bundle), outcome)
     return RunView(
         synthetic=bundle.synthetic,
@@ -196,20 +198,20 @@ def run_facts(case: Case, outcome: Outcome) -> FactSheet:
     return build_sheet((draft, account_section(case)), (*judged.values(), *own_figures(decision, case)))
 
 
-def why_view(told: RunRecord) -> CycleWhyView:
-    line = told.line
-    run = None if line.outcome is None else run_view(told)
+def why_view(record: RunRecord) -> CycleWhyView:
+    line = record.line
+    run = None if line.outcome is None else run_view(record)
     return CycleWhyView(
-        synthetic=told.bundle.synthetic,
-        origin=told.bundle.origin,
+        synthetic=record.bundle.synthetic,
+        origin=record.bundle.origin,
         run_id=line.run_id,
         symbol=line.symbol,
         mode=line.mode,
-        as_of=iso(told.bundle.as_of),
+        as_of=iso(record.bundle.as_of),
         bundle_hash=None if line.outcome is None else line.outcome.bundle,
         state=line.state,
         started=iso(line.at),
-        attempts=tuple(map(_attempt_view, told.attempts)),
+        attempts=tuple(map(_attempt_view, record.attempts)),
         rules=() if run is None else run.ruling.changes,
         run=run,
     )
