@@ -21,7 +21,17 @@ from zuno.adapters.series.weighing import (
 )
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import Print, Row, Series
-from zuno.trading.ports.series import Aside, Batch, Begun, Flaw, Origin, Slice, Span, State, Written
+from zuno.trading.ports.series import (
+    Batch,
+    Flaw,
+    Origin,
+    RejectedRow,
+    RenewedStore,
+    SeriesSnapshot,
+    Slice,
+    Span,
+    WriteCounts,
+)
 
 R = TypeVar("R", bound=Row)
 
@@ -40,11 +50,11 @@ class MemorySeries:
     def origin(self) -> Origin:
         return self._origin
 
-    async def write(self, batches: Sequence[Batch[Any]]) -> Written:
+    async def write(self, batches: Sequence[Batch[Any]]) -> WriteCounts:
         return self._put(judged_all(batches))
 
-    def _put(self, offered: Sequence[tuple[Batch[Any], Sound]]) -> Written:
-        done = Written(0, 0, 0, 0)
+    def _put(self, offered: Sequence[tuple[Batch[Any], Sound]]) -> WriteCounts:
+        done = WriteCounts(0, 0, 0, 0)
         for batch, sound in offered:
             pasts = self._pasts.setdefault(batch.series, {})
             result = weighed(sound, self._rows.get(batch.series, {}), pasts)
@@ -65,13 +75,13 @@ class MemorySeries:
     ) -> tuple[R, ...]:
         return self._read(Slice(series, since, until, newest), known_by)
 
-    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> State:
+    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
         rows = tuple(self._read(one, known_by) for one in slices)
-        return State(self._origin, rows, tuple(self._asides(one, known_by) for one in slices))
+        return SeriesSnapshot(self._origin, rows, tuple(self._asides(one, known_by) for one in slices))
 
-    def _asides(self, asked: Slice[Any], known_by: Millis) -> tuple[Aside, ...]:
+    def _asides(self, asked: Slice[Any], known_by: Millis) -> tuple[RejectedRow, ...]:
         found = [
-            Aside(note.at, note.detail)
+            RejectedRow(note.at, note.detail)
             for series, note in self._notes.values()
             if note.kind == BAD and series == asked.series
             if note.known <= known_by and asked.since <= note.at <= asked.until
@@ -122,12 +132,12 @@ class MemorySeries:
         self._sealed |= old
         return count
 
-    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> Begun:
+    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> RenewedStore:
         offered = judged_all(batches)
         must_not_mix(self._origin, origin)
         self._origin = origin
         self._rows, self._pasts, self._notes, self._sealed = {}, {}, {}, set()
-        return Begun(origin, self._put(offered), await self.spans())
+        return RenewedStore(origin, self._put(offered), await self.spans())
 
     async def begin(self, origin: Origin, batches: Sequence[Batch[Any]]) -> bool:
         must_not_mix(self._origin, origin)

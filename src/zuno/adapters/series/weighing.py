@@ -13,7 +13,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.data_quality import EARLIEST, LATEST, complete_at, id_of, impossible, sound_candle
 from zuno.trading.model.market import Candle, Series
-from zuno.trading.ports.series import Batch, Origin, Written
+from zuno.trading.ports.series import Batch, Origin, WriteCounts
 
 Key: TypeAlias = tuple[Millis, str]
 Standing: TypeAlias = tuple[Millis, Any]
@@ -53,8 +53,8 @@ class Weighed:
     bad: int = 0
 
     @property
-    def written(self) -> Written:
-        return Written(self.new, self.same, self.changed, self.bad)
+    def written(self) -> WriteCounts:
+        return WriteCounts(self.new, self.same, self.changed, self.bad)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +114,8 @@ def weighed(sound: Sound, standing: Mapping[Key, Standing], changed: Container[K
     return result
 
 
-def add(left: Written, right: Written) -> Written:
-    return Written(left.new + right.new, left.same + right.same, left.changed + right.changed, left.bad + right.bad)
+def add(left: WriteCounts, right: WriteCounts) -> WriteCounts:
+    return WriteCounts(left.new + right.new, left.same + right.same, left.changed + right.changed, left.bad + right.bad)
 
 
 def newest_prints(rows: Iterator[Any]) -> list[Any]:

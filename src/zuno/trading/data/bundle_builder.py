@@ -32,7 +32,7 @@ from zuno.trading.model.market import (
     alive,
 )
 from zuno.trading.model.venues import neighbour_series, wanted_series
-from zuno.trading.ports.series import Aside, SeriesStore, Slice
+from zuno.trading.ports.series import RejectedRow, SeriesStore, Slice
 
 TAPE_DAYS: Final = 14
 """Twice what a percentile of hourly liquidations needs."""
@@ -181,13 +181,13 @@ def _notes(series: Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _reason(series: Series[Any], asides: Sequence[Aside], failure: str | None) -> str:
+def _reason(series: Series[Any], asides: Sequence[RejectedRow], failure: str | None) -> str:
     """Why nothing of a series is here."""
     reasons = (*((failure,) if failure else ()), *_set_aside(series, (), asides))
     return "; ".join(reasons) or f"nothing is recorded of {_format_span(reach_of(series).span)} before"
 
 
-def _set_aside(series: Series[Any], rows: Sequence[Any], asides: Sequence[Aside]) -> tuple[str, ...]:
+def _set_aside(series: Series[Any], rows: Sequence[Any], asides: Sequence[RejectedRow]) -> tuple[str, ...]:
     """What no market can have made of the time these rows cover, in whose place none of them stands."""
     if not asides:
         return ()

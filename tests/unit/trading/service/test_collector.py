@@ -40,7 +40,7 @@ from zuno.trading.model.market import (
     texts,
 )
 from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, SEARCH, wanted_series
-from zuno.trading.ports.series import Batch, Written
+from zuno.trading.ports.series import Batch, WriteCounts
 from zuno.trading.service.collector import LONGEST_BACKOFF, SETTLED, BatchWriter, Collector, CollectView
 
 START = Millis(END - 4 * HOUR_MS)
@@ -428,7 +428,7 @@ class Moody(MemorySeries):
         self.broken = broken
         self.writes: list[int] = []
 
-    async def write(self, batches: Sequence[Batch[Any]]) -> Written:
+    async def write(self, batches: Sequence[Batch[Any]]) -> WriteCounts:
         await asyncio.sleep(0.5)
         if self.broken:
             raise Broken("the store is damaged.")
