@@ -26,7 +26,7 @@ from benchmarks.debate import NODES, empty_graph, timed
 from benchmarks.figure import report
 from zuno.adapters.checkpoints import sqlite as checkpoints
 from zuno.adapters.model.scripted import ScriptedModel
-from zuno.adapters.model.seating import SeatingTable
+from zuno.adapters.model.seats import SeatingTable
 from zuno.adapters.venues.synthetic.path import END
 from zuno.llm.port import ModelRequest, Seating
 from zuno.settings import read_settings

@@ -27,7 +27,7 @@ from benchmarks.figure import report
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.model.scripted import ScriptedModel
-from zuno.adapters.model.seating import SeatingTable
+from zuno.adapters.model.seats import SeatingTable
 from zuno.amm.model import PoolState
 from zuno.kernel.units import HexId, Seconds
 from zuno.llm.port import ModelRequest, Seating, Seats

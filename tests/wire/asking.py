@@ -15,7 +15,7 @@ from pydantic import Field
 
 from zuno.adapters.clock.fixed import FixedClock
 from zuno.adapters.model.daybook import DayBookInMemory
-from zuno.adapters.model.seating import SeatingTable
+from zuno.adapters.model.seats import SeatingTable
 from zuno.kernel.units import Seconds
 from zuno.llm.ask import ModelContext
 from zuno.llm.breaker import Breakers

@@ -20,7 +20,7 @@ from zuno.adapters.file_lock import symbol_lock
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.model.daybook import DayBookInMemory
 from zuno.adapters.model.recorded import RecordedSeats
-from zuno.adapters.model.seating import SeatingTable
+from zuno.adapters.model.seats import SeatingTable
 from zuno.adapters.series.memory import MemorySeries
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.store.sqlite import open_sqlite

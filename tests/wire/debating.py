@@ -18,9 +18,8 @@ from zuno.adapters.clock.fixed import FixedClock
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.model.daybook import DayBookInMemory
 from zuno.adapters.model.scripted import Script, ScriptedModel
-from zuno.adapters.model.seating import SeatingTable
-from zuno.adapters.prices.gas import ChainGas
-from zuno.adapters.prices.native import NativePrice
+from zuno.adapters.model.seats import SeatingTable
+from zuno.adapters.prices.gas import ChainGas, NativePrice
 from zuno.adapters.prices.seeded import SeededFeed
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.transport.inproc import InProcess

@@ -27,7 +27,7 @@ class Models:
 
     def seats(self) -> Seats:
         if self.offline:
-            from zuno.adapters.model.seating import SeatingTable
+            from zuno.adapters.model.seats import SeatingTable
             from zuno.llm.port import Seating
 
             return SeatingTable(Seating((), "the tour asks no model"))
@@ -81,13 +81,13 @@ class Models:
             self._seats = None
 
     def _open_seats(self) -> Seats:
-        from zuno.adapters.model.opening import Keys, open_seats
+        from zuno.adapters.model.seats import ModelKeys, open_seats
         from zuno.adapters.model.vendors import Price
 
         settings = self._settings
         prices = {name: Price(*usd) for name, usd in settings.model_prices.items()}
         hosts = {host: key.get_secret_value() for host, key in settings.model_keys.items()}
-        keys = Keys(settings.vendor_keys(), hosts)
+        keys = ModelKeys(settings.vendor_keys(), hosts)
         table = settings.model_table()
         table["reader"] = table["scout"]  # who puts a market into words can read a line
         return open_seats(table, keys, prices, settings.deterministic)

@@ -25,8 +25,7 @@ from zuno.adapters.chain.devnet.node import LocalNode
 from zuno.adapters.chain.devnet.rpc import Rpc
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.keys.wallets import WatchOnly
-from zuno.adapters.prices.gas import ChainGas
-from zuno.adapters.prices.native import NativePrice
+from zuno.adapters.prices.gas import ChainGas, NativePrice
 from zuno.adapters.prices.pool_history import PoolHistory
 from zuno.adapters.store.memory import MemoryStore
 from zuno.amm.identity import pool_id

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from zuno.adapters.model.recorded import RecordedSeats
-from zuno.adapters.model.seating import SeatingTable
+from zuno.adapters.model.seats import SeatingTable
 from zuno.llm.port import Attempt, ModelRequest, Seating, Turn
 from zuno.settings import read_settings
 from zuno.trading.run.record import Notebook

@@ -124,7 +124,7 @@ def read_keystore(body: bytes) -> Keystore:
         raise ValueError(f"its {where} is not what it should be") from None
     crypto = document.crypto
     if isinstance(crypto, _ByScrypt):
-        _bound(crypto.kdfparams)
+        _check_scrypt(crypto.kdfparams)
     return Keystore(document)
 
 
@@ -137,7 +137,7 @@ def write_keystore(key: SecretBytes, passphrase: SecretStr, rounds: int | None =
     return json.dumps(document, indent=1).encode() + b"\n"
 
 
-def _bound(params: _Scrypt) -> None:
+def _check_scrypt(params: _Scrypt) -> None:
     if params.n & (params.n - 1):
         raise ValueError("its scrypt n is not a power of two")
     if params.n * params.r > _MOST_SCRYPT:

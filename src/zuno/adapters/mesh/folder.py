@@ -31,7 +31,7 @@ _MOST_PINS: Final = 128
 _ADDRESS: Final = r"^\S+:[0-9]{1,5}$"
 
 
-class _LineFile(Wire):
+class _AddressFile(Wire):
     key: Hex64
     iroh_address: Annotated[str, Field(pattern=_ADDRESS, max_length=300)]
     axl_peer_id: Hex64
@@ -41,7 +41,7 @@ class _LineFile(Wire):
 
 class _TableFile(Wire):
     version: Literal[1] = 1
-    roles: dict[Role, _LineFile]
+    roles: dict[Role, _AddressFile]
 
 
 class _ReportFile(Wire):
@@ -58,7 +58,7 @@ class _ReportFile(Wire):
     round_trips: dict[str, float]
 
 
-class _KeptFile(Wire):
+class _RunningFile(Wire):
     transport: str
     restarts: dict[str, int]
 
@@ -81,13 +81,13 @@ class MeshFiles:
         except OSError as error:
             raise Unavailable(f"{self._table} cannot be read ({error.strerror}).") from error
         try:
-            return _read(text)
+            return _parse_table(text)
         except ValueError:
             raise Broken(f"{self._table} is damaged; put it back from a copy, or from another machine's.") from None
 
     def keep_table(self, table: Table) -> None:
         lines = {
-            role: _LineFile(**{name: getattr(line, name) for name in PeerAddress.__slots__})
+            role: _AddressFile(**{name: getattr(line, name) for name in PeerAddress.__slots__})
             for role, line in table.items()
         }
         self._write(self._table, _TableFile(roles=lines).model_dump_json(by_alias=True, indent=1).encode() + b"\n")
@@ -95,7 +95,7 @@ class MeshFiles:
     def table_of(self, path: str) -> Table:
         try:
             with open(path, "rb") as file:
-                return _read(file.read(_LONGEST_TABLE))
+                return _parse_table(file.read(_LONGEST_TABLE))
         except OSError as error:
             raise Usage(f"{path} cannot be read ({error.strerror}).") from error
         except ValueError:
@@ -111,7 +111,7 @@ class MeshFiles:
         config = {
             "PrivateKeyPath": str((self.of(role) / "axl.key").absolute()),
             "Peers": [table[other].axl_listens for other in before],
-            "Listen": [f"{listens.scheme}://{_bound(listens.hostname or '')}:{listens.port}"],
+            "Listen": [f"{listens.scheme}://{_listen_host(listens.hostname or '')}:{listens.port}"],
             "api_port": urlsplit(own.axl_api_url).port or 9002,
             "tcp_port": AXL_TCP_PORT,
             "bridge_addr": "127.0.0.1",
@@ -120,7 +120,7 @@ class MeshFiles:
 
     def free_port(self, host: str) -> int:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.bind((_bound(host), 0))
+            probe.bind((_listen_host(host), 0))
             return int(probe.getsockname()[1])
 
     def chair(self, name: str) -> FileLock:
@@ -165,14 +165,14 @@ class MeshFiles:
         return None
 
     def keep_kept(self, kept: RunningMesh) -> None:
-        file = _KeptFile(transport=kept.transport, restarts=dict(kept.restarts))
+        file = _RunningFile(transport=kept.transport, restarts=dict(kept.restarts))
         self._write(self.root / "kept.json", file.model_dump_json(by_alias=True).encode())
 
     def kept(self) -> RunningMesh | None:
         if self.chair(UP).holder() is None:
             return None
         with suppress(OSError, ValueError):
-            found = _KeptFile.model_validate_json((self.root / "kept.json").read_bytes())
+            found = _RunningFile.model_validate_json((self.root / "kept.json").read_bytes())
             return RunningMesh(found.transport, found.restarts)
         return None
 
@@ -186,7 +186,7 @@ class MeshFiles:
             raise Unavailable(f"{path} cannot be written ({error.strerror}).") from error
 
 
-def _read(text: bytes) -> Table:
+def _parse_table(text: bytes) -> Table:
     try:
         found = _TableFile.model_validate_json(text)
     except ValidationError:
@@ -196,7 +196,7 @@ def _read(text: bytes) -> Table:
     return {role: PeerAddress(**found.roles[role].model_dump(by_alias=False)) for role in Role}
 
 
-def _bound(host: str) -> str:
+def _listen_host(host: str) -> str:
     """Where to listen to be reached under that name: on loopback alone, or at every address of this machine."""
     return host if host.startswith("127.") else "0.0.0.0"
 

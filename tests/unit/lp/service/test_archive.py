@@ -12,7 +12,7 @@ import pytest
 
 from tests.wire.debating import REQUEST, Table, observed, scout_says
 from zuno.adapters.model.scripted import ScriptedModel
-from zuno.adapters.model.seating import SeatingTable
+from zuno.adapters.model.seats import SeatingTable
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Refused, Unavailable

@@ -5,13 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from zuno.adapters.chain.world import (
-    DEPLOYMENT,
-    SWAP_ROUTER,
-    PoolSpec,
-    pool_specs,
-    shift_reference,
-)
+from zuno.adapters.chain.world import DEPLOYMENT, SWAP_ROUTER, PoolSpec, pool_specs, shift_reference
 from zuno.amm.identity import pool_slots, unpack_slot0
 from zuno.kernel.errors import Broken
 from zuno.kernel.text import NATIVE

@@ -215,12 +215,7 @@ class Node:
 
     async def logs(self, address: Address, topics: Topics, first: int, last: int) -> list[Log]:
         """Events in chain order, from `first` to `last`, both included."""
-        wanted = {
-            "address": _checksum(address),
-            "topics": list(topics),
-            "fromBlock": hex(first),
-            "toBlock": hex(last),
-        }
+        wanted = {"address": _checksum(address), "topics": list(topics), "fromBlock": hex(first), "toBlock": hex(last)}
         young = last > self._head.get() - YOUNG_BLOCKS
         raw = await self._young_logs(wanted, last) if young else await self.ask(RpcRequest("eth_getLogs", [wanted]))
         with _translate_errors("eth_getLogs"):

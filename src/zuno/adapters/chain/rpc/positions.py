@@ -168,11 +168,7 @@ class PositionReader:
         )
 
     async def _multicall(
-        self,
-        calls: Sequence[bytes],
-        at: Block,
-        read: Callable[[Sequence[bytes]], T],
-        callee: Callee = Callee.CERTAIN,
+        self, calls: Sequence[bytes], at: Block, read: Callable[[Sequence[bytes]], T], callee: Callee = Callee.CERTAIN
     ) -> T:
         if not calls:
             return read(())

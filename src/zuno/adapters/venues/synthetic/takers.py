@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from zuno.adapters.venues.synthetic.path import HOURS, ZONES, Path, Zone, chance, fading, hour_of, total
+from zuno.adapters.venues.synthetic.path import HOURS, ZONES, Path, PathZone, chance, fading, hour_of, total
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, tanh
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS
@@ -28,7 +28,7 @@ _FARTHEST: Final = 5.0
 """Deviations of a bar that are still followed: a jump is not."""
 
 
-def bought(seed: int, path: Path, surprises: Sequence[Floats]) -> list[Floats]:
+def taker_buy_shares(seed: int, path: Path, surprises: Sequence[Floats]) -> list[Floats]:
     """The share of each bar's volume that takers bought, zone by zone, from how far it went against what was usual."""
     shares = []
     behind = [_behind(surprises, memory) for memory, _ in BEHIND]
@@ -61,7 +61,7 @@ def _own(seed: int, path: Path) -> Floats:
     return fading(noise, keep) * OWN * float(np.sqrt(1 - keep**2))
 
 
-def _by_bar(zone: Zone, hours: Floats) -> Floats:
+def _by_bar(zone: PathZone, hours: Floats) -> Floats:
     part = hours[hour_of(zone.start) : hour_of(zone.end)]
     if zone.bar > HOUR_MS:
         return np.asarray(total(part.reshape(zone.bars, -1)) / (len(part) // zone.bars), dtype=np.float64)

@@ -5,18 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from zuno.adapters.model.seating import SeatingTable
 from zuno.adapters.model.vendors import Price, open_model
 from zuno.kernel.errors import Usage
 from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor
 from zuno.llm.port import Model, Seating
+
+
+class SeatingTable:
+    """A fixed table, and one seating for everyone who is not on it. Owns its models."""
+
+    def __init__(self, otherwise: Seating, roles: Mapping[str, Seating] | None = None) -> None:
+        self._otherwise = otherwise
+        self._roles = dict(roles or {})
+
+    def seat(self, role: str, round: int) -> Seating:
+        return self._roles.get(role, self._otherwise)
+
+    async def close(self) -> None:
+        seatings = (self._otherwise, *self._roles.values())
+        models: dict[int, Model] = {id(model): model for seating in seatings for model in seating.models}
+        for model in models.values():
+            await model.close()
+
 
 NO_KEY = "no key for a model"
 BY_ORDER = "ZUNO_DETERMINISTIC is set"
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class ModelKeys:
     """The keys there are, by vendor and, for other servers, by host. Prints as nothing."""
 
     vendors: Mapping[Vendor, str] = field(default_factory=dict, repr=False)
@@ -33,7 +50,7 @@ class Keys:
 
 def open_seats(
     table: Mapping[str, tuple[ModelId, ...]],
-    keys: Keys,
+    keys: ModelKeys,
     prices: Mapping[str, Price] | None = None,
     deterministic: bool = False,
 ) -> SeatingTable:
@@ -55,7 +72,7 @@ def open_seats(
     return SeatingTable(Seating((), "no model is configured for this role"), roles)
 
 
-def usable_chain(chain: tuple[ModelId, ...], keys: Keys) -> tuple[ModelId, ...]:
+def usable_chain(chain: tuple[ModelId, ...], keys: ModelKeys) -> tuple[ModelId, ...]:
     """The models of a chain that can be asked: servers by URL always, vendors with a key.
 
     A chain of which none can gives way to what the keys there are can buy: a user with one vendor's key gets that
