@@ -16,7 +16,7 @@ from time import perf_counter, time
 
 from benchmarks.chain import MOST_REQUESTS, PATIENT, POSITIONS, World, build
 from benchmarks.figure import report
-from zuno.adapters.chain.devnet.node import LocalNode as Devnet
+from zuno.adapters.chain.devnet.node import DevnetNode as Devnet
 from zuno.adapters.chain.devnet.server import serve
 from zuno.adapters.chain.rpc import RpcChain
 from zuno.adapters.clock.fixed import FixedClock

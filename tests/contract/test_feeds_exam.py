@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from websockets.asyncio.server import ServerConnection
 
+from tests.wire.recorded_feeds import RecordedFigures, RecordedTexts, RecordedVenue
 from tests.wire.vendors import binance as binance_wire
 from tests.wire.vendors import bybit as bybit_wire
 from tests.wire.vendors import deribit as deribit_wire
@@ -37,7 +38,6 @@ from zuno.adapters.venues.fear_greed import FearGreed
 from zuno.adapters.venues.fred import Fred
 from zuno.adapters.venues.okx import VENDOR as OKX_VENDOR
 from zuno.adapters.venues.okx import Okx
-from zuno.adapters.venues.recorded import RecordedFigures, RecordedTexts, RecordedVenue
 from zuno.adapters.venues.search import Search
 from zuno.adapters.venues.upbit import VENDOR as UPBIT_VENDOR
 from zuno.adapters.venues.upbit import Upbit

@@ -84,6 +84,8 @@ class CoinGecko:
     Without `plan` the address tells which header carries the key.
     """
 
+    source = "coingecko"
+
     def __init__(
         self,
         base_url: str = PUBLIC_URL,
@@ -115,10 +117,6 @@ class CoinGecko:
         self._pause = range(0)
         # One request at a time: it spares the allowance, and whoever waits finds the chart already there.
         self._lock = asyncio.Lock()
-
-    @property
-    def source(self) -> str:
-        return "coingecko"
 
     async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
         wanted = window(hours, now)

@@ -23,6 +23,8 @@ class PoolHistory:
     both are gaps.
     """
 
+    source = "pool swaps"
+
     def __init__(
         self, chain: Chain, pool_id: HexId, *, limit: Seconds = HISTORY_LIMIT, spot_limit: Seconds = SPOT_LIMIT
     ) -> None:
@@ -30,10 +32,6 @@ class PoolHistory:
         self._pool_id = pool_id
         self._limit = limit
         self._spot_limit = spot_limit
-
-    @property
-    def source(self) -> str:
-        return "pool swaps"
 
     async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
         wanted = window(hours, now)

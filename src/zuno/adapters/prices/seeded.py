@@ -22,6 +22,8 @@ class SeededFeed:
     unlike a pool's price, a reference says nothing about the time it does not mention.
     """
 
+    source = "seed"
+
     def __init__(
         self,
         pair: Pair,
@@ -34,10 +36,6 @@ class SeededFeed:
         self._records = records
         self._limit = limit
         self._spot_limit = spot_limit
-
-    @property
-    def source(self) -> str:
-        return "seed"
 
     async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
         closes = {

@@ -62,7 +62,7 @@ class AxlTransport:
     async def send(self, to: Role, data: bytes) -> None:
         if len(data) > self.limit:
             raise Refused(f"A message of {len(data)} bytes is over the limit of {self.limit}.")
-        if self._inbox.closed:
+        if self._inbox.is_closed:
             raise Unavailable(CLOSED)
         peer_id = self._ids.get(to)
         if peer_id is None:
@@ -79,7 +79,7 @@ class AxlTransport:
     async def receive(self, role: Role) -> Parcel:
         if role is not self._me:
             raise Refused(f"This endpoint is the {self._me}'s: nothing arrives here for the {role}.")
-        if self._fetching is None and not self._inbox.closed:
+        if self._fetching is None and not self._inbox.is_closed:
             # A task of its own: a node forgets what it has handed out, so a receiver that gives up must not lose it.
             self._fetching = asyncio.create_task(self._fetch())
             self._fetching.add_done_callback(self._fetch_ended)
@@ -159,7 +159,7 @@ class AxlTransport:
             self._under_way.discard(bound)
 
     def _trouble(self, late: bool) -> str:
-        if self._inbox.closed:
+        if self._inbox.is_closed:
             return CLOSED
         if late:
             return f"The AXL node at {self._url} did not answer within {self._patience:g} s; what was sent may arrive."
@@ -168,7 +168,7 @@ class AxlTransport:
     def _http(self) -> httpx2.AsyncClient:
         import httpx2
 
-        if self._inbox.closed:
+        if self._inbox.is_closed:
             raise Unavailable(CLOSED)
         if self._client is None:
             # No proxy and no redirect: a node is a neighbour, and the message is for it alone.

@@ -158,7 +158,7 @@ class IrohTransport:
                 f"The {to} did not answer within {self._patience:g} s; the message may have arrived."
             ) from None
         except iroh.IrohError:
-            raise Unavailable(CLOSED if self._inbox.closed else f"The connection to the {to} broke off.") from None
+            raise Unavailable(CLOSED if self._inbox.is_closed else f"The connection to the {to} broke off.") from None
 
     async def receive(self, role: Role) -> Parcel:
         if role is not self._me:
@@ -355,7 +355,7 @@ class IrohTransport:
             self._inbox.close(bug)
 
     def _unless_closed(self) -> None:
-        if self._inbox.closed:
+        if self._inbox.is_closed:
             raise Unavailable(CLOSED)
 
 

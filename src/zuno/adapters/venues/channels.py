@@ -90,7 +90,7 @@ class Preview:
 def preview(page: str, channel: str) -> Preview:
     """A page that has none of the marks of a channel's preview is `Malformed`. What a channel does (it pins a post, it
     changes its picture) is shown as a message too; it has a number and says nothing."""
-    reader = _Page()
+    reader = _PreviewPage()
     reader.feed(page)
     reader.close()
     if not reader.is_channel:
@@ -125,7 +125,7 @@ def _text(post: _Post, channel: str, number: int) -> Text:
     return Text(at, channel, str(number), clean("".join(post.words), LONGEST))
 
 
-class _Page(HTMLParser):
+class _PreviewPage(HTMLParser):
     """Collects posts: depth tells where a message and its text end."""
 
     def __init__(self) -> None:

@@ -273,7 +273,7 @@ async def test_a_call_that_is_gone_when_it_is_looked_at_ends_nothing(making: Mak
     door: Any = Doorstep([*calls])
     await transport._accept(door)
     assert len(transport._handshakes) == 1
-    assert not transport._inbox.closed
+    assert not transport._inbox.is_closed
 
 
 async def test_a_name_is_looked_up(making: Making, scout: IrohTransport) -> None:

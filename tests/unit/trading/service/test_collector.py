@@ -314,7 +314,7 @@ def test_a_stream_that_was_proven_is_connected_again_at_once() -> None:
 
 def test_a_recorded_tape_is_kept_as_it_was_and_its_end_is_told() -> None:
     async def story(now: Any) -> None:
-        from zuno.adapters.venues.recorded import RecordedVenue
+        from tests.wire.recorded_feeds import RecordedVenue
 
         store, views = MemorySeries(OWN), list[CollectView]()
         tape = RecordedVenue(await market(), BINANCE, now)

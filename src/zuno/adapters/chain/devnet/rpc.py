@@ -15,7 +15,7 @@ from zuno.kernel.errors import Broken, Refused
 
 from .controls import CONTROLS
 from .methods import METHODS, Method
-from .node import LocalNode
+from .node import DevnetNode
 from .params import Params
 from .refusals import (
     INTERNAL_ERROR,
@@ -37,7 +37,7 @@ Reply = dict[str, Any]
 class Rpc:
     """Dispatches requests to a node, one at a time."""
 
-    def __init__(self, node: LocalNode, extra: Mapping[str, Method] | None = None) -> None:
+    def __init__(self, node: DevnetNode, extra: Mapping[str, Method] | None = None) -> None:
         self._node = node
         self._methods: dict[str, Method] = {**METHODS, **CONTROLS, **(extra or {})}
         # py-evm is single-threaded at heart, and a node answers from one consistent state.

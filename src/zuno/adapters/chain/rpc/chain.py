@@ -18,7 +18,7 @@ from zuno.adapters.chain.rpc.abi import events_of
 from zuno.adapters.chain.rpc.cache import JsonCache
 from zuno.adapters.chain.rpc.errors import NodeBehind, NoSuchState
 from zuno.adapters.chain.rpc.history import HistoryReader
-from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.positions import PositionNft, PositionNfts
 from zuno.adapters.chain.rpc.readers import PinnedRead, Readers
 from zuno.adapters.chain.rpc.storage import PositionPlace, Words, locate_position, pool_state, read_worth
@@ -54,7 +54,7 @@ class RpcChain:
         self.info = info
         self._wallet = None if wallet is None else _address(wallet)
         answers = ResultValidator(events_of(info.deployment))
-        self._node = Node(FailoverProvider(urls, info.id, info.rpc_url_variable, policy, answers))
+        self._node = RpcNode(FailoverProvider(urls, info.id, info.rpc_url_variable, policy, answers))
         # Another deployment on the same chain id (a devnet made anew) must not inherit this one's memory.
         cache = JsonCache(cache_dir / f"{info.id}-{info.deployment.position_manager}")
         self._read = Readers.create(self._node, info, cache)

@@ -77,7 +77,7 @@ class FeeHistory:
     tips: tuple[int, ...]
 
 
-class Node:
+class RpcNode:
     """Questions to whichever node the provider finds. State at a block is asked for by the block's hash.
 
     Where a node cannot read such a pin (EIP-1898) the number is used, and counted in `by_number`. Events and headers

@@ -27,6 +27,7 @@ from zuno.adapters.venues.synthetic.path import (
     chance,
     fading,
     hour_of,
+    hours_to_bars,
     total,
 )
 from zuno.adapters.venues.synthetic.takers import taker_buy_shares
@@ -235,11 +236,7 @@ def _busy(seed: int, path: Path, zone: PathZone) -> Floats:
     drift = exp(fading(noise, 1 - 1 / 24) * 0.25 * np.sqrt(2 / 24))
     season = by_daytime(0.4, np.arange(HOURS))
     hours = season * drift * exp(0.9 * log(path.sigma / SIGMA[path.symbol]))
-    first = hour_of(zone.start)
-    hours = hours[first : first + (zone.end - zone.start) // HOUR_MS]
-    if zone.bar > HOUR_MS:
-        return np.asarray(total(hours.reshape(zone.bars, -1)) / (len(hours) // zone.bars), dtype=np.float64)
-    return np.repeat(hours, HOUR_MS // zone.bar)
+    return hours_to_bars(zone, hours)
 
 
 def _all_lengths(days: TickBars, hours: TickBars, minutes: TickBars) -> dict[Timeframe, TickBars]:

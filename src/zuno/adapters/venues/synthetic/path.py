@@ -173,6 +173,14 @@ def hour_of(at: int) -> int:
     return (at - DAYS_FROM) // HOUR_MS
 
 
+def hours_to_bars(zone: PathZone, hours: Floats) -> Floats:
+    """A number for each hour from the first day on, made one for each bar of a zone: the mean of its hours."""
+    part = hours[hour_of(zone.start) : hour_of(zone.end)]
+    if zone.bar > HOUR_MS:
+        return np.asarray(total(part.reshape(zone.bars, -1)) / (len(part) // zone.bars), dtype=np.float64)
+    return np.repeat(part, HOUR_MS // zone.bar)
+
+
 def _jumps(seed: int) -> tuple[Jumps, Floats, Floats]:
     """When, how far, and how much more restless it makes the hours from then on."""
     draw = chance(seed, "jumps")
