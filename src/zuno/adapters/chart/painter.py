@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from zuno.adapters.chart.canvas import DPI, ChartCanvas
 from zuno.adapters.chart.frames import (
     LAST,
     LEFT,
@@ -29,7 +30,6 @@ from zuno.adapters.chart.frames import (
     rows,
     spread_labels,
 )
-from zuno.adapters.chart.ink import DPI, Ink
 from zuno.trading.model.chart import (
     HEIGHT,
     WIDTH,
@@ -130,7 +130,7 @@ class _Sheet:
     """One picture on its way to paper."""
 
     def __init__(self, figure: Figure, picture: Picture) -> None:
-        self._ink = Ink(figure)
+        self._canvas = ChartCanvas(figure)
         self._picture = picture
         self._layout = layout_bars(picture.width)
         self._places = np.array(picture.places, dtype=float)
@@ -154,50 +154,50 @@ class _Sheet:
             else:
                 self._panel(panel, PanelFrame(low, tall - STRIP, panel.axis))
         if picture.synthetic:
-            self._ink.text(
-                WIDTH / 2 - 60, bottom + height / 2, "SYNTHETIC", self._ink.fonts.mark, BLACK, "center", alpha=0.10
+            self._canvas.text(
+                WIDTH / 2 - 60, bottom + height / 2, "SYNTHETIC", self._canvas.fonts.mark, BLACK, "center", alpha=0.10
             )
 
     # -- around the panels
 
     def _header(self) -> None:
-        picture, fonts = self._picture, self._ink.fonts
-        self._ink.text(8, HEIGHT - 15, picture.title, fonts.title, BLACK)
+        picture, fonts = self._picture, self._canvas.fonts
+        self._canvas.text(8, HEIGHT - 15, picture.title, fonts.title, BLACK)
         colour = VERMILLION if picture.synthetic else GREY
-        self._ink.text(WIDTH - 8, HEIGHT - 15, picture.origin, fonts.title, colour, "right")
-        self._ink.text(8, HEIGHT - 35, _key(self._layout), fonts.plain, BLACK)
-        self._ink.text(8, HEIGHT - 52, _shorten(_heat_caption(picture.price), ACROSS), fonts.plain, BLACK)
-        self._ink.text(8, HEIGHT - 69, _shorten(_absences(picture.price), ACROSS), fonts.plain, VERMILLION)
+        self._canvas.text(WIDTH - 8, HEIGHT - 15, picture.origin, fonts.title, colour, "right")
+        self._canvas.text(8, HEIGHT - 35, _key(self._layout), fonts.plain, BLACK)
+        self._canvas.text(8, HEIGHT - 52, _shorten(_heat_caption(picture.price), ACROSS), fonts.plain, BLACK)
+        self._canvas.text(8, HEIGHT - 69, _shorten(_absences(picture.price), ACROSS), fonts.plain, VERMILLION)
         if picture.notes:
-            self._ink.text(
+            self._canvas.text(
                 WIDTH - 8, HEIGHT - 35, _shorten(" · ".join(picture.notes), 62), fonts.bold, VERMILLION, "right"
             )
 
     def _dates(self, bottom: int, top: int) -> None:
         for tick in self._picture.times:
             x = float(self._layout.middle(np.array([tick.at]))[0])
-            self._ink.lines([[(x, bottom), (x, top)]], FAINT, 1.0)
-            self._ink.text(x, 12, tick.label, self._ink.fonts.plain, BLACK, "center")
+            self._canvas.lines([[(x, bottom), (x, top)]], FAINT, 1.0)
+            self._canvas.text(x, 12, tick.label, self._canvas.fonts.plain, BLACK, "center")
 
     def _blank(self, blank: Blank, bottom: int, height: int) -> None:
         self._border(bottom, height)
-        self._ink.text(LEFT + 6, bottom + height - 9, blank.title, self._ink.fonts.bold, BLACK)
+        self._canvas.text(LEFT + 6, bottom + height - 9, blank.title, self._canvas.fonts.bold, BLACK)
         lines = wrap(f"absent: {blank.why}", 110)[: 3 if height < 200 else 6]
         for place, line in enumerate(lines):
             y = bottom + height / 2 + ((len(lines) - 1) / 2 - place) * 16
-            self._ink.text((LEFT + LAST) / 2, y - 6, line, self._ink.fonts.plain, VERMILLION, "center")
+            self._canvas.text((LEFT + LAST) / 2, y - 6, line, self._canvas.fonts.plain, VERMILLION, "center")
 
     def _border(self, bottom: int, height: int) -> None:
         left, right, low, high = LEFT + 0.5, LAST + 0.5, bottom + 0.5, bottom + height + 0.5
-        self._ink.lines([[(left, low), (right, low), (right, high), (left, high), (left, low)]], GREY, 1.0)
+        self._canvas.lines([[(left, low), (right, low), (right, high), (left, high), (left, low)]], GREY, 1.0)
 
     def _axis(self, frame: PanelFrame) -> None:
         heights = np.floor(frame.y(np.array([tick.at for tick in frame.axis.ticks]))) + 0.5
-        self._ink.lines([[(LEFT, y), (LAST, y)] for y in heights], FAINT, 1.0)
+        self._canvas.lines([[(LEFT, y), (LAST, y)] for y in heights], FAINT, 1.0)
         shown = [y for y in heights if frame.bottom + 4 < y < frame.top - 4]
         for tick, y in zip(frame.axis.ticks, heights, strict=True):
             if y in shown:
-                self._ink.text(LEFT - 5, y, tick.label, self._ink.fonts.plain, BLACK, "right")
+                self._canvas.text(LEFT - 5, y, tick.label, self._canvas.fonts.plain, BLACK, "right")
 
     # -- the price
 
@@ -224,17 +224,17 @@ class _Sheet:
         row = np.searchsorted(np.array(heat.edges), frame.values(middles), side="right")
         column = ((np.arange(left, right) + 0.5 - self._layout.left) / self._layout.pitch).astype(int)
         image = table[row[:, None], np.clip(column, 0, self._picture.width)[None, :]]
-        self._ink.image(image.astype(np.uint8), left, frame.bottom)
+        self._canvas.image(image.astype(np.uint8), left, frame.bottom)
 
     def _unheard(self, heat: Heat, frame: PanelFrame) -> None:
         deaf = self._middle[~np.array(heat.heard, dtype=bool)]
         half, foot = self._layout.pitch / 2, np.full(len(deaf), float(frame.bottom))
-        self._ink.boxes(deaf - half, foot, deaf + half, foot + 5, PURPLE)
+        self._canvas.boxes(deaf - half, foot, deaf + half, foot + 5, PURPLE)
 
     def _zones(self, panel: PricePanel, frame: PanelFrame) -> None:
         x = self._layout.middle(np.array([zone.since for zone in panel.zones]))
         low, high = (frame.y(np.array([getattr(zone, side) for zone in panel.zones])) for side in ("low", "high"))
-        self._ink.boxes(x, low, np.full(len(x), float(LAST)), high, SKY, alpha=0.30)
+        self._canvas.boxes(x, low, np.full(len(x), float(LAST)), high, SKY, alpha=0.30)
 
     def _profile(self, profile: Profile, frame: PanelFrame) -> None:
         edges = np.linspace(profile.low, profile.high, len(profile.volumes) + 1)
@@ -245,7 +245,7 @@ class _Sheet:
         inside = (middle >= profile.value_low) & (middle <= profile.value_high)
         for held, colour in ((inside, SKY), (~inside, "#c9e4f6")):
             right = np.full(int(held.sum()), float(LAST))
-            self._ink.boxes(left[held], low[held], right, high[held], colour)
+            self._canvas.boxes(left[held], low[held], right, high[held], colour)
 
     def _levels(self, panel: PricePanel, frame: PanelFrame) -> None:
         for kind, (colour, dashes) in _MARKS.items():
@@ -253,14 +253,14 @@ class _Sheet:
             starts = self._layout.middle(np.array([mark.since for mark in marks]))
             heights = np.floor(frame.y(np.array([mark.price for mark in marks]))) + 0.5
             segments = [[(x, y), (LAST, y)] for x, y in zip(starts, heights, strict=True)]
-            self._ink.lines(segments, colour, 1.0 if kind is not MarkKind.NOW else 1.4, dashes)
+            self._canvas.lines(segments, colour, 1.0 if kind is not MarkKind.NOW else 1.4, dashes)
         slants = [*panel.slants, *([panel.swing] if panel.swing else [])]
         for slant in slants:
             # Straight in the price, and so bent where equal distances are equal ratios.
             x, prices = np.linspace(slant.start, slant.end, SLANT_POINTS).T
             y = frame.y(prices)
             style = (GREEN, 1.2, (0, (1.5, 2.5))) if slant is panel.swing else (VERMILLION, 1.6, (0, (10, 3)))
-            self._ink.line(self._layout.middle(x), y, style[0], style[1], frame, style[2])
+            self._canvas.line(self._layout.middle(x), y, style[0], style[1], frame, style[2])
 
     def _candles(self, panel: PricePanel, frame: PanelFrame) -> None:
         opened, high, low, close = (np.array(column) for column in _columns(panel))
@@ -270,12 +270,12 @@ class _Sheet:
         half = self._layout.body / 2
         for some, colour in ((rising, BLUE), (~rising, VERMILLION)):
             wicks = zip(self._middle[some], frame.y(low[some]), frame.y(high[some]), strict=True)
-            self._ink.lines([[(x, y0), (x, max(y1, y0 + 1))] for x, y0, y1 in wicks], colour, 1.0)
+            self._canvas.lines([[(x, y0), (x, max(y1, y0 + 1))] for x, y0, y1 in wicks], colour, 1.0)
             left, right = self._middle[some] - half, self._middle[some] + half
             if some is rising and self._layout.hollow:
-                self._ink.boxes(left + 0.5, foot[some] + 0.5, right - 0.5, head[some] + 0.5, WHITE, edge=colour)
+                self._canvas.boxes(left + 0.5, foot[some] + 0.5, right - 0.5, head[some] + 0.5, WHITE, edge=colour)
             else:
-                self._ink.boxes(left, foot[some], right, head[some] + 1, PALE_BLUE if some is rising else colour)
+                self._canvas.boxes(left, foot[some], right, head[some] + 1, PALE_BLUE if some is rising else colour)
 
     def _curves(self, panel: PricePanel, frame: PanelFrame) -> None:
         for curve in panel.curves:
@@ -284,19 +284,19 @@ class _Sheet:
             if curve.kind is CurveKind.DAY_VWAP:
                 half = max(1.5, self._layout.pitch / 2)
                 known = zip(self._middle, heights, strict=True)
-                self._ink.lines([[(x - half, y), (x + half, y)] for x, y in known if np.isfinite(y)], colour, wide)
+                self._canvas.lines([[(x - half, y), (x + half, y)] for x, y in known if np.isfinite(y)], colour, wide)
             else:
-                self._ink.line(*self._over_places(heights), colour, wide, frame)
+                self._canvas.line(*self._over_places(heights), colour, wide, frame)
 
     def _labels(self, panel: PricePanel, frame: PanelFrame) -> None:
         """Price and name of everything that has one price now, right of the panel, each tied to where it belongs."""
         labels = [*_price_labels(panel, frame)]
         places = spread_labels([label.y for label in labels], APART, frame.bottom + 7, frame.top - 7)
         for label, y in zip(labels, places, strict=True):
-            self._ink.lines([[(LAST + 1, label.y), (LAST + 4, label.y), (LAST + 12, y)]], label.colour, 1.0)
-            self._ink.lines([[(LAST + 12, y), (LAST + 21, y)]], label.colour, 3.0 if label.bold else 1.5)
-            self._ink.text(
-                LAST + 24, y, label.text, self._ink.fonts.bold if label.bold else self._ink.fonts.plain, BLACK
+            self._canvas.lines([[(LAST + 1, label.y), (LAST + 4, label.y), (LAST + 12, y)]], label.colour, 1.0)
+            self._canvas.lines([[(LAST + 12, y), (LAST + 21, y)]], label.colour, 3.0 if label.bold else 1.5)
+            self._canvas.text(
+                LAST + 24, y, label.text, self._canvas.fonts.bold if label.bold else self._canvas.fonts.plain, BLACK
             )
 
     # -- below it
@@ -305,18 +305,18 @@ class _Sheet:
         self._axis(frame)
         values = _numbers(panel.values)
         if panel.shape is Shape.LINE:
-            self._ink.line(*self._over_places(frame.y(values)), BLACK, 1.6, frame)
+            self._canvas.line(*self._over_places(frame.y(values)), BLACK, 1.6, frame)
             x, y = _alone(*self._over_places(frame.y(values)))
-            self._ink.boxes(x - 2.5, y - 2.5, x + 2.5, y + 2.5, BLACK)
+            self._canvas.boxes(x - 2.5, y - 2.5, x + 2.5, y + 2.5, BLACK)
         else:
             self._columns(values, np.array(panel.rising, dtype=np.bool_), frame)
         self._border(frame.bottom, frame.height + STRIP)
-        self._ink.text(LEFT + 6, frame.top + 7, panel.title, self._ink.fonts.bold, BLACK)
-        self._ink.text(
-            LAST + 8, frame.top + 7, f"last {short_text(panel.last)} {panel.unit}", self._ink.fonts.bold, BLACK
+        self._canvas.text(LEFT + 6, frame.top + 7, panel.title, self._canvas.fonts.bold, BLACK)
+        self._canvas.text(
+            LAST + 8, frame.top + 7, f"last {short_text(panel.last)} {panel.unit}", self._canvas.fonts.bold, BLACK
         )
         for place, line in enumerate(wrap(panel.note, 27)[:4]):
-            self._ink.text(LAST + 8, frame.top - 10 - 15 * place, line, self._ink.fonts.plain, VERMILLION)
+            self._canvas.text(LAST + 8, frame.top - 10 - 15 * place, line, self._canvas.fonts.plain, VERMILLION)
 
     def _columns(self, values: Floats, rising: NDArray[np.bool_], frame: PanelFrame) -> None:
         zero, half = np.floor(frame.at(0.0)), self._layout.body / 2
@@ -326,10 +326,10 @@ class _Sheet:
             left, right = self._middle[held] - half, self._middle[held] + half
             low, high = np.minimum(ends, zero), np.maximum(np.maximum(ends, zero), np.minimum(ends, zero) + 1)
             if some is rising and self._layout.hollow:
-                self._ink.boxes(left + 0.5, low + 0.5, right - 0.5, high - 0.5, WHITE, edge=colour)
+                self._canvas.boxes(left + 0.5, low + 0.5, right - 0.5, high - 0.5, WHITE, edge=colour)
             else:
-                self._ink.boxes(left, low, right, high, PALE_BLUE if some is rising else colour)
-        self._ink.lines([[(LEFT, zero + 0.5), (LAST, zero + 0.5)]], GREY, 1.0)
+                self._canvas.boxes(left, low, right, high, PALE_BLUE if some is rising else colour)
+        self._canvas.lines([[(LEFT, zero + 0.5), (LAST, zero + 0.5)]], GREY, 1.0)
 
     def _over_places(self, heights: Floats) -> tuple[Floats, Floats]:
         """One point for each place; none where there is no bar, so that a line breaks there."""

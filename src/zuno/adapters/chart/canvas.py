@@ -54,7 +54,7 @@ def fonts() -> Fonts:
     )
 
 
-class Ink:
+class ChartCanvas:
     """Goes on one figure."""
 
     def __init__(self, figure: Figure) -> None:
