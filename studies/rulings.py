@@ -164,7 +164,7 @@ def of_seed(seed: int) -> list[Seen]:
 
 
 async def _of_seed(seed: int) -> list[Seen]:
-    from zuno.adapters.series.memory import MemorySeries
+    from tests.wire.fakes.series import MemorySeries
     from zuno.adapters.venues.synthetic.world import batches, origin
 
     given = batches(seed)
@@ -228,7 +228,7 @@ def _moments(seed: int, given: Sequence[Any]) -> list[Moment]:
 
 
 async def _cycle(folder: Path, store: Any, seed: int, number: int, moment: Moment, mode: str) -> Seen:
-    from zuno.adapters.chart.digest import DigestPainter
+    from tests.wire.fakes.painter import DigestPainter
     from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
     from zuno.adapters.file_lock import symbol_lock
     from zuno.adapters.keys.ed25519 import KeyFile
@@ -260,7 +260,7 @@ async def _cycle(folder: Path, store: Any, seed: int, number: int, moment: Momen
     backing = Backing(
         journal=opened,
         held=held,
-        minds=lambda notebook: build_run_context(models, notebook, models.seats()),
+        minds=lambda notebook: build_run_context(models, notebook, models.registry()),
         checkpoints=lambda: sqlite_checkpoints(folder / "cycles.db"),
         lease=lambda one: symbol_lock(folder, one),
         rehearse=nobody,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from zuno.adapters.account.memory import BookInMemory
+from tests.wire.fakes.account import BookInMemory
 from zuno.adapters.account.paper import JournalBook
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.sqlite import open_sqlite

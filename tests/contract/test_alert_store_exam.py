@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.wire.fakes.alerts import AlertsInMemory, SeatInMemory
 from tests.wire.watching import NOW, WALLET, full_disk, position
 from zuno.adapters.file_lock import FileLock, monitor_lock
 from zuno.adapters.store.alerts_file import AlertsFile
-from zuno.adapters.store.alerts_memory import AlertsInMemory, SeatInMemory
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.lock import ProcessLock
 from zuno.kernel.units import Seconds

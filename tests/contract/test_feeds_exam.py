@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from websockets.asyncio.server import ServerConnection
 
-from tests.wire.recorded_feeds import RecordedFigures, RecordedTexts, RecordedVenue
+from tests.wire.fakes.series import MemorySeries
+from tests.wire.fakes.venues import RecordedFigures, RecordedTexts, RecordedVenue
 from tests.wire.vendors import binance as binance_wire
 from tests.wire.vendors import bybit as bybit_wire
 from tests.wire.vendors import deribit as deribit_wire
@@ -25,7 +26,6 @@ from tests.wire.vendors.serving import Route, vendor
 from tests.wire.vendors.stream import streaming
 from tests.wire.vendors.world import HALF_PAST, NOON, SYMBOL, World, bars
 from zuno.adapters.http import Patience
-from zuno.adapters.series.memory import MemorySeries
 from zuno.adapters.venues.binance import VENDOR as BINANCE_VENDOR
 from zuno.adapters.venues.binance import Binance, BinanceTape
 from zuno.adapters.venues.bybit import VENDOR as BYBIT_VENDOR

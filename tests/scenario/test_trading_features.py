@@ -374,7 +374,7 @@ async def test_a_feed_that_stands_still_is_said_to(invented: Path) -> None:
     series = market.open_interest(BYBIT, SYMBOL)
     rows = await store.read(series, Millis(END - DAY_MS), END, END)
     await store.close()
-    from zuno.adapters.series.memory import MemorySeries
+    from tests.wire.fakes.series import MemorySeries
     from zuno.trading.ports.series import Batch
 
     frozen = MemorySeries(Origin(False, "recorded"))
@@ -444,7 +444,7 @@ async def test_while_nobody_tells_the_won_there_is_none(invented: Path) -> None:
 
 
 async def test_a_silent_stream_that_is_alive_is_a_zero_and_a_dead_one_is_not(invented: Path) -> None:
-    from zuno.adapters.series.memory import MemorySeries
+    from tests.wire.fakes.series import MemorySeries
     from zuno.trading.model.market import Alive
     from zuno.trading.ports.series import Batch
 

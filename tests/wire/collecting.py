@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from tests.wire.recorded_feeds import RecordedFigures, RecordedTexts, RecordedVenue
-from zuno.adapters.series.memory import MemorySeries
-from zuno.adapters.store.alerts_memory import SeatInMemory
+from tests.wire.fakes.alerts import SeatInMemory
+from tests.wire.fakes.series import MemorySeries
+from tests.wire.fakes.venues import RecordedFigures, RecordedTexts, RecordedVenue
 from zuno.adapters.venues.synthetic.path import paths
 from zuno.adapters.venues.synthetic.world import draw_batches, origin
 from zuno.kernel.errors import Malformed, Unavailable

@@ -15,7 +15,7 @@ from zuno.trading.model.cycle import (
     Blackboard,
     Call,
     Decision,
-    Directive,
+    DirectiveOpinion,
     Exchange,
     Expert,
     LiquidityEntry,
@@ -136,7 +136,7 @@ def decision(call: Call = Call.LONG, **changed: Any) -> Decision:
         expected_profit_pct=4.0,
         expected_loss_pct=2.0,
         ev_rationale="",
-        key_factors=(),
+        key_factors=[],
     )
     return plain.model_copy(update=changed)
 
@@ -146,16 +146,16 @@ def meta(budget: int = 100) -> Meta:
         source="deterministic",
         why="",
         regime=Regime.RANGE_BOUND,
-        rationale="",
-        trust_directive=Directive(expert=Expert.MACRO, note=""),
+        rationale="r",
+        trust_directive=DirectiveOpinion(expert=Expert.MACRO, note="n"),
         risk_budget_pct=budget,
         risk_bias=RiskBias.NEUTRAL,
     )
 
 
-def board(stance: int = 1, confidence: float = 0.6) -> Blackboard:
+def board(stance: Any = 1, confidence: float = 0.6) -> Blackboard:
     """One expert who reads numbers has an opinion."""
-    said: dict[str, Any] = {"source": "deterministic", "why": "", "rationale": ""}
+    said: dict[str, Any] = {"source": "deterministic", "why": "", "rationale": "r"}
     bias: Any = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}[stance]
     return Blackboard(
         liquidity=LiquidityEntry(**said, anomaly="none", confidence=0.0, target_entry=None, stance=0),

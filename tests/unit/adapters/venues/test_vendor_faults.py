@@ -266,7 +266,7 @@ def test_reading_the_adapters_loads_no_vendor() -> None:
 
     code = (
         "import sys\n"
-        "import zuno.adapters.venues.binance, zuno.adapters.venues.bybit\n"
+        "import zuno.adapters.venues.binance, zuno.adapters.venues.bybit, tests.wire.fakes.venues\n"
         "print([name for name in ('ccxt', 'aiohttp', 'websockets') if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from tests.wire.debating import REQUEST, Table, observed, scout_says
-from zuno.adapters.model.scripted import ScriptedModel
-from zuno.adapters.model.seats import SeatingTable
+from tests.wire.fakes.model import ScriptedModel
+from zuno.adapters.model.registry import ModelTable
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Refused, Unavailable
-from zuno.llm.port import Seating, Seats
+from zuno.llm.port import ModelRegistry, RoleModels
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.model.debate import Kind
-from zuno.lp.service.archive import Archive, Rehearsal
+from zuno.lp.service.archive import Archive, ReplayRoom
 from zuno.lp.service.plan_view import PlanView, plan_id_of
 from zuno.settings import read_settings
 from zuno.wiring import Application
@@ -28,9 +28,9 @@ from zuno.wiring import Application
 class Seated(Application):
     """A house with a scout of its own."""
 
-    def _seats(self) -> Seats:
+    def _registry(self) -> ModelRegistry:
         scout = ScriptedModel(lambda request: scout_says(), "a scout")
-        return SeatingTable(Seating((), "no key"), {"scout": Seating((scout,))})
+        return ModelTable(RoleModels((), "no key"), {"scout": RoleModels((scout,))})
 
 
 @pytest.fixture
@@ -273,7 +273,7 @@ async def test_a_failed_flow_shows_how_far_it_came(tmp_path: Path) -> None:
     async def journal() -> Journal:
         return table.journal
 
-    async def nobody(*arguments: object) -> Rehearsal:
+    async def nobody(*arguments: object) -> ReplayRoom:
         raise AssertionError("nothing to rehearse")
 
     archive = Archive(journal, nobody, lambda: "test")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.wire.collecting import END, SEED, market, rows
-from zuno.adapters.series.memory import MemorySeries
+from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.synthetic.world import origin
 from zuno.kernel.units import Millis
 from zuno.trading.chart.charting import describe

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.series.memory import MemorySeries
+from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.data import check

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.wire.collecting import END, EVER, OWN, Weather, market, sources
+from tests.wire.fakes.series import MemorySeries
 from tests.wire.leaping import leaping
-from zuno.adapters.series.memory import MemorySeries
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.data.bundle_builder import gather

@@ -9,8 +9,8 @@ from functools import cache
 
 import pytest
 
+from tests.wire.fakes.series import MemorySeries
 from tests.wire.trades import CASH, decision, holding, no_more, resting, ruled_on
-from zuno.adapters.series.memory import MemorySeries
 from zuno.adapters.venues.synthetic.path import END, paths
 from zuno.adapters.venues.synthetic.world import draw_batches, origin
 from zuno.kernel.units import Millis, Seconds

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from tests.wire.collecting import END, EVER, OWN, Weather, collected, collector, market, radio, rows, sources
+from tests.wire.fakes.alerts import SeatInMemory
+from tests.wire.fakes.series import MemorySeries
 from tests.wire.leaping import leaping
 from tests.wire.vendors import binance, living
 from tests.wire.vendors.serving import Query, vendor
 from tests.wire.vendors.world import World
-from zuno.adapters.series.memory import MemorySeries
-from zuno.adapters.store.alerts_memory import SeatInMemory
 from zuno.adapters.venues.binance import VENDOR, Binance
 from zuno.adapters.venues.exchange import ExchangeClient
 from zuno.kernel.errors import Broken, Refused, Unavailable
@@ -314,7 +314,7 @@ def test_a_stream_that_was_proven_is_connected_again_at_once() -> None:
 
 def test_a_recorded_tape_is_kept_as_it_was_and_its_end_is_told() -> None:
     async def story(now: Any) -> None:
-        from tests.wire.recorded_feeds import RecordedVenue
+        from tests.wire.fakes.venues import RecordedVenue
 
         store, views = MemorySeries(OWN), list[CollectView]()
         tape = RecordedVenue(await market(), BINANCE, now)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.wire.collecting import END, EVER, OWN, market, rows, sources
-from zuno.adapters.series.memory import MemorySeries
+from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.errors import Unavailable, Usage
 from zuno.kernel.units import Millis
 from zuno.trading.data.sources import LISTED, SETTLING, Sources, missing, missing_spans, pages

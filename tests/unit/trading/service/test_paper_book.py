@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.account.memory import BookInMemory
-from zuno.adapters.series.memory import MemorySeries
+from tests.wire.fakes.account import BookInMemory
+from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.errors import Broken, Refused, Unavailable, Unknown, Usage
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, Millis

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.wire.collecting import END, OWN, market, sources
+from tests.wire.fakes.series import MemorySeries
 from tests.wire.leaping import leaping
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.adapters.series.memory import MemorySeries
 from zuno.adapters.store.memory import MemoryStore
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zuno.adapters.series.memory import MemorySeries
+from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.synthetic.candles import WON_MINUTES_FROM
 from zuno.adapters.venues.synthetic.injected_faults import MARKET_FAULTS, MarketFault, MarketFaultKind, inject_faults
 from zuno.adapters.venues.synthetic.macro import slips

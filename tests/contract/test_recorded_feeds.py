@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.wire.recorded_feeds import RecordedFigures, RecordedTexts, RecordedVenue
-from zuno.adapters.series.memory import MemorySeries
+from tests.wire.fakes.series import MemorySeries
+from tests.wire.fakes.venues import RecordedFigures, RecordedTexts, RecordedVenue
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import (

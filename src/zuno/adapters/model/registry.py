@@ -1,4 +1,4 @@
-"""From settings to seats: which models of a role's chain can be asked with the keys there are."""
+"""From settings to registry: which models of a role's chain can be asked with the keys there are."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import dataclass, field
 from zuno.adapters.model.vendors import Price, open_model
 from zuno.kernel.errors import Usage
 from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor
-from zuno.llm.port import Model, Seating
+from zuno.llm.port import Model, RoleModels
 
 
-class SeatingTable:
-    """A fixed table, and one seating for everyone who is not on it. Owns its models."""
+class ModelTable:
+    """A fixed table, and a default for roles that are not in it. Owns its models."""
 
-    def __init__(self, otherwise: Seating, roles: Mapping[str, Seating] | None = None) -> None:
+    def __init__(self, otherwise: RoleModels, roles: Mapping[str, RoleModels] | None = None) -> None:
         self._otherwise = otherwise
         self._roles = dict(roles or {})
 
-    def seat(self, role: str, round: int) -> Seating:
+    def models_for(self, role: str, round: int) -> RoleModels:
         return self._roles.get(role, self._otherwise)
 
     async def close(self) -> None:
-        seatings = (self._otherwise, *self._roles.values())
-        models: dict[int, Model] = {id(model): model for seating in seatings for model in seating.models}
+        assigned = (self._otherwise, *self._roles.values())
+        models: dict[int, Model] = {id(model): model for assigned in assigned for model in assigned.models}
         for model in models.values():
             await model.close()
 
@@ -48,15 +48,15 @@ class ModelKeys:
         return key
 
 
-def open_seats(
+def open_models(
     table: Mapping[str, tuple[ModelId, ...]],
     keys: ModelKeys,
     prices: Mapping[str, Price] | None = None,
     deterministic: bool = False,
-) -> SeatingTable:
-    """The seats of a process. A model is opened once, however many roles it speaks for; nothing is imported."""
+) -> ModelTable:
+    """The registry of a process. A model is opened once, however many roles it speaks for; nothing is imported."""
     if deterministic:
-        return SeatingTable(Seating((), BY_ORDER))
+        return ModelTable(RoleModels((), BY_ORDER))
     opened: dict[ModelId, Model] = {}
 
     def models(chain: tuple[ModelId, ...]) -> tuple[Model, ...]:
@@ -68,8 +68,8 @@ def open_seats(
     roles = {}
     for role, chain in table.items():
         usable = usable_chain(chain, keys)
-        roles[role] = Seating(models(usable)) if usable else Seating((), NO_KEY)
-    return SeatingTable(Seating((), "no model is configured for this role"), roles)
+        roles[role] = RoleModels(models(usable)) if usable else RoleModels((), NO_KEY)
+    return ModelTable(RoleModels((), "no model is configured for this role"), roles)
 
 
 def usable_chain(chain: tuple[ModelId, ...], keys: ModelKeys) -> tuple[ModelId, ...]:
