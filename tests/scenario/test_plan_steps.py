@@ -58,9 +58,9 @@ from zuno.lp.model.plan import (
 from zuno.lp.plan import calldata, minting, positions
 from zuno.lp.plan.approvals import build_revocations
 from zuno.lp.plan.context import PlanContext
-from zuno.lp.plan.inventory import available, deposit, market_without_us, price_bounds
+from zuno.lp.plan.inventory import available, deposit, market_without_us, price_bounds, range_edges
 from zuno.lp.plan.policy import Policy, build_policy, verify_step
-from zuno.lp.plan.sizing import edges, least_principal
+from zuno.lp.plan.sizing import least_principal
 
 WETH_POOL, _, NATIVE_POOL = (spec.key for spec in pool_specs())
 EDGE, INSIDE = 1, 2
@@ -613,7 +613,7 @@ def test_removing_takes_a_share_and_all_fees(stage: Stage, held: int, share: Fra
     gained = stage.run(positions.remove(stage.terms(), position, share).steps, key, position)
     taken = int(position.liquidity * share)
     price = position.pool.sqrt_price_x96
-    amount0, amount1 = amounts_for_liquidity(price, *edges(position.range), taken, round_up=False)
+    amount0, amount1 = amounts_for_liquidity(price, *range_edges(position.range), taken, round_up=False)
     assert gained[key.currency0] == amount0 + position.fees0
     assert gained[key.currency1] == amount1 + position.fees1
     if share == 1:

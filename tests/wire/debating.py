@@ -46,7 +46,7 @@ from zuno.lp.model.market import Pair
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
 from zuno.lp.service.plan_view import PlanView, decided_hash, plan_view
-from zuno.lp.service.recommend import Room, recalled
+from zuno.lp.service.recommend import LocalRoom, load_context
 
 ROLES = ("scout", "strategist", "critic", "arbiter")
 NOW = 1_700_000_000_000
@@ -150,9 +150,9 @@ class Table:
 
     async def plan(self, profile: RiskProfile = RiskProfile.BALANCED, max_rounds: int = 2) -> PlanView:
         ready = await self.debate(profile, max_rounds)
-        return plan_view(self.request, await recalled(self.journal, ready.debate.context), ready)
+        return plan_view(self.request, await load_context(self.journal, ready.debate.context), ready)
 
-    def room(self, max_rounds: int) -> Room:
+    def room(self, max_rounds: int) -> LocalRoom:
         minds = self.minds()
         peers = (
             Scout(self._observe, self.journal.put_bundle, minds),
@@ -161,7 +161,9 @@ class Table:
             Arbiter(self._recall, minds),
         )
         stations = [Station(peer, self.transport, self.journal, self.key, self.now) for peer in peers]
-        return Room(stations, self.transport, self.journal, self.key, self.now, self.request, max_rounds, self.patience)
+        return LocalRoom(
+            stations, self.transport, self.journal, self.key, self.now, self.request, max_rounds, self.patience
+        )
 
     def minds(self) -> ModelContext:
         clock = FixedClock(Seconds(self.started // 1000))
@@ -191,7 +193,7 @@ class Table:
         return context
 
     async def _recall(self, digest: str) -> Context:
-        return await recalled(self.journal, digest)
+        return await load_context(self.journal, digest)
 
     async def _record(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)

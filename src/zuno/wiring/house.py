@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from zuno.lp.agents.scout import Observe
     from zuno.lp.execute.context import ExecutionContext, SpendingLimits, Timeouts
     from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart
-    from zuno.lp.service.archive import Archive, Recorded, Rehearsal
+    from zuno.lp.service.archive import Archive, RecordedRequest, ReplayRoom
     from zuno.lp.service.execution import Execution
     from zuno.lp.service.mesh import MeshKeeper
-    from zuno.lp.service.mesh_debate import MeshRoom, OwnerPlace
+    from zuno.lp.service.mesh_debate import MeshRoom, OwnerEndpoint
     from zuno.lp.service.mesh_peer import PeerLife
     from zuno.lp.service.mesh_supervisor import MeshHost
-    from zuno.lp.service.recommend import Advice, Room, Venue
+    from zuno.lp.service.recommend import Advice, DebateRoom, LocalRoom
     from zuno.lp.service.wallets import WalletKeeper, WalletOnChain
     from zuno.lp.watch.alerts import AlertDesk
     from zuno.lp.watch.monitor import Monitor
@@ -113,7 +113,7 @@ class Application:
         self._models.offline = offline
         way = "inproc" if offline else transport
 
-        async def venue() -> Venue:
+        async def venue() -> DebateRoom:
             return await self._venue(way)
 
         return Advice(venue, self._open_journal, self._settings.default_chain(), self._settings.risk_profile)
@@ -127,10 +127,10 @@ class Application:
         return self._meshes.host()
 
     async def peer(self, role: str, transport: str | None, *, parent: int | None = None) -> PeerLife:
-        from zuno.lp.service.mesh import role_named
+        from zuno.lp.service.mesh import parse_role
 
         way = self.mesh().way(transport)
-        return await self._meshes.peer(role_named(role), way, self._models, self._observe_anew, parent=parent)
+        return await self._meshes.peer(parse_role(role), way, self._models, self._observe_anew, parent=parent)
 
     def archive(self) -> Archive:
         from zuno.lp.service.archive import Archive
@@ -174,14 +174,14 @@ class Application:
         return WalletKeeper(self._signers.folder(), self._signers.own_wallet)
 
     def wallet(self, chain: str | None) -> WalletOnChain:
-        from zuno.lp.service.wallets import Contents, WalletOnChain
+        from zuno.lp.service.wallets import WalletContents, WalletOnChain
 
         name = self._settings.default_chain() if chain is None else chain
         opened, writer = self._chains.open_chain(name), self._chains.writer(name)
 
-        async def look(wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> Contents:
+        async def look(wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletContents:
             purse = await writer.purse(wallet, currencies, spenders)
-            return Contents(purse.block, purse.holdings, purse.allowances)
+            return WalletContents(purse.block, purse.holdings, purse.allowances)
 
         return WalletOnChain(opened, self._signers.of(name).address, look)
 
@@ -347,19 +347,19 @@ class Application:
         self._own_samples = self._own_samples or SqliteSamples(self._settings.home)
         return self._own_samples
 
-    async def _venue(self, transport: str | None) -> Venue:
+    async def _venue(self, transport: str | None) -> DebateRoom:
         """Where a debate of today is held: on the mesh if it is there, else at a table in this process."""
         from zuno.lp.service.recommend import new_request_id
 
         request_id = new_request_id(os.urandom(16))
-        place = await self._meshes.keeper().place_for(transport, code_version, tell)
-        if place is not None:
-            return await self._mesh_room(place, request_id)
+        endpoint = await self._meshes.keeper().endpoint_for(transport, code_version, tell)
+        if endpoint is not None:
+            return await self._mesh_room(endpoint, request_id)
         journal = await self._open_journal()
         rounds = self._settings.max_debate_rounds
         return self._build_table(journal, request_id, rounds, self._observe, self._minds(journal, request_id))
 
-    async def _mesh_room(self, place: OwnerPlace, request_id: str) -> MeshRoom:
+    async def _mesh_room(self, endpoint: OwnerEndpoint, request_id: str) -> MeshRoom:
         from time import perf_counter
 
         from zuno.adapters.clock.system import unix_millis
@@ -368,7 +368,7 @@ class Application:
 
         rounds = self._settings.max_debate_rounds
         return MeshRoom(
-            place=place,
+            endpoint=endpoint,
             journal=await self._open_journal(),
             key=self._meshes.key(Role.CLI),
             now=unix_millis,
@@ -380,13 +380,13 @@ class Application:
             tell=tell,
         )
 
-    async def _rehearse(self, recorded: Recorded, context: Context) -> Rehearsal:
+    async def _rehearse(self, recorded: RecordedRequest, context: Context) -> ReplayRoom:
         """A table where a recorded debate is held again: its context, its replies, and a journal that is forgotten."""
         from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.model.recorded import RecordedModels
         from zuno.adapters.store.memory import MemoryStore
         from zuno.journal.journal import ChainedJournal
-        from zuno.lp.service.archive import Rehearsal
+        from zuno.lp.service.archive import ReplayRoom
 
         journal = ChainedJournal(MemoryStore(), self._key(), code=code_version, now=unix_millis, secrets=())
         registry = RecordedModels(recorded.attempts)
@@ -404,11 +404,11 @@ class Application:
             )
             return (*registry.differences, *unheard)
 
-        return Rehearsal(room, differences)
+        return ReplayRoom(room, differences)
 
     def _build_table(
         self, journal: Journal, request_id: str, rounds: int, observe: Observe, minds: ModelContext
-    ) -> Room:
+    ) -> LocalRoom:
         """The four peers at one table, and the journal that hears all of it."""
         from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.transport.inproc import InProcess
@@ -417,13 +417,13 @@ class Application:
         from zuno.lp.agents.scout import Scout
         from zuno.lp.agents.strategist import Strategist
         from zuno.lp.mesh.station import Station
-        from zuno.lp.service.recommend import Room, recalled
+        from zuno.lp.service.recommend import LocalRoom, load_context
 
         key, transport = self._key(), InProcess()
         key.ensure()
 
         async def recall(digest: str) -> Context:
-            return await recalled(journal, digest)
+            return await load_context(journal, digest)
 
         peers = (
             Scout(observe, journal.put_bundle, minds),
@@ -432,7 +432,9 @@ class Application:
             Arbiter(recall, minds),
         )
         stations = [Station(peer, transport, journal, key, unix_millis) for peer in peers]
-        return Room(stations, transport, journal, key, unix_millis, request_id, rounds, self._debate_timeout(rounds))
+        return LocalRoom(
+            stations, transport, journal, key, unix_millis, request_id, rounds, self._debate_timeout(rounds)
+        )
 
     def _debate_timeout(self, rounds: int) -> float:
         """What a debate may take when every model asked takes all of its time, and the world is slow to observe."""

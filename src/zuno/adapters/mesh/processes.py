@@ -84,7 +84,7 @@ class LoggedChild:
     def pid(self) -> int:
         return self._process.pid
 
-    async def ended(self) -> int:
+    async def wait(self) -> int:
         while (code := self._process.poll()) is None:
             _shorten(self._log)
             await asyncio.sleep(_LOOK)  # a thread that waits could not be given up

@@ -133,7 +133,10 @@ def _(view: PoolView) -> RenderableType:
         ("fee now", _fee(view)),
         ("spacing", f"{view.tick_spacing} ticks"),
         ("hooks", view.hooks if int(view.hooks, 16) else "none"),
-        *((_token_name(one), f"{one.address}, {one.decimals} decimals") for one in (view.currency0, view.currency1)),
+        *(
+            (token.shown_name, f"{token.address}, {token.decimals} decimals")
+            for token in (view.currency0, view.currency1)
+        ),
     ):
         facts.add_row(name, value)
     return Group(heading(_at(f"Pool {view.label}", view.chain, view.block)), facts, *_strangers(view))
@@ -156,7 +159,7 @@ def _(view: PositionsView) -> RenderableType:
             _pair(position, fees=True),
             _worth(position, "\n"),
         )
-    missing = [f"position {one.id}: {one.reason}" for one in view.missing]
+    missing = [f"position {position.id}: {position.reason}" for position in view.missing]
     return Group(
         heading(_at("Positions", view.chain, view.block)),
         table,
@@ -211,7 +214,7 @@ def _(view: PnlView) -> RenderableType:
         if view.exact
         else Text("The terms add up, but not everything in them was measured.", style=QUIET)
     )
-    unproved = notes_block([f"computed: {one}" for one in view.computed])
+    unproved = notes_block([f"computed: {figure}" for figure in view.computed])
     return Group(heading(title), table, proof, *unproved, *notes_block(view.notes), *_strangers(view.pool))
 
 
@@ -322,7 +325,7 @@ def _(view: BalancesView) -> RenderableType:
     table = Rows("token", "amount")
     for balance in view.balances:
         style = QUIET if balance.amount == "0" else ""
-        table.add_row(_token_name(balance.token), balance.amount_human, style=style)
+        table.add_row(balance.token.shown_name, balance.amount_human, style=style)
     title = heading(_at(f"Balances of {view.wallet}", view.chain, view.block, "\n"))
     return Group(title, table, *notes_block(view.notes), *_warn_unverified(balance.token for balance in view.balances))
 
@@ -335,16 +338,19 @@ def _(view: AllowancesView) -> RenderableType:
     table = Rows("token", "who may move it", "amount", "until")
     for allowance in view.allowances:
         amount = Text(allowance.amount_human, style=BAD if allowance.unlimited and not allowance.expired else "")
-        table.add_row(_token_name(allowance.token), allowance.spender_name, amount, _until(allowance))
+        table.add_row(allowance.token.shown_name, allowance.spender_name, amount, _until(allowance))
     return Group(
         title, table, *notes_block(view.notes), *_warn_unverified(allowance.token for allowance in view.allowances)
     )
 
 
-def _until(one: AllowanceView) -> Text:
-    if one.expires is None:
+def _until(allowance: AllowanceView) -> Text:
+    if allowance.expires is None:
         return Text("you revoke it")
-    return Text(f"{time_text(one.expires)}{', past' if one.expired else ''}", style=QUIET if one.expired else "")
+    return Text(
+        f"{time_text(allowance.expires)}{', past' if allowance.expired else ''}",
+        style=QUIET if allowance.expired else "",
+    )
 
 
 @_render_view.register
@@ -409,9 +415,9 @@ def _(view: PlanView) -> RenderableType:
         if candidate.verdict != "accept"
     ]
     reasons += [
-        f"round {one.round}: {one.kind} {short(one.price_lower)} – {short(one.price_upper)}"
-        f"{f' in {one.pool}' if view.kind == 'create' else ''}, {one.verdict}: {one.reason}"
-        for one in view.earlier
+        f"round {candidate.round}: {candidate.kind} {short(candidate.price_lower)} – {short(candidate.price_upper)}"
+        f"{f' in {candidate.pool}' if view.kind == 'create' else ''}, {candidate.verdict}: {candidate.reason}"
+        for candidate in view.earlier
     ]
     units = {candidate.carry.token for candidate in view.candidates}
     unit = units.pop() if len(units) == 1 else "the second token of its pool"
@@ -506,21 +512,21 @@ def _puts_in(chosen: RecommendedView) -> str:
     return _amounts(chosen.pool, short(chosen.amount0_human), short(chosen.amount1_human))
 
 
-def _where(view: PlanView, one: CandidateView) -> str:
+def _where(view: PlanView, candidate: CandidateView) -> str:
     """Only a create has candidates in several pools, and opening nothing happens in none."""
-    return f"\n  {one.pool.label}" if view.kind == "create" and one.tick_lower is not None else ""
+    return f"\n  {candidate.pool.label}" if view.kind == "create" and candidate.tick_lower is not None else ""
 
 
-def _edges(one: CandidateView, between: str = " – ") -> str:
-    if one.price_lower is None or one.price_upper is None:
+def _edges(candidate: CandidateView, between: str = " – ") -> str:
+    if candidate.price_lower is None or candidate.price_upper is None:
         return ""
-    return f"{short(one.price_lower)}{between}{short(one.price_upper)}"
+    return f"{short(candidate.price_lower)}{between}{short(candidate.price_upper)}"
 
 
-def _buffers(one: CandidateView) -> str:
-    if one.stress is None:
+def _buffers(candidate: CandidateView) -> str:
+    if candidate.stress is None:
         return ""
-    points = (one.stress.x1, one.stress.x2, one.stress.x3)
+    points = (candidate.stress.x1, candidate.stress.x2, candidate.stress.x3)
     return "/".join(f"{'≥' if point.censored else ''}{point.median_hours}" for point in points)
 
 
@@ -541,7 +547,7 @@ def _voices(view: PlanView) -> str:
         counts.setdefault(said + why, []).append(voice.role)
     tokens = sum(voice.tokens for voice in view.voices)
     spent = [None if voice.usd is None else Decimal(voice.usd) for voice in view.voices]
-    known = sum(one for one in spent if one is not None)
+    known = sum(usd for usd in spent if usd is not None)
     price = f"at least ${known}, some unpriced" if None in spent else f"${known}"
     cost = f"; {tokens:,} tokens, {price}" if tokens else ""
     return "; ".join(f"{', '.join(dict.fromkeys(roles))}: {said}" for said, roles in counts.items()) + cost
@@ -596,11 +602,7 @@ def _pair(view: PositionView, *, fees: bool) -> str:
 
 
 def _amounts(pool: PoolKeyView, amount0: str, amount1: str, between: str = ", ") -> str:
-    return f"{amount0} {_token_name(pool.currency0)}{between}{amount1} {_token_name(pool.currency1)}"
-
-
-def _token_name(token: Token) -> str:
-    return token.symbol if token.verified else f"{token.symbol}?"
+    return f"{amount0} {pool.currency0.shown_name}{between}{amount1} {pool.currency1.shown_name}"
 
 
 def _strangers(*pools: PoolKeyView) -> list[Text]:
@@ -612,7 +614,7 @@ def _warn_unverified(shown: Iterable[Token]) -> list[Text]:
     tokens = {token.address: token for token in shown}
     return [
         Text(
-            f"{_token_name(token)} is {token.address}: the name is its own word, and no price is asked for it",
+            f"{token.shown_name} is {token.address}: the name is its own word, and no price is asked for it",
             style=BAD,
         )
         for token in tokens.values()

@@ -13,7 +13,7 @@ from zuno.doors.reading.tokens import MAX_TEXT, Token, tokens_of
 from zuno.doors.reading.words import DANGEROUS_VERBS, LEADS, ORDINALS, SHARES, TRAILS
 from zuno.kernel.errors import Usage
 from zuno.kernel.text import plain_text
-from zuno.lp.service.wish_parser import heard_in
+from zuno.lp.service.wish_parser import parse_wish
 from zuno.lp.service.wish_words import LONG, RISK
 
 SURE: Final = 0.6
@@ -380,7 +380,7 @@ def _read_wish(text: str, tokens: Sequence[Token], confidence: float, why: tuple
     """The wish's own reader decides what a sentence about capital says; what it does not understand is asked back."""
     wish = _wish_text(text, tokens)
     try:
-        heard = heard_in(wish)
+        heard = parse_wish(wish)
     except Usage as mistake:
         reading = _ask_back(text, str(mistake), Intent.CREATE)
         return replace(reading, confidence=min(confidence, SURE / 2), why=why)

@@ -18,7 +18,7 @@ from zuno.lp.agents.prompt_facts import (
 )
 from zuno.lp.agents.schemas import REASONING_CHARS, ArbiterOpinion
 from zuno.lp.agents.strategist import Recall
-from zuno.lp.agents.transcript import think_aloud, with_voice
+from zuno.lp.agents.transcript import think_aloud, with_speaker
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import Say, Think
@@ -51,7 +51,7 @@ class Arbiter:
         facts = facts_of(context, debate.rounds)
         spoken = await ask(self._question(context, debate, facts), self._minds)
         decision = _decision(context, debate, spoken.value)
-        debate = with_voice(debate, self.role, number, spoken)
+        debate = with_speaker(debate, self.role, number, spoken)
         debate = await think_aloud(debate, self.role, number, spoken.source, [spoken.value.reasoning], facts, think)
         return [Say(Role.CLI, conclude(context, debate, decision))]
 
@@ -67,7 +67,7 @@ class Arbiter:
                 "candidates": candidate_lines(context, debate.rounds),
             },
             output=ArbiterOpinion,
-            fallback=lambda: scored(context, debate, facts),
+            fallback=lambda: choose_by_score(context, debate, facts),
             judge=lambda said: _objection(context, debate, said),
             faults=lambda said: text_faults(said.reasoning, facts, said.chosen_index, REASONING_CHARS),
             slots=facts.list_ids,
@@ -75,7 +75,7 @@ class Arbiter:
         )
 
 
-def scored(context: Context, debate: Debate, facts: FactSheet) -> ArbiterOpinion:
+def choose_by_score(context: Context, debate: Debate, facts: FactSheet) -> ArbiterOpinion:
     """The Arbiter's own choice without a model: most points, then the profile's axis."""
     last = debate.rounds[-1]
     decision = arbiter_decides(last.candidates, last.judgments, context.profile, doubts=doubts(context))

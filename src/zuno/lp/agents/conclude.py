@@ -55,7 +55,7 @@ def conclude(context: Context, debate: Debate, decision: Decision) -> PlanReady:
                 raised=raised,
                 candidates=len(last.candidates),
             ),
-            known=_known(context),
+            known=_share_of_live_sources(context),
         ),
     )
 
@@ -69,6 +69,6 @@ def _age(context: Context) -> Fraction:
     return max(ages, default=Fraction(0))
 
 
-def _known(context: Context) -> Fraction:
+def _share_of_live_sources(context: Context) -> Fraction:
     sound: Sequence[bool] = [note.source is not None and note.source != "seed" for note in context.sources]
     return Fraction(sum(sound), len(sound)) if sound else Fraction(1)

@@ -11,7 +11,7 @@ from zuno.lp.agents.conclude import conclude, doubts
 from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, text_faults
 from zuno.lp.agents.schemas import TEXT_CHARS, CriticOpinion, JudgmentOpinion
 from zuno.lp.agents.strategist import Recall
-from zuno.lp.agents.transcript import think_aloud, with_voice
+from zuno.lp.agents.transcript import think_aloud, with_speaker
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import Say, Think
@@ -47,10 +47,10 @@ class Critic:
             candidates=candidates,
             mechanical=mechanical,
             judgments=judgments,
-            suggestions=tuple(one.suggestion or "" for one in _ordered(spoken.value)),
+            suggestions=tuple(judgment.suggestion or "" for judgment in _sort_by_index(spoken.value)),
         )
         debate = debate.model_copy(update={"rounds": (*debate.rounds[:-1], judged)})
-        debate = with_voice(debate, self.role, number, spoken)
+        debate = with_speaker(debate, self.role, number, spoken)
         texts = [f"Candidate {judgment.index}, {judgment.verdict}: {judgment.reason}" for judgment in judgments]
         debate = await think_aloud(debate, self.role, number, spoken.source, texts, facts, think)
         return [self._next(context, debate, number)]
@@ -80,7 +80,7 @@ class Critic:
                 "candidates": candidate_lines(context, rounds, mechanical),
             },
             output=CriticOpinion,
-            fallback=lambda: CriticOpinion(judgments=[_as_opinion(one, facts) for one in mechanical]),
+            fallback=lambda: CriticOpinion(judgments=[_as_opinion(judgment, facts) for judgment in mechanical]),
             judge=lambda said: _objection(said, candidates, mechanical),
             faults=lambda said: _faults(said, facts),
             slots=facts.list_ids,
@@ -99,8 +99,8 @@ def _as_opinion(judgment: Judgment, facts: FactSheet) -> JudgmentOpinion:
     return JudgmentOpinion(index=judgment.index, verdict=judgment.verdict.value, reason=reason, suggestion=None)
 
 
-def _ordered(said: CriticOpinion) -> list[JudgmentOpinion]:
-    return sorted(said.judgments, key=lambda one: one.index)
+def _sort_by_index(said: CriticOpinion) -> list[JudgmentOpinion]:
+    return sorted(said.judgments, key=lambda judgment: judgment.index)
 
 
 def _judgments(said: CriticOpinion) -> list[Judgment]:

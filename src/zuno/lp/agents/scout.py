@@ -10,7 +10,7 @@ from zuno.llm.ask import ModelContext, ask
 from zuno.llm.question import Question
 from zuno.lp.agents.prompt_facts import cite_pool, context_lines, facts_of, pairs_of, text_faults
 from zuno.lp.agents.schemas import SUMMARY_CHARS, ScoutOpinion
-from zuno.lp.agents.transcript import think_aloud, with_voice
+from zuno.lp.agents.transcript import think_aloud, with_speaker
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import Say, Think
 from zuno.lp.model.debate import Context, ContextObserved, Debate, FlowCreateStart, FlowStart, Role
@@ -38,7 +38,7 @@ class Scout:
         context = await self._observe(start)
         debate = Debate(flow=context.flow, context=await self._keep(canonical(context)))
         spoken = await ask(self._question(context), self._minds)
-        debate = with_voice(debate, self.role, 0, spoken)
+        debate = with_speaker(debate, self.role, 0, spoken)
         debate = await think_aloud(
             debate, self.role, 0, spoken.source, [spoken.value.summary], facts_of(context), think
         )

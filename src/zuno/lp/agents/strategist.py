@@ -14,7 +14,7 @@ from zuno.llm.question import Question
 from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, text_faults
 from zuno.lp.agents.scenes import ballot_of, scenes_of, tried_in, venues_of
 from zuno.lp.agents.schemas import CreateShapeOpinion, CreateStrategistOpinion, ShapeOpinion, StrategistOpinion
-from zuno.lp.agents.transcript import think_aloud, with_voice
+from zuno.lp.agents.transcript import think_aloud, with_speaker
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import Say, Think
 from zuno.lp.model.ballot import Candidate, Exposure, Judgment, Verdict
@@ -29,7 +29,7 @@ Recall = Callable[[str], Awaitable[Context]]
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class ProposalInputs:
     """What one proposal is made from."""
 
     context: Context
@@ -63,18 +63,18 @@ class Strategist:
         candidates = ballot_of(stage.context, stage.scenes, moves)
         texts = [shape.rationale for shape in spoken.value.shapes] if by_model else rule_texts(stage, candidates)
         debate = debate.model_copy(update={"rounds": (*debate.rounds, Round(candidates=candidates))})
-        debate = with_voice(debate, self.role, number, spoken)
+        debate = with_speaker(debate, self.role, number, spoken)
         facts = facts_of(stage.context, debate.rounds)
         debate = await think_aloud(debate, self.role, number, spoken.source, texts, facts, think)
         return [Say(Role.CRITIC, Revision(debate=debate) if number else Proposal(debate=debate))]
 
-    async def _stage(self, debate: Debate) -> Stage:
+    async def _stage(self, debate: Debate) -> ProposalInputs:
         context = await self._recall(debate.context)
         scenes = scenes_of(context)
         tried = tried_in([round_.candidates for round_ in debate.rounds])
-        return Stage(context, scenes, venues_of(context, scenes), tried, debate.rounds)
+        return ProposalInputs(context, scenes, venues_of(context, scenes), tried, debate.rounds)
 
-    def _question(self, stage: Stage, number: int) -> Question[Any]:
+    def _question(self, stage: ProposalInputs, number: int) -> Question[Any]:
         """Rebalance and create differ in what may be said, not in how it is judged."""
         context = stage.context
         last = stage.rounds[-1] if stage.rounds else None
@@ -111,7 +111,7 @@ def _with_advice(judged: Round) -> list[Judgment]:
     ]
 
 
-def rule_moves(stage: Stage) -> list[Move]:
+def rule_moves(stage: ProposalInputs) -> list[Move]:
     """What the rules propose: fixed multipliers first, then the narrowest ranges that answer the critique."""
     if not stage.rounds:
         return stage.moves(_first_shapes(stage))
@@ -125,7 +125,7 @@ def rule_moves(stage: Stage) -> list[Move]:
     )
 
 
-def rule_texts(stage: Stage, candidates: Sequence[Candidate]) -> list[str]:
+def rule_texts(stage: ProposalInputs, candidates: Sequence[Candidate]) -> list[str]:
     """One line for each move, in figures the candidate itself carries."""
     moves = [candidate for candidate in candidates if candidate.kind.move]
     if not moves:
@@ -144,7 +144,7 @@ def _line(context: Context, candidate: Candidate) -> str:
     return f"Candidate {candidate.index}, {candidate.kind}: {where}, {buffers}."
 
 
-def _first_shapes(stage: Stage) -> list[Shape]:
+def _first_shapes(stage: ProposalInputs) -> list[Shape]:
     wish = stage.context.wish
     exposure = (wish.exposure if wish else None) or Exposure.NEUTRAL
     if len(stage.venues) == 1:
@@ -158,14 +158,14 @@ def _shapes(said: StrategistOpinion | CreateStrategistOpinion) -> list[Shape]:
     return [_shape(shape) for shape in said.shapes]
 
 
-def _shape(one: ShapeOpinion) -> Shape:
-    width = Fraction(one.width_percent, 100)
-    if isinstance(one, CreateShapeOpinion):
-        return Shape(width, one.center_offset_ticks, one.pool_index, Exposure(one.exposure_bias))
-    return Shape(width, one.center_offset_ticks)
+def _shape(opinion: ShapeOpinion) -> Shape:
+    width = Fraction(opinion.width_percent, 100)
+    if isinstance(opinion, CreateShapeOpinion):
+        return Shape(width, opinion.center_offset_ticks, opinion.pool_index, Exposure(opinion.exposure_bias))
+    return Shape(width, opinion.center_offset_ticks)
 
 
-def _objection(said: StrategistOpinion | CreateStrategistOpinion, stage: Stage) -> str | None:
+def _objection(said: StrategistOpinion | CreateStrategistOpinion, stage: ProposalInputs) -> str | None:
     wanted = stage.context.wish.exposure if stage.context.wish else None
     for shape in said.shapes:
         if isinstance(shape, CreateShapeOpinion) and shape.pool_index >= len(stage.venues):
@@ -175,10 +175,10 @@ def _objection(said: StrategistOpinion | CreateStrategistOpinion, stage: Stage) 
     moves = stage.moves(_shapes(said))
     if not moves:
         return "every shape was tried before or is the range held now; propose others"
-    return _evaded(moves, stage) if stage.rounds else None
+    return _find_evasion(moves, stage) if stage.rounds else None
 
 
-def _evaded(moves: Sequence[Move], stage: Stage) -> str | None:
+def _find_evasion(moves: Sequence[Move], stage: ProposalInputs) -> str | None:
     """A revision answers its critique: what the rules sent back must not come back as bad, if the rules know better."""
     context, scenes = stage.context, stage.scenes
 
@@ -186,7 +186,7 @@ def _evaded(moves: Sequence[Move], stage: Stage) -> str | None:
         return list(judge_all(ballot_of(context, scenes, proposed), context.profile)[-len(proposed) :])
 
     said = verdicts(moves)
-    if any(one.verdict is Verdict.ACCEPT for one in said):
+    if any(judgment.verdict is Verdict.ACCEPT for judgment in said):
         return None
     known = rule_moves(stage)
     if not known or all(verdict.verdict is not Verdict.ACCEPT for verdict in verdicts(known)):
@@ -197,7 +197,13 @@ def _evaded(moves: Sequence[Move], stage: Stage) -> str | None:
 def _placeholder(create: bool) -> StrategistOpinion | CreateStrategistOpinion:
     """The rules speak in ranges, not in shapes; this only says that they speak."""
     if create:
-        one = {"poolIndex": 0, "widthPercent": 100, "centerOffsetTicks": 0, "exposureBias": "neutral", "rationale": "-"}
-        return CreateStrategistOpinion.model_validate({"shapes": [one, {**one, "widthPercent": 140}]})
+        shape = {
+            "poolIndex": 0,
+            "widthPercent": 100,
+            "centerOffsetTicks": 0,
+            "exposureBias": "neutral",
+            "rationale": "-",
+        }
+        return CreateStrategistOpinion.model_validate({"shapes": [shape, {**shape, "widthPercent": 140}]})
     plain = {"widthPercent": 100, "centerOffsetTicks": 0, "rationale": "-"}
     return StrategistOpinion.model_validate({"shapes": [plain, {**plain, "widthPercent": 140}]})

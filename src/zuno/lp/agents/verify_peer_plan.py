@@ -43,9 +43,9 @@ def check_ready(context: Context, ready: PlanReady, start: FlowStart | FlowCreat
     check_debate(context, ready.debate.rounds)
     check_transcript(context, ready.debate)
     last = ready.debate.rounds[-1]
-    if not last.judged:
+    if not last.is_judged:
         raise Malformed("the last round was never judged")
-    ruled = _ruled(context, ready)
+    ruled = _decide_by_rules(context, ready)
     said = ready.decision
     if (said.index, said.decided_by) != (ruled.index, ruled.decided_by):
         raise Malformed(f"candidate {said.index} was chosen, by the rules it is {ruled.index}")
@@ -138,7 +138,7 @@ def check_seen(
             raise Malformed(f"position {scene.position.id} was not so at block {context.block.number}")
 
 
-def _ruled(context: Context, ready: PlanReady) -> Decision:
+def _decide_by_rules(context: Context, ready: PlanReady) -> Decision:
     """Who had to decide by the rules, and what."""
     rounds, last, said = ready.debate.rounds, ready.debate.rounds[-1], ready.decision
     after = next_step(overall(last.candidates, last.judgments), len(rounds) - 1, context.max_rounds)

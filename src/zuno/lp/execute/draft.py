@@ -264,8 +264,8 @@ def check_named_tokens_used(instruction: Instruction, onchain: OnChainState) -> 
     """Something of every token that was named has to go in at the price of this block; one token alone may be swapped
     into a new position, and so always goes in."""
     band = instruction.range if onchain.position is None else onchain.position.range
-    if band is not None and (instruction.action is Action.ADD or len(instruction.named) > 1):
-        check_tokens_used(onchain.pool, band, instruction.named)
+    if band is not None and (instruction.action is Action.ADD or len(instruction.named_amounts) > 1):
+        check_tokens_used(onchain.pool, band, instruction.named_amounts)
 
 
 def check_capital_limits(
@@ -297,14 +297,14 @@ def check_capital_limits(
 def _left_notes(tried: SimulatedDraft, wrapper: Address | None) -> Iterator[str]:
     """Of every named amount that goes in only in part: how much of it does at this block's price, and why no more."""
     draft, changes = tried.draft, tried.changes
-    told, pool, position = draft.instruction, draft.pool, draft.position
+    instruction, pool, position = draft.instruction, draft.pool, draft.position
     last = all_steps(draft)[-1]
     most = outflow(decode(last.to, last.value, last.data, tried.swaps), (pool.key.currency0, pool.key.currency1))
-    for side, amount in told.named.items():
-        sides = ((pool.token0, told.capital0), (pool.token1, told.capital1))
+    for side, amount in instruction.named_amounts.items():
+        sides = ((pool.token0, instruction.capital0), (pool.token1, instruction.capital1))
         (token, _), (other, beside) = sides[side], sides[1 - side]
         fees = 0 if position is None else (position.fees0, position.fees1)[side]
-        wrapped = changes.get(NATIVE, 0) if told.brings_ether and token.address == wrapper else 0
+        wrapped = changes.get(NATIVE, 0) if instruction.brings_ether and token.address == wrapper else 0
         goes_in = fees - changes.get(token.address, 0) - wrapped
         if amount - goes_in <= amount // _NOTED:
             continue
@@ -318,7 +318,7 @@ def _left_notes(tried: SimulatedDraft, wrapper: Address | None) -> Iterator[str]
 
 
 _NOTED: Final = 1_000
-"""A part of a named amount that stays at home is told from one in so many on."""
+"""A note is added when more than one part in so many of a named amount stays in the wallet."""
 
 
 def _gas_limits(steps: Sequence[Step], rehearsal: Simulation) -> tuple[int, ...]:

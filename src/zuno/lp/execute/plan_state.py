@@ -207,7 +207,7 @@ class PlanProgress:
             )
 
     def _accepts(self, event: PlanEvent) -> bool:
-        """What can come next. Simulations and outcomes are told by whoever asks, at any time; all else takes turns."""
+        """What can come next. Simulations and outcomes come at any time; all else in its order."""
         match event:
             case PlanSimulated():
                 return True

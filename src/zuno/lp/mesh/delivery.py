@@ -150,7 +150,7 @@ class ThoughtReceived:
 
 @dataclass(frozen=True, slots=True)
 class ContextWanted:
-    """A letter waits for a context that an earlier life may have been given."""
+    """A letter waits for a context that may have come before a restart."""
 
     sender: Role
     digest: Digest

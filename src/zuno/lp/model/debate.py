@@ -187,7 +187,7 @@ class Thought(Wire):
     speaker: Speaker
 
 
-class Spoke(Wire):
+class SpeakerRecord(Wire):
     """Who spoke for a role in a round, why it was not a model where it was not, and what it cost."""
 
     role: Role
@@ -225,15 +225,15 @@ class Round(Wire):
         places = list(range(len(self.candidates)))
         if [candidate.index for candidate in self.candidates] != places:
             raise ValueError("a candidate's index is not its place")
-        for judged in (self.mechanical, self.judgments):
-            if judged and [one.index for one in judged] != places:
+        for given in (self.mechanical, self.judgments):
+            if given and [judgment.index for judgment in given] != places:
                 raise ValueError("the judgments are not one for each candidate, in order")
         if len(self.mechanical) != len(self.judgments):
             raise ValueError("the rules and the Critic judged different ballots")
         return self
 
     @property
-    def judged(self) -> bool:
+    def is_judged(self) -> bool:
         return bool(self.judgments)
 
 
@@ -244,7 +244,7 @@ class Debate(Wire):
     context: Hex64
     rounds: tuple[Round, ...] = Field((), max_length=MOST_REVISIONS + 1)
     transcript: tuple[Thought, ...] = Field((), max_length=MOST_THOUGHTS)
-    spoke: tuple[Spoke, ...] = Field((), max_length=MOST_VOICES)
+    spoke: tuple[SpeakerRecord, ...] = Field((), max_length=MOST_VOICES)
 
 
 class FlowStart(Wire):
@@ -270,7 +270,7 @@ class Arguing(Wire):
 
     @model_validator(mode="after")
     def _so_far(self) -> Self:
-        judged = [round_.judged for round_ in self.debate.rounds]
+        judged = [round_.is_judged for round_ in self.debate.rounds]
         if len(judged) < self._least_rounds or (judged and not self._least_rounds):
             raise ValueError(f"the debate has {len(judged)} rounds")
         if judged and judged != [*[True] * (len(judged) - 1), self._last_judged]:

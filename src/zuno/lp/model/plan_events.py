@@ -1,4 +1,4 @@
-"""What is written down about a plan that is carried out: the instruction, what was approved, and every step's life.
+"""Journal records of a plan's execution: the instruction, what was approved, and what became of every step.
 
 The journal is the store of these: an entry is on disk, chained and signed before the next thing is done. A plan's state
 is what its entries add up to, so that a crash and a start are the same path.
@@ -58,7 +58,7 @@ class Instruction(Wire):
     """Of the liquidity, to be removed."""
 
     @property
-    def named(self) -> dict[int, int]:
+    def named_amounts(self) -> dict[int, int]:
         """What the owner named of each side of the pool."""
         sides = ((0, self.capital0), (1, self.capital1))
         return {side: amount for side, amount in sides if amount and side != self.counterpart}
@@ -118,7 +118,7 @@ class Approval(Wire):
     """How the owner spoke: the front end, and the node whose key signs."""
 
 
-# -- a plan's life, one entry each
+# -- events of a plan, one entry each
 
 
 class PlanEvent(Wire):

@@ -9,7 +9,6 @@ from zuno.amm.model import PoolKey
 from zuno.kernel.text import NATIVE, Token, format_units
 from zuno.kernel.units import Address, Seconds
 from zuno.lp.model.chains import Deployment
-from zuno.lp.plan.calldata import SENDER
 from zuno.lp.plan.calls import (
     Action,
     Approve,
@@ -32,7 +31,7 @@ from zuno.lp.plan.calls import (
     TransferFrom,
     Wrap,
 )
-from zuno.lp.plan.policy import ITSELF
+from zuno.lp.plan.policy import resolve_recipient
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Names:
     wallet: Address
     tokens: Mapping[Address, Token]
     moment: Callable[[Seconds], str] = str
-    """How a time is told."""
+    """Formats a time."""
 
     def who(self, address: Address) -> str:
         at = self.deployment
@@ -97,7 +96,7 @@ def words(said: Decoded, names: Names, key: PoolKey) -> tuple[str, ...]:
                     case RouterSwap(actions):
                         lines += _lines(actions, names, key, wallet, at.universal_router)
                     case TransferFrom(token, recipient, amount):
-                        to = names.who(_resolve_recipient(recipient, wallet, at.universal_router))
+                        to = names.who(resolve_recipient(recipient, wallet, at.universal_router))
                         lines.append(f"send {names.amount(token, amount)} from {names.who(wallet)} to {to}")
                     case ModifyLiquidities(actions, inner):
                         lines += _lines(actions, names, key, at.universal_router, at.position_manager)
@@ -108,7 +107,7 @@ def words(said: Decoded, names: Names, key: PoolKey) -> tuple[str, ...]:
 
 def _lines(actions: tuple[Action, ...], names: Names, key: PoolKey, caller: Address, itself: Address) -> Iterator[str]:
     def who(recipient: Address) -> str:
-        return names.who(_resolve_recipient(recipient, caller, itself))
+        return names.who(resolve_recipient(recipient, caller, itself))
 
     def both(amount0: int, amount1: int, pool: PoolKey = key) -> str:
         return f"{names.amount(pool.currency0, amount0)} and {names.amount(pool.currency1, amount1)}"
@@ -155,7 +154,3 @@ def _pool(key: PoolKey, names: Names) -> str:
     hook = f", hook {key.hooks}" if key.has_hooks else ""
     fee = "dynamic fee" if key.dynamic_fee else f"{format_units(key.fee, 4)} %"
     return f"{names.token(key.currency0)}/{names.token(key.currency1)} {fee} (spacing {key.tick_spacing}{hook})"
-
-
-def _resolve_recipient(recipient: Address, caller: Address, itself: Address) -> Address:
-    return {SENDER: caller, ITSELF: itself}.get(recipient, recipient)

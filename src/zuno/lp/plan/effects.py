@@ -22,7 +22,7 @@ from zuno.lp.plan.calls import (
     SwapIn,
     Wrap,
 )
-from zuno.lp.plan.sizing import edges
+from zuno.lp.plan.inventory import range_edges
 
 
 def effects(calls: Iterable[Decoded], pool: PoolState, position: LpPosition | None) -> dict[Address, int]:
@@ -45,7 +45,7 @@ def effects(calls: Iterable[Decoded], pool: PoolState, position: LpPosition | No
         return position
 
     def worth(band: Range, liquidity: int, *, round_up: bool) -> tuple[int, int]:
-        return amounts_for_liquidity(price, *edges(band), liquidity, round_up=round_up)
+        return amounts_for_liquidity(price, *range_edges(band), liquidity, round_up=round_up)
 
     for said in calls:
         if isinstance(said.call, Wrap):

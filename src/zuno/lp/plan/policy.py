@@ -154,7 +154,7 @@ def recipients(said: Decoded, at: Deployment, wallet: Address) -> Iterator[Addre
                     case RouterSwap(actions):
                         yield from _recipients(actions, caller=wallet, itself=at.universal_router)
                     case TransferFrom(recipient=recipient):
-                        yield _resolve_recipient(recipient, wallet, at.universal_router)
+                        yield resolve_recipient(recipient, wallet, at.universal_router)
                     case ModifyLiquidities(actions):
                         # PositionManager sees the router: "the sender" is not the wallet here.
                         yield from _recipients(actions, caller=at.universal_router, itself=at.position_manager)
@@ -259,7 +259,7 @@ def _check_router_call(call: Execute, value: int, policy: Policy) -> None:
                 _require(amount == OPEN_DELTA, f"a settlement of {amount} is not of what is owed")
             case Sweep(currency, recipient):
                 _check_currency(currency, policy)
-                got = _resolve_recipient(recipient, at.universal_router, at.position_manager)
+                got = resolve_recipient(recipient, at.universal_router, at.position_manager)
                 _require(got == policy.wallet, f"{got} would receive what is the wallet's")
             case _:
                 raise Refused(f"{type(action).__name__} is no action of the router's call of PositionManager")
@@ -280,7 +280,7 @@ def _check_swap(actions: tuple[Action, ...], policy: Policy) -> set[Address]:
                 _require(amount == OPEN_DELTA, f"a settlement of {amount} is not of what is owed")
             case Take(currency, recipient, amount):
                 _check_currency(currency, policy)
-                got = _resolve_recipient(recipient, policy.wallet, at.universal_router)
+                got = resolve_recipient(recipient, policy.wallet, at.universal_router)
                 allowed = (policy.wallet, at.position_manager)
                 _require(got in allowed, f"{got} would receive what is the wallet's")
                 _require(amount == OPEN_DELTA, f"taking {amount} is not taking what is due")
@@ -294,7 +294,7 @@ def _check_swap(actions: tuple[Action, ...], policy: Policy) -> set[Address]:
 def _check_change(action: Mint | Increase | Decrease | Burn, policy: Policy, caller: Address) -> None:
     if isinstance(action, Mint):
         _check_key(action.key, policy)
-        owner = _resolve_recipient(action.owner, caller, policy.deployment.position_manager)
+        owner = resolve_recipient(action.owner, caller, policy.deployment.position_manager)
         _require(owner == policy.wallet, f"the position would belong to {owner}")
     else:
         _require(
@@ -339,16 +339,16 @@ def _recipients(actions: tuple[Action, ...], *, caller: Address, itself: Address
     for action in actions:
         match action:
             case Mint(owner=recipient) | Take(recipient=recipient) | TakePair(recipient=recipient):
-                yield _resolve_recipient(recipient, caller, itself)
+                yield resolve_recipient(recipient, caller, itself)
             case Sweep(recipient=recipient):
-                yield _resolve_recipient(recipient, caller, itself)
+                yield resolve_recipient(recipient, caller, itself)
             case CloseCurrency():
                 yield caller
             case _:
                 pass
 
 
-def _resolve_recipient(recipient: Address, caller: Address, itself: Address) -> Address:
+def resolve_recipient(recipient: Address, caller: Address, itself: Address) -> Address:
     return {SENDER: caller, ITSELF: itself}.get(recipient, recipient)
 
 

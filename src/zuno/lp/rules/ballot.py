@@ -212,11 +212,11 @@ def _rule(candidate: Candidate, profile: RiskProfile) -> tuple[Verdict, Fault, s
         return Verdict.VETO, Fault.EMPTY, "the tokens buy no liquidity in this range"
     if stress is None:
         return Verdict.VETO, Fault.UNKNOWN, "no price history to stress the range with"
-    one, two = (f"{times}× buffer {{c{candidate.index}.buffer_{times}x}}" for times in (1, 2))
+    buffer_1x, buffer_2x = (f"{times}× buffer {{c{candidate.index}.buffer_{times}x}}" for times in (1, 2))
     if stress.x2.median_hours < limits.floor_2x_hours:
-        return Verdict.VETO, Fault.THIN_2X, f"{two} is under the {profile} floor of {{floor_2x}}"
+        return Verdict.VETO, Fault.THIN_2X, f"{buffer_2x} is under the {profile} floor of {{floor_2x}}"
     if stress.x1.median_hours < limits.floor_1x_hours:
-        return Verdict.REVISE, Fault.THIN_1X, f"{one} is under the {profile} floor of {{floor_1x}}"
+        return Verdict.REVISE, Fault.THIN_1X, f"{buffer_1x} is under the {profile} floor of {{floor_1x}}"
     if carry.cost.gas_token1 and carry.fees24h_token1 == 0:
         return Verdict.REVISE, Fault.DEAR, f"gas is paid for no fees at all, the {profile} ceiling is {{gas_ceiling}}"
     ratio, paid = carry.gas_yield, f"gas is {{c{candidate.index}.gas_yield}} a day's fees"
@@ -228,7 +228,7 @@ def _rule(candidate: Candidate, profile: RiskProfile) -> tuple[Verdict, Fault, s
         dear = "gas/yield unknown"
     else:
         dear = f"{paid} under {{gas_ceiling}}"
-    return Verdict.ACCEPT, Fault.NONE, f"{one} over {{floor_1x}}, {two} over {{floor_2x}}, {dear}"
+    return Verdict.ACCEPT, Fault.NONE, f"{buffer_1x} over {{floor_1x}}, {buffer_2x} over {{floor_2x}}, {dear}"
 
 
 def _figure(value: Fraction) -> str:

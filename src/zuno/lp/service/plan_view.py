@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from zuno.amm.model import PoolState, whole_price
-from zuno.amm.ticks import sqrt_price_at_tick
+from zuno.amm.model import PoolState
 from zuno.kernel.canonical import Digest, canonical
 from zuno.kernel.errors import Refused
 from zuno.kernel.numbers_text import decimal_text, money_text
@@ -24,7 +23,7 @@ from zuno.lp.agents.prompt_facts import facts_of, print_thoughts
 from zuno.lp.model.ballot import Candidate, Carry, Judgment, StressPoint
 from zuno.lp.model.debate import Context, Debate, PlanReady, Wish
 from zuno.lp.rules.ballot import owner_decides
-from zuno.lp.service.to_views import key_view
+from zuno.lp.service.to_views import key_view, tick_prices
 from zuno.lp.service.views import PoolKeyView
 from zuno.provenance.slots import render
 
@@ -129,7 +128,7 @@ class SourceView(RecordView):
     notes: tuple[ForeignText, ...]
 
 
-class VoiceView(RecordView):
+class SpeakerView(RecordView):
     role: str
     round: int
     speaker: str
@@ -172,7 +171,7 @@ class PlanView(View):
     earlier: tuple[EarlierView, ...]
     """The moves of the rounds before the last, which the candidates above do not hold."""
     transcript: tuple[ThoughtView, ...]
-    voices: tuple[VoiceView, ...]
+    voices: tuple[SpeakerView, ...]
     sources: tuple[SourceView, ...]
     block: int
     hash: str
@@ -263,7 +262,7 @@ def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash
         cautions=print_cautions(context, ready),
         rounds=len(ready.debate.rounds) - 1,
         regime=scene.regime,
-        recommended=_recommended(candidates[decision.index], chosen, scene.pool, context.wish),
+        recommended=_recommended_view(candidates[decision.index], chosen, scene.pool, context.wish),
         candidates=candidates,
         earlier=tuple(
             _earlier_view(number, view)
@@ -272,14 +271,14 @@ def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash
             if candidate.kind.move
         ),
         transcript=thoughts_of(context, ready.debate, decision.index),
-        voices=tuple(map(VoiceView.model_validate, ready.debate.spoke)),
+        voices=tuple(map(SpeakerView.model_validate, ready.debate.spoke)),
         sources=tuple(map(SourceView.model_validate, context.sources)),
         block=context.block.number,
         hash=digest,
     )
 
 
-def _recommended(view: CandidateView, candidate: Candidate, pool: PoolState, wish: Wish | None) -> RecommendedView:
+def _recommended_view(view: CandidateView, candidate: Candidate, pool: PoolState, wish: Wish | None) -> RecommendedView:
     put_in = candidate.deposit
     return RecommendedView(
         **dict(view),
@@ -317,12 +316,9 @@ def _candidate_views(context: Context, debate: Debate, number: int) -> tuple[Can
 
 def _candidate_view(candidate: Candidate, judgment: Judgment, pool: PoolState) -> CandidateView:
     span = candidate.range
-    edges: tuple[str | None, str | None] = (None, None)
+    edges: Sequence[str | None] = (None, None)
     if span is not None:
-        prices = sorted(
-            whole_price(sqrt_price_at_tick(tick), pool.token0, pool.token1) for tick in (span.lower, span.upper)
-        )
-        edges = (decimal_text(prices[0], 10), decimal_text(prices[1], 10))
+        edges = tick_prices(pool, span.lower, span.upper)
     tested = candidate.stress
     return CandidateView(
         index=candidate.index,

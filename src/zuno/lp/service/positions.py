@@ -80,7 +80,7 @@ class LpDesk:
         """The positions named, or all that the wallet holds; or of these only those in one state."""
         keep = asked.state(only)
         whole = await self._positions(ids, wallet)
-        kept = tuple(one for one in whole.positions if keep(one.in_range, one.edge_distance_percent))
+        kept = tuple(view for view in whole.positions if keep(view.in_range, view.edge_distance_percent))
         if only is None or len(kept) == len(whole.positions):
             return whole
         note = f"{len(kept)} of {len(whole.positions)} positions are {only}"
@@ -110,7 +110,7 @@ class LpDesk:
             complete=(owned is None or owned.complete) and not snapshot.missing,
             note=owned.note if owned else "",
             positions=tuple(to_views.position_view(position) for position in snapshot.positions),
-            missing=tuple(MissingView(id=str(one.id), reason=one.reason) for one in snapshot.missing),
+            missing=tuple(MissingView(id=str(missing.id), reason=missing.reason) for missing in snapshot.missing),
         )
 
     async def inspect(self, text: str) -> InspectView:
@@ -204,7 +204,7 @@ class LpDesk:
             realized_vol=await self._volatility(feeds, pair, now),
             gas_price=to_views.fact_view(None if gas is None else _gwei(gas, gas.value.price), "gwei", no_gas),
             l1_data_fee=_data_fee(gas, no_gas),
-            native_price=await _fact(feeds.native.native(pair.quote, now), f"{to_views.called(quote)} per ETH"),
+            native_price=await _fact(feeds.native.native(pair.quote, now), f"{quote.shown_name} per ETH"),
         )
 
     async def _volatility(self, feeds: Feeds, pair: Pair, now: Seconds) -> FactView:

@@ -37,7 +37,7 @@ from zuno.lp.rules.fee_yield import (
     DAY,
     WEEK,
     GrowthSample,
-    Swapped,
+    SwapEvent,
     fee_window,
     fees24h_token1,
     growth_of_swaps,
@@ -258,13 +258,13 @@ NARROW = (-600, 600)
 
 def traded(
     pool: Pool, trades: list[tuple[bool, int]], fee_of: Callable[[bool], int]
-) -> tuple[list[Swapped], tuple[int, int]]:
+) -> tuple[list[SwapEvent], tuple[int, int]]:
     """The swaps as their events tell them, and what the state shows of those after the first."""
     seen, start = [], (0, 0)
     for zero_for_one, amount in trades:
         limit = MIN_SQRT_PRICE + 1 if zero_for_one else MAX_SQRT_PRICE - 1
         result = pool.swap(zero_for_one, -amount, limit)
-        seen.append(Swapped(-result.amount0, -result.amount1, pool.liquidity, fee_of(zero_for_one)))
+        seen.append(SwapEvent(-result.amount0, -result.amount1, pool.liquidity, fee_of(zero_for_one)))
         if len(seen) == 1:
             start = (pool.fee_growth_global0_x128, pool.fee_growth_global1_x128)
     return seen, (pool.fee_growth_global0_x128 - start[0], pool.fee_growth_global1_x128 - start[1])
@@ -308,7 +308,7 @@ def test_swaps_within_one_stretch_of_liquidity_tell_the_growth_to_the_rounding(
 def test_a_protocol_share_that_an_event_cannot_tell_is_todays_or_the_larger() -> None:
     assert swap_fee(999, 3000) == swap_fee(1000, 3000) == 3997
     paid = 10**18
-    swaps = [Swapped(paid, -paid, 10**20, 3997)] * 2
+    swaps = [SwapEvent(paid, -paid, 10**20, 3997)] * 2
     for today, share in ((999, 999), (1000, 1000), (0, 1000)):
         pool = Pool.initialize(3000, 60, Q96)
         pool.set_protocol_fee(today, 0)
@@ -333,7 +333,7 @@ def test_swaps_across_ticks_are_counted_and_shared_by_the_mean() -> None:
 
 def test_a_swap_that_ended_in_no_liquidity_is_shared_by_where_it_began() -> None:
     pool = state_of(Pool.initialize(3000, 60, Q96), 3000)
-    empty = [Swapped(10**18, -(10**17), 10**18, 3000), Swapped(10**18, -(10**17), 0, 3000)]
+    empty = [SwapEvent(10**18, -(10**17), 10**18, 3000), SwapEvent(10**18, -(10**17), 0, 3000)]
     assert growth_of_swaps(empty, pool) == (3 * 10**15 * Q128 // 10**18, 0, 1)
     assert growth_of_swaps([empty[1], empty[1]], pool) == (0, 0, 0)
 

@@ -19,7 +19,7 @@ from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.llm.port import ModelRegistry, RoleModels
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.model.debate import Kind
-from zuno.lp.service.archive import Archive, Rehearsal
+from zuno.lp.service.archive import Archive, ReplayRoom
 from zuno.lp.service.plan_view import PlanView, plan_id_of
 from zuno.settings import read_settings
 from zuno.wiring import Application
@@ -273,7 +273,7 @@ async def test_a_failed_flow_shows_how_far_it_came(tmp_path: Path) -> None:
     async def journal() -> Journal:
         return table.journal
 
-    async def nobody(*arguments: object) -> Rehearsal:
+    async def nobody(*arguments: object) -> ReplayRoom:
         raise AssertionError("nothing to rehearse")
 
     archive = Archive(journal, nobody, lambda: "test")

@@ -21,7 +21,7 @@ from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.chains import PERMIT2, ChainInfo
 from zuno.lp.model.plan import Allowances, Grant
 from zuno.lp.ports.chain import Holdings
-from zuno.lp.service.wallets import UNLIMITED, Contents, WalletKeeper, WalletOnChain
+from zuno.lp.service.wallets import UNLIMITED, WalletContents, WalletKeeper, WalletOnChain
 
 NOW = 1_800_000_000
 BLOCK = Block(77, HexId("0x" + "00" * 32), Seconds(NOW))
@@ -36,10 +36,10 @@ class Wallet:
         self.allowances = allowances or Allowances()
         self.asked: list[tuple[Address, list[Address], list[Address]]] = []
 
-    async def look(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> Contents:
+    async def look(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletContents:
         self.asked.append((wallet, list(currencies), list(spenders)))
         holdings = {currency: 10**6 + place for place, currency in enumerate(currencies)}
-        return Contents(BLOCK, holdings, self.allowances)
+        return WalletContents(BLOCK, holdings, self.allowances)
 
 
 class Unlisted(SimChain):

@@ -17,7 +17,7 @@ from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Address, HexId, Seconds, SqrtPriceX96
 from zuno.lp.model.history import PricedBlock, SwapFees
 from zuno.lp.model.market import HOUR
-from zuno.lp.rules.fee_yield import Swapped, growth_of_swaps
+from zuno.lp.rules.fee_yield import SwapEvent, growth_of_swaps
 
 _MOST_REMEMBERED: Final = 20_000
 MOST_SWAPS: Final = 500_000
@@ -118,14 +118,14 @@ class PriceReader:
         opened = await self._times.block(logs[0].block_number, head)
         if opened.hash != logs[0].block_hash:
             raise NoSuchState(f"block {opened.number} was replaced while its swaps were read")
-        swaps, price = list[Swapped](), 0
+        swaps, price = list[SwapEvent](), 0
         for log in logs:
             amount0, amount1, price, liquidity, _, fee = abi.decode_abi(abi.SWAP_FIELDS, log.data, "a Swap event")
             if fee > PIPS or price == 0:
                 raise Malformed(f"a Swap event of block {log.block_number} charges {fee} pips at price {price}")
             if log.block_number == opened.number:
                 swaps.clear()  # only how that block ended matters
-            swaps.append(Swapped(-amount0, -amount1, liquidity, fee))
+            swaps.append(SwapEvent(-amount0, -amount1, liquidity, fee))
         if price != pool.sqrt_price_x96:
             raise NodeBehind("the last swap among the events is not the one that left the pool's price")
         growth0, growth1, uneven = growth_of_swaps(swaps, pool)

@@ -38,7 +38,7 @@ from zuno.lp.model.history import PricedBlock, Standing
 from zuno.lp.model.plan import StepKind
 from zuno.lp.ports.spending import Call, Mined, SendResult
 from zuno.lp.rules.carry import MEASURED_GAS
-from zuno.lp.rules.fee_yield import Swapped
+from zuno.lp.rules.fee_yield import SwapEvent
 
 BASE_FEE: Wei = Wei(10**9)
 PRIORITY_FEE: Wei = Wei(10**9)
@@ -94,7 +94,7 @@ class SimWorld:
         self.prices: list[list[PricedBlock]] = [[] for _ in self.pools]
         self.traded: list[set[int]] = [set() for _ in self.pools]
         """Numbers of the blocks in which somebody swapped, by pool."""
-        self.swaps: list[list[tuple[Block, Swapped]]] = [[] for _ in self.pools]
+        self.swaps: list[list[tuple[Block, SwapEvent]]] = [[] for _ in self.pools]
         """Every swap, by pool; its block is known by number and time, not yet by hash."""
         self.closes: list[tuple[Seconds, int]] = [(GENESIS_TIME, START_PRICE)]
         """Reference prices in micro-USDC, one for every block that had one."""
@@ -339,7 +339,7 @@ class SimWorld:
         slot0 = self.pools[index].slot0
         fee = swap_fee(protocol_fee_of_direction(slot0.protocol_fee, zero_for_one), slot0.lp_fee)
         self.traded[index].add(self.head.number)
-        self.swaps[index].append((self.head, Swapped(paid0, paid1, liquidity, fee)))
+        self.swaps[index].append((self.head, SwapEvent(paid0, paid1, liquidity, fee)))
 
     def _mint(self, step: MintStep) -> None:
         pool, key = self.pools[step.pool], self.specs[step.pool].key

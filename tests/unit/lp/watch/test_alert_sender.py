@@ -1,4 +1,4 @@
-"""The courier: in order, once each, through outages, and never at the cost of a look."""
+"""Alerts are sent in order, once each, through outages, and never at the cost of a look."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ async def waiting(store: AlertStore) -> int:
 
 async def test_what_waits_is_delivered_in_order_and_once() -> None:
     store, notifier = AlertsInMemory(), MemoryNotifier()
-    courier = AlertSender(store, notifier, print)
+    sender = AlertSender(store, notifier, print)
     await raise_alerts(store, 3, 1, 2)
-    assert await courier.deliver() is None
-    assert await courier.deliver() is None
+    assert await sender.deliver() is None
+    assert await sender.deliver() is None
     assert [notice.position for notice in notifier.sent] == ["3", "1", "2"]
 
 
 async def test_an_hour_of_outage_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
-    """Over the real wire, with another process's worth of courier after the outage."""
+    """Over the real wire, with another process's worth of sender after the outage."""
     told: list[str] = []
     async with bot_api() as bot:
         store = AlertsFile(tmp_path)
         telegram = TelegramNotifier(TOKEN, CHAT, bot.url, timeout=0.2)
-        courier = AlertSender(store, telegram, told.append)
+        sender = AlertSender(store, telegram, told.append)
         moods = ["500", "hang up", "cut", "bad json", "502"]
         elapsed, number, waits = 0.0, 0, list[float]()
         while elapsed < 3_600:
             bot.mood = FAULTS[moods[number % len(moods)]]
             number += 1
             await raise_alerts(store, number, at=int(NOW + elapsed))
-            wait = await courier.deliver()
+            wait = await sender.deliver()
             assert wait is not None
             waits.append(wait)
             elapsed += wait
-        await courier.close()
+        await sender.close()
         assert waits == sorted(waits)
         assert (waits[0], waits[-1]) == (FIRST_WAIT, LONGEST_WAIT)
         assert bot.arrived == []
@@ -76,18 +76,18 @@ async def test_an_hour_of_outage_loses_nothing_and_repeats_nothing(tmp_path: Pat
 async def test_the_wait_the_service_asks_for_is_kept() -> None:
     store = AlertsInMemory()
     await raise_alerts(store, 1)
-    courier = AlertSender(store, MemoryNotifier([RetryLater("slow down", 77.0), RetryLater("slow down", 0.0)]), print)
-    assert await courier.deliver() == 77.0
-    assert await courier.deliver() == FIRST_WAIT
-    assert await courier.deliver() is None
+    sender = AlertSender(store, MemoryNotifier([RetryLater("slow down", 77.0), RetryLater("slow down", 0.0)]), print)
+    assert await sender.deliver() == 77.0
+    assert await sender.deliver() == FIRST_WAIT
+    assert await sender.deliver() is None
 
 
 async def test_success_forgets_the_back_off() -> None:
     store = AlertsInMemory()
     await raise_alerts(store, 1, 2)
     outcomes: list[SendResult] = [RetryLater("down"), RetryLater("down"), Sent(), RetryLater("down")]
-    courier = AlertSender(store, MemoryNotifier(outcomes), lambda line: None)
-    assert [await courier.deliver() for _ in range(3)] == [FIRST_WAIT, 2 * FIRST_WAIT, FIRST_WAIT]
+    sender = AlertSender(store, MemoryNotifier(outcomes), lambda line: None)
+    assert [await sender.deliver() for _ in range(3)] == [FIRST_WAIT, 2 * FIRST_WAIT, FIRST_WAIT]
 
 
 async def test_a_message_that_is_refused_makes_way_and_is_counted() -> None:
@@ -104,9 +104,9 @@ async def test_a_wrong_setting_is_told_once_and_not_tried_again_before_a_new_sta
     store, told = AlertsInMemory(), list[str]()
     await raise_alerts(store, 1, 2)
     notifier = MemoryNotifier([Undeliverable("no such bot", all=True)] * 5)
-    courier = AlertSender(store, notifier, told.append)
+    sender = AlertSender(store, notifier, told.append)
     for _ in range(3):
-        assert await courier.deliver() is None
+        assert await sender.deliver() is None
     assert notifier.tries == 1
     assert len(told) == 1
     assert await waiting(store) == 2
@@ -121,19 +121,19 @@ async def test_so_do_telegrams_own_refusals(status: int, tmp_path: Path) -> None
         bot.mood = refused(status)
         store = AlertsFile(tmp_path)
         await raise_alerts(store, 1)
-        courier = AlertSender(store, TelegramNotifier(TOKEN, CHAT, bot.url), lambda line: None)
-        await courier.deliver()
-        await courier.deliver()
-        await courier.close()
+        sender = AlertSender(store, TelegramNotifier(TOKEN, CHAT, bot.url), lambda line: None)
+        await sender.deliver()
+        await sender.deliver()
+        await sender.close()
         assert len(bot.heard) == 1
 
 
 async def test_one_outage_is_complained_of_once() -> None:
     store, told = AlertsInMemory(), list[str]()
     await raise_alerts(store, 1)
-    courier = AlertSender(store, MemoryNotifier([RetryLater("down")] * 5), told.append)
+    sender = AlertSender(store, MemoryNotifier([RetryLater("down")] * 5), told.append)
     for _ in range(5):
-        await courier.deliver()
+        await sender.deliver()
     assert told == ["down; it is tried again."]
 
 
@@ -155,11 +155,11 @@ async def test_a_crash_between_the_answer_and_its_note_repeats_one_message(tmp_p
 
 async def test_news_wakes_it_and_a_stop_ends_it() -> None:
     store, notifier, stop = AlertsInMemory(), MemoryNotifier(), asyncio.Event()
-    courier = AlertSender(store, notifier, print)
-    running = asyncio.create_task(courier.run(stop))
+    sender = AlertSender(store, notifier, print)
+    running = asyncio.create_task(sender.run(stop))
     await asyncio.sleep(0.01)
     await raise_alerts(store, 1)
-    courier.wake()
+    sender.wake()
     await until(lambda: notifier.sent)
     stop.set()
     await asyncio.wait_for(running, 5)
@@ -212,12 +212,12 @@ async def test_a_damaged_book_is_told_and_read_again_once_it_is_mended(
     file = tmp_path / "alerts.json"
     file.write_text("{")
     store, notifier, stop, told = AlertsFile(tmp_path), MemoryNotifier(), asyncio.Event(), list[str]()
-    courier = AlertSender(store, notifier, told.append)
-    running = asyncio.create_task(courier.run(stop))
+    sender = AlertSender(store, notifier, told.append)
+    running = asyncio.create_task(sender.run(stop))
     await until(lambda: told or running.done())
     file.unlink()
     await raise_alerts(store, 1)
-    courier.wake()
+    sender.wake()
     await until(lambda: notifier.sent or running.done())
     stop.set()
     await asyncio.wait_for(running, 5)
