@@ -138,20 +138,20 @@ def check_needs(step: Step, onchain: OnChainState, after: Sequence[Step] = ()) -
 
 
 def _check_need(need: Need, onchain: OnChainState) -> None:
-    purse, position, pool = onchain.purse, onchain.position, onchain.pool
+    wallet_state, position, pool = onchain.wallet_state, onchain.position, onchain.pool
     match need:
         case Holds(currency, amount):
-            have = purse.holdings.get(currency, 0)
+            have = wallet_state.holdings.get(currency, 0)
             if have < amount:
                 raise Refused(f"The wallet holds {_format_amount(have, currency, pool)}, the step may take "
                               f"{_format_amount(amount, currency, pool)}.")  # fmt: skip
         case Allows(token, amount):
-            have = purse.allowances.to_permit2.get(token, 0)
+            have = wallet_state.allowances.to_permit2.get(token, 0)
             if have < amount:
                 raise Refused(f"Permit2 may take {_format_amount(have, token, pool)}, the step needs "
                               f"{_format_amount(amount, token, pool)}.")  # fmt: skip
         case Permits(token, spender, amount, until):
-            grant = purse.allowances.grant(token, spender)
+            grant = wallet_state.allowances.grant(token, spender)
             if grant.amount < amount:
                 raise Refused(f"{spender} may take {_format_amount(grant.amount, token, pool)} through Permit2, "
                               f"the step needs {_format_amount(amount, token, pool)}.")  # fmt: skip
@@ -206,7 +206,7 @@ def check_gas(
         raise Refused(f"The step would use up to {units} gas; the bound is {bound_units}.")
     if max_fee > bound_fee:
         raise Refused(f"A unit of gas costs up to {max_fee} wei; the bound is {bound_fee} wei.")
-    need, have = units * max_fee + data_fee + step.value, onchain.purse.holdings.get(NATIVE, 0)
+    need, have = units * max_fee + data_fee + step.value, onchain.wallet_state.holdings.get(NATIVE, 0)
     if have < need:
         raise Refused(
             f"The wallet holds {format_units(have, 18)} ETH; gas and value may take {format_units(need, 18)} ETH."
@@ -223,7 +223,7 @@ def check_whole_gas(onchain: OnChainState, draft: Draft, gas: GasQuote) -> None:
             f"Posting the plan's data costs {format_units(posting, 18)} ETH; "
             f"the bound is {format_units(draft.gas.data_fee, 18)} ETH."
         )
-    need, have = units * gas.price + posting + value, onchain.purse.holdings.get(NATIVE, 0)
+    need, have = units * gas.price + posting + value, onchain.wallet_state.holdings.get(NATIVE, 0)
     if have < need:
         raise Refused(
             f"The wallet holds {format_units(have, 18)} ETH; "

@@ -283,7 +283,7 @@ class Gate:
                 progress,
                 PlanFinishing(
                     plan_id=progress.plan_id,
-                    block=onchain.purse.block,
+                    block=onchain.wallet_state.block,
                     paid=paid,
                     steps=steps,
                 ),
@@ -311,7 +311,7 @@ class Gate:
         amounts = {flow.currency: flow.amount for flow in paid}
         have = tuple(amounts.get(currency, 0) for currency in (half.key.currency0, half.key.currency1))
         try:
-            checks.check_not_expired(draft, onchain.purse.block.timestamp)
+            checks.check_not_expired(draft, onchain.wallet_state.block.timestamp)
             quote = await load_swap_quotes(self._context, onchain.pool, None)
             steps = finish_rebalance(half, terms, onchain.pool, have[0], have[1], quotes=quote)
             for step in steps:
@@ -352,7 +352,7 @@ class Gate:
         about = next((need.token_id for need in step.needs if isinstance(need, Owns)), None)
         onchain = await read_onchain_state(self._context, HexId(draft.pool.id), about)
         if at.part is not PlanPart.REVOKING:
-            checks.check_not_expired(draft, onchain.purse.block.timestamp)
+            checks.check_not_expired(draft, onchain.wallet_state.block.timestamp)
         checks.check_needs(step, onchain)
         checks.check_policy(self._context, step, onchain, draft, self._step_caps(progress, draft, at.part))
         if step.needs and step.kind is not StepKind.COLLECT:
@@ -366,9 +366,9 @@ class Gate:
         checks.check_gas(
             onchain, step, gas, fees.max_fee, self._gas_bound(draft, at), most_fee, data_fee([step], price)
         )
-        purse = onchain.purse
-        held = tuple(Flow(each, purse.holdings.get(each, 0)) for each in currencies(draft.pool.key))
-        return SigningInputs(purse.next_nonce, gas, fees, held)
+        wallet_state = onchain.wallet_state
+        held = tuple(Flow(each, wallet_state.holdings.get(each, 0)) for each in currencies(draft.pool.key))
+        return SigningInputs(wallet_state.next_nonce, gas, fees, held)
 
     def _step_caps(self, progress: PlanProgress, draft: Draft, part: PlanPart) -> tuple[Flow, ...]:
         if part is PlanPart.LATER and progress.finishing is not None:
@@ -387,13 +387,13 @@ class Gate:
     async def prepare_unsigned(self, draft: Draft) -> SignerHints:
         """For a watch-only wallet: every check, no signature."""
         await self._check_fresh(draft)
-        purse = await self._context.writer.purse(self._context.wallet, (NATIVE,), ())
-        return SignerHints(purse.next_nonce, suggest_fees(await self._context.chain.gas()))
+        wallet_state = await self._context.writer.wallet_state(self._context.wallet, (NATIVE,), ())
+        return SignerHints(wallet_state.next_nonce, suggest_fees(await self._context.chain.gas()))
 
     async def _simulate(self, draft: Draft, steps: Sequence[Step]) -> SimulatedDraft:
         calls, pair = [step_call(step) for step in steps], currencies(draft.pool.key)
-        rehearsal = await self._context.writer.rehearse(self._context.wallet, calls, pair, HexId(draft.pool.id))
-        return self._with_simulation(draft, rehearsal)
+        simulation = await self._context.writer.simulate(self._context.wallet, calls, pair, HexId(draft.pool.id))
+        return self._with_simulation(draft, simulation)
 
     async def _skip_simulation(self, draft: Draft) -> SimulatedDraft:
         """A plan that is under way: its first steps are done, so the whole cannot be tried any more."""
@@ -407,7 +407,7 @@ class Gate:
             onchain = await read_onchain_state(self._context, HexId(draft.pool.id), instruction.position_id)
         except Unknown as gone:
             raise Refused(f"What {draft.plan_id} is about has changed: {gone}") from gone
-        checks.check_not_expired(draft, onchain.purse.block.timestamp)
+        checks.check_not_expired(draft, onchain.wallet_state.block.timestamp)
         await checks.check_market(self._context, instruction, onchain.pool, draft.bounds)
         check_named_tokens_used(instruction, onchain)
         steps = draft.steps
@@ -513,7 +513,7 @@ class Gate:
         if not tokens and not spenders:
             return ()
         onchain = await read_onchain_state(self._context, HexId(draft.pool.id), None)
-        standing = onchain.purse.allowances
+        standing = onchain.wallet_state.allowances
         ours = Allowances(
             {token: amount for token, amount in standing.to_permit2.items() if token in tokens},
             {pair: grant for pair, grant in standing.grants.items() if pair in spenders},
@@ -556,8 +556,8 @@ class Gate:
         most = Wei(1 << 255) if anyhow else draft.gas.max_fee
         return StepSender(self._context, progress, Seconds(draft.expires), most, notify)
 
-    def _with_simulation(self, draft: Draft, rehearsal: Simulation) -> SimulatedDraft:
-        return SimulatedDraft(draft, rehearsal, self._context.info.deployment.swap_struct)
+    def _with_simulation(self, draft: Draft, simulation: Simulation) -> SimulatedDraft:
+        return SimulatedDraft(draft, simulation, self._context.info.deployment.swap_struct)
 
     @property
     def _lock_name(self) -> str:
@@ -598,7 +598,9 @@ def _measure_proceeds(progress: PlanProgress, draft: Draft, onchain: OnChainStat
     before = {flow.currency: flow.amount for flow in first.newest.holdings}
     paid = []
     for flow in draft.proceeds:
-        now = onchain.purse.holdings.get(flow.currency, 0) + (gas_spent(progress) if flow.currency == NATIVE else 0)
+        now = onchain.wallet_state.holdings.get(flow.currency, 0) + (
+            gas_spent(progress) if flow.currency == NATIVE else 0
+        )
         gained = min(flow.amount, max(0, now - before.get(flow.currency, 0)))
         paid.append(Flow(flow.currency, gained))
     return tuple(paid)

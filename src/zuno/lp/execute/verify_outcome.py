@@ -39,8 +39,8 @@ async def verify_outcome(
                     found += await _check_liquidity(context, draft, token_id, -liquidity)
                 case _:
                     pass
-    purse = await context.writer.purse(context.wallet, currencies(draft.pool.key), ())
-    found += _check_balances(progress, done, purse)
+    wallet_state = await context.writer.wallet_state(context.wallet, currencies(draft.pool.key), ())
+    found += _check_balances(progress, done, wallet_state)
     return new_id, tuple(found)
 
 
@@ -92,7 +92,7 @@ async def _check_liquidity(context: ExecutionContext, draft: Draft, token_id: in
     return []
 
 
-def _check_balances(progress: PlanProgress, done: list[StepProgress], purse: WalletState) -> list[str]:
+def _check_balances(progress: PlanProgress, done: list[StepProgress], wallet_state: WalletState) -> list[str]:
     """The wallet's balance changes against the least the steps allow, gas apart."""
     first = next((step for step in done if step.signed and step.newest.holdings), None)
     if first is None:
@@ -100,7 +100,7 @@ def _check_balances(progress: PlanProgress, done: list[StepProgress], purse: Wal
     said = []
     for flow in first.newest.holdings:
         spent = gas_spent(progress) if flow.currency == NATIVE else 0
-        change = purse.holdings.get(flow.currency, 0) - flow.amount + spent
+        change = wallet_state.holdings.get(flow.currency, 0) - flow.amount + spent
         least = least_change([step.step for step in done], flow.currency)
         if change < least:
             said.append(

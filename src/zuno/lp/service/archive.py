@@ -130,12 +130,12 @@ class Archive:
     def __init__(
         self,
         open_journal: Callable[[], Awaitable[Journal]],
-        rehearse: OpenReplay,
+        open_replay: OpenReplay,
         code: Callable[[], str],
         of_peers: Attempts = _no_attempts,
     ) -> None:
         self._open_journal = open_journal
-        self._rehearse = rehearse
+        self._open_replay = open_replay
         self._code = code
         self._of_peers = of_peers
 
@@ -215,14 +215,14 @@ class Archive:
         problems: list[str] = []
         if recorded.plan is not None and recorded.plan.hash != then:
             problems.append(f"the plan of record has hash {recorded.plan.hash[:12]}…, its debate gives {then[:12]}…")
-        rehearsal = await self._rehearse(await self._with_replies(recorded, recorded.ready), context)
+        replay = await self._open_replay(await self._with_replies(recorded, recorded.ready), context)
         now: str | None = None
         try:
-            again = await rehearsal.room.debate(recorded.start, lambda thought: None)
+            again = await replay.room.debate(recorded.start, lambda thought: None)
             now = plans.decided_hash(context, _as_chosen(recorded, context, again.ready))
         except ZunoError as error:
             problems.append(f"the replay ended in an error: {error}")
-        problems += rehearsal.differences()
+        problems += replay.differences()
         if now is not None and now != then:
             problems.append("the decided bytes differ")
         identical = now == then and not problems

@@ -300,7 +300,7 @@ async def _fix_capital(
             named[side] = parse_units(f"{amount:f}", tokens[side].decimals)
         except ValueError:
             raise Usage(f"{tokens[side].symbol} has {tokens[side].decimals} decimals; {amount:f} has more.") from None
-    purse = await execution.writer.purse(execution.wallet, [token.address for token in tokens], ())
-    holdings = (purse.holdings.get(tokens[0].address, 0), purse.holdings.get(tokens[1].address, 0))
+    wallet_state = await execution.writer.wallet_state(execution.wallet, [token.address for token in tokens], ())
+    holdings = (wallet_state.holdings.get(tokens[0].address, 0), wallet_state.holdings.get(tokens[1].address, 0))
     capital = fix_capital(position, named, holdings, execution.limits.bounds.slippage_bps)
     return capital, None if len(named) == len(tokens) else 0 if 1 in named else 1
