@@ -46,16 +46,16 @@ def check_approval(progress: PlanProgress, key: NodeKey) -> Draft:
         raise Refused(
             f"{progress.plan_id} was not approved; `zuno plan approve {progress.plan_id}` shows what it would do."
         )
-    said = approved.approval
+    approval = approved.approval
     if not _has_valid_signature(approved, key):
         raise Refused(
             f"The approval of {progress.plan_id} does not carry this node's signature; approve the plan again."
         )
-    if said.draft != draft_digest(draft):
+    if approval.draft != draft_digest(draft):
         raise Refused(f"What was approved of {progress.plan_id} is not what is on record; approve the plan again.")
-    if {said.plan_id, draft.plan_id} != {progress.plan_id}:
-        raise Refused(f"The approval is of {said.plan_id}, not of {progress.plan_id}.")
-    bound = (said.plan_hash, said.chain_id, said.genesis, said.wallet, said.expires)
+    if {approval.plan_id, draft.plan_id} != {progress.plan_id}:
+        raise Refused(f"The approval is of {approval.plan_id}, not of {progress.plan_id}.")
+    bound = (approval.plan_hash, approval.chain_id, approval.genesis, approval.wallet, approval.expires)
     if bound != (draft.plan_hash, draft.chain_id, draft.genesis, draft.wallet, draft.expires):
         raise Refused(f"The approval of {progress.plan_id} and its transactions differ; approve the plan again.")
     return draft
@@ -275,11 +275,11 @@ async def _spent_today(context: ExecutionContext, plan_id: str) -> Decimal:
     """Every plan that began in the last 24 hours counts in full, however it ended; play money is counted apart."""
     total, seen = Decimal(0), {plan_id}
     for entry in await context.journal.latest(_MOST_A_DAY, kind=PlanApplying.kind):
-        said = PlanApplying.model_validate(dict(entry.payload))
-        if entry.at < context.now() - DAY_MILLIS or said.plan_id in seen or said.play_money != context.local:
+        applying = PlanApplying.model_validate(dict(entry.payload))
+        if entry.at < context.now() - DAY_MILLIS or applying.plan_id in seen or applying.play_money != context.local:
             continue
-        seen.add(said.plan_id)
-        total += said.spend_usd or 0
+        seen.add(applying.plan_id)
+        total += applying.spend_usd or 0
     return total
 
 

@@ -16,7 +16,7 @@ from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import Bounds, Flow, Step, StepKind, StepPlan
 from zuno.lp.model.plan_events import Action, Draft, GasBound, Instruction
 from zuno.lp.plan import minting, positions
-from zuno.lp.plan.calls import Decoded
+from zuno.lp.plan.calls import DecodedCall
 from zuno.lp.plan.context import PlanContext, flows
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.effects import effects
@@ -53,8 +53,8 @@ class SimulatedDraft:
         """The wallet's balance changes without gas: as the node simulated them, else computed here."""
         if self.simulation.how is SimulationMethod.SIMULATED:
             return self.simulation.changes
-        said = (decode(step.to, step.value, step.data, self.swaps) for step in all_steps(self.draft))
-        return effects(said, self.draft.pool, self.draft.position)
+        decoded = (decode(step.to, step.value, step.data, self.swaps) for step in all_steps(self.draft))
+        return effects(decoded, self.draft.pool, self.draft.position)
 
     @property
     def sqrt_price_after_x96(self) -> int | None:
@@ -356,7 +356,7 @@ def step_name(step: Step) -> str:
     return step.kind.replace("_", " ")
 
 
-def decode_step(context: ExecutionContext, step: Step) -> Decoded:
+def decode_step(context: ExecutionContext, step: Step) -> DecodedCall:
     """A step's calldata, decoded."""
     return decode(step.to, step.value, step.data, context.info.deployment.swap_struct)
 

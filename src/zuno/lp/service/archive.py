@@ -315,8 +315,10 @@ class Archive:
         record = next((entry for entry in entries if _records(entry, plan_id)), None)
         ended = record or next((entry for entry in entries if entry.kind == Kind.FLOW_FAILED.value), None)
         await journal.verify_range(entries[0].seq, None if ended is None else ended.seq)
-        said = [envelope for envelope in map(read_entry, entries) if envelope is not None]
-        opening = next((message for message in said if isinstance(message.payload, FlowStart | FlowCreateStart)), None)
+        messages = [envelope for envelope in map(read_entry, entries) if envelope is not None]
+        opening = next(
+            (message for message in messages if isinstance(message.payload, FlowStart | FlowCreateStart)), None
+        )
         if opening is None or not isinstance(opening.payload, FlowStart | FlowCreateStart):
             raise Broken(f"The journal holds {request_id} without its beginning; run `zuno journal verify`.")
         end = _end(request_id, entries, record, opening.key)
@@ -329,7 +331,7 @@ class Archive:
             edition=opening.edition,
             ready=ready,
             end=end,
-            failed=None if record is not None else _failure(request_id, said, opening.key, heard=ready is None),
+            failed=None if record is not None else _failure(request_id, messages, opening.key, heard=ready is None),
             attempts=tuple(
                 Attempt.model_validate(dict(entry.payload)) for entry in entries if entry.kind == "model_attempt"
             ),
@@ -376,9 +378,9 @@ def _checked_message(entries: Sequence[Entry], record: Entry | None) -> str | No
     return None if refused is None else ChoiceRefused.model_validate(dict(refused.payload)).message
 
 
-def _failure(request_id: str, said: Sequence[Envelope], own: str, *, heard: bool) -> str | None:
-    """Why no plan is on record: the first end that a peer told, or what was said here since."""
-    ends = [message for message in said if isinstance(message.payload, PlanReady | FlowFailed)]
+def _failure(request_id: str, messages: Sequence[Envelope], own: str, *, heard: bool) -> str | None:
+    """Why no plan is on record: the first end that a peer told, or what was messages here since."""
+    ends = [message for message in messages if isinstance(message.payload, PlanReady | FlowFailed)]
     first = next((end for end in ends if end.key != own), None)
     reason: str | None = None
     for end in ends:
@@ -404,8 +406,8 @@ def _last_own_debate(recorded: RecordedRequest) -> Debate | None:
     """The argument as far as it came in this process; what peers elsewhere argued is shown once it is checked."""
     messages = [message for message in map(read_entry, recorded.entries) if message is not None]
     own = [message.payload for message in messages if message.key == recorded.key]
-    said = [payload.debate for payload in own if isinstance(payload, Arguing)]
-    return said[-1] if said else None
+    debates = [payload.debate for payload in own if isinstance(payload, Arguing)]
+    return debates[-1] if debates else None
 
 
 _STATES = (
