@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 from zuno.kernel.errors import Malformed, Refused, Unavailable, Unknown
 from zuno.kernel.text import NATIVE
@@ -40,7 +41,7 @@ from zuno.lp.execute.plan_state import (
     load_progress,
     unfinished_plans,
 )
-from zuno.lp.execute.send import Notify, PrepareStep, SigningInputs, StepSender
+from zuno.lp.execute.send import Notify, SigningInputs, StepSender
 from zuno.lp.execute.verify_outcome import gas_spent, position_actions, verify_outcome
 from zuno.lp.model.plan import Allowances, Flow, Owns, PlanState, Step, StepKind, StepState
 from zuno.lp.model.plan_events import (
@@ -50,6 +51,7 @@ from zuno.lp.model.plan_events import (
     PlanApplying,
     PlanApproved,
     PlanCalledOff,
+    PlanEvent,
     PlanFinishing,
     PlanOver,
     PlanRevoking,
@@ -86,13 +88,10 @@ class Gate:
         _check_not_ended(progress)
         drafted = await build_draft(self._context, plan_id, plan_hash, instruction)
         if not progress.signed_anything:
-            await append_event(
-                self._context.journal,
-                progress,
-                PlanSimulated(
-                    plan_id=plan_id, block=drafted.draft.block, ok=drafted.error is None, why=drafted.error or ""
-                ),
+            event = PlanSimulated(
+                plan_id=plan_id, block=drafted.draft.block, ok=drafted.error is None, why=drafted.error or ""
             )
+            await self._append(progress, event)
         return drafted
 
     async def draft(self, plan_id: str, plan_hash: str, instruction: Instruction) -> SimulatedDraft:
@@ -131,16 +130,14 @@ class Gate:
             checks.check_not_expired(draft, (await self._context.chain.head()).timestamp)
             signature = self._context.key.sign(checks.signing_bytes(approval)).hex()
             event = PlanApproved(plan_id=draft.plan_id, approval=approval, signature=signature)
-            await append_event(self._context.journal, progress, event, draft)
+            await self._append(progress, event, draft)
             return progress
 
     async def reject(self, plan_id: str, why: str) -> None:
         """The desk itself advised against it: nothing is ever signed for this plan."""
         progress = await self._load_progress(plan_id)
         if progress.over is None and not progress.signed_anything:
-            await append_event(
-                self._context.journal, progress, PlanOver(plan_id=plan_id, state=PlanState.REJECTED, why=why)
-            )
+            await self._append(progress, PlanOver(plan_id=plan_id, state=PlanState.REJECTED, why=why))
 
     # -- applying
 
@@ -167,7 +164,7 @@ class Gate:
                 spend = await checks.check_spend(self._context, draft)
                 head = await self._context.chain.head()
                 intent = PlanApplying(plan_id=plan_id, block=head, spend_usd=spend, play_money=self._context.local)
-                await append_event(self._context.journal, progress, intent)
+                await self._append(progress, intent)
             await self._run_plan(progress, draft, notify)
             return progress
 
@@ -178,16 +175,15 @@ class Gate:
             _check_not_ended(progress)
             draft = progress.draft
             if draft is None or not progress.signed_anything:
-                await append_event(
-                    self._context.journal,
-                    progress,
-                    PlanOver(plan_id=plan_id, state=PlanState.CANCELLED, why="called off before anything was signed"),
+                event = PlanOver(
+                    plan_id=plan_id, state=PlanState.CANCELLED, why="called off before anything was signed"
                 )
+                await self._append(progress, event)
                 return progress
             await checks.check_chain(self._context, draft)
             self._context.signer.ready()
             if progress.called_off is None:
-                await append_event(self._context.journal, progress, PlanCalledOff(plan_id=plan_id))
+                await self._append(progress, PlanCalledOff(plan_id=plan_id))
             await self._cancel_in_flight(progress, draft, notify)
             return progress
 
@@ -235,16 +231,14 @@ class Gate:
     # -- the run itself
 
     async def _run_plan(self, progress: PlanProgress, draft: Draft, notify: Notify) -> None:
-        sender = self._step_sender(progress, draft, notify)
-
-        async def prepare(index: int) -> SigningInputs:
-            return await self._prepare_signing(progress, draft, index)
-
         if progress.called_off is not None:
             await self._cancel_in_flight(progress, draft, notify)
             raise Refused(f"{progress.plan_id} was called off before, and is {progress.state} now.")
         try:
-            await self._run_steps(progress, draft, sender, prepare, notify)
+            await self._run_part(progress, draft, PlanPart.FIRST, notify)
+            if draft.later is not None:
+                await self._build_second_half(progress, draft)
+                await self._run_part(progress, draft, PlanPart.LATER, notify)
         except checks.ApprovalExpired as late:
             if not progress.signed_anything:
                 raise
@@ -254,50 +248,28 @@ class Gate:
             raise Refused(f"{late} {progress.plan_id} ended as {ending}.{where}") from late
         await self._conclude(progress, draft)
 
-    async def _run_steps(
-        self, progress: PlanProgress, draft: Draft, sender: StepSender, prepare: PrepareStep, notify: Notify
-    ) -> None:
+    async def _run_part(self, progress: PlanProgress, draft: Draft, part: PlanPart, notify: Notify) -> None:
+        sender, prepare = self._step_sender(progress, draft, notify), partial(self._prepare_signing, progress, draft)
         for index, step in enumerate(progress.steps):
-            if step.part is PlanPart.FIRST:
+            if step.part is part:
                 try:
                     done = await sender.run_step(index, prepare)
                 except checks.ApprovalExpired:
                     raise
                 except Refused as refusal:
+                    if part is PlanPart.LATER:
+                        raise self._explain_between_halves(progress, draft, refusal) from refusal
                     raise self._explain_partial_start(progress, refusal) from refusal
                 if not _is_final(done):
                     await self._end_failed_plan(progress, draft, step, notify)
-        if draft.later is not None:
-            await self._run_later_steps(progress, draft, sender, prepare, notify)
 
-    async def _run_later_steps(
-        self, progress: PlanProgress, draft: Draft, sender: StepSender, prepare: PrepareStep, notify: Notify
-    ) -> None:
-        """Built from what the first half really paid, and once more wherever nothing of it is under way or over."""
-        if not any(step.in_flight or step.has_failed for step in _later_steps(progress)) and not _later_mint_is_final(
-            progress
-        ):
+    async def _build_second_half(self, progress: PlanProgress, draft: Draft) -> None:
+        """From what the first half really paid; once more wherever nothing of it is under way or over."""
+        under_way = any(step.in_flight or step.has_failed for step in _later_steps(progress))
+        if not under_way and not _later_mint_is_final(progress):
             paid, steps, onchain = await self._build_later_steps(progress, draft)
-            await append_event(
-                self._context.journal,
-                progress,
-                PlanFinishing(
-                    plan_id=progress.plan_id,
-                    block=onchain.wallet_state.block,
-                    paid=paid,
-                    steps=steps,
-                ),
-            )
-        for index, step in enumerate(progress.steps):
-            if step.part is PlanPart.LATER:
-                try:
-                    done = await sender.run_step(index, prepare)
-                except checks.ApprovalExpired:
-                    raise
-                except Refused as refusal:
-                    raise self._explain_between_halves(progress, draft, refusal) from refusal
-                if not _is_final(done):
-                    await self._end_failed_plan(progress, draft, step, notify)
+            event = PlanFinishing(plan_id=progress.plan_id, block=onchain.wallet_state.block, paid=paid, steps=steps)
+            await self._append(progress, event)
 
     async def _build_later_steps(
         self, progress: PlanProgress, draft: Draft
@@ -428,11 +400,8 @@ class Gate:
 
     async def _conclude(self, progress: PlanProgress, draft: Draft) -> None:
         new_id, found = await verify_outcome(self._context, progress, draft)
-        await append_event(
-            self._context.journal,
-            progress,
-            PlanOver(plan_id=progress.plan_id, state=PlanState.CONFIRMED, new_position_id=new_id, problems=found),
-        )
+        event = PlanOver(plan_id=progress.plan_id, state=PlanState.CONFIRMED, new_position_id=new_id, problems=found)
+        await self._append(progress, event)
 
     async def _end_failed_plan(self, progress: PlanProgress, draft: Draft, step: StepProgress, notify: Notify) -> None:
         why = f"{step_name(step.step)}: {step.why}{await self._revert_reason(step)}"
@@ -482,19 +451,16 @@ class Gate:
         """Revoke unused allowances, then journal the end of the plan."""
         found = await self._revoke_allowances(progress, draft, notify)
         over = PlanOver(plan_id=progress.plan_id, state=ending, why=why, problems=found)
-        await append_event(self._context.journal, progress, over)
+        await self._append(progress, over)
 
     async def _revoke_allowances(self, progress: PlanProgress, draft: Draft, notify: Notify) -> tuple[str, ...]:
         if not any(step.part is PlanPart.REVOKING for step in progress.steps):
             steps = await self._revocation_steps(progress, draft)
             if not steps:
                 return ()
-            await append_event(self._context.journal, progress, PlanRevoking(plan_id=progress.plan_id, steps=steps))
+            await self._append(progress, PlanRevoking(plan_id=progress.plan_id, steps=steps))
         sender = self._step_sender(progress, draft, notify, anyhow=True)
-
-        async def prepare(index: int) -> SigningInputs:
-            return await self._prepare_signing(progress, draft, index)
-
+        prepare = partial(self._prepare_signing, progress, draft)
         left = []
         for index, step in enumerate(progress.steps):
             if step.part is PlanPart.REVOKING:
@@ -536,6 +502,9 @@ class Gate:
         )
 
     # -- lookups
+
+    async def _append(self, progress: PlanProgress, event: PlanEvent, draft: Draft | None = None) -> None:
+        await append_event(self._context.journal, progress, event, draft)
 
     async def _load_progress(self, plan_id: str) -> PlanProgress:
         return await load_progress(self._context.journal, plan_id)
