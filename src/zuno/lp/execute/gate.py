@@ -158,7 +158,7 @@ class Gate:
                 await self._skip_simulation(draft) if progress.signed_anything else await self._check_fresh(draft)
             )
             if progress.approved is None or not ask_owner(simulated, progress.approved.approval):
-                raise Refused(f"{plan_id} was not applied: the word was not given.")
+                raise Refused(f"{plan_id} was not applied: it was not confirmed.")
             self._context.signer.ready()  # whatever takes a person's time comes before the last look at the chain
             if progress.applying is None:
                 spend = await checks.check_spend(self._context, draft)

@@ -107,7 +107,7 @@ class Execution:
         approval = gate.approval(drafted.draft, consent.who)
         shown = approval_view(execution, drafted, await execution.chain.gas(), approval, approval_hash(approval))
         if not consent.to_approve(shown):
-            raise Refused(f"{plan_id} was not approved: the word was not given.")
+            raise Refused(f"{plan_id} was not approved: it was not confirmed.")
         progress = await gate.approve(drafted.draft, approval)
         return await execution_view(execution, progress, task.instruction)
 
@@ -251,7 +251,7 @@ class Execution:
 
 def _check_scripted(execution: ExecutionContext, consent: Consent) -> None:
     if consent.scripted and not execution.local:
-        raise Refused(f"--yes is for sim, devnet and test networks; on {execution.info.name} the word has to be typed.")
+        raise Refused(f"--yes is for sim, devnet and test networks; on {execution.info.name} type the confirmation.")
 
 
 _ACTIONS = {

@@ -322,7 +322,7 @@ class MeshRoom:
         await self.journal.append(
             kind=DISBELIEVED, author=Author(Role.CLI.value), payload=note, request_id=self.request_id
         )
-        reason = f"The {end.from_}'s word does not hold: {why.rstrip('.')}; nothing of it is shown."
+        reason = f"The {end.from_}'s plan was refused: {why.rstrip('.')}; nothing of it is shown."
         await self._record(opening, FlowFailed(at=Role.CLI, error="broken", reason=reason))
         return Broken(reason)
 

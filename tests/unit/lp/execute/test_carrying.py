@@ -311,7 +311,7 @@ async def test_another_plan_waits_for_the_one_that_is_on_its_way(bench: Any) -> 
 
 async def test_the_word_has_to_be_given(bench: Any) -> None:
     plan_id = await closing(bench)
-    with pytest.raises(Refused, match="the word was not given"):
+    with pytest.raises(Refused, match="it was not confirmed"):
         await bench.gate().apply(plan_id, lambda drafted, approval: False, bench.heard.append)
     assert (await bench.book(plan_id)).state is PlanState.APPROVED
     assert bench.pond.taken == []
