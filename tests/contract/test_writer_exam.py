@@ -157,7 +157,7 @@ async def sim(home: Path, request: pytest.FixtureRequest, closing: AsyncExitStac
 async def rpc_on_devnet(home: Path, request: pytest.FixtureRequest, closing: AsyncExitStack) -> WriterCase:
     from zuno.adapters.chain.devnet.evm import Genesis
     from zuno.adapters.chain.devnet.evm import LocalChain as EvmChain
-    from zuno.adapters.chain.devnet.node import LocalNode
+    from zuno.adapters.chain.devnet.node import DevnetNode
     from zuno.adapters.chain.devnet.server import serve
     from zuno.adapters.chain.rpc import RpcChain
 
@@ -168,7 +168,7 @@ async def rpc_on_devnet(home: Path, request: pytest.FixtureRequest, closing: Asy
     closing.callback(lambda: told(url, "evm_revert", before))
 
     async def stranger() -> HexId:
-        with serve(LocalNode(EvmChain.create(Genesis(balances={}, timestamp=1)))) as other_url:
+        with serve(DevnetNode(EvmChain.create(Genesis(balances={}, timestamp=1)))) as other_url:
             other = RpcChain(DEVNET, [other_url], home / "other")
             closing.push_async_callback(other.close)
             return await other.writer().genesis()

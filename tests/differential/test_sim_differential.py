@@ -23,7 +23,7 @@ from zuno.adapters.chain.devnet.artifacts import find_artifacts
 from zuno.adapters.chain.devnet.evm import ETHER
 from zuno.adapters.chain.devnet.execution import CallMessage as EvmCall
 from zuno.adapters.chain.devnet.keys import dev_key
-from zuno.adapters.chain.devnet.node import LocalNode
+from zuno.adapters.chain.devnet.node import DevnetNode
 from zuno.adapters.chain.devnet.params import Params
 from zuno.adapters.chain.devnet.price_moves import PriceMover
 from zuno.adapters.chain.devnet.story import WALLET_ROLE, check_against_sim, open_world
@@ -98,7 +98,7 @@ def sign(nonce: int, call: Call, gas: int = 3_000_000, fees: Fees = FEES, chain_
 class Stage:
     """Both chains, told the same at the same times."""
 
-    node: LocalNode
+    node: DevnetNode
     pusher: PriceMover
     chain: SimChain
     gas: int = 0
@@ -258,13 +258,13 @@ def _bytes(address: str) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def node(world_cache: Path, node_modules: Path) -> LocalNode:
+def node(world_cache: Path, node_modules: Path) -> DevnetNode:
     chain = open_world(find_artifacts(node_modules), world_cache, DEFAULT_SEED, lambda done, total: None)
-    return LocalNode(chain, clock=lambda: 0.0)
+    return DevnetNode(chain, clock=lambda: 0.0)
 
 
 @pytest.fixture
-def stage(node: LocalNode, tmp_path: Path) -> Any:
+def stage(node: DevnetNode, tmp_path: Path) -> Any:
     before = node.snapshot()
     chain = SimChain(SimFile(tmp_path))
     both = Stage(node, PriceMover(chain.latest().reference), chain)

@@ -20,8 +20,8 @@ from zuno.adapters.clock.system import SystemClock
 from zuno.adapters.file_lock import symbol_lock
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.model.daybook import DayBookInMemory
-from zuno.adapters.model.model_table import ModelTable
 from zuno.adapters.model.recorded import RecordedModels
+from zuno.adapters.model.registry import ModelTable
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.adapters.venues.synthetic.path import END

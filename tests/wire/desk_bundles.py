@@ -14,7 +14,7 @@ import numpy as np
 
 from zuno.adapters.clock.system import SystemClock
 from zuno.adapters.model.daybook import DayBookInMemory
-from zuno.adapters.model.model_table import ModelTable
+from zuno.adapters.model.registry import ModelTable
 from zuno.kernel.units import Millis, Seconds
 from zuno.llm.ask import ModelContext
 from zuno.llm.breaker import Breakers

@@ -12,8 +12,7 @@ import rlp
 from eth_abi.abi import encode
 from eth_hash.auto import keccak
 
-from zuno.adapters.prices.gas import ChainGas
-from zuno.adapters.prices.native import NativePrice
+from zuno.adapters.prices.gas import ChainGas, NativePrice
 from zuno.adapters.prices.seeded import SeededFeed
 from zuno.amm.identity import pool_id
 from zuno.amm.model import PoolKey

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.model.model_table import ModelTable
 from zuno.adapters.model.recorded import RecordedModels
+from zuno.adapters.model.registry import ModelTable
 from zuno.llm.port import Attempt, ModelRequest, RoleModels, Turn
 from zuno.settings import read_settings
 from zuno.trading.run.record import Notebook

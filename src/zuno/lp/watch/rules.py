@@ -169,12 +169,8 @@ def _describe_range(position: LpPosition) -> str:
 
 
 KEPT_EVENTS: Final = 500
-
-
 MOST_EVENTS: Final = 2_000
 """Events that were not delivered yet are kept beyond the usual number, but not beyond this one."""
-
-
 Answer = Callable[[Alert], tuple[Alert, Event]]
 
 

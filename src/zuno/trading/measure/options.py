@@ -25,8 +25,6 @@ SHORT_DAYS: Final = 7
 LONG_DAYS: Final = 30
 TOO_NEAR_MS: Final = 48 * HOUR_MS
 """An expiry nearer than this is noise: it is shown, and takes no part in a tenor."""
-
-
 PLAUSIBLE_IV: Final = (5.0, 1_000.0)
 """Vol points. What lies outside is a fraction taken for a percentage, or nothing."""
 

@@ -121,22 +121,12 @@ CONVICTION: Final[Mapping[Mode, tuple[Expert, Expert, Expert, Expert]]] = {
     Mode.POSITION: (Expert.MACRO, Expert.LIQUIDITY, Expert.GEOMETRY, Expert.MICROSTRUCTURE),
 }
 """Whose word weighs most, first."""
-
-
 WEIGHTS: Final = (0.4, 0.3, 0.2, 0.1)
 """In the order of conviction."""
-
-
 LEVERAGE_CAP: Final[Mapping[Mode, int]] = {Mode.SWING: 3, Mode.POSITION: 1}
-
-
 VALID_MINUTES: Final[Mapping[Mode, int]] = {Mode.SWING: 15, Mode.POSITION: 60}
 """How long a ruling is good for after its as-of."""
-
-
 DEFAULT_HOLD: Final[Mapping[Mode, str]] = {Mode.SWING: "5d", Mode.POSITION: "6w"}
-
-
 LONG_TEXT: Final = 600
 SHORT_TEXT: Final = 280
 """Characters of a text as it is printed. With slots it may be twice as long, so that ids cost nobody words."""

@@ -12,7 +12,7 @@ import pytest
 
 from tests.wire.debating import REQUEST, Table, observed, scout_says
 from tests.wire.fakes.model import ScriptedModel
-from zuno.adapters.model.model_table import ModelTable
+from zuno.adapters.model.registry import ModelTable
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Refused, Unavailable

@@ -80,7 +80,7 @@ def goes_on(bundle: Bundle) -> None:
     """Every figure is a number or missing, every axis can be drawn."""
     found = features(bundle)
     json.dumps(features_view(bundle, "name", found).features, allow_nan=False)
-    json.dumps(numbers(describe(bundle)).model_dump(by_alias=True), allow_nan=False)
+    json.dumps(numbers(describe(bundle)), allow_nan=False)
 
 
 def spoilt(row: Any, dice: random.Random) -> Any:

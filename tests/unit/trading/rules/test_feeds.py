@@ -12,7 +12,7 @@ import pytest
 from tests.wire.fakes.series import MemorySeries
 from tests.wire.trades import CASH, decision, holding, no_more, resting, ruled_on
 from zuno.adapters.venues.synthetic.path import END, paths
-from zuno.adapters.venues.synthetic.world import drawn, origin
+from zuno.adapters.venues.synthetic.world import draw_batches, origin
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.data.bundle_builder import gather
 from zuno.trading.measure.features import features
@@ -37,7 +37,7 @@ LOUD = Millis(END - 3 * 61 * HOUR_MS)
 @cache
 def market() -> MemorySeries:
     store = MemorySeries(origin(SEED))
-    given = drawn(SEED, {Symbol.BTCUSDT: paths(SEED)[Symbol.BTCUSDT]})
+    given = draw_batches(SEED, {Symbol.BTCUSDT: paths(SEED)[Symbol.BTCUSDT]})
     marks = next(batch.rows for batch in given if batch.series == basis(BINANCE, Symbol.BTCUSDT))
     asyncio.run(store.write([*given, *(Batch(series, marks) for series in neighbours(Symbol.BTCUSDT))]))
     return store

@@ -16,7 +16,7 @@ from tests.wire.vendors import binance, living
 from tests.wire.vendors.serving import Query, vendor
 from tests.wire.vendors.world import World
 from zuno.adapters.venues.binance import VENDOR, Binance
-from zuno.adapters.venues.exchange import Exchange
+from zuno.adapters.venues.exchange import ExchangeClient
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.data.sources import Sources, habit_of, is_of_now, is_streamed, kept_since
@@ -117,7 +117,7 @@ async def test_behaviour_01_five_ticks_at_half_past_the_minute_yield_five_comple
         return paths["/fapi/v1/klines"](query) if query["interval"] == Timeframe.M1 else []
 
     async with vendor({**paths, "/fapi/v1/klines": minutes_alone}) as here:
-        venue = Binance(Exchange(VENDOR, here.url, throttled=False))
+        venue = Binance(ExchangeClient(VENDOR, here.url, throttled=False))
         for minute in range(1, 6):
             world.now = START + minute * MINUTE_MS + 30_000
             world.candles = told_by(world.now)

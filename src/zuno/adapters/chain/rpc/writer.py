@@ -19,7 +19,6 @@ from zuno.amm.model import Block, Depth, PoolState
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
-from zuno.lp.model.chains import ChainInfo
 from zuno.lp.model.plan import Allowances, Grant
 from zuno.lp.ports.spending import Call, NonceStatus, SendResult, Simulation, WalletState
 
@@ -39,7 +38,7 @@ class RpcWriter:
     """Writer over JSON-RPC, beside the reader of the same chain and on its connection."""
 
     def __init__(self, readers: Readers, at_head: PinnedRead, pool_at: PoolAt) -> None:
-        self._info = readers.info
+        self.info = readers.info
         self._node = readers.node
         self._at_head = at_head
         self._pool_at = pool_at
@@ -47,10 +46,6 @@ class RpcWriter:
         self._nonces = NonceTracker(readers.node, readers.info)
         self._ticks = TickReader(readers.storage)
         self._genesis: HexId | None = None
-
-    @property
-    def info(self) -> ChainInfo:
-        return self._info
 
     async def genesis(self) -> HexId:
         if self._genesis is None:
@@ -100,9 +95,9 @@ class RpcWriter:
             requests.transaction_count(wallet, head),
             requests.pending_count(wallet),
             *(_balance_request(currency, wallet, head) for currency in held),
-            *(_allowance_request(token, wallet, self._info.deployment.permit2, head) for token in tokens),
+            *(_allowance_request(token, wallet, self.info.deployment.permit2, head) for token in tokens),
             *(
-                _permit2_request(token, wallet, spender, self._info.deployment.permit2, head)
+                _permit2_request(token, wallet, spender, self.info.deployment.permit2, head)
                 for token, spender in grants
             ),
         ]

@@ -11,7 +11,6 @@ from zuno.amm.ticks import MAX_TICK, MIN_TICK
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Tick
-from zuno.lp.model.chains import ChainInfo
 from zuno.lp.model.plan import Allowances
 from zuno.lp.ports.spending import (
     Call,
@@ -27,12 +26,10 @@ from zuno.lp.ports.spending import (
 class SimWriter:
     """Shares its world with the chain that is read: once something is sent, both see what came of it."""
 
+    info = SIM
+
     def __init__(self, chain: SimChain) -> None:
         self._chain = chain
-
-    @property
-    def info(self) -> ChainInfo:
-        return SIM
 
     async def genesis(self) -> HexId:
         """Of the seed, which is all that tells two simulated chains apart."""

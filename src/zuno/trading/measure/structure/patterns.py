@@ -17,8 +17,6 @@ POLE: Final = 4.0
 """Of the ATR: a move that a flag can hang on."""
 SHALLOW: Final = (0.1, 0.5)
 """Of the pole: how much of it a flag may give back."""
-
-
 PLAYED_OUT: Final = 4.0
 """Of the ATR: a shape whose line lies further away has done what it would."""
 
