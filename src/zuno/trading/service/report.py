@@ -36,8 +36,8 @@ ROLES: Final = {
 SPOKE: Final = {
     "model": "model",
     "repaired": "model, repaired",
-    "fallback": "twin: the model failed",
-    "deterministic": "twin",
+    "fallback": "rules: the model failed",
+    "deterministic": "rules",
 }
 ARROW: Final = {Call.LONG: "▲", Call.SHORT: "▼", Call.HOLD: "■", Call.CANCEL_AND_CLOSE: "✕"}
 STANCE: Final = {1: "▲ up", 0: "● neither", -1: "▼ down"}
