@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -404,8 +405,13 @@ def meta_of(regime: Regime = Regime.RANGE_BOUND) -> Meta:
     )
 
 
+@cache
+def usual() -> Matter:
+    return matter_of(bundle_of())
+
+
 def judged(board: Blackboard, bundle: Bundle | None = None, regime: Regime = Regime.RANGE_BOUND) -> Any:
-    matter = matter_of(bundle or bundle_of())
+    matter = matter_of(bundle) if bundle else usual()
     said = judge.twin(matter, meta_of(regime), board)
     assert find_objection(judge._decision(said, "model", ""), matter.menu, matter.terms, board) is None
     return said

@@ -69,6 +69,7 @@ from zuno.trading.model.venues import (
 )
 from zuno.trading.ports.series import Batch
 
+pytestmark = pytest.mark.slow
 SEED = 11
 AFTER = MINUTES_FROM + 20 * DAY_MS + 13 * HOUR_MS
 """Where the mirror stands."""
