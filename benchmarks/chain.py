@@ -19,15 +19,15 @@ from eth_abi.abi import encode
 
 from benchmarks.figure import report
 from tests.paths import NODE_MODULES
-from zuno.adapters.chain.devnet.artifacts import locate
+from zuno.adapters.chain.devnet.artifacts import find_artifacts
 from zuno.adapters.chain.devnet.deploy import deploy, v4_genesis
-from zuno.adapters.chain.devnet.evm import ETHER, Chain
+from zuno.adapters.chain.devnet.evm import ETHER, LocalChain
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.node import Node as Devnet
+from zuno.adapters.chain.devnet.node import DevnetNode as Devnet
 from zuno.adapters.chain.devnet.server import serve
-from zuno.adapters.chain.rpc import Policy, RpcChain
-from zuno.adapters.chain.rpc.node import Node
-from zuno.adapters.chain.rpc.positions import id_of
+from zuno.adapters.chain.rpc import RpcChain, RpcPolicy
+from zuno.adapters.chain.rpc.node import RpcNode
+from zuno.adapters.chain.rpc.positions import pool_id_of
 from zuno.adapters.chain.rpc.transport import FailoverProvider
 from zuno.amm.identity import position_key
 from zuno.amm.model import PoolKey
@@ -41,12 +41,12 @@ ROUNDS = 3
 MOST_REQUESTS = 12
 START_PRICE = 3543191142285914205922034
 FOREVER, MOST = 2**40, 2**128 - 1
-PATIENT = Policy(timeout=120)
+PATIENT = RpcPolicy(timeout=120)
 
 
 @dataclass(frozen=True)
 class World:
-    chain: Chain
+    chain: LocalChain
     info: ChainInfo
     key: PoolKey
     wallet: Address
@@ -58,9 +58,9 @@ def text(address: bytes) -> Address:
 
 def build() -> World:
     """A thousand positions of one wallet in forty ranges of one pool, and some trades."""
-    artifacts = locate(NODE_MODULES)
+    artifacts = find_artifacts(NODE_MODULES)
     wallet = dev_address("wallet")
-    chain = Chain.create(v4_genesis(artifacts, balances={wallet: 10**6 * ETHER}, timestamp=1_700_000_000))
+    chain = LocalChain.create(v4_genesis(artifacts, balances={wallet: 10**6 * ETHER}, timestamp=1_700_000_000))
     at = deploy(chain, artifacts)
     weth, usdc = text(at.weth), text(at.usdc)
     contracts = Deployment(
@@ -111,10 +111,10 @@ def _range(number: int) -> tuple[int, int]:
     return -200_800 - 10 * (number % 40), -199_800 + 10 * (number % 40)
 
 
-async def one_by_one(node: Node, world: World, ids: Sequence[int]) -> None:
+async def one_by_one(node: RpcNode, world: World, ids: Sequence[int]) -> None:
     """Five facts a position, one request each, pinned to the head as well."""
     head, at = await node.head(), world.info.deployment
-    pool = bytes.fromhex(id_of(world.key)[2:])
+    pool = bytes.fromhex(pool_id_of(world.key)[2:])
     for token in ids:
         lower, upper = _range(token - 1)
         key = bytes.fromhex(position_key(at.position_manager, lower, upper, token)[2:])
@@ -147,7 +147,7 @@ class Round:
 
 async def play(world: World, url: str, cache: Path, sample: Sequence[int]) -> Round:
     ids = range(1, POSITIONS + 1)
-    node = Node(FailoverProvider([url], world.info.id, "URL", PATIENT))
+    node = RpcNode(FailoverProvider([url], world.info.id, "URL", PATIENT))
     naive = await seconds(lambda: one_by_one(node, world, sample)) * POSITIONS / len(sample)
     await node.close()
     chain = RpcChain(world.info, [url], cache, world.wallet, PATIENT)

@@ -24,11 +24,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from benchmarks.debate import NODES, empty_graph, timed
 from benchmarks.figure import report
+from tests.wire.fakes.model import ScriptedModel
 from zuno.adapters.checkpoints import sqlite as checkpoints
-from zuno.adapters.model.scripted import ScriptedModel
-from zuno.adapters.model.seating import SeatingTable
+from zuno.adapters.model.registry import ModelTable
 from zuno.adapters.venues.synthetic.path import END
-from zuno.llm.port import ModelRequest, Seating
+from zuno.llm.port import ModelRequest, RoleModels
 from zuno.settings import read_settings
 from zuno.trading.model.market import HOUR_MS
 from zuno.trading.model.outcome import Outcome
@@ -67,7 +67,7 @@ async def against_an_empty_graph(folder: str, house: Application) -> bool:
 async def with_a_slow_model(house: Application) -> bool:
     moment, decided = await _trade(house)
     model = ScriptedModel(_as_decided(decided), "slow", seconds=CALL_SECONDS)
-    house._models.seats = lambda: SeatingTable(Seating((model,)))  # type: ignore[method-assign]
+    house._models.registry = lambda: ModelTable(RoleModels((model,)))  # type: ignore[method-assign]
     cycles, times = house.cycles(), []
     for turn in range(4):
         start = perf_counter()

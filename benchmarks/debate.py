@@ -24,13 +24,13 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.figure import report
+from tests.wire.fakes.model import ScriptedModel
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
-from zuno.adapters.model.scripted import ScriptedModel
-from zuno.adapters.model.seating import SeatingTable
+from zuno.adapters.chain.sim.world_file import SimFile
+from zuno.adapters.model.registry import ModelTable
 from zuno.amm.model import PoolState
 from zuno.kernel.units import HexId, Seconds
-from zuno.llm.port import ModelRequest, Seating, Seats
+from zuno.llm.port import ModelRegistry, ModelRequest, RoleModels
 from zuno.lp.agents import prompt_facts
 from zuno.lp.rules import stress
 from zuno.settings import Settings, read_settings
@@ -70,8 +70,8 @@ class BenchHouse(Application):
         self._chains.sim = PreparedChain(SimFile(settings.home))
         self._model = model
 
-    def _seats(self) -> Seats:
-        return SeatingTable(Seating((self._model,))) if self._model else super()._seats()
+    def _registry(self) -> ModelRegistry:
+        return ModelTable(RoleModels((self._model,))) if self._model else super()._registry()
 
 
 def open_house(folder: str, model: ScriptedModel | None = None) -> BenchHouse:

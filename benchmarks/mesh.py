@@ -21,7 +21,7 @@ from benchmarks.figure import report
 from tests.wire.debating import Table, observed
 from tests.wire.mesh_world import Weather, World
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.sqlite import open_sqlite
@@ -41,7 +41,7 @@ from zuno.lp.mesh.station import EnvelopeSigner
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import Context, FlowFailed, FlowStart, Kind, PlanReady, Role
 from zuno.lp.ports.transport import Parcel
-from zuno.lp.service.recommend import recalled
+from zuno.lp.service.recommend import load_context
 
 HOPS = 60
 DEBATES = 1_000
@@ -137,7 +137,7 @@ def desk(frozen: Context, minds: Any, role: Role, journal: Journal) -> Peer:
     """One agent of a debate about a frozen world."""
 
     async def recall(name: str) -> Context:
-        return await recalled(journal, name)
+        return await load_context(journal, name)
 
     async def observe(start: Any) -> Context:
         return frozen.model_copy(update={"profile": start.profile, "max_rounds": start.max_rounds})

@@ -16,10 +16,10 @@ from time import perf_counter, time
 
 from benchmarks.chain import MOST_REQUESTS, PATIENT, POSITIONS, World, build
 from benchmarks.figure import report
-from zuno.adapters.chain.devnet.node import Node as Devnet
+from tests.wire.fakes.clock import FixedClock
+from zuno.adapters.chain.devnet.node import DevnetNode as Devnet
 from zuno.adapters.chain.devnet.server import serve
 from zuno.adapters.chain.rpc import RpcChain
-from zuno.adapters.clock.fixed import FixedClock
 from zuno.adapters.file_lock import monitor_lock
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.alerts_file import AlertsFile
@@ -53,9 +53,9 @@ async def measure(world: World, url: str, home: Path) -> bool:
         chain_of=lambda name: chain,
         store=store,
         samples=samples,
-        seat=monitor_lock(home),
+        lock=monitor_lock(home),
         journal=opened,
-        courier=AlertSender(store, None, _tell),
+        sender=AlertSender(store, None, _tell),
         clock=clock,
         period=PERIOD,
         tell=_tell,

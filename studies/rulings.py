@@ -164,7 +164,7 @@ def of_seed(seed: int) -> list[Seen]:
 
 
 async def _of_seed(seed: int) -> list[Seen]:
-    from zuno.adapters.series.memory import MemorySeries
+    from tests.wire.fakes.series import MemorySeries
     from zuno.adapters.venues.synthetic.world import batches, origin
 
     given = batches(seed)
@@ -191,7 +191,7 @@ def _moments(seed: int, given: Sequence[Any]) -> list[Moment]:
     """On the hour, as the venues of the past were read, and chosen by what had happened by then."""
     import numpy as np
 
-    from zuno.adapters.venues.synthetic.dirt import DIRT
+    from zuno.adapters.venues.synthetic.injected_faults import MARKET_FAULTS
     from zuno.adapters.venues.synthetic.path import DAYS_FROM, END, MINUTES_FROM, chance, panics, paths
     from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol, funding_next
     from zuno.trading.model.venues import BINANCE, WON
@@ -217,16 +217,18 @@ def _moments(seed: int, given: Sequence[Any]) -> list[Moment]:
         if abs(row.rate) * 8 / row.interval_hours > DEAR and row.at >= first and row.at % HOUR_MS == 0
     ]
     found += [dear[place] for place in draw.permutation(len(dear))[:CROWDED].tolist()]
-    wrong = {-(-one.first // HOUR_MS) * HOUR_MS for one in DIRT if one.first >= first and one.series.name != WON}
+    wrong = {
+        -(-one.first // HOUR_MS) * HOUR_MS for one in MARKET_FAULTS if one.first >= first and one.series.name != WON
+    }
     rest = ORDINARY + VIOLENT + CROWDED + DIRTY - len(found)
     found += [Moment("dirty", at, None) for at in draw.permutation(sorted(wrong)).tolist()[:rest]]
-    (gone,) = (one for one in DIRT if one.series.name == WON)
+    (gone,) = (one for one in MARKET_FAULTS if one.series.name == WON)
     found += [Moment("no won", gone.first + (1 + seed % 6) * HOUR_MS, symbol) for symbol in both[:WITHOUT_WON]]
     return [Moment(one.why, one.at, one.symbol or both[number % 2]) for number, one in enumerate(found)]
 
 
 async def _cycle(folder: Path, store: Any, seed: int, number: int, moment: Moment, mode: str) -> Seen:
-    from zuno.adapters.chart.digest import DigestPainter
+    from tests.wire.fakes.painter import DigestPainter
     from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
     from zuno.adapters.file_lock import symbol_lock
     from zuno.adapters.keys.ed25519 import KeyFile
@@ -258,7 +260,7 @@ async def _cycle(folder: Path, store: Any, seed: int, number: int, moment: Momen
     backing = Backing(
         journal=opened,
         held=held,
-        minds=lambda notebook: build_run_context(models, notebook, models.seats()),
+        minds=lambda notebook: build_run_context(models, notebook, models.registry()),
         checkpoints=lambda: sqlite_checkpoints(folder / "cycles.db"),
         lease=lambda one: symbol_lock(folder, one),
         rehearse=nobody,
@@ -301,7 +303,16 @@ async def _account(store: Any, symbol: Any, at: int, number: int) -> tuple[str, 
     def position(one: Any, side: Any, margin: float, leverage: float) -> Any:
         entry = prices[one]
         quantity = margin * leverage / entry
-        return Holding("pos_study", one, Exchange.BINANCE, side, quantity, entry, leverage, Millis(at - DAY_MS))
+        return Holding(
+            id="pos_study",
+            symbol=one,
+            exchange=Exchange.BINANCE,
+            side=side,
+            quantity=quantity,
+            entry=entry,
+            leverage=leverage,
+            opened=Millis(at - DAY_MS),
+        )
 
     other = next(one for one in Symbol if one is not symbol)
     begin = STARTING_ACCOUNT
@@ -317,7 +328,7 @@ async def _account(store: Any, symbol: Any, at: int, number: int) -> tuple[str, 
                 begin.usd,
                 begin.krw,
                 (position(other, Side.SHORT, 900, 3),),
-                liquidity=(Liquidity(symbol, 3_800 / prices[symbol]),),
+                liquidity=(Liquidity(symbol=symbol, quantity=3_800 / prices[symbol]),),
             )
         case 7:
             return "long" if number % 20 == 7 else "short", Account(

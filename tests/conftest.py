@@ -17,15 +17,15 @@ import pytest
 import tests.examples  # noqa: F401  # chooses the profile of all properties
 from tests.paths import CACHE, NODE_MODULES
 from tests.skips import check_skips
-from zuno.adapters.chain.sim import saved
-from zuno.adapters.chain.sim.engine import Event, SimWorld
-from zuno.adapters.recursion import tame
+from zuno.adapters.chain.sim import world_file
+from zuno.adapters.chain.sim.engine import SimWorld, WorldEvent
+from zuno.adapters.recursion import limit_recursion
 
 # Import order differs from worker to worker; whoever raised the recursion limit has done so after these.
 for name in ("py_ecc", "eth", "web3"):
     with suppress(ImportError):
         import_module(name)
-tame()
+limit_recursion()
 gc.disable()  # until all tests are collected: a million objects that stay, walked again and again
 
 WORLD_CACHE = CACHE / "devnet"
@@ -91,7 +91,7 @@ class _CopiedWorld:
     """A world whose story was played once by this worker."""
 
     @staticmethod
-    def play(seed: int, events: Iterable[Event] = ()) -> SimWorld:
+    def play(seed: int, events: Iterable[WorldEvent] = ()) -> SimWorld:
         if seed not in _stories:
             _stories[seed] = pickle.dumps(SimWorld.play(seed))
         world: SimWorld = pickle.loads(_stories[seed])
@@ -103,7 +103,7 @@ class _CopiedWorld:
 @pytest.fixture(autouse=True)
 def play_each_story_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Homes without a world of their own begin with copies of one. The embedded world's own tests play it anew."""
-    monkeypatch.setattr(saved, "SimWorld", _CopiedWorld)
+    monkeypatch.setattr(world_file, "SimWorld", _CopiedWorld)
 
 
 @pytest.fixture(scope="session")
@@ -116,14 +116,14 @@ def node_modules() -> Path:
 @pytest.fixture(scope="session")
 def world_cache(node_modules: Path) -> Path:
     """A folder that holds the finished devnet world of the default seed, built by whoever comes first."""
-    from zuno.adapters.chain.devnet.artifacts import locate
+    from zuno.adapters.chain.devnet.artifacts import find_artifacts
     from zuno.adapters.chain.devnet.story import open_world
     from zuno.adapters.chain.world import DEFAULT_SEED
 
     WORLD_CACHE.mkdir(parents=True, exist_ok=True)
     with open(WORLD_CACHE / "building.lock", "a", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        open_world(locate(node_modules), WORLD_CACHE, DEFAULT_SEED, lambda done, total: None)
+        open_world(find_artifacts(node_modules), WORLD_CACHE, DEFAULT_SEED, lambda done, total: None)
     return WORLD_CACHE
 
 

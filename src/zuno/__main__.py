@@ -66,31 +66,31 @@ def door_of(home: str | None) -> Door:
     from zuno.doors.cli.main import run
     from zuno.doors.shell.port import Door
 
-    def opened(elsewhere: str | None) -> Zuno:
+    def open_home(elsewhere: str | None) -> Zuno:
         return _open(home if elsewhere is None else elsewhere)
 
     def running(words: Sequence[str], shown: Callable[[View], None]) -> int:
-        return run(words, opened, shown=shown)
+        return run(words, open_home, shown=shown)
 
     return Door(
         running,
         CommandTree(),
-        opened(None).place(),
-        lambda text: _interpreted(opened(None), text),
+        open_home(None).place(),
+        lambda text: _interpret(open_home(None), text),
         partial(replace_file, durable=False),
     )
 
 
-def _interpreted(zuno: Zuno, text: str) -> Reading | None:
+def _interpret(zuno: Zuno, text: str) -> Reading | None:
     import asyncio
 
-    async def asked() -> Reading | None:
+    async def interpret() -> Reading | None:
         try:
             return await zuno.interpreter().read(text)
         finally:
             await zuno.close()
 
-    return asyncio.run(asked())
+    return asyncio.run(interpret())
 
 
 def _mend_streams() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from zuno.adapters.account.memory import BookInMemory
+from tests.wire.fakes.account import BookInMemory
 from zuno.adapters.account.paper import JournalBook
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.sqlite import open_sqlite
@@ -19,13 +19,13 @@ from zuno.kernel.units import Millis
 from zuno.trading.model.account import (
     BOOK_CHANGE,
     BookChange,
-    Cancelled,
-    Closed,
-    HoldingRecord,
+    Holding,
     LiquidityStated,
-    Opened,
-    Rested,
-    RestingRecord,
+    OrderCancelled,
+    OrderPlaced,
+    PositionClosed,
+    PositionOpened,
+    RestingOrder,
 )
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Side, Symbol
@@ -59,8 +59,8 @@ def another(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     return opened
 
 
-def opened(id: str, at: int, symbol: Symbol = Symbol.BTCUSDT, quantity: float = 0.01) -> Opened:
-    position = HoldingRecord(
+def opened(id: str, at: int, symbol: Symbol = Symbol.BTCUSDT, quantity: float = 0.01) -> PositionOpened:
+    position = Holding(
         id=id,
         symbol=symbol,
         exchange=Exchange.BINANCE,
@@ -70,11 +70,11 @@ def opened(id: str, at: int, symbol: Symbol = Symbol.BTCUSDT, quantity: float = 
         leverage=2.0,
         opened=at,
     )
-    return Opened(at=at, position=position, fee=0.3)
+    return PositionOpened(at=at, position=position, fee=0.3)
 
 
-def rested(id: str, at: int) -> Rested:
-    order = RestingRecord(
+def rested(id: str, at: int) -> OrderPlaced:
+    order = RestingOrder(
         id=id,
         symbol=Symbol.ETHUSDT,
         exchange=Exchange.UPBIT,
@@ -84,15 +84,15 @@ def rested(id: str, at: int) -> Rested:
         leverage=1.0,
         placed=at,
     )
-    return Rested(at=at, order=order)
+    return OrderPlaced(at=at, order=order)
 
 
 STORY: tuple[BookChange, ...] = (
     opened("pos_1", 10),
     rested("ord_1", 20),
     LiquidityStated(at=20, symbol=Symbol.ETHUSDT, quantity=1.5),
-    Closed(at=30, id="pos_1", price=61_000.0, fee=0.305),
-    Cancelled(at=40, id="ord_1"),
+    PositionClosed(at=30, id="pos_1", price=61_000.0, fee=0.305),
+    OrderCancelled(at=40, id="ord_1"),
 )
 
 
@@ -164,7 +164,7 @@ async def test_of_many_at_once_one_is_written(another: Open) -> None:
 @pytest.mark.parametrize(
     "second",
     [
-        Closed(at=30, id="pos_9", price=1.0, fee=0.0),
+        PositionClosed(at=30, id="pos_9", price=1.0, fee=0.0),
         opened("pos_1", 30),
         opened("pos_2", 30, quantity=10.0),
         LiquidityStated(at=9, symbol=Symbol.ETHUSDT, quantity=1.0),

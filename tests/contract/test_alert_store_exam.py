@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.wire.fakes.alerts import AlertsInMemory, SeatInMemory
 from tests.wire.watching import NOW, WALLET, full_disk, position
 from zuno.adapters.file_lock import FileLock, monitor_lock
 from zuno.adapters.store.alerts_file import AlertsFile
-from zuno.adapters.store.alerts_memory import AlertsInMemory, SeatInMemory
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.lock import ProcessLock
 from zuno.kernel.units import Seconds
@@ -102,7 +102,7 @@ def test_several_processes_lose_nothing(tmp_path: Path) -> None:
         worker.start()
     for worker in workers:
         worker.join(60)
-    assert AlertsFile(tmp_path)._read().dropped == 45
+    assert AlertsFile(tmp_path)._load().dropped == 45
 
 
 def test_a_second_monitor_says_who_runs(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from eth_utils.address import to_checksum_address
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.engine import SimWorld
 from zuno.adapters.chain.sim.ledger import VAULT
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import (
     DEFAULT_SEED,
     DEVNET,
@@ -31,8 +31,7 @@ from zuno.adapters.chain.world import (
     WETH,
     pool_specs,
 )
-from zuno.adapters.prices.gas import ChainGas
-from zuno.adapters.prices.native import NativePrice
+from zuno.adapters.prices.gas import ChainGas, NativePrice
 from zuno.adapters.prices.seeded import SeededFeed
 from zuno.amm import identity
 from zuno.kernel.errors import PoolNotInitialized, Refused, Unavailable, Unknown, Usage
@@ -88,12 +87,12 @@ CASES: dict[str, Callable[[Path, pytest.FixtureRequest], ChainCase]] = {"sim": s
 @pytest.fixture(scope="module")
 def node_of_devnet(request: pytest.FixtureRequest) -> Any:
     pytest.importorskip("eth", reason="py-evm is the devnet extra")
-    from zuno.adapters.chain.devnet.artifacts import locate
-    from zuno.adapters.chain.devnet.serving import open_node
+    from zuno.adapters.chain.devnet.artifacts import find_artifacts
+    from zuno.adapters.chain.devnet.serve_world import open_node
     from zuno.adapters.chain.world import DEFAULT_SEED
 
     cache: Path = request.getfixturevalue("world_cache")
-    return open_node(locate(request.getfixturevalue("node_modules")), cache, DEFAULT_SEED)[0]
+    return open_node(find_artifacts(request.getfixturevalue("node_modules")), cache, DEFAULT_SEED)[0]
 
 
 @pytest.fixture(scope="module")
@@ -339,13 +338,15 @@ async def test_no_swap_no_fees(chain_case: ChainCase) -> None:
 
 async def test_balances_on_sim_are_those_of_the_contracts(node_of_devnet: Any) -> None:
     """PoolManager's to the wei, and the wallet's of every token that does not pay for gas."""
-    from zuno.adapters.chain.devnet.execution import Call
+    from zuno.adapters.chain.devnet.execution import CallMessage
 
     def held(holder: Address, currency: Address) -> int:
         if currency == NATIVE:
             return int(node_of_devnet.chain.balance(bytes.fromhex(holder[2:])))
         question = calldata.call("balanceOf(address)", holder)
-        return int.from_bytes(node_of_devnet.chain.call(Call(bytes(20), bytes.fromhex(currency[2:]), question)), "big")
+        return int.from_bytes(
+            node_of_devnet.chain.call(CallMessage(bytes(20), bytes.fromhex(currency[2:]), question)), "big"
+        )
 
     book = SimWorld.play(DEFAULT_SEED).ledger
     tokens = (NATIVE, WETH.address, USDC.address)

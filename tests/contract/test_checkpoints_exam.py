@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from zuno.adapters.checkpoints.postgres import postgres_checkpoints
+from zuno.adapters.checkpoints.serializer import strict_serializer
 from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
-from zuno.adapters.checkpoints.strict import strict
 from zuno.kernel.canonical import Digest, digest
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.trading.model.cycle import Node
@@ -185,8 +185,10 @@ def test_a_checkpoint_makes_no_type_of_anybodys() -> None:
 
     written = JsonPlusSerializer().dumps_typed({"node": Node.TRIAGE})
     assert JsonPlusSerializer(allowed_msgpack_modules=True).loads_typed(written) == {"node": Node.TRIAGE}
-    assert not isinstance(strict().loads_typed(written)["node"], Node)
-    assert strict().loads_typed(strict().dumps_typed({"said": {"triage": "ab"}})) == {"said": {"triage": "ab"}}
+    assert not isinstance(strict_serializer().loads_typed(written)["node"], Node)
+    assert strict_serializer().loads_typed(strict_serializer().dumps_typed({"said": {"triage": "ab"}})) == {
+        "said": {"triage": "ab"}
+    }
 
 
 async def test_a_damaged_file_says_what_to_do(tmp_path: Path) -> None:

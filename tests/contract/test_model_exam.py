@@ -11,9 +11,9 @@ from typing import Any, Literal, Protocol
 
 import pytest
 
+from tests.wire.fakes.model import Line, ScriptedModel, Silence
 from tests.wire.model_server import Answer, Heard, anthropic, chat, gemini, http, never, serving
-from zuno.adapters.model.recorded import RecordedSeats
-from zuno.adapters.model.scripted import Line, ScriptedModel, Silence
+from zuno.adapters.model.recorded import RecordedModels
 from zuno.adapters.model.vendors import VendorModel
 from zuno.llm.names import ModelId, Vendor, parse_model
 from zuno.llm.port import Answered, Attempt, Failed, Model, ModelRequest, Turn
@@ -77,9 +77,9 @@ class RecordedCandidate:
 
     @asynccontextmanager
     async def world(self, mood: Mood) -> AsyncIterator[Model]:
-        seats = RecordedSeats(self._attempt(role, mood) for role in ROLES)
-        yield seats.seat(ROLES[0], 0).models[0]
-        assert seats.differences == ()
+        registry = RecordedModels(self._attempt(role, mood) for role in ROLES)
+        yield registry.models_for(ROLES[0], 0).models[0]
+        assert registry.differences == ()
 
     def _attempt(self, role: str, mood: Mood) -> Attempt:
         outcomes = {"talks": "ok", "is down": "unavailable", "refuses": "refused", "is silent": "timeout"}

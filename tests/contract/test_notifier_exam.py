@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 
 from tests.wire.bot_api import CHAT, FAULTS, TOKEN, Bot, bot_api, refused
+from tests.wire.fakes.notifier import MemoryNotifier
 from tests.wire.model_server import http
 from zuno.adapters.notifier.console import ConsoleNotifier
-from zuno.adapters.notifier.memory import MemoryNotifier
 from zuno.adapters.notifier.telegram import TelegramNotifier, as_html
 from zuno.kernel.errors import Usage
 from zuno.kernel.notify import Notice, Notifier, RetryLater, Sent, Severity, Undeliverable

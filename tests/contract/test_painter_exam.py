@@ -14,7 +14,7 @@ import pytest
 
 from tests.paths import CHECKOUT
 from tests.wire.chart_bundles import DAYS, changed, whole, without
-from zuno.adapters.chart.digest import DigestPainter
+from tests.wire.fakes.painter import DigestPainter
 from zuno.adapters.chart.painter import MatplotlibPainter
 from zuno.trading.chart.charting import describe
 from zuno.trading.model.chart import Blank, Panel, Picture, PricePanel

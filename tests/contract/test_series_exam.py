@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from zuno.adapters.series.memory import MemorySeries
+from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.units import Millis

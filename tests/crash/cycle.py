@@ -29,8 +29,8 @@ from typing import Any
 
 import zuno.trading.run.graph  # noqa: F401  # loaded once, for all processes
 from tests.wire.cycling import ROLES, Desk, Talkative, market
+from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
-from zuno.adapters.series.memory import MemorySeries
 from zuno.llm.port import Answered, ModelRequest, Usage
 from zuno.trading.data.bundle_builder import gather
 from zuno.trading.measure.features import features

@@ -10,7 +10,7 @@ import pytest
 from tests.wire.commands import run_zuno
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import resampled
+from zuno.trading.measure.bars import resample_bars
 from zuno.trading.model.market import Candle, Timeframe, candles
 from zuno.trading.ports.series import Batch, Origin
 
@@ -19,7 +19,7 @@ M1, H1 = candles("binance", "BTCUSDT", Timeframe.M1), candles("binance", "BTCUSD
 MINUTES = [
     Candle(Millis(AT + n * 60_000), 100.0 + n % 3, 110.0 + n % 5, 90.0, 101.0, 1.0 + n, None) for n in range(180)
 ]
-HOURS = list(resampled(Timeframe.H1, Timeframe.M1, MINUTES))
+HOURS = list(resample_bars(Timeframe.H1, Timeframe.M1, MINUTES))
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ pytest.importorskip("eth", reason="py-evm is the devnet extra")
 from eth_abi.abi import decode, encode
 from eth_hash.auto import keccak
 
-from zuno.adapters.chain.devnet.artifacts import Artifacts, locate
-from zuno.adapters.chain.devnet.deploy import Deployment, deploy, v4_genesis
-from zuno.adapters.chain.devnet.evm import ETHER, GWEI, Chain, Genesis
+from zuno.adapters.chain.devnet.artifacts import Artifacts, find_artifacts
+from zuno.adapters.chain.devnet.deploy import DeployedContracts, deploy, v4_genesis
+from zuno.adapters.chain.devnet.evm import ETHER, GWEI, Genesis, LocalChain
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.node import Node
+from zuno.adapters.chain.devnet.node import DevnetNode
 from zuno.adapters.chain.devnet.server import serve
 from zuno.adapters.chain.world import DEPLOYMENT
 from zuno.kernel.errors import Broken, Unavailable
@@ -43,7 +43,7 @@ LIQUIDITY = 10**16
 @pytest.fixture(scope="module")
 def artifacts() -> Artifacts:
     try:
-        return locate(NODE_MODULES)
+        return find_artifacts(NODE_MODULES)
     except Unavailable as reason:
         pytest.skip(str(reason))
 
@@ -52,7 +52,7 @@ def artifacts() -> Artifacts:
 class World:
     web3: Web3
     url: str
-    at: Deployment
+    at: DeployedContracts
     artifacts: Artifacts
 
     @property
@@ -132,9 +132,9 @@ def swap_usdc_for_ether(world: World, amount: int) -> bytes:
 
 @pytest.fixture(scope="module")
 def world(artifacts: Artifacts) -> Iterator[World]:
-    chain = Chain.create(v4_genesis(artifacts, balances={WALLET: 10_000 * ETHER}, timestamp=1_700_000_000))
+    chain = LocalChain.create(v4_genesis(artifacts, balances={WALLET: 10_000 * ETHER}, timestamp=1_700_000_000))
     at = deploy(chain, artifacts)
-    node = Node(chain, unlocked={WALLET: dev_key("wallet")})
+    node = DevnetNode(chain, unlocked={WALLET: dev_key("wallet")})
     with serve(node) as url:
         made = World(Web3(HTTPProvider(url)), url, at, artifacts)
         made.send(at.usdc, invoke("mint(address,uint256)", WALLET, 10**15))
@@ -150,17 +150,17 @@ def world(artifacts: Artifacts) -> Iterator[World]:
 def test_the_addresses_never_change(artifacts: Artifacts) -> None:
     heads = set()
     for _ in range(2):
-        chain = Chain.create(v4_genesis(artifacts, balances={}, timestamp=1_700_000_000))
+        chain = LocalChain.create(v4_genesis(artifacts, balances={}, timestamp=1_700_000_000))
         at = deploy(chain, artifacts)
         heads.add(chain.head.hash)
     assert len(heads) == 1
-    assert at.checksummed()["pool_manager"] == "0x15A7a2d3074882D38099211B1D3638b478135Db9"
-    assert at.checksummed()["permit2"] == "0x000000000022D473030F116dDEE9F6B43aC78BA3"
+    assert at.to_checksums()["pool_manager"] == "0x15A7a2d3074882D38099211B1D3638b478135Db9"
+    assert at.to_checksums()["permit2"] == "0x000000000022D473030F116dDEE9F6B43aC78BA3"
 
 
 def test_permit2_must_be_in_the_genesis(artifacts: Artifacts) -> None:
     with pytest.raises(Broken, match="Permit2"):
-        deploy(Chain.create(Genesis()), artifacts)
+        deploy(LocalChain.create(Genesis()), artifacts)
 
 
 def test_it_looks_like_a_node(world: World) -> None:

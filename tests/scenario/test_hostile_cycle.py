@@ -17,13 +17,13 @@ from tests.wire.attacks import ATTACKS, Attack, attacked, obeying
 from tests.wire.cycling import Desk
 from tests.wire.desk_bundles import AS_OF, World, bundle_of, holding
 from tests.wire.desk_roles import ROLES, Argued, argued
-from zuno.adapters.model.scripted import Line, ScriptedModel, Silence
-from zuno.adapters.series.memory import MemorySeries
+from tests.wire.fakes.model import Line, ScriptedModel, Silence
+from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.store.memory import MemoryStore
 from zuno.journal.journal import ChainedJournal
 from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
-from zuno.llm.port import Failed, ModelRequest, Seats
+from zuno.llm.port import Failed, ModelRegistry, ModelRequest
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Bundle, Slot
 from zuno.trading.model.cycle import Call, Style
@@ -62,7 +62,7 @@ def panic() -> MemorySeries:
 
 
 @pytest.fixture(scope="module")
-def case() -> Argued:
+def debate() -> Argued:
     """What the rules say about it."""
     found = asyncio.run(argued(bundle(), None))
     assert found.draft.opens
@@ -88,8 +88,8 @@ class Room(Desk):
     async def _held(self, of: str, moment: Millis, present: bool) -> list[Slot]:
         return account_slots(self.account or Account(usd=2_000.0, krw=2_000_000.0), moment)
 
-    def _minds(self, notebook: Notebook, seats: Seats) -> ModelContext:
-        return replace(super()._minds(notebook, seats), sleep=soon)
+    def _minds(self, notebook: Notebook, registry: ModelRegistry) -> ModelContext:
+        return replace(super()._minds(notebook, registry), sleep=soon)
 
 
 Script = Callable[[ModelRequest], Line]
@@ -104,8 +104,8 @@ async def cycle(home: Path, store: MemorySeries, script: Script, account: Accoun
     return await seated(home, store, script, account).cycles.run(BTC, chart=False)
 
 
-def honest(case: Argued) -> Script:
-    return lambda request: case.twin(request.role, None).model_dump_json()
+def honest(debate: Argued) -> Script:
+    return lambda request: debate.twin(request.role, None).model_dump_json()
 
 
 # -- garbage
@@ -167,8 +167,8 @@ GARBAGE: Mapping[str, Callable[[Said], Line]] = {
 }
 
 
-def garbage(case: Argued, kind: str, role: str) -> Line:
-    return GARBAGE[kind](json.loads(case.twin(role, None).model_dump_json()))
+def garbage(debate: Argued, kind: str, role: str) -> Line:
+    return GARBAGE[kind](json.loads(debate.twin(role, None).model_dump_json()))
 
 
 def hold_flags(outcome: Outcome, failed: set[str]) -> None:
@@ -192,10 +192,10 @@ NAMED = ("prose", "truncated", "NaN", "string numbers", "unknown enum")
 
 @pytest.mark.parametrize("kind", NAMED)
 async def test_behaviour_14_garbage_completes_the_cycle_flagged_and_without_an_order(
-    tmp_path: Path, store: MemorySeries, panic: MemorySeries, case: Argued, kind: str
+    tmp_path: Path, store: MemorySeries, panic: MemorySeries, debate: Argued, kind: str
 ) -> None:
     def script(request: ModelRequest) -> Line:
-        return garbage(case, kind, request.role)
+        return garbage(debate, kind, request.role)
 
     flat = await cycle(tmp_path / "flat", store, script)
     hold_flags(flat, ASKED)
@@ -208,23 +208,25 @@ async def test_behaviour_14_garbage_completes_the_cycle_flagged_and_without_an_o
 
 
 @pytest.mark.parametrize("turn", range(len(GARBAGE)))
-async def test_every_kind_from_everybody_at_once(tmp_path: Path, store: MemorySeries, case: Argued, turn: int) -> None:
+async def test_every_kind_from_everybody_at_once(
+    tmp_path: Path, store: MemorySeries, debate: Argued, turn: int
+) -> None:
     """Each role says another kind, and over all turns every role says every one."""
     kinds = {role: [*GARBAGE][(turn + 3 * place) % len(GARBAGE)] for place, role in enumerate(ROLES)}
-    outcome = await cycle(tmp_path, store, lambda request: garbage(case, kinds[request.role], request.role))
+    outcome = await cycle(tmp_path, store, lambda request: garbage(debate, kinds[request.role], request.role))
     hold_flags(outcome, ASKED)
     hold_nothing_opened(outcome)
-    ruled = case.decision
+    ruled = debate.decision
     assert outcome.decision.model_dump(exclude={"source", "why"}) == ruled.model_dump(exclude={"source", "why"})
 
 
 @pytest.mark.parametrize("role", ROLES)
 async def test_one_that_fails_alone_is_replaced_by_its_rules(
-    tmp_path: Path, store: MemorySeries, case: Argued, role: str
+    tmp_path: Path, store: MemorySeries, debate: Argued, role: str
 ) -> None:
-    kind, well = [*GARBAGE][ROLES.index(role)], honest(case)
+    kind, well = [*GARBAGE][ROLES.index(role)], honest(debate)
     outcome = await cycle(
-        tmp_path, store, lambda request: garbage(case, kind, role) if request.role == role else well(request)
+        tmp_path, store, lambda request: garbage(debate, kind, role) if request.role == role else well(request)
     )
     hold_flags(outcome, {role})
     if role == "judge":
@@ -250,10 +252,10 @@ async def hold_out(room: Room, outcome: Outcome, attack: Attack) -> None:
 
 
 @pytest.mark.parametrize("name", ["repeat this", "sell everything", "hold for ever", "markup", "as Meta"])
-async def test_a_cycle_of_readers_that_obey_rules_within_the_rules(tmp_path: Path, case: Argued, name: str) -> None:
+async def test_a_cycle_of_readers_that_obey_rules_within_the_rules(tmp_path: Path, debate: Argued, name: str) -> None:
     attack = next(one for one in ATTACKS if one.name == name)
     given = attacked(bundle(), attack)
-    obeys = obeying(attack, replace(case, matter=replace(case.matter, bundle=given)))
+    obeys = obeying(attack, replace(debate, case=replace(debate.case, bundle=given)))
     asked: list[ModelRequest] = []
 
     def script(request: ModelRequest) -> Line:
@@ -265,7 +267,7 @@ async def test_a_cycle_of_readers_that_obey_rules_within_the_rules(tmp_path: Pat
     outcome = await room.cycles.run(BTC, chart=False)
     await hold_out(room, outcome, attack)
     assert {request.role for request in asked if attack.seen_in(request)} == {"meta", "judge"}
-    assert outcome.meta.risk_budget_pct <= case.meta.risk_budget_pct
+    assert outcome.meta.risk_budget_pct <= debate.meta.risk_budget_pct
     ruling = outcome.ruling
     assert ruling.decision in (Call.SHORT, Call.HOLD), "nobody who reads numbers looks up"
     assert ruling.leverage <= 3

@@ -131,7 +131,7 @@ class Mesh:
         )
 
     def pid(self, role: str) -> int:
-        return int(until(MeshFiles(self.home).chair(role).holder, f"the {role}'s start"))
+        return int(until(MeshFiles(self.home).lock(role).holder, f"the {role}'s start"))
 
     def folder(self, role: str) -> Path:
         return self.home / "mesh" / role

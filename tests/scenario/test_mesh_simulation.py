@@ -21,7 +21,7 @@ from tests.wire.debating import Table, observed
 from tests.wire.mesh_world import ASKED, START, Debate, Weather, World
 from tests.wire.seals import seals
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.journal.port import Journal
 from zuno.kernel.canonical import Digest, digest, encode_model
@@ -38,7 +38,7 @@ from zuno.lp.model.debate import Arguing, Context, FlowFailed, Kind, PlanReady, 
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.transport import Parcel
 from zuno.lp.service.plan_view import decided_hash
-from zuno.lp.service.recommend import recalled
+from zuno.lp.service.recommend import load_context
 
 SEEDS, SOAK_SEEDS, CHUNK = 300, 2_000, 50
 """`make test` plays the first of them; `make soak` the others."""
@@ -197,7 +197,7 @@ class Theatre:
 
     def peer(self, role: Role, journal: Journal) -> Peer:
         async def recall(name: str) -> Context:
-            return await recalled(journal, name)
+            return await load_context(journal, name)
 
         async def observe(start: Any) -> Context:
             return self.frozen.model_copy(update={"profile": start.profile, "max_rounds": start.max_rounds})

@@ -17,13 +17,13 @@ pytest.importorskip("eth", reason="py-evm is the devnet extra")
 from eth_abi.abi import decode as abi_decode
 
 from tests.wire.tokens import TETHER_LIKE, assemble
-from zuno.adapters.chain.devnet.artifacts import locate
+from zuno.adapters.chain.devnet.artifacts import find_artifacts
 from zuno.adapters.chain.devnet.evm import ETHER
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.node import Node
+from zuno.adapters.chain.devnet.node import DevnetNode
 from zuno.adapters.chain.devnet.rpc import Rpc
 from zuno.adapters.chain.devnet.story import OTHERS_ROLE, WALLET_ROLE, open_world
-from zuno.adapters.chain.rpc.storage import holding, place, pool_state
+from zuno.adapters.chain.rpc.storage import locate_position, pool_state, read_worth
 from zuno.adapters.chain.world import (
     DEFAULT_SEED,
     DEPLOYMENT,
@@ -58,9 +58,9 @@ from zuno.lp.model.plan import (
 from zuno.lp.plan import calldata, minting, positions
 from zuno.lp.plan.approvals import build_revocations
 from zuno.lp.plan.context import PlanContext
-from zuno.lp.plan.inventory import available, deposit, market_without_us, price_bounds
+from zuno.lp.plan.inventory import available, deposit, market_without_us, price_bounds, range_edges
 from zuno.lp.plan.policy import Policy, build_policy, verify_step
-from zuno.lp.plan.sizing import edges, least_principal
+from zuno.lp.plan.sizing import least_principal
 
 WETH_POOL, _, NATIVE_POOL = (spec.key for spec in pool_specs())
 EDGE, INSIDE = 1, 2
@@ -77,7 +77,7 @@ GAS = 3_000_000
 class Stage:
     """The story's chain behind JSON-RPC, and the reads a gate would make before each step."""
 
-    node: Node
+    node: DevnetNode
 
     def __post_init__(self) -> None:
         self.answer = Rpc(self.node).answer
@@ -174,7 +174,7 @@ class Stage:
     def pool(self, key: PoolKey) -> PoolState:
         id_ = HexId(pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks))
         tokens = (self.tokens[key.currency0], self.tokens[key.currency1])
-        at = place(DEPLOYMENT.position_manager, id_, 0, 0, 0)
+        at = locate_position(DEPLOYMENT.position_manager, id_, 0, 0, 0)
         state = pool_state(key, id_, tokens, self.words(at.slots()), self.block())
         assert state is not None
         return state
@@ -187,8 +187,8 @@ class Stage:
         currency0, currency1, fee, spacing, hooks = fields
         key = PoolKey(currency0, currency1, Pips(fee), spacing, hooks)
         info, pool = decode_position_info(packed), self.pool(key)
-        at = place(manager, pool.id, info.tick_lower, info.tick_upper, token_id)
-        held = holding(at, self.words(at.slots()))
+        at = locate_position(manager, pool.id, info.tick_lower, info.tick_upper, token_id)
+        held = read_worth(at, self.words(at.slots()))
         (owner,) = self.ask(manager, "address", "ownerOf(uint256)", token_id)
         return LpPosition(
             token_id,
@@ -296,9 +296,9 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def world(world_cache: Path, node_modules: Path) -> Stage:
-    chain = open_world(locate(node_modules), world_cache, DEFAULT_SEED, lambda done, total: None)
+    chain = open_world(find_artifacts(node_modules), world_cache, DEFAULT_SEED, lambda done, total: None)
     keys = {dev_address(role): dev_key(role) for role in (WALLET_ROLE, OTHERS_ROLE)}
-    stage = Stage(Node(chain, unlocked=keys, clock=lambda: 0.0))
+    stage = Stage(DevnetNode(chain, unlocked=keys, clock=lambda: 0.0))
     stage.forget_allowances()
     return stage
 
@@ -613,7 +613,7 @@ def test_removing_takes_a_share_and_all_fees(stage: Stage, held: int, share: Fra
     gained = stage.run(positions.remove(stage.terms(), position, share).steps, key, position)
     taken = int(position.liquidity * share)
     price = position.pool.sqrt_price_x96
-    amount0, amount1 = amounts_for_liquidity(price, *edges(position.range), taken, round_up=False)
+    amount0, amount1 = amounts_for_liquidity(price, *range_edges(position.range), taken, round_up=False)
     assert gained[key.currency0] == amount0 + position.fees0
     assert gained[key.currency1] == amount1 + position.fees1
     if share == 1:

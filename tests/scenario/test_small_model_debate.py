@@ -50,8 +50,8 @@ async def test_a_debate_with_a_small_model_in_one_chair(
 ) -> None:
     model = VendorModel(parse_model(f"{base_url}#smollm2"), None)
     table = Table(tmp_path, rough, timeout=SECONDS_PER_CALL)
-    seats: dict[str, Any] = table.models
-    seats[role] = model
+    registry: dict[str, Any] = table.models
+    registry[role] = model
     await model.ready()
     ready = await table.debate(max_rounds=0, wait=2 * SECONDS_PER_CALL + 60)
     await model.close()

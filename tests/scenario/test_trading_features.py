@@ -327,7 +327,7 @@ def test_a_chain_without_expiries_is_missing_and_not_calm(bundle: Bundle) -> Non
     surface = features(with_rows(bundle, series, bare)).surface
     assert not isinstance(surface, Missing)
     assert isinstance(surface.term, Missing)
-    assert isinstance(surface.inverted, Missing)
+    assert isinstance(surface.is_inverted, Missing)
 
 
 def test_a_venue_that_drops_out_between_two_ends_is_left_out_of_the_change(bundle: Bundle) -> None:
@@ -365,7 +365,7 @@ async def test_a_feed_that_stands_still_is_said_to(invented: Path) -> None:
     series = market.open_interest(BYBIT, SYMBOL)
     rows = await store.read(series, Millis(END - DAY_MS), END, END)
     await store.close()
-    from zuno.adapters.series.memory import MemorySeries
+    from tests.wire.fakes.series import MemorySeries
     from zuno.trading.ports.series import Batch
 
     frozen = MemorySeries(Origin(False, "recorded"))
@@ -435,7 +435,7 @@ async def test_while_nobody_tells_the_won_there_is_none(invented: Path) -> None:
 
 
 async def test_a_silent_stream_that_is_alive_is_a_zero_and_a_dead_one_is_not(invented: Path) -> None:
-    from zuno.adapters.series.memory import MemorySeries
+    from tests.wire.fakes.series import MemorySeries
     from zuno.trading.model.market import Alive
     from zuno.trading.ports.series import Batch
 

@@ -13,14 +13,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from zuno.adapters.clock.fixed import FixedClock
+from tests.wire.fakes.clock import FixedClock
 from zuno.adapters.model.daybook import DayBookInMemory
-from zuno.adapters.model.seating import SeatingTable
+from zuno.adapters.model.registry import ModelTable
 from zuno.kernel.units import Seconds
 from zuno.llm.ask import ModelContext
 from zuno.llm.breaker import Breakers
 from zuno.llm.budget import Limits, RunBudget
-from zuno.llm.port import Attempt, Model, Seating, Seats
+from zuno.llm.port import Attempt, Model, ModelRegistry, RoleModels
 from zuno.llm.prompts import Prompts, Untrusted
 from zuno.llm.question import Opinion, Question
 
@@ -123,9 +123,9 @@ class Desk:
     async def record(self, attempt: Attempt) -> None:
         self.recorded.append(attempt)
 
-    def minds(self, *models: Model, seats: Seats | None = None) -> ModelContext:
+    def minds(self, *models: Model, registry: ModelRegistry | None = None) -> ModelContext:
         return ModelContext(
-            seats=seats or SeatingTable(Seating(models, "" if models else "no key for a model")),
+            registry=registry or ModelTable(RoleModels(models, "" if models else "no key for a model")),
             prompts=prompts(self.folder),
             budget=self.budget,
             breakers=self.breakers,

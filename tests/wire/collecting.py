@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from zuno.adapters.series.memory import MemorySeries
-from zuno.adapters.store.alerts_memory import SeatInMemory
-from zuno.adapters.venues.recorded import RecordedFigures, RecordedTexts, RecordedVenue
+from tests.wire.fakes.alerts import SeatInMemory
+from tests.wire.fakes.series import MemorySeries
+from tests.wire.fakes.venues import RecordedFigures, RecordedTexts, RecordedVenue
 from zuno.adapters.venues.synthetic.path import paths
-from zuno.adapters.venues.synthetic.world import drawn, origin
+from zuno.adapters.venues.synthetic.world import draw_batches, origin
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.data.sources import Sources
@@ -46,7 +46,7 @@ SEED = 11
 def rows() -> tuple[tuple[Series[Any], tuple[Any, ...]], ...]:
     """Of one symbol, clean, and not more of it than a test reads: what is finer than hours for half a day, hours for
     ten."""
-    given = drawn(SEED, {Symbol.BTCUSDT: paths(SEED)[Symbol.BTCUSDT]})
+    given = draw_batches(SEED, {Symbol.BTCUSDT: paths(SEED)[Symbol.BTCUSDT]})
     return tuple(
         (batch.series, tuple(row for row in batch.rows if row.at >= END - _reach(batch.series))) for batch in given
     )

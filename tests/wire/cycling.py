@@ -13,15 +13,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.account.paper import JournalBook
 from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
 from zuno.adapters.clock.system import SystemClock
 from zuno.adapters.file_lock import symbol_lock
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.model.daybook import DayBookInMemory
-from zuno.adapters.model.recorded import RecordedSeats
-from zuno.adapters.model.seating import SeatingTable
-from zuno.adapters.series.memory import MemorySeries
+from zuno.adapters.model.recorded import RecordedModels
+from zuno.adapters.model.registry import ModelTable
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.adapters.venues.synthetic.path import END
@@ -32,7 +32,7 @@ from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
 from zuno.llm.breaker import Breakers
 from zuno.llm.budget import Limits, RunBudget
-from zuno.llm.port import Attempt, Model, ModelRequest, Seating, Seats
+from zuno.llm.port import Attempt, Model, ModelRegistry, ModelRequest, RoleModels
 from zuno.llm.prompts import Prompts
 from zuno.trading.data.bundle_builder import reach_of
 from zuno.trading.model.account import account_slots
@@ -135,7 +135,7 @@ class Desk:
             Backing(
                 journal=self.opened,
                 held=self._held,
-                minds=lambda notebook: self._minds(notebook, self._seats()),
+                minds=lambda notebook: self._minds(notebook, self._registry()),
                 checkpoints=self.checkpoints or (lambda: sqlite_checkpoints(self.home / "cycles.db")),
                 lease=lambda symbol: symbol_lock(self.home, symbol),
                 rehearse=self._rehearse,
@@ -148,15 +148,15 @@ class Desk:
     async def _held(self, of: str, moment: Millis, present: bool) -> list[Slot]:
         return account_slots(await JournalBook(self.opened).at(of, moment), moment)
 
-    def _seats(self) -> Seats:
-        nobody = Seating((), "nobody sits here")
-        given = {role: Seating(tuple(models)) for role, models in (self.models or {}).items()}
-        return SeatingTable(nobody, given)
+    def _registry(self) -> ModelRegistry:
+        nobody = RoleModels((), "nobody sits here")
+        given = {role: RoleModels(tuple(models)) for role, models in (self.models or {}).items()}
+        return ModelTable(nobody, given)
 
-    def _minds(self, notebook: Notebook, seats: Seats) -> ModelContext:
+    def _minds(self, notebook: Notebook, registry: ModelRegistry) -> ModelContext:
         clock = SystemClock()
         return ModelContext(
-            seats=seats,
+            registry=registry,
             prompts=Prompts("zuno.trading.agents"),
             budget=RunBudget(Limits(), DayBookInMemory(), clock),
             breakers=Breakers(threshold=None),
@@ -168,8 +168,10 @@ class Desk:
 
     async def _rehearse(self, attempts: Sequence[Attempt], whys: Mapping[str, str]) -> Rehearsal:
         journal = ChainedJournal(MemoryStore(), self.key, code=lambda: "test", now=lambda: WALL)
-        seats = RecordedSeats(attempts, whys=whys)
-        return Rehearsal(journal, lambda notebook: self._minds(notebook, seats), lambda: list_replay_differences(seats))
+        registry = RecordedModels(attempts, whys=whys)
+        return Rehearsal(
+            journal, lambda notebook: self._minds(notebook, registry), lambda: list_replay_differences(registry)
+        )
 
     def _random(self, count: int) -> bytes:
         self.number += 1

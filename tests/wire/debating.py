@@ -12,15 +12,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from tests.wire.fakes.clock import FixedClock
+from tests.wire.fakes.model import Script, ScriptedModel
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
-from zuno.adapters.clock.fixed import FixedClock
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.model.daybook import DayBookInMemory
-from zuno.adapters.model.scripted import Script, ScriptedModel
-from zuno.adapters.model.seating import SeatingTable
-from zuno.adapters.prices.gas import ChainGas
-from zuno.adapters.prices.native import NativePrice
+from zuno.adapters.model.registry import ModelTable
+from zuno.adapters.prices.gas import ChainGas, NativePrice
 from zuno.adapters.prices.seeded import SeededFeed
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.transport.inproc import InProcess
@@ -31,7 +30,7 @@ from zuno.kernel.units import HexId, Millis, Seconds
 from zuno.llm.ask import ModelContext
 from zuno.llm.breaker import Breakers
 from zuno.llm.budget import Limits, RunBudget
-from zuno.llm.port import Attempt, Seating
+from zuno.llm.port import Attempt, RoleModels
 from zuno.llm.prompts import Prompts
 from zuno.lp.agents.arbiter import Arbiter
 from zuno.lp.agents.critic import Critic
@@ -46,7 +45,7 @@ from zuno.lp.model.market import Pair
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
 from zuno.lp.service.plan_view import PlanView, decided_hash, plan_view
-from zuno.lp.service.recommend import Room, recalled
+from zuno.lp.service.recommend import LocalRoom, load_context
 
 ROLES = ("scout", "strategist", "critic", "arbiter")
 NOW = 1_700_000_000_000
@@ -150,9 +149,9 @@ class Table:
 
     async def plan(self, profile: RiskProfile = RiskProfile.BALANCED, max_rounds: int = 2) -> PlanView:
         ready = await self.debate(profile, max_rounds)
-        return plan_view(self.request, await recalled(self.journal, ready.debate.context), ready)
+        return plan_view(self.request, await load_context(self.journal, ready.debate.context), ready)
 
-    def room(self, max_rounds: int) -> Room:
+    def room(self, max_rounds: int) -> LocalRoom:
         minds = self.minds()
         peers = (
             Scout(self._observe, self.journal.put_bundle, minds),
@@ -161,13 +160,15 @@ class Table:
             Arbiter(self._recall, minds),
         )
         stations = [Station(peer, self.transport, self.journal, self.key, self.now) for peer in peers]
-        return Room(stations, self.transport, self.journal, self.key, self.now, self.request, max_rounds, self.patience)
+        return LocalRoom(
+            stations, self.transport, self.journal, self.key, self.now, self.request, max_rounds, self.patience
+        )
 
     def minds(self) -> ModelContext:
         clock = FixedClock(Seconds(self.started // 1000))
-        seats = {role: Seating((model,)) for role, model in self.models.items()}
+        registry = {role: RoleModels((model,)) for role, model in self.models.items()}
         return ModelContext(
-            seats=SeatingTable(Seating((), "no key for a model"), seats),
+            registry=ModelTable(RoleModels((), "no key for a model"), registry),
             prompts=Prompts("zuno.lp.agents"),
             budget=RunBudget(Limits(), DayBookInMemory(), clock),
             breakers=Breakers(),
@@ -191,7 +192,7 @@ class Table:
         return context
 
     async def _recall(self, digest: str) -> Context:
-        return await recalled(self.journal, digest)
+        return await load_context(self.journal, digest)
 
     async def _record(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)

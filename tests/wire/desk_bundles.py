@@ -15,12 +15,12 @@ import numpy as np
 
 from zuno.adapters.clock.system import SystemClock
 from zuno.adapters.model.daybook import DayBookInMemory
-from zuno.adapters.model.seating import SeatingTable
+from zuno.adapters.model.registry import ModelTable
 from zuno.kernel.units import Millis, Seconds
 from zuno.llm.ask import ModelContext
 from zuno.llm.breaker import Breakers
 from zuno.llm.budget import Limits, RunBudget
-from zuno.llm.port import Answered, Attempt, Model, ModelRequest, Reply, Seating, Usage
+from zuno.llm.port import Answered, Attempt, Model, ModelRequest, Reply, RoleModels, Usage
 from zuno.llm.prompts import Prompts
 from zuno.trading.model import market
 from zuno.trading.model.account import Account, Holding, account_slots
@@ -109,7 +109,16 @@ def without(bundle: Bundle, *gone: str) -> Bundle:
 
 
 def holding(side: Side, entry: float = PRICE) -> Account:
-    one = Holding("pos_1", BTC, Exchange.BINANCE, side, 0.01, entry, 2.0, Millis(AS_OF - DAY_MS))
+    one = Holding(
+        id="pos_1",
+        symbol=BTC,
+        exchange=Exchange.BINANCE,
+        side=side,
+        quantity=0.01,
+        entry=entry,
+        leverage=2.0,
+        opened=Millis(AS_OF - DAY_MS),
+    )
     return Account(usd=2_000.0, krw=2_000_000.0, positions=(one,))
 
 
@@ -282,7 +291,7 @@ def minds_of(*models: Model, prompts: Prompts | None = None) -> ModelContext:
         return None
 
     return ModelContext(
-        seats=SeatingTable(Seating(tuple(models), "" if models else "nobody sits here")),
+        registry=ModelTable(RoleModels(tuple(models), "" if models else "nobody sits here")),
         prompts=prompts or Prompts("zuno.trading.agents"),
         budget=RunBudget(Limits(), DayBookInMemory(), clock),
         breakers=Breakers(threshold=None),

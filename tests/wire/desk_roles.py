@@ -11,10 +11,9 @@ from zuno.llm.ask import ModelContext
 from zuno.llm.port import Image
 from zuno.llm.question import Opinion
 from zuno.trading.agents import geometry, judge, liquidity, macro_options, meta, microstructure, risk_manager, synthesis
-from zuno.trading.agents.ask import Heard
-from zuno.trading.agents.case import Matter, matter_of
+from zuno.trading.agents.case import Case, build_case
 from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.cycle import Blackboard, Decision, Meta
+from zuno.trading.model.cycle import AgentAnswer, Blackboard, Decision, Meta
 from zuno.trading.rules.ruling import RulingDraft, apply_risk_rules, start_draft
 
 PICTURE = Image("image/png", b"a picture")
@@ -22,32 +21,32 @@ PICTURE = Image("image/png", b"a picture")
 
 @dataclass(frozen=True)
 class Argued:
-    """A whole argument by rule."""
+    """A whole debate by rule."""
 
-    matter: Matter
+    case: Case
     meta: Meta
     board: Blackboard
     decision: Decision
     draft: RulingDraft
     _twins: dict[tuple[str, Image | None], Opinion] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def ask(self, role: str, minds: ModelContext, image: Image | None = PICTURE) -> Awaitable[Heard[Any]]:
-        matter, board = self.matter, self.board
-        asked: Mapping[str, Callable[[], Awaitable[Heard[Any]]]] = {
-            "meta": lambda: meta.classify(matter, minds),
-            "liquidity": lambda: liquidity.weigh(matter, minds),
-            "microstructure": lambda: microstructure.weigh(matter, minds),
-            "macro": lambda: macro_options.weigh(matter, minds),
-            "vlm_geometric": lambda: geometry.look(matter, image, minds),
-            "synthesis": lambda: synthesis.distil(matter, self.meta, board, minds),
-            "judge": lambda: judge.decide(matter, self.meta, board, minds),
-            "risk_manager": lambda: risk_manager.review(matter, self.draft, minds),
+    def ask(self, role: str, minds: ModelContext, image: Image | None = PICTURE) -> Awaitable[AgentAnswer[Any]]:
+        case, board = self.case, self.board
+        asked: Mapping[str, Callable[[], Awaitable[AgentAnswer[Any]]]] = {
+            "meta": lambda: meta.ask_meta(case, minds),
+            "liquidity": lambda: liquidity.ask_expert(case, minds),
+            "microstructure": lambda: microstructure.ask_expert(case, minds),
+            "macro": lambda: macro_options.ask_expert(case, minds),
+            "vlm_geometric": lambda: geometry.ask_expert(case, image, minds),
+            "synthesis": lambda: synthesis.ask_synthesis(case, self.meta, board, minds),
+            "judge": lambda: judge.ask_judge(case, self.meta, board, minds),
+            "risk_manager": lambda: risk_manager.ask_risk_manager(case, self.draft, minds),
         }
         return asked[role]()
 
-    def in_front_of(self, matter: Matter) -> Argued:
-        """The same argument about a matter whose figures are the same, so that the rules say the same."""
-        found = replace(self, matter=matter)
+    def in_front_of(self, case: Case) -> Argued:
+        """The same debate about a case whose figures are the same, so that the rules say the same."""
+        found = replace(self, case=case)
         object.__setattr__(found, "_twins", self._twins)
         return found
 
@@ -58,16 +57,16 @@ class Argued:
         return self._twins[role, image]
 
     def _work_out(self, role: str, image: Image | None) -> Opinion:
-        matter, board = self.matter, self.board
+        case, board = self.case, self.board
         said: Mapping[str, Callable[[], Opinion]] = {
-            "meta": lambda: meta.twin(matter),
-            "liquidity": lambda: liquidity.twin(matter),
-            "microstructure": lambda: microstructure.twin(matter),
-            "macro": lambda: macro_options.twin(matter),
-            "vlm_geometric": lambda: geometry.twin(matter, geometry.panels_of(matter, image)),
-            "synthesis": lambda: synthesis.twin(matter, self.meta, board),
-            "judge": lambda: judge.twin(matter, self.meta, board),
-            "risk_manager": lambda: risk_manager.twin(matter, self.draft),
+            "meta": lambda: meta.answer_by_rules(case),
+            "liquidity": lambda: liquidity.answer_by_rules(case),
+            "microstructure": lambda: microstructure.answer_by_rules(case),
+            "macro": lambda: macro_options.answer_by_rules(case),
+            "vlm_geometric": lambda: geometry.answer_by_rules(case, geometry.panels_of(case, image)),
+            "synthesis": lambda: synthesis.answer_by_rules(case, self.meta, board),
+            "judge": lambda: judge.answer_by_rules(case, self.meta, board),
+            "risk_manager": lambda: risk_manager.answer_by_rules(case, self.draft),
         }
         return said[role]()
 
@@ -76,15 +75,15 @@ ROLES = ("meta", "liquidity", "microstructure", "macro", "vlm_geometric", "synth
 
 
 async def argued(bundle: Bundle, image: Image | None = PICTURE) -> Argued:
-    matter, nobody = matter_of(bundle), minds_of()
-    ruled = (await meta.classify(matter, nobody)).value
+    case, nobody = build_case(bundle), minds_of()
+    ruled = (await meta.ask_meta(case, nobody)).value
     board = Blackboard(
-        liquidity=(await liquidity.weigh(matter, nobody)).value,
-        microstructure=(await microstructure.weigh(matter, nobody)).value,
-        macro=(await macro_options.weigh(matter, nobody)).value,
-        vlm_geometry=(await geometry.look(matter, image, nobody)).value,
+        liquidity=(await liquidity.ask_expert(case, nobody)).value,
+        microstructure=(await microstructure.ask_expert(case, nobody)).value,
+        macro=(await macro_options.ask_expert(case, nobody)).value,
+        vlm_geometry=(await geometry.ask_expert(case, image, nobody)).value,
     )
-    board = board.model_copy(update={"synthesis": (await synthesis.distil(matter, ruled, board, nobody)).value})
-    decision = (await judge.decide(matter, ruled, board, nobody)).value
-    draft = apply_risk_rules(start_draft(decision, ruled, matter.terms, 0.0, 0.0), matter.terms, None)
-    return Argued(matter, ruled, board, decision, draft)
+    board = board.model_copy(update={"synthesis": (await synthesis.ask_synthesis(case, ruled, board, nobody)).value})
+    decision = (await judge.ask_judge(case, ruled, board, nobody)).value
+    draft = apply_risk_rules(start_draft(decision, ruled, case.inputs, 0.0, 0.0), case.inputs, None)
+    return Argued(case, ruled, board, decision, draft)

@@ -22,7 +22,7 @@ from tests.wire.desk_roles import ROLES, argued
 from zuno.adapters.venues.synthetic.path import END
 from zuno.adapters.venues.synthetic.world import batches
 from zuno.kernel.units import Millis
-from zuno.trading.agents.case import matter_of
+from zuno.trading.agents.case import build_case
 from zuno.trading.data.bundle_builder import gather
 from zuno.trading.measure.portable import exp, log
 from zuno.trading.model.bundle import name_of
@@ -46,29 +46,29 @@ def series() -> str:
 
 
 def touch() -> TouchOdds:
-    terms = matter_of(bundle_of(BUSY)).terms
-    assert not isinstance(terms.bars, Missing)
-    found = first_touch(terms.bars, PRICE, 0.98 * PRICE, 1.03 * PRICE, Side.LONG, 72, terms.seed)
+    inputs = build_case(bundle_of(BUSY)).inputs
+    assert not isinstance(inputs.bars, Missing)
+    found = first_touch(inputs.bars, PRICE, 0.98 * PRICE, 1.03 * PRICE, Side.LONG, 72, inputs.seed)
     assert isinstance(found, TouchOdds)
     return found
 
 
 async def computed(home: Path) -> dict[str, Any]:
     store = await market(thin=True)
-    matter = matter_of(await gather(store, Symbol.BTCUSDT, Mode.SWING, Millis(END)))
+    case = build_case(await gather(store, Symbol.BTCUSDT, Mode.SWING, Millis(END)))
     desk = Desk(home, store)
     run = await desk.cycles.run("BTCUSDT")
     await desk.close()
-    case = await argued(bundle_of(BUSY))
+    debate = await argued(bundle_of(BUSY))
     return {
         "series": series(),
         "world": digest([(str(batch.series), batch.rows[-NEWEST:]) for batch in batches(SEED)]),
         "touch": asdict(touch()),
         "bundle": run.bundle,
         "run": run.hash,
-        "features": digest((matter.features, matter.signs, matter.menu)),
-        "argued": digest((case.decision, case.draft, [case.twin(role) for role in ROLES])),
-        "by hand": name_of(case.matter.bundle),
+        "features": digest((case.features, case.signs, case.menu)),
+        "argued": digest((debate.decision, debate.draft, [debate.twin(role) for role in ROLES])),
+        "by hand": name_of(debate.case.bundle),
     }
 
 

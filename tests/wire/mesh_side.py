@@ -12,7 +12,7 @@ from random import Random
 
 from tests.wire.debating import Table, observed
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.mesh.folder import MeshFiles
@@ -32,9 +32,9 @@ from zuno.lp.mesh.running import AGENTS, PeerRunner
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import Context, FlowStart, PlanReady, Role
 from zuno.lp.ports.chain import Chain
-from zuno.lp.service.archive import Archive, Recorded, Rehearsal
-from zuno.lp.service.mesh_debate import Ear, MeshRoom, OwnerPlace
-from zuno.lp.service.recommend import recalled
+from zuno.lp.service.archive import Archive, RecordedRequest, ReplayRoom
+from zuno.lp.service.mesh_debate import MeshRoom, OwnerEndpoint, OwnerInbox
+from zuno.lp.service.recommend import load_context
 
 REQUEST = "req_00000000000000ab"
 START = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
@@ -91,7 +91,7 @@ async def a_mesh(
     patience: float = 20.0,
     rules: DeliveryLimits | None = None,
 ) -> AsyncIterator[Side]:
-    """Four residents and an owner in this process, each with a key and a journal of its own."""
+    """Four peers and an owner in this process, each with a key and a journal of its own."""
     seen = context or await observed(folder / "sim")
     keys = {role: KeyFile(folder / role.value / "peer.key") for role in Role}
     for key in keys.values():
@@ -103,7 +103,7 @@ async def a_mesh(
         role: ChainedJournal(MemoryStore(), key, code=lambda: "test", now=unix_millis) for role, key in keys.items()
     }
     minds = Table(folder, seen).minds()
-    ear = Ear()
+    inbox = OwnerInbox()
 
     def running(role: Role, peer: Peer | None, listen: Callable[[Envelope], Awaitable[None]] | None) -> PeerRunner:
         return PeerRunner(
@@ -131,7 +131,7 @@ async def a_mesh(
 
     def agent(role: Role) -> Peer:
         async def recall(digest: str) -> Context:
-            return await recalled(journals[role], digest)
+            return await load_context(journals[role], digest)
 
         match role:
             case Role.SCOUT:
@@ -147,13 +147,13 @@ async def a_mesh(
         role: running(role, Twisted(agent(role), twist[role]) if role in twist else agent(role), None)
         for role in AGENTS
     }
-    place = OwnerPlace(running(Role.CLI, None, ear.hear), ear, MeshFiles(folder), "inproc")
+    endpoint = OwnerEndpoint(running(Role.CLI, None, inbox.hear), inbox, MeshFiles(folder), "inproc")
     for role, one in peers.items():
         if role not in silent:
             one.start()
-    place.start()
+    endpoint.start()
     room = MeshRoom(
-        place=place,
+        endpoint=endpoint,
         journal=journals[Role.CLI],
         key=keys[Role.CLI],
         now=unix_millis,
@@ -167,7 +167,7 @@ async def a_mesh(
     try:
         yield Side(room, journals[Role.CLI], journals, peers, keys, lost)
     finally:
-        for one in (place, *peers.values()):  # type: ignore[assignment]
+        for one in (endpoint, *peers.values()):  # type: ignore[assignment]
             await one.close()
 
 
@@ -189,11 +189,11 @@ def archive_of(side: Side, folder: Path | None = None) -> Archive:
     async def opened() -> ChainedJournal:
         return side.journal
 
-    async def rehearse(recorded: Recorded, context: Context) -> Rehearsal:
+    async def open_replay(recorded: RecordedRequest, context: Context) -> ReplayRoom:
         assert folder is not None, "nothing is replayed"
-        return Rehearsal(Table(folder, context, request=REQUEST).room(context.max_rounds), lambda: ())
+        return ReplayRoom(Table(folder, context, request=REQUEST).room(context.max_rounds), lambda: ())
 
-    return Archive(opened, rehearse, lambda: "test")
+    return Archive(opened, open_replay, lambda: "test")
 
 
 def forged(change: Callable[[PlanReady], PlanReady]) -> Twist:

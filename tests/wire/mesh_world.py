@@ -33,8 +33,8 @@ from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.transport import Parcel
-from zuno.lp.service.mesh_debate import LOOK, Ear, MeshRoom, OwnerPlace, Vigil
-from zuno.lp.service.recommend import planned
+from zuno.lp.service.mesh_debate import LOOK, DebateTimeout, MeshRoom, OwnerEndpoint, OwnerInbox
+from zuno.lp.service.recommend import record_plan
 
 START = 1_700_000_000_000
 TICK_MS = 50
@@ -94,7 +94,7 @@ class Node:
     role: Role
     store: MemoryStore
     journal: Mortal
-    resident: MeshPeer | None = None
+    peer: MeshPeer | None = None
     lives: int = 0
     alarm: int | None = None
     """When it next looks for what is due."""
@@ -124,7 +124,7 @@ class Debate:
 
     owner: Owner
     opening: Envelope | None = None
-    vigil: Vigil | None = None
+    vigil: DebateTimeout | None = None
     plans: dict[Digest, PlanReady] = field(default_factory=dict)
     """Every message that was ever believed, however late."""
     failures: list[ZunoError] = field(default_factory=list)
@@ -181,7 +181,7 @@ class World:
         self.nodes = {role: self._node(role) for role in Role}
         for node in self.nodes.values():
             self._live(node)
-        self._place = self._owner_s_place()
+        self._endpoint = self._open_owner_endpoint()
         self._plan_crashes()
         self._plan_partitions()
 
@@ -221,9 +221,9 @@ class World:
     # -- how it goes on
 
     async def _start(self, debate: Debate) -> None:
-        resident = debate.owner.place.running.resident
-        debate.opening = await resident.send_message(debate.owner.request_id, Say(Role.SCOUT, ASKED), None)
-        debate.vigil = Vigil(self._seconds(), self._patience)
+        peer = debate.owner.endpoint.running.peer
+        debate.opening = await peer.send_message(debate.owner.request_id, Say(Role.SCOUT, ASKED), None)
+        debate.vigil = DebateTimeout(self._seconds(), self._patience)
         self._wind(self.nodes[Role.CLI])
         self._wake_later(debate, debate.vigil)
 
@@ -231,7 +231,7 @@ class World:
         if debate.over_at is None:
             await self._look(debate)
 
-    def _wake_later(self, debate: Debate, vigil: Vigil) -> None:
+    def _wake_later(self, debate: Debate, vigil: DebateTimeout) -> None:
         due = max(self.now, round(vigil.next_at * 1000)) + self.chance.randint(1, round(LOOK * 1000))
         self.at(due, partial(self._wake, debate))
 
@@ -245,10 +245,10 @@ class World:
             if end is None:
                 self._wake_later(debate, vigil)
                 return
-            owner.place.running.resident.delivery.forget(owner.request_id)
+            owner.endpoint.running.peer.delivery.forget(owner.request_id)
             ended = await owner.settle(opening, end, ASKED)
             debate.plans[ended.message] = ended.ready
-            await planned(owner, ended, None)
+            await record_plan(owner, ended, None)
         except ZunoError as error:
             debate.failures.append(error)
         finally:
@@ -259,27 +259,27 @@ class World:
 
     def _wind(self, node: Node) -> None:
         """Set its alarm for what is due next, up to a tick late as a real one is."""
-        due = None if node.resident is None else node.resident.delivery.next_due
+        due = None if node.peer is None else node.peer.delivery.next_due
         if due is not None and (node.alarm is None or due < node.alarm):
             node.alarm = max(self.now, due) + self.chance.randint(1, TICK_MS)
             self.at(node.alarm, partial(self._tick, node, node.lives, node.alarm))
 
     async def _tick(self, node: Node, life: int, alarm: int) -> None:
-        if node.resident is None or node.lives != life or node.alarm != alarm:
+        if node.peer is None or node.lives != life or node.alarm != alarm:
             return
         node.alarm = None
         try:
-            await node.resident.tick()
+            await node.peer.tick()
         except Crashed:
             self._die(node)
         self._wind(node)
 
     async def _arrive(self, to: Role, parcel: Parcel) -> None:
         node = self.nodes[to]
-        if node.resident is None:
+        if node.peer is None:
             return
         try:
-            await node.resident.take(parcel)
+            await node.peer.take(parcel)
         except Crashed:
             self._die(node)
         self._wind(node)
@@ -296,7 +296,7 @@ class World:
             self.at(self.now + delay, partial(self._arrive, one.to, Parcel(one.data, known)))
 
     async def _listen(self, envelope: Envelope) -> None:
-        await self._place.ear.hear(envelope)
+        await self._endpoint.inbox.hear(envelope)
         debate = self.debates.get(envelope.request_id)
         if debate is not None and isinstance(envelope.payload, PlanReady | FlowFailed):
             self.at(self.now, partial(self._look, debate))
@@ -306,17 +306,17 @@ class World:
     def _seconds(self) -> float:
         return self.now / 1000
 
-    def _owner_s_place(self) -> OwnerPlace:
-        resident, nowhere = self.nodes[Role.CLI].resident, cast(Any, None)
+    def _open_owner_endpoint(self) -> OwnerEndpoint:
+        peer, nowhere = self.nodes[Role.CLI].peer, cast(Any, None)
         running = PeerRunner(
-            Role.CLI, InProcess(), lambda send: cast(MeshPeer, resident), stopwatch=self._seconds, nonce=nowhere
+            Role.CLI, InProcess(), lambda send: cast(MeshPeer, peer), stopwatch=self._seconds, nonce=nowhere
         )
-        return OwnerPlace(running, Ear(), nowhere, "virtual")
+        return OwnerEndpoint(running, OwnerInbox(), nowhere, "virtual")
 
     def _owner(self, request_id: str) -> Owner:
         journal: Any = self.nodes[Role.CLI].journal
         return Owner(
-            place=self._place,
+            endpoint=self._endpoint,
             journal=journal,
             key=self.keys[Role.CLI],
             now=lambda: self.now,
@@ -339,7 +339,7 @@ class World:
     def _live(self, node: Node) -> None:
         node.lives += 1
         journal: Any = node.journal
-        node.resident = MeshPeer(
+        node.peer = MeshPeer(
             node.role,
             None if node.role is Role.CLI else self._peer_of(node.role, journal),
             journal,
@@ -356,25 +356,25 @@ class World:
 
     def _die(self, node: Node) -> None:
         """Everything but the journal is gone; somebody starts it again."""
-        node.resident = None
+        node.peer = None
         node.journal.dies_at = None
         self.told.append(f"{self.now - START}: {node.role} dies")
         self.at(self.now + self.chance.randint(100, 5_000), partial(self._revive, node))
 
     async def _revive(self, node: Node) -> None:
-        if node.resident is not None:
+        if node.peer is not None:
             return
         self._live(node)
         self.told.append(f"{self.now - START}: {node.role} lives")
-        if node.resident is not None:
+        if node.peer is not None:
             try:
-                _at_once(node.resident.resume())
+                _at_once(node.peer.resume())
             except Crashed:
                 self._die(node)
             self._wind(node)
 
     async def _strike(self, node: Node) -> None:
-        if node.resident is not None:
+        if node.peer is not None:
             self._die(node)
 
     def _plan_crashes(self) -> None:

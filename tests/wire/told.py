@@ -15,15 +15,15 @@ from zuno.trading.model.cycle import (
     Blackboard,
     Call,
     Change,
-    Conflict,
+    ConflictOpinion,
     Decision,
-    Directive,
+    DirectiveOpinion,
     Ending,
     Exchange,
     Expectation,
     Expert,
     GeometryEntry,
-    KeyLevels,
+    KeyLevelsOpinion,
     Leg,
     LiquidityEntry,
     MacroEntry,
@@ -33,7 +33,6 @@ from zuno.trading.model.cycle import (
     Regime,
     RiskBias,
     Ruling,
-    Signal,
     Style,
     Synthesis,
     Target,
@@ -101,7 +100,7 @@ def board(**changed: Any) -> Blackboard:
             anomaly="accumulation_range",
             directional_bias="NEUTRAL",
             confidence=0.5,
-            key_levels=KeyLevels(
+            key_levels=KeyLevelsOpinion(
                 immediate_support=92_400.0,
                 immediate_resistance=95_000.0,
                 major_support=88_100.0,
@@ -120,16 +119,16 @@ def board(**changed: Any) -> Blackboard:
         "synthesis": Synthesis(
             source="model",
             why="",
-            consensus_signals=("Support near 92,400 is defended in book and tape.",),
-            conflicts=(
-                Conflict(
-                    between=(Expert.LIQUIDITY, Expert.MACRO),
+            consensus_signals=["Support near 92,400 is defended in book and tape."],
+            conflicts=[
+                ConflictOpinion(
+                    between=[Expert.LIQUIDITY, Expert.MACRO],
                     expert_a_claim="Whales accumulate.",
                     expert_b_claim="Hedgers pay up for puts.",
                     tiebreaker="Whether skew eases once 95,000 is traded through.",
                 ),
-            ),
-            dominant_signal=Signal.BULLISH,
+            ],
+            dominant_signal="BULLISH",
             highest_confidence_expert=Expert.MICROSTRUCTURE,
             key_uncertainty="Is the bid real after the funding stamp?",
             regime_note="A range favours the book.",
@@ -230,7 +229,7 @@ def outcome(**changed: Any) -> Outcome:
             why="",
             regime=Regime.SIDEWAYS_ACCUMULATION,
             rationale="Narrow bands, and CVD climbs.",
-            trust_directive=Directive(expert=Expert.MICROSTRUCTURE, note="In a range the book speaks first."),
+            trust_directive=DirectiveOpinion(expert=Expert.MICROSTRUCTURE, note="In a range the book speaks first."),
             risk_budget_pct=60,
             risk_bias=RiskBias.NEUTRAL,
         ),
@@ -343,6 +342,6 @@ def spoilt(text: str) -> Told:
         return text if isinstance(value, str) and name in FREE else value
 
     plain = outcome(ruling=held(), notes=("a note",)).model_dump(mode="json", by_alias=True)
-    found = told(Outcome.model_validate(said(plain)))
+    found = told(Outcome.model_validate(said(plain), strict=False))
     asked = tuple(one.model_copy(update={"raw": text, "why": text, "model": text}) for one in found.attempts)
     return replace(found, attempts=asked)

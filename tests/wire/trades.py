@@ -10,12 +10,12 @@ import numpy as np
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars
-from zuno.trading.model.account import Account, Holding, Liquidity, Resting
+from zuno.trading.model.account import Account, Holding, Liquidity, RestingOrder
 from zuno.trading.model.cycle import (
     Blackboard,
     Call,
     Decision,
-    Directive,
+    DirectiveOpinion,
     Exchange,
     Expert,
     LiquidityEntry,
@@ -136,7 +136,7 @@ def decision(call: Call = Call.LONG, **changed: Any) -> Decision:
         expected_profit_pct=4.0,
         expected_loss_pct=2.0,
         ev_rationale="",
-        key_factors=(),
+        key_factors=[],
     )
     return plain.model_copy(update=changed)
 
@@ -146,16 +146,16 @@ def meta(budget: int = 100) -> Meta:
         source="deterministic",
         why="",
         regime=Regime.RANGE_BOUND,
-        rationale="",
-        trust_directive=Directive(expert=Expert.MACRO, note=""),
+        rationale="r",
+        trust_directive=DirectiveOpinion(expert=Expert.MACRO, note="n"),
         risk_budget_pct=budget,
         risk_bias=RiskBias.NEUTRAL,
     )
 
 
-def board(stance: int = 1, confidence: float = 0.6) -> Blackboard:
+def board(stance: Any = 1, confidence: float = 0.6) -> Blackboard:
     """One expert who reads numbers has an opinion."""
-    said: dict[str, Any] = {"source": "deterministic", "why": "", "rationale": ""}
+    said: dict[str, Any] = {"source": "deterministic", "why": "", "rationale": "r"}
     bias: Any = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}[stance]
     return Blackboard(
         liquidity=LiquidityEntry(**said, anomaly="none", confidence=0.0, target_entry=None, stance=0),
@@ -176,25 +176,34 @@ def holding(side: Side = Side.LONG, margin: float = 100.0, leverage: float = 1.0
     exchange = changed.get("exchange", Exchange.BINANCE)
     entry = changed.pop("entry", PRICE * (WON if exchange is Exchange.UPBIT else 1.0))
     plain = Holding(
-        "pos_1",
-        Symbol.BTCUSDT,
-        Exchange.BINANCE,
-        side,
-        margin * leverage / entry,
-        entry,
-        leverage,
-        Millis(NOW - HOUR_MS),
+        id="pos_1",
+        symbol=Symbol.BTCUSDT,
+        exchange=Exchange.BINANCE,
+        side=side,
+        quantity=margin * leverage / entry,
+        entry=entry,
+        leverage=leverage,
+        opened=Millis(NOW - HOUR_MS),
     )
-    return replace(plain, **changed)
+    return plain.model_copy(update=changed)
 
 
-def resting(side: Side = Side.LONG, margin: float = 100.0, **changed: Any) -> Resting:
-    plain = Resting("ord_1", Symbol.BTCUSDT, Exchange.BINANCE, side, margin / PRICE, PRICE, 1.0, Millis(NOW - HOUR_MS))
-    return replace(plain, **changed)
+def resting(side: Side = Side.LONG, margin: float = 100.0, **changed: Any) -> RestingOrder:
+    plain = RestingOrder(
+        id="ord_1",
+        symbol=Symbol.BTCUSDT,
+        exchange=Exchange.BINANCE,
+        side=side,
+        quantity=margin / PRICE,
+        price=PRICE,
+        leverage=1.0,
+        placed=Millis(NOW - HOUR_MS),
+    )
+    return plain.model_copy(update=changed)
 
 
 def liquidity(quantity: float) -> Liquidity:
-    return Liquidity(Symbol.BTCUSDT, quantity)
+    return Liquidity(symbol=Symbol.BTCUSDT, quantity=quantity)
 
 
 def ruled_on(
@@ -209,7 +218,7 @@ def ruled_on(
     return apply_leverage_guard(apply_risk_rules(draft, given, tightening), given)
 
 
-def fired(draft: RulingDraft) -> list[str]:
+def fired_rules(draft: RulingDraft) -> list[str]:
     """The rules that changed something, in their order, each once."""
     return list(dict.fromkeys(change.by.split(" ")[0] for change in draft.changes))
 

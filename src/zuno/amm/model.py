@@ -43,7 +43,7 @@ class PoolKey:
         return self.fee == DYNAMIC_FEE_FLAG
 
     @property
-    def hooked(self) -> bool:
+    def has_hooks(self) -> bool:
         return self.hooks != NO_HOOKS
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from zuno.doors.agents import Chairs
+from zuno.doors.agents import Agents
 from zuno.doors.reading.model_help import Interpreter
 from zuno.doors.reading.place import Place
 from zuno.journal.audit import JournalAudit
@@ -93,7 +93,7 @@ class Zuno(Protocol):
         """A model's help with a line that the rules could not read."""
         ...
 
-    def chairs(self) -> Chairs:
+    def agents(self) -> Agents:
         """Who sits at the desk."""
         ...
 

@@ -6,23 +6,18 @@ from typing import Any
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
+from zuno.journal.chain import Fault
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Entry
 from zuno.kernel.errors import Usage
 from zuno.kernel.view import VerdictView, View
 
 
-class FaultView(View):
-    """The first thing that does not hold; `seq` is null when it is not one entry's fault."""
-
-    seq: int | None
-    reason: str
-
-
 class JournalVerdictView(VerdictView):
     entries: int
     """How many entries hold, from the first on."""
-    first_bad: FaultView | None = None
+    first_bad: Fault | None = None
+    """The first check that failed."""
     notes: tuple[str, ...] = ()
 
     @model_serializer(mode="wrap")
@@ -59,13 +54,7 @@ class JournalAudit:
 
     async def verify(self) -> JournalVerdictView:
         verdict = await self._journal.verify()
-        fault = verdict.fault
-        return JournalVerdictView(
-            ok=verdict.ok,
-            entries=verdict.entries,
-            first_bad=None if fault is None else FaultView(seq=fault.seq, reason=fault.reason),
-            notes=verdict.notes,
-        )
+        return JournalVerdictView(ok=verdict.ok, entries=verdict.entries, first_bad=verdict.fault, notes=verdict.notes)
 
     async def tail(self, count: int) -> JournalTailView:
         if not 1 <= count <= MAX_TAIL:

@@ -13,36 +13,16 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
 
 _SPAN = re.compile(r"([0-9]{1,6}) *(m|h|d|w)")
-
-
 _UNIX = re.compile(r"[0-9]{9,11}")
-
-
 _UNIX_MILLIS = re.compile(r"[0-9]{13}")
-
-
 _BELOW_MILLISECOND = re.compile(r"[.,][0-9]{3,}[1-9]")
-
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 _PERCENT = re.compile(r"[+-]?(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,2})? *%?")
-
-
 _SPAN_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-
-
 _NUMBER = re.compile(r"(?:[0-9]+|[1-9][0-9]{0,2}(?:,[0-9]{3})+)(?:\.[0-9]+)?|\.[0-9]+")
-
-
 MAX_TOKENS: Final = Decimal(10) ** 15
 """A larger amount is a typing mistake."""
-
-
 MAX_DIGITS: Final = 60
-
-
 BITCOIN_GENESIS: Final = Seconds(1_230_940_800)
 
 

@@ -14,7 +14,7 @@ from zuno.kernel.clock import Clock
 from zuno.llm.breaker import Breakers
 from zuno.llm.budget import RunBudget
 from zuno.llm.names import thinking_tokens
-from zuno.llm.port import Answered, Attempt, Failed, Model, ModelRequest, Outcome, Reply, Seats, Turn, Usage
+from zuno.llm.port import Answered, Attempt, Failed, Model, ModelRegistry, ModelRequest, Outcome, Reply, Turn, Usage
 from zuno.llm.prompts import Prompt, Prompts
 from zuno.llm.question import Question, SourcedAnswer, T, schema_of
 from zuno.llm.reply import EVIDENCE_CHARS, MAX_REPLY_CHARS, Usable, parse_reply, shorten_reason
@@ -41,7 +41,7 @@ def recall_nothing(request: ModelRequest) -> None:
 class ModelContext:
     """What asking a model needs, for one run of one desk. Clock and sleep are injected."""
 
-    seats: Seats
+    registry: ModelRegistry
     prompts: Prompts
     budget: RunBudget
     breakers: Breakers
@@ -71,12 +71,12 @@ async def ask(question: Question[T], minds: ModelContext) -> SourcedAnswer[T]:
     cannot be written, a fallback outside its own bounds.
     """
     prompt = minds.prompts.render(question.prompt, question.variables)
-    seating = minds.seats.seat(question.role, question.round)
-    if not seating.models:
-        return SourcedAnswer(_run_fallback(question), "deterministic", seating.why)
+    assigned = minds.registry.models_for(question.role, question.round)
+    if not assigned.models:
+        return SourcedAnswer(_run_fallback(question), "deterministic", assigned.why)
     opening = _build_request(question, prompt, minds.timeout)
     tried: list[Attempt] = []
-    for model in seating.models:
+    for model in assigned.models:
         first = await _attempt(model, replace(opening, attempt=len(tried) + 1), question, prompt, minds)
         before = _explain_attempts(tried)
         tried.append(first.attempt)

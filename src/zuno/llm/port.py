@@ -125,17 +125,17 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Seating:
+class RoleModels:
     """The models of a role, best first; or none and why."""
 
     models: tuple[Model, ...]
     why: str = ""
 
 
-class Seats(Protocol):
+class ModelRegistry(Protocol):
     """Promises the same answer for the same role and round as long as it is open."""
 
-    def seat(self, role: str, round: int) -> Seating: ...
+    def models_for(self, role: str, round: int) -> RoleModels: ...
 
     async def close(self) -> None: ...
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import DEFAULT_SEED, DEVNET, SIM
 from zuno.kernel.errors import Unavailable, Usage
 from zuno.kernel.units import Address, HexId
@@ -20,7 +20,7 @@ from zuno.settings import Settings
 from zuno.wiring.version import PACKAGE
 
 if TYPE_CHECKING:
-    from zuno.adapters.chain.devnet.running import DevnetProcess
+    from zuno.adapters.chain.devnet.process import DevnetProcess
     from zuno.adapters.prices.coingecko import CoinGecko
     from zuno.lp.ports.spending import Writer
 
@@ -81,7 +81,7 @@ class Chains:
         return opened.writer()
 
     def devnet(self) -> DevnetProcess:
-        from zuno.adapters.chain.devnet.running import DevnetProcess
+        from zuno.adapters.chain.devnet.process import DevnetProcess
 
         self.require_writable()
         packages = self._settings.contracts_dir or _CHECKOUT / "contracts" / "node_modules"
@@ -97,8 +97,7 @@ class Chains:
         return True
 
     def feeds(self, chain: Chain, pool_id: HexId) -> Feeds:
-        from zuno.adapters.prices.gas import ChainGas
-        from zuno.adapters.prices.native import NativePrice
+        from zuno.adapters.prices.gas import ChainGas, NativePrice
 
         prices = self._prices(chain, pool_id)
         return Feeds(prices, ChainGas(chain), NativePrice(prices))
@@ -135,14 +134,14 @@ class Chains:
 
     def _rpc(self, info: ChainInfo, urls: tuple[str, ...], wallet: Address | None) -> Chain:
         from zuno.adapters.chain.rpc.chain import RpcChain
-        from zuno.adapters.chain.rpc.transport import Policy
+        from zuno.adapters.chain.rpc.transport import RpcPolicy
 
-        policy = Policy(timeout=self._settings.rpc_timeout_seconds)
+        policy = RpcPolicy(timeout=self._settings.rpc_timeout_seconds)
         return RpcChain(info, urls, self._settings.home / "chains" / info.name, wallet, policy)
 
     def _prices(self, chain: Chain, pool_id: HexId) -> PriceFeed:
         """Price service, then the pool's own swaps; local worlds have no service, and the simulation only its seed."""
-        from zuno.adapters.prices.fallback import FirstThatAnswers
+        from zuno.adapters.prices.combined import FirstThatAnswers
         from zuno.adapters.prices.pool_history import PoolHistory
         from zuno.adapters.prices.seeded import SeededFeed
 
@@ -150,8 +149,8 @@ class Chains:
             return SeededFeed(Pair("ETH", "USDC"), self.sim.reference_closes)
         own = PoolHistory(chain, pool_id)
         if chain.info is DEVNET:
-            from zuno.adapters.chain.devnet.world import DevnetWorld
-            from zuno.adapters.prices.reference import WithReference
+            from zuno.adapters.chain.devnet.process import DevnetWorld
+            from zuno.adapters.prices.combined import WithReference
 
             return WithReference(own, Pair("ETH", "USDC"), DevnetWorld(self.devnet()).reference, "devnet reference")
         return FirstThatAnswers((self._price_service(), own))

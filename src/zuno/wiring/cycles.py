@@ -14,12 +14,12 @@ from zuno.wiring.minds import Models
 from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
-    from zuno.adapters.model.recorded import RecordedSeats
+    from zuno.adapters.model.recorded import RecordedModels
     from zuno.journal.port import Journal
     from zuno.kernel.lock import ProcessLock
     from zuno.kernel.signing import NodeKey
     from zuno.llm.ask import ModelContext
-    from zuno.llm.port import Attempt, Seats
+    from zuno.llm.port import Attempt, ModelRegistry
     from zuno.trading.model.market import Symbol
     from zuno.trading.run.record import Notebook
     from zuno.trading.service.features import TradingDesk
@@ -82,7 +82,7 @@ def build_cycles(
         Backing(
             journal=journal,
             held=held,
-            minds=lambda notebook: build_run_context(models, notebook, models.seats()),
+            minds=lambda notebook: build_run_context(models, notebook, models.registry()),
             checkpoints=checkpoints,
             lease=lease,
             rehearse=rehearse,
@@ -93,13 +93,15 @@ def build_cycles(
     )
 
 
-def build_run_context(models: Models, notebook: Notebook, seats: Seats, *, limited: bool = True) -> ModelContext:
+def build_run_context(
+    models: Models, notebook: Notebook, registry: ModelRegistry, *, limited: bool = True
+) -> ModelContext:
     """A model context that recalls what this run asked already, and what it cost."""
     from decimal import Decimal
 
     from zuno.llm.spend import Spend
 
-    minds = models.minds(notebook.journal, notebook.run_id, seats, limited=limited, desk=DESK)
+    minds = models.minds(notebook.journal, notebook.run_id, registry, limited=limited, desk=DESK)
     for attempt in notebook.attempts:
         minds.budget.spent += Spend(attempt.tokens_in + attempt.tokens_out, attempt.usd or Decimal(0))
     return replace(minds, record=notebook.record, recall=notebook.recall)
@@ -108,23 +110,23 @@ def build_run_context(models: Models, notebook: Notebook, seats: Seats, *, limit
 def _build_rehearsal(models: Models, key: NodeKey, attempts: Sequence[Attempt], whys: Mapping[str, str]) -> Rehearsal:
     """A replay: an in-memory journal and the recorded replies."""
     from zuno.adapters.clock.system import unix_millis
-    from zuno.adapters.model.recorded import RecordedSeats
+    from zuno.adapters.model.recorded import RecordedModels
     from zuno.adapters.store.memory import MemoryStore
     from zuno.journal.journal import ChainedJournal
     from zuno.trading.service.runs import Rehearsal
 
     journal = ChainedJournal(MemoryStore(), key, code=code_version, now=unix_millis, secrets=())
-    seats = RecordedSeats(attempts, whys=whys)
+    registry = RecordedModels(attempts, whys=whys)
     return Rehearsal(
         journal,
-        lambda notebook: build_run_context(models, notebook, seats, limited=False),
-        lambda: list_replay_differences(seats),
+        lambda notebook: build_run_context(models, notebook, registry, limited=False),
+        lambda: list_replay_differences(registry),
     )
 
 
-def list_replay_differences(seats: RecordedSeats) -> tuple[str, ...]:
+def list_replay_differences(registry: RecordedModels) -> tuple[str, ...]:
     """What a rehearsal asked differently, and what it never asked for."""
     unheard = (
-        f"{attempt.role}, round {attempt.round}: a recorded reply was not asked for" for attempt in seats.unheard
+        f"{attempt.role}, round {attempt.round}: a recorded reply was not asked for" for attempt in registry.unheard
     )
-    return (*seats.differences, *unheard)
+    return (*registry.differences, *unheard)

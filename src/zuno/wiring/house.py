@@ -32,23 +32,23 @@ from zuno.wiring.version import code_version
 if TYPE_CHECKING:
     from zuno.adapters.keys.ed25519 import KeyFile
     from zuno.adapters.store.samples import SqliteSamples
-    from zuno.doors.agents import Chairs
+    from zuno.doors.agents import Agents
     from zuno.doors.reading.model_help import Interpreter
     from zuno.doors.reading.place import Place
     from zuno.journal.journal import ChainedJournal
     from zuno.journal.port import Journal
     from zuno.llm.ask import ModelContext
-    from zuno.llm.port import Seats
+    from zuno.llm.port import ModelRegistry
     from zuno.lp.agents.scout import Observe
     from zuno.lp.execute.context import ExecutionContext, SpendingLimits, Timeouts
     from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart
-    from zuno.lp.service.archive import Archive, Recorded, Rehearsal
+    from zuno.lp.service.archive import Archive, RecordedRequest, ReplayRoom
     from zuno.lp.service.execution import Execution
     from zuno.lp.service.mesh import MeshKeeper
-    from zuno.lp.service.mesh_debate import MeshRoom, OwnerPlace
+    from zuno.lp.service.mesh_debate import MeshRoom, OwnerEndpoint
     from zuno.lp.service.mesh_peer import PeerLife
     from zuno.lp.service.mesh_supervisor import MeshHost
-    from zuno.lp.service.recommend import Advice, Room, Venue
+    from zuno.lp.service.recommend import Advice, DebateRoom, LocalRoom
     from zuno.lp.service.wallets import WalletKeeper, WalletOnChain
     from zuno.lp.watch.alerts import AlertDesk
     from zuno.lp.watch.monitor import Monitor
@@ -113,7 +113,7 @@ class Application:
         self._models.offline = offline
         way = "inproc" if offline else transport
 
-        async def venue() -> Venue:
+        async def venue() -> DebateRoom:
             return await self._venue(way)
 
         return Advice(venue, self._open_journal, self._settings.default_chain(), self._settings.risk_profile)
@@ -127,15 +127,15 @@ class Application:
         return self._meshes.host()
 
     async def peer(self, role: str, transport: str | None, *, parent: int | None = None) -> PeerLife:
-        from zuno.lp.service.mesh import role_named
+        from zuno.lp.service.mesh import parse_role
 
         way = self.mesh().way(transport)
-        return await self._meshes.peer(role_named(role), way, self._models, self._observe_anew, parent=parent)
+        return await self._meshes.peer(parse_role(role), way, self._models, self._observe_anew, parent=parent)
 
     def archive(self) -> Archive:
         from zuno.lp.service.archive import Archive
 
-        return Archive(self._open_journal, self._rehearse, code_version, self._meshes.attempts)
+        return Archive(self._open_journal, self._open_replay, code_version, self._meshes.attempts)
 
     def journal(self) -> ChainedJournal:
         """The one journal of this process: SQLite in the home, or Postgres where a URL is set."""
@@ -174,14 +174,14 @@ class Application:
         return WalletKeeper(self._signers.folder(), self._signers.own_wallet)
 
     def wallet(self, chain: str | None) -> WalletOnChain:
-        from zuno.lp.service.wallets import Contents, WalletOnChain
+        from zuno.lp.service.wallets import WalletContents, WalletOnChain
 
         name = self._settings.default_chain() if chain is None else chain
         opened, writer = self._chains.open_chain(name), self._chains.writer(name)
 
-        async def look(wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> Contents:
-            purse = await writer.purse(wallet, currencies, spenders)
-            return Contents(purse.block, purse.holdings, purse.allowances)
+        async def look(wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletContents:
+            wallet_state = await writer.wallet_state(wallet, currencies, spenders)
+            return WalletContents(wallet_state.block, wallet_state.holdings, wallet_state.allowances)
 
         return WalletOnChain(opened, self._signers.of(name).address, look)
 
@@ -207,17 +207,17 @@ class Application:
         from zuno.lp.service.recommend import new_request_id
 
         async def minds() -> ModelContext | None:
-            if not self._seats().seat(ROLE, 0).models:
+            if not self._registry().models_for(ROLE, 0).models:
                 return None
             journal = await self._open_journal()
             return replace(self._minds(journal, new_request_id(os.urandom(16))), prompts=Prompts("zuno.doors.reading"))
 
         return Interpreter(minds)
 
-    def chairs(self) -> Chairs:
-        from zuno.doors.agents import Chairs
+    def agents(self) -> Agents:
+        from zuno.doors.agents import Agents
 
-        return Chairs(self._seats(), self._meshes.keeper().glance)
+        return Agents(self._registry(), self._meshes.keeper().glance)
 
     def data(self) -> DataDesk:
         from zuno.adapters.clock.system import unix_millis
@@ -300,7 +300,7 @@ class Application:
         return Devnet(process, process.file)
 
     def devnet_world(self) -> Playground:
-        from zuno.adapters.chain.devnet.world import DevnetWorld
+        from zuno.adapters.chain.devnet.process import DevnetWorld
 
         return Playground("devnet", DevnetWorld(self._chains.devnet()))
 
@@ -347,19 +347,19 @@ class Application:
         self._own_samples = self._own_samples or SqliteSamples(self._settings.home)
         return self._own_samples
 
-    async def _venue(self, transport: str | None) -> Venue:
+    async def _venue(self, transport: str | None) -> DebateRoom:
         """Where a debate of today is held: on the mesh if it is there, else at a table in this process."""
         from zuno.lp.service.recommend import new_request_id
 
         request_id = new_request_id(os.urandom(16))
-        place = await self._meshes.keeper().place_for(transport, code_version, tell)
-        if place is not None:
-            return await self._mesh_room(place, request_id)
+        endpoint = await self._meshes.keeper().endpoint_for(transport, code_version, tell)
+        if endpoint is not None:
+            return await self._mesh_room(endpoint, request_id)
         journal = await self._open_journal()
         rounds = self._settings.max_debate_rounds
         return self._build_table(journal, request_id, rounds, self._observe, self._minds(journal, request_id))
 
-    async def _mesh_room(self, place: OwnerPlace, request_id: str) -> MeshRoom:
+    async def _mesh_room(self, endpoint: OwnerEndpoint, request_id: str) -> MeshRoom:
         from time import perf_counter
 
         from zuno.adapters.clock.system import unix_millis
@@ -368,7 +368,7 @@ class Application:
 
         rounds = self._settings.max_debate_rounds
         return MeshRoom(
-            place=place,
+            endpoint=endpoint,
             journal=await self._open_journal(),
             key=self._meshes.key(Role.CLI),
             now=unix_millis,
@@ -380,35 +380,35 @@ class Application:
             tell=tell,
         )
 
-    async def _rehearse(self, recorded: Recorded, context: Context) -> Rehearsal:
+    async def _open_replay(self, recorded: RecordedRequest, context: Context) -> ReplayRoom:
         """A table where a recorded debate is held again: its context, its replies, and a journal that is forgotten."""
         from zuno.adapters.clock.system import unix_millis
-        from zuno.adapters.model.recorded import RecordedSeats
+        from zuno.adapters.model.recorded import RecordedModels
         from zuno.adapters.store.memory import MemoryStore
         from zuno.journal.journal import ChainedJournal
-        from zuno.lp.service.archive import Rehearsal
+        from zuno.lp.service.archive import ReplayRoom
 
         journal = ChainedJournal(MemoryStore(), self._key(), code=code_version, now=unix_millis, secrets=())
-        seats = RecordedSeats(recorded.attempts)
+        registry = RecordedModels(recorded.attempts)
 
         async def observe(start: FlowStart | FlowCreateStart) -> Context:
             return context
 
-        minds = self._models.minds(journal, recorded.request_id, seats, limited=False)
+        minds = self._models.minds(journal, recorded.request_id, registry, limited=False)
         room = self._build_table(journal, recorded.request_id, context.max_rounds, observe, minds)
 
         def differences() -> tuple[str, ...]:
             unheard = (
                 f"{attempt.role}, round {attempt.round}: a recorded reply was not asked for"
-                for attempt in seats.unheard
+                for attempt in registry.unheard
             )
-            return (*seats.differences, *unheard)
+            return (*registry.differences, *unheard)
 
-        return Rehearsal(room, differences)
+        return ReplayRoom(room, differences)
 
     def _build_table(
         self, journal: Journal, request_id: str, rounds: int, observe: Observe, minds: ModelContext
-    ) -> Room:
+    ) -> LocalRoom:
         """The four peers at one table, and the journal that hears all of it."""
         from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.transport.inproc import InProcess
@@ -417,13 +417,13 @@ class Application:
         from zuno.lp.agents.scout import Scout
         from zuno.lp.agents.strategist import Strategist
         from zuno.lp.mesh.station import Station
-        from zuno.lp.service.recommend import Room, recalled
+        from zuno.lp.service.recommend import LocalRoom, load_context
 
         key, transport = self._key(), InProcess()
         key.ensure()
 
         async def recall(digest: str) -> Context:
-            return await recalled(journal, digest)
+            return await load_context(journal, digest)
 
         peers = (
             Scout(observe, journal.put_bundle, minds),
@@ -432,13 +432,15 @@ class Application:
             Arbiter(recall, minds),
         )
         stations = [Station(peer, transport, journal, key, unix_millis) for peer in peers]
-        return Room(stations, transport, journal, key, unix_millis, request_id, rounds, self._debate_timeout(rounds))
+        return LocalRoom(
+            stations, transport, journal, key, unix_millis, request_id, rounds, self._debate_timeout(rounds)
+        )
 
     def _debate_timeout(self, rounds: int) -> float:
         """What a debate may take when every model asked takes all of its time, and the world is slow to observe."""
         asked_at_most = len(self._settings.model_table()["scout"]) + 1
-        chairs = 2 + 2 * (rounds + 1)
-        return OBSERVE_SECONDS + chairs * asked_at_most * self._settings.model_timeout_seconds
+        questions = 2 + 2 * (rounds + 1)
+        return OBSERVE_SECONDS + questions * asked_at_most * self._settings.model_timeout_seconds
 
     async def _observe(self, start: FlowStart | FlowCreateStart) -> Context:
         return await self._observe_with(start, self._chains)
@@ -460,10 +462,10 @@ class Application:
         return await observe(start, chain, chains.feeds, samples)
 
     def _minds(self, journal: Journal, request_id: str) -> ModelContext:
-        return self._models.minds(journal, request_id, self._seats())
+        return self._models.minds(journal, request_id, self._registry())
 
-    def _seats(self) -> Seats:
-        return self._models.seats()
+    def _registry(self) -> ModelRegistry:
+        return self._models.registry()
 
     async def _execution_context(self, chain: str) -> ExecutionContext:
         """All that may spend on a chain, behind the gate."""
@@ -477,7 +479,7 @@ class Application:
         journal, key, opened = await self._open_journal(), self._key(), self._chains.open_chain(chain)
         key.ensure()
         if opened.info is DEVNET:
-            from zuno.adapters.chain.devnet.world import DevnetWorld
+            from zuno.adapters.chain.devnet.process import DevnetWorld
 
             await DevnetWorld(self._chains.devnet()).wake()
         return ExecutionContext(

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from zuno.lp.ports.mesh import Table
     from zuno.lp.ports.transport import Transport
     from zuno.lp.service.mesh import MeshKeeper
-    from zuno.lp.service.mesh_debate import MeshRoom, OwnerPlace
+    from zuno.lp.service.mesh_debate import MeshRoom, OwnerEndpoint
     from zuno.lp.service.mesh_peer import PeerLife
     from zuno.lp.service.mesh_supervisor import MeshHost
     from zuno.wiring.minds import Models
 
 OpenJournal = Callable[[], Awaitable["Journal"]]
-OpenRoom = Callable[["OwnerPlace", str], Awaitable["MeshRoom"]]
+OpenRoom = Callable[["OwnerEndpoint", str], Awaitable["MeshRoom"]]
 _END_SECONDS = 15.0
 
 
@@ -50,7 +50,7 @@ class Meshes:
         self._settings = settings
         self._journal = journal
         self._room = room
-        self._places: list[OwnerPlace] = []
+        self._endpoints: list[OwnerEndpoint] = []
         self._books: list[ChainedJournal] = []
 
     def keeper(self) -> MeshKeeper:
@@ -64,7 +64,7 @@ class Meshes:
             lambda role: self._key_file(role, "axl.key"),
             self._axl,
             default_transport,
-            self._place,
+            self._open_endpoint,
             self._rejoin,
             _end_process,
             lambda: self._peer_processes().end_orphans(),
@@ -99,8 +99,8 @@ class Meshes:
             raise Usage("The owner speaks by commands; scout, strategist, critic and arbiter run as peers.")
         self._own_key(role)
         files = self._files()
-        chair = files.chair(role.value)
-        chair.take()  # first: whoever comes second is told so, and not that a port is taken
+        lock = files.lock(role.value)
+        lock.take()  # first: whoever comes second is told so, and not that a port is taken
         try:
             journal = self._open_peer_journal(role)
             await check_editions(journal)
@@ -111,14 +111,14 @@ class Meshes:
             )
             running = await self._running(role, way, peer, journal, None)
         except BaseException:
-            chair.leave()
+            lock.leave()
             raise
         return PeerLife(
             role=role,
             transport=way,
             running=running,
             folder=files,
-            chair=chair,
+            lock=lock,
             code=code_version(),
             now=unix_millis,
             orphaned=lambda: parent is not None and os.getppid() != parent,
@@ -142,8 +142,8 @@ class Meshes:
         return self._key_file(role, "peer.key")
 
     async def close(self) -> None:
-        for place in self._places:
-            await place.close()
+        for endpoint in self._endpoints:
+            await endpoint.close()
         for book in self._books:
             await book.close()
 
@@ -159,17 +159,17 @@ class Meshes:
         return book
 
     async def _rejoin(self, request_id: str) -> MeshRoom:
-        return await self._room(await self._place(self.keeper().way(None)), request_id)
+        return await self._room(await self._open_endpoint(self.keeper().way(None)), request_id)
 
-    async def _place(self, way: str) -> OwnerPlace:
-        from zuno.lp.service.mesh_debate import Ear, OwnerPlace
+    async def _open_endpoint(self, way: str) -> OwnerEndpoint:
+        from zuno.lp.service.mesh_debate import OwnerEndpoint, OwnerInbox
 
-        ear = Ear()
-        running = await self._running(Role.CLI, way, None, await self._journal(), ear.hear)
-        place = OwnerPlace(running, ear, self._files(), way)
-        self._places.append(place)
-        place.start()
-        return place
+        inbox = OwnerInbox()
+        running = await self._running(Role.CLI, way, None, await self._journal(), inbox.hear)
+        endpoint = OwnerEndpoint(running, inbox, self._files(), way)
+        self._endpoints.append(endpoint)
+        endpoint.start()
+        return endpoint
 
     async def _running(
         self,
@@ -186,7 +186,7 @@ class Meshes:
         table, key = self.keeper().table(), self._own_key(role)
         keys = {peer: line.key for peer, line in table.items()}
 
-        def resident(send: Callable[[Outgoing], Awaitable[None]]) -> MeshPeer:
+        def open_peer(send: Callable[[Outgoing], Awaitable[None]]) -> MeshPeer:
             return MeshPeer(
                 role,
                 peer,
@@ -201,7 +201,7 @@ class Meshes:
             )
 
         transport = await self._transport(role, way, table)
-        return PeerRunner(role, transport, resident, stopwatch=perf_counter, nonce=lambda: os.urandom(8).hex())
+        return PeerRunner(role, transport, open_peer, stopwatch=perf_counter, nonce=lambda: os.urandom(8).hex())
 
     async def _transport(self, role: Role, way: str, table: Table) -> Transport:
         if way == "axl":
@@ -260,12 +260,12 @@ def _build_agent(role: Role, request_id: str, journal: Journal, models: Models, 
     from zuno.lp.agents.scout import Scout
     from zuno.lp.agents.strategist import Strategist
     from zuno.lp.model.debate import Context
-    from zuno.lp.service.recommend import recalled
+    from zuno.lp.service.recommend import load_context
 
-    minds = models.minds(journal, request_id, models.seats())
+    minds = models.minds(journal, request_id, models.registry())
 
     async def recall(digest: str) -> Context:
-        return await recalled(journal, digest)
+        return await load_context(journal, digest)
 
     match role:
         case Role.SCOUT:

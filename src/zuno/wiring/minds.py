@@ -1,4 +1,4 @@
-"""Wire the models: seats, budgets, breakers, prompts, record."""
+"""Wire the models: registry, budgets, breakers, prompts, record."""
 
 from __future__ import annotations
 
@@ -10,33 +10,39 @@ if TYPE_CHECKING:
     from zuno.journal.port import Journal
     from zuno.llm.ask import ModelContext
     from zuno.llm.breaker import Breakers
-    from zuno.llm.port import Attempt, Seats
+    from zuno.llm.port import Attempt, ModelRegistry
     from zuno.llm.prompts import Prompts
 
 
 class Models:
-    """One table of seats and one set of breakers for all debates of a process."""
+    """One model registry and one set of breakers for all debates of a process."""
 
     def __init__(self, settings: Settings) -> None:
         self.offline = False
         """True: nobody is asked, whatever keys there are."""
         self._settings = settings
-        self._seats: Seats | None = None
+        self._registry: ModelRegistry | None = None
         self._breakers: Breakers | None = None
         self._prompts: dict[str, Prompts] = {}
 
-    def seats(self) -> Seats:
+    def registry(self) -> ModelRegistry:
         if self.offline:
-            from zuno.adapters.model.seating import SeatingTable
-            from zuno.llm.port import Seating
+            from zuno.adapters.model.registry import ModelTable
+            from zuno.llm.port import RoleModels
 
-            return SeatingTable(Seating((), "the tour asks no model"))
-        if self._seats is None:  # one for all debates of this process: models keep connections
-            self._seats = self._open_seats()
-        return self._seats
+            return ModelTable(RoleModels((), "the tour asks no model"))
+        if self._registry is None:  # one for all debates of this process: models keep connections
+            self._registry = self._open_models()
+        return self._registry
 
     def minds(
-        self, journal: Journal, request_id: str, seats: Seats, *, limited: bool = True, desk: str = "zuno.lp.agents"
+        self,
+        journal: Journal,
+        request_id: str,
+        registry: ModelRegistry,
+        *,
+        limited: bool = True,
+        desk: str = "zuno.lp.agents",
     ) -> ModelContext:
         """What asking needs; a replay spends nothing, and its refusals by budget or breaker are recorded ones. `desk`:
         the package whose prompts are read."""
@@ -65,7 +71,7 @@ class Models:
         self._breakers = self._breakers or Breakers()  # a model that is down stays so in the next debate
         days = DayBookFile(settings.home / "spend.json") if limited else DayBookInMemory()
         return ModelContext(
-            seats=seats,
+            registry=registry,
             prompts=self._prompts.setdefault(desk, Prompts(desk)),
             budget=RunBudget(limits if limited else Limits(), days, clock),
             breakers=self._breakers if limited else Breakers(threshold=None),
@@ -76,18 +82,18 @@ class Models:
         )
 
     async def close(self) -> None:
-        if self._seats is not None:
-            await self._seats.close()
-            self._seats = None
+        if self._registry is not None:
+            await self._registry.close()
+            self._registry = None
 
-    def _open_seats(self) -> Seats:
-        from zuno.adapters.model.opening import Keys, open_seats
+    def _open_models(self) -> ModelRegistry:
+        from zuno.adapters.model.registry import ModelKeys, open_models
         from zuno.adapters.model.vendors import Price
 
         settings = self._settings
         prices = {name: Price(*usd) for name, usd in settings.model_prices.items()}
         hosts = {host: key.get_secret_value() for host, key in settings.model_keys.items()}
-        keys = Keys(settings.vendor_keys(), hosts)
+        keys = ModelKeys(settings.vendor_keys(), hosts)
         table = settings.model_table()
         table["reader"] = table["scout"]  # who puts a market into words can read a line
-        return open_seats(table, keys, prices, settings.deterministic)
+        return open_models(table, keys, prices, settings.deterministic)

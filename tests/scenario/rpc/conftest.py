@@ -20,15 +20,15 @@ pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
 from eth_abi.abi import decode, encode
 
-from zuno.adapters.chain.devnet.artifacts import Artifacts, locate
+from zuno.adapters.chain.devnet.artifacts import Artifacts, find_artifacts
 from zuno.adapters.chain.devnet.deploy import deploy, v4_genesis
-from zuno.adapters.chain.devnet.evm import ETHER, Chain
-from zuno.adapters.chain.devnet.execution import Call
-from zuno.adapters.chain.devnet.history import History, Receipt
+from zuno.adapters.chain.devnet.evm import ETHER, LocalChain
+from zuno.adapters.chain.devnet.execution import CallMessage
+from zuno.adapters.chain.devnet.history import ChainIndex, LocalReceipt
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.node import Node
+from zuno.adapters.chain.devnet.node import DevnetNode
 from zuno.adapters.chain.devnet.rpc import Rpc
-from zuno.adapters.chain.rpc import Policy, RpcChain
+from zuno.adapters.chain.rpc import RpcChain, RpcPolicy
 from zuno.amm.model import DYNAMIC_FEE_FLAG, PoolKey
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.text import NATIVE, Token
@@ -55,15 +55,15 @@ MUTE_TOKEN = bytes.fromhex("33" * 20)
 QUIET_HOOK = Address("0x" + "44" * 18 + "4000")
 """An address without any hook flag: allowed for dynamic fees, never called."""
 
-PATIENT = Policy(timeout=20.0, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=0.2)
+PATIENT = RpcPolicy(timeout=20.0, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=0.2)
 """For a node that answers, however busy the machine is."""
-IMPATIENT = Policy(timeout=2.0, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=0.2)
+IMPATIENT = RpcPolicy(timeout=2.0, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=0.2)
 
 
 @pytest.fixture(scope="session")
 def artifacts() -> Artifacts:
     try:
-        return locate(NODE_MODULES)
+        return find_artifacts(NODE_MODULES)
     except Unavailable as reason:
         pytest.skip(str(reason))
 
@@ -80,8 +80,8 @@ class Stage:
             OLD_TOKEN: b"\x7f" + b"MKR".ljust(32, b"\0") + bytes.fromhex("60005260206000f3"),
             MUTE_TOKEN: bytes.fromhex("60006000fd"),
         }
-        self.chain = Chain.create(replace(genesis, code={**genesis.code, **odd}))
-        self.node = Node(self.chain)
+        self.chain = LocalChain.create(replace(genesis, code={**genesis.code, **odd}))
+        self.node = DevnetNode(self.chain)
         at = deploy(self.chain, artifacts)
         self.weth, self.usdc = _text(at.weth), _text(at.usdc)
         self.info = ChainInfo(
@@ -109,12 +109,12 @@ class Stage:
 
     def fork(self) -> Stage:
         """The same world, which goes its own way from here on; blocks and nodes of the state never change."""
-        history = History()
+        history = ChainIndex()
         for block in self.chain.history:
             history.append(block)
         fork = copy.copy(self)
-        fork.chain = Chain(self.chain.genesis, dict(self.chain.store), history)
-        fork.node = Node(fork.chain)
+        fork.chain = LocalChain(self.chain.genesis, dict(self.chain.store), history)
+        fork.node = DevnetNode(fork.chain)
         return fork
 
     # -- names
@@ -136,13 +136,13 @@ class Stage:
 
     # -- acts
 
-    def send(self, role: str, to: str | None, data: bytes, value: int = 0, *, wait: int = 12) -> Receipt:
+    def send(self, role: str, to: str | None, data: bytes, value: int = 0, *, wait: int = 12) -> LocalReceipt:
         """One transaction in a block of its own."""
         return self.send_together([(role, to, data, value)], wait=wait)[0]
 
     def send_together(
         self, wanted: Sequence[tuple[str, str | None, bytes, int]], *, wait: int = 12
-    ) -> tuple[Receipt, ...]:
+    ) -> tuple[LocalReceipt, ...]:
         """Several transactions in one block, in this order."""
         sent, txs = Counter[str](), []
         for role, to, data, value in wanted:
@@ -178,7 +178,7 @@ class Stage:
         arguments = encode(("string", "string", "uint8"), ("Some token", symbol, decimals))
         return self.create(self.artifacts.init_code("MockERC20") + arguments)
 
-    def modify(self, steps: Sequence[EncodedAction], role: str = "wallet", value: int = 0) -> Receipt:
+    def modify(self, steps: Sequence[EncodedAction], role: str = "wallet", value: int = 0) -> LocalReceipt:
         return self.send(role, self.info.deployment.position_manager, self.modifying(steps), value)
 
     def modifying(self, steps: Sequence[EncodedAction]) -> bytes:
@@ -212,7 +212,7 @@ class Stage:
         """Pay or take whatever is left of both currencies."""
         return [EncodedAction(CLOSE, encode(("address",), (currency,))) for currency in (key.currency0, key.currency1)]
 
-    def burn(self, key: PoolKey, token: int) -> Receipt:
+    def burn(self, key: PoolKey, token: int) -> LocalReceipt:
         return self.modify([self.changing(BURN, token), *self.closing(key)])
 
     def swapping(self, key: PoolKey, zero_for_one: bool, amount: int) -> tuple[str, bytes, int]:
@@ -226,7 +226,7 @@ class Stage:
         data = calldata.execute([calldata.v4_swap(steps)], FOREVER)
         return self.info.deployment.universal_router, data, amount if paid == NATIVE else 0
 
-    def swap(self, key: PoolKey, zero_for_one: bool, amount: int, role: str = "trader") -> Receipt:
+    def swap(self, key: PoolKey, zero_for_one: bool, amount: int, role: str = "trader") -> LocalReceipt:
         to, data, value = self.swapping(key, zero_for_one, amount)
         return self.send(role, to, data, value)
 
@@ -248,7 +248,7 @@ class Stage:
         return self.ask(Address(currency), calldata.call("balanceOf(address)", _text(owner)))
 
     def ask(self, to: Address, data: bytes) -> int:
-        (value,) = decode(["uint256"], self.chain.call(Call(bytes(20), bytes.fromhex(to[2:]), data)))
+        (value,) = decode(["uint256"], self.chain.call(CallMessage(bytes(20), bytes.fromhex(to[2:]), data)))
         return int(value)
 
     def _fund(self, role: str) -> None:
@@ -404,7 +404,7 @@ class Desk:
 
         return await self.node(answer=bending)
 
-    def chain(self, *nodes: FaultyNode | str, policy: Policy = IMPATIENT, cache: Path | None = None) -> RpcChain:
+    def chain(self, *nodes: FaultyNode | str, policy: RpcPolicy = IMPATIENT, cache: Path | None = None) -> RpcChain:
         urls = [node if isinstance(node, str) else node.url for node in nodes]
         chain = RpcChain(self.stage.info, urls, cache or self.cache, self.stage.wallet, policy)
         self._stack.push_async_callback(chain.close)

@@ -10,7 +10,7 @@ import pytest
 
 from zuno.adapters.chain.devnet.node import LogLimits
 from zuno.adapters.chain.rpc import RpcChain
-from zuno.adapters.chain.rpc.positions import id_of
+from zuno.adapters.chain.rpc.positions import pool_id_of
 from zuno.amm.model import DYNAMIC_FEE_FLAG
 from zuno.kernel.errors import PoolNotInitialized, Unavailable, Unknown, Usage
 from zuno.kernel.text import Token
@@ -217,9 +217,9 @@ async def test_a_pool_that_has_a_price_is_not_called_unknown_because_its_events_
     chain = desk.chain(node)
     for _ in range(2):
         with pytest.raises(Unavailable, match="has a price, but the events"):
-            await chain.pool(id_of(stranger))
+            await chain.pool(pool_id_of(stranger))
     assert node.methods.count("eth_getLogs") == 1  # the same block has nothing new to tell
-    assert (await desk.chain(await desk.node()).pool(id_of(stranger))).key == stranger
+    assert (await desk.chain(await desk.node()).pool(pool_id_of(stranger))).key == stranger
 
 
 async def test_a_damaged_record_is_as_good_as_none(desk: Any) -> None:
@@ -248,7 +248,7 @@ async def test_pools_of_every_kind_are_shown_as_what_they_are(desk: Any) -> None
     assert {pool.key for pool in found.pools} == {stage.native_pool, stage.weth_pool, odd, dynamic}
     assert {pool.block for pool in found.pools} == {found.block}
     (shown,) = [pool for pool in found.pools if pool.key == dynamic]
-    assert (shown.key.dynamic_fee, shown.key.hooked, shown.lp_fee) == (True, True, 0)
+    assert (shown.key.dynamic_fee, shown.key.has_hooks, shown.lp_fee) == (True, True, 0)
     assert shown.key.fee == DYNAMIC_FEE_FLAG
     again = await desk.chain(await desk.node()).pools()
     assert again.pools == found.pools
@@ -271,15 +271,15 @@ async def test_a_pool_by_its_id(desk: Any) -> None:
     stranger = stage.key(stage.token_named("PEPE", 9), stage.usdc, 777, 13)
     stage.initialize(stranger)
     chain = desk.chain(await desk.node())
-    pool = await chain.pool(id_of(stranger))
+    pool = await chain.pool(pool_id_of(stranger))
     assert pool.key == stranger
     tokens = {token.address: token for token in (pool.token0, pool.token1)}
     odd = next(token for token in tokens.values() if token.address != stage.usdc)
     assert (odd.symbol, odd.decimals, odd.verified) == ("PEPE", 9, False)
-    assert (await chain.pool(HexId(id_of(stage.weth_pool).upper().replace("0X", "0x")))).key == stage.weth_pool
+    assert (await chain.pool(HexId(pool_id_of(stage.weth_pool).upper().replace("0X", "0x")))).key == stage.weth_pool
     unpriced = stage.key(stage.weth, stage.usdc, 10_000, 200)
     with pytest.raises(PoolNotInitialized):
-        await chain.pool(id_of(unpriced))
+        await chain.pool(pool_id_of(unpriced))
     with pytest.raises(Unknown):
         await chain.pool(HexId("0x" + "5a" * 32))
     for unreadable in ("0x12", "", "5a" * 32, "0x" + "zz" * 32):
@@ -300,10 +300,10 @@ async def test_tokens_that_misbehave_get_a_harmless_name(desk: Any) -> None:
     for address, (symbol, decimals) in cases.items():
         key = stage.key(address, stage.usdc, 3000, 60)
         stage.initialize(key)
-        pool = await chain.pool(id_of(key))
+        pool = await chain.pool(pool_id_of(key))
         token = pool.token0 if pool.token0.address == address else pool.token1
         shown = f"{address[:6]}…{address[-4:]}" if symbol == "?" else symbol
         assert (token.symbol, token.decimals, token.verified) == (shown, decimals, False)
         assert token.symbol.isprintable()
-    remembered = await desk.chain(await desk.node()).pool(id_of(key))
+    remembered = await desk.chain(await desk.node()).pool(pool_id_of(key))
     assert remembered.token0 == pool.token0

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.chain.rpc import Policy, RpcChain, abi
+from zuno.adapters.chain.rpc import RpcChain, RpcPolicy, abi
 from zuno.adapters.chain.rpc.errors import NoSuchState
-from zuno.adapters.chain.rpc.node import Node
-from zuno.adapters.chain.rpc.positions import id_of
+from zuno.adapters.chain.rpc.node import RpcNode
+from zuno.adapters.chain.rpc.positions import pool_id_of
 from zuno.adapters.chain.rpc.storage import Storage
 from zuno.adapters.chain.rpc.transport import FailoverProvider
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Seconds
 
-QUICK = Policy(timeout=5, rounds=1, cool_down=30)
+QUICK = RpcPolicy(timeout=5, rounds=1, cool_down=30)
 
 WRONG: dict[str, dict[str, Any]] = {
     "empty": {"result": "0x"},
@@ -33,7 +33,7 @@ QUESTIONS: dict[str, Callable[[RpcChain, Any], Any]] = {
     "holdings": lambda chain, stage: chain.holdings(stage.wallet),
     "positions": lambda chain, stage: chain.positions([3, 4, 5]),
     "pools": lambda chain, stage: chain.pools(),
-    "pool": lambda chain, stage: chain.pool(id_of(stage.weth_pool)),
+    "pool": lambda chain, stage: chain.pool(pool_id_of(stage.weth_pool)),
     "history": lambda chain, stage: chain.history(3, None),
 }
 
@@ -121,7 +121,7 @@ async def test_what_is_not_said_about_a_token_is_not_kept(desk: Any, wrong: dict
     stage.initialize(key)
 
     async def named(*nodes: Any) -> tuple[str, int]:
-        pool = await desk.chain(*nodes, policy=QUICK).pool(id_of(key))
+        pool = await desk.chain(*nodes, policy=QUICK).pool(pool_id_of(key))
         return next((one.symbol, one.decimals) for one in (pool.token0, pool.token1) if one.address == token)
 
     liar, honest = await desk.bent(about(token, wrong)), await desk.node()
@@ -141,8 +141,8 @@ async def test_a_mute_token_is_no_node_s_fault(desk: Any) -> None:
     key = stage.key("0x" + "33" * 20, stage.usdc, 3000, 60)
     stage.initialize(key)
     first, down = await desk.node(), await desk.node(lambda number, requests: desk.trouble("down"))
-    chain = desk.chain(first, down, policy=Policy(timeout=2, rounds=3, first_pause=9, cool_down=30))
-    shown = await chain.pool(id_of(key))
+    chain = desk.chain(first, down, policy=RpcPolicy(timeout=2, rounds=3, first_pause=9, cool_down=30))
+    shown = await chain.pool(pool_id_of(key))
     assert {(token.symbol, token.decimals) for token in (shown.token0, shown.token1)} == {
         ("USDC", 6),
         ("0x3333…3333", 0),
@@ -166,7 +166,7 @@ def lagging(blocks: int) -> Any:
 async def test_a_first_node_that_is_behind_does_not_keep_the_second_from_answering(
     desk_of_quiet: Any, remembering: Any, batches: bool
 ) -> None:
-    desk, pool = desk_of_quiet, id_of(desk_of_quiet.stage.weth_pool)
+    desk, pool = desk_of_quiet, pool_id_of(desk_of_quiet.stage.weth_pool)
 
     def one_at_a_time(number: int, requests: list[dict[str, Any]]) -> Any:
         error = {"code": -32600, "message": "batch requests are not supported"}
@@ -185,7 +185,7 @@ async def test_a_node_whose_events_contradict_its_state_is_left_for_the_next(
     desk_of_quiet: Any, remembering: Any
 ) -> None:
     """It names the right height and leaves out the last events: seen only by who holds them against the state."""
-    desk, pool = desk_of_quiet, id_of(desk_of_quiet.stage.weth_pool)
+    desk, pool = desk_of_quiet, pool_id_of(desk_of_quiet.stage.weth_pool)
 
     def forgetful(asked: Any, reply: Any) -> Any:
         return {**reply, "result": reply["result"][:-1]} if asked["method"] == "eth_getLogs" else reply
@@ -198,10 +198,10 @@ async def test_a_node_whose_events_contradict_its_state_is_left_for_the_next(
 @pytest.fixture
 async def bare(desk_of_quiet: Any) -> Any:
     """Makes the adapter's own view of one node."""
-    made = list[Node]()
+    made = list[RpcNode]()
 
-    def make(serving: Any) -> Node:
-        made.append(Node(FailoverProvider([serving.url], desk_of_quiet.stage.info.id, "the RPC URL", QUICK)))
+    def make(serving: Any) -> RpcNode:
+        made.append(RpcNode(FailoverProvider([serving.url], desk_of_quiet.stage.info.id, "the RPC URL", QUICK)))
         return made[-1]
 
     yield make
@@ -294,7 +294,7 @@ async def test_a_node_that_cannot_read_pins_by_hash_is_asked_by_number_and_no_ot
     assert counting_pins(old)[:4] == ["dict", "str", "dict", "str"]
     assert set(counting_pins(old)[4:]) == {"str"}
     down.append(1)
-    await chain.pool(id_of(desk.stage.weth_pool))
+    await chain.pool(pool_id_of(desk.stage.weth_pool))
     assert set(counting_pins(new)) == {"dict"}
 
 
@@ -302,7 +302,7 @@ async def test_a_method_that_nobody_offers_is_not_waited_for(desk_of_quiet: Any,
     desk = desk_of_quiet
     missing = {"error": {"code": -32601, "message": "the method eth_feeHistory does not exist"}}
     nodes = [await desk.bent(answering("eth_feeHistory", missing), remembering) for _ in range(2)]
-    patient = Policy(timeout=5, rounds=3, first_pause=60, longest_pause=60)
+    patient = RpcPolicy(timeout=5, rounds=3, first_pause=60, longest_pause=60)
     async with asyncio.timeout(10):
         assert (await desk.chain(*nodes, policy=patient).gas()).base_fee
     assert [node.methods.count("eth_feeHistory") for node in nodes] == [1, 1]
@@ -333,7 +333,7 @@ async def test_a_block_that_vanishes_under_a_part_is_no_partial_answer(
 
 
 async def test_readers_side_by_side_do_not_take_each_other_s_block_times(desk_of_quiet: Any, remembering: Any) -> None:
-    desk, pool = desk_of_quiet, id_of(desk_of_quiet.stage.weth_pool)
+    desk, pool = desk_of_quiet, pool_id_of(desk_of_quiet.stage.weth_pool)
     chain = desk.chain(await desk.node(answer=remembering))
     alone = await chain.price_path(pool, Seconds(0)), await chain.history(3, None), await chain.pools()
     chain = desk.chain(await desk.node(answer=remembering), cache=desk.cache / "other")

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from zuno.adapters.chain.rpc import Policy, RpcChain
+from zuno.adapters.chain.rpc import RpcChain, RpcPolicy
 from zuno.kernel.errors import Malformed, Unavailable, Usage, ZunoError
 from zuno.lp.plan import calldata
 
 LIQUIDITY = 10**15
-QUICK = Policy(timeout=0.4, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=30)
+QUICK = RpcPolicy(timeout=0.4, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=30)
 
 
 def always(desk: Any, kind: str, status: int = 500, body: bytes = b"") -> Any:
@@ -92,7 +92,7 @@ async def test_a_node_comes_back_after_its_cool_down(desk: Any) -> None:
         return desk.trouble("status", 503) if failing else None
 
     first, second = await desk.node(recovering), await desk.node()
-    chain = desk.chain(first, second, policy=Policy(timeout=1, rounds=2, first_pause=0.01, cool_down=0.05))
+    chain = desk.chain(first, second, policy=RpcPolicy(timeout=1, rounds=2, first_pause=0.01, cool_down=0.05))
     await chain.head()
     failing = False
     await asyncio.sleep(0.06)
@@ -136,7 +136,7 @@ async def test_bytes_that_only_drip_do_not_hold_us_up(desk: Any) -> None:
 async def test_an_endless_answer_is_cut_short(desk: Any) -> None:
     node = await desk.node(always(desk, "answer", body=b" " * 200_000))
     with pytest.raises(Malformed, match="larger than"):
-        await desk.chain(node, policy=Policy(timeout=2, rounds=1, max_response=100_000)).head()
+        await desk.chain(node, policy=RpcPolicy(timeout=2, rounds=1, max_response=100_000)).head()
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -181,7 +181,7 @@ async def test_a_node_that_is_behind_is_not_believed(desk: Any) -> None:
         return None
 
     first, second = await desk.node(dies_after_the_head), await desk.node(behind)
-    policy = Policy(timeout=2, rounds=3, first_pause=0.01, cool_down=30)
+    policy = RpcPolicy(timeout=2, rounds=3, first_pause=0.01, cool_down=30)
     snapshot = await desk.chain(first, second, policy=policy).positions([token])
     assert [position.id for position in snapshot.positions] == [token]
     pins = {request["params"][1]["blockHash"] for body in second.seen for request in body if "eth_call" in str(request)}
@@ -230,7 +230,7 @@ async def test_a_part_that_cannot_be_read_is_named_and_the_rest_is_given(
         return None
 
     node = await desk.node(forgets_one)
-    snapshot = await desk.chain(node, policy=Policy(timeout=2, rounds=1, at_once=1)).positions(ids)
+    snapshot = await desk.chain(node, policy=RpcPolicy(timeout=2, rounds=1, at_once=1)).positions(ids)
     assert snapshot.positions
     assert snapshot.missing
     assert {position.id for position in snapshot.positions} | {missing.id for missing in snapshot.missing} == set(ids)

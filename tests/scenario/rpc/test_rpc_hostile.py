@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from eth_abi.abi import decode, encode
 
-from zuno.adapters.chain.rpc import Policy, RpcChain, abi
-from zuno.adapters.chain.rpc.positions import id_of
+from zuno.adapters.chain.rpc import RpcChain, RpcPolicy, abi
+from zuno.adapters.chain.rpc.positions import pool_id_of
 from zuno.kernel.errors import Malformed, PoolNotInitialized, Unavailable, Unknown, Usage, ZunoError
 from zuno.kernel.units import Seconds
 from zuno.lp.model.history import PositionHistory
 from zuno.lp.ports.chain import Holdings, PoolsFound
 from zuno.lp.rules.attribution import attribute
 
-QUICK = Policy(timeout=2, rounds=1, cool_down=30)
+QUICK = RpcPolicy(timeout=2, rounds=1, cool_down=30)
 ZEROS = "0x" + "00" * 32
 SETTLED = 1_700_000_300
 TURNS = 30
@@ -68,7 +68,7 @@ async def test_a_spoilt_event_is_another_node_s_turn_and_else_names_the_node(des
     desk, stage = desk_of_quiet, desk_of_quiet.stage
     liar = await desk.bent(spoiling("eth_getLogs", lambda logs: [spoil(log) for log in logs]))
     with pytest.raises(Malformed, match=liar.url.removeprefix("http://")):
-        await desk.chain(liar, policy=QUICK).price_path(id_of(stage.weth_pool), Seconds(0))
+        await desk.chain(liar, policy=QUICK).price_path(pool_id_of(stage.weth_pool), Seconds(0))
     helped = await desk.chain(liar, await desk.node(), policy=QUICK).owned(stage.wallet)
     assert (helped.ids, helped.complete) == ((3, 5), True)
 
@@ -134,7 +134,7 @@ async def test_an_event_told_twice_is_not_counted_twice(desk_of_quiet: Any) -> N
     desk = desk_of_quiet
     liar = await desk.bent(spoiling("eth_getLogs", lambda logs: logs * 2))
     with pytest.raises(Malformed, match="twice"):
-        await desk.chain(liar, policy=QUICK).price_path(id_of(desk.stage.weth_pool), Seconds(0))
+        await desk.chain(liar, policy=QUICK).price_path(pool_id_of(desk.stage.weth_pool), Seconds(0))
 
 
 async def test_a_block_of_two_chains_is_no_block(desk_of_quiet: Any) -> None:
@@ -144,12 +144,12 @@ async def test_a_block_of_two_chains_is_no_block(desk_of_quiet: Any) -> None:
 
     liar = await desk_of_quiet.bent(spoiling("eth_getLogs", forked))
     with pytest.raises(Unavailable, match="two chains"):
-        await desk_of_quiet.chain(liar, policy=QUICK).price_path(id_of(desk_of_quiet.stage.weth_pool), Seconds(0))
+        await desk_of_quiet.chain(liar, policy=QUICK).price_path(pool_id_of(desk_of_quiet.stage.weth_pool), Seconds(0))
 
 
 async def test_a_header_of_another_number_ends_the_search_for_a_moment(desk_of_quiet: Any) -> None:
     """Believed, it would send the search round in circles."""
-    desk, pool = desk_of_quiet, id_of(desk_of_quiet.stage.weth_pool)
+    desk, pool = desk_of_quiet, pool_id_of(desk_of_quiet.stage.weth_pool)
 
     def shifted(asked: Any, reply: Any) -> Any:
         if asked["method"] != "eth_getBlockByNumber" or asked["params"][0] in ("latest", "0x0"):
@@ -172,7 +172,7 @@ async def test_times_that_run_backwards_are_not_searched(desk_of_quiet: Any) -> 
 
     chain = desk_of_quiet.chain(await desk_of_quiet.bent(wild), policy=QUICK)
     with pytest.raises(Malformed, match="dated outside"):
-        await chain.pool_at(id_of(desk_of_quiet.stage.weth_pool), Seconds(SETTLED))
+        await chain.pool_at(pool_id_of(desk_of_quiet.stage.weth_pool), Seconds(SETTLED))
 
 
 async def test_swaps_dated_against_their_order_are_no_prices(desk_of_quiet: Any) -> None:
@@ -181,7 +181,7 @@ async def test_swaps_dated_against_their_order_are_no_prices(desk_of_quiet: Any)
 
     chain = desk_of_quiet.chain(await desk_of_quiet.bent(spoiling("eth_getLogs", shuffled)), policy=QUICK)
     with pytest.raises(Malformed, match="order of their blocks"):
-        await chain.price_path(id_of(desk_of_quiet.stage.weth_pool), Seconds(0))
+        await chain.price_path(pool_id_of(desk_of_quiet.stage.weth_pool), Seconds(0))
 
 
 # -- whatever an answer may turn into
@@ -228,9 +228,9 @@ def mutated(value: Any, chance: random.Random) -> Any:
 QUESTIONS: dict[str, Callable[[RpcChain, Any], Any]] = {
     "holdings": lambda chain, stage: chain.holdings(stage.wallet),
     "pools": lambda chain, stage: chain.pools(),
-    "pool": lambda chain, stage: chain.pool(id_of(stage.native_pool)),
-    "past": lambda chain, stage: chain.pool_at(id_of(stage.weth_pool), Seconds(SETTLED)),
-    "path": lambda chain, stage: chain.price_path(id_of(stage.weth_pool), Seconds(SETTLED)),
+    "pool": lambda chain, stage: chain.pool(pool_id_of(stage.native_pool)),
+    "past": lambda chain, stage: chain.pool_at(pool_id_of(stage.weth_pool), Seconds(SETTLED)),
+    "path": lambda chain, stage: chain.price_path(pool_id_of(stage.weth_pool), Seconds(SETTLED)),
     "history": lambda chain, stage: chain.history(3, None),
     "lost": lambda chain, stage: chain.history(4, None),
     "gas": lambda chain, stage: chain.gas(),

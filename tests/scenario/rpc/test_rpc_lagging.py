@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.chain.rpc import Policy
-from zuno.adapters.chain.rpc.positions import id_of
+from zuno.adapters.chain.rpc import RpcPolicy
+from zuno.adapters.chain.rpc.positions import pool_id_of
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Seconds
 from zuno.lp.plan import calldata
 
 LIQUIDITY = 10**15
-QUICK = Policy(timeout=2, rounds=1, cool_down=30)
+QUICK = RpcPolicy(timeout=2, rounds=1, cool_down=30)
 
 
 def late_events(stage: Any, blocks: int = 1) -> Any:
@@ -92,13 +92,13 @@ async def test_a_machine_that_admits_to_be_behind_is_not_believed(desk: Any, bat
     node.plan = None if batches else one_at_a_time
     chain = desk.chain(node, policy=QUICK)
     with pytest.raises(Unavailable, match="it is at block"):
-        await chain.price_path(id_of(stage.weth_pool), Seconds(0))
+        await chain.price_path(pool_id_of(stage.weth_pool), Seconds(0))
     order = [method for method in node.methods if method in ("eth_blockNumber", "eth_getLogs")]
     # In one exchange, or its height alone: from a machine that is behind no events are wanted.
     assert order[-2:] == ["eth_blockNumber", "eth_getLogs" if batches else "eth_blockNumber"]
     assert any(len(body) == 2 for body in node.seen)
     honest = desk.chain(await desk.node(None if batches else one_at_a_time), policy=QUICK)
-    assert await honest.price_path(id_of(stage.weth_pool), Seconds(0))
+    assert await honest.price_path(pool_id_of(stage.weth_pool), Seconds(0))
 
 
 async def test_late_swaps_are_not_the_pool_s_last_price(desk: Any) -> None:
@@ -107,7 +107,7 @@ async def test_late_swaps_are_not_the_pool_s_last_price(desk: Any) -> None:
     stage.swap(stage.weth_pool, True, 10**17)
     chain = desk.chain(await desk.bent(late_events(stage)))
     with pytest.raises(Unavailable, match="the one that left the pool's price"):
-        await chain.price_path(id_of(stage.weth_pool), Seconds(0))
+        await chain.price_path(pool_id_of(stage.weth_pool), Seconds(0))
 
 
 async def test_late_events_do_not_tell_a_history(desk: Any) -> None:
@@ -121,7 +121,7 @@ async def test_late_events_do_not_tell_a_history(desk: Any) -> None:
 
 async def test_a_reorganisation_while_events_are_read_mixes_no_two_forks(desk: Any) -> None:
     """State is pinned by hash and would not notice; events are asked for by number, and confirmed at the end."""
-    stage, pool = desk.stage, id_of(desk.stage.weth_pool)
+    stage, pool = desk.stage, pool_id_of(desk.stage.weth_pool)
     stage.trade(stage.weth_pool)
     stage.pass_time(12)
     seen, reorganised = list[str](), []  # type: ignore[var-annotated]
@@ -145,7 +145,7 @@ async def test_a_reorganisation_while_events_are_read_mixes_no_two_forks(desk: A
 
 
 async def test_the_head_s_own_swaps_must_be_the_head_s(desk: Any) -> None:
-    stage, pool = desk.stage, id_of(desk.stage.weth_pool)
+    stage, pool = desk.stage, pool_id_of(desk.stage.weth_pool)
     stage.trade(stage.weth_pool)
 
     def other_fork(asked: Any, reply: Any) -> Any:
@@ -160,7 +160,7 @@ async def test_the_head_s_own_swaps_must_be_the_head_s(desk: Any) -> None:
 
 @pytest.mark.parametrize("told", [True, False], ids=["timestamps in logs", "timestamps from headers"])
 async def test_times_of_young_blocks_are_not_remembered_across_a_reorganisation(desk: Any, told: bool) -> None:
-    stage, pool = desk.stage, id_of(desk.stage.weth_pool)
+    stage, pool = desk.stage, pool_id_of(desk.stage.weth_pool)
     stage.trade(stage.weth_pool)
     node = await desk.node()
     if not told:

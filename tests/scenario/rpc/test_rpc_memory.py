@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.chain.rpc import Policy, RpcChain
-from zuno.adapters.chain.rpc.positions import id_of
+from zuno.adapters.chain.rpc import RpcChain, RpcPolicy
+from zuno.adapters.chain.rpc.positions import pool_id_of
 from zuno.adapters.chain.rpc.tokens import CALL_GAS
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Seconds
 from zuno.lp.plan import calldata
 
-QUICK = Policy(timeout=2, rounds=1, cool_down=30)
+QUICK = RpcPolicy(timeout=2, rounds=1, cool_down=30)
 ZEROS = "0x" + "00" * 20
 HASH = "0x" + "ab" * 32
 
@@ -187,7 +187,7 @@ async def test_a_wallet_s_search_stops_at_its_cap_and_goes_on_from_there(
     desk_of_quiet: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk, stage = desk_of_quiet, desk_of_quiet.stage
-    monkeypatch.setattr("zuno.adapters.chain.rpc.discovery.OWNED_STRETCHES", 2)
+    monkeypatch.setattr("zuno.adapters.chain.rpc.discovery.OWNED_QUERIES", 2)
     monkeypatch.setattr("zuno.adapters.chain.rpc.scan.Scanner._widen", lambda scanner: None)
     monkeypatch.setattr("zuno.adapters.chain.rpc.scan.Scanner.__init__.__defaults__", (2,))
     searched = []
@@ -209,11 +209,11 @@ async def test_the_search_for_pools_stops_at_its_cap_and_says_what_is_left(
 ) -> None:
     desk = desk_of_quiet
     monkeypatch.setattr("zuno.adapters.chain.rpc.scan.Scanner.__init__.__defaults__", (20,))
-    monkeypatch.setattr("zuno.adapters.chain.rpc.discovery.POOL_STRETCHES", 1)
+    monkeypatch.setattr("zuno.adapters.chain.rpc.discovery.POOL_QUERIES", 1)
     first = await desk.chain(await desk.node()).pools()
     left = desk.stage.chain.head.number + 1 - 20
     assert f"{left} older blocks" in first.notes[0]
-    monkeypatch.setattr("zuno.adapters.chain.rpc.discovery.POOL_STRETCHES", 2)
+    monkeypatch.setattr("zuno.adapters.chain.rpc.discovery.POOL_QUERIES", 2)
     second = await desk.chain(await desk.node()).pools()
     assert second.notes == ()
     assert second.pools == first.pools
@@ -224,13 +224,13 @@ async def test_no_search_is_endless(desk_of_quiet: Any, monkeypatch: pytest.Monk
     monkeypatch.setattr("zuno.adapters.chain.rpc.scan.Scanner.__init__.__defaults__", (2,))
     node = await desk_of_quiet.node()
     with pytest.raises(Unavailable, match="3 log queries did not suffice, 23 blocks are left"):
-        await desk_of_quiet.chain(node).price_path(id_of(desk_of_quiet.stage.weth_pool), Seconds(0))
+        await desk_of_quiet.chain(node).price_path(pool_id_of(desk_of_quiet.stage.weth_pool), Seconds(0))
 
 
 async def test_more_swaps_than_anybody_should_read_are_refused_with_a_way_out(
     desk_of_quiet: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chain, pool = desk_of_quiet.chain(await desk_of_quiet.node()), id_of(desk_of_quiet.stage.weth_pool)
+    chain, pool = desk_of_quiet.chain(await desk_of_quiet.node()), pool_id_of(desk_of_quiet.stage.weth_pool)
     monkeypatch.setattr("zuno.adapters.chain.rpc.prices.MOST_SWAPS", 4)
     assert await chain.price_path(pool, Seconds(0))
     monkeypatch.setattr("zuno.adapters.chain.rpc.prices.MOST_SWAPS", 3)
@@ -263,14 +263,14 @@ async def test_a_pool_with_a_position_is_found_by_its_filed_key_alone(desk_of_qu
     desk, pool = desk_of_quiet, desk_of_quiet.stage.weth_pool
     node = await desk.node()
     chain = _as_strangers(desk, node)
-    assert (await chain.pool(id_of(pool))).key == pool
+    assert (await chain.pool(pool_id_of(pool))).key == pool
     assert "eth_getLogs" not in node.methods
 
 
 async def test_a_stranger_s_token_gets_no_more_gas_than_an_honest_one_needs(desk_of_quiet: Any) -> None:
     desk = desk_of_quiet
     node = await desk.node()
-    await _as_strangers(desk, node).pool(id_of(desk.stage.weth_pool))
+    await _as_strangers(desk, node).pool(pool_id_of(desk.stage.weth_pool))
     questions = {"0x" + calldata.selector(name).hex() for name in ("symbol()", "decimals()")}
     calls = [one["params"][0] for body in node.seen for one in body if one["method"] == "eth_call"]
     asked = [call for call in calls if call["data"] in questions]

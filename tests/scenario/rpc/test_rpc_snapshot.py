@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.chain.rpc import Policy
+from zuno.adapters.chain.rpc import RpcPolicy
 from zuno.amm.model import Block
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import HexId, Seconds
@@ -171,7 +171,7 @@ async def test_wallets_small_and_large(desk: Any, count: int) -> None:
         for token in stage.mint(stage.weth_pool, -200_500, -200_000, 10**12, count=100)
     ]
     node = await desk.node()
-    chain = desk.chain(node, policy=Policy())
+    chain = desk.chain(node, policy=RpcPolicy())
     owned = await chain.owned(stage.wallet)
     assert owned.ids == tuple(ids)
     assert (owned.balance, owned.complete, owned.note) == (count, True, "")

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.chain.rpc import Policy
-from zuno.adapters.chain.rpc.positions import id_of
+from zuno.adapters.chain.rpc import RpcPolicy
+from zuno.adapters.chain.rpc.positions import pool_id_of
 from zuno.kernel.errors import Malformed, Unavailable, ZunoError
 from zuno.kernel.units import Seconds
 
-QUICK = Policy(timeout=2, rounds=1, cool_down=30)
+QUICK = RpcPolicy(timeout=2, rounds=1, cool_down=30)
 FEE_WORD = 5 * 32
 """Where the fee stands among the data of a Swap event."""
 
@@ -39,7 +39,7 @@ def traded(desk: Any) -> Any:
 
 
 async def test_swaps_tell_what_the_state_shows(traded: Any) -> None:
-    stage, pool = traded.stage, id_of(traded.stage.weth_pool)
+    stage, pool = traded.stage, pool_id_of(traded.stage.weth_pool)
     chain = traded.chain(await traded.node())
     told, now = await chain.swap_fees(pool, Seconds(0)), await chain.pool(pool)
     then = await chain.pool_at(pool, told.opened.timestamp)
@@ -72,4 +72,4 @@ async def test_events_that_cannot_be_the_story_are_not_counted(
 
     chain = traded.chain(await traded.bent(bending(only_swaps)), policy=QUICK)
     with pytest.raises(kind, match=said):
-        await chain.swap_fees(id_of(traded.stage.weth_pool), Seconds(0))
+        await chain.swap_fees(pool_id_of(traded.stage.weth_pool), Seconds(0))

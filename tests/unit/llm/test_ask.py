@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.wire.asking import CENT, GOOD, INJECTION, Critique, Desk, at_once, critique, judge, question, twin, verdict
-from zuno.adapters.model.scripted import Line, ScriptedModel, Silence, in_order
+from tests.wire.fakes.model import Line, ScriptedModel, Silence, in_order
 from zuno.kernel.errors import Unavailable
 from zuno.llm.ask import ask
 from zuno.llm.names import THINKING_TOKENS

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.wire.asking import GOOD, Desk, question
-from zuno.adapters.model.scripted import Line, ScriptedModel, Silence
+from tests.wire.fakes.model import Line, ScriptedModel, Silence
 from zuno.kernel.units import Seconds
 from zuno.llm.ask import ask
 from zuno.llm.breaker import Breakers

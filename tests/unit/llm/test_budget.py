@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.asking import CENT, GOOD, Desk, question, twin
-from zuno.adapters.clock.fixed import FixedClock
+from tests.wire.fakes.clock import FixedClock
+from tests.wire.fakes.model import ScriptedModel, Silence, in_order
 from zuno.adapters.model.daybook import KEPT_DAYS, DayBookFile, DayBookInMemory
-from zuno.adapters.model.scripted import ScriptedModel, Silence, in_order
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Seconds
 from zuno.llm.ask import ask

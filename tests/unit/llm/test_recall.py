@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.wire.asking import GOOD, Desk, question, twin
-from zuno.adapters.model.scripted import ScriptedModel, in_order
+from tests.wire.fakes.model import ScriptedModel, in_order
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.port import Attempt, Failed, ModelRequest
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.wire.asking import CENT, GOOD, Critique, Desk, critique, question, twin, verdict
-from zuno.adapters.model.recorded import RecordedSeats
-from zuno.adapters.model.scripted import Line, ScriptedModel, Silence, in_order
+from tests.wire.fakes.model import Line, ScriptedModel, Silence, in_order
+from zuno.adapters.model.recorded import RecordedModels
 from zuno.kernel.canonical import canonical, decode_canonical
 from zuno.kernel.errors import Broken
 from zuno.llm.ask import ask
@@ -43,9 +43,9 @@ def bytes_of(attempt: Attempt) -> Attempt:
 
 async def replayed(tmp_path: Path, attempts: list[Attempt], **changes: object) -> tuple[SourcedAnswer[Critique], Desk]:
     desk = Desk(tmp_path, breakers=Breakers(None))
-    seats = RecordedSeats([bytes_of(attempt) for attempt in attempts])
-    spoken = await ask(question(**changes), desk.minds(seats=seats))  # type: ignore[arg-type]
-    assert seats.differences == ()
+    registry = RecordedModels([bytes_of(attempt) for attempt in attempts])
+    spoken = await ask(question(**changes), desk.minds(registry=registry))  # type: ignore[arg-type]
+    assert registry.differences == ()
     return spoken, desk
 
 
@@ -82,24 +82,24 @@ async def test_budget_and_breaker_are_replayed_too(tmp_path: Path) -> None:
 
 async def test_a_role_without_a_record_had_no_model(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    spoken = await ask(question(), desk.minds(seats=RecordedSeats([], "no key for a model")))
+    spoken = await ask(question(), desk.minds(registry=RecordedModels([], "no key for a model")))
     assert (spoken.source, spoken.why) == ("deterministic", "no key for a model")
 
 
 async def test_a_prompt_that_has_changed_since_is_noticed(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     await ask(question(), desk.minds(ScriptedModel(in_order([GOOD]))))
-    seats = RecordedSeats(desk.recorded)
-    spoken = await ask(question("USDC"), desk.minds(seats=seats))
+    registry = RecordedModels(desk.recorded)
+    spoken = await ask(question("USDC"), desk.minds(registry=registry))
     assert spoken.source == "model"
-    assert seats.differences == ("critic, round 0, attempt 1: asked differently then",)
+    assert registry.differences == ("critic, round 0, attempt 1: asked differently then",)
 
 
 async def test_what_was_never_asked_cannot_be_replayed(tmp_path: Path) -> None:
     """Rules that have grown stricter ask for a repair nobody recorded."""
     desk = Desk(tmp_path)
     await ask(question(), desk.minds(ScriptedModel(in_order([GOOD]))))
-    minds = desk.minds(seats=RecordedSeats(desk.recorded))
+    minds = desk.minds(registry=RecordedModels(desk.recorded))
 
     def stricter(value: Critique) -> str | None:
         return None if value == twin() else "never good enough"
@@ -112,16 +112,16 @@ async def test_two_records_of_one_attempt_are_refused(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     await ask(question(), desk.minds(ScriptedModel(in_order([GOOD]))))
     with pytest.raises(Broken, match="Two records"):
-        RecordedSeats(desk.recorded * 2)
+        RecordedModels(desk.recorded * 2)
 
 
 async def test_a_replay_knows_what_it_has_not_heard(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     await ask(question(), desk.minds(ScriptedModel(in_order(["prose", GOOD]))))
-    seats = RecordedSeats(desk.recorded)
-    assert [attempt.attempt for attempt in seats.unheard] == [1, 2]
-    await ask(question(), replace(desk.minds(seats=seats)))
-    assert seats.unheard == ()
+    registry = RecordedModels(desk.recorded)
+    assert [attempt.attempt for attempt in registry.unheard] == [1, 2]
+    await ask(question(), replace(desk.minds(registry=registry)))
+    assert registry.unheard == ()
 
 
 async def test_an_attempt_is_journaled_in_the_houses_spelling(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ async def test_one_models_words_are_not_put_into_anothers_mouth(tmp_path: Path) 
     desk = Desk(tmp_path)
     second = ScriptedModel(in_order([GOOD]), "second")
     await ask(question(), desk.minds(ScriptedModel(in_order([DOWN]), "first"), second))
-    first, other = RecordedSeats(desk.recorded).seat("critic", 0).models
+    first, other = RecordedModels(desk.recorded).models_for("critic", 0).models
     assert (first.name, other.name) == ("first", "second")
     with pytest.raises(Broken, match="attempt 2 of critic in round 0 by first"):
         await first.reply(second.asked[0])

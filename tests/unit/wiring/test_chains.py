@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from zuno.adapters.chain.rpc.chain import RpcChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.kernel.errors import Unavailable
 from zuno.settings import read_settings
 from zuno.wiring.chains import Chains

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.model.recorded import RecordedSeats
-from zuno.adapters.model.seating import SeatingTable
-from zuno.llm.port import Attempt, ModelRequest, Seating, Turn
+from zuno.adapters.model.recorded import RecordedModels
+from zuno.adapters.model.registry import ModelTable
+from zuno.llm.port import Attempt, ModelRequest, RoleModels, Turn
 from zuno.settings import read_settings
 from zuno.trading.run.record import Notebook
 from zuno.wiring import Application
@@ -32,19 +32,19 @@ async def test_what_a_run_spent_before_it_died_counts_when_it_is_resumed(tmp_pat
     await notebook.record(attempt())
     await notebook.record(attempt("meta", 20, "0.10"))
     again = await Notebook(notebook.journal, notebook.run_id).open()
-    budget = build_run_context(models, again, SeatingTable(Seating((), "nobody"))).budget
+    budget = build_run_context(models, again, ModelTable(RoleModels((), "nobody"))).budget
     assert (budget.spent.tokens, budget.spent.usd) == (220, Decimal("0.35"))
     assert isinstance(await budget.reserve(10, Decimal("0.16")), str), "50 cents is what a run may spend"
     await house.close()
 
 
 async def test_a_rehearsal_notices_what_is_asked_differently_and_what_is_not_asked() -> None:
-    seats = RecordedSeats([attempt(), attempt("meta")])
-    assert len(list_replay_differences(seats)) == 2
-    (model,) = seats.seat("judge", 0).models
+    registry = RecordedModels([attempt(), attempt("meta")])
+    assert len(list_replay_differences(registry)) == 2
+    (model,) = registry.models_for("judge", 0).models
     request = ModelRequest("judge", 0, 1, "", (Turn("user", ""),), "x", "{}", 10, 1.0, fingerprint="otherwise")
     await model.reply(request)
-    assert [said.partition(":")[0] for said in list_replay_differences(seats)] == [
+    assert [said.partition(":")[0] for said in list_replay_differences(registry)] == [
         "judge, round 0, attempt 1",
         "meta, round 0",
     ]

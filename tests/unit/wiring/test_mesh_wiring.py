@@ -32,7 +32,7 @@ async def set_up(home: Path, journal: Callable[[], Awaitable[Any]] = nowhere) ->
 
 async def test_whoever_comes_second_is_told_who_runs_and_opens_nothing(tmp_path: Path) -> None:
     meshes, files, unused = await set_up(tmp_path), MeshFiles(tmp_path), Any
-    first = files.chair("critic")
+    first = files.lock("critic")
     first.take()
     with pytest.raises(Refused, match=f"critic of this home runs already, as process {os.getpid()}; end it first"):
         await meshes.peer(Role.CRITIC, "axl", unused, unused, parent=None)  # type: ignore[arg-type]
@@ -51,7 +51,7 @@ async def test_whoever_cannot_begin_leaves_the_seat(tmp_path: Path) -> None:
         somebody.bind((host, int(port)))
         with pytest.raises(Unavailable, match="cannot listen at"):
             await meshes.peer(Role.CRITIC, "iroh", unused, unused, parent=None)  # type: ignore[arg-type]
-    assert files.chair("critic").holder() is None
+    assert files.lock("critic").holder() is None
     await meshes.close()
 
 

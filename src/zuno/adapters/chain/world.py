@@ -188,6 +188,11 @@ def pool_specs() -> tuple[PoolSpec, ...]:
     )
 
 
+def furthest_price(zero_for_one: bool) -> int:
+    """The limit of a swap that has none."""
+    return MIN_SQRT_PRICE + 1 if zero_for_one else MAX_SQRT_PRICE - 1
+
+
 def _draws(seed: int, purpose: str) -> Iterator[int]:
     """An endless stream of 32-bit integers that depends on nothing but its name."""
     counter = 0
@@ -215,7 +220,7 @@ def reference_path(seed: int) -> tuple[int, ...]:
     return tuple(path)
 
 
-def moved_reference(reference: int, percent: Decimal) -> int:
+def shift_reference(reference: int, percent: Decimal) -> int:
     """The reference price after a push; a push that would leave the stage is refused."""
     moved = int(reference * (100 + percent) / 100)
     if not LEAST_PRICE <= moved <= GREATEST_PRICE:
@@ -305,7 +310,7 @@ def _swap_to(index: int, spec: PoolSpec, pool: Pool, target: int) -> Iterator[Sw
     probe = pool.copy().swap(zero_for_one, -(1 << 120), limit)
     amount_in = -(probe.amount0 if zero_for_one else probe.amount1)
     if amount_in > 0:
-        pool.swap(zero_for_one, -amount_in, MIN_SQRT_PRICE + 1 if zero_for_one else MAX_SQRT_PRICE - 1)
+        pool.swap(zero_for_one, -amount_in, furthest_price(zero_for_one))
         yield SwapStep(index, zero_for_one, amount_in)
 
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.file_lock import FileLock
 from zuno.kernel.errors import Broken, Unavailable, Usage
-from zuno.kernel.units import Millis
-from zuno.kernel.wire import Hex64, Wire
+from zuno.kernel.wire import Wire
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import PeerAddress, PeerReport, RunningMesh, Table
 
@@ -28,39 +26,11 @@ _LONGEST_TABLE: Final = 64 * 1024
 _PIN_SECONDS: Final = 60.0
 _MOST_PINS: Final = 128
 """Of one role: nobody pings it more often in a minute, so the rest answer nothing."""
-_ADDRESS: Final = r"^\S+:[0-9]{1,5}$"
-
-
-class _LineFile(Wire):
-    key: Hex64
-    iroh_address: Annotated[str, Field(pattern=_ADDRESS, max_length=300)]
-    axl_peer_id: Hex64
-    axl_api_url: Annotated[str, Field(pattern=r"^https?://\S+$", max_length=300)]
-    axl_listens: Annotated[str, Field(pattern=r"^(tls|tcp|quic)://\S+$", max_length=300)]
 
 
 class _TableFile(Wire):
     version: Literal[1] = 1
-    roles: dict[Role, _LineFile]
-
-
-class _ReportFile(Wire):
-    pid: int
-    since: int
-    at: int
-    code: str
-    transport: str
-    heard: int
-    said: int
-    again: int
-    dead: int
-    rejected: dict[str, int]
-    round_trips: dict[str, float]
-
-
-class _KeptFile(Wire):
-    transport: str
-    restarts: dict[str, int]
+    roles: dict[Role, PeerAddress]
 
 
 class MeshFiles:
@@ -81,21 +51,18 @@ class MeshFiles:
         except OSError as error:
             raise Unavailable(f"{self._table} cannot be read ({error.strerror}).") from error
         try:
-            return _read(text)
+            return _parse_table(text)
         except ValueError:
             raise Broken(f"{self._table} is damaged; put it back from a copy, or from another machine's.") from None
 
     def keep_table(self, table: Table) -> None:
-        lines = {
-            role: _LineFile(**{name: getattr(line, name) for name in PeerAddress.__slots__})
-            for role, line in table.items()
-        }
-        self._write(self._table, _TableFile(roles=lines).model_dump_json(by_alias=True, indent=1).encode() + b"\n")
+        file = _TableFile(roles=dict(table))
+        self._write(self._table, file.model_dump_json(by_alias=True, indent=1).encode() + b"\n")
 
     def table_of(self, path: str) -> Table:
         try:
             with open(path, "rb") as file:
-                return _read(file.read(_LONGEST_TABLE))
+                return _parse_table(file.read(_LONGEST_TABLE))
         except OSError as error:
             raise Usage(f"{path} cannot be read ({error.strerror}).") from error
         except ValueError:
@@ -111,7 +78,7 @@ class MeshFiles:
         config = {
             "PrivateKeyPath": str((self.of(role) / "axl.key").absolute()),
             "Peers": [table[other].axl_listens for other in before],
-            "Listen": [f"{listens.scheme}://{_bound(listens.hostname or '')}:{listens.port}"],
+            "Listen": [f"{listens.scheme}://{_listen_host(listens.hostname or '')}:{listens.port}"],
             "api_port": urlsplit(own.axl_api_url).port or 9002,
             "tcp_port": AXL_TCP_PORT,
             "bridge_addr": "127.0.0.1",
@@ -120,10 +87,10 @@ class MeshFiles:
 
     def free_port(self, host: str) -> int:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.bind((_bound(host), 0))
+            probe.bind((_listen_host(host), 0))
             return int(probe.getsockname()[1])
 
-    def chair(self, name: str) -> FileLock:
+    def lock(self, name: str) -> FileLock:
         if name == UP:
             return FileLock(
                 self.root / "up.lock",
@@ -139,14 +106,11 @@ class MeshFiles:
 
     def report(self, role: Role) -> PeerReport | None:
         with suppress(OSError, ValueError):
-            found = _ReportFile.model_validate_json((self.of(role) / "report.json").read_bytes())
-            kept = found.model_dump(by_alias=False)
-            return PeerReport(**{**kept, "since": Millis(found.since), "at": Millis(found.at)})
+            return PeerReport.model_validate_json((self.of(role) / "report.json").read_bytes())
         return None
 
     def keep_report(self, role: Role, report: PeerReport) -> None:
-        kept = _ReportFile(**{name: _plain(getattr(report, name)) for name in PeerReport.__slots__})
-        self._write(self.of(role) / "report.json", kept.model_dump_json(by_alias=True).encode())
+        self._write(self.of(role) / "report.json", report.model_dump_json(by_alias=True).encode())
 
     def pin(self, role: Role, nonce: str, code: str) -> None:
         board, fresh = self.root / "pongs", 0
@@ -159,21 +123,19 @@ class MeshFiles:
         if fresh < _MOST_PINS:
             self._write(board / f"{role.value}-{nonce}", code.encode())
 
-    def pinned(self, role: Role, nonce: str) -> str | None:
+    def pinned_reply(self, role: Role, nonce: str) -> str | None:
         with suppress(OSError, ValueError):
             return (self.root / "pongs" / f"{role.value}-{nonce}").read_text(encoding="utf-8")
         return None
 
-    def keep_kept(self, kept: RunningMesh) -> None:
-        file = _KeptFile(transport=kept.transport, restarts=dict(kept.restarts))
-        self._write(self.root / "kept.json", file.model_dump_json(by_alias=True).encode())
+    def keep_running_mesh(self, mesh: RunningMesh) -> None:
+        self._write(self.root / "kept.json", mesh.model_dump_json(by_alias=True).encode())
 
-    def kept(self) -> RunningMesh | None:
-        if self.chair(UP).holder() is None:
+    def running_mesh(self) -> RunningMesh | None:
+        if self.lock(UP).holder() is None:
             return None
         with suppress(OSError, ValueError):
-            found = _KeptFile.model_validate_json((self.root / "kept.json").read_bytes())
-            return RunningMesh(found.transport, found.restarts)
+            return RunningMesh.model_validate_json((self.root / "kept.json").read_bytes())
         return None
 
     def _write(self, path: Path, content: bytes) -> None:
@@ -186,20 +148,16 @@ class MeshFiles:
             raise Unavailable(f"{path} cannot be written ({error.strerror}).") from error
 
 
-def _read(text: bytes) -> Table:
+def _parse_table(text: bytes) -> Table:
     try:
         found = _TableFile.model_validate_json(text)
     except ValidationError:
         raise ValueError from None
     if set(found.roles) != set(Role):
         raise ValueError
-    return {role: PeerAddress(**found.roles[role].model_dump(by_alias=False)) for role in Role}
+    return {role: found.roles[role] for role in Role}
 
 
-def _bound(host: str) -> str:
+def _listen_host(host: str) -> str:
     """Where to listen to be reached under that name: on loopback alone, or at every address of this machine."""
     return host if host.startswith("127.") else "0.0.0.0"
-
-
-def _plain(value: object) -> object:
-    return dict(value) if isinstance(value, Mapping) else value

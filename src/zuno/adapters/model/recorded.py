@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from zuno.kernel.errors import Broken
-from zuno.llm.port import Attempt, ModelRequest, Reply, Seating
+from zuno.llm.port import Attempt, ModelRequest, Reply, RoleModels
 
 _Key = tuple[str, int, int]
 
 
-class RecordedSeats:
-    """Seats, for each role and round, the models that were asked then, in the order they were asked.
+class RecordedModels:
+    """ModelRegistry, for each role and round, the models that were asked then, in the order they were asked.
 
     A role and round without a record had no model then: `why` says so, as it did then.
     """
@@ -42,11 +42,11 @@ class RecordedSeats:
         """Records nobody has asked for yet; at the end of a faithful replay there are none."""
         return tuple(self._attempts[key] for key in sorted(self._unheard))
 
-    def seat(self, role: str, round: int) -> Seating:
+    def models_for(self, role: str, round: int) -> RoleModels:
         theirs = [attempt for key, attempt in sorted(self._attempts.items()) if key[:2] == (role, round)]
         names = dict.fromkeys(attempt.model for attempt in theirs)
         models = tuple(_RecordedModel(self, name) for name in names)
-        return Seating(models, "" if models else self._whys.get(role, self._why))
+        return RoleModels(models, "" if models else self._whys.get(role, self._why))
 
     async def close(self) -> None:
         return None
@@ -64,13 +64,9 @@ class RecordedSeats:
 
 
 class _RecordedModel:
-    def __init__(self, seats: RecordedSeats, name: str) -> None:
-        self._seats = seats
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        return self._name
+    def __init__(self, registry: RecordedModels, name: str) -> None:
+        self._registry = registry
+        self.name = name
 
     async def price(self, tokens_in: int, tokens_out: int) -> Decimal | None:
         return Decimal(0)  # paid then
@@ -79,7 +75,7 @@ class _RecordedModel:
         return None
 
     async def reply(self, request: ModelRequest) -> Reply:
-        return self._seats.speak(self._name, request)
+        return self._registry.speak(self.name, request)
 
     async def close(self) -> None:
         return None

@@ -101,8 +101,8 @@ def _event_line(event: AlertEventView) -> str:
     return f"{event.title}: {_about(event)}: {event.reason} ({event.alert})"
 
 
-def _about(one: AlertView | AlertEventView) -> str:
-    return one.chain if one.position is None else f"position {one.position} on {one.chain}"
+def _about(alert: AlertView | AlertEventView) -> str:
+    return alert.chain if alert.position is None else f"position {alert.position} on {alert.chain}"
 
 
 def _style(severity: str) -> str:

@@ -200,7 +200,7 @@ def recommend_create(
 ) -> None:
     """Debate a new position: pool and range, or none. Flags override the sentence."""
 
-    def asked(zuno: Zuno, listen: Listen) -> Awaitable[View]:
+    def fetch(zuno: Zuno, listen: Listen) -> Awaitable[View]:
         from zuno.lp.service.wish_parser import Flags
 
         flags = Flags(token=token, amount=amount, with_=with_, pair=pair, fee=fee, exposure=exposure)
@@ -208,7 +208,7 @@ def recommend_create(
             wish, flags, chain=chain, profile=profile, candidate=candidate, listen=listen
         )
 
-    run_command.listen_and_answer(ctx.obj.at(home), json, asked)
+    run_command.listen_and_answer(ctx.obj.at(home), json, fetch)
 
 
 @sim.command("reset")
@@ -266,13 +266,13 @@ def devnet_down(ctx: typer.Context, home: Home = None, json: Json = False) -> No
 def why(ctx: typer.Context, reference: Again, home: Home = None, json: Json = False) -> None:
     """Show a debate or a trading run from the journal. No model calls."""
 
-    def asked(zuno: Zuno) -> Awaitable[View]:
+    def fetch(zuno: Zuno) -> Awaitable[View]:
         from zuno.trading.service.report import Reports
 
         of_the_desk = reference.strip().startswith("run_")
         return Reports(zuno.cycles()).why(reference) if of_the_desk else zuno.archive().why(reference)
 
-    run_command.answer(ctx.obj.at(home), json, asked)
+    run_command.answer(ctx.obj.at(home), json, fetch)
 
 
 @app.command()

@@ -99,11 +99,11 @@ def peer(
 ) -> None:
     """Run one agent in this process until Ctrl-C or SIGTERM."""
 
-    async def lived(zuno: Zuno) -> View:
+    async def run_peer(zuno: Zuno) -> View:
         life = await zuno.peer(role, transport, parent=parent)
         return await life.run(_stop_by_signal())
 
-    run_command.answer(ctx.obj.at(home), json, lived)
+    run_command.answer(ctx.obj.at(home), json, run_peer)
 
 
 async def _run_mesh(zuno: Zuno, transport: str | None, json: bool) -> View:

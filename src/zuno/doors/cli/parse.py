@@ -23,9 +23,9 @@ def parse(
 ) -> None:
     """Show how the shell parses a line: intent, slots, confidence, command. Nothing is run."""
 
-    def asked(zuno: Zuno) -> Awaitable[View]:
+    def fetch(zuno: Zuno) -> Awaitable[View]:
         from zuno.doors.reading.parse_view import parse_line
 
         return parse_line(text)
 
-    run_command.answer(ctx.obj.at(home), json, asked)
+    run_command.answer(ctx.obj.at(home), json, fetch)

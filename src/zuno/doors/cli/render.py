@@ -9,7 +9,7 @@ from functools import singledispatch
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from zuno.doors.agents import ChairsView
+from zuno.doors.agents import AgentsView
 from zuno.doors.cli.alert_screens import shown_alerts, shown_answer, shown_tick
 from zuno.doors.cli.book_screens import shown_book
 from zuno.doors.cli.cycle_screens import shown_run, shown_runs, shown_why
@@ -25,12 +25,12 @@ from zuno.doors.cli.demo_tour import CarriedOut, DemoOpening
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, notes_block, short, thousands
 from zuno.doors.cli.mesh_screens import shown_mesh, shown_ping, shown_table
 from zuno.doors.cli.plan_screens import copyable_lines, shown_execution, shown_simulation, shown_unsigned
-from zuno.doors.cli.shell_screens import shown_chairs, shown_reading
+from zuno.doors.cli.shell_screens import render_agents, shown_reading
 from zuno.doors.cli.trade_screens import shown_chart, shown_features
 from zuno.doors.reading.parse_view import ParseView
 from zuno.journal.audit import JournalTailView, JournalVerdictView
 from zuno.kernel.numbers_text import time_text
-from zuno.kernel.text import plain_text
+from zuno.kernel.text import Token, plain_text
 from zuno.kernel.view import ReplayView, View
 from zuno.lp.service.archive import PlanDiffView, PlanListView, WhyView
 from zuno.lp.service.execution_view import ExecutionView, SimulationView, UnsignedView
@@ -52,7 +52,6 @@ from zuno.lp.service.views import (
     PositionView,
     ResetView,
     TermsView,
-    TokenView,
 )
 from zuno.lp.service.wallets import AllowancesView, AllowanceView, BalancesView, WalletsView, WalletView
 from zuno.lp.watch.alerts import AlertsView, AnsweredView
@@ -70,7 +69,7 @@ _JOINED = {"range": " – ", "state": ", ", "holds": ", ", "fees": ", "}
 def render(view: View) -> None:
     """Print a read model."""
     screen = console()
-    screen.print(_shown(view))
+    screen.print(_render_view(view))
     if isinstance(view, UnsignedView):
         for title, line in copyable_lines(view):
             screen.print(heading(title))
@@ -78,38 +77,38 @@ def render(view: View) -> None:
 
 
 @singledispatch
-def _shown(view: View) -> RenderableType:
+def _render_view(view: View) -> RenderableType:
     raise TypeError(f"no screen for {type(view).__name__}")
 
 
-_shown.register(ParseView, shown_reading)
-_shown.register(ChairsView, shown_chairs)
+_render_view.register(ParseView, shown_reading)
+_render_view.register(AgentsView, render_agents)
 
-_shown.register(AlertsView, shown_alerts)
-_shown.register(AnsweredView, shown_answer)
-_shown.register(TickView, shown_tick)
-_shown.register(StoppedView, lambda view: Text(view.said))
-_shown.register(DataStatusView, shown_data)
-_shown.register(FeaturesView, shown_features)
-_shown.register(BookView, shown_book)
-_shown.register(ChartView, shown_chart)
-_shown.register(RunView, shown_run)
-_shown.register(CycleWhyView, shown_why)
-_shown.register(RunsView, shown_runs)
-_shown.register(DataCheckView, shown_check)
-_shown.register(SynthView, shown_synth)
-_shown.register(RoundView, shown_round)
-_shown.register(CollectedView, shown_collected)
-_shown.register(DownloadView, shown_download)
-_shown.register(MeshTableView, shown_table)
-_shown.register(MeshView, shown_mesh)
-_shown.register(PingView, shown_ping)
-_shown.register(DownView, lambda view: Text(view.said))
-_shown.register(UpEndView, lambda view: Text(view.said))
-_shown.register(PeerEndView, lambda view: Text(view.text))
+_render_view.register(AlertsView, shown_alerts)
+_render_view.register(AnsweredView, shown_answer)
+_render_view.register(TickView, shown_tick)
+_render_view.register(StoppedView, lambda view: Text(view.said))
+_render_view.register(DataStatusView, shown_data)
+_render_view.register(FeaturesView, shown_features)
+_render_view.register(BookView, shown_book)
+_render_view.register(ChartView, shown_chart)
+_render_view.register(RunView, shown_run)
+_render_view.register(CycleWhyView, shown_why)
+_render_view.register(RunsView, shown_runs)
+_render_view.register(DataCheckView, shown_check)
+_render_view.register(SynthView, shown_synth)
+_render_view.register(RoundView, shown_round)
+_render_view.register(CollectedView, shown_collected)
+_render_view.register(DownloadView, shown_download)
+_render_view.register(MeshTableView, shown_table)
+_render_view.register(MeshView, shown_mesh)
+_render_view.register(PingView, shown_ping)
+_render_view.register(DownView, lambda view: Text(view.said))
+_render_view.register(UpEndView, lambda view: Text(view.said))
+_render_view.register(PeerEndView, lambda view: Text(view.text))
 
 
-@_shown.register
+@_render_view.register
 def _(view: PoolsView) -> RenderableType:
     table = Rows("pool", "price", "liquidity", "tick", "fee now", spare=("liquidity", "tick"))
     for pool in view.pools:
@@ -124,7 +123,7 @@ def _(view: PoolsView) -> RenderableType:
     return Group(title, table, *notes_block(view.notes), *_strangers(*view.pools))
 
 
-@_shown.register
+@_render_view.register
 def _(view: PoolView) -> RenderableType:
     facts = grid()
     for name, value in (
@@ -134,13 +133,16 @@ def _(view: PoolView) -> RenderableType:
         ("fee now", _fee(view)),
         ("spacing", f"{view.tick_spacing} ticks"),
         ("hooks", view.hooks if int(view.hooks, 16) else "none"),
-        *((_token_name(one), f"{one.address}, {one.decimals} decimals") for one in (view.currency0, view.currency1)),
+        *(
+            (token.shown_name, f"{token.address}, {token.decimals} decimals")
+            for token in (view.currency0, view.currency1)
+        ),
     ):
         facts.add_row(name, value)
     return Group(heading(_at(f"Pool {view.label}", view.chain, view.block)), facts, *_strangers(view))
 
 
-@_shown.register
+@_render_view.register
 def _(view: PositionsView) -> RenderableType:
     if not view.positions and not view.missing:
         if not view.complete:
@@ -157,7 +159,7 @@ def _(view: PositionsView) -> RenderableType:
             _pair(position, fees=True),
             _worth(position, "\n"),
         )
-    missing = [f"position {one.id}: {one.reason}" for one in view.missing]
+    missing = [f"position {position.id}: {position.reason}" for position in view.missing]
     return Group(
         heading(_at("Positions", view.chain, view.block)),
         table,
@@ -166,7 +168,7 @@ def _(view: PositionsView) -> RenderableType:
     )
 
 
-@_shown.register
+@_render_view.register
 def _(view: InspectView) -> RenderableType:
     facts = grid()
     rows: list[tuple[str, RenderableType]] = [
@@ -193,7 +195,7 @@ def _(view: InspectView) -> RenderableType:
     return Group(heading(_at(f"Position {view.id}", view.chain, view.block)), facts, *_strangers(view.pool))
 
 
-@_shown.register
+@_render_view.register
 def _(view: PnlView) -> RenderableType:
     title = (
         f"Where the money went: position {view.id} ({view.pool.label}) on {view.chain},\n"
@@ -212,7 +214,7 @@ def _(view: PnlView) -> RenderableType:
         if view.exact
         else Text("The terms add up, but not everything in them was measured.", style=QUIET)
     )
-    unproved = notes_block([f"computed: {one}" for one in view.computed])
+    unproved = notes_block([f"computed: {figure}" for figure in view.computed])
     return Group(heading(title), table, proof, *unproved, *notes_block(view.notes), *_strangers(view.pool))
 
 
@@ -241,7 +243,7 @@ def _term(terms: TermsView, field: str, sign: str) -> Text:
     return Text(text, style=style if text != "0" else QUIET, justify="right")
 
 
-@_shown.register
+@_render_view.register
 def _(view: MoveView) -> RenderableType:
     table = Rows("", "before", "after")
     table.add_row("reference", short(view.reference_before), short(view.reference_after))
@@ -250,12 +252,12 @@ def _(view: MoveView) -> RenderableType:
     return Group(heading(f"ETH {view.percent} % on {view.chain} (block {view.block}), {view.price_unit}"), table)
 
 
-@_shown.register
+@_render_view.register
 def _(view: ResetView) -> RenderableType:
     return Text(f"A new world of seed {view.seed} on {view.chain}: block {view.block}, {time_text(view.timestamp)}.")
 
 
-@_shown.register
+@_render_view.register
 def _(view: NodeView) -> RenderableType:
     if not view.running:
         return Text(view.note or "No devnet is running; `zuno devnet up --background` starts one.")
@@ -265,7 +267,7 @@ def _(view: NodeView) -> RenderableType:
     )
 
 
-@_shown.register
+@_render_view.register
 def _(view: JournalVerdictView) -> RenderableType:
     entries = f"{view.entries:,} {'entry' if view.entries == 1 else 'entries'}"
     if view.first_bad is None:
@@ -277,7 +279,7 @@ def _(view: JournalVerdictView) -> RenderableType:
     return Group(told, *notes_block(view.notes))
 
 
-@_shown.register
+@_render_view.register
 def _(view: JournalTailView) -> RenderableType:
     if not view.entries:
         return Text("The journal is empty.")
@@ -294,7 +296,7 @@ def _(view: JournalTailView) -> RenderableType:
     return table
 
 
-@_shown.register
+@_render_view.register
 def _(view: WalletView) -> RenderableType:
     facts = grid()
     facts.add_row("address", view.checksummed)
@@ -305,7 +307,7 @@ def _(view: WalletView) -> RenderableType:
     return Group(heading("Wallet kept"), facts, *notes_block(view.notes))
 
 
-@_shown.register
+@_render_view.register
 def _(view: WalletsView) -> RenderableType:
     if not view.wallets:
         return Text(view.note)
@@ -318,17 +320,17 @@ def _(view: WalletsView) -> RenderableType:
     )
 
 
-@_shown.register
+@_render_view.register
 def _(view: BalancesView) -> RenderableType:
     table = Rows("token", "amount")
     for balance in view.balances:
         style = QUIET if balance.amount == "0" else ""
-        table.add_row(_token_name(balance.token), balance.amount_human, style=style)
+        table.add_row(balance.token.shown_name, balance.amount_human, style=style)
     title = heading(_at(f"Balances of {view.wallet}", view.chain, view.block, "\n"))
     return Group(title, table, *notes_block(view.notes), *_warn_unverified(balance.token for balance in view.balances))
 
 
-@_shown.register
+@_render_view.register
 def _(view: AllowancesView) -> RenderableType:
     title = heading(_at(f"Allowances of {view.wallet}", view.chain, view.block, "\n"))
     if not view.allowances:
@@ -336,19 +338,22 @@ def _(view: AllowancesView) -> RenderableType:
     table = Rows("token", "who may move it", "amount", "until")
     for allowance in view.allowances:
         amount = Text(allowance.amount_human, style=BAD if allowance.unlimited and not allowance.expired else "")
-        table.add_row(_token_name(allowance.token), allowance.spender_name, amount, _until(allowance))
+        table.add_row(allowance.token.shown_name, allowance.spender_name, amount, _until(allowance))
     return Group(
         title, table, *notes_block(view.notes), *_warn_unverified(allowance.token for allowance in view.allowances)
     )
 
 
-def _until(one: AllowanceView) -> Text:
-    if one.expires is None:
+def _until(allowance: AllowanceView) -> Text:
+    if allowance.expires is None:
         return Text("you revoke it")
-    return Text(f"{time_text(one.expires)}{', past' if one.expired else ''}", style=QUIET if one.expired else "")
+    return Text(
+        f"{time_text(allowance.expires)}{', past' if allowance.expired else ''}",
+        style=QUIET if allowance.expired else "",
+    )
 
 
-@_shown.register
+@_render_view.register
 def _(view: PlanView) -> RenderableType:
     chosen = view.recommended
     style = {"approve": GOOD, "reject": BAD}.get(view.verdict, "yellow")
@@ -410,9 +415,9 @@ def _(view: PlanView) -> RenderableType:
         if candidate.verdict != "accept"
     ]
     reasons += [
-        f"round {one.round}: {one.kind} {short(one.price_lower)} – {short(one.price_upper)}"
-        f"{f' in {one.pool}' if view.kind == 'create' else ''}, {one.verdict}: {one.reason}"
-        for one in view.earlier
+        f"round {candidate.round}: {candidate.kind} {short(candidate.price_lower)} – {short(candidate.price_upper)}"
+        f"{f' in {candidate.pool}' if view.kind == 'create' else ''}, {candidate.verdict}: {candidate.reason}"
+        for candidate in view.earlier
     ]
     units = {candidate.carry.token for candidate in view.candidates}
     unit = units.pop() if len(units) == 1 else "the second token of its pool"
@@ -427,7 +432,7 @@ def _(view: PlanView) -> RenderableType:
     )
 
 
-@_shown.register
+@_render_view.register
 def _(view: PlanListView) -> RenderableType:
     if not view.plans:
         return Text("No plans yet; `zuno lp recommend rebalance 1` asks for one.")
@@ -457,7 +462,7 @@ def _(view: PlanListView) -> RenderableType:
     return table
 
 
-@_shown.register
+@_render_view.register
 def _(view: WhyView) -> RenderableType:
     parts: list[RenderableType] = [heading(f"{view.request_id}, held by {view.code}")]
     for thought in view.transcript:
@@ -469,11 +474,11 @@ def _(view: WhyView) -> RenderableType:
     elif view.plan is None:
         parts.append(Text("The debate did not end: nothing was decided.", style=BAD))
     if view.plan is not None:
-        parts.append(_shown(view.plan))
+        parts.append(_render_view(view.plan))
     return Group(*parts)
 
 
-@_shown.register
+@_render_view.register
 def _(view: PlanDiffView) -> RenderableType:
     if not view.changes:
         return Text(f"{view.before} and {view.after} say the same.")
@@ -483,7 +488,7 @@ def _(view: PlanDiffView) -> RenderableType:
     return table
 
 
-@_shown.register
+@_render_view.register
 def _(view: ReplayView) -> RenderableType:
     by = f"decided by {view.code_then}, replayed by {view.code_now}"
     match view.identical, view.ok:
@@ -507,21 +512,21 @@ def _puts_in(chosen: RecommendedView) -> str:
     return _amounts(chosen.pool, short(chosen.amount0_human), short(chosen.amount1_human))
 
 
-def _where(view: PlanView, one: CandidateView) -> str:
+def _where(view: PlanView, candidate: CandidateView) -> str:
     """Only a create has candidates in several pools, and opening nothing happens in none."""
-    return f"\n  {one.pool.label}" if view.kind == "create" and one.tick_lower is not None else ""
+    return f"\n  {candidate.pool.label}" if view.kind == "create" and candidate.tick_lower is not None else ""
 
 
-def _edges(one: CandidateView, between: str = " – ") -> str:
-    if one.price_lower is None or one.price_upper is None:
+def _edges(candidate: CandidateView, between: str = " – ") -> str:
+    if candidate.price_lower is None or candidate.price_upper is None:
         return ""
-    return f"{short(one.price_lower)}{between}{short(one.price_upper)}"
+    return f"{short(candidate.price_lower)}{between}{short(candidate.price_upper)}"
 
 
-def _buffers(one: CandidateView) -> str:
-    if one.stress is None:
+def _buffers(candidate: CandidateView) -> str:
+    if candidate.stress is None:
         return ""
-    points = (one.stress.x1, one.stress.x2, one.stress.x3)
+    points = (candidate.stress.x1, candidate.stress.x2, candidate.stress.x3)
     return "/".join(f"{'≥' if point.censored else ''}{point.median_hours}" for point in points)
 
 
@@ -542,7 +547,7 @@ def _voices(view: PlanView) -> str:
         counts.setdefault(said + why, []).append(voice.role)
     tokens = sum(voice.tokens for voice in view.voices)
     spent = [None if voice.usd is None else Decimal(voice.usd) for voice in view.voices]
-    known = sum(one for one in spent if one is not None)
+    known = sum(usd for usd in spent if usd is not None)
     price = f"at least ${known}, some unpriced" if None in spent else f"${known}"
     cost = f"; {tokens:,} tokens, {price}" if tokens else ""
     return "; ".join(f"{', '.join(dict.fromkeys(roles))}: {said}" for said, roles in counts.items()) + cost
@@ -557,18 +562,20 @@ def _sources(view: PlanView) -> list[Text]:
     return lines
 
 
-@_shown.register
+@_render_view.register
 def _(view: CarriedOut) -> RenderableType:
-    return Group(heading("The plan, approved and applied"), _shown(view.execution), Text(), _shown(view.after))
+    return Group(
+        heading("The plan, approved and applied"), _render_view(view.execution), Text(), _render_view(view.after)
+    )
 
 
-@_shown.register
+@_render_view.register
 def _(view: DemoOpening) -> RenderableType:
     return Group(
-        _shown(view.pools),
-        _shown(view.before),
-        _shown(view.move),
-        _shown(view.after),
+        _render_view(view.pools),
+        _render_view(view.before),
+        _render_view(view.move),
+        _render_view(view.after),
         Text("\nPosition 1 is at its edge. The desk argues:", style=QUIET),
     )
 
@@ -595,23 +602,19 @@ def _pair(view: PositionView, *, fees: bool) -> str:
 
 
 def _amounts(pool: PoolKeyView, amount0: str, amount1: str, between: str = ", ") -> str:
-    return f"{amount0} {_token_name(pool.currency0)}{between}{amount1} {_token_name(pool.currency1)}"
-
-
-def _token_name(token: TokenView) -> str:
-    return token.symbol if token.verified else f"{token.symbol}?"
+    return f"{amount0} {pool.currency0.shown_name}{between}{amount1} {pool.currency1.shown_name}"
 
 
 def _strangers(*pools: PoolKeyView) -> list[Text]:
     return _warn_unverified(token for pool in pools for token in (pool.currency0, pool.currency1))
 
 
-def _warn_unverified(shown: Iterable[TokenView]) -> list[Text]:
+def _warn_unverified(shown: Iterable[Token]) -> list[Text]:
     """A line for each token that only its own contract vouches for."""
     tokens = {token.address: token for token in shown}
     return [
         Text(
-            f"{_token_name(token)} is {token.address}: the name is its own word, and no price is asked for it",
+            f"{token.shown_name} is {token.address}: its contract alone gives it this name, so no price is looked up",
             style=BAD,
         )
         for token in tokens.values()
@@ -643,16 +646,16 @@ def _fact(fact: FactView) -> Text:
     return text
 
 
-@_shown.register
+@_render_view.register
 def _(view: SimulationView) -> RenderableType:
     return shown_simulation(view)
 
 
-@_shown.register
+@_render_view.register
 def _(view: ExecutionView) -> RenderableType:
     return shown_execution(view)
 
 
-@_shown.register
+@_render_view.register
 def _(view: UnsignedView) -> RenderableType:
     return shown_unsigned(view)

@@ -1,4 +1,4 @@
-"""How a reading of the shell and the desk's chairs look on a screen."""
+"""How a reading of the shell and the agents look on a screen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shlex
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from zuno.doors.agents import ChairsView
+from zuno.doors.agents import AgentsView
 from zuno.doors.cli.layout import BAD, QUIET, Rows, grid, heading
 from zuno.doors.cli.mesh_screens import shown_mesh
 from zuno.doors.reading.parse_view import ParseView
@@ -32,9 +32,9 @@ def shown_reading(view: ParseView) -> RenderableType:
     return facts
 
 
-def shown_chairs(view: ChairsView) -> RenderableType:
+def render_agents(view: AgentsView) -> RenderableType:
     table = Rows("agent", "speaks by")
-    for chair in view.chairs:
-        table.add_row(chair.role, ", then ".join(chair.models) or Text(f"rule: {chair.why}", style=QUIET))
+    for agent in view.chairs:
+        table.add_row(agent.role, ", then ".join(agent.models) or Text(f"rule: {agent.why}", style=QUIET))
     mesh = [] if view.mesh is None else [Text(), shown_mesh(view.mesh)]
     return Group(heading(f"The desk, {view.where}"), table, *mesh)

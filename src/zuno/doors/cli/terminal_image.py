@@ -50,7 +50,7 @@ def terminal(environment: Mapping[str, str], stream: TextIO) -> Terminal | None:
     return None if means is None else Terminal(means, tmux=bool(environment.get("TMUX")))
 
 
-def shown(png: bytes, size: tuple[int, int], seen: Terminal, columns: int) -> str:
+def encode_image(png: bytes, size: tuple[int, int], seen: Terminal, columns: int) -> str:
     """What to write so that the image stands where the cursor is, which ends up under it. `size` is in pixels."""
     wide = max(1, min(columns - 1, WIDEST))
     high = max(1, ceil(wide * size[1] / size[0] * _CELL))
@@ -67,7 +67,7 @@ def shown(png: bytes, size: tuple[int, int], seen: Terminal, columns: int) -> st
 def show(png: bytes, size: tuple[int, int], environment: Mapping[str, str], stream: TextIO, columns: int) -> bool:
     """Write the image where it can be seen; False where it cannot and the path has to do."""
     seen = terminal(environment, stream)
-    text = "" if seen is None else shown(png, size, seen, columns)
+    text = "" if seen is None else encode_image(png, size, seen, columns)
     stream.write(text)
     return bool(text)
 

@@ -59,7 +59,7 @@ def trade_chart(
 ) -> None:
     """Draw a chart: price and levels, volume, CVD, open interest, funding."""
 
-    async def drawn(zuno: Zuno) -> ChartView:
+    async def draw(zuno: Zuno) -> ChartView:
         made = await zuno.trading().chart(symbol, mode, as_of)
         place = Path(out) if out is not None else zuno.place().home / "charts" / made.view.file
         put(zuno, place, made.image, "picture", "choose another --out")
@@ -67,7 +67,7 @@ def trade_chart(
             show(made.image, (made.view.numbers["widthPx"], made.view.numbers["heightPx"]))
         return made.view.model_copy(update={"file": str(place)})
 
-    run_command.answer(ctx.obj.at(home), json, drawn)
+    run_command.answer(ctx.obj.at(home), json, draw)
 
 
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, see `zuno trade runs`.")]
@@ -90,10 +90,10 @@ def trade_run(
 ) -> None:
     """Run the desk on a symbol and show its decision. No order is sent."""
 
-    def asked(reports: Reports, listen: Listen) -> Awaitable[Report]:
+    def fetch(reports: Reports, listen: Listen) -> Awaitable[Report]:
         return reports.run(symbol, mode, as_of, listen, chart=not no_chart)
 
-    _run_and_report(ctx.obj.at(home), asked, html, json)
+    _run_and_report(ctx.obj.at(home), fetch, html, json)
 
 
 @trade.command("resume")
@@ -107,24 +107,24 @@ def trade_resume(ctx: typer.Context, run: RunId, html: Html = None, home: Home =
 def trade_why(ctx: typer.Context, run: RunId, home: Home = None, json: Json = False) -> None:
     """Show a run from the journal: agents, model attempts, rules that fired. No model calls."""
 
-    async def asked(zuno: Zuno) -> CycleWhyView:
+    async def fetch(zuno: Zuno) -> CycleWhyView:
         from zuno.trading.service.report import Reports
 
         return await Reports(zuno.cycles()).why(run)
 
-    run_command.answer(ctx.obj.at(home), json, asked)
+    run_command.answer(ctx.obj.at(home), json, fetch)
 
 
 @trade.command("runs")
 def trade_runs(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
     """List runs, newest first: regime, decision, final ruling, veto, status."""
 
-    async def asked(zuno: Zuno) -> RunsView:
+    async def fetch(zuno: Zuno) -> RunsView:
         from zuno.trading.service.report import Reports
 
         return await Reports(zuno.cycles()).runs()
 
-    run_command.answer(ctx.obj.at(home), json, asked)
+    run_command.answer(ctx.obj.at(home), json, fetch)
 
 
 def _run_and_report(
@@ -136,13 +136,13 @@ def _run_and_report(
     """Ask, keep the page and the picture, print; the picture stands below, if the terminal can show it."""
     made: list[Report] = []
 
-    async def asked(zuno: Zuno, listen: Listen) -> RunView:
+    async def fetch(zuno: Zuno, listen: Listen) -> RunView:
         from zuno.trading.service.report import Reports
 
         made.append(await question(Reports(zuno.cycles()), listen))
         return save_report(zuno, made[0], html)
 
-    run_command.watch_and_answer(session, json, asked)
+    run_command.watch_and_answer(session, json, fetch)
     if not json and (image := made[0].image) is not None:
         from zuno.trading.model.chart import HEIGHT, WIDTH
 

@@ -68,7 +68,7 @@ def _options(reading: Reading) -> Words:
     return tuple(words)
 
 
-def _said(*words: str) -> Callable[[Slots], Words]:
+def _fixed_words(*words: str) -> Callable[[Slots], Words]:
     return lambda slots: words
 
 
@@ -118,18 +118,18 @@ _WORDS: Final[Mapping[Intent, Callable[[Slots], Words]]] = MappingProxyType(
         Intent.CANCEL: _of_plan("plan", "cancel"),
         Intent.STATUS: _of_plan("plan", "status"),
         Intent.CREATE: lambda slots: ("lp", "recommend", "create", slots.wish or ""),
-        Intent.BALANCES: _said("wallet", "balance"),
-        Intent.ALLOWANCES: _said("wallet", "allowances"),
-        Intent.WALLET: _said("wallet", "show"),
-        Intent.WALLET_CREATE: _said("wallet", "create"),
-        Intent.WALLET_IMPORT: _said("wallet", "import"),
-        Intent.AGENTS: _said("agents"),
-        Intent.PEERS: _said("agents"),
+        Intent.BALANCES: _fixed_words("wallet", "balance"),
+        Intent.ALLOWANCES: _fixed_words("wallet", "allowances"),
+        Intent.WALLET: _fixed_words("wallet", "show"),
+        Intent.WALLET_CREATE: _fixed_words("wallet", "create"),
+        Intent.WALLET_IMPORT: _fixed_words("wallet", "import"),
+        Intent.AGENTS: _fixed_words("agents"),
+        Intent.PEERS: _fixed_words("agents"),
         Intent.ALERTS: lambda slots: ("alerts", "--all") if slots.all else ("alerts",),
         Intent.ACK: lambda slots: ("alerts", "ack", str(slots.alert)),
         Intent.SNOOZE: lambda slots: ("alerts", "snooze", str(slots.alert), str(slots.span)),
-        Intent.REFRESH: _said("lp", "pools"),
-        Intent.POOLS: _said("lp", "pools"),
+        Intent.REFRESH: _fixed_words("lp", "pools"),
+        Intent.POOLS: _fixed_words("lp", "pools"),
         Intent.POOL: _pool,
         Intent.COLLECT: _of_position("lp", "collect"),
         Intent.CLOSE: _of_position("lp", "close"),
@@ -139,23 +139,23 @@ _WORDS: Final[Mapping[Intent, Callable[[Slots], Words]]] = MappingProxyType(
             *("lp", "pnl", str(slots.position)),
             *(() if slots.span is None else ("--since", slots.span)),
         ),
-        Intent.HISTORY: _said("plan", "list"),
+        Intent.HISTORY: _fixed_words("plan", "list"),
         Intent.JOURNAL: lambda slots: ("journal", "tail", *(("--count", slots.count) if slots.count else ())),
-        Intent.VERIFY: _said("journal", "verify"),
+        Intent.VERIFY: _fixed_words("journal", "verify"),
         Intent.REPLAY: _of_plan("replay"),
-        Intent.PLANS: _said("plan", "list"),
+        Intent.PLANS: _fixed_words("plan", "list"),
         Intent.PLAN: _of_plan("plan", "show"),
-        Intent.MONITOR_ONCE: _said("monitor", "once"),
-        Intent.MONITOR_RUN: _said("monitor", "run"),
+        Intent.MONITOR_ONCE: _fixed_words("monitor", "once"),
+        Intent.MONITOR_RUN: _fixed_words("monitor", "run"),
         Intent.SIM_MOVE: lambda slots: ("sim", "move", "--percent", str(slots.percent)),
-        Intent.SIM_RESET: _said("sim", "reset"),
+        Intent.SIM_RESET: _fixed_words("sim", "reset"),
         # In the foreground it would hold the shell until it is stopped.
-        Intent.DEVNET_UP: _said("devnet", "up", "--background"),
-        Intent.DEVNET_DOWN: _said("devnet", "down"),
-        Intent.DEVNET_STATUS: _said("devnet", "status"),
+        Intent.DEVNET_UP: _fixed_words("devnet", "up", "--background"),
+        Intent.DEVNET_DOWN: _fixed_words("devnet", "down"),
+        Intent.DEVNET_STATUS: _fixed_words("devnet", "status"),
         Intent.DEVNET_MOVE: lambda slots: ("devnet", "move", "--percent", str(slots.percent)),
-        Intent.DEMO: _said("demo"),
-        Intent.VERSION: _said("version"),
+        Intent.DEMO: _fixed_words("demo"),
+        Intent.VERSION: _fixed_words("version"),
         Intent.PARSE: lambda slots: ("parse", str(slots.wish)),
     }
 )

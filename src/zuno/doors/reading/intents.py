@@ -114,7 +114,7 @@ class Slots:
 
     def said(self) -> dict[str, str]:
         """Those that are filled, by name."""
-        values = ((one.name, getattr(self, one.name)) for one in fields(self))
+        values = ((slot.name, getattr(self, slot.name)) for slot in fields(self))
         return {name: value for name, value in values if value is not None}
 
 

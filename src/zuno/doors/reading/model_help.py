@@ -67,7 +67,7 @@ class Meaning(Opinion):
 
 
 class Interpreter:
-    """Asks whoever sits in the reader's chair; nobody there is no answer."""
+    """Asks the reader's model; without one there is no answer."""
 
     def __init__(self, minds: Callable[[], Awaitable[ModelContext | None]]) -> None:
         self._minds = minds
@@ -82,7 +82,7 @@ class Interpreter:
         try:
             spoken = await ask(_question(text), minds)
         finally:
-            await minds.seats.close()
+            await minds.registry.close()
         return None if spoken.model is None else _reading(text, spoken.value)
 
 

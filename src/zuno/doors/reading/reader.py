@@ -13,7 +13,7 @@ from zuno.doors.reading.tokens import MAX_TEXT, Token, tokens_of
 from zuno.doors.reading.words import DANGEROUS_VERBS, LEADS, ORDINALS, SHARES, TRAILS
 from zuno.kernel.errors import Usage
 from zuno.kernel.text import plain_text
-from zuno.lp.service.wish_parser import heard_in
+from zuno.lp.service.wish_parser import parse_wish
 from zuno.lp.service.wish_words import LONG, RISK
 
 SURE: Final = 0.6
@@ -65,20 +65,20 @@ _WISH_NOISE: Final = frozenset(
 def read(text: str) -> Reading:
     """What a line means, by rule."""
     if len(text) > MAX_TEXT:
-        return _asked(text, f"That is longer than {MAX_TEXT} characters; say it shorter.")
+        return _ask_back(text, f"That is longer than {MAX_TEXT} characters; say it shorter.")
     first, _, rest = text.strip().partition(" ")
     if first.lower() == "parse" and rest.strip():
         return Reading(text, Intent.PARSE, Slots(wish=rest.strip()), 1.0, ("'parse' asks how the rest is read",))
     tokens = list(_mark_tokens(tokens_of(text)))
     if not tokens:
-        return _asked(text, "Say what you want; `help` lists what can be said.")
+        return _ask_back(text, "Say what you want; `help` lists what can be said.")
     if [token.concept for token in tokens] == ["QUESTION"]:
         return Reading(text, Intent.HELP, confidence=1.0, why=("'?' asks for help",))
     if any(token.concept in _VERBS for token in tokens) and not any(token.concept == "HOWTO" for token in tokens):
-        return _ordered(text, tokens)
+        return _read_order(text, tokens)
     if slip := next((token for token in tokens if token.concept == "SLIP"), None):
         meant = DANGEROUS_VERBS[slip.value]
-        return _asked(text, f"Did you mean {slip.value}? Type it out: it is never guessed.", meant, (slip,))
+        return _ask_back(text, f"Did you mean {slip.value}? Type it out: it is never guessed.", meant, (slip,))
     return _match_intent(text, tokens)
 
 
@@ -88,7 +88,7 @@ def fill_missing(reading: Reading, text: str) -> Reading | None:
     if not tokens or any(token.concept not in _PARTICULARS for token in tokens):
         return None
     if reading.intent is Intent.CREATE:
-        whole = _wished(f"{reading.slots.wish or ''} {text}".strip(), tokens, reading.confidence, reading.why)
+        whole = _read_wish(f"{reading.slots.wish or ''} {text}".strip(), tokens, reading.confidence, reading.why)
     else:
         slots = _slots(reading.intent, tokens)
         if slots is None:
@@ -103,7 +103,7 @@ def under(intent: Intent, text: str, said: Mapping[str, str]) -> Reading | None:
     if intent not in GUESSABLE:
         return None
     if intent is Intent.CREATE:
-        wish = _wished(text, list(_mark_tokens(tokens_of(text))), SURE, ())
+        wish = _read_wish(text, list(_mark_tokens(tokens_of(text))), SURE, ())
         return None if wish.ask else replace(wish, source="model")
     slots: dict[str, str] = {}
     for name, words in said.items():
@@ -116,7 +116,7 @@ def under(intent: Intent, text: str, said: Mapping[str, str]) -> Reading | None:
     return Reading(text, intent, Slots(**slots), SURE, ("a model read it so", *why), source="model")
 
 
-def _asked(text: str, ask: str, suggestion: Intent | None = None, seen: Sequence[Token] = ()) -> Reading:
+def _ask_back(text: str, ask: str, suggestion: Intent | None = None, seen: Sequence[Token] = ()) -> Reading:
     why = tuple(f"{plain_text(token.text, 40)!r} is not taken for granted" for token in seen)
     return Reading(text, Intent.UNCLEAR, why=why, ask=ask, suggestion=suggestion)
 
@@ -138,15 +138,15 @@ def _mark_tokens(tokens: Sequence[Token]) -> Iterator[Token]:
 # -- what moves money: an order in which every word is understood, or nothing
 
 
-def _ordered(text: str, tokens: list[Token]) -> Reading:
+def _read_order(text: str, tokens: list[Token]) -> Reading:
     at = next(at for at, token in enumerate(tokens) if token.concept in _VERBS)
     verb = tokens[at]
     intent = DANGEROUS_VERBS[verb.value]
     if refusal := _no_order(tokens, at, intent):
-        return _asked(text, refusal, intent, (verb,))
+        return _ask_back(text, refusal, intent, (verb,))
     slots = _slots(intent, tokens)
     if slots is None:
-        return _asked(text, f"Name one thing to {verb.value}, not several.", intent, (verb,))
+        return _ask_back(text, f"Name one thing to {verb.value}, not several.", intent, (verb,))
     why = (f"{verb.text!r} orders {intent.value}", *_slot_reasons(intent, slots))
     return Reading(text, intent, slots, 1.0, why)
 
@@ -195,23 +195,25 @@ def _leads(tokens: Sequence[Token]) -> bool:
 def _match_intent(text: str, tokens: list[Token]) -> Reading:
     match = best_match(tokens)
     if match is None:
-        return _asked(text, _ask_again(tokens))
+        return _ask_back(text, _ask_again(tokens))
     intent = match.rule.intent
     if twice := _two_wishes(match, tokens):
-        return _asked(text, twice, intent)
+        return _ask_back(text, twice, intent)
     if intent in DANGEROUS and (refusal := _not_plain(tokens)):
-        return _asked(text, refusal, intent)
+        return _ask_back(text, refusal, intent)
     confidence = _confidence(match, tokens)
     why = tuple(_reasons(match, tokens))
     if confidence < SURE:
-        return replace(_asked(text, _ask_again(tokens), intent), confidence=confidence, why=why)
+        return replace(_ask_back(text, _ask_again(tokens), intent), confidence=confidence, why=why)
     if intent is Intent.CREATE:
-        return _wished(text, tokens, confidence, why)
+        return _read_wish(text, tokens, confidence, why)
     slots = _slots(intent, tokens)
     if slots is None:
-        return _asked(text, "Name one at a time, not several.", intent)
+        return _ask_back(text, "Name one at a time, not several.", intent)
     if stray := _stray(intent, match, tokens):
-        return _asked(text, f"I do not know what {stray.text!r} is for here; say it without, or more plainly.", intent)
+        return _ask_back(
+            text, f"I do not know what {stray.text!r} is for here; say it without, or more plainly.", intent
+        )
     return Reading(text, intent, slots, confidence, (*why, *_slot_reasons(intent, slots)))
 
 
@@ -306,9 +308,9 @@ def _slots(intent: Intent, tokens: Sequence[Token]) -> Slots | None:
             candidate = token.value
         elif token.concept in values:
             values[token.concept].append(token.value)
-    one = {name: found for name, found in values.items() if name not in {"PLANID", "AMOUNT"}}
+    single = {name: found for name, found in values.items() if name not in {"PLANID", "AMOUNT"}}
     plans = list(dict.fromkeys(values["PLANID"]))
-    if len(plans) > (2 if "other" in takes else 1) or any(len(set(found)) > 1 for found in one.values()):
+    if len(plans) > (2 if "other" in takes else 1) or any(len(set(found)) > 1 for found in single.values()):
         return None
     said = {
         "position": _first(values["NUMBER"]),
@@ -374,13 +376,13 @@ def _refers(tokens: Sequence[Token]) -> str | None:
 # -- a position to open
 
 
-def _wished(text: str, tokens: Sequence[Token], confidence: float, why: tuple[str, ...]) -> Reading:
+def _read_wish(text: str, tokens: Sequence[Token], confidence: float, why: tuple[str, ...]) -> Reading:
     """The wish's own reader decides what a sentence about capital says; what it does not understand is asked back."""
     wish = _wish_text(text, tokens)
     try:
-        heard = heard_in(wish)
+        heard = parse_wish(wish)
     except Usage as mistake:
-        reading = _asked(text, str(mistake), Intent.CREATE)
+        reading = _ask_back(text, str(mistake), Intent.CREATE)
         return replace(reading, confidence=min(confidence, SURE / 2), why=why)
     lines = [f"{line.amount:f} {line.token}" for line in heard.lines if line.amount is not None and line.token]
     complete = lines and len(lines) == len(heard.lines)

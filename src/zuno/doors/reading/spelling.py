@@ -13,16 +13,16 @@ LONGEST: Final = 24
 
 
 @lru_cache(maxsize=65_536)
-def slips(one: str, other: str) -> int:
+def slips(word: str, other: str) -> int:
     """Letters to insert, drop, change or swap with their neighbour to turn one word into the other."""
     before: list[int] = []
     above = list(range(len(other) + 1))
-    for row, letter in enumerate(one, 1):
+    for row, letter in enumerate(word, 1):
         line = [row]
         for column, wanted in enumerate(other, 1):
             cost = 0 if letter == wanted else 1
             best = min(above[column] + 1, line[column - 1] + 1, above[column - 1] + cost)
-            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == wanted:
+            if row > 1 and column > 1 and letter == other[column - 2] and word[row - 2] == wanted:
                 best = min(best, before[column - 2] + 1)
             line.append(best)
         before, above = above, line

@@ -212,7 +212,9 @@ def _join_phrases(tokens: list[Token]) -> list[Token]:
                 said = " ".join(token.text for token in part)
                 value = " ".join(token.value for token in part)
                 out.append(
-                    Token(concept, said, value, any(one.mended for one in part), any(one.definite for one in part))
+                    Token(
+                        concept, said, value, any(token.mended for token in part), any(token.definite for token in part)
+                    )
                 )
                 at += length
                 break

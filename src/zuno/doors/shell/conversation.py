@@ -109,7 +109,7 @@ class Conversation:
                 return Help()
             case Intent.EXIT:
                 return Leave()
-        resolved = self._resolved(reading)
+        resolved = self._resolve(reading)
         if isinstance(resolved, Ask):
             return resolved
         if resolved.missing:
@@ -119,7 +119,7 @@ class Conversation:
             return Switched(str(resolved.slots.chain))
         return Run(command_of(resolved, self.chain), by_model=resolved.source == "model")
 
-    def noticed(self, view: View) -> None:
+    def remember_view(self, view: View) -> None:
         """A view stood on the screen."""
         wallet = getattr(view, "wallet", None)
         self.wallet = wallet if isinstance(wallet, str) else self.wallet
@@ -131,7 +131,7 @@ class Conversation:
             case PositionView() | PnlView():
                 self._position = Seen(view.chain, view.id)
             case PlanListView():
-                self._plans = [one.plan_id for one in view.plans[:_MOST_KEPT]]
+                self._plans = [shown.plan_id for shown in view.plans[:_MOST_KEPT]]
                 if len(self._plans) == 1:
                     self._show_plan(self._plans[0])
             case PlanView():
@@ -140,7 +140,7 @@ class Conversation:
                     self._position = Seen(view.chain, view.position_id)
             case WhyView():
                 if view.plan is not None:
-                    self.noticed(view.plan)
+                    self.remember_view(view.plan)
             case PlanDiffView():
                 self._show_plan(view.before)
                 self._show_plan(view.after)
@@ -158,12 +158,12 @@ class Conversation:
             self._show_plan(plan)
 
     def _show_plan(self, plan: str) -> None:
-        kept = [one for one in self._past_plans if one != plan]
+        kept = [earlier for earlier in self._past_plans if earlier != plan]
         self._past_plans = [*kept[-_MOST_KEPT:], plan]
 
     # -- putting what was shown in the place of what points at it
 
-    def _resolved(self, reading: Reading) -> Reading | Ask:
+    def _resolve(self, reading: Reading) -> Reading | Ask:
         slots, takes = reading.slots, shape_of(reading.intent).takes
         if reading.intent is Intent.DIFF:
             return self._two_plans(reading)
@@ -171,7 +171,7 @@ class Conversation:
             reading = replace(reading, intent=Intent.REBALANCE, slots=Slots())
             slots, takes = reading.slots, shape_of(Intent.REBALANCE).takes
         if slots.refers is not None:
-            return self._pointed(reading, slots.refers)
+            return self._resolve_reference(reading, slots.refers)
         # What only shows may take the last one for granted; what signs is told which.
         if reading.intent not in DANGEROUS and reading.missing:
             if reading.missing[0] == "position" and self._position is not None:
@@ -185,9 +185,9 @@ class Conversation:
     def _where(self, position: str) -> Seen:
         """On which chain a position of that number was shown; the one pointed at last goes first."""
         shown = [*([self._position] if self._position else []), *self._positions]
-        return next((one for one in shown if one.id == position), Seen("", position))
+        return next((seen for seen in shown if seen.id == position), Seen("", position))
 
-    def _pointed(self, reading: Reading, refers: str) -> Reading | Ask:
+    def _resolve_reference(self, reading: Reading, refers: str) -> Reading | Ask:
         needs = shape_of(reading.intent)
         bare = replace(reading, slots=replace(reading.slots, refers=None))
         if "position" in needs.takes:

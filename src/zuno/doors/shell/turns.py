@@ -71,7 +71,7 @@ class Talk:
                 self._say(_echo(words, by_model))
                 return self._run(words)
             case Ask(question, reading):
-                if reading is not None and (better := self._helped(text, turn)):
+                if reading is not None and (better := self._ask_model(text, turn)):
                     return self._turn(better, text)
                 if reading is not None and self._door.grammar.begins(_split(text)):
                     return self._run(_split(text))  # the command line says what is wrong with its own words
@@ -79,7 +79,7 @@ class Talk:
                 return USAGE
         return 0
 
-    def _helped(self, text: str, asked: Ask) -> Turn | None:
+    def _ask_model(self, text: str, asked: Ask) -> Turn | None:
         """What a model makes of a line that the rules could not read; nothing that signs, and no line with a secret."""
         if asked.reading is None or asked.reading.suggestion in DANGEROUS or looks_secret(text):
             return None
@@ -93,16 +93,16 @@ class Talk:
         """The words of a line that is a command as it stands."""
         words = _split(text)
         if words[:1] == ["zuno"]:
-            return self._placed(words[1:]) if len(words) > 1 else None
+            return self._add_chain(words[1:]) if len(words) > 1 else None
         if not words or (_POINTING & {word.lower() for word in words[1:]}):
             return None
         if self._door.grammar.fits(words) or (
             self._door.grammar.begins(words) and any(word.startswith("--") for word in words)
         ):
-            return self._placed(words)
+            return self._add_chain(words)
         return None
 
-    def _placed(self, words: list[str]) -> list[str]:
+    def _add_chain(self, words: list[str]) -> list[str]:
         """A command that names no chain means the one spoken of."""
         chain = self.conversation.chain
         if chain is None or "--chain" in words or not self._door.grammar.takes_chain(words):
@@ -114,7 +114,7 @@ class Talk:
     def _run(self, words: Sequence[str]) -> int:
         if not words:
             return 0
-        return self._door.run(words, self.conversation.noticed)
+        return self._door.run(words, self.conversation.remember_view)
 
 
 def _split(text: str) -> list[str]:

@@ -13,8 +13,8 @@ from zuno.amm.model import Block, LpPosition, PoolState
 from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, Unknown
 from zuno.kernel.text import base_and_quote, market_name
 from zuno.kernel.units import HexId, Seconds, Wei
-from zuno.lp.agents.pool_choice import pool_label, survey
-from zuno.lp.model.debate import Context, FeesObserved, FlowCreateStart, FlowStart, SceneFacts, SourceNote
+from zuno.lp.agents.pool_choice import choose_pools, pool_label
+from zuno.lp.model.debate import Context, FeeWindow, FlowCreateStart, FlowStart, SceneFacts, SourceNote
 from zuno.lp.model.market import Fact, GasQuote, Pair
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
@@ -23,7 +23,6 @@ from zuno.lp.rules.carry import native_token1_in_pool
 from zuno.lp.rules.fee_yield import (
     DAY,
     WEEK,
-    FeeWindow,
     GrowthSample,
     fee_window,
     own_window,
@@ -96,7 +95,7 @@ class Sources:
         )
 
     @property
-    def seeded(self) -> bool:
+    def is_seeded(self) -> bool:
         return any(note.source == SEED for note in self.notes)
 
 
@@ -127,7 +126,7 @@ async def observe_position(
         max_rounds=start.max_rounds,
         scenes=(scene,),
         sources=tuple(sources.notes),
-        seeded=sources.seeded,
+        seeded=sources.is_seeded,
     )
 
 
@@ -136,7 +135,7 @@ async def observe_wish(
 ) -> Context:
     """The context of a create: the pools that fit the wish, all as they stood in the survey's one block."""
     found = await chain.pools()
-    spots = survey(start.wish, found.pools, chain.info)
+    spots = choose_pools(start.wish, found.pools, chain.info)
     sources = Sources(found.block.timestamp)
     sources.plain("pools", f"{chain.info.name} block {found.block.number}", found.block.timestamp, found.notes)
     seen = [
@@ -164,7 +163,7 @@ async def observe_wish(
         scenes=scenes,
         wish=start.wish,
         sources=tuple(dict.fromkeys(sources.notes)),  # what several pools share is noted once
-        seeded=sources.seeded,
+        seeded=sources.is_seeded,
     )
 
 
@@ -177,7 +176,7 @@ async def _position(position_id: int, chain: Chain) -> LpPosition:
     position = snapshot.positions[0]
     if not position.liquidity:
         raise Refused(f"Position {position_id} holds no liquidity: there is nothing to rebalance.")
-    if position.pool.key.hooked:
+    if position.pool.key.has_hooks:
         raise Refused(f"Position {position_id} lies in a pool with hooks that nobody allow-listed; Zuno only shows it.")
     return position
 
@@ -230,13 +229,13 @@ async def _returns(
 
 async def _fees(
     pool: PoolState, chain: Chain, now: Seconds, label: str, sources: Sources, samples: Samples | None
-) -> FeesObserved | None:
+) -> FeeWindow | None:
     """Fee growth over seven days, else one: from our own samples, else from the chain's past state, else from its
     Swap logs; else unknown."""
     feed, why = f"fee growth {label}", list[str]()
-    readers: list[ReadFees] = [_archived, _swapped]
+    readers: list[ReadFees] = [_fees_from_archive, _fees_from_swaps]
     if samples is not None:
-        readers.insert(0, partial(_sampled, samples))
+        readers.insert(0, partial(_fees_from_samples, samples))
     for read in readers:
         for seconds, name in ((WEEK, "7 d"), (DAY, "24 h")):
             try:
@@ -245,22 +244,20 @@ async def _fees(
                 why.append(str(error))
                 continue
             sources.plain(feed, window.label, pool.block.timestamp, notes)
-            return FeesObserved(
-                growth0_x128=window.growth0_x128,
-                growth1_x128=window.growth1_x128,
-                seconds=window.seconds,
-                label=window.label,
-            )
+            return window
     sources.none(feed, "; ".join(dict.fromkeys(why)))
     return None
 
 
-async def _sampled(
+async def _fees_from_samples(
     samples: Samples, pool: PoolState, chain: Chain, seconds: int, name: str, since: Seconds
 ) -> tuple[FeeWindow, tuple[str, ...]]:
     reach = reach_of(seconds)
     kept = await samples.pools(chain.info.name, pool.id, Seconds(since - reach), Seconds(since + reach))
-    then = [GrowthSample(one.block.timestamp, one.fee_growth_global0_x128, one.fee_growth_global1_x128) for one in kept]
+    then = [
+        GrowthSample(sample.block.timestamp, sample.fee_growth_global0_x128, sample.fee_growth_global1_x128)
+        for sample in kept
+    ]
     window = own_window(then, _sample(pool, pool.block), seconds, name)
     if window is None:
         raise Unavailable(f"no sample of our own is near {name} old")
@@ -277,17 +274,17 @@ async def _gas_samples(samples: Samples | None, chain: Chain, now: Seconds, sour
         return ()
     if kept:
         sources.plain("gas samples", "own samples", now, (f"{len(kept)} of the last {GAS_SAMPLED // DAY} days",))
-    return tuple(one.price for one in kept)
+    return tuple(sample.price for sample in kept)
 
 
-async def _archived(
+async def _fees_from_archive(
     pool: PoolState, chain: Chain, seconds: int, name: str, since: Seconds
 ) -> tuple[FeeWindow, tuple[str, ...]]:
     past = await chain.pool_at(pool.id, since)
     return fee_window(_sample(past, past.block), _sample(pool, pool.block), f"{name} of archive"), ()
 
 
-async def _swapped(
+async def _fees_from_swaps(
     pool: PoolState, chain: Chain, seconds: int, name: str, since: Seconds
 ) -> tuple[FeeWindow, tuple[str, ...]]:
     found = await chain.swap_fees(pool.id, since)

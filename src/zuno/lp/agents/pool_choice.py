@@ -21,7 +21,7 @@ MOST_UNITS: Final = (1 << 128) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class PoolOption:
     """A pool with the owner's capital in its own base units."""
 
     pool: PoolState
@@ -33,19 +33,21 @@ class Spot:
     """Whole tokens of the first capital line that the liquidity at the price stands for."""
 
 
-def survey(wish: Wish, pools: Sequence[PoolState], info: ChainInfo) -> tuple[Spot, ...]:
+def choose_pools(wish: Wish, pools: Sequence[PoolState], info: ChainInfo) -> tuple[PoolOption, ...]:
     """The pools to argue about: native ones first, then the deepest. `Refused` says what there is instead."""
     for name in (*(line.token for line in wish.capital), *(wish.pair or ())):
         _check_token(name, pools, info)
-    spots = [spot for pool in pools if _open_to_all(pool) for spot in _spots(wish, pool)]
+    options = [option for pool in pools if _open_to_all(pool) for option in _options(wish, pool)]
     if wish.fee is not None:
-        fees = sorted({spot.pool.key.fee for spot in spots})
-        spots = [spot for spot in spots if spot.pool.key.fee == wish.fee]
-        if fees and not spots:
-            raise Refused(f"No {_wanted(wish)} pool on {info.name} charges {_fee(wish.fee)}; there is {_fees(fees)}.")
-    if not spots:
-        raise Refused(f"No pool on {info.name} fits {_wanted(wish)}: {_what_exists(pools)}.")
-    ordered = sorted(spots, key=lambda spot: (spot.wraps, -spot.depth, spot.pool.id))
+        fees = sorted({option.pool.key.fee for option in options})
+        options = [option for option in options if option.pool.key.fee == wish.fee]
+        if fees and not options:
+            raise Refused(
+                f"No {_wanted_pair(wish)} pool on {info.name} charges {_fee(wish.fee)}; there is {_fees(fees)}."
+            )
+    if not options:
+        raise Refused(f"No pool on {info.name} fits {_wanted_pair(wish)}: {_what_exists(pools)}.")
+    ordered = sorted(options, key=lambda option: (option.wraps, -option.depth, option.pool.id))
     return tuple(ordered[:MOST_POOLS])
 
 
@@ -53,7 +55,7 @@ def capital_in(wish: Wish, pool: PoolState) -> tuple[tuple[int, int], ...]:
     """What the wish brings to a pool in its base units; nothing where it is no pool for it."""
     if not _open_to_all(pool) or wish.fee not in (None, pool.key.fee):
         return ()
-    return tuple((spot.capital0, spot.capital1) for spot in _spots(wish, pool))
+    return tuple((option.capital0, option.capital1) for option in _options(wish, pool))
 
 
 def means(name: str, token: Token) -> bool:
@@ -93,10 +95,10 @@ def _wraps(line: Capital, token: Token) -> bool:
 
 def _open_to_all(pool: PoolState) -> bool:
     """No hooks, no fee that a stranger sets, and somebody to trade with."""
-    return not pool.key.hooked and not pool.key.dynamic_fee and pool.liquidity > 0
+    return not pool.key.has_hooks and not pool.key.dynamic_fee and pool.liquidity > 0
 
 
-def _spots(wish: Wish, pool: PoolState) -> Iterable[Spot]:
+def _options(wish: Wish, pool: PoolState) -> Iterable[PoolOption]:
     tokens = (pool.token0, pool.token1)
     # A token nobody vouches for is argued about only when the owner named it.
     named = [*(line.token for line in wish.capital), *(wish.pair or ())]
@@ -110,7 +112,7 @@ def _spots(wish: Wish, pool: PoolState) -> Iterable[Spot]:
     have = [0, 0]
     for line, side in zip(wish.capital, sides, strict=True):
         have[side] = _units(line, tokens[side])
-    yield Spot(pool, have[0], have[1], to_wrap(wish, pool) is not None, _depth(pool, sides[0]))
+    yield PoolOption(pool, have[0], have[1], to_wrap(wish, pool) is not None, _depth(pool, sides[0]))
 
 
 def _matches(names: tuple[str, str], tokens: tuple[Token, Token]) -> bool:
@@ -154,7 +156,7 @@ def _check_token(name: str, pools: Sequence[PoolState], info: ChainInfo) -> None
     raise Refused(f"No token on {info.name} is called {plain_text(name, 42)}; Zuno knows {', '.join(known)} there.")
 
 
-def _wanted(wish: Wish) -> str:
+def _wanted_pair(wish: Wish) -> str:
     if wish.pair is not None:
         return "/".join(wish.pair)
     return " and ".join(line.token for line in wish.capital)

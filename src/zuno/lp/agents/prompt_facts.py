@@ -1,4 +1,4 @@
-"""What an agent is told and may therefore cite: the facts of a context and of its ballots, and the lines of a brief."""
+"""The facts an agent may cite, of a context and of its ballots, and the lines of its prompt."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ def candidate_lines(
         text = cut(judgment.reason, facts, most)
         return cite_round(text, len(rounds) - 1) if earlier else text
 
-    said = {judgment.index: judgment for judgment in judgments}
+    by_index = {judgment.index: judgment for judgment in judgments}
     columns = len(_COLUMNS)
     for most in (*(280,) * (columns - 7), *_REASON_CUTS[1:]):
         lines = [f"cite {{{prefix}c2.buffer_2x}} and so on: {' | '.join(_COLUMNS[:columns])}"]
@@ -302,8 +302,8 @@ def candidate_lines(
             row = " | ".join(_cell(facts, f"c{candidate.index}.{column}") for column in _COLUMNS[:columns])
             where = f" in pool {candidate.pool_index}" if len(context.scenes) > 1 and candidate.kind.move else ""
             lines.append(f"{prefix}c{candidate.index} {candidate.kind}{where}: {row}")
-            if judgment := said.get(candidate.index):
-                lines[-1] += f" → {_judged(judgment, most, reason)}"
+            if judgment := by_index.get(candidate.index):
+                lines[-1] += f" → {_format_judgment(judgment, most, reason)}"
         text = "\n".join(lines)
         if estimate_tokens(text) <= BALLOT_TOKENS:
             break
@@ -327,7 +327,8 @@ def debate_lines(context: Context, rounds: Sequence[Round], tokens: int = DEBATE
         text = "\n".join(
             f"round {number}: "
             + "; ".join(
-                f"{judgment.index} {_judged(judgment, most, reason_of(number))}" for judgment in round_.judgments
+                f"{judgment.index} {_format_judgment(judgment, most, reason_of(number))}"
+                for judgment in round_.judgments
             )
             for number, round_ in enumerate(rounds)
         )
@@ -336,7 +337,7 @@ def debate_lines(context: Context, rounds: Sequence[Round], tokens: int = DEBATE
     return text
 
 
-def _judged(judgment: Judgment, most: int, reason: Callable[[Judgment, int], str]) -> str:
+def _format_judgment(judgment: Judgment, most: int, reason: Callable[[Judgment, int], str]) -> str:
     return f"{judgment.verdict}: {reason(judgment, most)}" if most else str(judgment.verdict)
 
 

@@ -10,7 +10,6 @@ from zuno.lp.agents.pool_choice import kept_side, to_wrap
 from zuno.lp.model.ballot import Candidate
 from zuno.lp.model.debate import Context, SceneFacts, Wish
 from zuno.lp.rules.candidates import Scene, create_ballot, create_venue, rebalance_ballot, rebalance_venue
-from zuno.lp.rules.fee_yield import FeeWindow
 from zuno.lp.rules.ranges import Move, PoolGrid
 from zuno.lp.rules.returns import NANO, variance_24h
 from zuno.lp.rules.stress import BLOCK_HOURS, draw_paths
@@ -21,9 +20,7 @@ HOUR_SECONDS = 3600
 def scene_of(facts: SceneFacts, wish: Wish | None = None) -> Scene:
     """One pool with its paths drawn; the same returns give the same paths, which are kept between calls."""
     returns = [value / NANO for value in facts.returns_nano]
-    fees = facts.fees
-    window = FeeWindow(fees.growth0_x128, fees.growth1_x128, fees.seconds, fees.label) if fees else None
-    hours = round(fees.seconds / HOUR_SECONDS) if fees else len(returns)
+    hours = round(facts.fees.seconds / HOUR_SECONDS) if facts.fees else len(returns)
     return Scene(
         pool=facts.pool,
         position=facts.position,
@@ -31,7 +28,7 @@ def scene_of(facts: SceneFacts, wish: Wish | None = None) -> Scene:
         capital1=facts.capital1,
         wraps=wish is not None and to_wrap(wish, facts.pool) is not None,
         paths=draw_paths(returns) if len(returns) >= BLOCK_HOURS else None,
-        fees=window,
+        fees=facts.fees,
         variance_24h=variance_24h(returns, hours),
         gas=facts.gas,
         native_token1=facts.native_token1,

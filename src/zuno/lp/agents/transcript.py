@@ -1,4 +1,4 @@
-"""How the desk's agents put words on the record: a thought is told live and carried in the debate, a voice is named."""
+"""Thoughts of the agents, sent live and kept in the debate, and who spoke for each role."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zuno.kernel.text import plain_text
 from zuno.llm.question import SourcedAnswer, T
 from zuno.lp.agents.prompt_facts import print_thought
 from zuno.lp.mesh.peer import Think
-from zuno.lp.model.debate import Debate, Role, Speaker, Spoke, Thought
+from zuno.lp.model.debate import Debate, Role, Speaker, SpeakerRecord, Thought
 from zuno.provenance.facts import FactSheet
 
 MAX_THOUGHT = 4_000
@@ -30,18 +30,18 @@ async def think_aloud(
     return debate.model_copy(update={"transcript": tuple(thoughts)})
 
 
-def with_voice(debate: Debate, role: Role, round_: int, spoken: SourcedAnswer[T]) -> Debate:
+def with_speaker(debate: Debate, role: Role, round_: int, answer: SourcedAnswer[T]) -> Debate:
     """The debate with a note of who spoke for the role and what it cost."""
     usd: Decimal | None = Decimal(0)
-    for attempt in spoken.attempts:
+    for attempt in answer.attempts:
         usd = None if usd is None or attempt.usd is None else usd + attempt.usd
-    voice = Spoke(
+    voice = SpeakerRecord(
         role=role,
         round=round_,
-        speaker=spoken.source,
-        why=spoken.why[:MAX_WHY],
-        model=spoken.model,
-        tokens=sum(attempt.tokens_in + attempt.tokens_out for attempt in spoken.attempts),
+        speaker=answer.source,
+        why=answer.why[:MAX_WHY],
+        model=answer.model,
+        tokens=sum(attempt.tokens_in + attempt.tokens_out for attempt in answer.attempts),
         usd=usd,
     )
     return debate.model_copy(update={"spoke": (*debate.spoke, voice)})

@@ -30,7 +30,7 @@ def check_debate(context: Context, rounds: Sequence[Round]) -> None:
             raise Malformed(f"the figures of round {number} do not recompute from the context")
         if round_.mechanical and round_.mechanical != judge_all(round_.candidates, context.profile):
             raise Malformed(f"the rules' verdicts of round {number} do not recompute from the context")
-        if round_.judged and merge(round_.candidates, round_.mechanical, round_.judgments) != round_.judgments:
+        if round_.is_judged and merge(round_.candidates, round_.mechanical, round_.judgments) != round_.judgments:
             raise Malformed(f"a judgment of round {number} is milder than the rules")
         check_words(context, rounds, number)
 

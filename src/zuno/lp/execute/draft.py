@@ -11,13 +11,12 @@ from zuno.kernel.errors import PoolRefusal, Refused, Unavailable, Unknown
 from zuno.kernel.text import NATIVE, format_units
 from zuno.kernel.units import Address, HexId, Wei
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.model.ballot import GasStep
 from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import Bounds, Flow, Step, StepKind, StepPlan
-from zuno.lp.model.plan_events import Action, Draft, GasBound, Instruction, RecipeRecord, StepRecord
+from zuno.lp.model.plan_events import Action, Draft, GasBound, Instruction
 from zuno.lp.plan import minting, positions
-from zuno.lp.plan.calls import Decoded
+from zuno.lp.plan.calls import DecodedCall
 from zuno.lp.plan.context import PlanContext, flows
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.effects import effects
@@ -42,29 +41,29 @@ class SimulatedDraft:
     """A draft and its simulation."""
 
     draft: Draft
-    rehearsal: Simulation
+    simulation: Simulation
     swaps: SwapStruct
 
     @property
     def how(self) -> str:
-        return "simulated" if self.rehearsal.how is SimulationMethod.SIMULATED else "computed"
+        return "simulated" if self.simulation.how is SimulationMethod.SIMULATED else "computed"
 
     @property
     def changes(self) -> Mapping[Address, int]:
         """The wallet's balance changes without gas: as the node simulated them, else computed here."""
-        if self.rehearsal.how is SimulationMethod.SIMULATED:
-            return self.rehearsal.changes
-        said = (decode(step.to, step.value, step.data, self.swaps) for step in all_steps(self.draft))
-        return effects(said, self.draft.pool, self.draft.position)
+        if self.simulation.how is SimulationMethod.SIMULATED:
+            return self.simulation.changes
+        decoded = (decode(step.to, step.value, step.data, self.swaps) for step in all_steps(self.draft))
+        return effects(decoded, self.draft.pool, self.draft.position)
 
     @property
     def sqrt_price_after_x96(self) -> int | None:
-        return self.rehearsal.sqrt_price_after_x96
+        return self.simulation.sqrt_price_after_x96
 
     @property
     def error(self) -> str | None:
         """Which step would revert, and why; None where the simulation passed."""
-        for index, call in enumerate(self.rehearsal.calls):
+        for index, call in enumerate(self.simulation.calls):
             if call.error is not None:
                 steps = all_steps(self.draft)
                 return f"step {index + 1} ({step_name(steps[index])}) would revert: {call.error}"
@@ -73,8 +72,8 @@ class SimulatedDraft:
     @property
     def _shortfall(self) -> str | None:
         """A fee-on-transfer token delivers less than it was sent, and breaks the bounds of the steps."""
-        tried = all_steps(self.draft)[: len(self.rehearsal.calls)]
-        for currency, change in self.rehearsal.changes.items():
+        tried = all_steps(self.draft)[: len(self.simulation.calls)]
+        for currency, change in self.simulation.changes.items():
             least = least_change(tried, currency)
             if change < least:
                 return (
@@ -91,15 +90,15 @@ class OnChainState:
     wallet: Address
     pool: PoolState
     position: LpPosition | None
-    purse: WalletState
+    wallet_state: WalletState
 
     def terms(self, context: ExecutionContext, bounds: Bounds) -> PlanContext:
         return PlanContext(
             context.info.deployment,
             self.wallet,
-            self.purse.block.timestamp,
-            self.purse.holdings,
-            self.purse.allowances,
+            self.wallet_state.block.timestamp,
+            self.wallet_state.holdings,
+            self.wallet_state.allowances,
             bounds,
             wrapped_native(context),
         )
@@ -114,9 +113,11 @@ async def read_onchain_state(context: ExecutionContext, wanted_pool: HexId, posi
         if pool.id != wanted_pool:
             raise Refused(f"position {position_id} lies in pool {pool.id}, the plan is about {wanted_pool}")
         tokens = currencies(pool.key)
-        purse = await context.writer.purse(context.wallet, tokens, (at.position_manager, at.universal_router))
-        if purse.block.hash == pool.block.hash:
-            return OnChainState(context.wallet, pool, position, purse)
+        wallet_state = await context.writer.wallet_state(
+            context.wallet, tokens, (at.position_manager, at.universal_router)
+        )
+        if wallet_state.block.hash == pool.block.hash:
+            return OnChainState(context.wallet, pool, position, wallet_state)
     raise Unavailable("The chain moved on each time it was read; try again.")
 
 
@@ -143,7 +144,7 @@ async def build_draft(
     _check_steps_against_policy(context, plan, onchain, terms, caps, proceeds)
     check_capital_limits(instruction, onchain.pool, terms.wrapper, plan.steps)
     steps = (*plan.steps, *(plan.later.preview if plan.later else ()))
-    rehearsal = await context.writer.rehearse(
+    simulation = await context.writer.simulate(
         context.wallet, [step_call(step) for step in steps], currencies(onchain.pool.key), onchain.pool.id
     )
     gas = await context.chain.gas()
@@ -155,7 +156,7 @@ async def build_draft(
         chain_id=context.info.id,
         genesis=await context.writer.genesis(),
         wallet=context.wallet,
-        block=onchain.purse.block,
+        block=onchain.wallet_state.block,
         pool=onchain.pool,
         position=onchain.position,
         bounds=bounds,
@@ -164,14 +165,14 @@ async def build_draft(
         proceeds=proceeds,
         gas=GasBound(
             max_fee=Wei(FEE_MARGIN * suggest_fees(gas).max_fee),
-            units=_gas_limits(steps, rehearsal),
+            units=_gas_limits(steps, simulation),
             data_fee=Wei(FEE_MARGIN * data_fee(steps, gas)),
         ),
-        steps=tuple(map(StepRecord.of, plan.steps)),
-        later=None if plan.later is None else RecipeRecord.of(plan.later),
+        steps=plan.steps,
+        later=plan.later,
         notes=plan.notes,
     )
-    tried = SimulatedDraft(draft, rehearsal, swaps)
+    tried = SimulatedDraft(draft, simulation, swaps)
     if tried.error is not None:
         return tried
     notes = (*plan.notes, *_left_notes(tried, terms.wrapper))
@@ -265,8 +266,8 @@ def check_named_tokens_used(instruction: Instruction, onchain: OnChainState) -> 
     """Something of every token that was named has to go in at the price of this block; one token alone may be swapped
     into a new position, and so always goes in."""
     band = instruction.range if onchain.position is None else onchain.position.range
-    if band is not None and (instruction.action is Action.ADD or len(instruction.named) > 1):
-        check_tokens_used(onchain.pool, band, instruction.named)
+    if band is not None and (instruction.action is Action.ADD or len(instruction.named_amounts) > 1):
+        check_tokens_used(onchain.pool, band, instruction.named_amounts)
 
 
 def check_capital_limits(
@@ -298,14 +299,14 @@ def check_capital_limits(
 def _left_notes(tried: SimulatedDraft, wrapper: Address | None) -> Iterator[str]:
     """Of every named amount that goes in only in part: how much of it does at this block's price, and why no more."""
     draft, changes = tried.draft, tried.changes
-    told, pool, position = draft.instruction, draft.pool, draft.position
+    instruction, pool, position = draft.instruction, draft.pool, draft.position
     last = all_steps(draft)[-1]
     most = outflow(decode(last.to, last.value, last.data, tried.swaps), (pool.key.currency0, pool.key.currency1))
-    for side, amount in told.named.items():
-        sides = ((pool.token0, told.capital0), (pool.token1, told.capital1))
+    for side, amount in instruction.named_amounts.items():
+        sides = ((pool.token0, instruction.capital0), (pool.token1, instruction.capital1))
         (token, _), (other, beside) = sides[side], sides[1 - side]
         fees = 0 if position is None else (position.fees0, position.fees1)[side]
-        wrapped = changes.get(NATIVE, 0) if told.brings_ether and token.address == wrapper else 0
+        wrapped = changes.get(NATIVE, 0) if instruction.brings_ether and token.address == wrapper else 0
         goes_in = fees - changes.get(token.address, 0) - wrapped
         if amount - goes_in <= amount // _NOTED:
             continue
@@ -319,20 +320,19 @@ def _left_notes(tried: SimulatedDraft, wrapper: Address | None) -> Iterator[str]
 
 
 _NOTED: Final = 1_000
-"""A part of a named amount that stays at home is told from one in so many on."""
+"""A note is added when more than one part in so many of a named amount stays in the wallet."""
 
 
-def _gas_limits(steps: Sequence[Step], rehearsal: Simulation) -> tuple[int, ...]:
+def _gas_limits(steps: Sequence[Step], simulation: Simulation) -> tuple[int, ...]:
     """What each step may use at most: by what it used when it was tried, or by what such steps were measured to use."""
-    tried = rehearsal.calls if rehearsal.how is SimulationMethod.SIMULATED else ()
+    tried = simulation.calls if simulation.how is SimulationMethod.SIMULATED else ()
     used = [*(call.gas_used for call in tried), *[0] * (len(steps) - len(tried))]
     return tuple(GAS_MARGIN * max(units, measured_gas(step.kind)) for units, step in zip(used, steps, strict=True))
 
 
 def measured_gas(kind: StepKind) -> int:
     """As the contracts used it; kinds without a line of their own use no more than a mint."""
-    lines = {str(line): units for line, units in MEASURED_GAS.items()}
-    return lines.get(str(kind), MEASURED_GAS[GasStep.MINT])
+    return MEASURED_GAS.get(kind, MEASURED_GAS[StepKind.MINT])
 
 
 async def _read_position(context: ExecutionContext, position_id: int) -> LpPosition:
@@ -356,7 +356,7 @@ def step_name(step: Step) -> str:
     return step.kind.replace("_", " ")
 
 
-def decode_step(context: ExecutionContext, step: Step) -> Decoded:
+def decode_step(context: ExecutionContext, step: Step) -> DecodedCall:
     """A step's calldata, decoded."""
     return decode(step.to, step.value, step.data, context.info.deployment.swap_struct)
 
@@ -367,8 +367,7 @@ def step_call(step: Step) -> Call:
 
 def all_steps(draft: Draft) -> tuple[Step, ...]:
     """The first half as it would be signed, and the second as it would be if nothing moved."""
-    later = () if draft.later is None else draft.later.preview
-    return tuple(record.step() for record in (*draft.steps, *later))
+    return (*draft.steps, *(() if draft.later is None else draft.later.preview))
 
 
 def data_fee(steps: Sequence[Step], gas: GasQuote) -> int:

@@ -169,7 +169,7 @@ class PlanProgress:
                 self.simulated = event
             case PlanApproved() if draft is not None:
                 self.approved, self.draft, self.applying = event, draft, None
-                self.steps = [StepProgress(record.step(), PlanPart.FIRST) for record in draft.steps]
+                self.steps = [StepProgress(step, PlanPart.FIRST) for step in draft.steps]
             case PlanApplying():
                 self.applying = event
             case PlanCalledOff():
@@ -178,9 +178,9 @@ class PlanProgress:
                 self.finishing = event
                 # Later steps that can never be mined are rebuilt; kept, they would be done twice.
                 self.steps = [step for step in self.steps if step.part is not PlanPart.LATER or step.used_nonce]
-                self.steps += [StepProgress(record.step(), PlanPart.LATER) for record in event.steps]
+                self.steps += [StepProgress(step, PlanPart.LATER) for step in event.steps]
             case PlanRevoking():
-                self.steps += [StepProgress(record.step(), PlanPart.REVOKING) for record in event.steps]
+                self.steps += [StepProgress(step, PlanPart.REVOKING) for step in event.steps]
             case StepSigned():
                 self._apply_signed(event)
             case StepSent():
@@ -207,7 +207,7 @@ class PlanProgress:
             )
 
     def _accepts(self, event: PlanEvent) -> bool:
-        """What can come next. Simulations and outcomes are told by whoever asks, at any time; all else takes turns."""
+        """What can come next. Simulations and outcomes come at any time; all else in its order."""
         match event:
             case PlanSimulated():
                 return True

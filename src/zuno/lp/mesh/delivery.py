@@ -25,6 +25,7 @@ from zuno.kernel.canonical import Digest, decode_canonical, digest, encode_model
 from zuno.kernel.errors import Malformed
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.text import plain_text
+from zuno.kernel.wire import Wire
 from zuno.lp.mesh.envelope import Envelope, from_bytes, message_id, to_bytes
 from zuno.lp.mesh.envelope_header import FRONT_BYTES, EnvelopeHead, EnvelopeTail, parse_head, parse_tail
 from zuno.lp.mesh.frames import LONGEST_VERSION, Ack, Frame, Ping, Pong, frame_signed_part, version_text
@@ -149,7 +150,7 @@ class ThoughtReceived:
 
 @dataclass(frozen=True, slots=True)
 class ContextWanted:
-    """A letter waits for a context that an earlier life may have been given."""
+    """A letter waits for a context that may have come before a restart."""
 
     sender: Role
     digest: Digest
@@ -173,8 +174,7 @@ class PongReceived:
     code: str
 
 
-@dataclass(frozen=True, slots=True)
-class MessageRejected:
+class MessageRejected(Wire):
     """Something that was not believed, and why. `claimed` is who it said it was from."""
 
     why: str
@@ -311,10 +311,10 @@ class Delivery:
         sort = _message_type(parcel.data)
         if not self._admits(parcel.sender, sort, now):
             what = "messages" if sort is None else f"{sort.name.lower()}s"
-            return [MessageRejected(f"more than it may send ({what})", parcel.sender)]
+            return [MessageRejected(why=f"more than it may send ({what})", claimed=parcel.sender)]
         if len(parcel.data) > self._rules.largest_context:
             why = f"a message of {len(parcel.data)} bytes is over the limit of {self._rules.largest_context}"
-            return [MessageRejected(why, parcel.sender)]
+            return [MessageRejected(why=why, claimed=parcel.sender)]
         try:
             packed = parcel.data[len(_MAGIC) + 1 :]
             match sort:
@@ -336,7 +336,8 @@ class Delivery:
                     return [PongReceived(heard.by, heard.nonce, plain_text(heard.code, LONGEST_VERSION))]
         except Malformed as error:
             small = len(parcel.data) <= self._rules.largest_letter  # more is not worth the time a hash takes
-            return [MessageRejected(str(error), parcel.sender, digest(parcel.data) if small else None)]
+            named = digest(parcel.data) if small else None
+            return [MessageRejected(why=str(error), claimed=parcel.sender, digest=named)]
 
     def acknowledge_letter(self, envelope: Envelope, now: int, heard: LetterReceived | None = None) -> Outgoing:
         """A letter is written down: remember it and tell its sender."""

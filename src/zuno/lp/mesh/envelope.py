@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from zuno.journal.port import Entry
 from zuno.kernel.canonical import Json, encode_model
 from zuno.kernel.errors import Malformed
 from zuno.kernel.text import plain_text
@@ -47,6 +48,14 @@ class Envelope(Wire):
         if self.payload.kind is not self.kind:
             raise ValueError(f"the envelope says {self.kind}, its payload {self.payload.kind}")
         return self
+
+
+MESSAGE_KINDS: Final = frozenset(kind.value for kind in Kind)
+
+
+def read_entry(entry: Entry) -> Envelope | None:
+    """The message a journal entry holds; None for entries of other kinds."""
+    return Envelope.model_validate(dict(entry.payload)) if entry.kind in MESSAGE_KINDS else None
 
 
 def signed_part(envelope: Envelope) -> bytes:

@@ -54,8 +54,8 @@ def frame_signed_part(frame: Frame) -> bytes:
 
 def version_text(code: str, edition: int) -> str:
     """A version and its edition as a pong says them."""
-    told = f" edition {edition}"
-    return code[: LONGEST_VERSION - len(told)] + told
+    suffix = f" edition {edition}"
+    return code[: LONGEST_VERSION - len(suffix)] + suffix
 
 
 def read_version(text: str) -> tuple[str, int]:

@@ -39,7 +39,7 @@ from zuno.lp.mesh.delivery import (
     edition_refusal,
     turn_of,
 )
-from zuno.lp.mesh.envelope import Envelope, to_bytes
+from zuno.lp.mesh.envelope import MESSAGE_KINDS, Envelope, read_entry, to_bytes
 from zuno.lp.mesh.peer import Peer, Say
 from zuno.lp.mesh.rate_limit import TokenBucket
 from zuno.lp.mesh.routes import ROUTES
@@ -53,13 +53,12 @@ DEAD_LETTER: Final = "mesh_dead_letter"
 RESUMED: Final = "mesh_resumed"
 MOST_RESUMED: Final = 2
 """Lives that may begin to answer a letter which an earlier one left: after that it is what they died of."""
-_KINDS: Final = frozenset(kind.value for kind in Kind)
 NOTES: Final = 100
 """Rejections of one sender that are written down at once: a flood must not fill the journal. All are counted."""
 NOTES_A_SECOND: Final = 1 / 60
 """And so many from then on: half a megabyte a day."""
 MOST_REASONS: Final = 20
-"""Of one sender, told apart: more than there are rules, and not so many that its inventions hide another's."""
+"""Counted apart for one sender: more than there are rules, and not so many that its inventions hide another's."""
 MOST_UNANSWERED: Final = 64
 """Letters of one sender that wait for an answer: more are not acknowledged, and come again."""
 ANSWERS_AT_ONCE: Final = 8
@@ -84,16 +83,8 @@ Work = Sequence[Coroutine[Any, Any, None]]
 AllOf = Callable[[Work], Awaitable[None]]
 
 
-class RejectedNote(Wire):
-    """A message that was not believed."""
-
-    why: str
-    claimed: Role | None
-    digest: str | None
-
-
 class ResumedNote(Wire):
-    """A message of an earlier life that this one begins to answer."""
+    """A message received before a restart that is answered now."""
 
     message_id: str
 
@@ -196,7 +187,7 @@ class MeshPeer:
         return letters
 
     async def answer(self, letter: Envelope, *, resumed: bool = False) -> None:
-        """One that `hear` or an earlier life left. Not more than a few to one sender at a time."""
+        """One that `hear` left, or that came before a restart. Not more than a few to one sender at a time."""
         try:
             async with self._turns[letter.from_]:
                 if resumed:
@@ -281,8 +272,8 @@ class MeshPeer:
         return len(left)
 
     async def _resume_answers(self, left: Sequence[Envelope], all_of: AllOf) -> None:
-        """Answer what an earlier life left: several at a time what is taken up for the first time. What was taken up
-        before and has no answer still may be what that life died of: it is taken up alone, and then no more."""
+        """Answer what a restart left open: several at a time what is taken up for the first time. What was taken up
+        before and has no answer still may be what ended the process: it is taken up alone, and then no more."""
         begun = Counter([str(entry.payload.get("messageId")) for entry in await self._newer(RESUMED, self._since())])
         fresh = [letter for letter in left if not begun[letter.id]]
         await all_of([self.answer(letter, resumed=True) for letter in fresh])
@@ -316,7 +307,7 @@ class MeshPeer:
                 if self._listen is not None:
                     await self._listen(envelope)
             case ContextWanted(sender, name):
-                # It may have come to an earlier life: then it is in the journal, and its sender knows that it arrived.
+                # It may have come before a restart: then it is in the journal, and its sender knows that it arrived.
                 with suppress(Unknown):
                     return await self._keep_context(ContextReceived(sender, name, await self._journal.bundle(name)))
             case ContextReceived():
@@ -343,7 +334,7 @@ class MeshPeer:
         known = (envelope.from_.value, envelope.id) in said  # another process of the owner has written it down
         refusal = None if known else self._refusal(envelope, [author for author, _ in said])
         if refusal is not None:
-            await self._record_rejection(MessageRejected(refusal, envelope.from_, heard.name))
+            await self._record_rejection(MessageRejected(why=refusal, claimed=envelope.from_, digest=heard.name))
             return []
         self._answering[envelope.id] = envelope.from_
         try:
@@ -380,7 +371,9 @@ class MeshPeer:
     async def _said_in(self, request_id: str) -> list[tuple[str, str]]:
         """Who said what in a request, as far as the journal knows."""
         entries = self._journal.entries(request_id=request_id)
-        return [(entry.author.role, str(entry.payload.get("id"))) async for entry in entries if entry.kind in _KINDS]
+        return [
+            (entry.author.role, str(entry.payload.get("id"))) async for entry in entries if entry.kind in MESSAGE_KINDS
+        ]
 
     def _record_pong(self, role: Role, nonce: str, code: str) -> None:
         mine = [key for key in self.pongs if key[0] is role]
@@ -415,7 +408,7 @@ class MeshPeer:
             await self.send_message(heard.request_id, say, heard.id, account=heard)
 
     async def _resend_answers(self, letter: DuplicateLetter) -> None:
-        """Somebody repeats a letter that was answered: they, or whoever we told, may have missed the answer."""
+        """Somebody repeats a letter that was answered: the answer may have been lost."""
         if letter.id in self._answering:
             return
         now, repeated = self._now(), self._repeated[letter.sender]
@@ -429,10 +422,10 @@ class MeshPeer:
             await self._send_letter(said)
 
     async def _answers_to(self, letter: DuplicateLetter) -> list[Envelope]:
-        """What an earlier life answered, or this one long ago."""
+        """What was answered before a restart, or long ago."""
         entries = [entry async for entry in self._journal.entries(request_id=letter.request_id)]
         mine = (self._role.value, letter.id)
-        found = [_envelope(entry) for entry in entries if (entry.author.role, entry.payload.get("cause")) == mine]
+        found = [read_entry(entry) for entry in entries if (entry.author.role, entry.payload.get("cause")) == mine]
         return [envelope for envelope in found if envelope is not None]
 
     async def _send_letter(self, envelope: Envelope, body: bytes | None = None) -> None:
@@ -464,7 +457,7 @@ class MeshPeer:
         self.stats.rejected[self._reason(event)] += 1
         now = self._now()
         if self._notes.setdefault(event.claimed, TokenBucket(NOTES_A_SECOND, NOTES, now)).try_take(now):
-            note = RejectedNote(why=plain_text(event.why, _LONGEST_NOTE), claimed=event.claimed, digest=event.digest)
+            note = event.model_copy(update={"why": plain_text(event.why, _LONGEST_NOTE)})
             await self._journal.append(kind=REJECTED, author=Author(self._role.value), payload=note)
 
     def _reason(self, event: MessageRejected) -> str:
@@ -494,7 +487,7 @@ class MeshPeer:
     async def _recent(self) -> list[Envelope]:
         """What was heard and said within the time in which it could be played again, oldest first."""
         entries = [entry for kind in self._kinds() for entry in await self._newer(kind.value, self._since())]
-        found = [_envelope(entry) for entry in sorted(entries, key=lambda entry: entry.seq)]
+        found = [read_entry(entry) for entry in sorted(entries, key=lambda entry: entry.seq)]
         return [envelope for envelope in found if envelope is not None]
 
     def _kinds(self) -> list[Kind]:
@@ -518,11 +511,7 @@ class MeshPeer:
 
 
 _GAP: Final = 1_000
-"""Thoughts are numbered and not written down: a new life counts from well beyond them."""
-
-
-def _envelope(entry: Entry) -> Envelope | None:
-    return Envelope.model_validate(dict(entry.payload)) if entry.kind in _KINDS else None
+"""Thoughts are numbered and not written down: after a restart counting begins well beyond them."""
 
 
 async def run_in_sequence(work: Work) -> None:
@@ -546,18 +535,18 @@ async def run_concurrently(work: Work) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def run_retries(resident: MeshPeer, sleep: Callable[[float], Awaitable[None]], period: float = 0.05) -> None:
+async def run_retries(peer: MeshPeer, sleep: Callable[[float], Awaitable[None]], period: float = 0.05) -> None:
     """Look for what is due, for ever."""
     while True:
         await sleep(period)
-        await resident.tick()
+        await peer.tick()
 
 
-async def run_receiver(resident: MeshPeer, receive: Callable[[], Awaitable[Parcel]]) -> None:
+async def run_receiver(peer: MeshPeer, receive: Callable[[], Awaitable[Parcel]]) -> None:
     """Take what arrives, for ever, one at a time: whoever sends faster waits at the transport, and a long answer keeps
     nobody waiting. What cannot be borne, a journal that cannot be written for one, ends it all: what was not
     acknowledged comes again after the next start."""
     async with asyncio.TaskGroup() as answering:
         while True:
-            for letter in await resident.hear(await receive()):
-                answering.create_task(resident.answer(letter))
+            for letter in await peer.hear(await receive()):
+                answering.create_task(peer.answer(letter))

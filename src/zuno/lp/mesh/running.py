@@ -22,7 +22,7 @@ AGENTS: Final = (Role.SCOUT, Role.STRATEGIST, Role.CRITIC, Role.ARBITER)
 
 
 class Outbox:
-    """Hands out what is to be sent. What does not fit is lost, as it may be on any way; what matters comes again."""
+    """Sends in the background. What does not fit is dropped; letters are sent again."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -80,7 +80,7 @@ class PeerRunner:
         self,
         role: Role,
         transport: Transport,
-        resident_of: Callable[[Callable[[Outgoing], Awaitable[None]]], MeshPeer],
+        open_peer: Callable[[Callable[[Outgoing], Awaitable[None]]], MeshPeer],
         *,
         stopwatch: Callable[[], float],
         nonce: Callable[[], str],
@@ -88,7 +88,7 @@ class PeerRunner:
         self._role = role
         self._transport = transport
         self._outbox = Outbox(transport)
-        self.resident = resident_of(self._outbox.send)
+        self.peer = open_peer(self._outbox.send)
         self._stopwatch = stopwatch
         self._nonce = nonce
         self._work: list[asyncio.Task[None]] = []
@@ -97,9 +97,9 @@ class PeerRunner:
 
     def start(self) -> None:
         async def receive() -> None:
-            await run_receiver(self.resident, lambda: self._transport.receive(self._role))
+            await run_receiver(self.peer, lambda: self._transport.receive(self._role))
 
-        self._work = [asyncio.create_task(receive()), asyncio.create_task(run_retries(self.resident, asyncio.sleep))]
+        self._work = [asyncio.create_task(receive()), asyncio.create_task(run_retries(self.peer, asyncio.sleep))]
 
     @property
     def attends(self) -> bool:
@@ -148,10 +148,10 @@ class PeerRunner:
                     nonce = self._nonce()
                     asked[nonce] = self._stopwatch()
                     self.awaited.add(nonce)
-                    await self.resident.ping(role, nonce)
+                    await self.peer.ping(role, nonce)
                 await asyncio.sleep(0.005)
                 for nonce, began in asked.items():
-                    code = self.resident.pongs.pop((role, nonce), None) or elsewhere(role, nonce)
+                    code = self.peer.pongs.pop((role, nonce), None) or elsewhere(role, nonce)
                     if code is not None:
                         found[role] = PingReply(*read_version(code), (self._stopwatch() - began) * 1000)
         finally:

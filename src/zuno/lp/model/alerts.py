@@ -71,7 +71,7 @@ class Alert:
     reason: str
     raised_at: Seconds
     told: Condition
-    """The condition the owner was last told of, or has acknowledged."""
+    """The condition of the last notification or acknowledgement."""
     told_at: Seconds
     eased_at: Seconds | None = None
     acknowledged_at: Seconds | None = None
@@ -84,7 +84,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to an alert, for good. `said`: it is meant for the owner's ears."""
+    """Something that happened to an alert, for good. `said`: the owner is notified of it."""
 
     alert: str
     at: Seconds

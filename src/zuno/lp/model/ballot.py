@@ -10,6 +10,7 @@ from typing import Final
 
 from zuno.amm.model import Range
 from zuno.kernel.units import Wei
+from zuno.lp.model.plan import StepKind
 
 EDITION: Final = 2
 """Of the LP desk's rules, reasons, prompts and schemas: raised when a change of theirs changes decided bytes."""
@@ -125,18 +126,6 @@ class Fault(StrEnum):
     """The rules found nothing; the Critic did."""
 
 
-class GasStep(StrEnum):
-    """One transaction of a plan."""
-
-    WRAP = "wrap"
-    APPROVE_PERMIT2 = "approve_permit2"
-    PERMIT2_APPROVE = "permit2_approve"
-    MINT = "mint"
-    BURN = "burn"
-    BURN_AND_MINT = "burn_and_mint"
-    SWAP_AND_MINT = "swap_and_mint"
-
-
 @dataclass(frozen=True, slots=True)
 class StressPoint:
     """How long a range lasts when the market moves `multiple` times as much as it did."""
@@ -209,7 +198,7 @@ class Deposit:
 class Cost:
     """What acting costs, once, in base units of token1. A part that cannot be priced is None, never 0."""
 
-    steps: tuple[GasStep, ...]
+    steps: tuple[StepKind, ...]
     gas_units: int
     gas_wei: Wei | None
     gas_token1: Fraction | None

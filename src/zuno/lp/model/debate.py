@@ -9,6 +9,7 @@ cost whoever reads it a gigabyte.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -102,13 +103,19 @@ class Wish(Wire):
     exposure: Exposure | None = None
 
 
-class FeesObserved(Wire):
+@dataclass(frozen=True, slots=True)
+class FeeWindow:
     """A pool's fee growth per unit of in-range liquidity over one window."""
 
     growth0_x128: int
     growth1_x128: int
-    seconds: int = Field(gt=0)
+    seconds: int
     label: Note
+    """The window and where it was read: "7 d of own samples"."""
+
+    def __post_init__(self) -> None:
+        if self.seconds <= 0:
+            raise ValueError("a fee window has a length")
 
 
 class SceneFacts(Wire):
@@ -120,7 +127,7 @@ class SceneFacts(Wire):
     capital1: int = 0
     returns_nano: Annotated[tuple[int, ...], Field(max_length=MOST_RETURNS)] = ()
     """Hourly log returns in 1e-9, in the pool's own direction, oldest first."""
-    fees: FeesObserved | None = None
+    fees: FeeWindow | None = None
     gas: GasQuote | None = None
     gas_median: Fraction | None = None
     """Of our own samples, in wei."""
@@ -180,7 +187,7 @@ class Thought(Wire):
     speaker: Speaker
 
 
-class Spoke(Wire):
+class SpeakerRecord(Wire):
     """Who spoke for a role in a round, why it was not a model where it was not, and what it cost."""
 
     role: Role
@@ -218,15 +225,15 @@ class Round(Wire):
         places = list(range(len(self.candidates)))
         if [candidate.index for candidate in self.candidates] != places:
             raise ValueError("a candidate's index is not its place")
-        for judged in (self.mechanical, self.judgments):
-            if judged and [one.index for one in judged] != places:
+        for given in (self.mechanical, self.judgments):
+            if given and [judgment.index for judgment in given] != places:
                 raise ValueError("the judgments are not one for each candidate, in order")
         if len(self.mechanical) != len(self.judgments):
             raise ValueError("the rules and the Critic judged different ballots")
         return self
 
     @property
-    def judged(self) -> bool:
+    def is_judged(self) -> bool:
         return bool(self.judgments)
 
 
@@ -237,7 +244,7 @@ class Debate(Wire):
     context: Hex64
     rounds: tuple[Round, ...] = Field((), max_length=MOST_REVISIONS + 1)
     transcript: tuple[Thought, ...] = Field((), max_length=MOST_THOUGHTS)
-    spoke: tuple[Spoke, ...] = Field((), max_length=MOST_VOICES)
+    spoke: tuple[SpeakerRecord, ...] = Field((), max_length=MOST_VOICES)
 
 
 class FlowStart(Wire):
@@ -263,7 +270,7 @@ class Arguing(Wire):
 
     @model_validator(mode="after")
     def _so_far(self) -> Self:
-        judged = [round_.judged for round_ in self.debate.rounds]
+        judged = [round_.is_judged for round_ in self.debate.rounds]
         if len(judged) < self._least_rounds or (judged and not self._least_rounds):
             raise ValueError(f"the debate has {len(judged)} rounds")
         if judged and judged != [*[True] * (len(judged) - 1), self._last_judged]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
 
 from zuno.amm.model import PoolKey, Range
 from zuno.kernel.errors import Usage
@@ -13,6 +17,19 @@ from zuno.kernel.units import Address, HexId, Seconds
 
 BPS = 10_000
 _LONG_AGO: Seconds = Seconds(0)
+_HEX = re.compile(r"0x([0-9a-f]{2})*")
+
+
+def _parse_hex(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    if _HEX.fullmatch(value) is None:
+        raise ValueError("not bytes in lower-case hex")
+    return bytes.fromhex(value[2:])
+
+
+HexBytes = Annotated[bytes, BeforeValidator(_parse_hex)]
+"""Bytes, on record as 0x-hex."""
 
 
 class StepKind(StrEnum):
@@ -103,7 +120,7 @@ class Flow:
     amount: int
 
 
-# What has to be true before a step is sent: the gate reads each of these from the chain again.
+# What has to be true before a step is sent, read from the chain again each time. `need` is its name on record.
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +129,7 @@ class Holds:
 
     currency: Address
     amount: int
+    need: Literal["holds"] = "holds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +138,7 @@ class Allows:
 
     token: Address
     amount: int
+    need: Literal["allows"] = "allows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +149,7 @@ class Permits:
     spender: Address
     amount: int
     until: Seconds
+    need: Literal["permits"] = "permits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +158,7 @@ class Owns:
 
     token_id: int
     liquidity: int
+    need: Literal["owns"] = "owns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +168,10 @@ class TickWithin:
     pool_id: HexId
     low: int
     high: int
+    need: Literal["tick"] = "tick"
 
 
-Need = Holds | Allows | Permits | Owns | TickWithin
+Need = Annotated[Holds | Allows | Permits | Owns | TickWithin, Field(discriminator="need")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +181,7 @@ class Step:
     kind: StepKind
     to: Address
     value: int
-    data: bytes
+    data: HexBytes
     deadline: Seconds | None
     """The calldata's own; None where the contract knows none."""
     needs: tuple[Need, ...] = ()
@@ -192,13 +214,12 @@ class Allowances:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """The later half of a plan, cooked from what the first half really paid and inside the bounds of its approval."""
+class SecondHalf:
+    """The later steps of a plan: built from what the first half really paid, inside the bounds of the approval."""
 
     pool_id: HexId
     key: PoolKey
     range: Range
-    bounds: Bounds
     tick: int
     """The pool's tick when the plan was made: drift is measured from here, not from the first half's receipt."""
     zero_for_one: bool
@@ -210,9 +231,9 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """Steps in their order; with a recipe the plan is `partial` until its steps are made and done as well."""
+    """Steps in their order; with a second half the plan is `partial` until its steps are built and done as well."""
 
     steps: tuple[Step, ...]
     bounds: Bounds
-    later: Recipe | None = None
+    later: SecondHalf | None = None
     notes: tuple[str, ...] = ()

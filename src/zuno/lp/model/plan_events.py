@@ -1,4 +1,4 @@
-"""What is written down about a plan that is carried out: the instruction, what was approved, and every step's life.
+"""Journal records of a plan's execution: the instruction, what was approved, and what became of every step.
 
 The journal is the store of these: an entry is on disk, chained and signed before the next thing is done. A plan's state
 is what its entries add up to, so that a crash and a start are the same path.
@@ -13,26 +13,12 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from zuno.amm.model import Block, LpPosition, PoolKey, PoolState, Range
-from zuno.kernel.units import Address, HexId, Seconds, Wei
+from zuno.amm.model import Block, LpPosition, PoolState, Range
+from zuno.kernel.units import Wei
 from zuno.kernel.wire import Hex64, Wire
-from zuno.lp.model.plan import (
-    Allows,
-    Bounds,
-    Flow,
-    Holds,
-    Need,
-    Owns,
-    Permits,
-    PlanState,
-    Recipe,
-    Step,
-    StepKind,
-    StepState,
-    TickWithin,
-)
+from zuno.lp.model.plan import Bounds, Flow, PlanState, SecondHalf, Step, StepState
 
-HexBytes = Annotated[str, Field(pattern=r"^0x([0-9a-f]{2})*$")]
+HexText = Annotated[str, Field(pattern=r"^0x([0-9a-f]{2})*$")]
 PlanId = Annotated[str, Field(pattern=r"^plan_[0-9a-f]{12}$")]
 
 
@@ -72,156 +58,10 @@ class Instruction(Wire):
     """Of the liquidity, to be removed."""
 
     @property
-    def named(self) -> dict[int, int]:
+    def named_amounts(self) -> dict[int, int]:
         """What the owner named of each side of the pool."""
         sides = ((0, self.capital0), (1, self.capital1))
         return {side: amount for side, amount in sides if amount and side != self.counterpart}
-
-
-# -- steps as they are kept
-
-
-class HoldsRecord(Wire):
-    need: Literal["holds"] = "holds"
-    currency: str
-    amount: int
-
-
-class AllowsRecord(Wire):
-    need: Literal["allows"] = "allows"
-    token: str
-    amount: int
-
-
-class PermitsRecord(Wire):
-    need: Literal["permits"] = "permits"
-    token: str
-    spender: str
-    amount: int
-    until: int
-
-
-class OwnsRecord(Wire):
-    need: Literal["owns"] = "owns"
-    token_id: int
-    liquidity: int
-
-
-class TickRecord(Wire):
-    need: Literal["tick"] = "tick"
-    pool_id: str
-    low: int
-    high: int
-
-
-NeedRecord = Annotated[
-    HoldsRecord | AllowsRecord | PermitsRecord | OwnsRecord | TickRecord, Field(discriminator="need")
-]
-
-
-class StepRecord(Wire):
-    """One transaction's content, byte for byte."""
-
-    kind: StepKind
-    to: str
-    value: int
-    data: HexBytes
-    deadline: int | None
-    needs: tuple[NeedRecord, ...] = ()
-    recipients: tuple[str, ...] = ()
-    most_out: tuple[Flow, ...] = ()
-    least_in: tuple[Flow, ...] = ()
-
-    @classmethod
-    def of(cls, step: Step) -> StepRecord:
-        return cls(
-            kind=step.kind,
-            to=step.to,
-            value=step.value,
-            data="0x" + step.data.hex(),
-            deadline=step.deadline,
-            needs=tuple(map(_need_record, step.needs)),
-            recipients=step.recipients,
-            most_out=step.most_out,
-            least_in=step.least_in,
-        )
-
-    def step(self) -> Step:
-        return Step(
-            self.kind,
-            Address(self.to),
-            self.value,
-            bytes.fromhex(self.data[2:]),
-            None if self.deadline is None else Seconds(self.deadline),
-            tuple(map(_need, self.needs)),
-            tuple(map(Address, self.recipients)),
-            self.most_out,
-            self.least_in,
-        )
-
-
-def _need_record(need: Need) -> NeedRecord:
-    match need:
-        case Holds(currency, amount):
-            return HoldsRecord(currency=currency, amount=amount)
-        case Allows(token, amount):
-            return AllowsRecord(token=token, amount=amount)
-        case Permits(token, spender, amount, until):
-            return PermitsRecord(token=token, spender=spender, amount=amount, until=until)
-        case Owns(token_id, liquidity):
-            return OwnsRecord(token_id=token_id, liquidity=liquidity)
-        case TickWithin(pool_id, low, high):
-            return TickRecord(pool_id=pool_id, low=low, high=high)
-
-
-def _need(record: NeedRecord) -> Need:
-    match record:
-        case HoldsRecord():
-            return Holds(Address(record.currency), record.amount)
-        case AllowsRecord():
-            return Allows(Address(record.token), record.amount)
-        case PermitsRecord():
-            return Permits(Address(record.token), Address(record.spender), record.amount, Seconds(record.until))
-        case OwnsRecord():
-            return Owns(record.token_id, record.liquidity)
-        case TickRecord():
-            return TickWithin(HexId(record.pool_id), record.low, record.high)
-
-
-class RecipeRecord(Wire):
-    """The later half of a plan, as it was approved."""
-
-    pool_id: str
-    key: PoolKey
-    range: Range
-    tick: int
-    zero_for_one: bool
-    least_rate: Fraction
-    preview: tuple[StepRecord, ...]
-
-    @classmethod
-    def of(cls, recipe: Recipe) -> RecipeRecord:
-        return cls(
-            pool_id=recipe.pool_id,
-            key=recipe.key,
-            range=recipe.range,
-            tick=recipe.tick,
-            zero_for_one=recipe.zero_for_one,
-            least_rate=recipe.least_rate,
-            preview=tuple(map(StepRecord.of, recipe.preview)),
-        )
-
-    def recipe(self, bounds: Bounds) -> Recipe:
-        return Recipe(
-            HexId(self.pool_id),
-            self.key,
-            self.range,
-            bounds,
-            self.tick,
-            self.zero_for_one,
-            self.least_rate,
-            tuple(step.step() for step in self.preview),
-        )
 
 
 # -- what is approved
@@ -258,8 +98,8 @@ class Draft(Wire):
     proceeds: tuple[Flow, ...] = ()
     """What the first half may pay at most inside the bounds: what the second may spend at most."""
     gas: GasBound
-    steps: tuple[StepRecord, ...]
-    later: RecipeRecord | None = None
+    steps: tuple[Step, ...]
+    later: SecondHalf | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -278,7 +118,7 @@ class Approval(Wire):
     """How the owner spoke: the front end, and the node whose key signs."""
 
 
-# -- a plan's life, one entry each
+# -- events of a plan, one entry each
 
 
 class PlanEvent(Wire):
@@ -334,14 +174,14 @@ class PlanFinishing(PlanEvent):
     kind = "plan_finishing"
     block: Block
     paid: tuple[Flow, ...]
-    steps: tuple[StepRecord, ...]
+    steps: tuple[Step, ...]
 
 
 class PlanRevoking(PlanEvent):
     """Allowances that a plan granted and did not use up are taken back."""
 
     kind = "plan_revoking"
-    steps: tuple[StepRecord, ...]
+    steps: tuple[Step, ...]
 
 
 class StepSigned(PlanEvent):
@@ -351,7 +191,7 @@ class StepSigned(PlanEvent):
     step: int
     nonce: int
     hash: str
-    raw: HexBytes
+    raw: HexText
     gas: int
     max_fee: Wei
     tip: Wei

@@ -1,4 +1,4 @@
-"""Who acts, where and within what bounds: what every builder of steps needs to be told."""
+"""Who acts, where and within what bounds: the input of every step builder."""
 
 from __future__ import annotations
 

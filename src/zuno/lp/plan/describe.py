@@ -9,13 +9,12 @@ from zuno.amm.model import PoolKey
 from zuno.kernel.text import NATIVE, Token, format_units
 from zuno.kernel.units import Address, Seconds
 from zuno.lp.model.chains import Deployment
-from zuno.lp.plan.calldata import SENDER
 from zuno.lp.plan.calls import (
     Action,
     Approve,
     Burn,
     CloseCurrency,
-    Decoded,
+    DecodedCall,
     Decrease,
     Execute,
     Increase,
@@ -32,7 +31,7 @@ from zuno.lp.plan.calls import (
     TransferFrom,
     Wrap,
 )
-from zuno.lp.plan.policy import ITSELF
+from zuno.lp.plan.policy import resolve_recipient
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Names:
     wallet: Address
     tokens: Mapping[Address, Token]
     moment: Callable[[Seconds], str] = str
-    """How a time is told."""
+    """Formats a time."""
 
     def who(self, address: Address) -> str:
         at = self.deployment
@@ -75,15 +74,19 @@ class Names:
         return f"{format_units(amount, token.decimals)} {self.token(currency)}"
 
 
-def words(said: Decoded, names: Names, key: PoolKey) -> tuple[str, ...]:
+def words(decoded: DecodedCall, names: Names, key: PoolKey) -> tuple[str, ...]:
     """One line for the call and one for each thing it does. `key` is the pool of positions named by number only."""
-    lines = [f"call {names.callee(said.to)}" + (f" with {names.amount(NATIVE, said.value)}" if said.value else "")]
+    lines = [
+        f"call {names.callee(decoded.to)}" + (f" with {names.amount(NATIVE, decoded.value)}" if decoded.value else "")
+    ]
     at, wallet = names.deployment, names.wallet
-    match said.call:
+    match decoded.call:
         case Wrap():
-            lines.append(f"wrap {names.amount(NATIVE, said.value)} into {names.token(said.to)} for {names.who(wallet)}")
+            lines.append(
+                f"wrap {names.amount(NATIVE, decoded.value)} into {names.token(decoded.to)} for {names.who(wallet)}"
+            )
         case Approve(spender, amount):
-            lines.append(f"allow {names.who(spender)} to take up to {names.amount(said.to, amount)} of yours")
+            lines.append(f"allow {names.who(spender)} to take up to {names.amount(decoded.to, amount)} of yours")
         case Permit(token, spender, amount, expiration):
             lines.append(
                 f"let {names.who(spender)} take up to {names.amount(token, amount)} until {names.moment(expiration)}"
@@ -97,7 +100,7 @@ def words(said: Decoded, names: Names, key: PoolKey) -> tuple[str, ...]:
                     case RouterSwap(actions):
                         lines += _lines(actions, names, key, wallet, at.universal_router)
                     case TransferFrom(token, recipient, amount):
-                        to = names.who(_resolve_recipient(recipient, wallet, at.universal_router))
+                        to = names.who(resolve_recipient(recipient, wallet, at.universal_router))
                         lines.append(f"send {names.amount(token, amount)} from {names.who(wallet)} to {to}")
                     case ModifyLiquidities(actions, inner):
                         lines += _lines(actions, names, key, at.universal_router, at.position_manager)
@@ -108,7 +111,7 @@ def words(said: Decoded, names: Names, key: PoolKey) -> tuple[str, ...]:
 
 def _lines(actions: tuple[Action, ...], names: Names, key: PoolKey, caller: Address, itself: Address) -> Iterator[str]:
     def who(recipient: Address) -> str:
-        return names.who(_resolve_recipient(recipient, caller, itself))
+        return names.who(resolve_recipient(recipient, caller, itself))
 
     def both(amount0: int, amount1: int, pool: PoolKey = key) -> str:
         return f"{names.amount(pool.currency0, amount0)} and {names.amount(pool.currency1, amount1)}"
@@ -152,10 +155,6 @@ def _lines(actions: tuple[Action, ...], names: Names, key: PoolKey, caller: Addr
 
 
 def _pool(key: PoolKey, names: Names) -> str:
-    hook = f", hook {key.hooks}" if key.hooked else ""
+    hook = f", hook {key.hooks}" if key.has_hooks else ""
     fee = "dynamic fee" if key.dynamic_fee else f"{format_units(key.fee, 4)} %"
     return f"{names.token(key.currency0)}/{names.token(key.currency1)} {fee} (spacing {key.tick_spacing}{hook})"
-
-
-def _resolve_recipient(recipient: Address, caller: Address, itself: Address) -> Address:
-    return {SENDER: caller, ITSELF: itself}.get(recipient, recipient)

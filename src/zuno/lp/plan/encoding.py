@@ -1,4 +1,4 @@
-"""The rest of the words plans are written in: `core.calldata` has those the local chains' story is told with."""
+"""Calldata that only plans need; `calldata` has what the local chains use too."""
 
 from __future__ import annotations
 

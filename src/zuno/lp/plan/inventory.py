@@ -108,7 +108,7 @@ def fit(sqrt_price_x96: int, band: Range, have0: int, have1: int, slippage_bps: 
     """The most liquidity these amounts can mint wherever in the bounds the price then is; the rest is left over."""
     limits = _limits(sqrt_price_x96, band, have0, have1, slippage_bps)
     liquidity = min(limit for limit in limits if limit is not None)
-    taken0, taken1 = amounts_for_liquidity(sqrt_price_x96, *_edges(band), liquidity, round_up=True)
+    taken0, taken1 = amounts_for_liquidity(sqrt_price_x96, *range_edges(band), liquidity, round_up=True)
     return Deposit(liquidity, taken0, taken1, have0 - taken0, have1 - taken1)
 
 
@@ -152,14 +152,14 @@ def _limits(
 
     A mint needs most token0 at the lowest price in bounds and most token1 at the highest one.
     """
-    lower, upper = _edges(band)
+    lower, upper = range_edges(band)
     low, high = price_bounds(sqrt_price_x96, slippage_bps)
-    from0 = _cap_liquidity(liquidity_for_amount0, max(low, lower), upper, have0) if low < upper else None
-    from1 = _cap_liquidity(liquidity_for_amount1, lower, min(high, upper), have1) if high > lower else None
+    from0 = cap_liquidity(liquidity_for_amount0, max(low, lower), upper, have0) if low < upper else None
+    from1 = cap_liquidity(liquidity_for_amount1, lower, min(high, upper), have1) if high > lower else None
     return from0, from1
 
 
-def _cap_liquidity(liquidity_for: Callable[[int, int, int], int], lower: int, upper: int, amount: int) -> int:
+def cap_liquidity(liquidity_for: Callable[[int, int, int], int], lower: int, upper: int, amount: int) -> int:
     """A hair's breadth from the edge next to nothing is needed, and any amount pays for more than uint128 can hold."""
     try:
         return liquidity_for(lower, upper, amount)
@@ -228,7 +228,7 @@ def _prep(swapped: Quote, zero_for_one: bool, sqrt_price_x96: int, exact: bool) 
     )
 
 
-def _edges(band: Range) -> tuple[int, int]:
+def range_edges(band: Range) -> tuple[int, int]:
     return cached_sqrt_price_at_tick(band.lower), cached_sqrt_price_at_tick(band.upper)
 
 

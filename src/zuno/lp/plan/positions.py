@@ -9,7 +9,7 @@ from zuno.amm.model import LpPosition, PoolState, Range
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.text import NATIVE
 from zuno.lp.model.ballot import PrepSwap
-from zuno.lp.model.plan import Owns, Recipe, Step, StepKind, StepPlan
+from zuno.lp.model.plan import Owns, SecondHalf, Step, StepKind, StepPlan
 from zuno.lp.plan import calldata
 from zuno.lp.plan.approvals import allowance_needs, allowing
 from zuno.lp.plan.context import PlanContext, flows
@@ -38,12 +38,12 @@ def rebalance(terms: PlanContext, position: LpPosition, band: Range, *, quotes: 
     if planned.prep is None:
         notes = (*_warnings(position), *planned.notes)
         return StepPlan((_burn_and_mint(terms, position, band),), terms.bounds, notes=notes)
-    later = _recipe(terms, position, band, planned.prep)
+    later = _second_half(terms, position, band, planned.prep)
     return StepPlan((_burn(terms, position),), terms.bounds, later, _warnings(position))
 
 
 def finish_rebalance(
-    recipe: Recipe,
+    half: SecondHalf,
     terms: PlanContext,
     pool: PoolState,
     paid0: int,
@@ -55,25 +55,25 @@ def finish_rebalance(
 
     `Refused`, with the number, where the bounds of the approval no longer hold: then the tokens stay in the wallet.
     """
-    if (pool.id, terms.bounds) != (recipe.pool_id, recipe.bounds):
-        raise Usage("a recipe is finished on its own pool and within its own bounds")
-    drift = terms.drift(pool, recipe.tick)
+    if pool.id != half.pool_id:
+        raise Usage("a second half is built on the pool of the first")
+    drift = terms.drift(pool, half.tick)
     if not drift.low <= pool.tick <= drift.high:
         raise Refused(
-            f"the pool is at tick {pool.tick}, {abs(pool.tick - recipe.tick)} from the approved {recipe.tick}; "
+            f"the pool is at tick {pool.tick}, {abs(pool.tick - half.tick)} from the approved {half.tick}; "
             f"the bound is {terms.bounds.tick_drift}"
         )
     planned = deposit(
         market_without_us(pool),
-        recipe.range,
+        half.range,
         paid0,
         paid1,
         may_swap=True,
         slippage_bps=terms.bounds.slippage_bps,
         exact=quotes,
     )
-    swap = None if planned.prep is None else _approved_swap(recipe, planned.prep, terms)
-    step = opening(terms, pool, recipe.range, paid0, paid1, swap, drift)
+    swap = None if planned.prep is None else _approved_swap(half, planned.prep, terms)
+    step = opening(terms, pool, half.range, paid0, paid1, swap, drift)
     return (*allowing(terms, step.to, step.most_out), step)
 
 
@@ -206,14 +206,13 @@ def _decrease(terms: PlanContext, position: LpPosition, liquidity: int, kind: St
     )
 
 
-def _recipe(terms: PlanContext, position: LpPosition, band: Range, prep: PrepSwap) -> Recipe:
+def _second_half(terms: PlanContext, position: LpPosition, band: Range, prep: PrepSwap) -> SecondHalf:
     pool = position.pool
     preview = opening(terms, pool, band, *available(position), swap_of(prep, terms), terms.drift(pool))
-    return Recipe(
+    return SecondHalf(
         pool.id,
         pool.key,
         band,
-        terms.bounds,
         pool.tick,
         prep.zero_for_one,
         Fraction(least_out(prep.amount_out, terms), prep.amount_in),
@@ -221,11 +220,11 @@ def _recipe(terms: PlanContext, position: LpPosition, band: Range, prep: PrepSwa
     )
 
 
-def _approved_swap(recipe: Recipe, prep: PrepSwap, terms: PlanContext) -> Swap:
+def _approved_swap(half: SecondHalf, prep: PrepSwap, terms: PlanContext) -> Swap:
     """The swap with the stricter of two minima: what it is quoted now, and what was approved."""
-    if prep.zero_for_one != recipe.zero_for_one:
+    if prep.zero_for_one != half.zero_for_one:
         raise Refused("the tokens would now have to be swapped the other way round, which nobody approved")
-    approved = ceil(prep.amount_in * recipe.least_rate)
+    approved = ceil(prep.amount_in * half.least_rate)
     if prep.amount_out < approved:
         raise Refused(
             f"the swap would pay {prep.amount_out} for {prep.amount_in}; the approved minimum for it is {approved}"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from zuno.amm.integers import MAX_UINT128
 from zuno.amm.liquidity import amounts_for_liquidity, liquidity_for_amount0, liquidity_for_amount1
 from zuno.amm.model import LpPosition, PoolState, Range
-from zuno.amm.ticks import cached_sqrt_price_at_tick
-from zuno.kernel.errors import Refused, SafeCastOverflow
+from zuno.kernel.errors import Refused
 from zuno.kernel.text import format_units
 from zuno.lp.model.ballot import Deposit
 from zuno.lp.model.plan import BPS
-from zuno.lp.plan.inventory import fit, price_bounds
+from zuno.lp.plan.inventory import cap_liquidity, fit, price_bounds, range_edges
 
 # A burn rounds down and a mint rounds up: between two prices where the tokens suffice, up to two units may be missing.
 _ROUNDING: Final = 2
@@ -41,7 +40,7 @@ def check_tokens_used(pool: PoolState, band: Range, named: Mapping[int, int]) ->
 
     `named` is what was named of each side of the pool, in base units.
     """
-    lower, upper = edges(band)
+    lower, upper = range_edges(band)
     tokens, price = (pool.token0, pool.token1), pool.price
     for side, amount in named.items():
         if pool.sqrt_price_x96 > lower if side else pool.sqrt_price_x96 < upper:
@@ -89,25 +88,25 @@ def size_mint_from_burn(position: LpPosition, band: Range, slippage_bps: int) ->
     the two only rises or only falls, so that looking at the edges is looking everywhere.
     """
     sqrt_price = position.pool.sqrt_price_x96
-    lower, upper = edges(band)
+    lower, upper = range_edges(band)
     allowed = [MAX_UINT128]
-    for price in _corners(price_bounds(sqrt_price, slippage_bps), (*edges(band), *edges(position.range))):
-        paid0, paid1 = amounts_for_liquidity(price, *edges(position.range), position.liquidity, round_up=False)
+    for price in _corners(price_bounds(sqrt_price, slippage_bps), (*range_edges(band), *range_edges(position.range))):
+        paid0, paid1 = amounts_for_liquidity(price, *range_edges(position.range), position.liquidity, round_up=False)
         have0, have1 = (max(0, paid - _ROUNDING) for paid in (paid0 + position.fees0, paid1 + position.fees1))
         if price < upper:
-            allowed.append(_paid_for(liquidity_for_amount0, max(price, lower), upper, have0))
+            allowed.append(cap_liquidity(liquidity_for_amount0, max(price, lower), upper, have0))
         if price > lower:
-            allowed.append(_paid_for(liquidity_for_amount1, lower, min(price, upper), have1))
+            allowed.append(cap_liquidity(liquidity_for_amount1, lower, min(price, upper), have1))
     return _capped_at(sqrt_price, band, min(allowed), slippage_bps)
 
 
 def least_left(position: LpPosition, band: Range, liquidity: int, slippage_bps: int) -> tuple[int, int]:
     """What comes home of a burn that mints this much again, at the worst price in the bounds for each token."""
     left0, left1 = [], []
-    corners = (*edges(band), *edges(position.range))
+    corners = (*range_edges(band), *range_edges(position.range))
     for price in _corners(price_bounds(position.pool.sqrt_price_x96, slippage_bps), corners):
-        paid0, paid1 = amounts_for_liquidity(price, *edges(position.range), position.liquidity, round_up=False)
-        cost0, cost1 = amounts_for_liquidity(price, *edges(band), liquidity, round_up=True)
+        paid0, paid1 = amounts_for_liquidity(price, *range_edges(position.range), position.liquidity, round_up=False)
+        cost0, cost1 = amounts_for_liquidity(price, *range_edges(band), liquidity, round_up=True)
         left0.append(paid0 + position.fees0 - cost0 - _ROUNDING)
         left1.append(paid1 + position.fees1 - cost1 - _ROUNDING)
     return max(0, min(left0)), max(0, min(left1))
@@ -116,7 +115,7 @@ def least_left(position: LpPosition, band: Range, liquidity: int, slippage_bps: 
 def least_principal(position: LpPosition, liquidity: int, slippage_bps: int) -> tuple[int, int]:
     """What taking out this liquidity pays at the worst price in the bounds for each token, fees apart."""
     low, high = price_bounds(position.pool.sqrt_price_x96, slippage_bps)
-    band = edges(position.range)
+    band = range_edges(position.range)
     return (
         amounts_for_liquidity(high, *band, liquidity, round_up=False)[0],
         amounts_for_liquidity(low, *band, liquidity, round_up=False)[1],
@@ -126,15 +125,11 @@ def least_principal(position: LpPosition, liquidity: int, slippage_bps: int) -> 
 def most_proceeds(position: LpPosition, slippage_bps: int) -> tuple[int, int]:
     """What burning the position pays at the best price in the bounds for each token, fees included."""
     low, high = price_bounds(position.pool.sqrt_price_x96, slippage_bps)
-    band = edges(position.range)
+    band = range_edges(position.range)
     return (
         amounts_for_liquidity(low, *band, position.liquidity, round_up=False)[0] + position.fees0,
         amounts_for_liquidity(high, *band, position.liquidity, round_up=False)[1] + position.fees1,
     )
-
-
-def edges(band: Range) -> tuple[int, int]:
-    return cached_sqrt_price_at_tick(band.lower), cached_sqrt_price_at_tick(band.upper)
 
 
 def _capped_at(sqrt_price_x96: int, band: Range, liquidity: int, slippage_bps: int) -> Sizing:
@@ -146,17 +141,9 @@ def _capped_at(sqrt_price_x96: int, band: Range, liquidity: int, slippage_bps: i
     low, high = price_bounds(sqrt_price_x96, slippage_bps)
     return Sizing(
         liquidity,
-        amounts_for_liquidity(low, *edges(band), liquidity, round_up=True)[0],
-        amounts_for_liquidity(high, *edges(band), liquidity, round_up=True)[1],
+        amounts_for_liquidity(low, *range_edges(band), liquidity, round_up=True)[0],
+        amounts_for_liquidity(high, *range_edges(band), liquidity, round_up=True)[1],
     )
-
-
-def _paid_for(liquidity_for: Callable[[int, int, int], int], lower: int, upper: int, amount: int) -> int:
-    """A hair's breadth from an edge next to nothing is needed, and any amount pays for more than uint128 can hold."""
-    try:
-        return liquidity_for(lower, upper, amount)
-    except SafeCastOverflow:
-        return MAX_UINT128
 
 
 def _corners(bounds: tuple[int, int], prices: tuple[int, ...]) -> Iterator[int]:
@@ -183,7 +170,7 @@ def as_planned(planned: Deposit, position: LpPosition | None, band: Range, have:
             return planned
     except Refused:
         return replace(planned, liquidity=0, amount0=0, amount1=0, left0=have[0], left1=have[1], prep=None)
-    cost0, cost1 = amounts_for_liquidity(price, *edges(band), size.liquidity, round_up=True)
+    cost0, cost1 = amounts_for_liquidity(price, *range_edges(band), size.liquidity, round_up=True)
     whole0, whole1 = planned.amount0 + planned.left0, planned.amount1 + planned.left1
     return replace(
         planned, liquidity=size.liquidity, amount0=cost0, amount1=cost1, left0=whole0 - cost0, left1=whole1 - cost1

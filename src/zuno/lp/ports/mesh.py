@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
+from pydantic import Field
+
+from zuno.kernel.lock import ProcessLock
 from zuno.kernel.units import Millis
+from zuno.kernel.wire import Hex64, Wire
 from zuno.lp.model.debate import Role
 
 
-@dataclass(frozen=True, slots=True)
-class PeerAddress:
+class PeerAddress(Wire):
     """One role in the table everybody shares: whose key it has, and where it is reached. Nothing of it is secret."""
 
-    key: str
+    key: Hex64
     """What it signs with, and its iroh endpoint id."""
-    iroh_address: str
-    axl_peer_id: str
+    iroh_address: Annotated[str, Field(pattern=r"^\S+:[0-9]{1,5}$", max_length=300)]
+    axl_peer_id: Hex64
     """Of the node it stands behind, which has a key of its own."""
-    axl_api_url: str
-    axl_listens: str
+    axl_api_url: Annotated[str, Field(pattern=r"^https?://\S+$", max_length=300)]
+    axl_listens: Annotated[str, Field(pattern=r"^(tls|tcp|quic)://\S+$", max_length=300)]
     """Where its node takes links from the other nodes, e.g. `tls://127.0.0.1:9001`."""
 
 
 Table = Mapping[Role, PeerAddress]
 
 
-@dataclass(frozen=True, slots=True)
-class PeerReport:
+class PeerReport(Wire):
     """How a peer of this machine says it is."""
 
     pid: int
@@ -46,22 +47,15 @@ class PeerReport:
     """Milliseconds to each role that answered its last ping."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunningMesh:
+class RunningMesh(Wire):
     """A mesh that is kept running: over what, and how often each peer had to be started again."""
 
     transport: str
     restarts: Mapping[str, int]
 
 
-class ProcessLock(Protocol):
-    """Promises that at most one process of a home has it; a process that dies leaves it."""
-
-    def take(self) -> None:
-        """`Refused`, with who has it, if another process does."""
-        ...
-
-    def leave(self) -> None: ...
+class PeerLock(ProcessLock, Protocol):
+    """A lock that also tells who holds it."""
 
     def holder(self) -> int | None:
         """The process that has it now."""
@@ -92,7 +86,7 @@ class MeshFolder(Protocol):
         """A UDP port nobody listens at."""
         ...
 
-    def chair(self, name: str) -> ProcessLock:
+    def lock(self, name: str) -> PeerLock:
         """A role's, or the one of whoever keeps the peers running."""
         ...
 
@@ -106,11 +100,11 @@ class MeshFolder(Protocol):
         """An answer to another process's ping: several command lines share one endpoint."""
         ...
 
-    def pinned(self, role: Role, nonce: str) -> str | None: ...
+    def pinned_reply(self, role: Role, nonce: str) -> str | None: ...
 
-    def keep_kept(self, kept: RunningMesh) -> None: ...
+    def keep_running_mesh(self, mesh: RunningMesh) -> None: ...
 
-    def kept(self) -> RunningMesh | None:
+    def running_mesh(self) -> RunningMesh | None:
         """The mesh that a process of this home keeps running; None where none does."""
         ...
 
@@ -121,7 +115,7 @@ class Child(Protocol):
     @property
     def pid(self) -> int: ...
 
-    async def ended(self) -> int:
+    async def wait(self) -> int:
         """Its exit code, once it has one; negative for the signal that ended it."""
         ...
 
@@ -148,5 +142,5 @@ class PeerProcesses(Protocol):
 
     async def end_orphans(self) -> tuple[int, ...]:
         """Ends the nodes that an earlier life started here and could not end, for it was killed; which processes those
-        were. Whoever asks has the chair of the keeper, so that no other life needs them. Nothing else is touched."""
+        were. Whoever asks has the lock of the keeper, so that no other life needs them. Nothing else is touched."""
         ...

@@ -52,14 +52,14 @@ class PnlTerms:
         return self.nav_end - self.nav_start - self.flows
 
     @property
-    def explained(self) -> Fraction:
+    def explained_result(self) -> Fraction:
         """What the terms say it made: the right side."""
         return self.fees + self.price_effect - self.divergence_loss - self.gas - self.swap_cost
 
     @property
     def residual(self) -> Fraction:
         """What nobody can explain; anything but zero means that a number is wrong."""
-        return self.result - self.explained
+        return self.result - self.explained_result
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,10 +69,10 @@ def merge(
     candidates: Sequence[Candidate], mechanical: Sequence[Judgment], opinions: Sequence[Judgment]
 ) -> tuple[Judgment, ...]:
     """Every opinion checked against the rules; every candidate must have exactly one."""
-    said = sorted(opinion.index for opinion in opinions)
+    found = sorted(opinion.index for opinion in opinions)
     wanted = [candidate.index for candidate in candidates]
-    if said != wanted:
-        raise Malformed(f"judgments are wanted for candidates {wanted}, each once; found {said}")
+    if found != wanted:
+        raise Malformed(f"judgments are wanted for candidates {wanted}, each once; found {found}")
     by_index = {opinion.index: opinion for opinion in opinions}
     return tuple(
         stricter(rule, by_index[candidate.index], candidate.kind)
@@ -157,11 +157,11 @@ def arbiter_decides(
     return _decide(index, DecidedBy.ARBITER, candidates, judgments, profile, doubts)
 
 
-def no_milder(decision: Decision, said: PlanVerdict) -> Decision:
+def no_milder(decision: Decision, verdict: PlanVerdict) -> Decision:
     """The decision with the Arbiter's own verdict: harsher than the rules' is allowed, milder is `Malformed`."""
-    if said.severity < decision.verdict.severity:
-        raise Malformed(f"{said} is milder than the rules' {decision.verdict} ({'; '.join(decision.cautions)})")
-    return replace(decision, verdict=said)
+    if verdict.severity < decision.verdict.severity:
+        raise Malformed(f"{verdict} is milder than the rules' {decision.verdict} ({'; '.join(decision.cautions)})")
+    return replace(decision, verdict=verdict)
 
 
 def owner_decides(
@@ -212,11 +212,11 @@ def _rule(candidate: Candidate, profile: RiskProfile) -> tuple[Verdict, Fault, s
         return Verdict.VETO, Fault.EMPTY, "the tokens buy no liquidity in this range"
     if stress is None:
         return Verdict.VETO, Fault.UNKNOWN, "no price history to stress the range with"
-    one, two = (f"{times}× buffer {{c{candidate.index}.buffer_{times}x}}" for times in (1, 2))
+    buffer_1x, buffer_2x = (f"{times}× buffer {{c{candidate.index}.buffer_{times}x}}" for times in (1, 2))
     if stress.x2.median_hours < limits.floor_2x_hours:
-        return Verdict.VETO, Fault.THIN_2X, f"{two} is under the {profile} floor of {{floor_2x}}"
+        return Verdict.VETO, Fault.THIN_2X, f"{buffer_2x} is under the {profile} floor of {{floor_2x}}"
     if stress.x1.median_hours < limits.floor_1x_hours:
-        return Verdict.REVISE, Fault.THIN_1X, f"{one} is under the {profile} floor of {{floor_1x}}"
+        return Verdict.REVISE, Fault.THIN_1X, f"{buffer_1x} is under the {profile} floor of {{floor_1x}}"
     if carry.cost.gas_token1 and carry.fees24h_token1 == 0:
         return Verdict.REVISE, Fault.DEAR, f"gas is paid for no fees at all, the {profile} ceiling is {{gas_ceiling}}"
     ratio, paid = carry.gas_yield, f"gas is {{c{candidate.index}.gas_yield}} a day's fees"
@@ -228,7 +228,7 @@ def _rule(candidate: Candidate, profile: RiskProfile) -> tuple[Verdict, Fault, s
         dear = "gas/yield unknown"
     else:
         dear = f"{paid} under {{gas_ceiling}}"
-    return Verdict.ACCEPT, Fault.NONE, f"{one} over {{floor_1x}}, {two} over {{floor_2x}}, {dear}"
+    return Verdict.ACCEPT, Fault.NONE, f"{buffer_1x} over {{floor_1x}}, {buffer_2x} over {{floor_2x}}, {dear}"
 
 
 def _figure(value: Fraction) -> str:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from zuno.amm.model import LpPosition, PoolState, Range
-from zuno.lp.model.ballot import Candidate, CandidateKind, Carry, Deposit, GasStep, RiskProfile, Stress
+from zuno.lp.model.ballot import Candidate, CandidateKind, Carry, Deposit, RiskProfile, Stress
+from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.market import GasQuote
+from zuno.lp.model.plan import StepKind
 from zuno.lp.plan.inventory import (
     SLIPPAGE_BPS,
     QuoteSwap,
@@ -20,7 +22,7 @@ from zuno.lp.plan.inventory import (
 )
 from zuno.lp.plan.sizing import as_planned
 from zuno.lp.rules.carry import MEASURED_GAS, MEASURED_LABEL, breakeven_hours, cost_of, lvr24h_token1, steps_for
-from zuno.lp.rules.fee_yield import FeeWindow, fees24h_token1
+from zuno.lp.rules.fee_yield import fees24h_token1
 from zuno.lp.rules.limits import LIMITS
 from zuno.lp.rules.ranges import Move, PoolGrid, create_base_width, rebalance_base_width
 from zuno.lp.rules.stress import StressPaths, barriers, stress
@@ -47,7 +49,7 @@ class Scene:
     slippage_bps: int = SLIPPAGE_BPS
     exact_quotes: QuoteSwap | None = None
     """Swap quotes of the pool without our liquidity, where it is known whole."""
-    gas_units: Mapping[GasStep, int] = field(default_factory=lambda: MEASURED_GAS)
+    gas_units: Mapping[StepKind, int] = field(default_factory=lambda: MEASURED_GAS)
     gas_label: str = MEASURED_LABEL
 
     @property

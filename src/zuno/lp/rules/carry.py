@@ -13,18 +13,19 @@ from typing import Final
 from zuno.amm.integers import Q96
 from zuno.amm.model import PoolState
 from zuno.kernel.units import Wei
-from zuno.lp.model.ballot import CandidateKind, Carry, Cost, GasStep, PrepSwap
+from zuno.lp.model.ballot import CandidateKind, Carry, Cost, PrepSwap
 from zuno.lp.model.market import GasQuote
+from zuno.lp.model.plan import StepKind
 
-MEASURED_GAS: Final[Mapping[GasStep, int]] = MappingProxyType(
+MEASURED_GAS: Final[Mapping[StepKind, int]] = MappingProxyType(
     {
-        GasStep.WRAP: 51_838,
-        GasStep.APPROVE_PERMIT2: 45_903,
-        GasStep.PERMIT2_APPROVE: 47_602,
-        GasStep.MINT: 419_478,
-        GasStep.BURN: 153_578,
-        GasStep.BURN_AND_MINT: 393_517,
-        GasStep.SWAP_AND_MINT: 418_000,
+        StepKind.WRAP: 51_838,
+        StepKind.APPROVE_PERMIT2: 45_903,
+        StepKind.PERMIT2_APPROVE: 47_602,
+        StepKind.MINT: 419_478,
+        StepKind.BURN: 153_578,
+        StepKind.BURN_AND_MINT: 393_517,
+        StepKind.SWAP_AND_MINT: 418_000,
     }
 )
 """Gas units as used by the official contracts on a local chain; an estimate of the node itself is better."""
@@ -33,13 +34,13 @@ MEASURED_LABEL: Final = "measured table"
 # Bytes of a signed transaction: calldata as built for the same calls, and what the envelope and signature add.
 _ENVELOPE_BYTES: Final = 120
 _CALLDATA_BYTES: Final = {
-    GasStep.WRAP: 4,
-    GasStep.APPROVE_PERMIT2: 68,
-    GasStep.PERMIT2_APPROVE: 132,
-    GasStep.MINT: 1_060,
-    GasStep.BURN: 676,
-    GasStep.BURN_AND_MINT: 1_156,
-    GasStep.SWAP_AND_MINT: 2_724,
+    StepKind.WRAP: 4,
+    StepKind.APPROVE_PERMIT2: 68,
+    StepKind.PERMIT2_APPROVE: 132,
+    StepKind.MINT: 1_060,
+    StepKind.BURN: 676,
+    StepKind.BURN_AND_MINT: 1_156,
+    StepKind.SWAP_AND_MINT: 2_724,
 }
 
 
@@ -91,7 +92,7 @@ def native_token1_in_pool(pool: PoolState, native_side: int | None) -> Fraction 
 
 def steps_for(
     kind: CandidateKind, prep: PrepSwap | None, erc20_outflows: int, *, wraps: bool = False
-) -> tuple[GasStep, ...]:
+) -> tuple[StepKind, ...]:
     """The transactions of a candidate. `erc20_outflows` counts the tokens a wallet must let go of: native ether,
     and tokens that never leave the pool's own proceeds, need no approval. `wraps`: ether is brought to a pool that
     trades its wrapper."""
@@ -99,24 +100,24 @@ def steps_for(
         case CandidateKind.HOLD:
             return ()
         case CandidateKind.CLOSE:
-            return (GasStep.BURN,)
+            return (StepKind.BURN,)
         case CandidateKind.OPEN:
-            last = GasStep.MINT if prep is None else GasStep.SWAP_AND_MINT
-            return (*((GasStep.WRAP,) if wraps else ()), *_approvals(erc20_outflows), last)
+            last = StepKind.MINT if prep is None else StepKind.SWAP_AND_MINT
+            return (*((StepKind.WRAP,) if wraps else ()), *_approvals(erc20_outflows), last)
         case CandidateKind.WIDEN | CandidateKind.TIGHTEN | CandidateKind.SHIFT:
             if prep is None:
-                return (GasStep.BURN_AND_MINT,)
+                return (StepKind.BURN_AND_MINT,)
             # A swap cannot ride along with the burn: the tokens rest in the wallet in between.
-            return (GasStep.BURN, *_approvals(erc20_outflows), GasStep.SWAP_AND_MINT)
+            return (StepKind.BURN, *_approvals(erc20_outflows), StepKind.SWAP_AND_MINT)
 
 
 def cost_of(
-    steps: Sequence[GasStep],
+    steps: Sequence[StepKind],
     *,
     gas: GasQuote | None,
     native_token1: Fraction | None,
     prep: PrepSwap | None = None,
-    units: Mapping[GasStep, int] = MEASURED_GAS,
+    units: Mapping[StepKind, int] = MEASURED_GAS,
     label: str = MEASURED_LABEL,
 ) -> Cost:
     """What these steps cost. `native_token1` is base units of token1 for one wei of the chain's own currency."""
@@ -159,5 +160,5 @@ def score_token1(carry: Carry, expected_hours_in_range: Fraction) -> Fraction | 
     return None if net is None else net / 24 * expected_hours_in_range - cost
 
 
-def _approvals(tokens: int) -> tuple[GasStep, ...]:
-    return (GasStep.APPROVE_PERMIT2, GasStep.PERMIT2_APPROVE) * tokens
+def _approvals(tokens: int) -> tuple[StepKind, ...]:
+    return (StepKind.APPROVE_PERMIT2, StepKind.PERMIT2_APPROVE) * tokens

@@ -12,6 +12,7 @@ from zuno.amm.fees import PIPS, protocol_fee_of_direction, swap_fee
 from zuno.amm.integers import MAX_UINT256, Q128
 from zuno.amm.model import PoolState, price_of
 from zuno.kernel.units import Seconds
+from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.history import SwapFees
 
 DAY: Final = 86_400
@@ -25,21 +26,6 @@ class GrowthSample:
     at: Seconds
     growth0_x128: int
     growth1_x128: int
-
-
-@dataclass(frozen=True, slots=True)
-class FeeWindow:
-    """Fees per unit of in-range liquidity over one window."""
-
-    growth0_x128: int
-    growth1_x128: int
-    seconds: int
-    label: str
-    """The window and where it was read: "7 d of own samples"."""
-
-    def __post_init__(self) -> None:
-        if self.seconds <= 0:
-            raise ValueError("a fee window has a length")
 
 
 def fee_window(then: GrowthSample, now: GrowthSample, label: str) -> FeeWindow:
@@ -66,7 +52,7 @@ def own_window(samples: Sequence[GrowthSample], now: GrowthSample, wanted: int, 
     return fee_window(nearest, now, f"{name} of own samples")
 
 
-class Swapped(NamedTuple):
+class SwapEvent(NamedTuple):
     """One swap as the pool tells it; amounts are what the pool received (negative: paid out), the fee among them."""
 
     amount0: int
@@ -77,13 +63,13 @@ class Swapped(NamedTuple):
     """All of it, in pips, the protocol's share included."""
 
 
-def growth_of_swaps(swaps: Sequence[Swapped], pool: PoolState) -> tuple[int, int, int]:
+def growth_of_swaps(swaps: Sequence[SwapEvent], pool: PoolState) -> tuple[int, int, int]:
     """What the swaps after the first added to the fee growth of token0 and token1, and how many of them were uneven.
 
-    A swap that stays in one stretch of liquidity is exact but for rounding (and a pip where the protocol's share cannot
-    be told). One that ends in other liquidity than the
-    swap before it is uneven: it crossed a tick, or liquidity came or went in between, and where its fees fell is not
-    in its event. They are then shared by the mean of both, as they would be half and half. Donations leave no swap.
+    A swap that stays in one stretch of liquidity is exact but for rounding (and a pip where the protocol's share is
+    unknown). One that ends in other liquidity than the swap before it is uneven: it crossed a tick, or liquidity came
+    or went in between, and where its fees fell is not in its event. They are then shared by the mean of both. Donations
+    leave no swap.
     """
     growth = [0, 0]
     uneven = 0
@@ -146,7 +132,7 @@ def fees24h_token1(
     if liquidity == 0 or in_range_share_24h == 0:
         return Fraction(0)
     if pool_liquidity <= 0:
-        # Growth per unit of liquidity was measured, but of which liquidity cannot be told any more.
+        # Growth per unit of liquidity was measured, but of which liquidity is no longer known.
         return None
     per_unit = (window.growth0_x128 * price_of(sqrt_price_x96) + window.growth1_x128) / Q128
     diluted = Fraction(pool_liquidity, others_liquidity + liquidity)

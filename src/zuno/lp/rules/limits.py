@@ -40,8 +40,6 @@ BUFFER_FLOOR_HOURS: Final[Mapping[RiskProfile, tuple[Fraction, Fraction]]] = Map
 GAS_YIELD_CEILING: Final[Mapping[RiskProfile, Fraction]] = MappingProxyType(
     {profile: limits.gas_yield_ceiling for profile, limits in LIMITS.items()}
 )
-
-
 REFERENCE_LIMIT: Final = Fraction(1, 100)
 """A pool price further than this from the reference is nobody's ground to act on."""
 

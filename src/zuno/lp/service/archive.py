@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,14 +12,14 @@ from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
 from zuno.kernel.errors import Broken, Refused, Unknown, Usage, ZunoError
 from zuno.kernel.view import ForeignText, ReplayView, View, sanitise
 from zuno.llm.port import Attempt
-from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.mesh.envelope import Envelope, read_entry
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import Arguing, Context, Debate, FlowCreateStart, FlowFailed, FlowStart, Kind, PlanReady
 from zuno.lp.model.plan import PlanState
 from zuno.lp.model.plan_events import PlanApplying, PlanApproved, PlanInstructed, PlanOver, PlanSimulated
 from zuno.lp.service import plan_view as plans
 from zuno.lp.service.plan_view import ChoiceRefused, PlanRecord, PlanView, SourceView, ThoughtView, plan_view
-from zuno.lp.service.recommend import Room, recalled
+from zuno.lp.service.recommend import LocalRoom, load_context
 
 _PLAN = re.compile(r"plan_[0-9a-f]{12}")
 _REQUEST = re.compile(r"req_[0-9a-f]{16}")
@@ -65,7 +65,7 @@ class WhyView(View):
     failed: ForeignText | None
 
 
-class Change(View):
+class PlanChange(View):
     what: str
     before: str
     after: str
@@ -74,11 +74,11 @@ class Change(View):
 class PlanDiffView(View):
     before: str
     after: str
-    changes: tuple[Change, ...]
+    changes: tuple[PlanChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedRequest:
     """A request as the journal holds it."""
 
     request_id: str
@@ -108,19 +108,19 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
+class ReplayRoom:
     """A room where a recorded debate is held again, and what it noticed on the way."""
 
-    room: Room
+    room: LocalRoom
     differences: Callable[[], tuple[str, ...]]
 
 
-Rehearse = Callable[[Recorded, Context], Awaitable[Rehearsal]]
+OpenReplay = Callable[[RecordedRequest, Context], Awaitable[ReplayRoom]]
 Attempts = Callable[[str], Awaitable[Sequence[Attempt]]]
 """What models were asked and said in a request, from the journals of this machine's peers."""
 
 
-async def _nobody(request_id: str) -> Sequence[Attempt]:
+async def _no_attempts(request_id: str) -> Sequence[Attempt]:
     return ()
 
 
@@ -130,19 +130,21 @@ class Archive:
     def __init__(
         self,
         open_journal: Callable[[], Awaitable[Journal]],
-        rehearse: Rehearse,
+        open_replay: OpenReplay,
         code: Callable[[], str],
-        of_peers: Attempts = _nobody,
+        of_peers: Attempts = _no_attempts,
     ) -> None:
         self._open_journal = open_journal
-        self._rehearse = rehearse
+        self._open_replay = open_replay
         self._code = code
         self._of_peers = of_peers
 
     async def plans(self) -> PlanListView:
         """The newest first."""
         journal = await self._open_journal()
-        made = [one for kind in (plans.PLAN_KIND, PlanInstructed.kind) for one in await journal.latest(MOST, kind=kind)]
+        made = [
+            entry for kind in (plans.PLAN_KIND, PlanInstructed.kind) for entry in await journal.latest(MOST, kind=kind)
+        ]
         states: dict[str, str] = {}
         for kind, state in _STATES:
             for entry in await journal.latest(MOST, kind=kind):
@@ -151,41 +153,39 @@ class Archive:
         return PlanListView(plans=tuple(_line(entry, states) for entry in newest))
 
     async def plan(self, plan_id: str) -> PlanView:
-        recorded, context = await self._planned(plan_id)
-        return _view(recorded, context)
+        return _view(*await self._load_plan(plan_id))
 
-    async def decided(self, plan_id: str, *, current: bool = False) -> tuple[PlanView, Context, PlanReady]:
-        """A plan with the context and the decision it stands on, as its owner took it. `current`: `Refused` unless it
-        was argued by today's rules."""
-        recorded, context = await self._planned(plan_id)
+    async def decision(self, plan_id: str, *, current: bool = False) -> tuple[str, Context, PlanReady]:
+        """A plan's hash, checked, with the context and the decision it stands on, as its owner took it. `current`:
+        `Refused` unless it was argued by today's rules."""
+        recorded, context, ready = await self._load_plan(plan_id)
         if recorded.older and current:
             raise Refused(
                 f"{plan_id} was argued in edition {recorded.edition} and this Zuno argues in edition {EDITION}: "
                 "nothing of it is signed yet, so ask the desk again."
             )
-        view = _view(recorded, context)
+        ready = _as_chosen(recorded, context, ready)
         if recorded.older:
-            await self._check_record(recorded)
-        elif recorded.plan is not None and recorded.plan.hash != view.hash:
+            return await self._check_record(recorded), context, ready
+        then = plans.decided_hash(context, ready)
+        if recorded.plan is not None and recorded.plan.hash != then:
             raise Broken(_other_hash(plan_id))
-        if recorded.ready is None:
-            raise Unknown(f"{plan_id} names no finished plan; `zuno plan list` shows them.")
-        return view, context, _as_chosen(recorded, context, recorded.ready)
+        return then, context, ready
 
     async def why(self, reference: str) -> WhyView:
         journal = await self._open_journal()
-        recorded = await self._recorded(journal, *await self._request_of(journal, reference))
+        recorded = await self._load_request(journal, *await self._request_of(journal, reference))
         ready = recorded.ready
-        argued = _argued(recorded) if ready is None else ready.debate
-        context = None if argued is None else await recalled(journal, argued.context)
-        plan = None if ready is None or context is None else _view(recorded, context)
+        argued = _last_own_debate(recorded) if ready is None else ready.debate
+        context = None if argued is None else await load_context(journal, argued.context)
+        plan = None if ready is None or context is None else _view(recorded, context, ready)
         return WhyView(
             request_id=recorded.request_id,
             code=recorded.code,
             messages=tuple(
-                MessageLine(at=one.ts, sender=one.from_, to=one.to, kind=one.kind)
-                for one in map(_envelope, recorded.entries)
-                if one is not None
+                MessageLine(at=message.ts, sender=message.from_, to=message.to, kind=message.kind)
+                for message in map(read_entry, recorded.entries)
+                if message is not None
             ),
             transcript=plan.transcript if plan else plans.thoughts_of(context, argued) if argued and context else (),
             sources=plan.sources if plan else (),
@@ -195,9 +195,7 @@ class Archive:
 
     async def diff(self, before: str, after: str) -> PlanDiffView:
         first, second = await self.plan(before), await self.plan(after)
-        changes = tuple(
-            Change(what=name, before=one, after=two) for name, one, two in _compared(first, second) if one != two
-        )
+        changes = tuple(_compare_plans(first, second))
         return PlanDiffView(before=first.plan_id, after=second.plan_id, changes=changes)
 
     async def replay(self, reference: str) -> ReplayView:
@@ -206,25 +204,25 @@ class Archive:
         The record itself is checked first: a debate with a part missing is not replayed to the rest of it.
         """
         journal = await self._open_journal()
-        recorded = await self._recorded(journal, *await self._request_of(journal, reference))
+        recorded = await self._load_request(journal, *await self._request_of(journal, reference))
         if recorded.ready is None:
             reason = recorded.failed or "it did not end"
             raise Refused(f"{recorded.request_id} decided nothing ({reason}), so there is nothing to replay.")
         if recorded.older:
-            return await self._verified(recorded)
-        context = await recalled(journal, recorded.ready.debate.context)
+            return await self._verify_older(recorded)
+        context = await load_context(journal, recorded.ready.debate.context)
         then = plans.decided_hash(context, _as_chosen(recorded, context, recorded.ready))
         problems: list[str] = []
         if recorded.plan is not None and recorded.plan.hash != then:
             problems.append(f"the plan of record has hash {recorded.plan.hash[:12]}…, its debate gives {then[:12]}…")
-        rehearsal = await self._rehearse(await self._with_replies(recorded, recorded.ready), context)
+        replay = await self._open_replay(await self._with_replies(recorded, recorded.ready), context)
         now: str | None = None
         try:
-            again = await rehearsal.room.debate(recorded.start, lambda thought: None)
+            again = await replay.room.debate(recorded.start, lambda thought: None)
             now = plans.decided_hash(context, _as_chosen(recorded, context, again.ready))
         except ZunoError as error:
             problems.append(f"the replay ended in an error: {error}")
-        problems += rehearsal.differences()
+        problems += replay.differences()
         if now is not None and now != then:
             problems.append("the decided bytes differ")
         identical = now == then and not problems
@@ -240,7 +238,7 @@ class Archive:
             differences=tuple(problems),
         )
 
-    async def _verified(self, recorded: Recorded) -> ReplayView:
+    async def _verify_older(self, recorded: RecordedRequest) -> ReplayView:
         """Of an older edition: the chain and its signatures hold, or we would not be here; so must the hash."""
         then, problems = None if recorded.plan is None else recorded.plan.hash, list[str]()
         try:
@@ -259,7 +257,7 @@ class Archive:
             differences=tuple(problems),
         )
 
-    async def _check_record(self, recorded: Recorded) -> str:
+    async def _check_record(self, recorded: RecordedRequest) -> str:
         """The hash of an older edition's plan, if its record gives it; else `Broken`. Of the owner's own choice the
         reasons are not on record: there the plan's id must follow from the hash."""
         plan, end = recorded.plan, recorded.end
@@ -274,26 +272,26 @@ class Archive:
             raise Broken(_other_hash(plan.plan_id))
         return plan.hash
 
-    async def _with_replies(self, recorded: Recorded, ready: PlanReady) -> Recorded:
+    async def _with_replies(self, recorded: RecordedRequest, ready: PlanReady) -> RecordedRequest:
         """A debate of the mesh left what models said with the peers; without it there is nothing to replay."""
         if any(entry.kind == Kind.CONTEXT_OBSERVED.value for entry in recorded.entries):
             return recorded
         attempts = tuple(await self._of_peers(recorded.request_id))
         known = {(attempt.role, attempt.round) for attempt in attempts}
-        asked = [one for one in ready.debate.spoke if one.speaker != "deterministic"]
-        if gone := sorted({one.role.value for one in asked if (one.role.value, one.round) not in known}):
+        asked = [speech for speech in ready.debate.spoke if speech.speaker != "deterministic"]
+        if gone := sorted({speech.role.value for speech in asked if (speech.role.value, speech.round) not in known}):
             raise Refused(
                 f"{recorded.request_id} was argued on the mesh, and what models said for the {', '.join(gone)} is in "
                 "journals elsewhere; replay it where those peers are."
             )
         return replace(recorded, attempts=attempts)
 
-    async def _planned(self, plan_id: str) -> tuple[Recorded, Context]:
+    async def _load_plan(self, plan_id: str) -> tuple[RecordedRequest, Context, PlanReady]:
         journal = await self._open_journal()
-        recorded = await self._recorded(journal, *await self._request_of(journal, plan_id))
+        recorded = await self._load_request(journal, *await self._request_of(journal, plan_id))
         if recorded.ready is None:
             raise Unknown(f"{plan_id} names no finished plan; `zuno plan list` shows them.")
-        return recorded, await recalled(journal, recorded.ready.debate.context)
+        return recorded, await load_context(journal, recorded.ready.debate.context), recorded.ready
 
     async def _request_of(self, journal: Journal, reference: str) -> tuple[str, str | None]:
         """The request, and the plan where one was named."""
@@ -310,20 +308,22 @@ class Archive:
             raise Refused(f"{text} was made without a debate; `zuno plan status {text}` and `simulate` show it.")
         raise Unknown(f"No plan {text} in this journal; `zuno plan list` shows them.")
 
-    async def _recorded(self, journal: Journal, request_id: str, plan_id: str | None) -> Recorded:
+    async def _load_request(self, journal: Journal, request_id: str, plan_id: str | None) -> RecordedRequest:
         entries = [entry async for entry in journal.entries(request_id=request_id)]
         if not entries:
             raise Unknown(f"No request {request_id} in this journal; `zuno plan list` shows what was asked.")
         record = next((entry for entry in entries if _records(entry, plan_id)), None)
         ended = record or next((entry for entry in entries if entry.kind == Kind.FLOW_FAILED.value), None)
         await journal.verify_range(entries[0].seq, None if ended is None else ended.seq)
-        said = [envelope for envelope in map(_envelope, entries) if envelope is not None]
-        opening = next((one for one in said if isinstance(one.payload, FlowStart | FlowCreateStart)), None)
+        messages = [envelope for envelope in map(read_entry, entries) if envelope is not None]
+        opening = next(
+            (message for message in messages if isinstance(message.payload, FlowStart | FlowCreateStart)), None
+        )
         if opening is None or not isinstance(opening.payload, FlowStart | FlowCreateStart):
             raise Broken(f"The journal holds {request_id} without its beginning; run `zuno journal verify`.")
         end = _end(request_id, entries, record, opening.key)
         ready = None if end is None else PlanReady.model_validate(end)
-        return Recorded(
+        return RecordedRequest(
             request_id=request_id,
             entries=tuple(entries),
             start=opening.payload,
@@ -331,7 +331,7 @@ class Archive:
             edition=opening.edition,
             ready=ready,
             end=end,
-            failed=None if record is not None else _failure(request_id, said, opening.key, heard=ready is None),
+            failed=None if record is not None else _failure(request_id, messages, opening.key, heard=ready is None),
             attempts=tuple(
                 Attempt.model_validate(dict(entry.payload)) for entry in entries if entry.kind == "model_attempt"
             ),
@@ -355,7 +355,7 @@ def _end(request_id: str, entries: Sequence[Entry], record: Entry | None, own: s
     from before messages were named stands on the first end in front of it, the one that was checked then, too.
     """
     ends = [entry for entry in entries if entry.kind == Kind.PLAN_READY.value]
-    named = _named(entries, record)
+    named = _checked_message(entries, record)
     if named is not None:
         ends = [entry for entry in ends if digest(canonical(dict(entry.payload))) == named]
     elif record is not None:
@@ -370,7 +370,7 @@ def _end(request_id: str, entries: Sequence[Entry], record: Entry | None, own: s
     return None
 
 
-def _named(entries: Sequence[Entry], record: Entry | None) -> str | None:
+def _checked_message(entries: Sequence[Entry], record: Entry | None) -> str | None:
     """The checked message, by its hash."""
     if record is not None:
         return PlanRecord.model_validate(dict(record.payload)).message
@@ -378,9 +378,9 @@ def _named(entries: Sequence[Entry], record: Entry | None) -> str | None:
     return None if refused is None else ChoiceRefused.model_validate(dict(refused.payload)).message
 
 
-def _failure(request_id: str, said: Sequence[Envelope], own: str, *, heard: bool) -> str | None:
-    """Why no plan is on record: the first end that a peer told, or what was said here since."""
-    ends = [one for one in said if isinstance(one.payload, PlanReady | FlowFailed)]
+def _failure(request_id: str, messages: Sequence[Envelope], own: str, *, heard: bool) -> str | None:
+    """Why no plan is on record: the first end that a peer told, or what was messages here since."""
+    ends = [message for message in messages if isinstance(message.payload, PlanReady | FlowFailed)]
     first = next((end for end in ends if end.key != own), None)
     reason: str | None = None
     for end in ends:
@@ -391,31 +391,23 @@ def _failure(request_id: str, said: Sequence[Envelope], own: str, *, heard: bool
     return reason
 
 
-def _envelope(entry: Entry) -> Envelope | None:
-    return Envelope.model_validate(dict(entry.payload)) if entry.kind in _KINDS else None
-
-
-_KINDS = frozenset(kind.value for kind in Kind)
-
-
-def _as_chosen(recorded: Recorded, context: Context, ready: PlanReady) -> PlanReady:
+def _as_chosen(recorded: RecordedRequest, context: Context, ready: PlanReady) -> PlanReady:
     """The debate's end as the owner took it."""
     choice = None if recorded.plan is None else recorded.plan.owner_choice
     return ready if choice is None else plans.chosen_by_owner(context, ready, choice)
 
 
-def _view(recorded: Recorded, context: Context) -> PlanView:
-    if recorded.ready is None:
-        raise Broken(f"{recorded.request_id} has no plan")
+def _view(recorded: RecordedRequest, context: Context, ready: PlanReady) -> PlanView:
     on_record = recorded.plan.hash if recorded.older and recorded.plan is not None else None
-    return plan_view(recorded.request_id, context, _as_chosen(recorded, context, recorded.ready), on_record)
+    return plan_view(recorded.request_id, context, _as_chosen(recorded, context, ready), on_record)
 
 
-def _argued(recorded: Recorded) -> Debate | None:
+def _last_own_debate(recorded: RecordedRequest) -> Debate | None:
     """The argument as far as it came in this process; what peers elsewhere argued is shown once it is checked."""
-    own = [one.payload for one in map(_envelope, recorded.entries) if one is not None and one.key == recorded.key]
-    said = [payload.debate for payload in own if isinstance(payload, Arguing)]
-    return said[-1] if said else None
+    messages = [message for message in map(read_entry, recorded.entries) if message is not None]
+    own = [message.payload for message in messages if message.key == recorded.key]
+    debates = [payload.debate for payload in own if isinstance(payload, Arguing)]
+    return debates[-1] if debates else None
 
 
 _STATES = (
@@ -432,18 +424,8 @@ def _line(entry: Entry, states: Mapping[str, str]) -> PlanLine:
     if entry.kind == PlanInstructed.kind:
         return _instructed_line(entry, state)
     record = PlanRecord.model_validate(dict(entry.payload))
-    return PlanLine(
-        plan_id=record.plan_id,
-        request_id=entry.request_id or "",
-        at=entry.at,
-        kind=record.kind,
-        chain=record.chain,
-        position_id=record.position_id,
-        verdict=record.verdict,
-        choice=record.choice,
-        decided_by=record.decided_by,
-        state=state,
-    )
+    same = record.model_dump(include=set(PlanLine.model_fields), by_alias=False)
+    return PlanLine(request_id=entry.request_id or "", at=entry.at, state=state, **same)
 
 
 def _instructed_line(entry: Entry, state: str) -> PlanLine:
@@ -463,7 +445,7 @@ def _instructed_line(entry: Entry, state: str) -> PlanLine:
     )
 
 
-def _known(value: str | None) -> str:
+def _or_unknown(value: str | None) -> str:
     return "unknown" if value is None else value
 
 
@@ -471,39 +453,41 @@ def _span(lower: object, upper: object) -> str:
     return "–" if lower is None or upper is None else f"{lower} to {upper}"
 
 
-def _compared(first: PlanView, second: PlanView) -> Sequence[tuple[str, str, str]]:
+def _compare_plans(first: PlanView, second: PlanView) -> Iterator[PlanChange]:
     """What a person would compare, in the order of the card."""
+    before, after = _compared_facts(first), _compared_facts(second)
+    for name in dict.fromkeys((*before, *after)):
+        if before.get(name) != after.get(name):
+            yield PlanChange(what=name, before=before.get(name, "–"), after=after.get(name, "–"))
 
-    def of(plan: PlanView) -> dict[str, str]:
-        chosen = plan.recommended
-        facts = {
-            "kind": plan.kind,
-            "chain": plan.chain,
-            "position": plan.position_id or "–",
-            "verdict": plan.verdict,
-            "choice": chosen.kind,
-            "pool": chosen.pool.label,
-            "range": _span(chosen.price_lower, chosen.price_upper),
-            "ticks": _span(chosen.tick_lower, chosen.tick_upper),
-            "puts in": f"{chosen.amount0_human} {chosen.pool.currency0.symbol}, "
-            f"{chosen.amount1_human} {chosen.pool.currency1.symbol}",
-            "before": chosen.prep_action or "–",
-            "confidence": f"{plan.confidence:.4f}",
-            "decided by": plan.decided_by,
-            "rounds": str(plan.rounds),
-            "profile": plan.profile,
-            "regime": plan.regime,
-            "block": str(plan.block),
-            "fees 24 h": _known(chosen.carry.fees24h),
-            "LVR 24 h": _known(chosen.carry.lvr24h),
-            "net carry 24 h": _known(chosen.carry.net24h),
-            "cost": _known(chosen.carry.cost),
-        }
-        for candidate in plan.candidates:
-            facts[f"candidate {candidate.index}"] = (
-                f"{candidate.kind} {_span(candidate.tick_lower, candidate.tick_upper)}: {candidate.verdict}"
-            )
-        return {**facts, "hash": plan.hash}
 
-    one, two = of(first), of(second)
-    return [(name, one.get(name, "–"), two.get(name, "–")) for name in dict.fromkeys((*one, *two))]
+def _compared_facts(plan: PlanView) -> dict[str, str]:
+    chosen = plan.recommended
+    facts = {
+        "kind": plan.kind,
+        "chain": plan.chain,
+        "position": plan.position_id or "–",
+        "verdict": plan.verdict,
+        "choice": chosen.kind,
+        "pool": chosen.pool.label,
+        "range": _span(chosen.price_lower, chosen.price_upper),
+        "ticks": _span(chosen.tick_lower, chosen.tick_upper),
+        "puts in": f"{chosen.amount0_human} {chosen.pool.currency0.symbol}, "
+        f"{chosen.amount1_human} {chosen.pool.currency1.symbol}",
+        "before": chosen.prep_action or "–",
+        "confidence": f"{plan.confidence:.4f}",
+        "decided by": plan.decided_by,
+        "rounds": str(plan.rounds),
+        "profile": plan.profile,
+        "regime": plan.regime,
+        "block": str(plan.block),
+        "fees 24 h": _or_unknown(chosen.carry.fees24h),
+        "LVR 24 h": _or_unknown(chosen.carry.lvr24h),
+        "net carry 24 h": _or_unknown(chosen.carry.net24h),
+        "cost": _or_unknown(chosen.carry.cost),
+    }
+    for candidate in plan.candidates:
+        facts[f"candidate {candidate.index}"] = (
+            f"{candidate.kind} {_span(candidate.tick_lower, candidate.tick_upper)}: {candidate.verdict}"
+        )
+    return {**facts, "hash": plan.hash}

@@ -13,6 +13,7 @@ from zuno.journal.port import Journal
 from zuno.kernel.canonical import canonical, to_json
 from zuno.kernel.errors import Broken, Refused, Usage, ZunoError
 from zuno.kernel.text import parse_units
+from zuno.kernel.view import sanitise
 from zuno.lp.agents.pool_choice import means, to_wrap
 from zuno.lp.execute.checks import approval_hash
 from zuno.lp.execute.context import ExecutionContext
@@ -39,9 +40,10 @@ from zuno.lp.service.execution_view import (
     simulation_view,
     unsigned_view,
 )
+from zuno.lp.service.plan_view import print_cautions
 from zuno.lp.service.positions import LpDesk
 
-OpenHands = Callable[[str], Awaitable[ExecutionContext]]
+OpenContext = Callable[[str], Awaitable[ExecutionContext]]
 """What it takes to act on a chain, by its name."""
 
 
@@ -57,7 +59,7 @@ class Consent:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PlanTask:
     """A plan as something to be done."""
 
     plan_id: str
@@ -74,78 +76,78 @@ class Execution:
         self,
         open_journal: Callable[[], Awaitable[Journal]],
         archive: Archive,
-        hands_of: OpenHands,
+        context_of: OpenContext,
         desk_of: Callable[[str], LpDesk],
         default_chain: str,
         random: Callable[[int], bytes],
     ) -> None:
         self._open_journal = open_journal
         self._archive = archive
-        self._hands_of = hands_of
+        self._context_of = context_of
         self._desk_of = desk_of
         self._default_chain = default_chain
         self._random = random
 
     async def simulate(self, plan_id: str) -> SimulationView:
         """Exact calldata on the latest block: balance changes, gas, price impact."""
-        told = await self._told(plan_id, current=True)
-        hands = await self._hands_of(told.instruction.chain)
-        drafted = await Gate(hands).simulate(told.plan_id, told.plan_hash, told.instruction)
-        return simulation_view(hands, drafted, await hands.chain.gas())
+        task = await self._load_task(plan_id, current=True)
+        execution = await self._context_of(task.instruction.chain)
+        drafted = await Gate(execution).simulate(task.plan_id, task.plan_hash, task.instruction)
+        return simulation_view(execution, drafted, await execution.chain.gas())
 
     async def approve(self, plan_id: str, consent: Consent) -> ExecutionView:
-        told = await self._told(plan_id, current=True)
-        hands = await self._hands_of(told.instruction.chain)
-        _check_scripted(hands, consent)
-        gate = Gate(hands)
-        if told.reject is not None:
-            await gate.reject(told.plan_id, told.reject)
-            raise Refused(f"The desk rejected {plan_id}: {told.reject}. Ask it again, or take another candidate.")
-        drafted = await gate.draft(told.plan_id, told.plan_hash, told.instruction)
+        task = await self._load_task(plan_id, current=True)
+        execution = await self._context_of(task.instruction.chain)
+        _check_scripted(execution, consent)
+        gate = Gate(execution)
+        if task.reject is not None:
+            await gate.reject(task.plan_id, task.reject)
+            raise Refused(f"The desk rejected {plan_id}: {task.reject}. Ask it again, or take another candidate.")
+        drafted = await gate.draft(task.plan_id, task.plan_hash, task.instruction)
         approval = gate.approval(drafted.draft, consent.who)
-        shown = approval_view(hands, drafted, await hands.chain.gas(), approval, approval_hash(approval))
+        shown = approval_view(execution, drafted, await execution.chain.gas(), approval, approval_hash(approval))
         if not consent.to_approve(shown):
-            raise Refused(f"{plan_id} was not approved: the word was not given.")
-        book = await gate.approve(drafted.draft, approval)
-        return await execution_view(hands, book, told.instruction)
+            raise Refused(f"{plan_id} was not approved: it was not confirmed.")
+        progress = await gate.approve(drafted.draft, approval)
+        return await execution_view(execution, progress, task.instruction)
 
     async def apply(self, plan_id: str, consent: Consent, tell: Notify) -> ExecutionView | UnsignedView:
-        told = await self._told(plan_id, current=True)
-        hands = await self._hands_of(told.instruction.chain)
-        _check_scripted(hands, consent)
-        gate = Gate(hands)
-        if hands.signer.watch_only:
+        task = await self._load_task(plan_id, current=True)
+        execution = await self._context_of(task.instruction.chain)
+        _check_scripted(execution, consent)
+        gate = Gate(execution)
+        if execution.signer.watch_only:
             _, draft = await gate.load_approved(plan_id)
-            return unsigned_view(hands, draft, await gate.prepare_unsigned(draft), hands.now())
-        gas = await hands.chain.gas()
+            return unsigned_view(execution, draft, await gate.prepare_unsigned(draft), execution.now())
+        gas = await execution.chain.gas()
 
-        def agreed(drafted: SimulatedDraft, approval: Approval) -> bool:
-            return consent.to_apply(approval_view(hands, drafted, gas, approval, approval_hash(approval)))
+        def ask_owner(drafted: SimulatedDraft, approval: Approval) -> bool:
+            return consent.to_apply(approval_view(execution, drafted, gas, approval, approval_hash(approval)))
 
         try:
-            await gate.apply(plan_id, agreed, tell)
+            await gate.apply(plan_id, ask_owner, tell)
         finally:
-            await self._note_outcome(hands, plan_id)
-        book = await load_progress(hands.journal, plan_id)
-        view = await execution_view(hands, book, told.instruction)
+            await self._note_outcome(execution, plan_id)
+        progress = await load_progress(execution.journal, plan_id)
+        view = await execution_view(execution, progress, task.instruction)
         if view.problems:
             raise Broken(f"{plan_id} was applied, and the chain shows something else: {'; '.join(view.problems)}.")
         return view
 
     async def cancel(self, plan_id: str, tell: Notify) -> ExecutionView:
-        told = await self._told(plan_id)
-        hands = await self._hands_of(told.instruction.chain)
+        task = await self._load_task(plan_id)
+        execution = await self._context_of(task.instruction.chain)
         try:
-            await Gate(hands).cancel(plan_id, tell)
+            await Gate(execution).cancel(plan_id, tell)
         finally:
-            await self._note_outcome(hands, plan_id)
-        return await execution_view(hands, await load_progress(hands.journal, plan_id), told.instruction)
+            await self._note_outcome(execution, plan_id)
+        return await execution_view(execution, await load_progress(execution.journal, plan_id), task.instruction)
 
     async def status(self, plan_id: str) -> ExecutionView:
-        told = await self._told(plan_id, holding=True)
-        hands = await self._hands_of(told.instruction.chain)
-        book, late = await Gate(hands).status(plan_id)
-        return await execution_view(hands, book, told.instruction, late=late)
+        task = await self._load_task(plan_id, holding=True)
+        execution = await self._context_of(task.instruction.chain)
+        progress, late = await Gate(execution).status(plan_id)
+        return await execution_view(execution, progress, task.instruction, late=late)
 
     # -- plans without a debate
 
@@ -176,16 +178,16 @@ class Execution:
         share: Fraction | None = None,
         amounts: Sequence[str] = (),
     ) -> ExecutionView:
-        hands = await self._hands_of(chain or self._default_chain)
-        found = await self._desk_of(hands.info.name).position(arguments.position_id(position))
-        if found.owner != hands.wallet:
-            raise Refused(f"Position {found.id} belongs to {found.owner}, not to {hands.wallet}.")
+        execution = await self._context_of(chain or self._default_chain)
+        found = await self._desk_of(execution.info.name).position(arguments.position_id(position))
+        if found.owner != execution.wallet:
+            raise Refused(f"Position {found.id} belongs to {found.owner}, not to {execution.wallet}.")
         if action is Action.COLLECT:
             check_owed(found)
-        capital, counterpart = await _fix_capital(hands, found, amounts) if amounts else ((0, 0), None)
-        told = Instruction(
+        capital, counterpart = await _fix_capital(execution, found, amounts) if amounts else ((0, 0), None)
+        instruction = Instruction(
             action=action,
-            chain=hands.info.name,
+            chain=execution.info.name,
             pool_id=found.pool.id,
             tick=found.pool.tick,
             position_id=found.id,
@@ -194,41 +196,40 @@ class Execution:
             counterpart=counterpart,
             share=share,
         )
-        digest = hashlib.sha256(canonical(told)).hexdigest()
+        digest = hashlib.sha256(canonical(instruction)).hexdigest()
         plan_id = "plan_" + hashlib.sha256(self._random(16) + digest.encode()).hexdigest()[:12]
-        book = PlanProgress(plan_id)
-        event = PlanInstructed(plan_id=plan_id, plan_hash=digest, instruction=told)
-        await append_event(hands.journal, book, event)
-        return await execution_view(hands, book, told)
+        progress = PlanProgress(plan_id)
+        event = PlanInstructed(plan_id=plan_id, plan_hash=digest, instruction=instruction)
+        await append_event(execution.journal, progress, event)
+        return await execution_view(execution, progress, instruction)
 
     # -- from a plan's name to what is to be done
 
-    async def _told(self, plan_id: str, *, holding: bool = False, current: bool = False) -> Told:
+    async def _load_task(self, plan_id: str, *, holding: bool = False, current: bool = False) -> PlanTask:
         """`current`: unless something of it is signed, it must have been argued by today's rules."""
         journal = await self._open_journal()
         arguments.plan_id(plan_id)
-        book = await load_progress(journal, plan_id)
-        if book.instructed is not None:
-            return Told(plan_id, book.instructed.plan_hash, book.instructed.instruction)
-        if book.draft is not None and book.signed_anything:  # whatever edition argued it, what was approved is known
-            return Told(plan_id, book.draft.plan_hash, book.draft.instruction)
-        plan, context, ready = await self._archive.decided(plan_id, current=current and book.over is None)
-        told = _from_debate(context, ready)
-        if told is None:
-            if not holding:
-                raise Refused(f"{plan_id} says hold: there is nothing to do.")
-            told = _nothing(context)
-        verdict = ready.decision.verdict
-        why = "; ".join(plan.cautions) or "no move passed its rules"
-        return Told(plan_id, plan.hash, told, why if verdict is PlanVerdict.REJECT else None)
+        progress = await load_progress(journal, plan_id)
+        if progress.instructed is not None:
+            return PlanTask(plan_id, progress.instructed.plan_hash, progress.instructed.instruction)
+        if progress.draft is not None and progress.signed_anything:  # approved, whatever edition argued it
+            return PlanTask(plan_id, progress.draft.plan_hash, progress.draft.instruction)
+        plan_hash, context, ready = await self._archive.decision(plan_id, current=current and progress.over is None)
+        instruction = _build_instruction(context, ready)
+        if instruction.action is Action.HOLD and not holding:
+            raise Refused(f"{plan_id} says hold: there is nothing to do.")
+        why = None
+        if ready.decision.verdict is PlanVerdict.REJECT:
+            why = "; ".join(map(sanitise, print_cautions(context, ready))) or "no move passed its rules"
+        return PlanTask(plan_id, plan_hash, instruction, why)
 
-    async def _note_outcome(self, hands: ExecutionContext, plan_id: str) -> None:
+    async def _note_outcome(self, execution: ExecutionContext, plan_id: str) -> None:
         """What came of it in money; a question that fails here must not hide what was done."""
-        book = await load_progress(hands.journal, plan_id)
-        draft = book.draft
-        if book.over is None or book.outcome is not None or draft is None or draft.position is None:
+        progress = await load_progress(execution.journal, plan_id)
+        draft = progress.draft
+        if progress.over is None or progress.outcome is not None or draft is None or draft.position is None:
             return
-        if book.over.state is not PlanState.CONFIRMED and not book.halfway:
+        if progress.over.state is not PlanState.CONFIRMED and not progress.halfway:
             return  # nothing became of the position
         attribution: dict[str, Any] | None = None
         why = ""
@@ -241,62 +242,48 @@ class Execution:
         outcome = PlanOutcome(
             plan_id=plan_id,
             position_id=draft.position.id,
-            gas_cost=gas_spent(book),
+            gas_cost=gas_spent(progress),
             attribution=attribution,
             why=why,
         )
-        await append_event(hands.journal, book, outcome)
+        await append_event(execution.journal, progress, outcome)
 
 
-def _check_scripted(hands: ExecutionContext, consent: Consent) -> None:
-    if consent.scripted and not hands.local:
-        raise Refused(f"--yes is for sim, devnet and test networks; on {hands.info.name} the word has to be typed.")
+def _check_scripted(execution: ExecutionContext, consent: Consent) -> None:
+    if consent.scripted and not execution.local:
+        raise Refused(f"--yes is for sim, devnet and test networks; on {execution.info.name} type the confirmation.")
 
 
-def _from_debate(context: Context, ready: PlanReady) -> Instruction | None:
-    """What a debate decided, as something to be done; None where it decided to do nothing."""
+_ACTIONS = {
+    CandidateKind.HOLD: Action.HOLD,
+    CandidateKind.OPEN: Action.CREATE,
+    CandidateKind.CLOSE: Action.CLOSE,
+}
+
+
+def _build_instruction(context: Context, ready: PlanReady) -> Instruction:
+    """What a debate decided, as an instruction; a hold has one too, so that its status can be asked for."""
     chosen = ready.debate.rounds[-1].candidates[ready.decision.index]
-    scene = context.scenes[chosen.pool_index]
-    if chosen.kind is CandidateKind.HOLD:
-        return None
-    if chosen.kind is CandidateKind.OPEN:
-        wraps = context.wish is not None and to_wrap(context.wish, scene.pool) is not None
-        return Instruction(
-            action=Action.CREATE,
-            chain=context.chain,
-            pool_id=scene.pool.id,
-            tick=scene.pool.tick,
-            range=chosen.range,
-            capital0=scene.capital0,
-            capital1=scene.capital1,
-            brings_ether=wraps,
-        )
-    if scene.position is None:
+    action = _ACTIONS.get(chosen.kind, Action.REBALANCE)
+    scene = context.scenes[0 if action is Action.HOLD else chosen.pool_index]
+    creates = action is Action.CREATE
+    if scene.position is None and action in (Action.CLOSE, Action.REBALANCE):
         raise Broken(f"A {chosen.kind} of no position was decided; run `zuno journal verify`.")
     return Instruction(
-        action=Action.CLOSE if chosen.kind is CandidateKind.CLOSE else Action.REBALANCE,
+        action=action,
         chain=context.chain,
         pool_id=scene.pool.id,
         tick=scene.pool.tick,
-        position_id=scene.position.id,
-        range=chosen.range,
-    )
-
-
-def _nothing(context: Context) -> Instruction:
-    """A hold, so that its status can be asked for like any other's."""
-    scene = context.scenes[0]
-    return Instruction(
-        action=Action.HOLD,
-        chain=context.chain,
-        pool_id=scene.pool.id,
-        tick=scene.pool.tick,
-        position_id=None if scene.position is None else scene.position.id,
+        position_id=None if creates or scene.position is None else scene.position.id,
+        range=None if action is Action.HOLD else chosen.range,
+        capital0=scene.capital0 if creates else 0,
+        capital1=scene.capital1 if creates else 0,
+        brings_ether=creates and context.wish is not None and to_wrap(context.wish, scene.pool) is not None,
     )
 
 
 async def _fix_capital(
-    hands: ExecutionContext, position: LpPosition, amounts: Sequence[str]
+    execution: ExecutionContext, position: LpPosition, amounts: Sequence[str]
 ) -> tuple[tuple[int, int], Literal[0, 1] | None]:
     """What the owner named in base units; of a token that was not named, what goes with it at the worst price in the
     bounds. What the plan may take is fixed here, before anybody is asked."""
@@ -313,7 +300,7 @@ async def _fix_capital(
             named[side] = parse_units(f"{amount:f}", tokens[side].decimals)
         except ValueError:
             raise Usage(f"{tokens[side].symbol} has {tokens[side].decimals} decimals; {amount:f} has more.") from None
-    purse = await hands.writer.purse(hands.wallet, [token.address for token in tokens], ())
-    holdings = (purse.holdings.get(tokens[0].address, 0), purse.holdings.get(tokens[1].address, 0))
-    capital = fix_capital(position, named, holdings, hands.limits.bounds.slippage_bps)
+    wallet_state = await execution.writer.wallet_state(execution.wallet, [token.address for token in tokens], ())
+    holdings = (wallet_state.holdings.get(tokens[0].address, 0), wallet_state.holdings.get(tokens[1].address, 0))
+    capital = fix_capital(position, named, holdings, execution.limits.bounds.slippage_bps)
     return capital, None if len(named) == len(tokens) else 0 if 1 in named else 1

@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any
 
 from zuno.amm.model import PoolKey, PoolState, whole_price
-from zuno.amm.ticks import MAX_TICK, MIN_TICK, sqrt_price_at_tick
 from zuno.kernel.numbers_text import decimal_text, time_text
 from zuno.kernel.text import NATIVE, Token, format_units
 from zuno.kernel.units import Address, HexId, Millis
@@ -26,7 +25,7 @@ from zuno.lp.model.unsigned import SafeBatch, UnsignedTransaction
 from zuno.lp.plan.calls import Mint
 from zuno.lp.plan.describe import Names, words
 from zuno.lp.plan.unsigned import build_unsigned, safe_batch
-from zuno.lp.service.to_views import PRICE_DIGITS, called, key_view, price_unit
+from zuno.lp.service.to_views import key_view, price_unit, tick_prices
 from zuno.lp.service.views import PoolKeyView
 
 IMPACT_DIGITS = 4
@@ -177,15 +176,11 @@ class UnsignedView(View):
 # -- shaping
 
 
-def simulation_view(hands: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote) -> SimulationView:
-    return SimulationView(**_tried(hands, drafted, gas))
-
-
 def approval_view(
-    hands: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote, approval: Approval, hash: str
+    execution: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote, approval: Approval, hash: str
 ) -> ApprovalView:
     return ApprovalView(
-        **_tried(hands, drafted, gas),
+        **dict(simulation_view(execution, drafted, gas)),
         plan_hash=approval.plan_hash,
         draft_hash=approval.draft,
         approval_hash=hash,
@@ -195,52 +190,54 @@ def approval_view(
     )
 
 
-def _tried(hands: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote) -> dict[str, Any]:
-    draft, rehearsal = drafted.draft, drafted.rehearsal
+def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote) -> SimulationView:
+    draft, simulation = drafted.draft, drafted.simulation
     pool, tokens = draft.pool, tokens_of(draft.pool)
-    steps, used = all_steps(draft), [call.gas_used for call in rehearsal.calls]
+    steps, used = all_steps(draft), [call.gas_used for call in simulation.calls]
     after = drafted.sqrt_price_after_x96
     before = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
     then = None if after is None else whole_price(after, pool.token0, pool.token1)
-    opened = (action.range for step in steps for action in position_actions(hands, step) if isinstance(action, Mint))
+    opened = (
+        action.range for step in steps for action in position_actions(execution, step) if isinstance(action, Mint)
+    )
     span = next(opened, None)
-    edges = None if span is None else _prices(pool, span.lower, span.upper)
-    return {
-        "plan_id": draft.plan_id,
-        "action": draft.instruction.action,
-        "chain": draft.instruction.chain,
-        "wallet": draft.wallet,
-        "position_id": _id(draft.instruction.position_id),
-        "pool": key_view(pool.key, pool.token0, pool.token1),
-        "block": rehearsal.block.number,
-        "ok": drafted.error is None,
-        "error": drafted.error,
-        "how": drafted.how,
-        "changes": tuple(
+    edges = None if span is None else tick_prices(pool, span.lower, span.upper)
+    return SimulationView(
+        plan_id=draft.plan_id,
+        action=draft.instruction.action,
+        chain=draft.instruction.chain,
+        wallet=draft.wallet,
+        position_id=_id(draft.instruction.position_id),
+        pool=key_view(pool.key, pool.token0, pool.token1),
+        block=simulation.block.number,
+        ok=drafted.error is None,
+        error=drafted.error,
+        how=drafted.how,
+        changes=tuple(
             flow_view(Flow(currency, amount), tokens) for currency, amount in drafted.changes.items() if amount
         ),
-        "gas_used": sum(used),
-        "gas_cost_eth": format_units(sum(used) * gas.price + data_fee(steps, gas), 18),
-        "price_before": decimal_text(before, 10),
-        "price_after": None if then is None else decimal_text(then, 10),
-        "price_impact_bps": None if then is None else decimal_text(abs(then / before - 1) * 10_000, IMPACT_DIGITS),
-        "price_unit": price_unit(pool.token0, pool.token1),
-        "range_low": None if edges is None else edges[0],
-        "range_high": None if edges is None else edges[1],
-        "steps": tuple(_call_view(hands, draft, index, step, drafted, tokens) for index, step in enumerate(steps)),
-        "bounds": bounds_view(draft, tokens),
-        "notes": draft.notes,
-    }
+        gas_used=sum(used),
+        gas_cost_eth=format_units(sum(used) * gas.price + data_fee(steps, gas), 18),
+        price_before=decimal_text(before, 10),
+        price_after=None if then is None else decimal_text(then, 10),
+        price_impact_bps=None if then is None else decimal_text(abs(then / before - 1) * 10_000, IMPACT_DIGITS),
+        price_unit=price_unit(pool.token0, pool.token1),
+        range_low=None if edges is None else edges[0],
+        range_high=None if edges is None else edges[1],
+        steps=tuple(_call_view(execution, draft, index, step, drafted, tokens) for index, step in enumerate(steps)),
+        bounds=bounds_view(draft, tokens),
+        notes=draft.notes,
+    )
 
 
 def bounds_view(draft: Draft, tokens: Mapping[Address, Token]) -> BoundsView:
-    bounds, told = draft.bounds, draft.instruction
-    low, high = _prices(draft.pool, told.tick - bounds.tick_drift, told.tick + bounds.tick_drift)
+    bounds, instruction = draft.bounds, draft.instruction
+    low, high = tick_prices(draft.pool, instruction.tick - bounds.tick_drift, instruction.tick + bounds.tick_drift)
     return BoundsView(
         slippage_bps=bounds.slippage_bps,
         tick_drift=bounds.tick_drift,
-        tick_low=told.tick - bounds.tick_drift,
-        tick_high=told.tick + bounds.tick_drift,
+        tick_low=instruction.tick - bounds.tick_drift,
+        tick_high=instruction.tick + bounds.tick_drift,
         price_low=low,
         price_high=high,
         expires=draft.expires,
@@ -252,22 +249,15 @@ def bounds_view(draft: Draft, tokens: Mapping[Address, Token]) -> BoundsView:
     )
 
 
-def _prices(pool: PoolState, *ticks: int) -> list[str]:
-    """Prices at ticks, the lowest first: where the price is told the other way round, the upper tick is the lower."""
-    within = [max(MIN_TICK, min(MAX_TICK, tick)) for tick in ticks]
-    prices = sorted(whole_price(sqrt_price_at_tick(tick), pool.token0, pool.token1) for tick in within)
-    return [decimal_text(price, PRICE_DIGITS) for price in prices]
-
-
 def _call_view(
-    hands: ExecutionContext,
+    execution: ExecutionContext,
     draft: Draft,
     index: int,
     step: Step,
     drafted: SimulatedDraft,
     tokens: Mapping[Address, Token],
 ) -> CallView:
-    tried = drafted.rehearsal.calls
+    tried = drafted.simulation.calls
     return CallView(
         index=index,
         kind=step.kind,
@@ -275,7 +265,7 @@ def _call_view(
         to=step.to,
         value=str(step.value),
         data="0x" + step.data.hex(),
-        words=in_words(hands, step, draft.pool.key, tokens),
+        words=in_words(execution, step, draft.pool.key, tokens),
         most_out=tuple(flow_view(flow, tokens) for flow in step.most_out),
         least_in=tuple(flow_view(flow, tokens) for flow in step.least_in),
         gas_used=tried[index].gas_used if index < len(tried) else None,
@@ -283,9 +273,11 @@ def _call_view(
     )
 
 
-def in_words(hands: ExecutionContext, step: Step, key: PoolKey, tokens: Mapping[Address, Token]) -> tuple[str, ...]:
+def in_words(execution: ExecutionContext, step: Step, key: PoolKey, tokens: Mapping[Address, Token]) -> tuple[str, ...]:
     """A call from its bytes alone; times as people read them."""
-    return words(decode_step(hands, step), Names(hands.info.deployment, hands.wallet, tokens, time_text), key)
+    return words(
+        decode_step(execution, step), Names(execution.info.deployment, execution.wallet, tokens, time_text), key
+    )
 
 
 def tokens_of(pool: PoolState) -> dict[Address, Token]:
@@ -296,63 +288,65 @@ def flow_view(flow: Flow, tokens: Mapping[Address, Token]) -> FlowView:
     token = tokens[flow.currency]
     return FlowView(
         currency=flow.currency,
-        symbol=called(token),
+        symbol=token.shown_name,
         amount=str(flow.amount),
         amount_human=format_units(flow.amount, token.decimals),
     )
 
 
 async def execution_view(
-    hands: ExecutionContext, book: PlanProgress, told: Instruction, *, late: bool = False
+    execution: ExecutionContext, progress: PlanProgress, instruction: Instruction, *, late: bool = False
 ) -> ExecutionView:
-    draft, over = book.draft, book.over
-    state = PlanState.EXPIRED if late else book.state
-    outcome = book.outcome
+    draft, over = progress.draft, progress.over
+    state = PlanState.EXPIRED if late else progress.state
+    outcome = progress.outcome
     return ExecutionView(
-        plan_id=book.plan_id,
+        plan_id=progress.plan_id,
         state=state,
-        action=told.action,
-        chain=told.chain,
-        wallet=hands.wallet if draft is None else draft.wallet,
-        position_id=_id(told.position_id),
-        capital=await _capital_views(hands, draft, told),
+        action=instruction.action,
+        chain=instruction.chain,
+        wallet=execution.wallet if draft is None else draft.wallet,
+        position_id=_id(instruction.position_id),
+        capital=await _capital_views(execution, draft, instruction),
         new_position_id=None if over is None else _id(over.new_position_id),
         why="" if over is None else over.why,
-        steps=tuple(_step_view(hands, index, step, draft) for index, step in enumerate(_shown_steps(book))),
-        gas_cost_eth=format_units(gas_spent(book), 18),
+        steps=tuple(_step_view(execution, index, step, draft) for index, step in enumerate(_shown_steps(progress))),
+        gas_cost_eth=format_units(gas_spent(progress), 18),
         expires=None if draft is None else draft.expires,
         expires_text=None if draft is None else time_text(draft.expires),
         problems=() if over is None else over.problems,
         outcome=None if outcome is None else outcome.attribution,
         outcome_note="" if outcome is None else _outcome_note(outcome),
-        next=_next(book.plan_id, state, told.action, bool(book.steps) and book.signed_anything),
+        next=_next(progress.plan_id, state, instruction.action, bool(progress.steps) and progress.signed_anything),
     )
 
 
-async def _capital_views(hands: ExecutionContext, draft: Draft | None, told: Instruction) -> tuple[CapitalView, ...]:
-    if not told.capital0 and not told.capital1:
+async def _capital_views(
+    execution: ExecutionContext, draft: Draft | None, instruction: Instruction
+) -> tuple[CapitalView, ...]:
+    if not instruction.capital0 and not instruction.capital1:
         return ()
-    pool = await hands.chain.pool(HexId(told.pool_id)) if draft is None else draft.pool
-    tokens, wrapper = tokens_of(pool), wrapped_native(hands) if told.brings_ether else None
-    sides = ((pool.key.currency0, told.capital0), (pool.key.currency1, told.capital1))
+    pool = await execution.chain.pool(HexId(instruction.pool_id)) if draft is None else draft.pool
+    tokens, wrapper = tokens_of(pool), wrapped_native(execution) if instruction.brings_ether else None
+    sides = ((pool.key.currency0, instruction.capital0), (pool.key.currency1, instruction.capital1))
     taken = (Flow(NATIVE if currency == wrapper else currency, amount) for currency, amount in sides)
     views = ((side, flow_view(flow, tokens)) for side, flow in enumerate(taken) if flow.amount)
-    return tuple(CapitalView(**view.model_dump(), named=side in told.named) for side, view in views)
+    return tuple(CapitalView(**view.model_dump(), named=side in instruction.named_amounts) for side, view in views)
 
 
-def _shown_steps(book: PlanProgress) -> list[StepProgress]:
+def _shown_steps(progress: PlanProgress) -> list[StepProgress]:
     """The steps there are, and those of a second half that is not built yet as they were approved."""
-    draft = book.draft
-    if draft is None or draft.later is None or book.finishing is not None or book.over is not None:
-        return book.steps
-    return [*book.steps, *(StepProgress(record.step(), PlanPart.LATER) for record in draft.later.preview)]
+    draft = progress.draft
+    if draft is None or draft.later is None or progress.finishing is not None or progress.over is not None:
+        return progress.steps
+    return [*progress.steps, *(StepProgress(step, PlanPart.LATER) for step in draft.later.preview)]
 
 
 def _outcome_note(outcome: PlanOutcome) -> str:
     return outcome.why and f"the result of position {outcome.position_id} could not be attributed: {outcome.why}"
 
 
-def _step_view(hands: ExecutionContext, index: int, step: StepProgress, draft: Draft | None) -> StepView:
+def _step_view(execution: ExecutionContext, index: int, step: StepProgress, draft: Draft | None) -> StepView:
     mined = step.mined
     newest = step.signed[-1] if step.signed else None
     tokens = {} if draft is None else tokens_of(draft.pool)
@@ -368,7 +362,7 @@ def _step_view(hands: ExecutionContext, index: int, step: StepProgress, draft: D
         gas_cost_eth=format_units(mined.cost, 18) if mined else None,
         attempts=len(step.signed),
         why=step.why,
-        words=() if draft is None else in_words(hands, step.step, draft.pool.key, tokens),
+        words=() if draft is None else in_words(execution, step.step, draft.pool.key, tokens),
     )
 
 
@@ -390,7 +384,7 @@ def _next(plan_id: str, state: PlanState, action: Action, begun: bool) -> str:
             return ""
 
 
-def unsigned_view(hands: ExecutionContext, draft: Draft, offered: SignerHints, created: Millis) -> UnsignedView:
+def unsigned_view(execution: ExecutionContext, draft: Draft, offered: SignerHints, created: Millis) -> UnsignedView:
     """Steps that somebody else signs. A Safe runs all of them in one go; a plain wallet stops after the first half."""
     steps, plan = all_steps(draft), draft.plan_id
     transactions = tuple(
@@ -423,13 +417,13 @@ def unsigned_view(hands: ExecutionContext, draft: Draft, offered: SignerHints, c
             calls=steps,
             created_at=created,
             name=f"Zuno {plan}",
-            description=_described(draft, steps),
+            description=_describe_batch(draft, steps),
         ),
         notes=tuple(notes),
     )
 
 
-def _described(draft: Draft, steps: Sequence[Step]) -> str:
+def _describe_batch(draft: Draft, steps: Sequence[Step]) -> str:
     kinds = ", ".join(map(step_name, steps))
     about = "" if draft.instruction.position_id is None else f" of position {draft.instruction.position_id}"
     return f"{draft.instruction.action}{about} on {draft.instruction.chain}: {kinds}"

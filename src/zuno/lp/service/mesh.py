@@ -12,9 +12,9 @@ from zuno.kernel.view import ForeignText, View, sanitise
 from zuno.lp.mesh.running import AGENTS, PingReply
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import MeshFolder, PeerAddress, Table
-from zuno.lp.service.mesh_debate import MeshRoom, OpenPlace, OwnerPlace, other_editions
+from zuno.lp.service.mesh_debate import MeshRoom, OpenEndpoint, OwnerEndpoint, other_editions
 from zuno.lp.service.plan_view import PLAN_KIND, PlanView
-from zuno.lp.service.recommend import Listen, planned
+from zuno.lp.service.recommend import Listen, record_plan
 
 TRANSPORTS: Final = ("iroh", "axl")
 IN_PROCESS: Final = "inproc"
@@ -91,7 +91,7 @@ class MeshKeeper:
         node_key_of: Callable[[Role], NodeKey],
         axl_of: Callable[[Role], tuple[str | None, str]],
         default_transport: Callable[[], str],
-        open_place: OpenPlace,
+        open_endpoint: OpenEndpoint,
         open_room: Callable[[str], Awaitable[MeshRoom]],
         end_process: Callable[[int], Awaitable[bool]],
         end_orphans: Callable[[], Awaitable[tuple[int, ...]]],
@@ -103,7 +103,7 @@ class MeshKeeper:
         self._node_key_of = node_key_of
         self._axl_of = axl_of
         self._default_transport = default_transport
-        self._open_place = open_place
+        self._open_endpoint = open_endpoint
         self._open_room = open_room
         self._end_process = end_process
         self._end_orphans = end_orphans
@@ -117,7 +117,7 @@ class MeshKeeper:
         """
         if host is not None and not _HOST.fullmatch(host):
             raise Usage(f"{host[:80]!r} is no host; give a name or an IPv4 address others reach this machine by.")
-        taken = self._joined(join, there)
+        taken = self._read_other_table(join, there)
         before = self._folder.table() or {}
         for role in Role:
             self._key_of(role).ensure()
@@ -127,16 +127,16 @@ class MeshKeeper:
         for role in Role:
             if self._here(role, table[role]):
                 self._folder.keep_node(role, table)
-        return self._shown(table, "The mesh is set up; `zuno mesh up` starts it.")
+        return self._table_view(table, "The mesh is set up; `zuno mesh up` starts it.")
 
-    def _joined(self, path: str | None, there: Sequence[str]) -> Table:
+    def _read_other_table(self, path: str | None, there: Sequence[str]) -> Table:
         if path is None:
             if there:
                 raise Usage("--role says which roles live on the machine of --join; name its table.")
             return {}
         if not there:
             raise Usage("--join needs --role for each role that lives on the other machine, e.g. --role critic.")
-        roles = [role_named(text) for text in there]
+        roles = [parse_role(text) for text in there]
         other = self._folder.table_of(path)
         return {role: other[role] for role in roles}
 
@@ -159,7 +159,7 @@ class MeshKeeper:
         key = self._key_of(role)
         return key.exists() and key.public == line.key
 
-    def _shown(self, table: Table, said: str) -> MeshTableView:
+    def _table_view(self, table: Table, said: str) -> MeshTableView:
         lines = tuple(
             RoleLine(
                 role=role.value,
@@ -181,7 +181,7 @@ class MeshKeeper:
     async def status(self, transport: str | None) -> MeshView:
         """What the peers of this machine say of themselves, and who answers a ping."""
         table, way = self.table(), self.way(transport)
-        return self.seen(table, way, await self._pinged(way))
+        return self.build_view(table, way, await self._ping(way))
 
     async def glance(self) -> MeshView | None:
         """The status where there is a mesh; nobody is waited for where nobody can be there."""
@@ -190,31 +190,31 @@ class MeshKeeper:
             return None
         way = self.way(None)
         try:
-            answered = await self._pinged(way) if self._anybody() else {}
+            answered = await self._ping(way) if self._may_answer() else {}
         except (Unavailable, Refused):
             answered = {}
-        return self.seen(table, way, answered)
+        return self.build_view(table, way, answered)
 
     async def ping(self, transport: str | None) -> PingView:
         """`Unavailable`, with who is silent, unless all four answer."""
         self.table()
         way = self.way(transport)
-        place = await self._open_place(way)
+        endpoint = await self._open_endpoint(way)
         try:
-            answered = await place.ping(PING_SECONDS)
+            answered = await endpoint.ping(PING_SECONDS)
         finally:
-            await place.close()
-        check_answers(answered, place, way)
+            await endpoint.close()
+        check_answers(answered, endpoint, way)
         return PingView(
             transport=way, answered={role.value: round(answered[role].milliseconds, 3) for role in AGENTS}, silent=()
         )
 
-    def seen(self, table: Table, transport: str, answered: Mapping[Role, PingReply] | None) -> MeshView:
+    def build_view(self, table: Table, transport: str, answered: Mapping[Role, PingReply] | None) -> MeshView:
         peers = tuple(self._peer(role, table[role], answered) for role in AGENTS)
-        return MeshView(transport=transport, kept_by=self._folder.chair("up").holder(), peers=peers)
+        return MeshView(transport=transport, kept_by=self._folder.lock("up").holder(), peers=peers)
 
     def _peer(self, role: Role, line: PeerAddress, answered: Mapping[Role, PingReply] | None) -> PeerView:
-        pid, kept = self._folder.chair(role.value).holder(), self._folder.kept()
+        pid, kept = self._folder.lock(role.value).holder(), self._folder.running_mesh()
         report = self._folder.report(role)
         if report is not None and report.pid != pid:
             report = None  # of a life before
@@ -257,22 +257,22 @@ class MeshKeeper:
         table = self.table()
         return tuple(role for role in AGENTS if self._here(role, table[role]))
 
-    async def _pinged(self, transport: str) -> dict[Role, PingReply]:
-        place = await self._open_place(transport)
+    async def _ping(self, transport: str) -> dict[Role, PingReply]:
+        endpoint = await self._open_endpoint(transport)
         try:
-            return await place.ping(PING_SECONDS)
+            return await endpoint.ping(PING_SECONDS)
         finally:
-            await place.close()
+            await endpoint.close()
 
     def way(self, transport: str | None) -> str:
-        kept = self._folder.kept()
-        return named_transport(transport) or (kept.transport if kept else None) or self._default_transport()
+        kept = self._folder.running_mesh()
+        return parse_transport(transport) or (kept.transport if kept else None) or self._default_transport()
 
     # -- debates
 
-    async def place_for(
+    async def endpoint_for(
         self, transport: str | None, code: Callable[[], str], tell: Callable[[str], None]
-    ) -> OwnerPlace | None:
+    ) -> OwnerEndpoint | None:
         """Where a debate is held: on the mesh if it is there; None is in this process. A transport that was named is
         used or is `Unavailable`; otherwise it is told why the mesh was not used, if there is one."""
         if transport == IN_PROCESS or (transport is None and not self.exists()):
@@ -281,56 +281,56 @@ class MeshKeeper:
             if transport not in TRANSPORTS:
                 raise Usage(f"{transport[:40]!r} is no transport; there are {IN_PROCESS}, {' and '.join(TRANSPORTS)}.")
             self.table()
-            return await self._answering(self.way(transport), code, tell)
+            return await self._open_answering(self.way(transport), code, tell)
         try:
-            if not self._anybody():
+            if not self._may_answer():
                 raise Unavailable("no peer of this home runs; `zuno mesh up` starts them.")
-            return await self._answering(self.way(None), code, tell)
+            return await self._open_answering(self.way(None), code, tell)
         except (Unavailable, Refused, Malformed) as error:
             tell(f"This debate runs in this process, not on the mesh: {error}")
             return None
 
-    def _anybody(self) -> bool:
+    def _may_answer(self) -> bool:
         """Whether it is worth asking: with every key in this home, a peer that answers has a seat in it."""
-        return len(self.here()) < len(AGENTS) or any(self._folder.chair(role.value).holder() for role in AGENTS)
+        return len(self.here()) < len(AGENTS) or any(self._folder.lock(role.value).holder() for role in AGENTS)
 
-    async def _answering(self, way: str, code: Callable[[], str], tell: Callable[[str], None]) -> OwnerPlace:
-        place = await self._open_place(way)
-        answered = await place.ping(PING_SECONDS)
+    async def _open_answering(self, way: str, code: Callable[[], str], tell: Callable[[str], None]) -> OwnerEndpoint:
+        endpoint = await self._open_endpoint(way)
+        answered = await endpoint.ping(PING_SECONDS)
         try:
-            check_answers(answered, place, way)
+            check_answers(answered, endpoint, way)
         except ZunoError:
-            await place.close()
+            await endpoint.close()
             raise
         others = [f"the {role} {sanitise(pong.code)}" for role, pong in answered.items() if pong.code != code()]
         if others:
             tell(f"Not every peer is this version of Zuno ({code()}): {', '.join(others)}; their plans may not pass.")
-        return place
+        return endpoint
 
     # -- ending and joining
 
     async def down(self) -> DownView:
-        pid = self._folder.chair("up").holder()
+        pid = self._folder.lock("up").holder()
         if pid is not None and not await self._end_process(pid):
             raise Unavailable(f"The mesh (process {pid}) does not end; its peers' logs are in {self._where}.")
         left = await self._orphans()
         said = "No mesh of this home is kept running." if pid is None else f"The mesh (process {pid}) has ended."
-        also = f" Nodes that a killed mesh had left behind were ended: {named(left)}." if left else ""
+        also = f" Nodes that a killed mesh had left behind were ended: {format_pids(left)}." if left else ""
         return DownView(said=said + also)
 
     async def _orphans(self) -> tuple[int, ...]:
         """Nodes that nobody keeps running any more are ended; those of a mesh that has just begun are its own."""
         if not self.exists():
             return ()
-        chair = self._folder.chair("up")
+        lock = self._folder.lock("up")
         try:
-            chair.take()
+            lock.take()
         except Refused:
             return ()
         try:
             return await self._end_orphans()
         finally:
-            chair.leave()
+            lock.leave()
 
     async def join(self, request: str, listen: Listen) -> PlanView:
         """Go on with a debate that this home began over the mesh."""
@@ -341,10 +341,10 @@ class MeshKeeper:
         room = await self._open_room(request_id)
         if await room.journal.latest(1, request_id=request_id, kind=PLAN_KIND):
             raise Refused(f"{request_id} has its plan already; `zuno why {request_id}` shows it.")
-        return await planned(room, await room.rejoin(listen), None)
+        return await record_plan(room, await room.rejoin(listen), None)
 
 
-def named(pids: Sequence[int]) -> str:
+def format_pids(pids: Sequence[int]) -> str:
     return f"process{'es' if len(pids) > 1 else ''} {', '.join(map(str, pids))}"
 
 
@@ -353,7 +353,7 @@ def _port(url: str) -> int:
     return int(found[1]) if found else 9002
 
 
-def role_named(text: str) -> Role:
+def parse_role(text: str) -> Role:
     try:
         return Role(text.strip().lower())
     except ValueError:
@@ -361,16 +361,16 @@ def role_named(text: str) -> Role:
         raise Usage(f"{text[:40]!r} is no role; there are {known}.") from None
 
 
-def named_transport(text: str | None) -> str | None:
+def parse_transport(text: str | None) -> str | None:
     if text is not None and text not in TRANSPORTS:
         raise Usage(f"{text[:40]!r} is no transport of a mesh; there are {' and '.join(TRANSPORTS)}.")
     return text
 
 
-def check_answers(answered: Mapping[Role, PingReply], place: OwnerPlace, transport: str) -> None:
+def check_answers(answered: Mapping[Role, PingReply], endpoint: OwnerEndpoint, transport: str) -> None:
     """`Unavailable` with who is silent, `Refused` with who argues in another edition."""
     if silent := [role for role in AGENTS if role not in answered]:
-        raise Unavailable(place.running.unsent or silent_sentence(silent, transport))
+        raise Unavailable(endpoint.running.unsent or silent_sentence(silent, transport))
     if others := other_editions(answered):
         raise Refused(f"{others}; run the same Zuno for both.")
 

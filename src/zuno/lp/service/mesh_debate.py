@@ -31,7 +31,7 @@ from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import AgentThought, Context, FlowCreateStart, FlowFailed, FlowStart, Kind, PlanReady, Role
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.mesh import MeshFolder
-from zuno.lp.service.recommend import Ended, Listen, error_of, recalled
+from zuno.lp.service.recommend import DebateEnd, Listen, error_of, load_context
 
 DISBELIEVED: Final = "mesh_disbelieved"
 """The journal's kind of an entry that says which message was not believed, and why."""
@@ -59,7 +59,7 @@ class DisbelievedNote(Wire):
     why: str
 
 
-class Vigil:
+class DebateTimeout:
     """How long an owner waits, and when it says its start again. Both are told the time, so that a simulation waits as
     a command line does."""
 
@@ -85,8 +85,8 @@ class Vigil:
         return True
 
 
-class Ear:
-    """What the owner's resident hears: thoughts for whoever listens, and a nudge for whoever waits."""
+class OwnerInbox:
+    """Receives for the owner: passes thoughts to the listener and wakes whoever waits for the end."""
 
     def __init__(self) -> None:
         self.listeners: dict[str, Listen] = {}
@@ -107,12 +107,12 @@ class Ear:
         self._nudge.clear()
 
 
-class OwnerPlace:
+class OwnerEndpoint:
     """The owner's endpoint on a mesh, for one command."""
 
-    def __init__(self, running: PeerRunner, ear: Ear, folder: MeshFolder, transport: str) -> None:
+    def __init__(self, running: PeerRunner, inbox: OwnerInbox, folder: MeshFolder, transport: str) -> None:
         self.running = running
-        self.ear = ear
+        self.inbox = inbox
         self.transport = transport
         self._folder = folder
         self._sharing: asyncio.Task[None] | None = None
@@ -123,7 +123,7 @@ class OwnerPlace:
         self._sharing = asyncio.create_task(self._share())
 
     async def ping(self, patience: float) -> dict[Role, PingReply]:
-        return await self.running.ping(AGENTS, patience, self._folder.pinned)
+        return await self.running.ping(AGENTS, patience, self._folder.pinned_reply)
 
     async def close(self) -> None:
         if self._closed:
@@ -135,7 +135,7 @@ class OwnerPlace:
 
     async def _share(self) -> None:
         """Answers to pings of another command line of this home."""
-        answered = self.running.resident.pongs
+        answered = self.running.peer.pongs
         while True:
             await asyncio.sleep(0.05)
             for (role, nonce), code in list(answered.items()):
@@ -149,7 +149,7 @@ class OwnerPlace:
 class MeshRoom:
     """Where one debate is held by peers elsewhere."""
 
-    place: OwnerPlace
+    endpoint: OwnerEndpoint
     journal: Journal
     key: NodeKey
     now: Callable[[], int]
@@ -161,14 +161,14 @@ class MeshRoom:
     """Seconds after which a debate without an end has failed."""
     tell: Callable[[str], None]
 
-    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> Ended:
-        opening = await self.place.running.resident.send_message(self.request_id, Say(Role.SCOUT, start), None)
+    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> DebateEnd:
+        opening = await self.endpoint.running.peer.send_message(self.request_id, Say(Role.SCOUT, start), None)
         self.tell(
-            f"{self.request_id} is argued over {self.place.transport}; `zuno mesh join {self.request_id}` rejoins."
+            f"{self.request_id} is argued over {self.endpoint.transport}; `zuno mesh join {self.request_id}` rejoins."
         )
-        return await self._followed(opening, start, listen)
+        return await self._follow(opening, start, listen)
 
-    async def rejoin(self, listen: Listen) -> Ended:
+    async def rejoin(self, listen: Listen) -> DebateEnd:
         """Go on with a debate that this home began: its start is said again, and whoever answered answers again."""
         opening = await self._opening()
         start = opening.payload
@@ -187,43 +187,43 @@ class MeshRoom:
                     f"{self.request_id} began more than {(opening.expires - opening.ts) // 60_000} minutes ago and "
                     "nobody answers it any more; ask the desk again."
                 )
-            await self.place.running.resident.repeat(opening)
-        return await self._followed(opening, start, listen)
+            await self.endpoint.running.peer.repeat(opening)
+        return await self._follow(opening, start, listen)
 
-    async def _followed(self, opening: Envelope, start: FlowStart | FlowCreateStart, listen: Listen) -> Ended:
-        self.place.ear.listeners[self.request_id] = listen
-        watch = asyncio.ensure_future(self._silent())
+    async def _follow(self, opening: Envelope, start: FlowStart | FlowCreateStart, listen: Listen) -> DebateEnd:
+        self.endpoint.inbox.listeners[self.request_id] = listen
+        watch = asyncio.ensure_future(self._watch_for_silence())
         try:
-            end = await self._awaited(opening, watch)
+            end = await self._wait_for_end(opening, watch)
         finally:
             watch.cancel()
             await asyncio.gather(watch, return_exceptions=True)
-            self.place.ear.listeners.pop(self.request_id, None)
-            self.place.running.resident.delivery.forget(self.request_id)
+            self.endpoint.inbox.listeners.pop(self.request_id, None)
+            self.endpoint.running.peer.delivery.forget(self.request_id)
         return await self.settle(opening, end, start)
 
-    async def _awaited(self, opening: Envelope, watch: asyncio.Future[str]) -> Envelope:
-        vigil = Vigil(self.stopwatch(), self.patience)
-        while (end := await self.look(opening, vigil)) is None:
-            if trouble := self.place.running.failure:
+    async def _wait_for_end(self, opening: Envelope, watch: asyncio.Future[str]) -> Envelope:
+        waiting = DebateTimeout(self.stopwatch(), self.patience)
+        while (end := await self.look(opening, waiting)) is None:
+            if trouble := self.endpoint.running.failure:
                 raise trouble
             if watch.done():
-                raise await self._given_up(opening, watch.result())
-            await self.place.ear.wait(LOOK)
+                raise await self._record_timeout(opening, watch.result())
+            await self.endpoint.inbox.wait(LOOK)
         return end
 
-    async def look(self, opening: Envelope, vigil: Vigil) -> Envelope | None:
+    async def look(self, opening: Envelope, waiting: DebateTimeout) -> Envelope | None:
         """The end, once somebody has told it; before, the start is said again when it is time. `Unavailable`, and on
         record, when it took too long."""
         if (end := await self._end()) is not None:
             return end
-        if vigil.over(self.stopwatch()):
-            raise await self._given_up(opening, f"The debate did not end within {self.patience:g} s")
-        if vigil.repeats(self.stopwatch()):
-            await self.place.running.resident.repeat(opening)
+        if waiting.over(self.stopwatch()):
+            raise await self._record_timeout(opening, f"The debate did not end within {self.patience:g} s")
+        if waiting.repeats(self.stopwatch()):
+            await self.endpoint.running.peer.repeat(opening)
         return None
 
-    async def settle(self, opening: Envelope, end: Envelope, start: FlowStart | FlowCreateStart) -> Ended:
+    async def settle(self, opening: Envelope, end: Envelope, start: FlowStart | FlowCreateStart) -> DebateEnd:
         """What an end comes to: the plan, if it is believed, or the error it is."""
         match end.payload:
             case PlanReady() if end.edition != opening.edition:
@@ -232,18 +232,18 @@ class MeshRoom:
                 raise Refused(reason)
             case PlanReady() as ready:
                 await self.check(opening, end, ready, start)
-                return Ended(ready, digest(to_bytes(end)))
+                return DebateEnd(ready, digest(to_bytes(end)))
             case FlowFailed() as failed:
                 raise error_of(failed)
             case _:
                 raise Broken(f"{end.from_} ended {self.request_id} with {end.kind}")
 
-    async def _silent(self) -> str:
+    async def _watch_for_silence(self) -> str:
         """Ends with a sentence about whoever has not answered for too long."""
         last = dict.fromkeys(AGENTS, self.stopwatch())
         while True:
             await asyncio.sleep(BEAT)
-            answered = await self.place.ping(BEAT)
+            answered = await self.endpoint.ping(BEAT)
             if others := other_editions(answered):
                 return others
             last.update(dict.fromkeys(answered, self.stopwatch()))
@@ -251,7 +251,7 @@ class MeshRoom:
             if gone:
                 return f"The {' and the '.join(gone)} did not answer for {SILENCE:g} s"
 
-    async def _given_up(self, opening: Envelope, why: str) -> Unavailable:
+    async def _record_timeout(self, opening: Envelope, why: str) -> Unavailable:
         """A silence goes on the record like any other end."""
         reason = f"{why}; `zuno mesh status` shows who is there, `zuno mesh join {self.request_id}` goes on with it."
         await self._record(opening, FlowFailed(at=Role.CLI, error="unavailable", reason=reason))
@@ -277,21 +277,23 @@ class MeshRoom:
     ) -> None:
         """Nothing is shown that does not follow from the rules, and from what the chain says to us."""
         try:
-            context = await recalled(self.journal, ready.debate.context)
+            context = await load_context(self.journal, ready.debate.context)
         except (Malformed, *_NO_FIGURES):
-            raise await self._disbelieved(opening, end, "its context cannot be read") from None
-        lie = await self._unseen(context, opening, start)  # first: only what the chain confirms is computed with
+            raise await self._reject_end(opening, end, "its context cannot be read") from None
+        lie = await self._find_unconfirmed(context, opening, start)  # before any computing
         if lie is not None:
-            raise await self._disbelieved(opening, end, f"with a context it says is the scout's, {lie}")
+            raise await self._reject_end(opening, end, f"with a context it says is the scout's, {lie}")
         try:
             check_ready(context, ready, start)
         except (Malformed, Refused, Usage) as error:
-            raise await self._disbelieved(opening, end, str(error)) from None
+            raise await self._reject_end(opening, end, str(error)) from None
         except _NO_FIGURES as error:
             why = f"its figures cannot be computed with ({type(error).__name__})"
-            raise await self._disbelieved(opening, end, why) from None
+            raise await self._reject_end(opening, end, why) from None
 
-    async def _unseen(self, context: Context, opening: Envelope, start: FlowStart | FlowCreateStart) -> str | None:
+    async def _find_unconfirmed(
+        self, context: Context, opening: Envelope, start: FlowStart | FlowCreateStart
+    ) -> str | None:
         """What the Scout is said to have seen and the chain does not show, or showed long before it was asked. Only
         the chain that was asked about is opened, for no more than was asked; one that does not answer settles nothing.
         """
@@ -313,25 +315,25 @@ class MeshRoom:
             return f"it names what no chain can be asked for ({type(error).__name__})"
         return None
 
-    async def _disbelieved(self, opening: Envelope, end: Envelope, why: str) -> Broken:
+    async def _reject_end(self, opening: Envelope, end: Envelope, why: str) -> Broken:
         """Whoever signed the end answers for all of it: what it brings of others carries no word of theirs."""
         why = plain_text(why, _MOST_WHY)  # some of it may be the peer's own words
         note = DisbelievedNote(message_id=end.id, peer=end.from_, why=why)
         await self.journal.append(
             kind=DISBELIEVED, author=Author(Role.CLI.value), payload=note, request_id=self.request_id
         )
-        reason = f"The {end.from_}'s word does not hold: {why.rstrip('.')}; nothing of it is shown."
+        reason = f"The {end.from_}'s plan was refused: {why.rstrip('.')}; nothing of it is shown."
         await self._record(opening, FlowFailed(at=Role.CLI, error="broken", reason=reason))
         return Broken(reason)
 
     async def _record(self, opening: Envelope, failed: FlowFailed) -> None:
         """Under an id of its own: numbered behind whatever this home has said in the request."""
-        mouth = EnvelopeSigner(Role.CLI, self.key, self.now)
+        signer = EnvelopeSigner(Role.CLI, self.key, self.now)
         async for entry in self.journal.entries(request_id=self.request_id):
             if entry.kind in _STARTS | _ENDS and entry.author.role == Role.CLI.value:
-                said = Envelope.model_validate(dict(entry.payload))
-                mouth.counts[self.request_id] = max(mouth.counts[self.request_id], said.seq + 1)
-        await journal_envelope(self.journal, mouth.envelope(self.request_id, Say(Role.CLI, failed), opening.id))
+                message = Envelope.model_validate(dict(entry.payload))
+                signer.counts[self.request_id] = max(signer.counts[self.request_id], message.seq + 1)
+        await journal_envelope(self.journal, signer.envelope(self.request_id, Say(Role.CLI, failed), opening.id))
 
 
 def other_editions(answered: Mapping[Role, PingReply]) -> str:
@@ -340,5 +342,5 @@ def other_editions(answered: Mapping[Role, PingReply]) -> str:
     return f"The {' and the '.join(others)} cannot argue with this Zuno (edition {EDITION})" if others else ""
 
 
-OpenPlace = Callable[[str], Awaitable[OwnerPlace]]
+OpenEndpoint = Callable[[str], Awaitable[OwnerEndpoint]]
 """The owner's endpoint over a transport, started."""

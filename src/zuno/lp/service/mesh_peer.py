@@ -18,7 +18,7 @@ from zuno.lp.mesh.peer import Peer, Say, Think
 from zuno.lp.mesh.peer_process import run_concurrently
 from zuno.lp.mesh.running import AGENTS, PeerRunner
 from zuno.lp.model.debate import Role
-from zuno.lp.ports.mesh import MeshFolder, PeerReport, ProcessLock
+from zuno.lp.ports.mesh import MeshFolder, PeerLock, PeerReport
 
 REPORT_SECONDS: Final = 0.5
 PING_EVERY: Final = 4
@@ -82,7 +82,7 @@ class PeerLife:
     transport: str
     running: PeerRunner
     folder: MeshFolder
-    chair: ProcessLock
+    lock: PeerLock
     """Taken already; left when this life ends."""
     code: str
     now: Callable[[], Millis]
@@ -95,10 +95,10 @@ class PeerLife:
             await self._live(stop)
         finally:
             await self.running.close()
-            self.chair.leave()
-        standing = self.running.resident.stats
-        text = f"The {self.role} has ended: {standing.heard} heard, {standing.said} said."
-        return PeerEndView(role=self.role.value, heard=standing.heard, said=standing.said, text=text)
+            self.lock.leave()
+        stats = self.running.peer.stats
+        text = f"The {self.role} has ended: {stats.heard} heard, {stats.said} said."
+        return PeerEndView(role=self.role.value, heard=stats.heard, said=stats.said, text=text)
 
     async def _live(self, stop: asyncio.Event) -> None:
         working = asyncio.gather(self._attend(), self._report(stop))
@@ -114,7 +114,7 @@ class PeerLife:
             await asyncio.gather(working, stopping, return_exceptions=True)
 
     async def _attend(self) -> None:
-        left = await self.running.resident.resume(self.running.start, run_concurrently)
+        left = await self.running.peer.resume(self.running.start, run_concurrently)
         unanswered = f"; {left} unanswered from before" if left else ""
         self.tell(f"The {self.role} is there, over {self.transport}{unanswered}.")
         raise await self.running.wait_for_failure()
@@ -129,7 +129,7 @@ class PeerLife:
 
         async def ping() -> None:
             answered = await self.running.ping(others, REPORT_SECONDS * PING_EVERY * 0.75)
-            self.running.resident.pongs.clear()
+            self.running.peer.pongs.clear()
             for role in others:
                 missed[role] = 0 if role in answered else missed[role] + 1
                 if role in answered and role.value not in trips:
@@ -139,15 +139,15 @@ class PeerLife:
             trips.update({role.value: round(pong.milliseconds, 3) for role, pong in answered.items()})
 
         while True:
-            standing = self.running.resident.stats
-            for why, times in standing.rejected.items():
+            stats = self.running.peer.stats
+            for why, times in stats.rejected.items():
                 if told[why] == 0:
                     self.tell(f"Rejected: {sanitise(why)}.")
                 told[why] = times
-            if standing.dead > told[""]:
-                self.tell(f"{standing.dead - told['']} letters were never acknowledged; the journal names them.")
-                told[""] = standing.dead
-            self.folder.keep_report(self.role, self._said(since, trips))
+            if stats.dead > told[""]:
+                self.tell(f"{stats.dead - told['']} letters were never acknowledged; the journal names them.")
+                told[""] = stats.dead
+            self.folder.keep_report(self.role, self._build_report(since, trips))
             if self.orphaned():
                 self.tell("Whoever started this process is gone.")
                 stop.set()
@@ -156,18 +156,18 @@ class PeerLife:
             count += 1
             await asyncio.sleep(REPORT_SECONDS)
 
-    def _said(self, since: Millis, trips: dict[str, float]) -> PeerReport:
-        standing = self.running.resident.stats
+    def _build_report(self, since: Millis, trips: dict[str, float]) -> PeerReport:
+        stats = self.running.peer.stats
         return PeerReport(
             pid=os.getpid(),
             since=since,
             at=self.now(),
             code=self.code,
             transport=self.transport,
-            heard=standing.heard,
-            said=standing.said,
-            again=standing.again,
-            dead=standing.dead,
-            rejected=dict(standing.rejected),
+            heard=stats.heard,
+            said=stats.said,
+            again=stats.again,
+            dead=stats.dead,
+            rejected=dict(stats.rejected),
             round_trips=dict(trips),
         )

@@ -13,7 +13,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import Child, MeshFolder, PeerProcesses, RunningMesh
-from zuno.lp.service.mesh import MeshKeeper, MeshView, named
+from zuno.lp.service.mesh import MeshKeeper, MeshView, format_pids
 
 FIRST_PAUSE: Final = 0.2
 LONGEST_PAUSE: Final = 10.0
@@ -53,14 +53,14 @@ class MeshHost:
         self,
         keeper: MeshKeeper,
         folder: MeshFolder,
-        nursery: PeerProcesses,
+        peer_processes: PeerProcesses,
         now: Callable[[], Millis],
         stopwatch: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._keeper = keeper
         self._folder = folder
-        self._peer_processes = nursery
+        self._peer_processes = peer_processes
         self._now = now
         self._stopwatch = stopwatch
         self._sleep = sleep
@@ -72,19 +72,19 @@ class MeshHost:
         table, roles, way = self._keeper.table(), self._keeper.here(), self._keeper.way(transport)
         if not roles:
             raise Refused("No agent of this mesh lives in this home; `zuno mesh init` shows the table.")
-        chair = self._folder.chair("up")
-        chair.take()
+        lock = self._folder.lock("up")
+        lock.take()
         try:
             self._restarts = {role.value: 0 for role in roles}
-            self._folder.keep_kept(RunningMesh(way, self._restarts))
+            self._folder.keep_running_mesh(RunningMesh(transport=way, restarts=self._restarts))
             if left := await self._peer_processes.end_orphans():
-                said = f"Nodes that a killed mesh had left behind were ended: {named(left)}."
-                self._tell(hear, "note", None, None, said)
+                text = f"Nodes that a killed mesh had left behind were ended: {format_pids(left)}."
+                self._tell(hear, "note", None, None, text)
             self._remark(hear, roles, way)
-            await self._run(roles, way, hear, lambda: show(self._keeper.seen(table, way, None)), stop)
+            await self._run(roles, way, hear, lambda: show(self._keeper.build_view(table, way, None)), stop)
         finally:
             await self._end_all(hear)
-            chair.leave()
+            lock.leave()
         return UpEndView(restarts=dict(self._restarts), said="The mesh has ended, and all of its processes with it.")
 
     def _remark(self, hear: Hear, roles: tuple[Role, ...], way: str) -> None:
@@ -121,16 +121,16 @@ class MeshHost:
             child = self._children[name] = start()
             self._tell(hear, "starting", name, child.pid, f"The {name} is process {child.pid}.")
             began = self._stopwatch()
-            code = await child.ended()
+            code = await child.wait()
             deaths = 1 if self._stopwatch() - began > LONG_LIFE else deaths + 1
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
             if deaths > MOST_DEATHS:
                 raise Unavailable(f"The {name} ended {deaths} times in a row, last with {how}: {child.last_words()}")
             pause = Backoff(FIRST_PAUSE, LONGEST_PAUSE).delay(deaths)
             self._restarts[name] = self._restarts.get(name, 0) + 1
-            self._folder.keep_kept(RunningMesh(way, self._restarts))
-            said = f"The {name} ended ({how}: {child.last_words()}) and is started again in {pause:g} s."
-            self._tell(hear, "died", name, child.pid, said)
+            self._folder.keep_running_mesh(RunningMesh(transport=way, restarts=self._restarts))
+            text = f"The {name} ended ({how}: {child.last_words()}) and is started again in {pause:g} s."
+            self._tell(hear, "died", name, child.pid, text)
             await self._sleep(pause)
 
     async def _watch(self, roles: tuple[Role, ...], hear: Hear, look: Callable[[], None]) -> None:
@@ -155,7 +155,7 @@ class MeshHost:
         for hard in (False, True):
             for child in self._children.values():
                 child.signal(hard=hard)
-            ending = [asyncio.ensure_future(child.ended()) for child in self._children.values()]
+            ending = [asyncio.ensure_future(child.wait()) for child in self._children.values()]
             _, pending = await asyncio.wait(ending, timeout=GRACE)
             for task in pending:
                 task.cancel()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from zuno.amm.model import PoolState, whole_price
-from zuno.amm.ticks import sqrt_price_at_tick
+from zuno.amm.model import PoolState
 from zuno.kernel.canonical import Digest, canonical
 from zuno.kernel.errors import Refused
 from zuno.kernel.numbers_text import decimal_text, money_text
@@ -24,7 +23,7 @@ from zuno.lp.agents.prompt_facts import facts_of, print_thoughts
 from zuno.lp.model.ballot import Candidate, Carry, Judgment, StressPoint
 from zuno.lp.model.debate import Context, Debate, PlanReady, Wish
 from zuno.lp.rules.ballot import owner_decides
-from zuno.lp.service.to_views import key_view
+from zuno.lp.service.to_views import key_view, tick_prices
 from zuno.lp.service.views import PoolKeyView
 from zuno.provenance.slots import render
 
@@ -107,14 +106,20 @@ class RecommendedView(CandidateView):
     prep_action: str | None
 
 
-class ThoughtView(View):
+class RecordView(View):
+    """Fields of a record under their own names, safe to print; `model_validate` reads them off it."""
+
+    model_config = ConfigDict(from_attributes=True, coerce_numbers_to_str=True)
+
+
+class ThoughtView(RecordView):
     role: str
     round: int
     text: ForeignText
     speaker: str
 
 
-class SourceView(View):
+class SourceView(RecordView):
     feed: ForeignText
     source: ForeignText | None
     as_of: int | None
@@ -123,7 +128,7 @@ class SourceView(View):
     notes: tuple[ForeignText, ...]
 
 
-class VoiceView(View):
+class SpeakerView(RecordView):
     role: str
     round: int
     speaker: str
@@ -166,7 +171,7 @@ class PlanView(View):
     earlier: tuple[EarlierView, ...]
     """The moves of the rounds before the last, which the candidates above do not hold."""
     transcript: tuple[ThoughtView, ...]
-    voices: tuple[VoiceView, ...]
+    voices: tuple[SpeakerView, ...]
     sources: tuple[SourceView, ...]
     block: int
     hash: str
@@ -209,18 +214,8 @@ def hash_decided(context: Mapping[str, Any], ready: Mapping[str, Any]) -> str:
 
 
 def record_of(plan: PlanView, owner_choice: int | None, message: Digest) -> PlanRecord:
-    return PlanRecord(
-        plan_id=plan.plan_id,
-        hash=plan.hash,
-        kind=plan.kind,
-        chain=plan.chain,
-        position_id=plan.position_id,
-        verdict=plan.verdict,
-        choice=plan.recommended.kind,
-        decided_by=plan.decided_by,
-        owner_choice=owner_choice,
-        message=message,
-    )
+    same = plan.model_dump(include=set(PlanRecord.model_fields), by_alias=False)
+    return PlanRecord(**same, choice=plan.recommended.kind, owner_choice=owner_choice, message=message)
 
 
 def plan_id_of(request_id: str, digest: str) -> str:
@@ -228,25 +223,12 @@ def plan_id_of(request_id: str, digest: str) -> str:
 
 
 def _earlier_view(number: int, view: CandidateView) -> EarlierView:
-    return EarlierView(
-        round=number,
-        index=view.index,
-        kind=view.kind,
-        pool=view.pool.label,
-        tick_lower=view.tick_lower or 0,
-        tick_upper=view.tick_upper or 0,
-        price_lower=view.price_lower or "",
-        price_upper=view.price_upper or "",
-        verdict=view.verdict,
-        reason=view.reason,
-    )
+    same = view.model_dump(include=set(EarlierView.model_fields) - {"pool"}, by_alias=False)
+    return EarlierView(round=number, pool=view.pool.label, **same)
 
 
 def thoughts_of(context: Context, debate: Debate, decided: int | None = None) -> tuple[ThoughtView, ...]:
-    return tuple(
-        ThoughtView(role=thought.role, round=thought.round, text=thought.text, speaker=thought.speaker)
-        for thought in print_thoughts(context, debate, decided)
-    )
+    return tuple(ThoughtView.model_validate(thought) for thought in print_thoughts(context, debate, decided))
 
 
 def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash: str | None = None) -> PlanView:
@@ -270,7 +252,7 @@ def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash
         cautions=print_cautions(context, ready),
         rounds=len(ready.debate.rounds) - 1,
         regime=scene.regime,
-        recommended=_recommended(candidates[decision.index], chosen, scene.pool, context.wish),
+        recommended=_recommended_view(candidates[decision.index], chosen, scene.pool, context.wish),
         candidates=candidates,
         earlier=tuple(
             _earlier_view(number, view)
@@ -279,35 +261,14 @@ def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash
             if candidate.kind.move
         ),
         transcript=thoughts_of(context, ready.debate, decision.index),
-        voices=tuple(
-            VoiceView(
-                role=one.role,
-                round=one.round,
-                speaker=one.speaker,
-                why=one.why,
-                model=one.model,
-                tokens=one.tokens,
-                usd=None if one.usd is None else str(one.usd),
-            )
-            for one in ready.debate.spoke
-        ),
-        sources=tuple(
-            SourceView(
-                feed=source.feed,
-                source=source.source,
-                as_of=source.as_of,
-                age_seconds=source.age_seconds,
-                stale=source.stale,
-                notes=source.notes,
-            )
-            for source in context.sources
-        ),
+        voices=tuple(map(SpeakerView.model_validate, ready.debate.spoke)),
+        sources=tuple(map(SourceView.model_validate, context.sources)),
         block=context.block.number,
         hash=digest,
     )
 
 
-def _recommended(view: CandidateView, candidate: Candidate, pool: PoolState, wish: Wish | None) -> RecommendedView:
+def _recommended_view(view: CandidateView, candidate: Candidate, pool: PoolState, wish: Wish | None) -> RecommendedView:
     put_in = candidate.deposit
     return RecommendedView(
         **dict(view),
@@ -345,12 +306,9 @@ def _candidate_views(context: Context, debate: Debate, number: int) -> tuple[Can
 
 def _candidate_view(candidate: Candidate, judgment: Judgment, pool: PoolState) -> CandidateView:
     span = candidate.range
-    edges: tuple[str | None, str | None] = (None, None)
+    edges: Sequence[str | None] = (None, None)
     if span is not None:
-        prices = sorted(
-            whole_price(sqrt_price_at_tick(tick), pool.token0, pool.token1) for tick in (span.lower, span.upper)
-        )
-        edges = (decimal_text(prices[0], 10), decimal_text(prices[1], 10))
+        edges = tick_prices(pool, span.lower, span.upper)
     tested = candidate.stress
     return CandidateView(
         index=candidate.index,

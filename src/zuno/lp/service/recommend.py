@@ -23,10 +23,10 @@ from zuno.lp.model.debate import AgentThought, Context, FlowCreateStart, FlowFai
 from zuno.lp.ports.transport import Transport
 from zuno.lp.service import arguments, plan_view
 from zuno.lp.service.plan_view import ChoiceRefused, PlanRecord, PlanView
-from zuno.lp.service.wish_parser import Flags, request_of
+from zuno.lp.service.wish_parser import Flags, parse_request
 
 Listen = Callable[[Thought], None]
-OpenRoom = Callable[[], Awaitable["Venue"]]
+OpenRoom = Callable[[], Awaitable["DebateRoom"]]
 """Somewhere to hold one debate: in this process or on a mesh."""
 OpenJournal = Callable[[], Awaitable[Journal]]
 _ERRORS: dict[str, type[ZunoError]] = {
@@ -37,12 +37,12 @@ _ERRORS: dict[str, type[ZunoError]] = {
 }
 
 
-def _deaf(thought: Thought) -> None:
+def _ignore_thought(thought: Thought) -> None:
     """Nobody listens: the transcript is in the plan all the same."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class DebateEnd:
     """What a debate came to, and which message says so."""
 
     ready: PlanReady
@@ -50,7 +50,7 @@ class Ended:
     """Of the bytes that were signed."""
 
 
-class Venue(Protocol):
+class DebateRoom(Protocol):
     """Where one debate is held."""
 
     @property
@@ -62,13 +62,13 @@ class Venue(Protocol):
     @property
     def max_rounds(self) -> int: ...
 
-    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> Ended:
+    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> DebateEnd:
         """The plan as far as this home believes it, or the error that ended the flow."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class LocalRoom:
     """Where one debate is held: the peers on their transport, and the journal all of it goes into."""
 
     stations: Sequence[Station]
@@ -81,18 +81,18 @@ class Room:
     patience: float
     """Seconds after which a debate without an end has failed: a message was lost, or a peer is gone."""
 
-    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> Ended:
+    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> DebateEnd:
         """The plan, or the error that ended the flow."""
-        mouth = EnvelopeSigner(Role.CLI, self.key, self.now)
-        opening = mouth.envelope(self.request_id, Say(Role.SCOUT, start), None)
+        signer = EnvelopeSigner(Role.CLI, self.key, self.now)
+        opening = signer.envelope(self.request_id, Say(Role.SCOUT, start), None)
         await journal_envelope(self.journal, opening)
         await self.transport.send(Role.SCOUT, to_bytes(opening))
         running = [asyncio.ensure_future(station.run()) for station in self.stations]
-        ending = asyncio.ensure_future(self._ending(listen))
+        ending = asyncio.ensure_future(self._wait_for_end(listen))
         try:
             done, _ = await asyncio.wait([ending, *running], timeout=self.patience, return_when=asyncio.FIRST_COMPLETED)
             if not done:
-                raise await self._given_up(mouth, opening)
+                raise await self._record_timeout(signer, opening)
             if not ending.done():
                 next(task for task in running if task.done()).result()  # a station ends only by our own bug
             return await ending
@@ -101,16 +101,16 @@ class Room:
                 task.cancel()
             await asyncio.gather(ending, *running, return_exceptions=True)
 
-    async def _given_up(self, mouth: EnvelopeSigner, opening: Envelope) -> Unavailable:
+    async def _record_timeout(self, signer: EnvelopeSigner, opening: Envelope) -> Unavailable:
         """A silence goes on the record like any other end."""
         reason = (
             f"The debate did not end within {self.patience:g} s: a message was lost or a peer is silent; ask again."
         )
         failed = FlowFailed(at=Role.CLI, error="unavailable", reason=reason)
-        await journal_envelope(self.journal, mouth.envelope(self.request_id, Say(Role.CLI, failed), opening.id))
+        await journal_envelope(self.journal, signer.envelope(self.request_id, Say(Role.CLI, failed), opening.id))
         return Unavailable(reason)
 
-    async def _ending(self, listen: Listen) -> Ended:
+    async def _wait_for_end(self, listen: Listen) -> DebateEnd:
         while True:
             parcel = await self.transport.receive(Role.CLI)
             heard = open_envelope(parcel.data, self.key, Role.CLI, self.now())
@@ -120,7 +120,7 @@ class Room:
                 case AgentThought(thought=thought):
                     listen(thought)
                 case PlanReady() as ready:
-                    return Ended(ready, digest(parcel.data))
+                    return DebateEnd(ready, digest(parcel.data))
                 case FlowFailed() as failed:
                     raise error_of(failed)
                 case _:
@@ -143,7 +143,7 @@ class Advice:
         chain: str | None = None,
         profile: str | None = None,
         candidate: int | None = None,
-        listen: Listen = _deaf,
+        listen: Listen = _ignore_thought,
     ) -> PlanView:
         """Argue about a position; `candidate` is the owner's own choice among what was not vetoed."""
         position_id = arguments.position_id(position)
@@ -161,10 +161,10 @@ class Advice:
         chain: str | None = None,
         profile: str | None = None,
         candidate: int | None = None,
-        listen: Listen = _deaf,
+        listen: Listen = _ignore_thought,
     ) -> PlanView:
         """Argue about opening a position; what the flags say wins over the sentence."""
-        asked_for = request_of(text, flags)
+        asked_for = parse_request(text, flags)
         _check_choice(candidate)
         risk = _profile(profile or asked_for.profile or self._profile)
         room = await self._open_room()
@@ -179,21 +179,21 @@ class Advice:
         return await self._plan(room, start, candidate, listen)
 
     async def _plan(
-        self, room: Venue, start: FlowStart | FlowCreateStart, candidate: int | None, listen: Listen
+        self, room: DebateRoom, start: FlowStart | FlowCreateStart, candidate: int | None, listen: Listen
     ) -> PlanView:
-        return await planned(room, await room.debate(start, listen), candidate)
+        return await record_plan(room, await room.debate(start, listen), candidate)
 
 
-async def planned(room: Venue, end: Ended, candidate: int | None) -> PlanView:
+async def record_plan(room: DebateRoom, end: DebateEnd, candidate: int | None) -> PlanView:
     """The plan of a finished debate, on record. A request has one: whoever comes second finds it, and it is `Broken`
     where theirs is another."""
     ready = end.ready
-    context = await recalled(room.journal, ready.debate.context)
+    context = await load_context(room.journal, ready.debate.context)
     if candidate is not None:
         try:
             ready = plan_view.chosen_by_owner(context, ready, candidate)
         except Refused as error:
-            await _choice_refused(room, end, candidate, str(error))
+            await _record_refusal(room, end, candidate, str(error))
             raise Refused(f"{error} `zuno why {room.request_id}` shows the last ballot.") from None
     plan = plan_view.plan_view(room.request_id, context, ready)
     record = plan_view.record_of(plan, candidate, end.message)
@@ -210,7 +210,7 @@ async def planned(room: Venue, end: Ended, candidate: int | None) -> PlanView:
     return plan
 
 
-async def _choice_refused(room: Venue, end: Ended, candidate: int, why: str) -> None:
+async def _record_refusal(room: DebateRoom, end: DebateEnd, candidate: int, why: str) -> None:
     """No plan came of it, yet the ballot can be looked at: it is on record which message was checked."""
     note = ChoiceRefused(message=end.message, choice=candidate, why=sanitise(why))
     await room.journal.append(
@@ -218,7 +218,7 @@ async def _choice_refused(room: Venue, end: Ended, candidate: int, why: str) -> 
     )
 
 
-async def recalled(journal: Journal, digest: str) -> Context:
+async def load_context(journal: Journal, digest: str) -> Context:
     """The context behind a hash, from the journal's bundles: what a message names is there, or the books are cut."""
     try:
         content = await journal.bundle(Digest(digest))
@@ -227,10 +227,10 @@ async def recalled(journal: Journal, digest: str) -> Context:
     try:
         return Context.model_validate(decode_canonical(content))
     except ValidationError as error:
-        raise Malformed(f"The context {digest[:12]}… is none this Zuno takes: {_first(error)}.") from error
+        raise Malformed(f"The context {digest[:12]}… is none this Zuno takes: {_first_error(error)}.") from error
 
 
-def _first(error: ValidationError) -> str:
+def _first_error(error: ValidationError) -> str:
     told = error.errors(include_url=False, include_input=False)[0]
     return sanitise(f"{'.'.join(map(str, told['loc']))}: {told['msg']}")
 

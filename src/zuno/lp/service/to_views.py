@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from zuno.amm.identity import pool_id
 from zuno.amm.model import LpPosition, PoolKey, PoolState, whole_price
-from zuno.amm.ticks import sqrt_price_at_tick
+from zuno.amm.ticks import MAX_TICK, MIN_TICK, sqrt_price_at_tick
 from zuno.kernel.numbers_text import decimal_text, money_text
 from zuno.kernel.text import Token, base_and_quote, format_units
 from zuno.lp.model.history import PositionHistory, Touch
@@ -24,33 +24,23 @@ from zuno.lp.service.views import (
     PoolView,
     PositionView,
     TermsView,
-    TokenView,
 )
 
 PRICE_DIGITS = 10
 
 
-def token_view(token: Token) -> TokenView:
-    return TokenView(address=token.address, symbol=token.symbol, decimals=token.decimals, verified=token.verified)
-
-
-def called(token: Token) -> str:
-    """A token's name as people are shown it: a question mark where only its own contract vouches for it."""
-    return token.symbol if token.verified else f"{token.symbol}?"
-
-
 def key_view(key: PoolKey, token0: Token, token1: Token) -> PoolKeyView:
     fee = "dynamic fee" if key.dynamic_fee else fee_text(key.fee)
-    hooks = " hooked" if key.hooked else ""
+    hooks = " hooked" if key.has_hooks else ""
     return PoolKeyView(
         id=pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks),
-        currency0=token_view(token0),
-        currency1=token_view(token1),
+        currency0=token0,
+        currency1=token1,
         fee=key.fee,
         tick_spacing=key.tick_spacing,
         hooks=key.hooks,
         dynamic_fee=key.dynamic_fee,
-        label=f"{called(token0)}/{called(token1)} {fee}{hooks}",
+        label=f"{token0.shown_name}/{token1.shown_name} {fee}{hooks}",
     )
 
 
@@ -61,11 +51,18 @@ def fee_text(pips: int) -> str:
 
 def price_unit(token0: Token, token1: Token) -> str:
     base, quote = base_and_quote(token0, token1)
-    return f"{called(quote)} per {called(base)}"
+    return f"{quote.shown_name} per {base.shown_name}"
 
 
 def price_text(sqrt_price_x96: int, token0: Token, token1: Token) -> str:
     return decimal_text(whole_price(sqrt_price_x96, token0, token1), PRICE_DIGITS)
+
+
+def tick_prices(pool: PoolState, *ticks: int) -> list[str]:
+    """Prices at ticks, the lowest first: where the price is told the other way round, the upper tick is the lower."""
+    within = [max(MIN_TICK, min(MAX_TICK, tick)) for tick in ticks]
+    prices = sorted(whole_price(sqrt_price_at_tick(tick), pool.token0, pool.token1) for tick in within)
+    return [decimal_text(price, PRICE_DIGITS) for price in prices]
 
 
 def pool_view(pool: PoolState, chain: str) -> PoolView:
@@ -86,9 +83,7 @@ def pool_view(pool: PoolState, chain: str) -> PoolView:
 def position_view(position: LpPosition) -> PositionView:
     pool = position.pool
     token0, token1 = pool.token0, pool.token1
-    edges = sorted(
-        whole_price(sqrt_price_at_tick(tick), token0, token1) for tick in (position.range.lower, position.range.upper)
-    )
+    price_lower, price_upper = tick_prices(pool, position.range.lower, position.range.upper)
     return PositionView(
         id=str(position.id),
         chain=position.chain,
@@ -107,10 +102,10 @@ def position_view(position: LpPosition) -> PositionView:
         fees0_human=format_units(position.fees0, token0.decimals),
         fees1_human=format_units(position.fees1, token1.decimals),
         value_human=_value_text(position),
-        value_unit=called(base_and_quote(token0, token1)[1]),
+        value_unit=base_and_quote(token0, token1)[1].shown_name,
         price=price_text(pool.sqrt_price_x96, token0, token1),
-        price_lower=decimal_text(edges[0], PRICE_DIGITS),
-        price_upper=decimal_text(edges[1], PRICE_DIGITS),
+        price_lower=price_lower,
+        price_upper=price_upper,
         price_unit=price_unit(token0, token1),
         in_range=position.in_range,
         edge_distance_percent=_edge_distance(position),
@@ -160,7 +155,7 @@ def pnl_view(chain: str, position_id: int, history: PositionHistory, result: Att
         id=str(position_id),
         chain=chain,
         pool=key_view(history.key, token0, token1),
-        position_ids=tuple(str(one) for one in ids),
+        position_ids=tuple(str(id_) for id_ in ids),
         from_block=history.opened.number,
         from_timestamp=history.opened.timestamp,
         to_block=history.closed.number,
@@ -185,7 +180,7 @@ def _terms_view(token: Token, terms: PnlTerms, lvr: float) -> TermsView:
         return money_text(value, token.decimals, places=8 if token.decimals > 8 else 6)
 
     return TermsView(
-        token=called(token),
+        token=token.shown_name,
         nav_start=money(terms.nav_start),
         nav_end=money(terms.nav_end),
         flows=money(terms.flows),

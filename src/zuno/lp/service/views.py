@@ -5,23 +5,16 @@ Amounts, liquidity and ids are strings because JSON numbers lose digits; each am
 
 from __future__ import annotations
 
+from zuno.kernel.text import Token
 from zuno.kernel.view import View
-
-
-class TokenView(View):
-    address: str
-    symbol: str
-    decimals: int
-    verified: bool
-    """False where only the contract itself says what it is called: never priced by that name."""
 
 
 class PoolKeyView(View):
     """A pool's identity."""
 
     id: str
-    currency0: TokenView
-    currency1: TokenView
+    currency0: Token
+    currency1: Token
     fee: int
     tick_spacing: int
     hooks: str

@@ -16,8 +16,6 @@ from zuno.lp.model.plan import Allowances
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.wallets import StoredWallet, Wallets
 from zuno.lp.service import arguments
-from zuno.lp.service.to_views import token_view
-from zuno.lp.service.views import TokenView
 
 UNLIMITED = (1 << 160) - 1
 """The most Permit2 can write, and more than there is of any token: nobody who allows this much means an amount."""
@@ -27,7 +25,7 @@ FOR_EVER = (1 << 48) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class WalletContents:
     """A wallet at one block: what it holds and what it allows."""
 
     block: Block
@@ -35,7 +33,7 @@ class Contents:
     allowances: Allowances
 
 
-Look = Callable[[Address, Sequence[Address], Sequence[Address]], Awaitable[Contents]]
+Look = Callable[[Address, Sequence[Address], Sequence[Address]], Awaitable[WalletContents]]
 """Reads a wallet: holdings of these currencies, allowances of them to Permit2 and through it to these spenders."""
 
 
@@ -59,7 +57,7 @@ class WalletsView(View):
 
 
 class BalanceView(View):
-    token: TokenView
+    token: Token
     amount: str
     amount_human: str
 
@@ -76,7 +74,7 @@ class BalancesView(View):
 class AllowanceView(View):
     """Somebody who may move the wallet's tokens: Permit2 by the token's word, the others by Permit2's."""
 
-    token: TokenView
+    token: Token
     spender: str
     spender_name: str
     amount: str
@@ -94,7 +92,7 @@ class AllowancesView(View):
     timestamp: int
     wallet: str
     allowances: tuple[AllowanceView, ...]
-    """Those above zero; past ones are told as such."""
+    """Those above zero; expired ones are marked."""
     notes: tuple[str, ...] = ()
 
 
@@ -106,24 +104,24 @@ class WalletKeeper:
         self._acting = acting
 
     async def create(self) -> WalletView:
-        return self._shown(self._wallets.create())
+        return self._wallet_view(self._wallets.create())
 
     async def add(self, file: str | None, watch: str | None) -> WalletView:
         """A keystore file, an address to watch, or a key that is asked for."""
         if file is not None and watch is not None:
             raise Usage("Give a keystore file or --watch ADDRESS, not both.")
         if watch is not None:
-            return self._shown(self._wallets.watch(_address(watch)))
-        return self._shown(self._wallets.add_key() if file is None else self._wallets.add_keystore(file))
+            return self._wallet_view(self._wallets.watch(_address(watch)))
+        return self._wallet_view(self._wallets.add_key() if file is None else self._wallets.add_keystore(file))
 
     async def show(self) -> WalletsView:
         kept, acting = self._wallets.all(), self._acting()
-        shown = [self._shown(one) for one in kept]
-        if acting is not None and acting not in {one.address for one in kept}:
-            shown.append(self._named(acting))
+        shown = [self._wallet_view(wallet) for wallet in kept]
+        if acting is not None and acting not in {wallet.address for wallet in kept}:
+            shown.append(self._external_wallet_view(acting))
         return WalletsView(wallets=tuple(shown), acting=acting, note=_who_acts(shown, acting))
 
-    def _shown(self, kept: StoredWallet) -> WalletView:
+    def _wallet_view(self, kept: StoredWallet) -> WalletView:
         return WalletView(
             address=kept.address,
             checksummed=checksum_address(kept.address),
@@ -133,7 +131,7 @@ class WalletKeeper:
             notes=kept.notes,
         )
 
-    def _named(self, address: Address) -> WalletView:
+    def _external_wallet_view(self, address: Address) -> WalletView:
         return WalletView(
             address=address,
             checksummed=checksum_address(address),
@@ -175,10 +173,10 @@ class WalletOnChain:
             timestamp=seen.block.timestamp,
             wallet=self._wallet,
             allowances=tuple(
-                one
+                view
                 for token in tokens
                 if not token.native
-                for one in _allowed(token, seen, info.deployment.permit2, spenders)
+                for view in _allowance_views(token, seen, info.deployment.permit2, spenders)
             ),
             notes=notes,
         )
@@ -197,7 +195,9 @@ class WalletOnChain:
             for token in (position.pool.token0, position.pool.token1)
         }
         notes = () if holdings.owned.complete else (f"tokens of some positions may be left out: {holdings.owned.note}",)
-        return tuple((ether | known | {one: found[one] for one in found if one not in known}).values()), notes
+        return tuple(
+            (ether | known | {address: found[address] for address in found if address not in known}).values()
+        ), notes
 
 
 def _who_acts(shown: Sequence[WalletView], acting: Address | None) -> str:
@@ -221,23 +221,25 @@ def _spenders(info: ChainInfo) -> dict[Address, str]:
 
 
 def _balance(token: Token, amount: int) -> BalanceView:
-    return BalanceView(token=token_view(token), amount=str(amount), amount_human=format_units(amount, token.decimals))
+    return BalanceView(token=token, amount=str(amount), amount_human=format_units(amount, token.decimals))
 
 
-def _allowed(token: Token, seen: Contents, permit2: Address, spenders: Mapping[Address, str]) -> list[AllowanceView]:
+def _allowance_views(
+    token: Token, seen: WalletContents, permit2: Address, spenders: Mapping[Address, str]
+) -> list[AllowanceView]:
     """Whoever may move this token, Permit2 first; who may move nothing of it is not listed."""
     now, by_token = seen.block.timestamp, seen.allowances.to_permit2.get(token.address, 0)
     listed = [_allowance(token, permit2, "Permit2", by_token, None, now)]
     for spender, name in spenders.items():
         grant = seen.allowances.grant(token.address, spender)
         listed.append(_allowance(token, spender, name, grant.amount, grant.until, now))
-    return [one for one in listed if one.amount != "0"]
+    return [view for view in listed if view.amount != "0"]
 
 
 def _allowance(token: Token, spender: Address, name: str, amount: int, expires: int | None, now: int) -> AllowanceView:
     unlimited = amount >= UNLIMITED
     return AllowanceView(
-        token=token_view(token),
+        token=token,
         spender=spender,
         spender_name=name,
         amount=str(amount),

@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CapitalLine:
     """Capital as it was said: one half may be missing, and a flag may still bring it."""
 
     amount: Decimal | None
@@ -67,10 +67,10 @@ class Line:
 
 
 @dataclass(slots=True)
-class Heard:
+class ParsedWish:
     """What a sentence says, and what was made of which words."""
 
-    lines: list[Line] = field(default_factory=list)
+    lines: list[CapitalLine] = field(default_factory=list)
     pair: tuple[str, str] | None = None
     fee: int | None = None
     chain: str | None = None
@@ -103,32 +103,32 @@ class Request:
     """Which words became what."""
 
 
-def request_of(text: str, flags: Flags | None = None) -> Request:
+def parse_request(text: str, flags: Flags | None = None) -> Request:
     """The whole wish; `Usage` names what is missing or cannot be read."""
     flags = flags or Flags()
-    heard = heard_in(text)
-    lines = _with_flags(heard.lines, flags)
-    exposure = heard.exposure if flags.exposure is None else _exposure(flags.exposure)
-    if exposure is Exposure.LONG_TOKEN and flags.exposure is None and heard.long_token is not None:
-        lines = _kept_first(lines, heard.long_token)
-    pair = heard.pair if flags.pair is None else pair_of(flags.pair)
+    parsed = parse_wish(text)
+    lines = _with_flags(parsed.lines, flags)
+    exposure = parsed.exposure if flags.exposure is None else _exposure(flags.exposure)
+    if exposure is Exposure.LONG_TOKEN and flags.exposure is None and parsed.long_token is not None:
+        lines = _put_kept_first(lines, parsed.long_token)
+    pair = parsed.pair if flags.pair is None else pair_of(flags.pair)
     wish = Wish(
         capital=_capital(lines, pair),
         pair=pair,
-        fee=heard.fee if flags.fee is None else fee_of(flags.fee),
+        fee=parsed.fee if flags.fee is None else fee_of(flags.fee),
         exposure=exposure,
     )
-    return Request(wish, heard.chain, heard.profile, tuple(heard.notes))
+    return Request(wish, parsed.chain, parsed.profile, tuple(parsed.notes))
 
 
-def same_token(one: str, other: str) -> bool:
-    """Whether two names mean one token to a person: WETH is ETH in another coat."""
-    coats = {"WETH": "ETH"}
-    first, second = (coats.get(name.upper(), name.upper()) for name in (one, other))
+def same_token(name: str, other: str) -> bool:
+    """Whether two names mean one token to a person: WETH counts as ETH."""
+    same = {"WETH": "ETH"}
+    first, second = (same.get(token.upper(), token.upper()) for token in (name, other))
     return first == second
 
 
-def heard_in(text: str) -> Heard:
+def parse_wish(text: str) -> ParsedWish:
     """What the sentence says, complete or not."""
     if len(text) > MAX_TEXT:
         raise Usage(f"A wish has at most {MAX_TEXT} characters.")
@@ -156,13 +156,13 @@ def _pieces(text: str) -> list[_Piece]:
             kept = number if found["glued"] else number.rstrip(".,")  # "50 USDC, 0.05." ends a clause, not a number
             pieces.append(_Piece("number", kept, found["glued"] or ""))
         elif kind == "other":
-            _harmless(found["other"])
+            _check_sign(found["other"])
         else:
             pieces.append(_Piece(kind, found[kind]))
     return pieces
 
 
-def _harmless(sign: str) -> None:
+def _check_sign(sign: str) -> None:
     """Punctuation and pictures say nothing; money signs and letters of other scripts may say something else."""
     kind = unicodedata.category(sign)
     if kind == "Sc":
@@ -177,26 +177,26 @@ class _Reader:
     def __init__(self, pieces: Sequence[_Piece]) -> None:
         self._pieces = pieces
         self._at = 0
-        self._heard = Heard()
+        self._heard = ParsedWish()
         self._mentioned: list[str] = []
         """Tokens without an amount."""
         self._against: str | None = None
 
-    def read(self) -> Heard:
+    def read(self) -> ParsedWish:
         while self._at < len(self._pieces):
             self._at += self._step()
-        heard = self._heard
+        parsed = self._heard
         for token in self._mentioned:
             # A second mention of what was already given an amount adds nothing.
-            if not any(line.token is not None and same_token(line.token, token) for line in heard.lines):
-                heard.lines.append(Line(None, token))
-        if self._against is not None and heard.pair is None:
-            ours = next((line.token for line in heard.lines if line.token is not None), None)
+            if not any(line.token is not None and same_token(line.token, token) for line in parsed.lines):
+                parsed.lines.append(CapitalLine(None, token))
+        if self._against is not None and parsed.pair is None:
+            ours = next((line.token for line in parsed.lines if line.token is not None), None)
             if ours is None:
-                heard.lines.append(Line(None, self._against))
+                parsed.lines.append(CapitalLine(None, self._against))
             else:
-                heard.pair = (ours, self._against)
-        return heard
+                parsed.pair = (ours, self._against)
+        return parsed
 
     def _piece(self, ahead: int) -> _Piece:
         index = self._at + ahead
@@ -227,13 +227,13 @@ class _Reader:
         if self._low(-1) in {"on", "chain"} and not piece.glued and chain_named(piece.text):
             return self._set_chain(piece.text, f"on {piece.text}", 1)
         if piece.glued:
-            return self._measured(piece.text, piece.glued, f"{piece.text}{piece.glued}", 1)
+            return self._read_quantity(piece.text, piece.glued, f"{piece.text}{piece.glued}", 1)
         after = self._piece(1)
         if after.kind in {"word", "address"} or after.text == "%":
-            return self._measured(piece.text, after.text, f"{piece.text} {after.text}", 2)
+            return self._read_quantity(piece.text, after.text, f"{piece.text} {after.text}", 2)
         return self._amount_alone(piece.text)
 
-    def _measured(self, number: str, unit: str, said: str, took: int) -> int:
+    def _read_quantity(self, number: str, unit: str, said: str, took: int) -> int:
         low = unit.lower()
         if low == "basis" and self._low(took) in {"point", "points"}:
             return self._set_fee(number, "bps", f"{said} {self._low(took)}", took + 1)
@@ -248,7 +248,7 @@ class _Reader:
         if low in MISREAD:
             raise Usage(f"{said!r} is not understood: {MISREAD[low]}")
         parts = unit.split("-")
-        if low in TOKENS or len(unit) == 42 or (not _known(low) and len(parts) == 1 and not chain_named(low)):
+        if low in TOKENS or len(unit) == 42 or (not _is_keyword(low) and len(parts) == 1 and not chain_named(low)):
             after = self._piece(took)
             if after.text == "/":  # "0.05 ETH/USDC": the token is half of a pair as well
                 return self._capital(number, token_named(unit), said, took - 1)
@@ -265,12 +265,12 @@ class _Reader:
                 f"'{self._low(-1)} {said}' is not understood; name only what you bring, or say it with --token, "
                 "--amount and --with."
             )
-        self._heard.lines.append(Line(parse_amount(number), token))
+        self._heard.lines.append(CapitalLine(parse_amount(number), token))
         self._note(said, "capital")
         return max(took, 1)
 
     def _amount_alone(self, number: str) -> int:
-        self._heard.lines.append(Line(parse_amount(number), None))
+        self._heard.lines.append(CapitalLine(parse_amount(number), None))
         return 1
 
     def _set_fee(self, number: str, unit: str, said: str, took: int) -> int:
@@ -394,7 +394,7 @@ class _Reader:
         self._heard.notes.append(f"{said!r} is {meant}")
 
 
-def _known(low: str) -> bool:
+def _is_keyword(low: str) -> bool:
     """A word with a meaning of its own, which therefore is no token's name."""
     ours = (FILLERS, TARGETS, RISK, LONG, NEUTRAL, MISREAD, CHAIN_WORDS, HORIZON, PERCENT_OF)
     return low == "on" or any(low in words for words in ours)
@@ -419,7 +419,7 @@ def _token_flag(text: str) -> str:
     return token_named(text.strip())
 
 
-def _with_flags(lines: Sequence[Line], flags: Flags) -> list[Line]:
+def _with_flags(lines: Sequence[CapitalLine], flags: Flags) -> list[CapitalLine]:
     """The capital after the flags: --token and --amount stand for the first line, --with for the second."""
     kept = list(lines)
     if flags.token is not None or flags.amount is not None:
@@ -428,22 +428,22 @@ def _with_flags(lines: Sequence[Line], flags: Flags) -> list[Line]:
         if token is None or amount is None:
             if len(kept) > 1:
                 raise Usage("The sentence brings two tokens; give --token and --amount together.")
-            said = kept[0] if kept else Line(None, None)
+            said = kept[0] if kept else CapitalLine(None, None)
             token, amount = token or said.token, said.amount if amount is None else amount
-        kept = [Line(amount, token)]
+        kept = [CapitalLine(amount, token)]
     if flags.with_ is not None:
         kept = [*kept[:1], _line_flag(flags.with_)]
     return kept
 
 
-def _line_flag(text: str) -> Line:
+def _line_flag(text: str) -> CapitalLine:
     found = _LINE.fullmatch(text.strip())
     if found is None:
         raise Usage(f'{plain_text(text, 40)!r} is not an amount of a token; write --with "50 USDC".')
-    return Line(parse_amount(found["number"]), token_named(found["token"]))
+    return CapitalLine(parse_amount(found["number"]), token_named(found["token"]))
 
 
-def _kept_first(lines: Sequence[Line], token: str) -> list[Line]:
+def _put_kept_first(lines: Sequence[CapitalLine], token: str) -> list[CapitalLine]:
     """The line whose token the owner wants to stay long in comes first; only a token one brings can be kept."""
     ours = [line for line in lines if line.token is not None and same_token(line.token, token)]
     named = [line.token for line in lines if line.token is not None]
@@ -452,7 +452,7 @@ def _kept_first(lines: Sequence[Line], token: str) -> list[Line]:
     return [*ours, *(line for line in lines if line not in ours)]
 
 
-def _capital(lines: Sequence[Line], pair: tuple[str, str] | None) -> tuple[Capital, ...]:
+def _capital(lines: Sequence[CapitalLine], pair: tuple[str, str] | None) -> tuple[Capital, ...]:
     if not lines:
         raise Usage("How much of which token? Say it like 0.05 ETH.")
     if len(lines) > 2:

@@ -102,7 +102,7 @@ class AnsweredView(View):
 
 
 class AlertDesk:
-    """The owner's side of the book; the monitor may write in it at the same time."""
+    """List, acknowledge and snooze; the monitor may change alerts at the same time."""
 
     def __init__(self, store: AlertStore, journal: Callable[[], Awaitable[Journal]], clock: Clock) -> None:
         self._store = store
@@ -191,9 +191,7 @@ class AlertSender:
                 wait = await self.deliver()
             except ZunoError as error:  # the book, not the service
                 wait = self._back_off(str(error).rstrip("."))
-            except (
-                Exception
-            ) as bug:  # one who dies unseen leaves every later alert untold; no trace: it may quote a key
+            except Exception as bug:  # ending here would silence every later alert; no trace: it may quote a key
                 wait = self._back_off(f"Zuno has a bug ({type(bug).__name__})")
             if wait is None:
                 await _wait_first(stop.wait(), self._news.wait())

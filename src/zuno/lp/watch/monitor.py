@@ -120,9 +120,9 @@ class Monitor:
         chain_of: Callable[[str], Chain],
         store: AlertStore,
         samples: Samples,
-        seat: ProcessLock,
+        lock: ProcessLock,
         journal: Callable[[], Awaitable[Journal]],
-        courier: AlertSender,
+        sender: AlertSender,
         clock: Clock,
         period: float,
         tell: Callable[[str], None],
@@ -133,9 +133,9 @@ class Monitor:
         self._chain_of = chain_of
         self._store = store
         self._samples = samples
-        self._seat = seat
+        self._lock = lock
         self._journal = journal
-        self._courier = courier
+        self._sender = sender
         self._clock = clock
         self._period = period
         self._tell = tell
@@ -144,14 +144,14 @@ class Monitor:
         self._pauses: dict[str, _RetryPause] = {}
 
     async def once(self) -> TickView:
-        """One look, told and delivered as far as that goes at once; `Unavailable` where nothing could be read."""
-        self._seat.take()
+        """One look, with its alerts delivered if the notifier answers; `Unavailable` where nothing could be read."""
+        self._lock.take()
         try:
             tick = await self.tick()
-            await self._courier.deliver()
+            await self._sender.deliver()
         finally:
-            self._seat.leave()
-            await self._courier.close()
+            self._lock.leave()
+            await self._sender.close()
         failed = [chain for chain in tick.chains if chain.failure and not chain.wallets]
         if failed and len(failed) == len(tick.chains):
             raise Unavailable(
@@ -161,8 +161,8 @@ class Monitor:
 
     async def run(self, hear: Callable[[TickView], None], stop: asyncio.Event) -> StoppedView:
         """Look every period until `stop`; a tick under way is finished and stored first."""
-        self._seat.take()
-        courier = asyncio.create_task(self._courier.run(stop))
+        self._lock.take()
+        sending = asyncio.create_task(self._sender.run(stop))
         ticks = 0
         try:
             while not stop.is_set():
@@ -172,15 +172,15 @@ class Monitor:
                     ticks += 1
                 except Unavailable as error:
                     self._tell(str(error))
-                self._courier.wake()
+                self._sender.wake()
                 spent = asyncio.get_running_loop().time() - began
                 with suppress(TimeoutError):
                     await asyncio.wait_for(stop.wait(), max(0.0, self._period - spent))
         finally:
             stop.set()
-            await courier
-            await self._courier.close()
-            self._seat.leave()
+            await sending
+            await self._sender.close()
+            self._lock.leave()
         return StoppedView(ticks=ticks, said=f"The monitor ended after {ticks} looks; what it saw is stored.")
 
     async def tick(self) -> TickView:
@@ -223,7 +223,7 @@ class Monitor:
         )
         happened = await self._store.change(lambda book: record_reading(book, look, now, self._limits))
         if happened:
-            self._courier.wake()  # what this chain has to say does not wait for a slower one
+            self._sender.wake()  # what this chain has to say does not wait for a slower one
         try:
             await self._samples.keep(_pool_samples(seen), [] if seen.gas is None else [seen.gas], now)
         except (Unavailable, Broken) as error:
@@ -294,7 +294,7 @@ class Monitor:
         return await self._store.change(lambda book: end_unwatched(book, is_watched, now))
 
     async def _journal_events(self) -> tuple[str, ...]:
-        """A journal that cannot be written is told of, and stops no alert."""
+        """A journal that cannot be written is reported, and stops no alert."""
         try:
             book = await self._store.book()
             if book.last_number > book.journaled:  # a journal that nothing is written in is not even made

@@ -1,6 +1,6 @@
 """Alert rules: raised once, silent while acknowledged, cleared with hysteresis.
 
-The owner is always told of a worsening. An improvement within an episode (back in range, still near the edge) is told
+A worsening is always notified. An improvement within an episode (back in range, still near the edge) is told
 at most once in six hours, so that a price that oscillates around an edge does not alert at every tick.
 """
 
@@ -63,8 +63,8 @@ def judge_chain(
 ) -> AlertChange:
     """A chain after a look at it: `failures` in a row, none if it was read."""
     condition = Condition.UNREACHABLE if failures >= limits.failures else None
-    said = f"{failures} looks in a row failed: {reason}" if failures else "the chain answers again"
-    return _advance_alert(previous, Subject(chain), condition, said, now, limits)
+    why = f"{failures} looks in a row failed: {reason}" if failures else "the chain answers again"
+    return _advance_alert(previous, Subject(chain), condition, why, now, limits)
 
 
 def end_alert(previous: Alert | None, why: str, now: Seconds) -> AlertChange:
@@ -81,7 +81,7 @@ def acknowledge(alert: Alert, now: Seconds) -> tuple[Alert, Event]:
 
 
 def snooze(alert: Alert, until: Seconds, now: Seconds) -> tuple[Alert, Event]:
-    """Silence until then, whatever happens; what still is wrong then is told at once."""
+    """Silence until then, whatever happens; what still is wrong then is notified at once."""
     if until <= now:
         raise ValueError("a snooze ends later than it begins")
     seen = replace(alert, told=alert.condition, told_at=now, acknowledged_at=None, snoozed_until=until)
@@ -169,12 +169,8 @@ def _describe_range(position: LpPosition) -> str:
 
 
 KEPT_EVENTS: Final = 500
-
-
 MOST_EVENTS: Final = 2_000
-"""Events that nobody was told of yet are kept beyond the usual number, but not beyond this one."""
-
-
+"""Events that were not delivered yet are kept beyond the usual number, but not beyond this one."""
 Answer = Callable[[Alert], tuple[Alert, Event]]
 
 
@@ -275,7 +271,7 @@ def snooze_by_id(book: AlertBook, alert_id: str, until: Seconds, now: Seconds) -
 
 
 def pending_events(book: AlertBook) -> Sequence[Event]:
-    """Events the owner was not told of yet, oldest first."""
+    """Events not delivered yet, oldest first."""
     return [event for event in book.events if event.number > book.pushed and event.said]
 
 

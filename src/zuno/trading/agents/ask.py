@@ -11,34 +11,33 @@ from zuno.llm.port import Image
 from zuno.llm.prompts import Value
 from zuno.llm.question import Question, SourcedAnswer, T
 from zuno.provenance.facts import FactSheet, Figure, Unit
-from zuno.trading.agents.prompt_budget import Line, Section, brief, cap_of
+from zuno.trading.agents.prompt_budget import Line, Section, fit_prompt, max_prompt_chars
 from zuno.trading.agents.prompt_facts import figure_of, text_faults
-from zuno.trading.agents.schemas import LONG_TEXT, LiquidityOpinion, MacroOpinion, MicrostructureOpinion
-from zuno.trading.model.cycle import Expert, Voice
+from zuno.trading.model.cycle import (
+    LONG_TEXT,
+    Expert,
+    LiquidityOpinion,
+    MacroOpinion,
+    MicrostructureOpinion,
+    Sourced,
+    Voice,
+)
 from zuno.trading.rules.price_menu import PriceMenu
 
-V = TypeVar("V")
+S = TypeVar("S", bound=Sourced)
 E = TypeVar("E", LiquidityOpinion, MicrostructureOpinion, MacroOpinion)
 WHY_CHARS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Heard(Generic[V]):
-    """A word for the record, and whose it was."""
-
-    value: V
-    voice: Voice
-
-
-@dataclass(frozen=True, slots=True)
-class Asking(Generic[T]):
+class AgentQuestion(Generic[T]):
     """One role's question, before it is cut to its room."""
 
     role: str
     """Also the name of its prompt."""
     sections: Sequence[Section]
     output: type[T]
-    twin: Callable[[], T]
+    fallback: Callable[[], T]
     texts: Callable[[T], Iterable[tuple[str, int]]]
     """What of the answer is prose, each text with its longest printed length: it cites what was told."""
     own: Callable[[T], Sequence[Figure]] = lambda _: ()
@@ -51,25 +50,25 @@ class Asking(Generic[T]):
     max_output_tokens: int = 1_500
 
 
-def to_expert(
-    role: str, expert: Expert, sections: Sequence[Section], output: type[E], twin: Callable[[], E]
-) -> Asking[E]:
+def expert_question(
+    role: str, expert: Expert, sections: Sequence[Section], output: type[E], fallback: Callable[[], E]
+) -> AgentQuestion[E]:
     """The question to an expert who reads numbers: its prose is its rationale, its own figure its confidence."""
-    return Asking(
+    return AgentQuestion(
         role=role,
         sections=sections,
         output=output,
-        twin=twin,
+        fallback=fallback,
         texts=lambda said: ((said.rationale, LONG_TEXT),),
         own=lambda said: (figure_of(f"{expert}.confidence", said.confidence, Unit.NUMBER),),
         own_ids=(f"{expert}.confidence",),
     )
 
 
-async def hear(asking: Asking[T], minds: ModelContext) -> SourcedAnswer[T]:
+async def ask_agent(asking: AgentQuestion[T], minds: ModelContext) -> SourcedAnswer[T]:
     own = Line(", ".join(f"{{{id_}}}" for id_ in asking.own_ids))
     sections = [*asking.sections, *([Section("of your own answer", 101, (own,))] if asking.own_ids else [])]
-    told = brief(minds.prompts, asking.role, sections, asking.others or {}, cap_of(asking.role))
+    told = fit_prompt(minds.prompts, asking.role, sections, asking.others or {}, max_prompt_chars(asking.role))
 
     def faults(said: T) -> list[str]:
         return text_faults(asking.texts(said), FactSheet((*told.figures, *asking.own(said))))
@@ -80,7 +79,7 @@ async def hear(asking: Asking[T], minds: ModelContext) -> SourcedAnswer[T]:
         prompt=asking.role,
         variables=told.variables,
         output=asking.output,
-        fallback=asking.twin,
+        fallback=asking.fallback,
         judge=asking.judge,
         faults=faults,
         slots=lambda: FactSheet(told.figures).list_ids(),
@@ -104,11 +103,17 @@ def voice_of(role: str, spoken: SourcedAnswer[T]) -> Voice:
     )
 
 
-def snapped(menu: PriceMenu, price: float | None) -> float | None:
+def snap_price(menu: PriceMenu, price: float | None) -> float | None:
     """The level that is meant; None where it is none of the menu's."""
     return None if price is None else menu.snap(price)
 
 
-def noted(spoken: SourcedAnswer[T], *remarks: str) -> str:
+def to_record(shape: type[S], spoken: SourcedAnswer[T], *remarks: str, **computed: object) -> S:
+    """The answer as it goes on record: who gave it and why, and what code computed or replaced."""
+    said = {**spoken.value.model_dump(), "source": spoken.source, "why": join_reasons(spoken, *remarks), **computed}
+    return shape.model_validate(said, strict=False)
+
+
+def join_reasons(spoken: SourcedAnswer[T], *remarks: str) -> str:
     """Why it was not the model, and what code did to its answer."""
     return "; ".join(filter(None, (spoken.why, *remarks)))[:WHY_CHARS]

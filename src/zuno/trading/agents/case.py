@@ -7,7 +7,7 @@ from typing import Final
 
 from zuno.trading.measure.features import Features, features
 from zuno.trading.measure.price_context import Signs, signs_of
-from zuno.trading.model.account import FEES, read_fees
+from zuno.trading.model.account import FEES, FeesSlot, read_slot
 from zuno.trading.model.bundle import Bundle, ours
 from zuno.trading.model.known import Known
 from zuno.trading.rules.account import MarkedAccount
@@ -16,13 +16,13 @@ from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 
 
 @dataclass(frozen=True, slots=True)
-class Matter:
-    """A bundle and what follows from it. Pure: the same bundle gives the same matter."""
+class Case:
+    """A bundle and what follows from it. Pure: the same bundle gives the same case."""
 
     bundle: Bundle
     features: Features
     menu: PriceMenu
-    terms: RulingInputs
+    inputs: RulingInputs
     standing: Known[MarkedAccount]
     signs: Signs
 
@@ -30,24 +30,24 @@ class Matter:
 NOT_USABLE: Final = "its source gave nothing that can be used"
 
 
-def fees_of(bundle: Bundle) -> Fees:
+def read_fees(bundle: Bundle) -> Fees:
     """Those the bundle was frozen with; the usual ones where it names none. `Malformed` for a record that is none."""
     slot = next((slot for slot in bundle.slots if slot.name == FEES), None)
     if slot is None:
         return Fees()
-    named = read_fees(slot.content)
+    named = read_slot(FeesSlot, slot.content, "fees")
     return Fees(FeeRates(named.binance_maker, named.binance_taker), FeeRates(named.upbit, named.upbit))
 
 
-def in_our_words(bundle: Bundle) -> Bundle:
+def without_source_text(bundle: Bundle) -> Bundle:
     """The same for minds: why a source gave nothing may be told in the source's own words, and these are a stranger's.
     Whoever reads the bundle itself finds them there."""
     absent = tuple(gone if ours(gone) else replace(gone, why=NOT_USABLE) for gone in bundle.absent)
     return replace(bundle, absent=absent)
 
 
-def matter_of(bundle: Bundle) -> Matter:
-    bundle = in_our_words(bundle)
+def build_case(bundle: Bundle) -> Case:
+    bundle = without_source_text(bundle)
     measured = features(bundle)
-    terms = build_ruling_inputs(bundle, measured, fees=fees_of(bundle))
-    return Matter(bundle, measured, build_price_menu(bundle, measured), terms, terms.standing, signs_of(bundle))
+    inputs = build_ruling_inputs(bundle, measured, fees=read_fees(bundle))
+    return Case(bundle, measured, build_price_menu(bundle, measured), inputs, inputs.standing, signs_of(bundle))

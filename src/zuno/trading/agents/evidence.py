@@ -16,39 +16,39 @@ MOST_CONFIDENT: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Pull:
+class Reason:
     weight: float
     """Above zero it pulls up."""
     said: str
 
 
-def pulled(value: float, full: float, weight: float) -> float:
+def scale_weight(value: float, full: float, weight: float) -> float:
     """`weight` times how much of `full` the value is, no more than all of it, with its sign."""
     return copysign(min(abs(value) / full, 1.0) * weight, value)
 
 
-def total(pulls: Iterable[Pull]) -> float:
+def total_weight(pulls: Iterable[Reason]) -> float:
     return sum(pull.weight for pull in pulls)
 
 
-def way(lean: float) -> Stance:
+def direction_of(lean: float) -> Stance:
     if abs(lean) < LEAST_LEAN:
         return 0
     return 1 if lean > 0 else -1
 
 
-def confidence(pulls: Sequence[Pull]) -> float:
+def confidence(pulls: Sequence[Reason]) -> float:
     """How strong the leaning is, less where signs disagree."""
-    lean, all_ = total(pulls), sum(abs(pull.weight) for pull in pulls)
+    lean, all_ = total_weight(pulls), sum(abs(pull.weight) for pull in pulls)
     if not all_:
         return 0.0
     agreement = abs(lean) / all_
     return round(min(MOST_CONFIDENT, abs(lean) * (0.5 + 0.5 * agreement)), 2)
 
 
-def told(pulls: Sequence[Pull], otherwise: str, most: int = 3) -> str:
+def summarise_reasons(pulls: Sequence[Reason], otherwise: str, most: int = 3) -> str:
     """The strongest in words, first what pulls the way of the whole, then what pulls against it."""
-    lean = total(pulls)
+    lean = total_weight(pulls)
     ordered = sorted(pulls, key=lambda one: -abs(one.weight))
     along = [one.said for one in ordered if one.weight * lean > 0][:most]
     against = [one.said for one in ordered if one.weight * lean <= 0][: most - 1]

@@ -11,25 +11,34 @@ from zuno.llm.port import Image
 from zuno.provenance.facts import Unit
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import Asking, Heard, hear, noted, snapped, voice_of
-from zuno.trading.agents.case import Matter
-from zuno.trading.agents.evidence import Pull, confidence, pulled, told, total, way
+from zuno.trading.agents.ask import AgentQuestion, ask_agent, snap_price, to_record, voice_of
+from zuno.trading.agents.case import Case
+from zuno.trading.agents.evidence import (
+    Reason,
+    confidence,
+    direction_of,
+    scale_weight,
+    summarise_reasons,
+    total_weight,
+)
 from zuno.trading.agents.prompt_budget import Line, Section
-from zuno.trading.agents.schemas import LONG_TEXT, GeometryOpinion, KeyLevelsOpinion
 from zuno.trading.measure.derivatives import funding_figures
 from zuno.trading.measure.features import Frame
 from zuno.trading.measure.structure.lines import Gauge
 from zuno.trading.measure.structure.patterns import Formation, formation
 from zuno.trading.measure.structure.pivots import Way
 from zuno.trading.model.cycle import (
+    LONG_TEXT,
+    AgentAnswer,
     CvdSignal,
     Expert,
     FundingLook,
     GeometryEntry,
-    KeyLevels,
-    Lean,
+    GeometryOpinion,
+    KeyLevelsOpinion,
     Pattern,
     ShapeAnomaly,
+    Signal,
 )
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Timeframe, candles, funding
@@ -54,7 +63,7 @@ HIGH_FUNDING: Final = 0.0002
 MAJOR: Final = 3.0
 """In ATR: support and resistance further away are major."""
 STRUCTURAL: Final = ("pivot", "line", "gap", "profile", "fibonacci")
-LEANS: Final[dict[int, Lean]] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
+LEANS: Final[dict[int, Signal]] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +74,21 @@ class Panels:
     funding: bool
 
 
-async def look(matter: Matter, image: Image | None, minds: ModelContext) -> Heard[GeometryEntry]:
-    shown = panels_of(matter, image)
-    spoken = await hear(
-        Asking(
+async def ask_expert(case: Case, image: Image | None, minds: ModelContext) -> AgentAnswer[GeometryEntry]:
+    shown = panels_of(case, image)
+    spoken = await ask_agent(
+        AgentQuestion(
             role=ROLE,
             sections=(
-                prompt_facts.market(matter),
-                prompt_facts.anomalies(matter),
-                _picture(matter, image, shown),
-                prompt_facts.levels(matter),
-                prompt_facts.structure(matter),
-                prompt_facts.gauges(matter, *matter.bundle.mode.timeframes[1:]),
+                prompt_facts.market_section(case),
+                prompt_facts.anomalies_section(case),
+                _picture(case, image, shown),
+                prompt_facts.levels_section(case),
+                prompt_facts.structure_section(case),
+                prompt_facts.indicator_section(case, *case.bundle.mode.timeframes[1:]),
             ),
             output=GeometryOpinion,
-            twin=lambda: twin(matter, shown),
+            fallback=lambda: answer_by_rules(case, shown),
             texts=lambda said: ((said.rationale, LONG_TEXT), (said.fibonacci_context, LONG_TEXT)),
             own=lambda said: (prompt_facts.figure_of(CONFIDENCE, said.confidence, Unit.NUMBER),),
             own_ids=(CONFIDENCE,),
@@ -89,7 +98,7 @@ async def look(matter: Matter, image: Image | None, minds: ModelContext) -> Hear
     )
     said = spoken.value
     named = said.key_levels.model_dump()
-    kept = {name: snapped(matter.menu, value) for name, value in named.items()}
+    kept = {name: snap_price(case.menu, value) for name, value in named.items()}
     gone = [name for name, value in named.items() if value is not None and kept[name] is None]
     unseen = [
         name
@@ -99,30 +108,22 @@ async def look(matter: Matter, image: Image | None, minds: ModelContext) -> Hear
         )
         if value is not None and not there
     ]
-    entry = GeometryEntry(
-        source=spoken.source,
-        why=noted(
-            spoken,
-            f"no levels of the menu: {', '.join(gone)}" if gone else "",
-            f"read from panels that are absent: {', '.join(unseen)}" if unseen else "",
-        ),
-        anomaly=said.anomaly,
-        directional_bias=said.directional_bias,
-        confidence=said.confidence,
-        key_levels=KeyLevels(**kept),
-        fibonacci_context=said.fibonacci_context,
-        pattern=said.pattern,
+    entry = to_record(
+        GeometryEntry,
+        spoken,
+        f"no levels of the menu: {', '.join(gone)}" if gone else "",
+        f"read from panels that are absent: {', '.join(unseen)}" if unseen else "",
+        key_levels=kept,
         cvd_signal=said.cvd_signal if shown.cvd else None,
         funding_visual=said.funding_visual if shown.funding else None,
-        rationale=said.rationale,
-        stance=0,
+        stance=entry_stance(said),
     )
-    return Heard(entry.model_copy(update={"stance": entry_stance(entry)}), voice_of(ROLE, spoken))
+    return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
 
 
-def panels_of(matter: Matter, image: Image | None) -> Panels:
+def panels_of(case: Case, image: Image | None) -> Panels:
     """The panels that are drawn under the price: none without a picture, none without what would be in it."""
-    bundle = matter.bundle
+    bundle = case.bundle
     timeframe, count = bundle.mode.chart
     since = timeframe.floor(bundle.as_of) - count * timeframe.millis
     shown = [row for row in bundle.rows(candles(BINANCE, bundle.symbol, timeframe)) if row.at >= since]
@@ -135,8 +136,8 @@ def panels_of(matter: Matter, image: Image | None) -> Panels:
     )
 
 
-def _picture(matter: Matter, image: Image | None, shown: Panels) -> Section:
-    timeframe, count = matter.bundle.mode.chart
+def _picture(case: Case, image: Image | None, shown: Panels) -> Section:
+    timeframe, count = case.bundle.mode.chart
     drawn = f"the chart shows {count} bars of {timeframe}" if image else "there is no picture: read the structure below"
     absent = [name for name, there in (("CVD", shown.cvd), ("funding", shown.funding)) if not there]
     lines = [Line(drawn)]
@@ -148,51 +149,51 @@ def _picture(matter: Matter, image: Image | None, shown: Panels) -> Section:
 # -- the same without eyes
 
 
-def twin(matter: Matter, shown: Panels) -> GeometryOpinion:
-    frame = _frame(matter)
+def answer_by_rules(case: Case, shown: Panels) -> GeometryOpinion:
+    frame = _frame(case)
     if isinstance(frame, Missing):
-        return _blind(matter, f"Nothing can be seen: {{{matter.bundle.mode.chart[0]}.unknown}}.")
+        return _answer_without_bars(case, f"Nothing can be seen: {{{case.bundle.mode.chart[0]}.unknown}}.")
     shape = formation(frame.structure.pivots, frame.readings.close, frame.readings.atr)
-    anomaly, struck = _anomaly(matter, frame)
-    facts = prompt_facts.market_facts(matter)
-    pulls = [*struck, *_trend(matter), *_shaped(shape, frame.timeframe)]
-    lean = way(total(pulls))
-    if lean * total(struck) < 0:
+    anomaly, struck = _anomaly(case, frame)
+    facts = prompt_facts.market_facts(case)
+    pulls = [*struck, *_trend_reasons(case), *_pattern_reasons(shape, frame.timeframe)]
+    lean = direction_of(total_weight(pulls))
+    if lean * total_weight(struck) < 0:
         anomaly = "none"  # the rest of the picture overrules it
     return GeometryOpinion(
         anomaly=anomaly,
         directional_bias=LEANS[lean],
         confidence=confidence(pulls),
-        key_levels=key_levels(matter.menu),
+        key_levels=key_levels(case.menu),
         fibonacci_context=cut(_fibonacci(frame), facts, LONG_TEXT),
         pattern=_pattern(shape),
-        cvd_signal=_cvd(matter, frame) if shown.cvd else None,
-        funding_visual=_look_of_funding(matter) if shown.funding else None,
-        rationale=cut(told(pulls, "The bars show neither a trend nor a shape."), facts, LONG_TEXT),
+        cvd_signal=_cvd(case, frame) if shown.cvd else None,
+        funding_visual=_funding_look(case) if shown.funding else None,
+        rationale=cut(summarise_reasons(pulls, "The bars show neither a trend nor a shape."), facts, LONG_TEXT),
     )
 
 
-def _blind(matter: Matter, why: str) -> GeometryOpinion:
+def _answer_without_bars(case: Case, why: str) -> GeometryOpinion:
     return GeometryOpinion(
         anomaly="none",
         directional_bias="NEUTRAL",
         confidence=0.0,
-        key_levels=key_levels(matter.menu),
+        key_levels=key_levels(case.menu),
         fibonacci_context="No swing is known.",
         pattern="none",
         cvd_signal=None,
         funding_visual=None,
-        rationale=cut(why, prompt_facts.market_facts(matter), LONG_TEXT),
+        rationale=cut(why, prompt_facts.market_facts(case), LONG_TEXT),
     )
 
 
-def _frame(matter: Matter) -> Known[Frame]:
-    return frame_of(matter.features, matter.bundle.mode.chart[0])
+def _frame(case: Case) -> Known[Frame]:
+    return frame_of(case.features, case.bundle.mode.chart[0])
 
 
-def _anomaly(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]]:
+def _anomaly(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]]:
     """What is out of the ordinary in the shape, the most telling first, and how it pulls."""
-    found = (_broken(matter, frame), _tired(matter, frame), _trapped(matter, frame))
+    found = (_find_break(case, frame), _find_exhaustion(case, frame), _find_trap(case, frame))
     first = next((one for one in found if one is not None), None)
     if first is not None:
         return first
@@ -202,24 +203,24 @@ def _anomaly(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]]:
     return "none", []
 
 
-def _broken(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]] | None:
+def _find_break(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] | None:
     if not frame.structure.breaks:
         return None
     last, close = frame.structure.breaks[-1], frame.readings.close
     sign = 1 if last.way is Way.UP else -1
-    ago = prompt_facts.bars_ago(matter, last.known_at, frame.timeframe)
+    ago = prompt_facts.bars_ago(case, last.known_at, frame.timeframe)
     through = f"the {last.kind} {last.way} through {{{frame.timeframe}.break_1}}"
     stands = sign * (close - last.pivot.price) > 0
     if stands and ago <= FRESH_BREAK:
-        return "clean_breakout", [Pull(0.3 * sign, f"{through} holds")]
+        return "clean_breakout", [Reason(0.3 * sign, f"{through} holds")]
     if not stands and ago <= FAILED_BREAK:
         return "fake_breakout", [
-            Pull(-0.35 * sign, f"{through} failed: the close is back at {{{frame.timeframe}.close}}")
+            Reason(-0.35 * sign, f"{through} failed: the close is back at {{{frame.timeframe}.close}}")
         ]
     return None
 
 
-def _tired(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]] | None:
+def _find_exhaustion(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] | None:
     """An extreme that momentum no longer follows."""
     rsi = frame.readings.rsi
     turns = [
@@ -227,23 +228,23 @@ def _tired(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]] | No
         for divergence in frame.structure.divergences
         if divergence.gauge is Gauge.RSI
         and not divergence.hidden
-        and prompt_facts.bars_ago(matter, divergence.known_at, frame.timeframe) <= FRESH_DIVERGENCE
+        and prompt_facts.bars_ago(case, divergence.known_at, frame.timeframe) <= FRESH_DIVERGENCE
     ]
     if rsi is None:
         return None
     downs, ups = (any(turn.way is side for turn in turns) for side in (Way.DOWN, Way.UP))
     if rsi >= HOT or (downs and rsi >= 60):
         return "exhaustion_top", [
-            Pull(-0.3, f"{frame.timeframe} RSI14 is {{{frame.timeframe}.rsi14}}: a top that tires")
+            Reason(-0.3, f"{frame.timeframe} RSI14 is {{{frame.timeframe}.rsi14}}: a top that tires")
         ]
     if rsi <= COLD or (ups and rsi <= 40):
         return "capitulation_bottom", [
-            Pull(0.3, f"{frame.timeframe} RSI14 is {{{frame.timeframe}.rsi14}}: sellers are spent")
+            Reason(0.3, f"{frame.timeframe} RSI14 is {{{frame.timeframe}.rsi14}}: sellers are spent")
         ]
     return None
 
 
-def _trapped(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]] | None:
+def _find_trap(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] | None:
     """A zone where many levels meet, straight ahead of the trend."""
     atr, close, trend = frame.readings.atr, frame.readings.close, frame.structure.trend
     if not atr or trend is None:
@@ -254,35 +255,35 @@ def _trapped(matter: Matter, frame: Frame) -> tuple[ShapeAnomaly, list[Pull]] | 
         if len(zone.kinds) >= 3 and 0 < sign * (edge - close) <= 0.5 * atr:
             own = f"{frame.timeframe}.zone_{place}"
             said = f"{{{own}_levels}} levels meet between {{{own}_low}} and {{{own}_high}}, right ahead"
-            return "geometric_trap", [Pull(-0.2 * sign, said)]
+            return "geometric_trap", [Reason(-0.2 * sign, said)]
     return None
 
 
-def _trend(matter: Matter) -> list[Pull]:
+def _trend_reasons(case: Case) -> list[Reason]:
     """Structure and averages of the mode's two longer timeframes."""
-    found: list[Pull] = []
-    for (timeframe, frame), weight in zip(matter.features.frames[1:], (0.2, 0.25), strict=True):
+    found: list[Reason] = []
+    for (timeframe, frame), weight in zip(case.features.frames[1:], (0.2, 0.25), strict=True):
         if isinstance(frame, Missing):
             continue
         seen, trend = frame.readings, frame.structure.trend
         if trend is not None:
-            found.append(Pull(weight if trend is Way.UP else -weight, f"{timeframe} structure points {trend}"))
+            found.append(Reason(weight if trend is Way.UP else -weight, f"{timeframe} structure points {trend}"))
         if seen.ema50 is not None and seen.atr:
             gap = (seen.close - seen.ema50) / seen.atr
             side = "above" if gap > 0 else "below"
             said = f"{timeframe} close of {{{timeframe}.close}} is {side} EMA50 at {{{timeframe}.ema50}}"
-            found.append(Pull(pulled(gap, 3, weight / 2), said))
+            found.append(Reason(scale_weight(gap, 3, weight / 2), said))
     return found
 
 
-def _shaped(shape: Formation | None, timeframe: Timeframe) -> list[Pull]:
+def _pattern_reasons(shape: Formation | None, timeframe: Timeframe) -> list[Reason]:
     if shape is None or shape.way is None:
         return []
     sign = 1 if shape.way is Way.UP else -1
     done = "is confirmed beyond" if shape.confirmed else "forms over" if sign < 0 else "forms under"
     name = "triangle" if shape.shape == "other" else shape.shape.replace("_", " ")
     article = "an" if name[0] in "aeiH" else "a"
-    return [Pull(sign * (0.3 if shape.confirmed else 0.15), f"{article} {name} {done} {{{timeframe}.shape_line}}")]
+    return [Reason(sign * (0.3 if shape.confirmed else 0.15), f"{article} {name} {done} {{{timeframe}.shape_line}}")]
 
 
 def _pattern(shape: Formation | None) -> Pattern:
@@ -295,7 +296,7 @@ def _fibonacci(frame: Frame) -> str:
         return "No swing is confirmed yet."
     close = frame.readings.close
     nearest = min(swing.retracements, key=lambda one: abs(one.price - close))
-    back = prompt_facts.retraced(swing, close)
+    back = prompt_facts.retraced_share(swing, close)
     own = frame.timeframe
     reached = "the close lies outside of it" if back is None else f"{{{own}.swing_retraced}} of it is retraced"
     at = f"{{{prompt_facts.retracement_id(own, nearest.ratio)}}}"
@@ -328,30 +329,30 @@ def _nearest(menu: PriceMenu, now: float, wanted: Callable[[MenuLevel], bool]) -
     return min(found, key=lambda value: abs(value - now), default=None)
 
 
-def _cvd(matter: Matter, frame: Frame) -> CvdSignal:
+def _cvd(case: Case, frame: Frame) -> CvdSignal:
     fresh = [
         divergence
         for divergence in frame.structure.divergences
         if divergence.gauge is Gauge.CVD
-        and prompt_facts.bars_ago(matter, divergence.known_at, frame.timeframe) <= FRESH_DIVERGENCE
+        and prompt_facts.bars_ago(case, divergence.known_at, frame.timeframe) <= FRESH_DIVERGENCE
     ]
     if fresh:
         return "divergence_bullish" if fresh[-1].way is Way.UP else "divergence_bearish"
-    flow = matter.signs.days
+    flow = case.signs.days
     if isinstance(flow, Missing):
         return "neutral"
     return "confirming" if flow.moved * flow.balance > 0 else "neutral"
 
 
-def _funding(matter: Matter) -> float | None:
-    for perpetual in matter.features.perpetuals:
+def _funding(case: Case) -> float | None:
+    for perpetual in case.features.perpetuals:
         if not isinstance(perpetual.week, Missing):
             return perpetual.week.per_8h
     return None
 
 
-def _look_of_funding(matter: Matter) -> FundingLook | None:
-    rate = _funding(matter)
+def _funding_look(case: Case) -> FundingLook | None:
+    rate = _funding(case)
     if rate is None:
         return None
     if abs(rate) >= EXTREME_FUNDING:

@@ -7,28 +7,31 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from zuno.llm.ask import ModelContext
-from zuno.llm.question import Source, SourcedAnswer
+from zuno.llm.question import SourcedAnswer
 from zuno.llm.reply import extract_field
 from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import Asking, Heard, hear, noted, voice_of
-from zuno.trading.agents.case import Matter
+from zuno.trading.agents.ask import AgentQuestion, ask_agent, join_reasons, to_record, voice_of
+from zuno.trading.agents.case import Case
 from zuno.trading.agents.geometry import STRUCTURAL
 from zuno.trading.agents.prompt_budget import Line, Section
-from zuno.trading.agents.schemas import LONG_TEXT, SHORT_TEXT, JudgeOpinion, ReasoningOpinion
-from zuno.trading.model.account import Resting
+from zuno.trading.model.account import RestingOrder
 from zuno.trading.model.cycle import (
     CONVICTION,
     DEFAULT_HOLD,
+    LONG_TEXT,
+    SHORT_TEXT,
+    AgentAnswer,
     Blackboard,
     Call,
     Decision,
     Expert,
+    JudgeOpinion,
     Meta,
     Reasoning,
+    ReasoningOpinion,
     Regime,
-    Signal,
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Mode, Side
@@ -64,7 +67,7 @@ SOON: Final[Mapping[Mode, int]] = {Mode.SWING: 12 * HOUR_MS, Mode.POSITION: 3 * 
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TradePlan:
     """Prices of the menu, and what they amount to."""
 
     side: Side
@@ -86,51 +89,49 @@ class Plan:
         return self.risk / (self.risk + self.reward)
 
 
-async def decide(matter: Matter, meta: Meta, board: Blackboard, minds: ModelContext) -> Heard[Decision]:
-    def objected(said: JudgeOpinion) -> str | None:
-        return find_objection(_decision(said, "model", ""), matter.menu, matter.terms, board)
-
-    spoken = await hear(
-        Asking(
+async def ask_judge(case: Case, meta: Meta, board: Blackboard, minds: ModelContext) -> AgentAnswer[Decision]:
+    spoken = await ask_agent(
+        AgentQuestion(
             role=ROLE,
             sections=(
-                prompt_facts.market(matter),
-                prompt_facts.anomalies(matter),
-                prompt_facts.regime(meta),
-                prompt_facts.said(matter, board),
-                prompt_facts.levels(matter),
-                prompt_facts.conflicts(matter, board),
-                scored(matter, meta, board),
-                held(matter),
-                before(matter),
-                prompt_facts.derivatives(matter, 70),
-                prompt_facts.flow(matter, 60),
-                prompt_facts.forced(matter, 55),
-                prompt_facts.options(matter, 50),
-                prompt_facts.structure(matter, 45),
-                prompt_facts.gauges(matter, weight=40),
-                prompt_facts.economy(matter, 35),
-                prompt_facts.narrative(matter),
-                prompt_facts.news(matter),
+                prompt_facts.market_section(case),
+                prompt_facts.anomalies_section(case),
+                prompt_facts.regime_section(meta),
+                prompt_facts.experts_section(case, board),
+                prompt_facts.levels_section(case),
+                prompt_facts.conflicts_section(case, board),
+                score_section(case, meta, board),
+                position_section(case),
+                previous_section(case),
+                prompt_facts.derivatives_section(case, 70),
+                prompt_facts.flow_section(case, 60),
+                prompt_facts.liquidation_section(case, 55),
+                prompt_facts.options_section(case, 50),
+                prompt_facts.structure_section(case, 45),
+                prompt_facts.indicator_section(case, weight=40),
+                prompt_facts.economy_section(case, 35),
+                prompt_facts.narrative_section(case),
+                prompt_facts.news_section(case),
             ),
             others={"directive": prompt_facts.directive(meta)},
             output=JudgeOpinion,
-            twin=lambda: twin(matter, meta, board),
+            fallback=lambda: answer_by_rules(case, meta, board),
             # An exit stands whatever is said about it.
             texts=lambda said: () if said.decision is Call.CANCEL_AND_CLOSE else _texts(said),
-            own=lambda said: own_figures(said, matter),
+            own=lambda said: own_figures(said, case),
             own_ids=OWN_IDS,
-            judge=objected,
+            judge=lambda said: find_objection(said, case.menu, case.inputs, board),
             max_output_tokens=3_000,
         ),
         minds,
     )
-    raw = _decision(spoken.value, spoken.source, noted(spoken))
-    if _says_exit(spoken) and holds(matter):
-        raw = _exit(raw, noted(spoken, EXIT_TAKEN))
-    elif raw.decision is Call.CANCEL_AND_CLOSE and _unusable(spoken.value, matter, meta, board):
-        raw = _exit(raw, noted(spoken, WORDS_LOST))
-    return Heard(validate_decision(raw, matter.menu, matter.terms, board), voice_of(ROLE, spoken))
+    raw = to_record(Decision, spoken)
+    if _says_exit(spoken) and holds(case):
+        raw = _exit(raw, join_reasons(spoken, EXIT_TAKEN))
+    elif raw.decision is Call.CANCEL_AND_CLOSE and _unusable(spoken.value, case, meta, board):
+        raw = _exit(raw, join_reasons(spoken, WORDS_LOST))
+    decision = validate_decision(raw, case.menu, case.inputs, board)
+    return AgentAnswer(value=decision, voice=voice_of(ROLE, spoken))
 
 
 def _says_exit(spoken: SourcedAnswer[JudgeOpinion]) -> bool:
@@ -159,28 +160,8 @@ def _exit(raw: Decision, why: str) -> Decision:
             "expected_profit_pct": 0.0,
             "expected_loss_pct": 0.0,
             "ev_rationale": "",
-            "key_factors": (),
+            "key_factors": [],
         }
-    )
-
-
-def _decision(said: JudgeOpinion, source: Source, why: str) -> Decision:
-    return Decision(
-        source=source,
-        why=why,
-        decision=said.decision,
-        allocation_pct=said.allocation_pct,
-        leverage=said.leverage,
-        entry_price=said.entry_price,
-        stop_loss=said.stop_loss,
-        take_profit=said.take_profit,
-        hold_duration=said.hold_duration,
-        reasoning=Reasoning(**said.reasoning.model_dump()),
-        win_probability_pct=said.win_probability_pct,
-        expected_profit_pct=said.expected_profit_pct,
-        expected_loss_pct=said.expected_loss_pct,
-        ev_rationale=said.ev_rationale,
-        key_factors=tuple(said.key_factors),
     )
 
 
@@ -191,8 +172,8 @@ def _texts(said: JudgeOpinion) -> Iterator[tuple[str, int]]:
         yield text, SHORT_TEXT
 
 
-def _unusable(said: JudgeOpinion, matter: Matter, meta: Meta, board: Blackboard) -> list[str]:
-    facts = FactSheet([*judge_facts(matter, meta, board).values(), *own_figures(said, matter)])
+def _unusable(said: JudgeOpinion, case: Case, meta: Meta, board: Blackboard) -> list[str]:
+    facts = FactSheet([*judge_facts(case, meta, board).values(), *own_figures(said, case)])
     return prompt_facts.text_faults(_texts(said), facts)
 
 
@@ -217,7 +198,7 @@ OWN_IDS: Final = tuple(
 """What its answer's own fields say, once it is given."""
 
 
-def own_figures(said: JudgeOpinion | Decision, matter: Matter) -> tuple[Figure, ...]:
+def own_figures(said: JudgeOpinion | Decision, case: Case) -> tuple[Figure, ...]:
     """What the answer's own fields say; a price only where it is one of the menu's."""
     figure = prompt_facts.figure_of
     found = [
@@ -226,14 +207,14 @@ def own_figures(said: JudgeOpinion | Decision, matter: Matter) -> tuple[Figure, 
         figure("decision.win_probability", float(said.win_probability_pct), Unit.PERCENT, 0),
     ]
     prices = [
-        matter.menu.snap(value) if value else None for value in (said.entry_price, said.stop_loss, said.take_profit)
+        case.menu.snap(value) if value else None for value in (said.entry_price, said.stop_loss, said.take_profit)
     ]
     for name, level in zip(("entry_price", "stop_loss", "take_profit"), prices, strict=True):
         if level is not None:
             found.append(figure(f"decision.{name}", level, Unit.PRICE))
     entry, stop, take = prices
     if entry and stop and take and entry not in (stop, take):
-        plan = Plan(Side.LONG, entry, stop, take)
+        plan = TradePlan(Side.LONG, entry, stop, take)
         found += [
             figure("decision.profit", 100 * plan.reward, Unit.PERCENT),
             figure("decision.loss", 100 * plan.risk, Unit.PERCENT),
@@ -241,39 +222,39 @@ def own_figures(said: JudgeOpinion | Decision, matter: Matter) -> tuple[Figure, 
             figure("decision.share_by_distance", 100 * plan.fair, Unit.PERCENT, 0),
             figure("decision.edge", said.win_probability_pct - 100 * plan.fair, Unit.POINTS, 0),
         ]
-        if not isinstance(matter.menu.atr, Missing):
-            found.append(figure("decision.stop_in_atr", abs(entry - stop) / matter.menu.atr, Unit.NUMBER))
-            found.append(figure("decision.target_in_atr", abs(take - entry) / matter.menu.atr, Unit.NUMBER))
+        if not isinstance(case.menu.atr, Missing):
+            found.append(figure("decision.stop_in_atr", abs(entry - stop) / case.menu.atr, Unit.NUMBER))
+            found.append(figure("decision.target_in_atr", abs(take - entry) / case.menu.atr, Unit.NUMBER))
     return tuple(found)
 
 
 # -- what it is told beside what everybody knows
 
 
-def position_of(matter: Matter) -> Position | None:
-    account = matter.terms.account
-    return None if isinstance(account, Missing) else position_in(account, matter.bundle.symbol)
+def position_of(case: Case) -> Position | None:
+    account = case.inputs.account
+    return None if isinstance(account, Missing) else position_in(account, case.bundle.symbol)
 
 
-def waiting(matter: Matter) -> tuple[Resting, ...]:
+def waiting(case: Case) -> tuple[RestingOrder, ...]:
     """Orders of this symbol that would open something."""
-    account = matter.terms.account
+    account = case.inputs.account
     if isinstance(account, Missing):
         return ()
-    return tuple(one for one in account.pending if one.symbol is matter.bundle.symbol and not one.reduce_only)
+    return tuple(one for one in account.pending if one.symbol is case.bundle.symbol and not one.reduce_only)
 
 
-def holds(matter: Matter) -> bool:
+def holds(case: Case) -> bool:
     """Whether there is anything to close or to cancel."""
-    return position_of(matter) is not None or bool(waiting(matter))
+    return position_of(case) is not None or bool(waiting(case))
 
 
-def held(matter: Matter) -> Section:
+def position_section(case: Case) -> Section:
     """Its side, its entry and how it stands in per cent: a mind needs no dollars of the account."""
-    account, standing = matter.terms.account, matter.standing
+    account, standing = case.inputs.account, case.standing
     if isinstance(account, Missing):
         return Section("position", 93, (prompt_facts.remark("account.unknown", account.reason, "unknown: "),))
-    position = position_of(matter)
+    position = position_of(case)
     lines = [Line("none is open in this symbol" if position is None else f"a {position.side} is open")]
     for place, one in enumerate(() if position is None else position.holdings, 1):
         if one.exchange.currency == "USD":
@@ -282,16 +263,16 @@ def held(matter: Matter) -> Section:
         lines.append(
             prompt_facts.fact("position.gain", standing.gain_pct, Unit.PERCENT, signed=True, note="before leverage")
         )
-    for place, order in enumerate(waiting(matter), 1):
+    for place, order in enumerate(waiting(case), 1):
         lines.append(Line(f"an order for a {order.side} waits for its price"))
         if order.exchange.currency == "USD":
             lines.append(prompt_facts.fact(f"position.order_{place}", order.price, Unit.PRICE))
     return Section("position", 93, tuple(lines))
 
 
-def scored(matter: Matter, meta: Meta, board: Blackboard) -> Section:
+def score_section(case: Case, meta: Meta, board: Blackboard) -> Section:
     """The weighted score, and from which one against it a position is closed."""
-    worth = score_board(board, matter.bundle.mode, meta.trust_directive.expert)
+    worth = score_board(board, case.bundle.mode, meta.trust_directive.expert)
     return Section(
         "score",
         92,
@@ -302,20 +283,20 @@ def scored(matter: Matter, meta: Meta, board: Blackboard) -> Section:
     )
 
 
-def previous_of(matter: Matter) -> Mapping[str, Any] | None:
+def previous_of(case: Case) -> Mapping[str, Any] | None:
     """What was decided last about this symbol, in this mode."""
-    slot = next((slot for slot in matter.bundle.slots if slot.name == "previous_decision"), None)
+    slot = next((slot for slot in case.bundle.slots if slot.name == "previous_decision"), None)
     if slot is None or not isinstance(slot.content, Mapping):
         return None
     told: Mapping[str, Any] = slot.content
-    return {**told, "as_of": slot.as_of} if told.get("mode") == matter.bundle.mode else None
+    return {**told, "as_of": slot.as_of} if told.get("mode") == case.bundle.mode else None
 
 
-def before(matter: Matter) -> Section:
-    last = previous_of(matter)
+def previous_section(case: Case) -> Section:
+    last = previous_of(case)
     if last is None:
         return Section("previous decision", 80, (Line("none is on record for this symbol and mode"),))
-    hours = (matter.bundle.as_of - int(last["as_of"])) / HOUR_MS
+    hours = (case.bundle.as_of - int(last["as_of"])) / HOUR_MS
     said = f"since {last.get('decision')} in {last.get('regime')}"
     lines = [prompt_facts.fact("previous.age", hours, Unit.HOURS, 0, note=said)]
     for name in ("entry_price", "stop_loss", "take_profit"):
@@ -324,62 +305,67 @@ def before(matter: Matter) -> Section:
     return Section("previous decision", 80, tuple(lines))
 
 
-def judge_facts(matter: Matter, meta: Meta, board: Blackboard) -> FactSheet:
+def judge_facts(case: Case, meta: Meta, board: Blackboard) -> FactSheet:
     """Everything the Judge may be told."""
-    sections = (prompt_facts.regime(meta), scored(matter, meta, board), held(matter), before(matter))
-    return prompt_facts.sheet(sections, prompt_facts.board_facts(matter, board).values())
+    sections = (
+        prompt_facts.regime_section(meta),
+        score_section(case, meta, board),
+        position_section(case),
+        previous_section(case),
+    )
+    return prompt_facts.build_sheet(sections, prompt_facts.board_facts(case, board).values())
 
 
 # -- the same by rule
 
 
-def twin(matter: Matter, meta: Meta, board: Blackboard) -> JudgeOpinion:
-    worth = score_board(board, matter.bundle.mode, meta.trust_directive.expert)
-    for side in sides(matter):
-        if why := exit_reason(matter, meta, side, worth):
-            return _still(matter, meta, board, Call.CANCEL_AND_CLOSE, why)
-    for side in sides(matter):
-        if signal_of_score(worth) is not Signal.NEUTRAL and _favour(side, worth) < 0:
+def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> JudgeOpinion:
+    worth = score_board(board, case.bundle.mode, meta.trust_directive.expert)
+    for side in sides(case):
+        if why := exit_reason(case, meta, side, worth):
+            return _open_nothing(case, meta, board, Call.CANCEL_AND_CLOSE, why)
+    for side in sides(case):
+        if signal_of_score(worth) != "NEUTRAL" and _favour(side, worth) < 0:
             why = f"the score of {{score}} is against the {side} there is, but not by {{exit_score}}: it stays"
-            return _still(matter, meta, board, Call.HOLD, why)
+            return _open_nothing(case, meta, board, Call.HOLD, why)
     leaning = signal_of_score(worth)
-    if leaning is Signal.NEUTRAL:
+    if leaning == "NEUTRAL":
         why = "the score of {score} is within the dead band: nobody pays for a coin toss"
-        return _still(matter, meta, board, Call.HOLD, why)
-    side = Side.LONG if leaning is Signal.BULLISH else Side.SHORT
-    if why := _wavering(matter, side, worth) or _swimming(meta, side, worth):
-        return _still(matter, meta, board, Call.HOLD, why)
-    if not _seconds(board, side):
+        return _open_nothing(case, meta, board, Call.HOLD, why)
+    side = Side.LONG if leaning == "BULLISH" else Side.SHORT
+    if why := _too_soon_to_flip(case, side, worth) or _against_trend(meta, side, worth):
+        return _open_nothing(case, meta, board, Call.HOLD, why)
+    if not _supporters(board, side):
         why = f"the score of {{score}} looks {side}, but no expert that reads numbers is sure enough to second it"
-        return _still(matter, meta, board, Call.HOLD, why)
-    plan = planned(matter.menu, side)
+        return _open_nothing(case, meta, board, Call.HOLD, why)
+    plan = plan_trade(case.menu, side)
     if plan is None:
         why = f"the score of {{score}} looks {side}, but the levels leave no trade in proportion"
-        return _still(matter, meta, board, Call.HOLD, why)
-    drawn = _opening(matter, meta, board, worth, plan)
-    if find_objection(_decision(drawn, "deterministic", ""), matter.menu, matter.terms, board) is None:
+        return _open_nothing(case, meta, board, Call.HOLD, why)
+    drawn = _open_trade(case, meta, board, worth, plan)
+    if find_objection(drawn, case.menu, case.inputs, board) is None:
         return drawn
     why = f"the score of {{score}} looks {side}, but the rules refuse the trade that the levels give"
-    return _still(matter, meta, board, Call.HOLD, why)
+    return _open_nothing(case, meta, board, Call.HOLD, why)
 
 
-def sides(matter: Matter) -> tuple[Side, ...]:
+def sides(case: Case) -> tuple[Side, ...]:
     """That of the position, else of the orders that would open one."""
-    position = position_of(matter)
-    return (position.side,) if position is not None else tuple(dict.fromkeys(one.side for one in waiting(matter)))
+    position = position_of(case)
+    return (position.side,) if position is not None else tuple(dict.fromkeys(one.side for one in waiting(case)))
 
 
 def _favour(side: Side, worth: float) -> float:
     return worth if side is Side.LONG else -worth
 
 
-def exit_reason(matter: Matter, meta: Meta, side: Side, worth: float) -> str:
+def exit_reason(case: Case, meta: Meta, side: Side, worth: float) -> str:
     """Why what is held, or waits, on a side is to go; empty where it may stay."""
     favour = _favour(side, worth)
     if favour <= EXIT:
         return f"the score of {{score}} is against the {side} there is by {{exit_score}} or more"
-    panic = matter.terms.panic is True or meta.regime is Regime.VOLATILITY_PANIC
-    day = matter.signs.day
+    panic = case.inputs.panic is True or meta.regime is Regime.VOLATILITY_PANIC
+    day = case.signs.day
     # Who does not know which way the panic runs goes by the score.
     runs = favour < 0 if isinstance(day, Missing) else _favour(side, day) < 0
     if panic and runs:
@@ -390,10 +376,10 @@ def exit_reason(matter: Matter, meta: Meta, side: Side, worth: float) -> str:
     return ""
 
 
-def _wavering(matter: Matter, side: Side, worth: float) -> str:
+def _too_soon_to_flip(case: Case, side: Side, worth: float) -> str:
     """A side is not turned round soon after without a signal that is more than a leaning."""
-    last = previous_of(matter)
-    if last is None or matter.bundle.as_of - int(last["as_of"]) > SOON[matter.bundle.mode]:
+    last = previous_of(case)
+    if last is None or case.bundle.as_of - int(last["as_of"]) > SOON[case.bundle.mode]:
         return ""
     other = Call.SHORT if side is Side.LONG else Call.LONG
     if last.get("decision") == other and abs(worth) < FLIP:
@@ -401,7 +387,7 @@ def _wavering(matter: Matter, side: Side, worth: float) -> str:
     return ""
 
 
-def _swimming(meta: Meta, side: Side, worth: float) -> str:
+def _against_trend(meta: Meta, side: Side, worth: float) -> str:
     """Against the current only with all one's strength."""
     current = {Regime.BULL_MOMENTUM: Side.LONG, Regime.BEAR_MOMENTUM: Side.SHORT}.get(meta.regime, side)
     if current is side or abs(worth) >= AGAINST_TREND:
@@ -409,7 +395,7 @@ def _swimming(meta: Meta, side: Side, worth: float) -> str:
     return f"a score of {{score}} is too little for a {side} against {meta.regime}"
 
 
-def _seconds(board: Blackboard, side: Side) -> list[Expert]:
+def _supporters(board: Blackboard, side: Side) -> list[Expert]:
     stance = 1 if side is Side.LONG else -1
     return [
         expert
@@ -418,7 +404,7 @@ def _seconds(board: Blackboard, side: Side) -> list[Expert]:
     ]
 
 
-def planned(menu: PriceMenu, side: Side) -> Plan | None:
+def plan_trade(menu: PriceMenu, side: Side) -> TradePlan | None:
     """In at the market; out beyond structure; the target at a level that pays for the risk."""
     if isinstance(menu.now, Missing) or isinstance(menu.atr, Missing):
         return None
@@ -437,7 +423,7 @@ def planned(menu: PriceMenu, side: Side) -> Plan | None:
         return None
     # A measured level near what is liked is better than a distance.
     _, take = min(measured or fitting, key=lambda each: (abs(each[0] - LIKED * risk), each[1].id))
-    return Plan(side, entry, stop, take.price)
+    return TradePlan(side, entry, stop, take.price)
 
 
 def _stop(levels: tuple[MenuLevel, ...], entry: float, sign: int, atr: float) -> float | None:
@@ -456,11 +442,11 @@ def conviction(worth: float) -> int:
     return next(level for least, level in CONVICTIONS if abs(worth) >= least)
 
 
-def _opening(matter: Matter, meta: Meta, board: Blackboard, worth: float, plan: Plan) -> JudgeOpinion:
-    mode, level = matter.bundle.mode, conviction(worth)
+def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: TradePlan) -> JudgeOpinion:
+    mode, level = case.bundle.mode, conviction(worth)
     win = round(100 * (plan.fair + min(EDGE * abs(worth), MOST_EDGE)))
     call = Call.LONG if plan.side is Side.LONG else Call.SHORT
-    for_it = ", ".join(_seconds(board, plan.side))
+    for_it = ", ".join(_supporters(board, plan.side))
     logic = (
         f"The score of {{score}} looks {plan.side}, seconded by {for_it}; in at {{decision.entry_price}}, wrong at "
         "{decision.stop_loss}, done at {decision.take_profit}."
@@ -468,12 +454,12 @@ def _opening(matter: Matter, meta: Meta, board: Blackboard, worth: float, plan: 
     return JudgeOpinion(
         decision=call,
         allocation_pct=ALLOCATIONS[level],
-        leverage=_leverage(matter, plan.side, level),
+        leverage=_leverage(case, plan.side, level),
         entry_price=plan.entry,
         stop_loss=plan.stop,
         take_profit=plan.take,
-        hold_duration=PAYING_HOLD[mode] if _pays(matter, plan.side) else DEFAULT_HOLD[mode],
-        reasoning=_reasoning(matter, meta, board, logic, counter(board, plan)),
+        hold_duration=PAYING_HOLD[mode] if _pays_funding(case, plan.side) else DEFAULT_HOLD[mode],
+        reasoning=_reasoning(case, meta, board, logic, strongest_counter(board, plan)),
         win_probability_pct=win,
         expected_profit_pct=round(100 * plan.reward, 4),
         expected_loss_pct=round(100 * plan.risk, 4),
@@ -481,23 +467,23 @@ def _opening(matter: Matter, meta: Meta, board: Blackboard, worth: float, plan: 
             "By distance alone the target comes first in {decision.share_by_distance} of paths; "
             "the experts' score is worth {decision.edge} more."
         ),
-        key_factors=_factors(matter, board),
+        key_factors=_factors(case, board),
     )
 
 
-def _leverage(matter: Matter, side: Side, level: int) -> int:
+def _leverage(case: Case, side: Side, level: int) -> int:
     """By conviction alone, for what a mode may borrow is the risk officer's rule; whoever would pay funding for a long
     buys it with their own money instead."""
-    return 1 if side is Side.LONG and _pays(matter, side) else level
+    return 1 if side is Side.LONG and _pays_funding(case, side) else level
 
 
-def _pays(matter: Matter, side: Side) -> bool:
+def _pays_funding(case: Case, side: Side) -> bool:
     """Whether holding that side costs funding, or nobody knows."""
-    rate = matter.terms.funding_week
+    rate = case.inputs.funding_week
     return isinstance(rate, Missing) or (rate > 0) == (side is Side.LONG)
 
 
-def _still(matter: Matter, meta: Meta, board: Blackboard, call: Call, why: str) -> JudgeOpinion:
+def _open_nothing(case: Case, meta: Meta, board: Blackboard, call: Call, why: str) -> JudgeOpinion:
     """A decision that opens nothing."""
     return JudgeOpinion(
         decision=call,
@@ -506,45 +492,45 @@ def _still(matter: Matter, meta: Meta, board: Blackboard, call: Call, why: str) 
         entry_price=None,
         stop_loss=None,
         take_profit=None,
-        hold_duration=DEFAULT_HOLD[matter.bundle.mode],
-        reasoning=_reasoning(matter, meta, board, f"{call}: {why}.", _other_side(board)),
+        hold_duration=DEFAULT_HOLD[case.bundle.mode],
+        reasoning=_reasoning(case, meta, board, f"{call}: {why}.", _other_side(board)),
         win_probability_pct=50,
         expected_profit_pct=0.0,
         expected_loss_pct=0.0,
         ev_rationale="Nothing is opened, so nothing is expected of it.",
-        key_factors=_factors(matter, board),
+        key_factors=_factors(case, board),
     )
 
 
-def _reasoning(matter: Matter, meta: Meta, board: Blackboard, logic: str, against: str) -> ReasoningOpinion:
-    facts = judge_facts(matter, meta, board)
+def _reasoning(case: Case, meta: Meta, board: Blackboard, logic: str, against: str) -> ReasoningOpinion:
+    facts = judge_facts(case, meta, board)
     return ReasoningOpinion(
         counter_scenario=cut(against, facts, LONG_TEXT),
         meta_agent_context=(
             f"{meta.regime} with a risk budget of {{risk_budget}}; {meta.trust_directive.expert} weighs more."
         ),
-        technical=_of(board, Expert.GEOMETRY),
-        derivatives=cut(_derivatives(matter), facts, LONG_TEXT),
-        experts=cut(_lines(board, matter.bundle.mode), facts, LONG_TEXT),
+        technical=_rationale_of(board, Expert.GEOMETRY),
+        derivatives=cut(_derivatives(case), facts, LONG_TEXT),
+        experts=cut(_experts_line(board, case.bundle.mode), facts, LONG_TEXT),
         narrative="Rules read no news: what strangers write has no part in this.",
         final_logic=logic,
     )
 
 
-def _of(board: Blackboard, expert: Expert) -> str:
+def _rationale_of(board: Blackboard, expert: Expert) -> str:
     entry = board_entries(board).get(expert)
     return f"{expert} is absent." if entry is None else entry.rationale
 
 
-def _derivatives(matter: Matter) -> str:
-    rate = matter.terms.funding_next
+def _derivatives(case: Case) -> str:
+    rate = case.inputs.funding_next
     if isinstance(rate, Missing):
         return "Predicted funding is not known: {funding_next_8h.unknown}."
     payer = "longs pay" if rate > 0 else "shorts pay" if rate < 0 else "nobody pays"
     return f"Predicted funding is {{funding_next_8h}} as if for 8h: {payer}."
 
 
-def _lines(board: Blackboard, mode: Mode) -> str:
+def _experts_line(board: Blackboard, mode: Mode) -> str:
     words = {1: "bullish", 0: "neutral", -1: "bearish"}
     there = board_entries(board)
     said = [
@@ -554,7 +540,7 @@ def _lines(board: Blackboard, mode: Mode) -> str:
     return f"{', '.join(said)}."
 
 
-def counter(board: Blackboard, plan: Plan) -> str:
+def strongest_counter(board: Blackboard, plan: TradePlan) -> str:
     """The strongest evidence on the other side, in words and figures."""
     stance = 1 if plan.side is Side.LONG else -1
     against = [
@@ -579,8 +565,8 @@ def _other_side(board: Blackboard) -> str:
     return f"{expert} looks {word} with {{{expert}.confidence}}: {entry.rationale}"
 
 
-def _factors(matter: Matter, board: Blackboard) -> list[str]:
+def _factors(case: Case, board: Blackboard) -> list[str]:
     found = sorted(board_entries(board).items(), key=lambda each: -each[1].confidence)
-    facts = prompt_facts.board_facts(matter, board)
+    facts = prompt_facts.board_facts(case, board)
     reasons = [f"{expert}: {entry.rationale.partition(';')[0]}" for expert, entry in found if entry.stance]
     return [cut(reason, facts, SHORT_TEXT) for reason in reasons]

@@ -8,16 +8,30 @@ from typing import Final
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import Heard, hear, noted, snapped, to_expert, voice_of
-from zuno.trading.agents.case import Matter
-from zuno.trading.agents.evidence import Pull, confidence, pulled, told, total, way
-from zuno.trading.agents.schemas import LONG_TEXT, LiquidityOpinion
-from zuno.trading.measure.price_context import Flow
+from zuno.trading.agents.ask import ask_agent, expert_question, snap_price, to_record, voice_of
+from zuno.trading.agents.case import Case
+from zuno.trading.agents.evidence import (
+    Reason,
+    confidence,
+    direction_of,
+    scale_weight,
+    summarise_reasons,
+    total_weight,
+)
+from zuno.trading.measure.price_context import TakerFlow
 from zuno.trading.measure.structure.lines import Divergence, Gauge
 from zuno.trading.measure.structure.pivots import Way
 from zuno.trading.measure.tape import SideHour, WhaleFlow
 from zuno.trading.measure.triage import CLUSTER_USD
-from zuno.trading.model.cycle import Expert, FlowAnomaly, LiquidityEntry, Stance
+from zuno.trading.model.cycle import (
+    LONG_TEXT,
+    AgentAnswer,
+    Expert,
+    FlowAnomaly,
+    LiquidityEntry,
+    LiquidityOpinion,
+    Stance,
+)
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Side
 from zuno.trading.rules.price_menu import MARK, PriceMenu
@@ -36,112 +50,111 @@ ENTRY_REACH: Final = (0.25, 1.0)
 """In ATR: where a better price is waited for."""
 
 
-async def weigh(matter: Matter, minds: ModelContext) -> Heard[LiquidityEntry]:
+async def ask_expert(case: Case, minds: ModelContext) -> AgentAnswer[LiquidityEntry]:
     sections = (
-        prompt_facts.market(matter),
-        prompt_facts.anomalies(matter),
-        prompt_facts.flow(matter),
-        prompt_facts.forced(matter),
-        prompt_facts.derivatives(matter, 70),
-        prompt_facts.structure(matter, 50),
-        prompt_facts.levels(matter),
+        prompt_facts.market_section(case),
+        prompt_facts.anomalies_section(case),
+        prompt_facts.flow_section(case),
+        prompt_facts.liquidation_section(case),
+        prompt_facts.derivatives_section(case, 70),
+        prompt_facts.structure_section(case, 50),
+        prompt_facts.levels_section(case),
     )
-    spoken = await hear(to_expert(ROLE, Expert.LIQUIDITY, sections, LiquidityOpinion, lambda: twin(matter)), minds)
+    spoken = await ask_agent(
+        expert_question(ROLE, Expert.LIQUIDITY, sections, LiquidityOpinion, lambda: answer_by_rules(case)), minds
+    )
     said = spoken.value
-    target = snapped(matter.menu, said.target_entry)
+    target = snap_price(case.menu, said.target_entry)
     gone = "the entry it named is no level of the menu" if said.target_entry is not None and target is None else ""
-    entry = LiquidityEntry(
-        source=spoken.source,
-        why=noted(spoken, gone),
-        anomaly=said.anomaly,
-        confidence=said.confidence,
-        target_entry=target,
-        rationale=said.rationale,
-        stance=0,
-    )
-    return Heard(
-        entry.model_copy(update={"stance": entry_stance(entry, leaning(matter, said.anomaly))}), voice_of(ROLE, spoken)
-    )
+    stance = entry_stance(said, leaning(case, said.anomaly))
+    entry = to_record(LiquidityEntry, spoken, gone, target_entry=target, stance=stance)
+    return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
 
 
-def leaning(matter: Matter, anomaly: FlowAnomaly) -> Stance:
+def leaning(case: Case, anomaly: FlowAnomaly) -> Stance:
     """Which way an anomaly points by what was measured, whoever named it."""
     if anomaly == "whale_cvd_divergence":
-        return way(total(flow_pulls(matter))) or flow_stance(anomaly, matter.features)
-    return way(total(hunt_pulls(matter))) or flow_stance(anomaly, matter.features)
+        return direction_of(total_weight(flow_reasons(case))) or flow_stance(anomaly, case.features)
+    return direction_of(total_weight(hunt_reasons(case))) or flow_stance(anomaly, case.features)
 
 
-def twin(matter: Matter) -> LiquidityOpinion:
-    flow, hunt = flow_pulls(matter), hunt_pulls(matter)
-    hunted = bool(hunt) and abs(total(hunt)) >= abs(total(flow))
-    pulls = [*flow, *hunt] if way(total(flow)) * way(total(hunt)) >= 0 else hunt if hunted else flow
-    lean = way(total(pulls))
+def answer_by_rules(case: Case) -> LiquidityOpinion:
+    flow, hunt = flow_reasons(case), hunt_reasons(case)
+    hunted = bool(hunt) and abs(total_weight(hunt)) >= abs(total_weight(flow))
+    pulls = (
+        [*flow, *hunt]
+        if direction_of(total_weight(flow)) * direction_of(total_weight(hunt)) >= 0
+        else hunt
+        if hunted
+        else flow
+    )
+    lean = direction_of(total_weight(pulls))
     anomaly: FlowAnomaly = "none"
     if lean and hunted:
         anomaly = "liquidation_hunting"
-    elif lean and contradicts(matter, lean):
+    elif lean and contradicts(case, lean):
         anomaly = "whale_cvd_divergence"
     sure = confidence(pulls)
     return LiquidityOpinion(
         anomaly=anomaly,
         confidence=round(sure * ALONG, 2) if anomaly == "none" else sure,
-        target_entry=_entry(matter.menu, lean) if anomaly != "none" else None,
-        rationale=cut(told(pulls, _nothing(matter)), prompt_facts.market_facts(matter), LONG_TEXT),
+        target_entry=_entry(case.menu, lean) if anomaly != "none" else None,
+        rationale=cut(summarise_reasons(pulls, _nothing(case)), prompt_facts.market_facts(case), LONG_TEXT),
     )
 
 
-def contradicts(matter: Matter, lean: Stance) -> bool:
+def contradicts(case: Case, lean: Stance) -> bool:
     """Whether those who take lean so against the price: by a divergence, by their balance, or by large trades."""
-    if any(divergence.weight * lean > 0 for divergence in _divergences(matter)):
+    if any(divergence.weight * lean > 0 for divergence in _divergences(case)):
         return True
-    flow, day = matter.signs.flow, matter.signs.day
+    flow, day = case.signs.flow, case.signs.day
     if not isinstance(flow, Missing) and _balance(flow) == lean and lean * flow.moved < 0:
         return True
-    large = total(_whales("24h", matter.features.whales_day, 1.0))
+    large = total_weight(_whales("24h", case.features.whales_day, 1.0))
     return not isinstance(day, Missing) and large * lean > 0 > lean * day
 
 
-def _balance(flow: Flow) -> Stance:
+def _balance(flow: TakerFlow) -> Stance:
     """Which way takers lean, where they do more than they mostly did."""
     if isinstance(flow.rank, Missing):
         return 0
     return 1 if flow.rank >= LEANING_RANK else -1 if flow.rank <= 1 - LEANING_RANK else 0
 
 
-def flow_pulls(matter: Matter) -> list[Pull]:
+def flow_reasons(case: Case) -> list[Reason]:
     """What those who take say, beside what the price does."""
-    found = _divergences(matter)
-    flow = matter.signs.flow
+    found = _divergences(case)
+    flow = case.signs.flow
     if not isinstance(flow, Missing):
         lean = _balance(flow)
         against = lean * flow.moved < 0
         if lean:
             beside, own = "against" if against else "with", prompt_facts.takers_id(flow)
             said = f"takers' balance of {{{own}.balance}} goes {beside} a price change of {{{own}.price_change}}"
-            found.append(Pull(lean * (0.35 if against else 0.2), said))
-    for name, whales, weight in (("24h", matter.features.whales_day, 0.35), ("1h", _hour(matter), 0.25)):
+            found.append(Reason(lean * (0.35 if against else 0.2), said))
+    for name, whales, weight in (("24h", case.features.whales_day, 0.35), ("1h", _hour(case), 0.25)):
         found += _whales(name, whales, weight)
     return found
 
 
-def _hour(matter: Matter) -> Known[WhaleFlow]:
-    return matter.features.whales_hour
+def _hour(case: Case) -> Known[WhaleFlow]:
+    return case.features.whales_hour
 
 
-def _divergences(matter: Matter) -> list[Pull]:
+def _divergences(case: Case) -> list[Reason]:
     """The newest between price and CVD, on the two shorter timeframes, while fresh."""
-    found: list[Pull] = []
-    for (timeframe, frame), weight in zip(matter.features.frames[:2], (0.25, 0.4), strict=True):
+    found: list[Reason] = []
+    for (timeframe, frame), weight in zip(case.features.frames[:2], (0.25, 0.4), strict=True):
         if isinstance(frame, Missing):
             continue
         newest = _newest(frame.structure.divergences)
-        ago = 0 if newest is None else (matter.bundle.as_of - newest.known_at) // timeframe.millis
+        ago = 0 if newest is None else (case.bundle.as_of - newest.known_at) // timeframe.millis
         if newest is not None and ago <= FRESH_BARS:
             hidden = "hidden " if newest.hidden else ""
             sign = 1 if newest.way is Way.UP else -1
             age = f"{{{timeframe}.{Gauge.CVD}_divergence_1_age}}"
             said = f"a {hidden}CVD divergence points {newest.way}, known {age} ago"
-            found.append(Pull(sign * weight * (0.6 if newest.hidden else 1.0), said))
+            found.append(Reason(sign * weight * (0.6 if newest.hidden else 1.0), said))
     return found
 
 
@@ -150,7 +163,7 @@ def _newest(divergences: tuple[Divergence, ...]) -> Divergence | None:
     return max(found, key=lambda one: one.known_at, default=None)
 
 
-def _whales(name: str, flow: Known[WhaleFlow], weight: float) -> list[Pull]:
+def _whales(name: str, flow: Known[WhaleFlow], weight: float) -> list[Reason]:
     """Large takers, where their leaning is more than so many coins would show."""
     if isinstance(flow, Missing) or isinstance(net := flow.net_usd, Missing):
         return []
@@ -162,13 +175,13 @@ def _whales(name: str, flow: Known[WhaleFlow], weight: float) -> list[Pull]:
         return []
     own = f"large_trades_{name}"
     said = f"large takers bought {{{own}.bought}} and sold {{{own}.sold}} in {SPANS[name]}"
-    return [Pull(pulled(z, 2 * WHALE_Z, weight), said)]
+    return [Reason(scale_weight(z, 2 * WHALE_Z, weight), said)]
 
 
-def hunt_pulls(matter: Matter) -> list[Pull]:
+def hunt_reasons(case: Case) -> list[Reason]:
     """Whose stops were run: the hunted side is spent, unless new positions came in behind the move."""
-    seen = matter.features.forced
-    run = [one for one in (seen.longs_hour, seen.shorts_hour) if not isinstance(one, Missing) and _clustered(one)]
+    seen = case.features.forced
+    run = [one for one in (seen.longs_hour, seen.shorts_hour) if not isinstance(one, Missing) and _is_cluster(one)]
     if not run:
         return []
     hour = max(run, key=lambda one: one.usd)
@@ -176,15 +189,15 @@ def hunt_pulls(matter: Matter) -> list[Pull]:
     # Just over what an hour may bring it is a hint; from twice that on it is a hunt.
     strength = 0.4 if isinstance(hour.high, Missing) else min(0.6, 0.3 * usd / max(hour.high, CLUSTER_USD))
     spent = 1 if side is Side.LONG else -1
-    crowd = matter.features.open_interest_hour
+    crowd = case.features.open_interest_hour
     fuelled = not isinstance(crowd, Missing) and crowd.share > 0.005
     said = f"{side}s of {{liquidated_{side}s.last_hour}} were liquidated in an hour"
     if fuelled:
-        return [Pull(-strength * spent, f"{said} and open interest rose: the move has fuel")]
-    return [Pull(strength * spent, f"{said} and nobody new came in: that side is spent")]
+        return [Reason(-strength * spent, f"{said} and open interest rose: the move has fuel")]
+    return [Reason(strength * spent, f"{said} and nobody new came in: that side is spent")]
 
 
-def _clustered(hour: SideHour) -> bool:
+def _is_cluster(hour: SideHour) -> bool:
     """By triage's own rule."""
     return hour.usd > CLUSTER_USD and (isinstance(hour.high, Missing) or hour.usd >= hour.high)
 
@@ -200,8 +213,8 @@ def _entry(menu: PriceMenu, lean: Stance) -> float | None:
     return next((level.price for level in menu.levels if level.kind == MARK), None)
 
 
-def _nothing(matter: Matter) -> str:
-    flow = matter.signs.flow
+def _nothing(case: Case) -> str:
+    flow = case.signs.flow
     if isinstance(flow, Missing):
         return "Nothing to read: {takers.unknown}."
     balance = f"{{{prompt_facts.takers_id(flow)}.balance}}"

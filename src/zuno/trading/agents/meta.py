@@ -9,12 +9,21 @@ from typing import Final
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import Asking, Heard, hear, noted, voice_of
-from zuno.trading.agents.case import Matter
-from zuno.trading.agents.schemas import LONG_TEXT, SHORT_TEXT, DirectiveOpinion, MetaOpinion
+from zuno.trading.agents.ask import AgentQuestion, ask_agent, to_record, voice_of
+from zuno.trading.agents.case import Case
 from zuno.trading.measure.indicators.all import Readings
 from zuno.trading.measure.triage import Rule
-from zuno.trading.model.cycle import Directive, Expert, Meta, Regime, RiskBias
+from zuno.trading.model.cycle import (
+    LONG_TEXT,
+    SHORT_TEXT,
+    AgentAnswer,
+    DirectiveOpinion,
+    Expert,
+    Meta,
+    MetaOpinion,
+    Regime,
+    RiskBias,
+)
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Mode, Timeframe
 from zuno.trading.rules.price_menu import frame_of
@@ -43,25 +52,25 @@ class RuledRegime:
     why: str
 
 
-async def classify(matter: Matter, minds: ModelContext) -> Heard[Meta]:
-    ruled = regime_of(matter)
-    spoken = await hear(
-        Asking(
+async def ask_meta(case: Case, minds: ModelContext) -> AgentAnswer[Meta]:
+    ruled = regime_of(case)
+    spoken = await ask_agent(
+        AgentQuestion(
             role=ROLE,
             sections=(
-                prompt_facts.market(matter),
-                prompt_facts.anomalies(matter),
-                prompt_facts.day(matter, 95),
-                prompt_facts.gauges(matter, Timeframe.D1, weight=90),
-                prompt_facts.flow(matter, 60),
-                prompt_facts.options(matter, 80),
-                prompt_facts.derivatives(matter, 70),
-                prompt_facts.economy(matter, 65),
-                prompt_facts.narrative(matter),
-                prompt_facts.news(matter),
+                prompt_facts.market_section(case),
+                prompt_facts.anomalies_section(case),
+                prompt_facts.day_section(case, 95),
+                prompt_facts.indicator_section(case, Timeframe.D1, weight=90),
+                prompt_facts.flow_section(case, 60),
+                prompt_facts.options_section(case, 80),
+                prompt_facts.derivatives_section(case, 70),
+                prompt_facts.economy_section(case, 65),
+                prompt_facts.narrative_section(case),
+                prompt_facts.news_section(case),
             ),
             output=MetaOpinion,
-            twin=lambda: twin(matter),
+            fallback=lambda: answer_by_rules(case),
             texts=lambda said: ((said.rationale, LONG_TEXT), (said.trust_directive.note, SHORT_TEXT)),
         ),
         minds,
@@ -69,49 +78,40 @@ async def classify(matter: Matter, minds: ModelContext) -> Heard[Meta]:
     said = spoken.value
     budget = min(said.risk_budget_pct, ruled.budget, BUDGETS[said.regime])
     cut = f"the budget of {said.risk_budget_pct} was cut to {budget} by rule" if budget < said.risk_budget_pct else ""
-    value = Meta(
-        source=spoken.source,
-        why=noted(spoken, cut),
-        regime=said.regime,
-        rationale=said.rationale,
-        trust_directive=Directive(expert=said.trust_directive.expert, note=said.trust_directive.note),
-        risk_budget_pct=budget,
-        risk_bias=said.risk_bias,
-    )
-    return Heard(value, voice_of(ROLE, spoken))
+    return AgentAnswer(value=to_record(Meta, spoken, cut, risk_budget_pct=budget), voice=voice_of(ROLE, spoken))
 
 
-def regime_of(matter: Matter) -> RuledRegime:
+def regime_of(case: Case) -> RuledRegime:
     """By rule, the first that fits. A budget is never more for a feed that is missing."""
-    terms, days = matter.terms, frame_of(matter.features, Timeframe.D1)
-    panic = _panic(matter)
-    if isinstance(days, Missing) or isinstance(terms.bars, Missing):
-        gone = "{bars.unknown}" if isinstance(terms.bars, Missing) else "{1d.unknown}"
+    inputs, days = case.inputs, frame_of(case.features, Timeframe.D1)
+    panic = _panic(case)
+    if isinstance(days, Missing) or isinstance(inputs.bars, Missing):
+        gone = "{bars.unknown}" if isinstance(inputs.bars, Missing) else "{1d.unknown}"
         lost = f"candles are missing ({gone}), so nothing may be risked"
         if panic is not None:  # what is held may have to go
             return RuledRegime(Regime.VOLATILITY_PANIC, 0, f"{panic}; {lost}")
         return RuledRegime(Regime.RANGE_BOUND, 0, lost)
-    regime, why = (Regime.VOLATILITY_PANIC, panic) if panic is not None else _named(matter, days.readings)
+    regime, why = (Regime.VOLATILITY_PANIC, panic) if panic is not None else _name_regime(case, days.readings)
     budget = BUDGETS[regime]
-    unknown = isinstance(terms.panic, Missing) or isinstance(terms.day_rank, Missing)
+    unknown = isinstance(inputs.panic, Missing) or isinstance(inputs.day_rank, Missing)
     if unknown and budget > UNKNOWN_PANIC:
         return RuledRegime(regime, UNKNOWN_PANIC, f"{why}; whether there is a panic is not known ({{panic.unknown}})")
     return RuledRegime(regime, budget, why)
 
 
-def _panic(matter: Matter) -> str | None:
+def _panic(case: Case) -> str | None:
     """Why there is one, if it is known that there is."""
-    terms = matter.terms
-    if terms.panic is True:
+    inputs = case.inputs
+    if inputs.panic is True:
         return f"options are in panic: {{anomaly.{Rule.OPTIONS_PANIC}}}"
-    if not isinstance(terms.day_rank, Missing) and terms.day_rank >= PANIC_RANK:
+    if not isinstance(inputs.day_rank, Missing) and inputs.day_rank >= PANIC_RANK:
         return "the day moved more than {volatility_rank} of earlier days"
     return None
 
 
-def _named(matter: Matter, seen: Readings) -> tuple[Regime, str]:
+def _name_regime(case: Case, seen: Readings) -> tuple[Regime, str]:
     """Where there is no panic."""
-    signs = matter.signs
+    signs = case.signs
     if seen.adx is None or seen.ema21 is None or seen.ema50 is None:
         return Regime.RANGE_BOUND, "too few days are known for a trend"
     for regime, sign, word in ((Regime.BULL_MOMENTUM, 1, "above"), (Regime.BEAR_MOMENTUM, -1, "below")):
@@ -124,19 +124,19 @@ def _named(matter: Matter, seen: Readings) -> tuple[Regime, str]:
     return Regime.RANGE_BOUND, "1d ADX14 is {1d.adx14}: no trend, no squeeze with buying under it"
 
 
-def twin(matter: Matter) -> MetaOpinion:
-    ruled = regime_of(matter)
-    expert, note = _trusted(ruled.regime, matter.bundle.mode)
+def answer_by_rules(case: Case) -> MetaOpinion:
+    ruled = regime_of(case)
+    expert, note = _choose_trusted(ruled.regime, case.bundle.mode)
     return MetaOpinion(
         regime=ruled.regime,
-        rationale=cut(ruled.why, prompt_facts.market_facts(matter), LONG_TEXT),
+        rationale=cut(ruled.why, prompt_facts.market_facts(case), LONG_TEXT),
         trust_directive=DirectiveOpinion(expert=expert, note=note),
         risk_budget_pct=ruled.budget,
         risk_bias=_bias(ruled),
     )
 
 
-def _trusted(regime: Regime, mode: Mode) -> tuple[Expert, str]:
+def _choose_trusted(regime: Regime, mode: Mode) -> tuple[Expert, str]:
     match regime:
         case Regime.VOLATILITY_PANIC:
             return Expert.MACRO, "In a panic options and the economy lead; books are thin and shapes break."

@@ -7,13 +7,27 @@ from typing import Final
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import Heard, hear, noted, to_expert, voice_of
-from zuno.trading.agents.case import Matter
-from zuno.trading.agents.evidence import Pull, confidence, pulled, told, total, way
-from zuno.trading.agents.schemas import LONG_TEXT, Direction, MicrostructureOpinion
+from zuno.trading.agents.ask import ask_agent, expert_question, to_record, voice_of
+from zuno.trading.agents.case import Case
+from zuno.trading.agents.evidence import (
+    Reason,
+    confidence,
+    direction_of,
+    scale_weight,
+    summarise_reasons,
+    total_weight,
+)
 from zuno.trading.measure.order_book import BookFigures
 from zuno.trading.measure.triage import LEAN
-from zuno.trading.model.cycle import BookAnomaly, Expert, MicrostructureEntry
+from zuno.trading.model.cycle import (
+    LONG_TEXT,
+    AgentAnswer,
+    BookAnomaly,
+    Direction,
+    Expert,
+    MicrostructureEntry,
+    MicrostructureOpinion,
+)
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Side
 from zuno.trading.rules.score import entry_stance
@@ -28,73 +42,65 @@ NOTICEABLE_BPS: Final = 0.5
 _BIASES: Final[dict[int, Direction]] = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}
 
 
-async def weigh(matter: Matter, minds: ModelContext) -> Heard[MicrostructureEntry]:
+async def ask_expert(case: Case, minds: ModelContext) -> AgentAnswer[MicrostructureEntry]:
     sections = (
-        prompt_facts.market(matter),
-        prompt_facts.anomalies(matter),
-        prompt_facts.book(matter),
-        prompt_facts.derivatives(matter, 40),
+        prompt_facts.market_section(case),
+        prompt_facts.anomalies_section(case),
+        prompt_facts.book_section(case),
+        prompt_facts.derivatives_section(case, 40),
     )
-    spoken = await hear(
-        to_expert(ROLE, Expert.MICROSTRUCTURE, sections, MicrostructureOpinion, lambda: twin(matter)), minds
+    spoken = await ask_agent(
+        expert_question(ROLE, Expert.MICROSTRUCTURE, sections, MicrostructureOpinion, lambda: answer_by_rules(case)),
+        minds,
     )
-    said = spoken.value
-    entry = MicrostructureEntry(
-        source=spoken.source,
-        why=noted(spoken),
-        anomaly=said.anomaly,
-        confidence=said.confidence,
-        directional_bias=said.directional_bias,
-        rationale=said.rationale,
-        stance=0,
-    )
-    return Heard(entry.model_copy(update={"stance": entry_stance(entry)}), voice_of(ROLE, spoken))
+    entry = to_record(MicrostructureEntry, spoken, stance=entry_stance(spoken.value))
+    return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
 
 
-def twin(matter: Matter) -> MicrostructureOpinion:
-    book = matter.features.book
+def answer_by_rules(case: Case) -> MicrostructureOpinion:
+    book = case.features.book
     if isinstance(book, Missing):
-        why = cut("The book is not known: {book.spread.unknown}.", prompt_facts.market_facts(matter), LONG_TEXT)
+        why = cut("The book is not known: {book.spread.unknown}.", prompt_facts.market_facts(case), LONG_TEXT)
         return MicrostructureOpinion(anomaly="none", confidence=0.0, directional_bias="NEUTRAL", rationale=why)
-    walls, lean = _walls(matter), _lean(book)
+    walls, lean = _walls(case), _lean(book)
     pulls = [*walls, *lean, *_sizes(book)]
     anomaly: BookAnomaly = "none"
-    if walls and abs(total(walls)) >= abs(total(lean)):
+    if walls and abs(total_weight(walls)) >= abs(total_weight(lean)):
         anomaly = "fake_wall"
     elif not isinstance(book.imbalance, Missing) and abs(book.imbalance) > LEAN:
         anomaly = "microstructure_imbalance"
     return MicrostructureOpinion(
         anomaly=anomaly,
         confidence=confidence(pulls),
-        directional_bias=_BIASES[way(total(pulls))],
-        rationale=cut(told(pulls, _ordinary(book)), prompt_facts.market_facts(matter), LONG_TEXT),
+        directional_bias=_BIASES[direction_of(total_weight(pulls))],
+        rationale=cut(summarise_reasons(pulls, _ordinary(book)), prompt_facts.market_facts(case), LONG_TEXT),
     )
 
 
-def _lean(book: BookFigures) -> list[Pull]:
+def _lean(book: BookFigures) -> list[Reason]:
     if isinstance(book.imbalance, Missing) or abs(book.imbalance) <= ORDINARY:
         return []
     side = "bids" if book.imbalance > 0 else "asks"
-    return [Pull(pulled(book.imbalance, LEAN, 0.75), f"{side} outweigh: the imbalance is {{book.imbalance}}")]
+    return [Reason(scale_weight(book.imbalance, LEAN, 0.75), f"{side} outweigh: the imbalance is {{book.imbalance}}")]
 
 
-def _walls(matter: Matter) -> list[Pull]:
+def _walls(case: Case) -> list[Reason]:
     """A wall of bids that was never meant wanted buyers to come: who put it there sells."""
-    walls = matter.features.walls
+    walls = case.features.walls
     if isinstance(walls, Missing):
         return []
-    found: list[Pull] = []
+    found: list[Reason] = []
     for side, sign, name in ((Side.LONG, -1, "bids"), (Side.SHORT, 1, "asks")):
         fake = [(place, wall) for place, wall in enumerate(walls.fake, 1) if wall.side is side]
         if fake:
             place, _ = max(fake, key=lambda each: each[1].times_median)
             size = f"{{walls.fake_{place}_size}} the median"
             said = f"a wall of {name} at {{walls.fake_{place}_price}}, {size}, vanished untraded"
-            found.append(Pull(sign * min(0.5 + 0.1 * (len(fake) - 1), 0.7), said))
+            found.append(Reason(sign * min(0.5 + 0.1 * (len(fake) - 1), 0.7), said))
     return found
 
 
-def _sizes(book: BookFigures) -> list[Pull]:
+def _sizes(book: BookFigures) -> list[Reason]:
     """Where size is dear the book is thin, and the price goes that way more easily."""
     buy, sell = book.buy_slippage_bps, book.sell_slippage_bps
     if isinstance(buy, Missing) or isinstance(sell, Missing) or max(buy, sell) < NOTICEABLE_BPS:
@@ -103,7 +109,7 @@ def _sizes(book: BookFigures) -> list[Pull]:
         return []
     sign, thin = (1, "asks") if buy > sell else (-1, "bids")
     return [
-        Pull(
+        Reason(
             0.25 * sign, f"{thin} are thin: slippage is {{book.buy_slippage}} to buy and {{book.sell_slippage}} to sell"
         )
     ]

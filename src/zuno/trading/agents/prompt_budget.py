@@ -41,7 +41,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Brief:
+class FittedPrompt:
     """The values of a prompt's places, and the figures that were told with them."""
 
     variables: Mapping[str, Value]
@@ -49,11 +49,13 @@ class Brief:
     left_out: tuple[str, ...]
 
 
-def cap_of(role: str) -> int:
+def max_prompt_chars(role: str) -> int:
     return CAPS.get(role, DEFAULT_CAP)
 
 
-def brief(prompts: Prompts, name: str, sections: Sequence[Section], others: Mapping[str, Value], cap: int) -> Brief:
+def fit_prompt(
+    prompts: Prompts, name: str, sections: Sequence[Section], others: Mapping[str, Value], cap: int
+) -> FittedPrompt:
     """The prompt's values within `cap` characters. What is not a section is never left out: a question that is too
     long without any is our own mistake."""
     kept = list(sections)
@@ -62,7 +64,7 @@ def brief(prompts: Prompts, name: str, sections: Sequence[Section], others: Mapp
         prompt = prompts.render(name, variables)
         if len(prompt.system) + len(prompt.user) <= cap:
             left_out = tuple(section.title for section in sections if section not in kept)
-            return Brief(variables, tuple(_figures(kept)), left_out)
+            return FittedPrompt(variables, tuple(_figures(kept)), left_out)
         if not kept:
             raise ValueError(f"prompt {name} takes more than {cap} characters without any section")
         kept.remove(min(kept, key=lambda one: one.weight))

@@ -15,13 +15,13 @@ from zuno.llm.prompts import Untrusted, strip_fences
 from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.refusal import find_faults
 from zuno.provenance.slots import annotate, cited_ids
-from zuno.trading.agents.case import Matter
+from zuno.trading.agents.case import Case
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.features import Frame, Perpetual, fresh
 from zuno.trading.measure.macro import Reading
 from zuno.trading.measure.order_book import FakeWall
-from zuno.trading.measure.price_context import DOLLAR, FLOW_BARS, PRINTS, STOCKS, Change, Flow, Quoted
-from zuno.trading.measure.structure.levels import Zone
+from zuno.trading.measure.price_context import DOLLAR, FLOW_BARS, PRINTS, STOCKS, FigureChange, Quoted, TakerFlow
+from zuno.trading.measure.structure.levels import LevelZone
 from zuno.trading.measure.structure.lines import Gauge
 from zuno.trading.measure.structure.patterns import formation
 from zuno.trading.measure.structure.swings import Fibonacci
@@ -42,9 +42,9 @@ YIELD: Final = f"{FRED}/DGS10"
 """Of ten years."""
 
 
-def deep(matter: Matter) -> bool:
+def has_anomalies(case: Case) -> bool:
     """Whether something is out of the ordinary, so that experts look closer."""
-    return bool(matter.features.triage.anomalies)
+    return bool(case.features.triage.anomalies)
 
 
 # -- lines
@@ -69,7 +69,7 @@ def figure_of(id_: str, value: float, unit: Unit, digits: int = 2, *, signed: bo
     return Figure(id_, value, unit, digits=digits, signed=signed)
 
 
-def price(value: float) -> str:
+def format_price(value: float) -> str:
     return figure_of("price", value, Unit.PRICE).print()
 
 
@@ -84,7 +84,7 @@ def quote(head: str, text: str, facts: FactSheet) -> Line:
     return Line(f"{head}{annotate(line, facts)}", tuple(facts[id_] for id_ in cited_ids([line]) if id_ in facts))
 
 
-def sheet(sections: Iterable[Section], figures: Iterable[Figure] = ()) -> FactSheet:
+def build_sheet(sections: Iterable[Section], figures: Iterable[Figure] = ()) -> FactSheet:
     """What these sections tell, to cite."""
     told = [figure for section in sections for line in section.lines for figure in line.figures]
     return FactSheet([*told, *figures])
@@ -95,11 +95,11 @@ def text_faults(texts: Iterable[tuple[str, int]], facts: FactSheet) -> list[str]
     return [str(fault) for text, most in texts if text for fault in find_faults(text, facts, limits=(1, most))]
 
 
-def scaled(value: Known[float], factor: float) -> Known[float]:
+def scale_figure(value: Known[float], factor: float) -> Known[float]:
     return value if isinstance(value, Missing) else value * factor
 
 
-def of(known: Known[Any], name: str) -> Known[float]:
+def figure_in(known: Known[Any], name: str) -> Known[float]:
     """One figure of a group that may be missing as a whole."""
     return known if isinstance(known, Missing) else getattr(known, name)
 
@@ -107,38 +107,38 @@ def of(known: Known[Any], name: str) -> Known[float]:
 # -- sections everybody reads
 
 
-def market(matter: Matter) -> Section:
-    bundle, signs = matter.bundle, matter.signs
-    atr, now = matter.menu.atr, matter.menu.now
+def market_section(case: Case) -> Section:
+    bundle, signs = case.bundle, case.signs
+    atr, now = case.menu.atr, case.menu.now
     share: Known[float] = atr if isinstance(atr, Missing) else now if isinstance(now, Missing) else 100 * atr / now
     frames = ", ".join(bundle.mode.timeframes)
     return Section(
         "market",
         100,
         (
-            Line(f"{bundle.symbol}, {bundle.mode} mode, timeframes {frames}; {_kind(matter)}"),
+            Line(f"{bundle.symbol}, {bundle.mode} mode, timeframes {frames}; {_kind(case)}"),
             fact("price_now", now, Unit.PRICE),
-            fact("atr14", atr, Unit.PRICE, note=f"of {_atr_frame(matter)}"),
+            fact("atr14", atr, Unit.PRICE, note=f"of {_atr_frame(case)}"),
             fact("atr14_pct", share, Unit.PERCENT, note="of the price"),
-            fact("price_change_24h", scaled(signs.day, 100), Unit.PERCENT, signed=True),
-            fact("price_change_7d", scaled(signs.week, 100), Unit.PERCENT, signed=True),
+            fact("price_change_24h", scale_figure(signs.day, 100), Unit.PERCENT, signed=True),
+            fact("price_change_7d", scale_figure(signs.week, 100), Unit.PERCENT, signed=True),
         ),
     )
 
 
-def _kind(matter: Matter) -> str:
+def _kind(case: Case) -> str:
     """A bundle is frozen alike from the venues and from what was kept of them: either way it is their market."""
-    return "an invented market" if matter.bundle.synthetic else "the venues' own market"
+    return "an invented market" if case.bundle.synthetic else "the venues' own market"
 
 
-def _atr_frame(matter: Matter) -> Timeframe:
-    return matter.bundle.mode.timeframes[1]
+def _atr_frame(case: Case) -> Timeframe:
+    return case.bundle.mode.timeframes[1]
 
 
-def anomalies(matter: Matter) -> Section:
+def anomalies_section(case: Case) -> Section:
     """What fired, and what could not be judged."""
-    found = matter.features.triage
-    ids = anomaly_ids(matter)
+    found = case.features.triage
+    ids = anomaly_ids(case)
     fired = [remark(id_, one.said, f"{one.name}: ") for id_, one in zip(ids, found.anomalies, strict=True)]
     unknown = [
         remark(f"unjudged_{at}", one.reason, f"not judged, {one.rule}: ") for at, one in enumerate(found.unknown, 1)
@@ -146,9 +146,9 @@ def anomalies(matter: Matter) -> Section:
     return Section("anomalies", 99, (*(fired or [Line("none fired")]), *unknown))
 
 
-def anomaly_ids(matter: Matter) -> list[str]:
+def anomaly_ids(case: Case) -> list[str]:
     """Of the anomalies in their order; a rule that fired twice is counted."""
-    rules = [str(anomaly.rule) for anomaly in matter.features.triage.anomalies]
+    rules = [str(anomaly.rule) for anomaly in case.features.triage.anomalies]
     counts = [rules[: at + 1].count(rule) for at, rule in enumerate(rules)]
     return [f"anomaly.{rule}" + (f"_{count}" if count > 1 else "") for rule, count in zip(rules, counts, strict=True)]
 
@@ -156,19 +156,19 @@ def anomaly_ids(matter: Matter) -> list[str]:
 # -- what each expert reads
 
 
-def gauges(matter: Matter, *frames: Timeframe, weight: int = 60) -> Section:
+def indicator_section(case: Case, *frames: Timeframe, weight: int = 60) -> Section:
     lines: list[Line] = []
-    for timeframe, frame in matter.features.frames:
+    for timeframe, frame in case.features.frames:
         if frames and timeframe not in frames:
             continue
         if isinstance(frame, Missing):
             lines.append(remark(f"{timeframe}.unknown", frame.reason, "unknown: "))
         else:
-            lines += _gauges(timeframe, frame, deep(matter))
+            lines += _indicator_lines(timeframe, frame, has_anomalies(case))
     return Section("gauges", weight, tuple(lines))
 
 
-def _gauges(timeframe: Timeframe, frame: Frame, closely: bool) -> Iterator[Line]:
+def _indicator_lines(timeframe: Timeframe, frame: Frame, closely: bool) -> Iterator[Line]:
     seen = frame.readings
     yield fact(f"{timeframe}.close", seen.close, Unit.PRICE)
     yield fact(f"{timeframe}.rsi14", seen.rsi, Unit.NUMBER, 1)
@@ -187,48 +187,48 @@ def _gauges(timeframe: Timeframe, frame: Frame, closely: bool) -> Iterator[Line]
         yield fact(f"{timeframe}.cmf20", seen.cmf, Unit.NUMBER, 2, signed=True)
 
 
-def structure(matter: Matter, weight: int = 70) -> Section:
+def structure_section(case: Case, weight: int = 70) -> Section:
     lines: list[Line] = []
-    for timeframe, frame in matter.features.frames:
+    for timeframe, frame in case.features.frames:
         if isinstance(frame, Missing):
             lines.append(remark(f"{timeframe}.unknown", frame.reason, "unknown: "))
             continue
-        shape, kept = frame.structure, 4 if deep(matter) else 2
+        shape, kept = frame.structure, 4 if has_anomalies(case) else 2
         lines.append(Line(f"{timeframe} trend of structure: {shape.trend or 'none yet'}"))
         for place, each in enumerate(reversed(shape.breaks[-kept:]), 1):
-            said = f"{each.kind} {each.way}, {bars_ago(matter, each.known_at, timeframe)} bars ago"
-            lines.append(fact(f"{timeframe}.break_{place}", each.pivot.price, Unit.PRICE, note=said))
-        lines += _divergences(matter, timeframe, frame, kept)
-        lines += _fibonacci(timeframe, shape.fibonacci, frame.readings.close)
-        lines += _zones(timeframe, frame, kept)
+            text = f"{each.kind} {each.way}, {bars_ago(case, each.known_at, timeframe)} bars ago"
+            lines.append(fact(f"{timeframe}.break_{place}", each.pivot.price, Unit.PRICE, note=text))
+        lines += _divergence_lines(case, timeframe, frame, kept)
+        lines += _fibonacci_lines(timeframe, shape.fibonacci, frame.readings.close)
+        lines += _zone_lines(timeframe, frame, kept)
         found = formation(shape.pivots, frame.readings.close, frame.readings.atr)
-        if found is not None and timeframe is matter.bundle.mode.chart[0]:
+        if found is not None and timeframe is case.bundle.mode.chart[0]:
             lines.append(fact(f"{timeframe}.shape_line", found.line, Unit.PRICE, note=f"of a {found.shape}"))
     return Section("structure", weight, tuple(lines))
 
 
-def _divergences(matter: Matter, timeframe: Timeframe, frame: Frame, kept: int) -> Iterator[Line]:
+def _divergence_lines(case: Case, timeframe: Timeframe, frame: Frame, kept: int) -> Iterator[Line]:
     """The newest of each gauge, and what else is new."""
     found = frame.structure.divergences
     for gauge in Gauge:
         of_gauge = [one for one in found if one.gauge is gauge]
         newest = sorted(of_gauge, key=lambda one: one.known_at, reverse=True)
         for place, one in enumerate(newest[: max(kept // 2, 1)], 1):
-            said = f"{'hidden ' if one.hidden else ''}{gauge} divergence that points {one.way}, so long ago"
-            ago = float(bars_ago(matter, one.known_at, timeframe))
-            yield fact(f"{timeframe}.{gauge}_divergence_{place}_age", ago, Unit.BARS, 0, note=said)
+            text = f"{'hidden ' if one.hidden else ''}{gauge} divergence that points {one.way}, so long ago"
+            ago = float(bars_ago(case, one.known_at, timeframe))
+            yield fact(f"{timeframe}.{gauge}_divergence_{place}_age", ago, Unit.BARS, 0, note=text)
 
 
-def bars_ago(matter: Matter, at: int, timeframe: Timeframe) -> int:
-    return (matter.bundle.as_of - at) // timeframe.millis
+def bars_ago(case: Case, at: int, timeframe: Timeframe) -> int:
+    return (case.bundle.as_of - at) // timeframe.millis
 
 
-def _fibonacci(timeframe: Timeframe, swing: Fibonacci | None, close: float) -> Iterator[Line]:
+def _fibonacci_lines(timeframe: Timeframe, swing: Fibonacci | None, close: float) -> Iterator[Line]:
     if swing is None:
         return
     yield fact(f"{timeframe}.swing_from", swing.start.price, Unit.PRICE)
     yield fact(f"{timeframe}.swing_to", swing.end.price, Unit.PRICE)
-    if (back := retraced(swing, close)) is not None:
+    if (back := retraced_share(swing, close)) is not None:
         yield fact(f"{timeframe}.swing_retraced", 100 * back, Unit.PERCENT, 0)
     for retracement in swing.retracements:
         yield fact(retracement_id(timeframe, retracement.ratio), retracement.price, Unit.PRICE)
@@ -238,19 +238,19 @@ def retracement_id(timeframe: Timeframe, ratio: float) -> str:
     return f"{timeframe}.retracement_{round(1000 * ratio):03d}"
 
 
-def retraced(swing: Fibonacci, close: float) -> float | None:
+def retraced_share(swing: Fibonacci, close: float) -> float | None:
     """How much of the swing was given back; None where the close lies outside of it."""
     span = swing.end.price - swing.start.price
     back = (swing.end.price - close) / span if span else -1.0
     return back if 0 <= back <= 1 else None
 
 
-def nearest_zones(frame: Frame, count: int) -> list[Zone]:
+def nearest_zones(frame: Frame, count: int) -> list[LevelZone]:
     close = frame.readings.close
     return sorted(frame.structure.zones, key=lambda zone: (max(zone.low - close, close - zone.high), zone.low))[:count]
 
 
-def _zones(timeframe: Timeframe, frame: Frame, count: int) -> Iterator[Line]:
+def _zone_lines(timeframe: Timeframe, frame: Frame, count: int) -> Iterator[Line]:
     """The nearest places where levels of several kinds meet."""
     for place, zone in enumerate(nearest_zones(frame, count), 1):
         own = f"{timeframe}.zone_{place}"
@@ -262,34 +262,34 @@ def _zones(timeframe: Timeframe, frame: Frame, count: int) -> Iterator[Line]:
         yield Line(", ".join(part.text for part in parts), tuple(figure for part in parts for figure in part.figures))
 
 
-def flow(matter: Matter, weight: int = 90) -> Section:
-    signs, features = matter.signs, matter.features
-    lines = [*_taken(signs.flow), *(_taken(signs.days) if deep(matter) else ())]
+def flow_section(case: Case, weight: int = 90) -> Section:
+    signs, features = case.signs, case.features
+    lines = [*_taker_lines(signs.flow), *(_taker_lines(signs.days) if has_anomalies(case) else ())]
     for name, whales in (("1h", features.whales_hour), ("24h", features.whales_day)):
-        lines += _whales(f"large_trades_{name}", whales)
+        lines += _whale_lines(f"large_trades_{name}", whales)
     change = features.open_interest_hour, features.open_interest_day
     for name, one in zip(("1h", "24h"), change, strict=True):
-        share = scaled(of(one, "share"), 100)
+        share = scale_figure(figure_in(one, "share"), 100)
         lines.append(fact(f"open_interest_change_{name}", share, Unit.PERCENT, signed=True))
     return Section("orderflow", weight, tuple(lines))
 
 
-def _taken(flow: Known[Flow]) -> Iterator[Line]:
-    if isinstance(flow, Missing):
-        yield remark("takers.unknown", flow.reason, "unknown: ")
+def _taker_lines(takers: Known[TakerFlow]) -> Iterator[Line]:
+    if isinstance(takers, Missing):
+        yield remark("takers.unknown", takers.reason, "unknown: ")
         return
-    head, own = f"over {FLOW_BARS} bars of {flow.timeframe}", takers_id(flow)
-    yield fact(f"{own}.price_change", 100 * flow.moved, Unit.PERCENT, signed=True, note=head)
-    yield fact(f"{own}.balance", 100 * flow.balance, Unit.PERCENT, signed=True, note=f"CVD over volume, {head}")
+    head, own = f"over {FLOW_BARS} bars of {takers.timeframe}", takers_id(takers)
+    yield fact(f"{own}.price_change", 100 * takers.moved, Unit.PERCENT, signed=True, note=head)
+    yield fact(f"{own}.balance", 100 * takers.balance, Unit.PERCENT, signed=True, note=f"CVD over volume, {head}")
     less = "of earlier stretches leaned less to buying"
-    yield fact(f"{own}.rank", scaled(flow.rank, 100), Unit.PERCENT, 0, note=less)
+    yield fact(f"{own}.rank", scale_figure(takers.rank, 100), Unit.PERCENT, 0, note=less)
 
 
-def takers_id(flow: Flow) -> str:
-    return f"takers_{flow.timeframe}"
+def takers_id(takers: TakerFlow) -> str:
+    return f"takers_{takers.timeframe}"
 
 
-def _whales(own: str, whales: Known[Any]) -> Iterator[Line]:
+def _whale_lines(own: str, whales: Known[Any]) -> Iterator[Line]:
     if isinstance(whales, Missing):
         yield remark(f"{own}.unknown", whales.reason, "unknown: ")
         return
@@ -298,41 +298,48 @@ def _whales(own: str, whales: Known[Any]) -> Iterator[Line]:
     yield fact(f"{own}.count", float(whales.trades), Unit.NUMBER, 0)
 
 
-def forced(matter: Matter, weight: int = 85) -> Section:
+def liquidation_section(case: Case, weight: int = 85) -> Section:
     """Liquidations: lower bounds, and labelled so."""
-    seen = matter.features.forced
+    seen = case.features.forced
     lines = []
     for side, hour in ((Side.LONG, seen.longs_hour), (Side.SHORT, seen.shorts_hour)):
         own = f"liquidated_{side}s"
-        lines.append(fact(f"{own}.last_hour", of(hour, "usd"), Unit.AMOUNT, note="lower bound"))
-        if not isinstance(hour, Missing) and deep(matter):
+        lines.append(fact(f"{own}.last_hour", figure_in(hour, "usd"), Unit.AMOUNT, note="lower bound"))
+        if not isinstance(hour, Missing) and has_anomalies(case):
             lines.append(fact(f"{own}.last_hour_p95", hour.high, Unit.AMOUNT, note="95th percentile of such hours"))
         lines.append(fact(f"{own}.last_24h", seen.day.usd(side), Unit.AMOUNT, note="lower bound"))
     return Section("liquidations", weight, tuple(lines))
 
 
-def book(matter: Matter, weight: int = 95) -> Section:
-    seen, walls = matter.features.book, matter.features.walls
+def book_section(case: Case, weight: int = 95) -> Section:
+    seen, walls = case.features.book, case.features.walls
     size = "slippage of an order of $100,000"
     lines = [
-        fact("book.spread", of(seen, "spread_bps"), Unit.BPS, 3),
-        fact("book.imbalance", of(seen, "imbalance"), Unit.NUMBER, 2, signed=True, note="within 10 bps, +1: bids only"),
-        fact("book.buy_slippage", of(seen, "buy_slippage_bps"), Unit.BPS, 3, note=size),
-        fact("book.sell_slippage", of(seen, "sell_slippage_bps"), Unit.BPS, 3, note=size),
+        fact("book.spread", figure_in(seen, "spread_bps"), Unit.BPS, 3),
+        fact(
+            "book.imbalance",
+            figure_in(seen, "imbalance"),
+            Unit.NUMBER,
+            2,
+            signed=True,
+            note="within 10 bps, +1: bids only",
+        ),
+        fact("book.buy_slippage", figure_in(seen, "buy_slippage_bps"), Unit.BPS, 3, note=size),
+        fact("book.sell_slippage", figure_in(seen, "sell_slippage_bps"), Unit.BPS, 3, note=size),
     ]
     if isinstance(walls, Missing):
         lines.append(remark("walls.unknown", walls.reason, "unknown: "))
     else:
         lines.append(fact("walls.fake", float(len(walls.fake)), Unit.NUMBER, 0, note="that vanished untraded"))
         lines.append(fact("walls.unjudged", float(walls.unjudged), Unit.NUMBER, 0))
-        for place, wall in told_walls(walls.fake, 6 if deep(matter) else 2):
-            said = f"{'bids' if wall.side is Side.LONG else 'asks'}, fake"
-            lines.append(fact(f"walls.fake_{place}_price", wall.price, Unit.PRICE, note=said))
+        for place, wall in largest_walls(walls.fake, 6 if has_anomalies(case) else 2):
+            text = f"{'bids' if wall.side is Side.LONG else 'asks'}, fake"
+            lines.append(fact(f"walls.fake_{place}_price", wall.price, Unit.PRICE, note=text))
             lines.append(fact(f"walls.fake_{place}_size", wall.times_median, Unit.RATIO, 1, note="of the median"))
     return Section("order book", weight, tuple(lines))
 
 
-def told_walls(fake: Sequence[FakeWall], most: int) -> list[tuple[int, FakeWall]]:
+def largest_walls(fake: Sequence[FakeWall], most: int) -> list[tuple[int, FakeWall]]:
     """The largest of each side, then what else came first, each with its place."""
     placed = list(enumerate(fake, 1))
     largest = [
@@ -343,34 +350,39 @@ def told_walls(fake: Sequence[FakeWall], most: int) -> list[tuple[int, FakeWall]
     return [*first, *(each for each in placed if each not in first)][: max(most, len(first))]
 
 
-def derivatives(matter: Matter, weight: int = 80) -> Section:
-    venues = matter.features.perpetuals if deep(matter) else matter.features.perpetuals[:1]
-    rate = scaled(matter.terms.funding_next, 100)
+def derivatives_section(case: Case, weight: int = 80) -> Section:
+    venues = case.features.perpetuals if has_anomalies(case) else case.features.perpetuals[:1]
+    rate = scale_figure(case.inputs.funding_next, 100)
     ahead = fact("funding_next_8h", rate, Unit.PERCENT, 4, signed=True, note="predicted, as if for 8h")
-    return Section("derivatives", weight, (ahead, *(line for venue in venues for line in _perpetual(venue))))
+    return Section("derivatives", weight, (ahead, *(line for venue in venues for line in _perpetual_lines(venue))))
 
 
-def _perpetual(one: Perpetual) -> Iterator[Line]:
-    predicted, week = scaled(of(one.predicted, "per_8h"), 100), scaled(of(one.week, "per_8h"), 100)
+def _perpetual_lines(one: Perpetual) -> Iterator[Line]:
+    predicted, week = (
+        scale_figure(figure_in(one.predicted, "per_8h"), 100),
+        scale_figure(figure_in(one.week, "per_8h"), 100),
+    )
     yield fact(f"{one.venue}.funding_8h", predicted, Unit.PERCENT, 4, signed=True, note="predicted, as if for 8h")
     yield fact(f"{one.venue}.funding_8h_mean_7d", week, Unit.PERCENT, 4, signed=True)
-    yield fact(f"{one.venue}.long_accounts", scaled(one.long_share, 100), Unit.PERCENT, 1)
+    yield fact(f"{one.venue}.long_accounts", scale_figure(one.long_share, 100), Unit.PERCENT, 1)
     yield fact(f"{one.venue}.basis", one.basis_bps, Unit.BPS, 2, signed=True)
 
 
-def options(matter: Matter, weight: int = 90) -> Section:
-    surface, dvol = matter.features.surface, matter.features.dvol
-    lines = [fact("dvol.value", of(dvol, "value"), Unit.POINTS, 1)]
+def options_section(case: Case, weight: int = 90) -> Section:
+    surface, dvol = case.features.surface, case.features.dvol
+    lines = [fact("dvol.value", figure_in(dvol, "value"), Unit.POINTS, 1)]
     if not isinstance(dvol, Missing):
         lines.append(fact("dvol.mean_30d", dvol.mean, Unit.POINTS, 1))
         lines.append(fact("dvol.deviations", dvol.z, Unit.NUMBER, 2, signed=True, note="from its mean"))
-    lines.append(fact("options.put_call", of(surface, "put_call_open_interest"), Unit.NUMBER, note="by open interest"))
+    lines.append(
+        fact("options.put_call", figure_in(surface, "put_call_open_interest"), Unit.NUMBER, note="by open interest")
+    )
     term = "7d less 30d volatility"
-    lines.append(fact("options.term", of(surface, "term"), Unit.POINTS, 1, signed=True, note=term))
+    lines.append(fact("options.term", figure_in(surface, "term"), Unit.POINTS, 1, signed=True, note=term))
     if not isinstance(surface, Missing):
         dear = "25-delta, puts are dear if above 0"
         lines.append(fact("options.skew_7d", surface.week.skew25, Unit.POINTS, 1, signed=True, note=dear))
-        if deep(matter):
+        if has_anomalies(case):
             lines.append(fact("options.put_call_volume", surface.put_call_volume, Unit.NUMBER))
             lines.append(fact("options.skew_30d", surface.month.skew25, Unit.POINTS, 1, signed=True))
             lines.append(fact("options.at_the_money_7d", surface.week.atm, Unit.POINTS, 1))
@@ -378,26 +390,26 @@ def options(matter: Matter, weight: int = 90) -> Section:
     return Section("options", weight, tuple(lines))
 
 
-def economy(matter: Matter, weight: int = 70) -> Section:
-    signs, seen = matter.signs, matter.features.economy
+def economy_section(case: Case, weight: int = 70) -> Section:
+    signs, seen = case.signs, case.features.economy
     prints = f"over {PRINTS} prints"
     lines = [
-        fact("curve.slope", of(seen.slope, "value"), Unit.POINTS, signed=True, note="ten years less two"),
-        fact("curve.slope_change", of(seen.slope, "change"), Unit.POINTS, signed=True, note=prints),
-        _changed("dollar_change", DOLLAR[0], signs.dollar),
-        _changed("stocks_change", STOCKS[0], signs.stocks),
+        fact("curve.slope", figure_in(seen.slope, "value"), Unit.POINTS, signed=True, note="ten years less two"),
+        fact("curve.slope_change", figure_in(seen.slope, "change"), Unit.POINTS, signed=True, note=prints),
+        _change_line("dollar_change", DOLLAR[0], signs.dollar),
+        _change_line("stocks_change", STOCKS[0], signs.stocks),
     ]
-    shown = dict(seen.figures) if deep(matter) else _always(dict(seen.figures))
-    lines += [line for name, reading in shown.items() for line in _printed(name, reading, matter.bundle.as_of)]
-    mood = matter.features.mood
+    shown = dict(seen.figures) if has_anomalies(case) else _always(dict(seen.figures))
+    lines += [line for name, reading in shown.items() for line in _reading_lines(name, reading, case.bundle.as_of)]
+    mood = case.features.mood
     lines.append(fact("fear_and_greed", mood if isinstance(mood, Missing) else mood.value, Unit.NUMBER, 0))
     return Section("economy", weight, tuple(lines))
 
 
-def _changed(id_: str, first: Quoted, change: Known[Change]) -> Line:
+def _change_line(id_: str, first: Quoted, change: Known[FigureChange]) -> Line:
     """Under the name of the figure it is of; what nobody knows, under the name of the one that was asked first."""
     called = first.called if isinstance(change, Missing) else change.of.called
-    share = scaled(of(change, "share"), 100)
+    share = scale_figure(figure_in(change, "share"), 100)
     return fact(id_, share, Unit.PERCENT, signed=True, note=f"{called} over {PRINTS} prints")
 
 
@@ -412,7 +424,7 @@ def _always(readings: Mapping[str, Known[Reading]]) -> dict[str, Known[Reading]]
     return shown
 
 
-def _printed(name: str, reading: Known[Reading], as_of: Millis) -> Iterator[Line]:
+def _reading_lines(name: str, reading: Known[Reading], as_of: Millis) -> Iterator[Line]:
     id_ = re.sub(r"[^a-z0-9]+", "_", name.lower())
     if isinstance(reading, Missing):
         yield fact(id_, reading, Unit.NUMBER)
@@ -422,42 +434,42 @@ def _printed(name: str, reading: Known[Reading], as_of: Millis) -> Iterator[Line
     yield Line(f"{value.text}, released {since.text} ago", (*value.figures, *since.figures))
 
 
-def day(matter: Matter, weight: int = 75) -> Section:
+def day_section(case: Case, weight: int = 75) -> Section:
     """What the regime is told by."""
-    seen, signs = matter.features.volatility, matter.signs
+    seen, signs = case.features.volatility, case.signs
     slope = "unknown" if isinstance(signs.days, Missing) else "rising" if signs.days.slope > 0 else "falling"
     moved, narrow = "of the last 180 days moved less", "of days had narrower Bollinger bands"
     return Section(
         "day",
         weight,
         (
-            fact("volatility_24h", scaled(of(seen, "value"), 100), Unit.PERCENT),
-            fact("volatility_rank", scaled(of(seen, "rank"), 100), Unit.PERCENT, 1, note=moved),
-            fact("bollinger_rank", scaled(signs.width_rank, 100), Unit.PERCENT, 0, note=narrow),
+            fact("volatility_24h", scale_figure(figure_in(seen, "value"), 100), Unit.PERCENT),
+            fact("volatility_rank", scale_figure(figure_in(seen, "rank"), 100), Unit.PERCENT, 1, note=moved),
+            fact("bollinger_rank", scale_figure(signs.width_rank, 100), Unit.PERCENT, 0, note=narrow),
             Line(f"CVD over {FLOW_BARS} days: {slope}"),
-            *_unknown_terms(matter),
+            *_unknown_terms(case),
         ),
     )
 
 
-def _unknown_terms(matter: Matter) -> Iterator[Line]:
+def _unknown_terms(case: Case) -> Iterator[Line]:
     """Why a rule of the regime cannot be applied."""
-    terms = matter.terms
-    if isinstance(terms.bars, Missing):
-        yield remark("bars.unknown", terms.bars.reason, "candles are unknown: ")
-    for known in (terms.panic, terms.day_rank):
+    inputs = case.inputs
+    if isinstance(inputs.bars, Missing):
+        yield remark("bars.unknown", inputs.bars.reason, "candles are unknown: ")
+    for known in (inputs.panic, inputs.day_rank):
         if isinstance(known, Missing):
             yield remark("panic.unknown", known.reason, "whether there is a panic is unknown: ")
             return
 
 
-def levels(matter: Matter, weight: int = 96) -> Section:
+def levels_section(case: Case, weight: int = 96) -> Section:
     """The menu: whatever price is answered must be one of these."""
-    shown = nearest(matter)
-    now = matter.menu.now
+    shown = nearest(case)
+    now = case.menu.now
     lines = [fact(level_id(one), one.price, Unit.PRICE, note=one.kind) for one in shown]
     head = "by price, the nearest of them" if isinstance(now, float) else "by price"
-    left = len(matter.menu.levels) - len(shown)
+    left = len(case.menu.levels) - len(shown)
     return Section("levels", weight, (Line(f"{head}; {left} further ones are not shown"), *lines))
 
 
@@ -465,12 +477,12 @@ def level_id(level: MenuLevel) -> str:
     return "level." + re.sub(r"[^a-z0-9_.]+", "_", level.id.lower()).strip("._")
 
 
-def nearest(matter: Matter) -> list[MenuLevel]:
+def nearest(case: Case) -> list[MenuLevel]:
     """Every distance and pool, for a stop and a target lie far apart, and of what was measured the nearest."""
-    count = DEEP_LEVELS if deep(matter) else QUIET_LEVELS
-    now = matter.menu.now
-    always = [level for level in matter.menu.levels if level.kind in (MARK, RANGE, POOL)]
-    found = [level for level in matter.menu.levels if level.kind not in (MARK, RANGE, POOL)]
+    count = DEEP_LEVELS if has_anomalies(case) else QUIET_LEVELS
+    now = case.menu.now
+    always = [level for level in case.menu.levels if level.kind in (MARK, RANGE, POOL)]
+    found = [level for level in case.menu.levels if level.kind not in (MARK, RANGE, POOL)]
     if not isinstance(now, Missing):
         found.sort(key=lambda one: (abs(one.price - now), one.id))
     return sorted((*always, *found[:count]), key=lambda one: (one.price, one.id))
@@ -479,18 +491,18 @@ def nearest(matter: Matter) -> list[MenuLevel]:
 # -- the blackboard, for those who weigh it
 
 
-def said(matter: Matter, board: Blackboard, weight: int = 97) -> Section:
-    mode, facts = matter.bundle.mode, market_facts(matter)
+def experts_section(case: Case, board: Blackboard, weight: int = 97) -> Section:
+    mode, facts = case.bundle.mode, market_facts(case)
     lines = [Line(f"order of conviction in {mode} mode, who weighs most first: {' > '.join(CONVICTION[mode])}")]
     there = board_entries(board)
     for expert in Expert:
-        lines += _entry(expert, there[expert], facts) if expert in there else (Line(f"{expert}: absent"),)
+        lines += _entry_lines(expert, there[expert], facts) if expert in there else (Line(f"{expert}: absent"),)
     return Section("blackboard", weight, tuple(lines))
 
 
-def _entry(name: str, entry: Entry, market: FactSheet) -> Iterator[Line]:
+def _entry_lines(name: str, entry: Entry, facts: FactSheet) -> Iterator[Line]:
     own = tuple(entry_figures(name, entry))
-    facts = FactSheet([*market.values(), *own])
+    facts = FactSheet([*facts.values(), *own])
     bias = getattr(entry, "directional_bias", None) or getattr(entry, "options_bias", None)
     leaning = f", bias {bias}" if bias else ""
     lean = {1: "bullish", 0: "neutral", -1: "bearish"}[entry.stance]
@@ -518,7 +530,7 @@ def entry_figures(name: str, entry: Entry) -> Iterator[Figure]:
                 yield figure_of(f"{name}.{level}", value, Unit.PRICE)
 
 
-def regime(meta: Meta, weight: int = 98) -> Section:
+def regime_section(meta: Meta, weight: int = 98) -> Section:
     """What Meta decided. Its own words, which strangers may have coloured, are told behind a fence."""
     return Section(
         "regime",
@@ -536,11 +548,11 @@ def directive(meta: Meta, *, quotable: bool = True) -> Untrusted:
     return Untrusted(meta.trust_directive.note, limit=REMARK_CHARS, quotable=quotable or by_rule)
 
 
-def conflicts(matter: Matter, board: Blackboard, weight: int = 94) -> Section:
+def conflicts_section(case: Case, board: Blackboard, weight: int = 94) -> Section:
     synthesis = board.synthesis
     if synthesis is None:
         return Section("synthesis", weight, (Line("none was made"),))
-    facts = board_facts(matter, board)
+    facts = board_facts(case, board)
     lines = [Line(f"dominant signal {synthesis.dominant_signal}")]
     lines += [quote("agreed: ", text, facts) for text in synthesis.consensus_signals]
     for conflict in synthesis.conflicts:
@@ -557,51 +569,51 @@ def conflicts(matter: Matter, board: Blackboard, weight: int = 94) -> Section:
 # -- everything that may be cited in a run
 
 
-def market_facts(matter: Matter) -> FactSheet:
+def market_facts(case: Case) -> FactSheet:
     """Everything that is told of the market, to whomever."""
-    return sheet(
+    return build_sheet(
         (
-            market(matter),
-            anomalies(matter),
-            gauges(matter),
-            structure(matter),
-            flow(matter),
-            forced(matter),
-            book(matter),
-            derivatives(matter),
-            options(matter),
-            economy(matter),
-            day(matter),
-            levels(matter),
+            market_section(case),
+            anomalies_section(case),
+            indicator_section(case),
+            structure_section(case),
+            flow_section(case),
+            liquidation_section(case),
+            book_section(case),
+            derivatives_section(case),
+            options_section(case),
+            economy_section(case),
+            day_section(case),
+            levels_section(case),
         )
     )
 
 
-def board_facts(matter: Matter, board: Blackboard) -> FactSheet:
+def board_facts(case: Case, board: Blackboard) -> FactSheet:
     """The market and what the experts' own fields say."""
     own = [figure for expert, entry in board_entries(board).items() for figure in entry_figures(expert, entry)]
-    return FactSheet([*market_facts(matter).values(), *own])
+    return FactSheet([*market_facts(case).values(), *own])
 
 
 # -- words of strangers
 
 
-def news(matter: Matter, title: str = "news", weight: int = 20) -> Section:
-    return _strangers(matter, title, Feed.NEWS, CHANNELS, NEWS_CHARS, weight)
+def news_section(case: Case, title: str = "news", weight: int = 20) -> Section:
+    return _foreign_section(case, title, Feed.NEWS, CHANNELS, NEWS_CHARS, weight)
 
 
-def narrative(matter: Matter, title: str = "narrative", weight: int = 25) -> Section:
-    return _strangers(matter, title, Feed.NARRATIVE, SEARCH, NARRATIVE_CHARS, weight)
+def narrative_section(case: Case, title: str = "narrative", weight: int = 25) -> Section:
+    return _foreign_section(case, title, Feed.NARRATIVE, SEARCH, NARRATIVE_CHARS, weight)
 
 
-def _strangers(matter: Matter, title: str, feed: Feed, venue: str, limit: int, weight: int) -> Section:
-    rows: Known[Sequence[Text]] = fresh(matter.bundle, texts(feed, venue, matter.bundle.symbol.base))
+def _foreign_section(case: Case, title: str, feed: Feed, venue: str, limit: int, weight: int) -> Section:
+    rows: Known[Sequence[Text]] = fresh(case.bundle, texts(feed, venue, case.bundle.symbol.base))
     if isinstance(rows, Missing):
         return Section(title, weight, strangers=Untrusted(f"none is known: {rows.reason}", limit=limit, quotable=True))
-    return Section(title, weight, strangers=Untrusted(_joined(rows, limit), limit=limit))
+    return Section(title, weight, strangers=Untrusted(_join_texts(rows, limit), limit=limit))
 
 
-def _joined(rows: Iterable[Text], limit: int) -> str:
+def _join_texts(rows: Iterable[Text], limit: int) -> str:
     """The newest first, each cut short, so that a long one cannot push out the others."""
     newest = sorted(rows, key=lambda row: (row.at, row.id), reverse=True)
     return " · ".join(row.body[: max(limit // 4, 200)] for row in newest[:12])

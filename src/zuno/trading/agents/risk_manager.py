@@ -9,11 +9,10 @@ from typing import Final
 from zuno.llm.ask import ModelContext
 from zuno.provenance.facts import Unit
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import Asking, Heard, hear, voice_of
-from zuno.trading.agents.case import Matter
+from zuno.trading.agents.ask import AgentQuestion, ask_agent, voice_of
+from zuno.trading.agents.case import Case
 from zuno.trading.agents.prompt_budget import Line, Section
-from zuno.trading.agents.schemas import LONG_TEXT, RiskOpinion
-from zuno.trading.model.cycle import Change, Decision, Expectation, Voice
+from zuno.trading.model.cycle import LONG_TEXT, AgentAnswer, Change, Decision, Expectation, RiskOpinion, Voice
 from zuno.trading.model.known import Missing
 from zuno.trading.rules.routing import choose_style
 from zuno.trading.rules.ruling import RulingDraft, Tightening
@@ -22,26 +21,26 @@ ROLE: Final = "risk_manager"
 PASSED: Final = "nothing new is risked: the risk officer concurs without being asked"
 
 
-async def review(matter: Matter, draft: RulingDraft, minds: ModelContext) -> Heard[Tightening]:
+async def ask_risk_manager(case: Case, draft: RulingDraft, minds: ModelContext) -> AgentAnswer[Tightening]:
     if not draft.opens:
         voice = Voice(role=ROLE, source="deterministic", why=PASSED, model=None, tokens=0, usd=0.0)
-        return Heard(Tightening(rationale=PASSED), voice)
-    spoken = await hear(
-        Asking(
+        return AgentAnswer(value=Tightening(rationale=PASSED), voice=voice)
+    spoken = await ask_agent(
+        AgentQuestion(
             role=ROLE,
             sections=(
-                prompt_facts.market(matter),
-                prompt_facts.anomalies(matter),
-                _draft(draft),
-                account(matter),
-                prompt_facts.derivatives(matter),
-                prompt_facts.forced(matter, 75),
-                prompt_facts.options(matter, 70),
-                prompt_facts.day(matter, 60),
-                prompt_facts.economy(matter, 50),
+                prompt_facts.market_section(case),
+                prompt_facts.anomalies_section(case),
+                _draft_section(draft),
+                account_section(case),
+                prompt_facts.derivatives_section(case),
+                prompt_facts.liquidation_section(case, 75),
+                prompt_facts.options_section(case, 70),
+                prompt_facts.day_section(case, 60),
+                prompt_facts.economy_section(case, 50),
             ),
             output=RiskOpinion,
-            twin=lambda: twin(matter, draft),
+            fallback=lambda: answer_by_rules(case, draft),
             texts=lambda said: ((said.rationale, LONG_TEXT),),
         ),
         minds,
@@ -54,21 +53,21 @@ async def review(matter: Matter, draft: RulingDraft, minds: ModelContext) -> Hea
         style=said.execution_style,
         rationale=said.rationale,
     )
-    return Heard(tightening, voice_of(ROLE, spoken))
+    return AgentAnswer(value=tightening, voice=voice_of(ROLE, spoken))
 
 
-def twin(matter: Matter, draft: RulingDraft) -> RiskOpinion:
+def answer_by_rules(case: Case, draft: RulingDraft) -> RiskOpinion:
     """The rules have said what there is to say; a whole number that is no less than the draft's changes nothing."""
     return RiskOpinion(
         allocation_pct=min(100, ceil(draft.allocation_pct)),
         leverage=max(1, min(3, ceil(draft.leverage))),
         veto=False,
-        execution_style=draft.style or choose_style(matter.terms),
+        execution_style=draft.style or choose_style(case.inputs),
         rationale="The rules have been applied; nothing is added to them.",
     )
 
 
-def _draft(draft: RulingDraft) -> Section:
+def _draft_section(draft: RulingDraft) -> Section:
     """What would be done: sizes as percentages, prices, and the expectation; no dollars of the account."""
     lines = [Line(f"{draft.call}, held for {draft.decision.hold_duration}")]
     lines += draft_lines(draft.decision, draft.allocation_pct, draft.leverage, draft.expectation)
@@ -79,7 +78,7 @@ def _draft(draft: RulingDraft) -> Section:
 def change_lines(changes: Iterable[Change]) -> Iterator[Line]:
     for place, change in enumerate(changes, 1):
         said = f"already changed, {change.by}: {change.field}: "
-        yield prompt_facts.remark(f"draft.change_{place}", _unpriced(change.why), said)
+        yield prompt_facts.remark(f"draft.change_{place}", _without_amounts(change.why), said)
 
 
 def draft_lines(decision: Decision, allocation: float, leverage: float, worth: Expectation | None) -> Iterator[Line]:
@@ -96,13 +95,13 @@ def draft_lines(decision: Decision, allocation: float, leverage: float, worth: E
         yield prompt_facts.fact("draft.expected_value", worth.ev_pct, Unit.PERCENT, 3, signed=True)
 
 
-def _unpriced(why: str) -> str:
+def _without_amounts(why: str) -> str:
     """A reason without amounts of the account's money, which are written with their currency."""
     return "; ".join(part for part in why.split("; ") if " USD" not in part and " KRW" not in part) or "a cap"
 
 
-def account(matter: Matter) -> Section:
-    standing = matter.standing
+def account_section(case: Case) -> Section:
+    standing = case.standing
     if isinstance(standing, Missing):
         return Section("account", 80, (prompt_facts.remark("account.unknown", standing.reason, "unknown: "),))
     held = "none" if standing.position is None else f"a {standing.position.side}"

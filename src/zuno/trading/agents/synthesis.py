@@ -10,10 +10,19 @@ from zuno.llm.ask import ModelContext
 from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import Asking, Heard, hear, noted, voice_of
-from zuno.trading.agents.case import Matter
-from zuno.trading.agents.schemas import SHORT_TEXT, ConflictOpinion, SynthesisOpinion
-from zuno.trading.model.cycle import CONVICTION, Blackboard, Conflict, Expert, Meta, Synthesis
+from zuno.trading.agents.ask import AgentQuestion, ask_agent, to_record, voice_of
+from zuno.trading.agents.case import Case
+from zuno.trading.model.cycle import (
+    CONVICTION,
+    SHORT_TEXT,
+    AgentAnswer,
+    Blackboard,
+    ConflictOpinion,
+    Expert,
+    Meta,
+    Synthesis,
+    SynthesisOpinion,
+)
 from zuno.trading.model.market import Mode
 from zuno.trading.rules.score import Entry, board_entries, score_board, signal_of_score
 
@@ -27,46 +36,28 @@ _SETTLED_BY: Final[Mapping[Expert, str]] = {
 }
 
 
-async def distil(matter: Matter, meta: Meta, board: Blackboard, minds: ModelContext) -> Heard[Synthesis]:
-    spoken = await hear(
-        Asking(
+async def ask_synthesis(case: Case, meta: Meta, board: Blackboard, minds: ModelContext) -> AgentAnswer[Synthesis]:
+    spoken = await ask_agent(
+        AgentQuestion(
             role=ROLE,
             sections=(
-                prompt_facts.market(matter),
-                prompt_facts.anomalies(matter),
-                prompt_facts.regime(meta),
-                prompt_facts.said(matter, board),
+                prompt_facts.market_section(case),
+                prompt_facts.anomalies_section(case),
+                prompt_facts.regime_section(meta),
+                prompt_facts.experts_section(case, board),
             ),
             # The Judge reads what it says as fact: Meta's words, which strangers may have coloured, do not get there.
             others={"directive": prompt_facts.directive(meta, quotable=False)},
             output=SynthesisOpinion,
-            twin=lambda: twin(matter, meta, board),
+            fallback=lambda: answer_by_rules(case, meta, board),
             texts=_texts,
             judge=lambda said: _objection(said, board),
         ),
         minds,
     )
-    said, worth = spoken.value, score_board(board, matter.bundle.mode, meta.trust_directive.expert)
-    value = Synthesis(
-        source=spoken.source,
-        why=noted(spoken),
-        consensus_signals=tuple(said.consensus_signals),
-        conflicts=tuple(
-            Conflict(
-                between=(conflict.between[0], conflict.between[1]),
-                expert_a_claim=conflict.expert_a_claim,
-                expert_b_claim=conflict.expert_b_claim,
-                tiebreaker=conflict.tiebreaker,
-            )
-            for conflict in said.conflicts
-        ),
-        dominant_signal=signal_of_score(worth),
-        highest_confidence_expert=said.highest_confidence_expert,
-        key_uncertainty=said.key_uncertainty,
-        regime_note=said.regime_note,
-        score=worth,
-    )
-    return Heard(value, voice_of(ROLE, spoken))
+    worth = score_board(board, case.bundle.mode, meta.trust_directive.expert)
+    value = to_record(Synthesis, spoken, dominant_signal=signal_of_score(worth), score=worth)
+    return AgentAnswer(value=value, voice=voice_of(ROLE, spoken))
 
 
 def _texts(said: SynthesisOpinion) -> Iterator[tuple[str, int]]:
@@ -95,18 +86,18 @@ def _objection(said: SynthesisOpinion, board: Blackboard) -> str | None:
     return None
 
 
-def twin(matter: Matter, meta: Meta, board: Blackboard) -> SynthesisOpinion:
-    there, mode, facts = board_entries(board), matter.bundle.mode, prompt_facts.board_facts(matter, board)
+def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> SynthesisOpinion:
+    there, mode, facts = board_entries(board), case.bundle.mode, prompt_facts.board_facts(case, board)
     return SynthesisOpinion(
-        consensus_signals=[cut(text, facts, SHORT_TEXT) for text in _agreed(there)][:6],
+        consensus_signals=[cut(text, facts, SHORT_TEXT) for text in _list_agreements(there)][:6],
         conflicts=[*_conflicts(there, facts)][:6],
-        highest_confidence_expert=_surest(there, mode),
-        key_uncertainty=_open(there, mode),
+        highest_confidence_expert=_most_confident(there, mode),
+        key_uncertainty=_key_uncertainty(there, mode),
         regime_note=_note(meta),
     )
 
 
-def _agreed(there: Mapping[Expert, Entry]) -> Iterator[str]:
+def _list_agreements(there: Mapping[Expert, Entry]) -> Iterator[str]:
     for side in (1, -1):
         same = [expert for expert, entry in there.items() if entry.stance == side]
         if len(same) >= 2:
@@ -130,12 +121,12 @@ def _claim(entry: Entry) -> str:
     return entry.rationale.partition(";")[0].strip() or "no reason given"
 
 
-def _surest(there: Mapping[Expert, Entry], mode: Mode) -> Expert:
+def _most_confident(there: Mapping[Expert, Entry], mode: Mode) -> Expert:
     order = CONVICTION[mode]
     return max(order, key=lambda expert: (there[expert].confidence if expert in there else -1.0, -order.index(expert)))
 
 
-def _open(there: Mapping[Expert, Entry], mode: Mode) -> str:
+def _key_uncertainty(there: Mapping[Expert, Entry], mode: Mode) -> str:
     sides = {entry.stance for entry in there.values()} - {0}
     if len(sides) == 2:
         heaviest = next(expert for expert in CONVICTION[mode] if expert in there and there[expert].stance)

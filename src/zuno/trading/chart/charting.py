@@ -16,7 +16,7 @@ from zuno.trading.chart.panels import OpenInterest, ago, blank_panels, ends_at, 
 from zuno.trading.chart.scales import day_text, moment_text, price_axis, time_ticks
 from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars
 from zuno.trading.measure.features import streams_heard
-from zuno.trading.measure.heat import TIERS, HeatMap, Origin, heat_map
+from zuno.trading.measure.heat import TIERS, HeatMap, HeatOrigin, heat_map
 from zuno.trading.measure.indicators.all import Columns, columns, sound
 from zuno.trading.measure.indicators.profile import volume_profile
 from zuno.trading.measure.indicators.volume import anchored_vwap, vwap
@@ -132,7 +132,7 @@ def _price(bundle: Bundle, window: Bars, shown: Bars, opened: OpenInterest | Bla
     return PricePanel(
         axis=axis,
         candles=Candles(*(tuple(column.tolist()) for column in (shown.open, shown.high, shown.low, shown.close))),
-        curves=tuple(one for one in found if isinstance(one, Curve)),
+        curves=tuple(curve for curve in found if isinstance(curve, Curve)),
         marks=tuple(sorted((*inside, *marks), key=lambda mark: (mark.price, mark.id))),
         zones=tuple(_zones(marks)),
         slants=tuple(_slants(shape, shown, axis)),
@@ -140,7 +140,7 @@ def _price(bundle: Bundle, window: Bars, shown: Bars, opened: OpenInterest | Bla
         profile=profile,
         heat=_heat(bundle, shown, opened),
         left_out=len(left) - len(pivots) - len(gaps),
-        absent=tuple(one for one in found if isinstance(one, Blank)),
+        absent=tuple(curve for curve in found if isinstance(curve, Blank)),
     )
 
 
@@ -160,12 +160,12 @@ def _now(bundle: Bundle) -> Mark:
 def _curves(bundle: Bundle, window: Bars, shown: Bars, gauges: Columns, shape: Structure) -> Iterator[Curve | Blank]:
     name = f"EMA{EMA_BARS}"
     short = f"it needs {EMA_BARS} {window.timeframe} bars, {len(window)} are known"
-    yield _curve(f"{window.timeframe}.ema200", CurveKind.EMA200, name, _shown(gauges.ema200, shown), short)
+    yield _curve(f"{window.timeframe}.ema200", CurveKind.EMA200, name, _last_values(gauges.ema200, shown), short)
     yield _day_vwap(bundle, shown)
-    anchored = {one.pivot.extreme: one.pivot for one in shape.anchored}
+    anchored = {vwap.pivot.extreme: vwap.pivot for vwap in shape.anchored}
     for extreme, kind in ((Extreme.HIGH, CurveKind.VWAP_SINCE_HIGH), (Extreme.LOW, CurveKind.VWAP_SINCE_LOW)):
         label, pivot = f"VWAP since {extreme}", anchored.get(extreme)
-        values = () if pivot is None else _shown(anchored_vwap(window, pivot.at), shown)
+        values = () if pivot is None else _last_values(anchored_vwap(window, pivot.at), shown)
         why = f"no {extreme} is confirmed yet that volume followed"
         yield _curve(f"{window.timeframe}.{kind}", kind, label, values, why)
 
@@ -177,7 +177,7 @@ def _day_vwap(bundle: Bundle, shown: Bars) -> Curve | Blank:
     if not len(hours) or ends_at(hours) < ends_at(shown):
         why = bundle.why_absent(series) or f"no hour is known of the end of the last {shown.timeframe} bar"
         return Blank("day VWAP", plain_text(why, _WHY))
-    prices = _known(vwap(hours))
+    prices = _finite_values(vwap(hours))
     ends = dict(zip((hours.at + hours.timeframe.millis).tolist(), prices, strict=True))
     values = tuple(ends.get(at) for at in (shown.at + shown.timeframe.millis).tolist())
     if prices[-1] is None:
@@ -190,11 +190,11 @@ def _curve(name: str, kind: CurveKind, label: str, values: Values, why: str) -> 
     return Blank(label, why) if last is None else Curve(name, kind, label, values, last)
 
 
-def _shown(column: Floats, shown: Bars) -> Values:
-    return _known(column[len(column) - len(shown) :])
+def _last_values(column: Floats, shown: Bars) -> Values:
+    return _finite_values(column[len(column) - len(shown) :])
 
 
-def _known(column: Floats) -> Values:
+def _finite_values(column: Floats) -> Values:
     return tuple(value if isfinite(value) else None for value in column.tolist())
 
 
@@ -314,9 +314,9 @@ def _heat_note(found: HeatMap, venues: Sequence[str]) -> str:
     """What it is, and since when where it is of both kinds; whose, where not everybody was listened to."""
     bound = "a lower bound" if len(venues) == len(TAPES) else f"a lower bound, {', '.join(venues)} alone"
     model = f"from {found.source} at {TIERS[0][0]:g}×–{TIERS[-1][0]:g}×, not measured"
-    if found.origin is Origin.MODELLED:
+    if found.origin is HeatOrigin.MODELLED:
         return f"modelled {model}"
-    if found.origin is Origin.OBSERVED:
+    if found.origin is HeatOrigin.OBSERVED:
         return f"observed, {bound}"
     first = int(found.observed.argmax())
     since, rest = day_text(int(found.at[first])), found.observed[first:]

@@ -36,8 +36,8 @@ class OpenInterest:
 def panels(bundle: Bundle, bars: Bars, opened: OpenInterest | Blank) -> tuple[Panel | Blank, ...]:
     return (
         _volume(bars, bundle.symbol),
-        _taken(bars, bundle.symbol),
-        opened if isinstance(opened, Blank) else _opened(bundle, bars, opened),
+        _draw_cvd(bars, bundle.symbol),
+        opened if isinstance(opened, Blank) else _draw_open_interest(bundle, bars, opened),
         _funding(bundle, bars),
     )
 
@@ -49,7 +49,7 @@ def blank_panels(why: str) -> tuple[Blank, ...]:
 def opened_by_bar(bundle: Bundle, bars: Bars) -> OpenInterest | Blank:
     """The sum over the venues that are known at the end and at no less than half as many bars as the best known."""
     series = {venue: open_interest(venue, bundle.symbol) for venue in PERPETUALS}
-    known = {venue: _last_within(bars, bundle.rows(one)) for venue, one in series.items()}
+    known = {venue: _last_within(bars, bundle.rows(rows)) for venue, rows in series.items()}
     counts = {venue: sum(value is not None for value in values) for venue, values in known.items()}
     most = max(counts.values())
     if not most:
@@ -57,7 +57,7 @@ def opened_by_bar(bundle: Bundle, bars: Bars) -> OpenInterest | Blank:
     newest = max(place for values in known.values() for place, value in enumerate(values) if value is not None)
     kept = [venue for venue in PERPETUALS if counts[venue] >= LEAST_SHARE * most and known[venue][newest] is not None]
     sums = zip(*(known[venue] for venue in kept), strict=True)
-    values = tuple(None if None in row else fsum(one for one in row if one is not None) for row in sums)
+    values = tuple(None if None in row else fsum(value for value in row if value is not None) for row in sums)
     return OpenInterest(values, tuple(kept), tuple(venue for venue in PERPETUALS if venue not in kept))
 
 
@@ -72,7 +72,7 @@ def _volume(bars: Bars, symbol: Symbol) -> Panel:
     return Panel("volume", f"volume, {symbol.base}", Shape.BARS, axis, values, rising, values[-1], symbol.base, "")
 
 
-def _taken(bars: Bars, symbol: Symbol) -> Panel | Blank:
+def _draw_cvd(bars: Bars, symbol: Symbol) -> Panel | Blank:
     values = tuple(value if isfinite(value) else None for value in cvd(bars).tolist())
     known = [value for value in values if value is not None]
     if not known:
@@ -84,7 +84,7 @@ def _taken(bars: Bars, symbol: Symbol) -> Panel | Blank:
     return Panel("cvd", title, Shape.LINE, axis, values, (), known[-1], symbol.base, note)
 
 
-def _opened(bundle: Bundle, bars: Bars, opened: OpenInterest) -> Panel:
+def _draw_open_interest(bundle: Bundle, bars: Bars, opened: OpenInterest) -> Panel:
     known = [value for value in opened.values if value is not None]
     title = f"open interest, {bundle.symbol.base}, {' + '.join(opened.venues)}"
     notes = [*_since(bars, opened.values), *_stale(bundle, [open_interest(v, bundle.symbol) for v in opened.venues])]
@@ -97,11 +97,11 @@ def _opened(bundle: Bundle, bars: Bars, opened: OpenInterest) -> Panel:
 def _funding(bundle: Bundle, bars: Bars) -> Panel | Blank:
     """Of the first venue with a rate to believe: the mean of each bar's settled rates, as if paid every eight hours."""
     series = {venue: funding(venue, bundle.symbol) for venue in PERPETUALS}
-    for venue, one in series.items():
-        values, dropped = _mean_within(bars, bundle.rows(one))
+    for venue, rates in series.items():
+        values, dropped = _mean_within(bars, bundle.rows(rates))
         known = [value for value in values if value is not None]
         if known:
-            notes = [*_since(bars, values), *_stale(bundle, [one])]
+            notes = [*_since(bars, values), *_stale(bundle, [rates])]
             notes += [f"{dropped} rates could not be believed"] if dropped else []
             rising = tuple(value is not None and value >= 0 for value in values)
             title, axis = f"funding, % per 8 h, {venue}, mean of each bar", value_axis(known, from_zero=True)
@@ -127,7 +127,7 @@ def _mean_within(bars: Bars, rows: Sequence[Funding]) -> tuple[Values, int]:
     dropped = 0
     for opened in bars.at.tolist():
         within = rows[bisect_right(at, opened) : bisect_right(at, opened + bars.timeframe.millis)]
-        figures = [one for one in map(funding_figures, within) if isinstance(one, FundingFigures)]
+        figures = [figure for figure in map(funding_figures, within) if isinstance(figure, FundingFigures)]
         dropped += len(within) - len(figures)
         found.append(100 * fsum(figure.per_8h for figure in figures) / len(figures) if figures else None)
     return tuple(found), dropped
@@ -139,13 +139,13 @@ def _since(bars: Bars, values: Values) -> list[str]:
 
 
 def _stale(bundle: Bundle, series: Sequence[Series[Any]]) -> list[str]:
-    blocks = [block for one in series if (block := bundle.block(one)) is not None and block.stale]
+    blocks = [block for each in series if (block := bundle.block(each)) is not None and block.stale]
     return [f"STALE: {block.series.venue} of {ago(block.age)}" for block in blocks]
 
 
 def _why(bundle: Bundle, series: Mapping[str, Series[Any]], otherwise: str) -> str:
     """Why none of these is here, each reason once."""
-    reasons = {venue: bundle.why_absent(one) for venue, one in series.items()}
+    reasons = {venue: bundle.why_absent(each) for venue, each in series.items()}
     told: dict[str, list[str]] = {}
     for venue, why in reasons.items():
         told.setdefault(plain_text(why, _WHY) if why else otherwise, []).append(venue)

@@ -131,13 +131,13 @@ def _days(start: datetime, step: int) -> Iterator[datetime]:
 
 
 def _months(step: int) -> _Step:
-    def found(start: datetime) -> Iterator[datetime]:
+    def month_starts(start: datetime) -> Iterator[datetime]:
         for month in range(start.year * 12, (start.year + 60) * 12, step):
             day = datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC)
             if day >= start:
                 yield day
 
-    return found
+    return month_starts
 
 
 _STEPS: Final[tuple[_Step, ...]] = (_days_1, _days_7, _months(1), _months(3), _months(6), _months(12), _months(60))

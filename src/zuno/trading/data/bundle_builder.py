@@ -94,7 +94,9 @@ async def gather(
     blocks: list[Block] = []
     absent: list[Absent] = []
     heard: dict[str, Millis] = {}
-    several = sorted(wanted(symbol), key=lambda one: one.row is not Alive)  # who is alive is known before who spoke
+    several = sorted(
+        wanted(symbol), key=lambda series: series.row is not Alive
+    )  # who is alive is known before who spoke
     beside = neighbours(symbol)
     slices = [_slice(series, as_of) for series in several] + [_slice(series, as_of, newest=1) for series in beside]
     state = await store.read_many(slices, as_of)
@@ -170,7 +172,7 @@ def _notes(series: Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
     if series.feed is Feed.CANDLES and series.venue not in QUIET_VENUES:
         timeframe = timeframe_of(series)
         step = timeframe.millis
-        apart = ((one.at, two.at) for one, two in pairwise(rows) if two.at - one.at != step)
+        apart = ((row.at, following.at) for row, following in pairwise(rows) if following.at - row.at != step)
         holes = [hole for before, after in apart if (hole := gap(timeframe, before, after))]
         if holes:
             notes.append(f"{sum(hole.count for hole in holes)} bars are missing in {len(holes)} places")
@@ -182,7 +184,7 @@ def _notes(series: Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
 def _reason(series: Series[Any], asides: Sequence[Aside], failure: str | None) -> str:
     """Why nothing of a series is here."""
     reasons = (*((failure,) if failure else ()), *_set_aside(series, (), asides))
-    return "; ".join(reasons) or f"nothing is recorded of {_told(reach_of(series).span)} before"
+    return "; ".join(reasons) or f"nothing is recorded of {_format_span(reach_of(series).span)} before"
 
 
 def _set_aside(series: Series[Any], rows: Sequence[Any], asides: Sequence[Aside]) -> tuple[str, ...]:
@@ -200,7 +202,7 @@ def _set_aside(series: Series[Any], rows: Sequence[Any], asides: Sequence[Aside]
     return (f"{len(missed)} rows were set aside, no market can have made them; the last at {last}: {fault}",)
 
 
-def _told(span: int) -> str:
+def _format_span(span: int) -> str:
     if span >= 2 * DAY_MS:
         return f"the {span // DAY_MS} days"
     return f"the {span // MINUTE_MS} minutes" if span >= 2 * MINUTE_MS else f"the {span // SECOND_MS} seconds"

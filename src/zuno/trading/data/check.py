@@ -40,7 +40,7 @@ class Market:
     bars: dict[Timeframe, Sequence[Candle]] = field(default_factory=dict)
     """Oldest first, of the lengths that were gone through already, the finest first."""
 
-    def made(self, timeframe: Timeframe, at: Millis, *, partly: bool = False) -> tuple[Candle, str, int] | None:
+    def build_bar(self, timeframe: Timeframe, at: Millis, *, partly: bool = False) -> tuple[Candle, str, int] | None:
         """What the nearest finer bars make of this one, which they are, and how many; None where one is missing.
 
         `partly`: from whatever bars are here, for venues that make none without a trade.
@@ -84,12 +84,12 @@ class Check:
         open_notes = [flaw for flaw in noted if flaw.mended is None]
         if self._repair:
             open_notes = await self._settle(open_notes)
-        found = [*_joined(self._found), *open_notes]
+        found = [*_join_gaps(self._found), *open_notes]
         return tuple(sorted(found, key=_order)), len(noted) - len(open_notes)
 
     async def _after_the_end(self, spans: Sequence[Span]) -> Millis | None:
         found = await self._store.newest_known([span.series for span in spans if span.series.row is not Print])
-        known = [one for one in found if one is not None]
+        known = [moment for moment in found if moment is not None]
         return Millis(max(known) + 1) if known else None
 
     # -- feeds that are no candles
@@ -151,9 +151,9 @@ class Check:
         self, market: Market, timeframe: Timeframe, series: Series[Candle], bar: Candle
     ) -> Candle | None:
         """The bar that should stand here instead, where one should."""
-        known = market.made(timeframe, bar.at)
+        known = market.build_bar(timeframe, bar.at)
         if known is None:
-            if market.venue in QUIET_VENUES and (some := market.made(timeframe, bar.at, partly=True)) is not None:
+            if market.venue in QUIET_VENUES and (some := market.build_bar(timeframe, bar.at, partly=True)) is not None:
                 self._disagrees(series, bar.at, disagreement(bar, some[0], some[2]), None)
             return None
         whole, made_by, count = known
@@ -162,7 +162,7 @@ class Check:
         if fault is None:
             self._settled.setdefault(place, f"kept, as {made_by} make it")
             return None
-        agreeing = [one for one in self._earlier.get(place, ()) if disagreement(one, whole, count) is None]
+        agreeing = [bar for bar in self._earlier.get(place, ()) if disagreement(bar, whole, count) is None]
         done = f"put back the earlier bar, which {made_by} make" if agreeing else f"rebuilt from {made_by}"
         self._settled[place] = done
         self._disagrees(series, bar.at, fault, done)
@@ -180,7 +180,7 @@ class Check:
         if any(market.bars.values()):
             left = await self._rebuilt(market, timeframe, bars, left)
             if market.venue in QUIET_VENUES:
-                left = [at for at in left if market.made(timeframe, Millis(at), partly=True) is not None]
+                left = [at for at in left if market.build_bar(timeframe, Millis(at), partly=True) is not None]
         elif market.venue in QUIET_VENUES:
             left = ()
         fetched, why = await self._again(series, left)
@@ -199,7 +199,7 @@ class Check:
         left: list[int] = []
         for moment in missing:
             at = Millis(moment)
-            if (known := market.made(timeframe, at)) is None:
+            if (known := market.build_bar(timeframe, at)) is None:
                 left.append(at)
                 continue
             done = f"rebuilt from {known[1]}"
@@ -302,7 +302,7 @@ def _runs(moments: Sequence[int], step: int) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-def _joined(flaws: Sequence[Flaw]) -> Iterator[Flaw]:
+def _join_gaps(flaws: Sequence[Flaw]) -> Iterator[Flaw]:
     """Neighbouring gaps of one cause as one."""
     held: Flaw | None = None
     for flaw in sorted(flaws, key=_order):

@@ -17,14 +17,14 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.data.sources import (
     Sources,
-    arrived,
+    date_batch,
     fresh_for,
     habit_of,
     is_of_now,
     is_streamed,
     kept_since,
-    lost,
     missing,
+    missing_spans,
     pages,
 )
 from zuno.trading.measure.data_quality import impossible
@@ -105,7 +105,7 @@ class Intake:
             raise Unavailable(f"{series.venue} did not answer within {self._patience:g} s") from None
         if not rows:
             return
-        batch = arrived(series, rows, self._now())
+        batch = date_batch(series, rows, self._now())
         await self._keep(batch)
         if faults := [fault for row in rows if (fault := impossible(series, row, batch.known)) is not None]:
             self.set_aside[series] = f"{len(faults)} of {len(rows)} rows it told cannot be: {faults[0]}"
@@ -140,15 +140,15 @@ class Intake:
                 self._tries[series, holes[0]] += 1
                 if self._tries[series, holes[0]] >= MOST_TRIES:
                     since, until = hole = holes.pop(0)
-                    self._give_up(series, await self._left(series, hole) or [(since, Millis(until + 1))])
+                    self._give_up(series, await self._remaining_holes(series, hole) or [(since, Millis(until + 1))])
                 raise
-            self._give_up(series, await self._left(series, holes.pop(0)))
+            self._give_up(series, await self._remaining_holes(series, holes.pop(0)))
 
-    async def _left(self, series: Series[Any], hole: Hole) -> list[Hole]:
+    async def _remaining_holes(self, series: Series[Any], hole: Hole) -> list[Hole]:
         """What is owed of it still."""
         since, until = hole
         found = await self._store.read(series, Millis(since - 1), Millis(until + 1), _EVER)
-        return lost(series, [row.at for row in found], since, until, self._now())
+        return missing_spans(series, [row.at for row in found], since, until, self._now())
 
     def _give_up(self, series: Series[Any], left: list[Hole]) -> None:
         if left:
@@ -171,31 +171,31 @@ def said_of(bug: Exception, what: object) -> str:
     return f"Zuno has a bug ({type(bug).__name__})"
 
 
-async def refreshed(
+async def refresh_market(
     intake: Intake, store: SeriesStore, symbol: Symbol, now: Now, *, within: float = LIVE_SECONDS
 ) -> tuple[Millis, Mapping[str, str]]:
     """Ask everybody once: the moment from which all of it is known, and who failed, and why."""
-    series = [one for one in (*wanted(symbol), *neighbours(symbol)) if not is_streamed(one)]
-    moment, failures = await visited(intake, series, now, within=within)
+    series = [each for each in (*wanted(symbol), *neighbours(symbol)) if not is_streamed(each)]
+    moment, failures = await refresh_series(intake, series, now, within=within)
     return moment, failures | await _unheard(store, symbol, moment)
 
 
-async def visited(
+async def refresh_series(
     intake: Intake, series: Sequence[Series[Any]], now: Now, *, within: float = LIVE_SECONDS
 ) -> tuple[Millis, dict[str, str]]:
     """The same of these series alone. All are asked at the same time, but for those whose word grows old within a
     minute: they are asked when the others have answered or failed, so that nobody's slowness makes them old."""
-    brief = [one for one in series if fresh_for(one) * SECOND_MS < MINUTE_MS]
-    failures = await _asked(intake, [one for one in series if one not in brief], within)
-    failures |= await _asked(intake, brief, LAST_SECONDS)
+    brief = [each for each in series if fresh_for(each) * SECOND_MS < MINUTE_MS]
+    failures = await _visit_all(intake, [each for each in series if each not in brief], within)
+    failures |= await _visit_all(intake, brief, LAST_SECONDS)
     return Millis(max(now(), intake.latest)), failures
 
 
-async def _asked(intake: Intake, series: Sequence[Series[Any]], within: float) -> dict[str, str]:
+async def _visit_all(intake: Intake, series: Sequence[Series[Any]], within: float) -> dict[str, str]:
     """Who of these failed, and why."""
     if not series:
         return {}
-    tasks = {asyncio.create_task(_looked(intake, one)): one for one in series}
+    tasks = {asyncio.create_task(_visit(intake, each)): each for each in series}
     try:
         await asyncio.wait(tasks, timeout=within)
     finally:
@@ -203,12 +203,12 @@ async def _asked(intake: Intake, series: Sequence[Series[Any]], within: float) -
         for task in slow:
             task.cancel()
         await asyncio.gather(*slow, return_exceptions=True)
-    failures = {str(one): f"it did not answer within {within:g} s" for task, one in tasks.items() if task.cancelled()}
-    failures |= {str(one): intake.set_aside[one] for one in series if one in intake.set_aside}
+    failures = {str(each): f"it did not answer within {within:g} s" for task, each in tasks.items() if task.cancelled()}
+    failures |= {str(each): intake.set_aside[each] for each in series if each in intake.set_aside}
     return failures | {str(tasks[task]): why for task in tasks if not task.cancelled() and (why := task.result())}
 
 
-async def _looked(intake: Intake, series: Series[Any]) -> str:
+async def _visit(intake: Intake, series: Series[Any]) -> str:
     """Why it failed, or nothing."""
     try:
         await intake.visit(series)

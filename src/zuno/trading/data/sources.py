@@ -195,14 +195,14 @@ def missing(series: Series[Any], moments: Sequence[int], since: int, until: int)
     `moments`: when the rows are that are here, oldest first. Words come when they come and prints are revised: of them
     all is asked for again.
     """
-    apart = _apart(series)
+    apart = _expected_gap(series)
     if apart is None or not moments:
         return [(Millis(since), Millis(until))]
     edges = (since - 1, *moments, until + 1)
-    return [(Millis(one + 1), Millis(two - 1)) for one, two in pairwise(edges) if two - one > apart]
+    return [(Millis(before + 1), Millis(after - 1)) for before, after in pairwise(edges) if after - before > apart]
 
 
-def lost(
+def missing_spans(
     series: Series[Any], moments: Sequence[int], since: int, until: int, now: Millis
 ) -> list[tuple[Millis, Millis]]:
     """What a venue owes of a time it was asked for and did not tell, each from its beginning to what comes after it.
@@ -211,7 +211,7 @@ def lost(
     not of late. Where nobody trades on Upbit it makes no bar, and words and prints come when they come: they owe
     nothing.
     """
-    apart = _apart(series)
+    apart = _expected_gap(series)
     if apart is None or series.venue == UPBIT:
         return []
     if series.row is Candle:
@@ -229,7 +229,7 @@ def lost(
     return [*before, *((Millis(low - 1 + after), Millis(high + 1)) for low, high in holes)]
 
 
-def _apart(series: Series[Any]) -> int | None:
+def _expected_gap(series: Series[Any]) -> int | None:
     if series.row is Candle:
         return timeframe_of(series).millis
     apart = _APART.get(series.feed)
@@ -249,7 +249,7 @@ def pages(series: Series[Any], since: Millis, until: Millis) -> Iterator[tuple[M
         yield Millis(start), Millis(min(until, start + span - 1))
 
 
-def arrived(series: Series[Any], rows: Sequence[Any], now: Millis) -> Batch[Any]:
+def date_batch(series: Series[Any], rows: Sequence[Any], now: Millis) -> Batch[Any]:
     """Rows as they came in at a moment. Where the venue's clock is ahead of ours, they are known from its own."""
     if not rows or series.row is Print:  # a print may be told before the day it counts from
         return Batch(series, rows, now)

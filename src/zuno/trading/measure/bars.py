@@ -80,7 +80,7 @@ def total(volumes: Iterable[float]) -> float:
 def aggregate(at: Millis, fine: Sequence[Candle]) -> Candle:
     """The one bar these bars make, oldest first. What buyers took is known where every part says it."""
     taken = [bar.taker_buy for bar in fine]
-    known = [one for one in taken if one is not None]
+    known = [volume for volume in taken if volume is not None]
     return Candle(
         at,
         fine[0].open,
@@ -99,15 +99,15 @@ def parts(coarse: Timeframe, fine: Timeframe) -> int:
 
 def made_of(coarse: Timeframe, at: Millis, bars: Sequence[Candle]) -> Sequence[Candle]:
     """Those of the fine bars, oldest first, that belong to the coarse bar that opened then."""
-    first = bisect_left(bars, at, key=_opened)
-    return bars[first : bisect_left(bars, at + coarse.millis, first, key=_opened)]
+    first = bisect_left(bars, at, key=_open_time)
+    return bars[first : bisect_left(bars, at + coarse.millis, first, key=_open_time)]
 
 
-def resampled(coarse: Timeframe, fine: Timeframe, bars: Iterable[Candle]) -> tuple[Candle, ...]:
+def resample_bars(coarse: Timeframe, fine: Timeframe, bars: Iterable[Candle]) -> tuple[Candle, ...]:
     """The coarse bars whose every part is here; the bars come oldest first, each once."""
     buckets = ((at, list(group)) for at, group in groupby(bars, key=lambda bar: coarse.floor(bar.at)))
     return tuple(aggregate(at, group) for at, group in buckets if len(group) == parts(coarse, fine))
 
 
-def _opened(bar: Candle) -> Millis:
+def _open_time(bar: Candle) -> Millis:
     return bar.at

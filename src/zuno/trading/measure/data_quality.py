@@ -105,11 +105,11 @@ def impossible(series: Series[Any], row: Any, known: Millis | None) -> str | Non
     judge = _JUDGES.get(series.row)
     fault = judge(row) if judge is not None else None
     if fault is None and isinstance(row, Candle):
-        return _misplaced(timeframe_of(series), row.at, known)
+        return _check_time(timeframe_of(series), row.at, known)
     return fault
 
 
-def _misplaced(timeframe: Timeframe, at: Millis, known: Millis | None) -> str | None:
+def _check_time(timeframe: Timeframe, at: Millis, known: Millis | None) -> str | None:
     if timeframe.floor(at) != at:
         return f"no {timeframe} bar opens then"
     if known is not None and at + timeframe.millis > known:
@@ -128,13 +128,13 @@ def _candle(bar: Candle) -> str | None:
             return f"{name} {getattr(bar, name)!r} is outside {bar.low!r} to {bar.high!r}"
     if bar.taker_buy is None:
         return None
-    if fault := _bounded("taker_buy", bar.taker_buy, 0.0):
+    if fault := _check_bounds("taker_buy", bar.taker_buy, 0.0):
         return fault
     return f"buyers took {bar.taker_buy!r} of {bar.volume!r}" if bar.taker_buy > bar.volume else None
 
 
 def _funding(row: Funding) -> str | None:
-    return _bounded("rate", row.rate) or _bounded("interval_hours", row.interval_hours, *INTERVAL_HOURS)
+    return _check_bounds("rate", row.rate) or _check_bounds("interval_hours", row.interval_hours, *INTERVAL_HOURS)
 
 
 def _level(row: Level) -> str | None:
@@ -146,13 +146,13 @@ def _marks(row: Marks) -> str | None:
 
 
 def _print(row: Print) -> str | None:
-    return _moment("release", row.released) or _bounded("value", row.value)
+    return _moment("release", row.released) or _check_bounds("value", row.value)
 
 
 def _strike(row: Strike) -> str | None:
     return (
         _prices(row, ("price",))
-        or _bounded("quantity", row.quantity, LEAST_AMOUNT)
+        or _check_bounds("quantity", row.quantity, LEAST_AMOUNT)
         or _amounts(row, ("usd",))
         or _words(row, ("id",))
     )
@@ -201,7 +201,7 @@ def _option(quote: OptionQuote) -> str | None:
     """A forward of zero is one that is not said."""
     fault = _prices(quote, ("strike",)) or _amounts(quote, ("open_interest", "volume"))
     if fault is None and quote.mark_iv is not None:
-        fault = _bounded("mark_iv", quote.mark_iv, 0.0)
+        fault = _check_bounds("mark_iv", quote.mark_iv, 0.0)
     if fault is None and quote.underlying is not None and quote.underlying != 0:
         fault = _prices(quote, ("underlying",))
     if fault is None and quote.expiry is not None:
@@ -232,7 +232,7 @@ def _moment(name: str, value: object) -> str | None:
     return f"its {name} is {value!r}, no moment in milliseconds between 1900 and 2200"
 
 
-def _bounded(name: str, value: object, least: float = -MOST, most: float = MOST) -> str | None:
+def _check_bounds(name: str, value: object, least: float = -MOST, most: float = MOST) -> str | None:
     if not isinstance(value, float | int) or isinstance(value, bool):
         return f"{name} is {value!r}, no number"
     return None if least <= value <= most else f"{name} is {value!r}, not between {least:g} and {most:g}"
@@ -240,7 +240,7 @@ def _bounded(name: str, value: object, least: float = -MOST, most: float = MOST)
 
 def _prices(row: Any, names: Sequence[str]) -> str | None:
     """The first of these that is no price."""
-    return next((fault for name in names if (fault := _bounded(name, getattr(row, name), LEAST_PRICE))), None)
+    return next((fault for name in names if (fault := _check_bounds(name, getattr(row, name), LEAST_PRICE))), None)
 
 
 def _amount(value: float) -> bool:
@@ -251,7 +251,7 @@ def _amounts(row: Any, names: Sequence[str]) -> str | None:
     """The first of these that is no amount; nothing is one."""
     for name in names:
         value = getattr(row, name)
-        if fault := _bounded(name, value, 0.0):
+        if fault := _check_bounds(name, value, 0.0):
             return fault
         if not _amount(value):
             return f"{name} is {value!r}, above 0 and below {LEAST_AMOUNT:g}"

@@ -97,7 +97,7 @@ class Features:
     dollar: Known[Level]
     """USDT for one USDC."""
     triage: triage.Triage
-    watch: Known[shock.Watch]
+    watch: Known[shock.ShockScan]
     """Shocks of the last day."""
 
 
@@ -107,7 +107,7 @@ def features(bundle: Bundle) -> Features:
     minutes = _bars(bundle, Timeframe.M1)
     interest = {venue: bundle.rows(market.open_interest(venue, symbol)) for venue in PERPETUALS}
     book, walls = _book(bundle)
-    forced = _forced(bundle)
+    forced = _measure_liquidations(bundle)
     surface = _surface(bundle)
     dvol = triage.measure_dvol(bundle.rows(market.dvol(DERIBIT, symbol.base)), as_of)
     whales = streams_heard(bundle, Feed.WHALES, BINANCE)
@@ -233,8 +233,8 @@ def streams_heard(bundle: Bundle, feed: Feed, *venues: str) -> list[tape.Stream]
     return [stream for stream in heard if stream.alive or stream.strikes]
 
 
-def _forced(bundle: Bundle) -> Forced:
-    heard = tape.Heard(streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES))
+def _measure_liquidations(bundle: Bundle) -> Forced:
+    heard = tape.TapeMinutes(streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES))
     longs, shorts = (heard.last_hour(side, bundle.as_of) for side in (Side.LONG, Side.SHORT))
     return Forced(longs, shorts, heard.tally(Millis(bundle.as_of - DAY_MS), bundle.as_of))
 

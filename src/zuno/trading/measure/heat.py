@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars, Floats
 from zuno.trading.measure.portable import USD_PLACES
-from zuno.trading.measure.tape import Heard, Stream, believable
+from zuno.trading.measure.tape import Stream, TapeMinutes, believable
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, Level
 
@@ -37,7 +37,7 @@ OBSERVED_SHARE: Final = 0.5
 """Of a bar's minutes, how many must have been heard for it to be drawn from what was observed."""
 
 
-class Origin(StrEnum):
+class HeatOrigin(StrEnum):
     OBSERVED = "observed"
     MODELLED = "modelled"
     BOTH = "observed and modelled"
@@ -61,10 +61,10 @@ class HeatMap:
     """What stands to be forced out as of the last bar, row by row; modelled, whatever its column shows."""
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> HeatOrigin:
         if self.observed.all():
-            return Origin.OBSERVED
-        return Origin.BOTH if self.observed.any() else Origin.MODELLED
+            return HeatOrigin.OBSERVED
+        return HeatOrigin.BOTH if self.observed.any() else HeatOrigin.MODELLED
 
 
 def heat_map(
@@ -82,8 +82,8 @@ def heat_map(
     rows = _rows(bars) if edges is None else edges
     heard = _shares_heard(bars, streams)
     observed = heard >= OBSERVED_SHARE
-    standing, source = _modelled(bars, open_interest, rows)
-    usd = np.where(observed, _observed(bars, streams, rows), standing)
+    standing, source = _sum_modelled(bars, open_interest, rows)
+    usd = np.where(observed, _sum_observed(bars, streams, rows), standing)
     return HeatMap(source, bars.at, rows, usd, observed, ~observed | (heard == 1), standing[:, -1].copy())
 
 
@@ -92,7 +92,7 @@ def standing_now(bars: Bars, open_interest: Sequence[Level], edges: Floats) -> K
     if not len(bars) or not _sound(bars):
         return Missing("there is no bar to model it from, or one that is none")
     opened, kept, _ = _flows(bars, open_interest)
-    *_, (levels, standing) = _stood(bars, opened, kept)
+    *_, (levels, standing) = _walk_open_positions(bars, opened, kept)
     return _by_row(levels, edges, standing)
 
 
@@ -117,12 +117,12 @@ def _shares_heard(bars: Bars, streams: Sequence[Stream]) -> Floats:
     """Of each bar's minutes, the share in which every stream was proven alive."""
     if not streams:
         return np.zeros(len(bars))
-    heard, span = Heard(streams), bars.timeframe.millis
+    heard, span = TapeMinutes(streams), bars.timeframe.millis
     tallies = (heard.tally(Millis(int(at)), Millis(int(at) + span)) for at in bars.at)
     return np.fromiter((tally.heard / tally.minutes for tally in tallies), dtype=float, count=len(bars))
 
 
-def _observed(bars: Bars, streams: Sequence[Stream], edges: Floats) -> Floats:
+def _sum_observed(bars: Bars, streams: Sequence[Stream], edges: Floats) -> Floats:
     usd = np.zeros((len(edges) - 1, len(bars)))
     for row in (row for stream in streams for row in believable(stream.strikes)):
         column = int(np.searchsorted(bars.at, row.at, side="right")) - 1
@@ -133,16 +133,16 @@ def _observed(bars: Bars, streams: Sequence[Stream], edges: Floats) -> Floats:
     return usd
 
 
-def _modelled(bars: Bars, open_interest: Sequence[Level], edges: Floats) -> tuple[Floats, str]:
+def _sum_modelled(bars: Bars, open_interest: Sequence[Level], edges: Floats) -> tuple[Floats, str]:
     """What stands at each bar, and what it was modelled from."""
     opened, kept, source = _flows(bars, open_interest)
     usd = np.zeros((len(edges) - 1, len(bars)))
-    for column, (levels, standing) in enumerate(_stood(bars, opened, kept)):
+    for column, (levels, standing) in enumerate(_walk_open_positions(bars, opened, kept)):
         usd[:, column] = _by_row(levels, edges, standing)
     return usd, source
 
 
-def _stood(bars: Bars, opened: Floats, kept: Floats) -> Iterator[tuple[Floats, Floats]]:
+def _walk_open_positions(bars: Bars, opened: Floats, kept: Floats) -> Iterator[tuple[Floats, Floats]]:
     """As of each bar: where positions would be liquidated, and the dollars that still stand there."""
     typical = (bars.high + bars.low + bars.close) / 3
     leverage, weight = (np.array(column) for column in zip(*TIERS, strict=True))

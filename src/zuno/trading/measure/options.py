@@ -25,8 +25,6 @@ SHORT_DAYS: Final = 7
 LONG_DAYS: Final = 30
 TOO_NEAR_MS: Final = 48 * HOUR_MS
 """An expiry nearer than this is noise: it is shown, and takes no part in a tenor."""
-
-
 PLAUSIBLE_IV: Final = (5.0, 1_000.0)
 """Vol points. What lies outside is a fraction taken for a percentage, or nothing."""
 
@@ -72,7 +70,7 @@ class Surface:
     """Quotes that cannot be: a strike, an interest or a volume no market has."""
 
     @property
-    def inverted(self) -> Known[bool]:
+    def is_inverted(self) -> Known[bool]:
         """Whether the near is dearer than the far."""
         return self.term if isinstance(self.term, Missing) else self.term > 0
 
@@ -194,8 +192,8 @@ def _tenor(days: int, now: Millis, expiries: Sequence[Expiry], nothing: str | No
     if nothing is not None:
         return Tenor(days, Missing(nothing), Missing(nothing))
     usable = [expiry for expiry in expiries if expiry.at - now >= TOO_NEAR_MS]
-    puts, calls = (_at_days(days, usable, of) for of in (lambda one: one.put25, lambda one: one.call25))
-    return Tenor(days, _at_days(days, usable, lambda one: one.atm), _difference(puts, calls))
+    puts, calls = (_at_days(days, usable, of) for of in (lambda expiry: expiry.put25, lambda expiry: expiry.call25))
+    return Tenor(days, _at_days(days, usable, lambda expiry: expiry.atm), _difference(puts, calls))
 
 
 def _at_days(days: int, expiries: Sequence[Expiry], of: Callable[[Expiry], Known[float]]) -> Known[float]:

@@ -71,7 +71,7 @@ class Walls:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _SideSnapshot:
     """One side of one snapshot."""
 
     at: Millis
@@ -138,7 +138,7 @@ def fake_walls(snapshots: Sequence[Book], traded: Traded) -> Known[Walls]:
     if len(sound) < SNAPSHOTS or sound[-1].at - sound[0].at > WITHIN_MS:
         near = sum(sound[-1].at - book.at <= WITHIN_MS for book in sound) if sound else 0
         return Missing(f"{near} sound snapshots within a minute are known, {SNAPSHOTS} are needed to see a wall vanish")
-    sides = [_fakes(side, [_shown(side, book) for book in sound], traded) for side in Side]
+    sides = [_fakes(side, [_read_side(side, book) for book in sound], traded) for side in Side]
     return Walls(tuple(fake for side in sides for fake in side.fake), sum(side.unjudged for side in sides))
 
 
@@ -192,12 +192,12 @@ def _slippage(levels: Sequence[Quote], mid: float) -> Known[float]:
     return Missing(f"insufficient depth: ${SIZE_USD - left:,.0f} of ${SIZE_USD:,.0f} are on offer")
 
 
-def _shown(side: Side, book: Book) -> _Shown:
+def _read_side(side: Side, book: Book) -> _SideSnapshot:
     levels = book.bids if side is Side.LONG else book.asks
-    return _Shown(book.at, dict(levels), levels[-1].price, median(level.size for level in levels))
+    return _SideSnapshot(book.at, dict(levels), levels[-1].price, median(level.size for level in levels))
 
 
-def _fakes(side: Side, shown: Sequence[_Shown], traded: Traded) -> Walls:
+def _fakes(side: Side, shown: Sequence[_SideSnapshot], traded: Traded) -> Walls:
     """Each price once: as it was first seen."""
     found: dict[float, FakeWall] = {}
     unjudged: set[float] = set()
@@ -206,7 +206,7 @@ def _fakes(side: Side, shown: Sequence[_Shown], traded: Traded) -> Walls:
         for price, size in book.sizes.items():
             if price in found or size < WALL * book.middle:
                 continue
-            gone = _gone(side, price, book.middle, shown[position + 1 :])
+            gone = _find_removal(side, price, book.middle, shown[position + 1 :])
             if gone is None:
                 continue
             taken = traded(taker, price, book.at, gone)
@@ -217,7 +217,7 @@ def _fakes(side: Side, shown: Sequence[_Shown], traded: Traded) -> Walls:
     return Walls(tuple(found.values()), len(unjudged - found.keys()))
 
 
-def _gone(side: Side, price: float, middle: float, later: Sequence[_Shown]) -> Millis | None:
+def _find_removal(side: Side, price: float, middle: float, later: Sequence[_SideSnapshot]) -> Millis | None:
     """When no more than an ordinary level was first seen there, in a book deep enough to show it."""
     for book in later:
         hidden = price < book.last if side is Side.LONG else price > book.last

@@ -15,7 +15,7 @@ from zuno.trading.measure.features import fresh
 from zuno.trading.measure.indicators import volatility_bands
 from zuno.trading.measure.indicators.all import sound
 from zuno.trading.measure.indicators.rolling import rolling_sum
-from zuno.trading.measure.indicators.volume import taken
+from zuno.trading.measure.indicators.volume import taker_delta
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, Print, Timeframe, candles, macro
@@ -55,7 +55,7 @@ STOCKS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FigureChange:
     """A figure against five prints earlier. All of them are of one venue's one figure."""
 
     of: Quoted
@@ -63,7 +63,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class TakerFlow:
     """Takers and the price over the last bars of one timeframe."""
 
     timeframe: Timeframe
@@ -82,21 +82,21 @@ class Signs:
     day: Known[float]
     """The price's change over 24 hours, as a share."""
     week: Known[float]
-    flow: Known[Flow]
+    flow: Known[TakerFlow]
     """Of the mode's middle timeframe."""
-    days: Known[Flow]
+    days: Known[TakerFlow]
     """Of 1d bars."""
     width_rank: Known[float]
     """The share of earlier days whose Bollinger bands were narrower than the last."""
-    dollar: Known[Change]
-    stocks: Known[Change]
+    dollar: Known[FigureChange]
+    stocks: Known[FigureChange]
 
 
 def signs_of(bundle: Bundle) -> Signs:
     hours, days = _window(bundle, Timeframe.H1), _window(bundle, Timeframe.D1)
     return Signs(
-        day=_moved(hours, 24),
-        week=_moved(hours, 7 * 24),
+        day=_price_change(hours, 24),
+        week=_price_change(hours, 7 * 24),
         flow=_flow(_window(bundle, bundle.mode.timeframes[1])),
         days=_flow(days),
         width_rank=_width_rank(days),
@@ -113,7 +113,7 @@ def _window(bundle: Bundle, timeframe: Timeframe) -> Known[Bars]:
     return window if len(window) else Missing(f"no {timeframe} bar can be believed")
 
 
-def _moved(hours: Known[Bars], count: int) -> Known[float]:
+def _price_change(hours: Known[Bars], count: int) -> Known[float]:
     if isinstance(hours, Missing):
         return hours
     end = int(hours.at[-1])
@@ -123,12 +123,12 @@ def _moved(hours: Known[Bars], count: int) -> Known[float]:
     return float(hours.close[-1] / hours.close[place]) - 1
 
 
-def _flow(window: Known[Bars]) -> Known[Flow]:
+def _flow(window: Known[Bars]) -> Known[TakerFlow]:
     if isinstance(window, Missing):
         return window
     if len(window) <= FLOW_BARS:
         return Missing(f"{len(window)} {window.timeframe} bars are known, {FLOW_BARS + 1} are needed")
-    delta, volume = taken(window), window.volume
+    delta, volume = taker_delta(window), window.volume
     if np.isnan(delta[-FLOW_BARS:]).any() or not volume[-FLOW_BARS:].sum():
         return Missing(f"who took is not known of all the last {FLOW_BARS} {window.timeframe} bars")
     shares = _shares(delta, volume)
@@ -136,7 +136,7 @@ def _flow(window: Known[Bars]) -> Known[Flow]:
     rank: Known[float] = Missing(f"{len(past)} earlier stretches are known, {LEAST_PAST} are needed")
     if len(past) >= LEAST_PAST:
         rank = float(np.mean(past < shares[-1]))
-    return Flow(
+    return TakerFlow(
         window.timeframe,
         float(window.close[-1] / window.close[-1 - FLOW_BARS]) - 1,
         float(shares[-1]),
@@ -171,18 +171,18 @@ def _width_rank(days: Known[Bars]) -> Known[float]:
     return float(np.mean(past < width[-1]))
 
 
-def _first_known(bundle: Bundle, several: Sequence[Quoted]) -> Known[Change]:
+def _first_known(bundle: Bundle, several: Sequence[Quoted]) -> Known[FigureChange]:
     """Of the first whose change is known; where none is, why none."""
     reasons = []
-    for one in several:
-        share = _changed(bundle, one)
+    for quoted in several:
+        share = _figure_change(bundle, quoted)
         if not isinstance(share, Missing):
-            return Change(one, share)
-        reasons.append(f"{one.name}: {share.reason}")
+            return FigureChange(quoted, share)
+        reasons.append(f"{quoted.name}: {share.reason}")
     return Missing("; ".join(reasons))
 
 
-def _changed(bundle: Bundle, quoted: Quoted) -> Known[float]:
+def _figure_change(bundle: Bundle, quoted: Quoted) -> Known[float]:
     """Against five prints earlier, of what the world knew."""
     known: dict[Millis, Print] = {}
     prints: Known[Sequence[Print]] = fresh(bundle, macro(quoted.venue, quoted.figure))

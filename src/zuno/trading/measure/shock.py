@@ -60,7 +60,7 @@ class Shock:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class ShockScan:
     """What became of a stretch of minutes."""
 
     shocks: tuple[Shock, ...]
@@ -77,15 +77,15 @@ class _Moves:
     threshold: Floats
 
     @property
-    def passed(self) -> NDArray[np.bool_]:
+    def over_threshold(self) -> NDArray[np.bool_]:
         return np.abs(self.share) >= self.threshold
 
     @property
-    def judged(self) -> NDArray[np.bool_]:
+    def is_judged(self) -> NDArray[np.bool_]:
         return np.asarray(np.isfinite(self.share + self.threshold).all(axis=0))
 
 
-def watch(minutes: Bars, hours: Bars, as_of: Millis, since: Millis | None = None) -> Known[Watch]:
+def watch(minutes: Bars, hours: Bars, as_of: Millis, since: Millis | None = None) -> Known[ShockScan]:
     """Every event of these 1m bars, judged with what was known at each minute.
 
     A minute that is missing is neither quiet nor loud, and a move to or from it is not judged. `since`: only what
@@ -100,9 +100,11 @@ def watch(minutes: Bars, hours: Bars, as_of: Millis, since: Millis | None = None
     moves = _moves(minutes, atr)
     events = tuple(_events(minutes, atr, moves))
     if since is None:
-        return Watch(events, len(minutes), int((~moves.judged).sum()))
+        return ShockScan(events, len(minutes), int((~moves.is_judged).sum()))
     span, told = (as_of - since) // MINUTE_MS, minutes.at + MINUTE_MS > since
-    return Watch(tuple(event for event in events if event.at > since), span, span - int((moves.judged & told).sum()))
+    return ShockScan(
+        tuple(event for event in events if event.at > since), span, span - int((moves.is_judged & told).sum())
+    )
 
 
 def _unfit(minutes: Bars, hours: Bars, as_of: Millis) -> str | None:
@@ -140,22 +142,22 @@ def _moves(minutes: Bars, atr: Floats) -> _Moves:
 
 
 def _events(minutes: Bars, atr: Floats, moves: _Moves) -> Iterator[Shock]:
-    passed = moves.passed
+    over_threshold = moves.over_threshold
     last: Shock | None = None
     before = 0
-    for minute in np.flatnonzero(passed.any(axis=0)).tolist():
+    for minute in np.flatnonzero(over_threshold.any(axis=0)).tolist():
         again = last is not None and minute - before <= QUIET_MINUTES
         at, price = Millis(int(minutes.at[minute]) + MINUTE_MS), float(minutes.close[minute])
         if last is None or not again or abs(price - last.price) / last.price >= last.full:
             full = max(FLOORS[-1][1], ATRS * float(atr[minute]) / price)
-            last = Shock(at, price, _passing(moves, passed, minute), full, again)
+            last = Shock(at, price, _passing(moves, over_threshold, minute), full, again)
             yield last
         before = minute
 
 
-def _passing(moves: _Moves, passed: NDArray[np.bool_], minute: int) -> tuple[Move, ...]:
+def _passing(moves: _Moves, over_threshold: NDArray[np.bool_], minute: int) -> tuple[Move, ...]:
     return tuple(
         Move(span, float(moves.share[row, minute]), float(moves.threshold[row, minute]))
         for row, (span, _) in enumerate(FLOORS)
-        if passed[row, minute]
+        if over_threshold[row, minute]
     )

@@ -93,23 +93,23 @@ class WhaleFlow:
 
 def tally(streams: Sequence[Stream], since: Millis, until: Millis) -> Tally:
     """The sums of a time. Whole minutes: both ends are moved back to where their minute began."""
-    return Heard(streams).tally(since, until)
+    return TapeMinutes(streams).tally(since, until)
 
 
 def by_minute(streams: Sequence[Stream], since: Millis, until: Millis) -> tuple[Tally, ...]:
-    return _cut(streams, since, until, MINUTE_MS)
+    return _tally_by_step(streams, since, until, MINUTE_MS)
 
 
 def by_hour(streams: Sequence[Stream], since: Millis, until: Millis) -> tuple[Tally, ...]:
     """Clock hours, from the one that holds `since`."""
-    return _cut(streams, Millis(since // HOUR_MS * HOUR_MS), until, HOUR_MS)
+    return _tally_by_step(streams, Millis(since // HOUR_MS * HOUR_MS), until, HOUR_MS)
 
 
 def last_hours(streams: Sequence[Stream], as_of: Millis) -> tuple[Known[SideHour], Known[SideHour]]:
     """Of longs and of shorts, the sixty whole minutes up to `as_of`, against the hours before them: counted back from
     there, so that none overlaps and none is compared with half of itself. Only hours heard to the last minute make a
     past."""
-    heard = Heard(streams)
+    heard = TapeMinutes(streams)
     return heard.last_hour(Side.LONG, as_of), heard.last_hour(Side.SHORT, as_of)
 
 
@@ -131,7 +131,7 @@ def _distinct(moments: Sequence[int]) -> NDArray[np.int64]:
     return minutes if bool(np.all(np.diff(minutes) > 0)) else np.unique(minutes)
 
 
-class Heard:
+class TapeMinutes:
     """Streams sorted into minutes once, for as many sums as are asked."""
 
     def __init__(self, streams: Sequence[Stream]) -> None:
@@ -148,7 +148,7 @@ class Heard:
 
     def tally(self, since: Millis, until: Millis) -> Tally:
         first, end = since // MINUTE_MS, until // MINUTE_MS
-        heard = self._heard(first, end)
+        heard = self._count_alive(first, end)
         long, short = (self._between(side, first, end) for side in (Side.LONG, Side.SHORT))
         longs, shorts = (self._sum(usd, heard, end - first) for usd in (long, short))
         return Tally(since, until, longs, shorts, end - first, heard, len(long) + len(short))
@@ -167,7 +167,7 @@ class Heard:
     def whole(self, since: Millis) -> bool:
         """Whether the hour from there was heard to the last minute."""
         first = since // MINUTE_MS
-        return self._heard(first, first + _MINUTES) == _MINUTES
+        return self._count_alive(first, first + _MINUTES) == _MINUTES
 
     def hours_before(self, end: Millis, side: Side) -> list[float]:
         """What each hour back from there summed up to, the nearest first, where it was heard whole."""
@@ -181,7 +181,7 @@ class Heard:
                 found.append(fsum(self._between(side, first, first + _MINUTES)))
         return found
 
-    def _heard(self, first: int, end: int) -> int:
+    def _count_alive(self, first: int, end: int) -> int:
         return bisect_left(self._alive, end) - bisect_left(self._alive, first)
 
     def _between(self, side: Side, first: int, end: int) -> list[float]:
@@ -194,8 +194,8 @@ class Heard:
         return fsum(usd)
 
 
-def _cut(streams: Sequence[Stream], since: Millis, until: Millis, step: int) -> tuple[Tally, ...]:
-    heard = Heard(streams)
+def _tally_by_step(streams: Sequence[Stream], since: Millis, until: Millis, step: int) -> tuple[Tally, ...]:
+    heard = TapeMinutes(streams)
     starts = range(since // MINUTE_MS * MINUTE_MS, until, step)
     return tuple(heard.tally(Millis(start), Millis(start + step)) for start in starts if start + step <= until)
 

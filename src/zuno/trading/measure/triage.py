@@ -73,12 +73,12 @@ class Spike:
     """Over the same hour."""
 
     @property
-    def fired(self) -> bool:
+    def is_spike(self) -> bool:
         return self.range_ratio >= SPIKE_RANGE and self.volume_ratio >= SPIKE_VOLUME
 
     @property
     def label(self) -> Label | None:
-        if not self.fired or isinstance(self.open_interest, Missing):
+        if not self.is_spike or isinstance(self.open_interest, Missing):
             return None
         if self.open_interest.share > CROWD_MOVES:
             return Label.TRUE_BREAKOUT
@@ -127,7 +127,7 @@ class Anomaly:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnjudgedRule:
     """A rule that could not be held against the market, or only in part."""
 
     rule: Rule
@@ -137,20 +137,20 @@ class Unknown:
 @dataclass(frozen=True, slots=True)
 class Triage:
     anomalies: tuple[Anomaly, ...]
-    unknown: tuple[Unknown, ...]
+    unknown: tuple[UnjudgedRule, ...]
 
 
 def triage(evidence: Evidence) -> Triage:
     """Every rule, in the order of their names' first telling."""
-    found: list[Anomaly | Unknown] = [
+    found: list[Anomaly | UnjudgedRule] = [
         *_spike(evidence.spike),
         *_clusters(evidence.liquidations),
         *_imbalance(evidence.imbalance),
         *_panic(evidence.dvol, evidence.term),
     ]
     return Triage(
-        tuple(one for one in found if isinstance(one, Anomaly)),
-        tuple(one for one in found if isinstance(one, Unknown)),
+        tuple(finding for finding in found if isinstance(finding, Anomaly)),
+        tuple(finding for finding in found if isinstance(finding, UnjudgedRule)),
     )
 
 
@@ -208,10 +208,10 @@ def _unfit(closed: Bars, as_of: Millis) -> str | None:
     return "an hour has a negative volume" if np.any(closed.volume < 0) else None
 
 
-def _spike(spike: Known[Spike]) -> list[Anomaly | Unknown]:
+def _spike(spike: Known[Spike]) -> list[Anomaly | UnjudgedRule]:
     if isinstance(spike, Missing):
-        return [Unknown(Rule.SPIKE, spike.reason)]
-    if not spike.fired:
+        return [UnjudgedRule(Rule.SPIKE, spike.reason)]
+    if not spike.is_spike:
         return []
     crowd = spike.open_interest
     moved = crowd.reason if isinstance(crowd, Missing) else f"{100 * crowd.share:+.2f} % ({', '.join(crowd.venues)})"
@@ -222,42 +222,42 @@ def _spike(spike: Known[Spike]) -> list[Anomaly | Unknown]:
     return [Anomaly(Rule.SPIKE, spike.label, said)]
 
 
-def _clusters(sides: Sequence[Known[SideHour]]) -> list[Anomaly | Unknown]:
-    found: list[Anomaly | Unknown] = []
+def _clusters(sides: Sequence[Known[SideHour]]) -> list[Anomaly | UnjudgedRule]:
+    found: list[Anomaly | UnjudgedRule] = []
     for side in sides:
         if isinstance(side, Missing):
-            found.append(Unknown(Rule.LIQUIDATION_CLUSTER, side.reason))
-        elif _clustered(side):
-            found.append(Anomaly(Rule.LIQUIDATION_CLUSTER, None, _told(side)))
+            found.append(UnjudgedRule(Rule.LIQUIDATION_CLUSTER, side.reason))
+        elif _is_cluster(side):
+            found.append(Anomaly(Rule.LIQUIDATION_CLUSTER, None, _describe_cluster(side)))
         elif not side.complete:
             reason = f"${side.usd:,.0f} of {side.side}s liquidated are known of an hour that was not heard whole"
-            found.append(Unknown(Rule.LIQUIDATION_CLUSTER, reason))
+            found.append(UnjudgedRule(Rule.LIQUIDATION_CLUSTER, reason))
     return found
 
 
-def _told(one: SideHour) -> str:
+def _describe_cluster(hour: SideHour) -> str:
     held = (
-        f"uncalibrated: {one.high.reason}"
-        if isinstance(one.high, Missing)
-        else f"the {HIGH_PERCENT}th percentile of its own hours is ${one.high:,.0f}"
+        f"uncalibrated: {hour.high.reason}"
+        if isinstance(hour.high, Missing)
+        else f"the {HIGH_PERCENT}th percentile of its own hours is ${hour.high:,.0f}"
     )
-    forced = f"${one.usd:,.0f} of {one.side}s were liquidated in an hour"
-    return f"{forced}, over ${CLUSTER_USD:,.0f} ({one.label}; {held})"
+    forced = f"${hour.usd:,.0f} of {hour.side}s were liquidated in an hour"
+    return f"{forced}, over ${CLUSTER_USD:,.0f} ({hour.label}; {held})"
 
 
-def _clustered(one: SideHour) -> bool:
-    return one.usd > CLUSTER_USD and (isinstance(one.high, Missing) or one.usd >= one.high)
+def _is_cluster(hour: SideHour) -> bool:
+    return hour.usd > CLUSTER_USD and (isinstance(hour.high, Missing) or hour.usd >= hour.high)
 
 
-def _imbalance(imbalance: Known[float]) -> list[Anomaly | Unknown]:
+def _imbalance(imbalance: Known[float]) -> list[Anomaly | UnjudgedRule]:
     if isinstance(imbalance, Missing):
-        return [Unknown(Rule.MICROSTRUCTURE_IMBALANCE, imbalance.reason)]
+        return [UnjudgedRule(Rule.MICROSTRUCTURE_IMBALANCE, imbalance.reason)]
     if abs(imbalance) <= LEAN:
         return []
     return [Anomaly(Rule.MICROSTRUCTURE_IMBALANCE, None, f"the book leans {imbalance:+.2f}, beyond {LEAN}")]
 
 
-def _panic(dvol: Known[VolatilityIndex], term: Known[float]) -> list[Anomaly | Unknown]:
+def _panic(dvol: Known[VolatilityIndex], term: Known[float]) -> list[Anomaly | UnjudgedRule]:
     said: list[str] = []
     if not isinstance(dvol, Missing) and dvol.z >= PANIC_Z:
         said.append(
@@ -267,4 +267,4 @@ def _panic(dvol: Known[VolatilityIndex], term: Known[float]) -> list[Anomaly | U
         said.append(f"the week's volatility is {term:.1f} points over the month's, above {INVERSION}")
     if said:
         return [Anomaly(Rule.OPTIONS_PANIC, None, "; ".join(said))]
-    return [Unknown(Rule.OPTIONS_PANIC, one.reason) for one in (dvol, term) if isinstance(one, Missing)]
+    return [UnjudgedRule(Rule.OPTIONS_PANIC, figure.reason) for figure in (dvol, term) if isinstance(figure, Missing)]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Annotated, Final, Literal
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from zuno.kernel.canonical import Json, canonical, to_json
 from zuno.kernel.errors import Malformed
@@ -16,68 +16,7 @@ from zuno.trading.model.bundle import Slot
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Side, Symbol
 
-
-@dataclass(frozen=True, slots=True)
-class Holding:
-    """An open position. Prices and margin are in the exchange's own currency."""
-
-    id: str
-    symbol: Symbol
-    exchange: Exchange
-    side: Side
-    quantity: float
-    """Of the base currency, above zero."""
-    entry: float
-    leverage: float
-    opened: Millis
-    stop: float | None = None
-    take: float | None = None
-
-    @property
-    def margin(self) -> float:
-        return self.quantity * self.entry / self.leverage
-
-
-@dataclass(frozen=True, slots=True)
-class Resting:
-    """An order that waits for its price. A reduce-only one closes and adds nothing."""
-
-    id: str
-    symbol: Symbol
-    exchange: Exchange
-    side: Side
-    quantity: float
-    price: float
-    leverage: float
-    placed: Millis
-    reduce_only: bool = False
-
-    @property
-    def margin(self) -> float:
-        return 0.0 if self.reduce_only else self.quantity * self.price / self.leverage
-
-
-@dataclass(frozen=True, slots=True)
-class Liquidity:
-    """How much of a base currency the owner's liquidity positions hold: it moves with the price like any other."""
-
-    symbol: Symbol
-    quantity: float
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """Everything that was held at a moment, strictly before it."""
-
-    usd: float
-    """Cash at BINANCE, margin of open positions included, profits that are not taken excluded."""
-    krw: float
-    """Cash at UPBIT; what was bought with it is not in it."""
-    positions: tuple[Holding, ...] = ()
-    pending: tuple[Resting, ...] = ()
-    liquidity: tuple[Liquidity, ...] = ()
-
-
+S = TypeVar("S", bound=Wire)
 POSITIONS: Final = "positions"
 EQUITY: Final = "equity"
 """The two slots of a bundle that hold the account."""
@@ -91,26 +30,31 @@ Above = Annotated[float, Field(gt=0)]
 NotBelow = Annotated[float, Field(ge=0)]
 Fee = Annotated[float, Field(ge=0, le=5)]
 Leverage = Annotated[float, Field(ge=1)]
-Moment = Annotated[int, Field(ge=0, lt=2**53)]
+Timestamp = Annotated[Millis, Field(ge=0, lt=2**53)]
 
 
-class HoldingRecord(Wire):
-    """An open position."""
+class Holding(Wire):
+    """An open position. Prices and margin are in the exchange's own currency."""
 
     id: Id
     symbol: Symbol
     exchange: Exchange
     side: Side
     quantity: Above
+    """Of the base currency."""
     entry: Above
     leverage: Leverage
-    opened: Moment
+    opened: Timestamp
     stop: Above | None = None
     take: Above | None = None
 
+    @property
+    def margin(self) -> float:
+        return self.quantity * self.entry / self.leverage
 
-class RestingRecord(Wire):
-    """An order that waits."""
+
+class RestingOrder(Wire):
+    """An order that waits for its price. A reduce-only one closes and adds nothing."""
 
     id: Id
     symbol: Symbol
@@ -119,21 +63,40 @@ class RestingRecord(Wire):
     quantity: Above
     price: Above
     leverage: Leverage
-    placed: Moment
+    placed: Timestamp
     reduce_only: bool = False
 
+    @property
+    def margin(self) -> float:
+        return 0.0 if self.reduce_only else self.quantity * self.price / self.leverage
 
-class LiquidityRecord(Wire):
+
+class Liquidity(Wire):
+    """How much of a base currency the owner's liquidity positions hold: it moves with the price like any other."""
+
     symbol: Symbol
     quantity: NotBelow
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Everything that was held at a moment, strictly before it."""
+
+    usd: float
+    """Cash at BINANCE, margin of open positions included, profits that are not taken excluded."""
+    krw: float
+    """Cash at UPBIT; what was bought with it is not in it."""
+    positions: tuple[Holding, ...] = ()
+    pending: tuple[RestingOrder, ...] = ()
+    liquidity: tuple[Liquidity, ...] = ()
 
 
 class PositionsSlot(Wire):
     """Everything that moves with the market."""
 
-    positions: tuple[HoldingRecord, ...]
-    pending: tuple[RestingRecord, ...]
-    liquidity: tuple[LiquidityRecord, ...]
+    positions: tuple[Holding, ...]
+    pending: tuple[RestingOrder, ...]
+    liquidity: tuple[Liquidity, ...]
     unread: str | None = None
     """Why the liquidity positions of the owner's wallet could not be read, where there may be some."""
     notes: tuple[str, ...] = ()
@@ -157,32 +120,32 @@ class FeesSlot(Wire):
 # -- the paper book, change by change
 
 
-class Opened(Wire):
+class PositionOpened(Wire):
     kind: Literal["opened"] = "opened"
-    at: Moment
-    position: HoldingRecord
+    at: Timestamp
+    position: Holding
     fee: NotBelow
 
 
-class Closed(Wire):
+class PositionClosed(Wire):
     """A position that was closed whole."""
 
     kind: Literal["closed"] = "closed"
-    at: Moment
+    at: Timestamp
     id: Id
     price: Above
     fee: NotBelow
 
 
-class Rested(Wire):
+class OrderPlaced(Wire):
     kind: Literal["rested"] = "rested"
-    at: Moment
-    order: RestingRecord
+    at: Timestamp
+    order: RestingOrder
 
 
-class Cancelled(Wire):
+class OrderCancelled(Wire):
     kind: Literal["cancelled"] = "cancelled"
-    at: Moment
+    at: Timestamp
     id: Id
 
 
@@ -190,12 +153,12 @@ class LiquidityStated(Wire):
     """How much of a base currency the owner says to hold in liquidity positions, whatever was said before."""
 
     kind: Literal["liquidity"] = "liquidity"
-    at: Moment
+    at: Timestamp
     symbol: Symbol
     quantity: NotBelow
 
 
-BookChange = Opened | Closed | Rested | Cancelled | LiquidityStated
+BookChange = PositionOpened | PositionClosed | OrderPlaced | OrderCancelled | LiquidityStated
 
 
 class BookEntry(Wire):
@@ -206,20 +169,15 @@ class BookEntry(Wire):
     change: Annotated[BookChange, Field(discriminator="kind")]
 
 
-_POSITIONS: Final = TypeAdapter(PositionsSlot)
-_EQUITY: Final = TypeAdapter(EquitySlot)
-_FEES: Final = TypeAdapter(FeesSlot)
-
-
 def account_slots(
     account: Account, as_of: Millis, source: str = "paper book", unread: str | None = None, notes: Sequence[str] = ()
 ) -> list[Slot]:
     """The account as the slots of a bundle. `unread`: why the wallet's liquidity could not be read; nobody can then say
     how much is at risk."""
     held = PositionsSlot(
-        positions=tuple(HoldingRecord(**asdict(position)) for position in account.positions),
-        pending=tuple(RestingRecord(**asdict(one)) for one in account.pending),
-        liquidity=tuple(LiquidityRecord(**asdict(one)) for one in account.liquidity),
+        positions=account.positions,
+        pending=account.pending,
+        liquidity=account.liquidity,
         unread=unread,
         notes=tuple(notes),
     )
@@ -227,48 +185,18 @@ def account_slots(
     return [Slot(POSITIONS, to_json(held), as_of, source), Slot(EQUITY, to_json(cash), as_of, source)]
 
 
-def read_positions(content: Json) -> PositionsSlot:
-    """`Malformed` for anything `account_slots` does not write."""
+def read_slot(shape: type[S], content: Json, what: str) -> S:
+    """The content of a slot. `Malformed` for anything that was not written from this shape."""
     try:
-        return _POSITIONS.validate_json(canonical(content), strict=True)
+        return shape.model_validate_json(canonical(content), strict=True)
     except ValidationError as error:
-        raise Malformed(f"This is no record of positions ({error.error_count()} flaws).") from error
-
-
-def read_equity(content: Json) -> EquitySlot:
-    """The same of the cash."""
-    try:
-        return _EQUITY.validate_json(canonical(content), strict=True)
-    except ValidationError as error:
-        raise Malformed(f"This is no record of cash ({error.error_count()} flaws).") from error
+        raise Malformed(f"This is no record of {what} ({error.error_count()} flaws).") from error
 
 
 def fees_slot(fees: FeesSlot, as_of: Millis) -> Slot:
     return Slot(FEES, to_json(fees), as_of, "settings")
 
 
-def read_fees(content: Json) -> FeesSlot:
-    """The same of the fees."""
-    try:
-        return _FEES.validate_json(canonical(content), strict=True)
-    except ValidationError as error:
-        raise Malformed(f"This is no record of fees ({error.error_count()} flaws).") from error
-
-
 def account_in(positions: PositionsSlot, equity: EquitySlot) -> Account:
     """The account that two slots hold."""
-    return Account(
-        usd=equity.usd,
-        krw=equity.krw,
-        positions=tuple(map(holding_of, positions.positions)),
-        pending=tuple(map(resting_of, positions.pending)),
-        liquidity=tuple(Liquidity(one.symbol, one.quantity) for one in positions.liquidity),
-    )
-
-
-def holding_of(record: HoldingRecord) -> Holding:
-    return Holding(**dict(record))
-
-
-def resting_of(record: RestingRecord) -> Resting:
-    return Resting(**dict(record))
+    return Account(equity.usd, equity.krw, positions.positions, positions.pending, positions.liquidity)

@@ -34,8 +34,6 @@ from zuno.trading.model.market import (
 
 SLOTS: Final = ("previous_decision", "feedback", "memory", "positions", "equity")
 """What the desk itself brings to a cycle."""
-
-
 _OURS: Final = re.compile(r"nothing is recorded of the \d+ (days|minutes|seconds) before")
 
 
@@ -108,8 +106,6 @@ def _strike(at: Millis, side: str, *rest: Any) -> Strike:
 
 
 _NUMERIC: Final = frozenset({Candle, Funding, Level, Marks, Print})
-
-
 _BUILD: Final[Mapping[type[Any], Callable[..., Any]]] = {
     Alive: Alive,
     Book: _book,
@@ -122,8 +118,6 @@ _BUILD: Final[Mapping[type[Any], Callable[..., Any]]] = {
     Strike: _strike,
     Text: Text,
 }
-
-
 VERSION: Final = 1
 
 

@@ -1,4 +1,4 @@
-"""What is said in one cycle of the trading desk, and what comes of it: the shapes on record, in the names of the JSON.
+"""One cycle of the trading desk: what a model may answer (`…Opinion`), and the same on record with what code adds.
 
 Fields follow the desk's published schemas, snake case included. Prices are measured levels or null. Texts cite their
 figures in slots; whoever shows them prints them from the run's facts.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from zuno.llm.question import Opinion, Source
 from zuno.trading.model.market import Mode, Side
 
 EDITION: Final = 2
@@ -85,14 +86,6 @@ class RiskBias(StrEnum):
     CONSERVATIVE = "CONSERVATIVE"
 
 
-class Signal(StrEnum):
-    """Which way the blackboard leans as a whole."""
-
-    BULLISH = "BULLISH"
-    BEARISH = "BEARISH"
-    NEUTRAL = "NEUTRAL"
-
-
 class Exchange(StrEnum):
     """Where a leg is carried."""
 
@@ -128,28 +121,26 @@ CONVICTION: Final[Mapping[Mode, tuple[Expert, Expert, Expert, Expert]]] = {
     Mode.POSITION: (Expert.MACRO, Expert.LIQUIDITY, Expert.GEOMETRY, Expert.MICROSTRUCTURE),
 }
 """Whose word weighs most, first."""
-
-
 WEIGHTS: Final = (0.4, 0.3, 0.2, 0.1)
 """In the order of conviction."""
-
-
 LEVERAGE_CAP: Final[Mapping[Mode, int]] = {Mode.SWING: 3, Mode.POSITION: 1}
-
-
 VALID_MINUTES: Final[Mapping[Mode, int]] = {Mode.SWING: 15, Mode.POSITION: 60}
 """How long a ruling is good for after its as-of."""
-
-
 DEFAULT_HOLD: Final[Mapping[Mode, str]] = {Mode.SWING: "5d", Mode.POSITION: "6w"}
+LONG_TEXT: Final = 600
+SHORT_TEXT: Final = 280
+"""Characters of a text as it is printed. With slots it may be twice as long, so that ids cost nobody words."""
 
-
-Source = Literal["model", "repaired", "fallback", "deterministic"]
-"""Who spoke: a model, a model once its error was named, the rules in its place, the rules as no model sits."""
+Rationale = Annotated[str, Field(min_length=1, max_length=2 * LONG_TEXT)]
+Remark = Annotated[str, Field(min_length=1, max_length=2 * SHORT_TEXT)]
 Stance = Literal[-1, 0, 1]
 Confidence = Annotated[float, Field(ge=0, le=1)]
 Percent = Annotated[int, Field(ge=0, le=100)]
-Price = Annotated[float, Field(gt=0)]
+Leverage = Annotated[int, Field(ge=1, le=3)]
+Price = Annotated[float, Field(gt=0, lt=1e9)]
+"""Of the menu, or it is taken for none."""
+Direction = Literal["UP", "DOWN", "NEUTRAL"]
+Signal = Literal["BULLISH", "BEARISH", "NEUTRAL"]
 
 FlowAnomaly = Literal["whale_cvd_divergence", "liquidation_hunting", "none"]
 BookAnomaly = Literal["microstructure_imbalance", "fake_wall", "none"]
@@ -175,7 +166,6 @@ Pattern = Literal[
     "none",
     "other",
 ]
-Lean = Literal["BULLISH", "BEARISH", "NEUTRAL"]
 CvdSignal = Literal["divergence_bullish", "divergence_bearish", "confirming", "neutral"]
 FundingLook = Literal["extreme_positive", "high_positive", "neutral", "negative", "extreme_negative"]
 
@@ -183,7 +173,7 @@ FundingLook = Literal["extreme_positive", "high_positive", "neutral", "negative"
 class Part(BaseModel):
     """A part of a cycle's record: frozen, closed, without NaN."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False, validate_by_name=True)
 
 
 class Voice(Part):
@@ -199,53 +189,74 @@ class Voice(Part):
     """None: the price is not known."""
 
 
-class Said(Part):
-    """What every word on the record carries beside itself."""
+V = TypeVar("V")
+
+
+class AgentAnswer(Part, Generic[V]):
+    """What an agent answered, and who spoke for it."""
+
+    value: V
+    voice: Voice
+
+
+class Sourced(Part):
+    """What every answer on record carries beside itself."""
 
     source: Source
     why: str
 
 
-class Directive(Part):
-    """Which expert to trust more, and a remark."""
-
+class DirectiveOpinion(Opinion):
     expert: Expert
-    note: Annotated[str, Field(max_length=560)]
+    note: Remark
 
 
-class Meta(Said):
+class MetaOpinion(Opinion):
     regime: Regime
-    rationale: str
-    trust_directive: Directive
+    rationale: Rationale
+    trust_directive: DirectiveOpinion
     risk_budget_pct: Percent
     risk_bias: RiskBias
 
 
-class LiquidityEntry(Said):
+class Meta(MetaOpinion, Sourced):
+    pass
+
+
+class LiquidityOpinion(Opinion):
     anomaly: FlowAnomaly
     confidence: Confidence
     target_entry: Price | None
-    rationale: str
+    rationale: Rationale
+
+
+class LiquidityEntry(LiquidityOpinion, Sourced):
     stance: Stance
 
 
-class MicrostructureEntry(Said):
+class MicrostructureOpinion(Opinion):
     anomaly: BookAnomaly
     confidence: Confidence
-    directional_bias: Literal["UP", "DOWN", "NEUTRAL"]
-    rationale: str
+    directional_bias: Direction
+    rationale: Rationale
+
+
+class MicrostructureEntry(MicrostructureOpinion, Sourced):
     stance: Stance
 
 
-class MacroEntry(Said):
+class MacroOpinion(Opinion):
     anomaly: MacroAnomaly
-    options_bias: Lean
+    options_bias: Signal
     confidence: Confidence
-    rationale: str
+    rationale: Rationale
+
+
+class MacroEntry(MacroOpinion, Sourced):
     stance: Stance
 
 
-class KeyLevels(Part):
+class KeyLevelsOpinion(Opinion):
     immediate_support: Price | None
     immediate_resistance: Price | None
     major_support: Price | None
@@ -255,35 +266,42 @@ class KeyLevels(Part):
     volume_poc: Price | None
 
 
-class GeometryEntry(Said):
+class GeometryOpinion(Opinion):
     anomaly: ShapeAnomaly
-    directional_bias: Lean
+    directional_bias: Signal
     confidence: Confidence
-    key_levels: KeyLevels
-    fibonacci_context: str
+    key_levels: KeyLevelsOpinion
+    fibonacci_context: Rationale
     pattern: Pattern
     cvd_signal: CvdSignal | None
     """None: the panel is absent."""
     funding_visual: FundingLook | None
-    rationale: str
+    rationale: Rationale
+
+
+class GeometryEntry(GeometryOpinion, Sourced):
     stance: Stance
 
 
-class Conflict(Part):
-    between: tuple[Expert, Expert]
-    expert_a_claim: str
-    expert_b_claim: str
-    tiebreaker: str
+class ConflictOpinion(Opinion):
+    between: Annotated[list[Expert], Field(min_length=2, max_length=2)]
+    expert_a_claim: Remark
+    expert_b_claim: Remark
+    tiebreaker: Remark
 
 
-class Synthesis(Said):
-    consensus_signals: tuple[str, ...]
-    conflicts: tuple[Conflict, ...]
-    dominant_signal: Signal
-    """Computed, whoever spoke."""
+class SynthesisOpinion(Opinion):
+    consensus_signals: Annotated[list[Remark], Field(max_length=6)]
+    conflicts: Annotated[list[ConflictOpinion], Field(max_length=6)]
     highest_confidence_expert: Expert
-    key_uncertainty: str
-    regime_note: str
+    key_uncertainty: Remark
+    regime_note: Remark
+    dominant_signal: Signal | None = None
+    """Part of the desk's schema, and taken from nobody: code computes it."""
+
+
+class Synthesis(SynthesisOpinion, Sourced):
+    dominant_signal: Signal
     score: float
     """Σ weight · stance · confidence: what the dominant signal is the sign of."""
 
@@ -298,8 +316,20 @@ class Blackboard(Part):
     synthesis: Synthesis | None = None
 
 
-class Reasoning(Part):
-    counter_scenario: str
+class ReasoningOpinion(Opinion):
+    counter_scenario: Annotated[str, Field(max_length=2 * LONG_TEXT)]
+    """Empty for a HOLD; for LONG and SHORT the rules insist on it."""
+    meta_agent_context: Rationale
+    technical: Rationale
+    derivatives: Rationale
+    experts: Rationale
+    narrative: Rationale
+    final_logic: Rationale
+
+
+class Reasoning(ReasoningOpinion):
+    """On record, where an exit may be without words."""
+
     meta_agent_context: str
     technical: str
     derivatives: str
@@ -308,22 +338,37 @@ class Reasoning(Part):
     final_logic: str
 
 
-class Decision(Said):
-    """The Judge as validated: before expectancy, budget, CRO and guard."""
-
+class JudgeOpinion(Opinion):
     decision: Call
     allocation_pct: Percent
-    leverage: Annotated[int, Field(ge=1, le=3)]
+    leverage: Leverage
     entry_price: Price | None
     stop_loss: Price | None
     take_profit: Price | None
-    hold_duration: str
-    reasoning: Reasoning
+    hold_duration: Annotated[str, Field(min_length=1, max_length=20)]
+    reasoning: ReasoningOpinion
     win_probability_pct: Percent
-    expected_profit_pct: float
-    expected_loss_pct: float
+    expected_profit_pct: Annotated[float, Field(ge=-1_000, le=1_000)]
+    expected_loss_pct: Annotated[float, Field(ge=-1_000, le=1_000)]
+    ev_rationale: Rationale
+    key_factors: Annotated[list[Remark], Field(max_length=8)]
+
+
+class Decision(JudgeOpinion, Sourced):
+    """The Judge as validated: before expectancy, budget, CRO and guard."""
+
+    reasoning: Reasoning
     ev_rationale: str
-    key_factors: tuple[str, ...]
+
+
+class RiskOpinion(Opinion):
+    """What the risk officer asks for; what is more than the draft has is cut to it."""
+
+    allocation_pct: Percent
+    leverage: Leverage
+    veto: bool
+    execution_style: Style
+    rationale: Rationale
 
 
 class Expectation(Part):

@@ -8,7 +8,8 @@ from typing import Any, Final, Literal
 
 from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Blackboard, Decision, Expectation, Meta, Node, Part, Ruling, Source, Voice
+from zuno.llm.question import Source
+from zuno.trading.model.cycle import Blackboard, Decision, Expectation, Meta, Node, Part, Ruling, Voice
 from zuno.trading.model.market import Mode, Symbol
 
 NodeState = Literal["waits", "speaks", "done", "skipped"]

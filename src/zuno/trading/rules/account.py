@@ -19,12 +19,12 @@ from zuno.trading.model.account import (
     EQUITY,
     POSITIONS,
     Account,
+    EquitySlot,
     Holding,
     PositionsSlot,
-    Resting,
+    RestingOrder,
     account_in,
-    read_equity,
-    read_positions,
+    read_slot,
 )
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import Exchange
@@ -80,7 +80,7 @@ class MarkedAccount:
     """In the symbol that is asked about."""
     gain_pct: float | None
     """What that position has gained of its entry, before leverage; null without one or, at Upbit alone, the won."""
-    pending: tuple[Resting, ...]
+    pending: tuple[RestingOrder, ...]
     """Orders in the symbol that is asked about."""
     marks: Mapping[Symbol, float]
     """In dollars: of the symbol, and of everything that is held."""
@@ -201,7 +201,8 @@ def _read_account_slots(bundle: Bundle) -> Known[_AccountSlots]:
             return Missing(f"the desk's {name}: {bundle.why_absent(name) or 'nobody looked'}")
         contents.append(slot.content)
     try:
-        held, cash = read_positions(contents[0]), read_equity(contents[1])
+        held = read_slot(PositionsSlot, contents[0], "positions")
+        cash = read_slot(EquitySlot, contents[1], "cash")
     except Malformed as error:
         return Missing(str(error).rstrip("."))
     return _AccountSlots(account_in(held, cash), held)

@@ -15,16 +15,14 @@ from zuno.kernel.units import Millis
 from zuno.trading.model.account import (
     Account,
     BookChange,
-    Cancelled,
-    Closed,
     Holding,
     Liquidity,
     LiquidityStated,
-    Opened,
-    Rested,
-    Resting,
-    holding_of,
-    resting_of,
+    OrderCancelled,
+    OrderPlaced,
+    PositionClosed,
+    PositionOpened,
+    RestingOrder,
 )
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Side
@@ -52,18 +50,18 @@ def replay_changes(changes: Iterable[BookChange], before: Millis | None = None) 
 def apply_change(account: Account, change: BookChange) -> Account:
     """The account after one change. `Refused` where no exchange would have it so, with the bound and the number."""
     match change:
-        case Opened():
-            return _open_position(account, holding_of(change.position), change.fee)
-        case Closed():
+        case PositionOpened():
+            return _open_position(account, change.position, change.fee)
+        case PositionClosed():
             return _close_position(account, change)
-        case Rested():
-            return _place_order(account, resting_of(change.order))
-        case Cancelled():
+        case OrderPlaced():
+            return _place_order(account, change.order)
+        case OrderCancelled():
             order = find_order(account, change.id)
             return replace(account, pending=tuple(resting for resting in account.pending if resting is not order))
         case LiquidityStated():
             others = tuple(pool for pool in account.liquidity if pool.symbol is not change.symbol)
-            stated = (Liquidity(change.symbol, change.quantity),) if change.quantity else ()
+            stated = (Liquidity(symbol=change.symbol, quantity=change.quantity),) if change.quantity else ()
             return replace(account, liquidity=(*others, *stated))
         case _:
             assert_never(change)
@@ -84,7 +82,7 @@ def find_position(account: Account, id: str) -> Holding:
     raise Unknown(f"No position {id} is open; `zuno trade book show` lists those that are.")
 
 
-def find_order(account: Account, id: str) -> Resting:
+def find_order(account: Account, id: str) -> RestingOrder:
     for resting in account.pending:
         if resting.id == id:
             return resting
@@ -113,7 +111,7 @@ def _open_position(account: Account, position: Holding, fee: float) -> Account:
     return replace(paid, positions=(*account.positions, position))
 
 
-def _close_position(account: Account, change: Closed) -> Account:
+def _close_position(account: Account, change: PositionClosed) -> Account:
     position = find_position(account, change.id)
     if change.at < position.opened:
         raise Refused(
@@ -126,7 +124,7 @@ def _close_position(account: Account, change: Closed) -> Account:
     return _add_cash(rest, position.exchange, back - change.fee)
 
 
-def _place_order(account: Account, order: Resting) -> Account:
+def _place_order(account: Account, order: RestingOrder) -> Account:
     _check_allowed(account, order)
     _check_affordable(account, order, 0.0)
     return replace(account, pending=(*account.pending, order))
@@ -138,8 +136,8 @@ def _add_cash(account: Account, exchange: Exchange, more: float) -> Account:
     return replace(account, krw=account.krw + more)
 
 
-def _check_allowed(account: Account, wish: Holding | Resting) -> None:
-    taken: Sequence[Holding | Resting] = (*account.positions, *account.pending)
+def _check_allowed(account: Account, wish: Holding | RestingOrder) -> None:
+    taken: Sequence[Holding | RestingOrder] = (*account.positions, *account.pending)
     if any(holding.id == wish.id for holding in taken):
         raise Refused(f"{wish.id} is in the book already.")
     if not 1 <= wish.leverage <= MAX_LEVERAGE:
@@ -157,7 +155,7 @@ def _check_allowed(account: Account, wish: Holding | Resting) -> None:
         )
 
 
-def _check_affordable(account: Account, wish: Holding | Resting, fee: float) -> None:
+def _check_affordable(account: Account, wish: Holding | RestingOrder, fee: float) -> None:
     free = free_cash(account, wish.exchange)
     needed = wish.margin + fee
     if needed > free * (1 + _ROUNDING) + _ROUNDING:

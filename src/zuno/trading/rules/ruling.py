@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
-from zuno.trading.model.account import Holding, Resting
+from zuno.trading.model.account import Holding, RestingOrder
 from zuno.trading.model.cycle import (
     LEVERAGE_CAP,
     VALID_MINUTES,
@@ -141,7 +141,7 @@ def _list_closes(inputs: RulingInputs) -> tuple[Ending, ...]:
     account = inputs.account
     if isinstance(account, Missing):
         return ()
-    several: tuple[tuple[Literal["position", "order"], tuple[Holding | Resting, ...]], ...] = (
+    several: tuple[tuple[Literal["position", "order"], tuple[Holding | RestingOrder, ...]], ...] = (
         ("position", account.positions),
         ("order", account.pending),
     )

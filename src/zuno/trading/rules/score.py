@@ -16,9 +16,13 @@ from zuno.trading.model.cycle import (
     Expert,
     FlowAnomaly,
     GeometryEntry,
+    GeometryOpinion,
     LiquidityEntry,
+    LiquidityOpinion,
     MacroEntry,
+    MacroOpinion,
     MicrostructureEntry,
+    MicrostructureOpinion,
     Signal,
     Stance,
 )
@@ -29,16 +33,17 @@ TRUSTED_WEIGHT: Final = 1.5
 """Weight multiplier of the expert the directive names."""
 DEAD_BAND: Final = 0.15
 Entry: TypeAlias = LiquidityEntry | MicrostructureEntry | MacroEntry | GeometryEntry
+ExpertOpinion: TypeAlias = LiquidityOpinion | MicrostructureOpinion | MacroOpinion | GeometryOpinion
 _LEANS: Final[Mapping[str, Stance]] = {"BULLISH": 1, "UP": 1, "BEARISH": -1, "DOWN": -1, "NEUTRAL": 0}
 
 
-def entry_stance(entry: Entry, flow: Stance = 0) -> Stance:
-    """Which way an entry looks, whatever it says of itself. Liquidity names no direction: `flow` is the one that was
+def entry_stance(entry: ExpertOpinion, flow: Stance = 0) -> Stance:
+    """Which way an expert looks, whatever it says of itself. Liquidity names no direction: `flow` is the one that was
     measured, and counts where an anomaly was found."""
     match entry:
-        case LiquidityEntry():
+        case LiquidityOpinion():
             return 0 if entry.anomaly == "none" else flow
-        case MacroEntry():
+        case MacroOpinion():
             return bias_stance(entry.options_bias)
         case _:
             return bias_stance(entry.directional_bias)
@@ -74,8 +79,8 @@ def score_board(board: Blackboard, mode: Mode, trusted: Expert | None) -> float:
 
 def signal_of_score(board_score: float) -> Signal:
     if abs(board_score) <= DEAD_BAND:
-        return Signal.NEUTRAL
-    return Signal.BULLISH if board_score > 0 else Signal.BEARISH
+        return "NEUTRAL"
+    return "BULLISH" if board_score > 0 else "BEARISH"
 
 
 def board_entries(board: Blackboard) -> Mapping[Expert, Entry]:

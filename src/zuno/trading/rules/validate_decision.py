@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from zuno.trading.model.cycle import Blackboard, Call, Decision
+from zuno.trading.model.cycle import Blackboard, Call, Decision, JudgeOpinion
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Side
 from zuno.trading.rules.inputs import RulingInputs, hold_text
@@ -54,7 +54,7 @@ def validate_decision(raw: Decision, menu: PriceMenu, inputs: RulingInputs, boar
     return plain.model_copy(update={"entry_price": prices.entry, "stop_loss": prices.stop, "take_profit": prices.take})
 
 
-def find_objection(raw: Decision, menu: PriceMenu, inputs: RulingInputs, board: Blackboard) -> str | None:
+def find_objection(raw: JudgeOpinion, menu: PriceMenu, inputs: RulingInputs, board: Blackboard) -> str | None:
     """Why a LONG or SHORT is invalid and how to fix it; None if it is valid."""
     side = raw.decision.side
     if side is None:
@@ -77,7 +77,7 @@ def liquidation_distance(leverage: float, side: Side) -> float:
     return distance if side is Side.LONG else distance / (1 + MAINTENANCE_MARGIN)
 
 
-def _snap_prices(raw: Decision, menu: PriceMenu) -> _Prices | str:
+def _snap_prices(raw: JudgeOpinion, menu: PriceMenu) -> _Prices | str:
     found: list[float] = []
     for name in ("entry_price", "stop_loss", "take_profit"):
         price = getattr(raw, name)

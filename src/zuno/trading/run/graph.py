@@ -36,8 +36,6 @@ _IN_TURN: Final = (
     Node.GENERATE_REPORT,
     Node.DATA_SYNTHESIS,
 )
-
-
 _STEPS: Final[ContextVar[Mapping[Node, Step]]] = ContextVar("steps")
 """Of the run that is being conducted: each is a task of its own, and hands them to the tasks of its nodes."""
 

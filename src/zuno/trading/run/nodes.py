@@ -11,11 +11,11 @@ from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
 from zuno.llm.port import Image
 from zuno.trading.agents import geometry, judge, liquidity, macro_options, meta, microstructure, risk_manager, synthesis
-from zuno.trading.agents.ask import Heard
-from zuno.trading.agents.case import Matter, matter_of
+from zuno.trading.agents.case import Case, build_case
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import (
     VALID_MINUTES,
+    AgentAnswer,
     Blackboard,
     Decision,
     Expectation,
@@ -50,7 +50,6 @@ from zuno.trading.run.record import (
     Painted,
     Reported,
     Skipped,
-    Spoke,
     Triaged,
 )
 
@@ -60,15 +59,15 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 Listen = Callable[[NodeEvent], None]
 
-_AGENTS: Final[Mapping[Node, type[Spoke[Any]]]] = {
-    Node.META_AGENT: Spoke[Meta],
-    Node.LIQUIDITY_EXPERT: Spoke[LiquidityEntry],
-    Node.MICROSTRUCTURE_EXPERT: Spoke[MicrostructureEntry],
-    Node.MACRO_EXPERT: Spoke[MacroEntry],
-    Node.VLM_EXPERT: Spoke[GeometryEntry],
-    Node.BLACKBOARD_SYNTHESIS: Spoke[Synthesis],
+_AGENTS: Final[Mapping[Node, type[AgentAnswer[Any]]]] = {
+    Node.META_AGENT: AgentAnswer[Meta],
+    Node.LIQUIDITY_EXPERT: AgentAnswer[LiquidityEntry],
+    Node.MICROSTRUCTURE_EXPERT: AgentAnswer[MicrostructureEntry],
+    Node.MACRO_EXPERT: AgentAnswer[MacroEntry],
+    Node.VLM_EXPERT: AgentAnswer[GeometryEntry],
+    Node.BLACKBOARD_SYNTHESIS: AgentAnswer[Synthesis],
     Node.JUDGE_AGENT: Judged,
-    Node.RISK_MANAGER: Spoke[Tightening],
+    Node.RISK_MANAGER: AgentAnswer[Tightening],
 }
 """In the order in which their voices are told."""
 
@@ -100,7 +99,7 @@ class Cycle:
         self._minds = minds
         self._listen = listen
         self._code = code
-        self._worked_out: Matter | None = None
+        self._worked_out: Case | None = None
 
     def steps(self) -> dict[Node, Step]:
         made: dict[Node, Callable[[], Awaitable[Part]]] = {
@@ -108,10 +107,10 @@ class Cycle:
             Node.CONTEXT_GATHERING: self._gathered,
             Node.TRIAGE: self._triaged,
             Node.GENERATE_CHART: self._painted,
-            Node.META_AGENT: lambda: self._spoke(meta.classify),
-            Node.LIQUIDITY_EXPERT: lambda: self._spoke(liquidity.weigh),
-            Node.MICROSTRUCTURE_EXPERT: lambda: self._spoke(microstructure.weigh),
-            Node.MACRO_EXPERT: lambda: self._spoke(macro_options.weigh),
+            Node.META_AGENT: lambda: self._spoke(meta.ask_meta),
+            Node.LIQUIDITY_EXPERT: lambda: self._spoke(liquidity.ask_expert),
+            Node.MICROSTRUCTURE_EXPERT: lambda: self._spoke(microstructure.ask_expert),
+            Node.MACRO_EXPERT: lambda: self._spoke(macro_options.ask_expert),
             Node.VLM_EXPERT: self._looked,
             Node.BLACKBOARD_SYNTHESIS: self._distilled,
             Node.JUDGE_AGENT: self._judged,
@@ -153,14 +152,14 @@ class Cycle:
 
     async def _gathered(self) -> Gathered:
         name, bundle = await self._world.gather(self._notes.read(Node.COLLECT_DATA, Collected))
-        self._worked_out = matter_of(bundle)
+        self._worked_out = build_case(bundle)
         return Gathered(bundle=name)
 
-    async def _matter(self) -> Matter:
+    async def _matter(self) -> Case:
         if self._worked_out is None:
             gathered = self._notes.read(Node.CONTEXT_GATHERING, Gathered)
             bundle = await self._world.recorded(gathered.bundle)
-            self._worked_out = self._worked_out or matter_of(bundle)
+            self._worked_out = self._worked_out or build_case(bundle)
         return self._worked_out
 
     async def _triaged(self) -> Triaged:
@@ -172,49 +171,49 @@ class Cycle:
 
     # -- who argues
 
-    async def _spoke(self, agent: Callable[[Matter, ModelContext], Awaitable[Heard[V]]]) -> Spoke[Any]:
-        return _kept(await agent(await self._matter(), self._minds))
+    async def _spoke(self, agent: Callable[[Case, ModelContext], Awaitable[AgentAnswer[V]]]) -> AgentAnswer[V]:
+        return await agent(await self._matter(), self._minds)
 
     async def _looked(self) -> Part:
         image = await self._world.image(self._notes.read(Node.GENERATE_CHART, Painted))
-        return _kept(await geometry.look(await self._matter(), image, self._minds))
+        return await geometry.ask_expert(await self._matter(), image, self._minds)
 
     async def _distilled(self) -> Part:
-        return _kept(await synthesis.distil(await self._matter(), self._meta, self._board, self._minds))
+        return await synthesis.ask_synthesis(await self._matter(), self._meta, self._board, self._minds)
 
     async def _judged(self) -> Judged:
-        heard = await judge.decide(await self._matter(), self._meta, self._board, self._minds)
+        heard = await judge.ask_judge(await self._matter(), self._meta, self._board, self._minds)
         return Judged(value=heard.value, voice=heard.voice, ahead_usd=await self._world.ahead(heard.value))
 
     async def _reviewed(self) -> Part:
         """The officer reads what the rules leave; where they leave nothing, nobody is asked."""
-        matter = await self._matter()
-        left = apply_risk_rules(self._draft(matter), matter.terms, None)
-        return _kept(await risk_manager.review(matter, left, self._minds))
+        case = await self._matter()
+        left = apply_risk_rules(self._draft(case), case.inputs, None)
+        return await risk_manager.ask_risk_manager(case, left, self._minds)
 
     # -- what comes of it
 
-    def _draft(self, matter: Matter) -> RulingDraft:
+    def _draft(self, case: Case) -> RulingDraft:
         judged = self._notes.read(Node.JUDGE_AGENT, Judged)
         before = [node for node in _AGENTS if node is not Node.RISK_MANAGER]
         spent = sum(self._voice(node).usd or 0.0 for node in before)
-        return start_draft(judged.value, self._meta, matter.terms, spent, judged.ahead_usd)
+        return start_draft(judged.value, self._meta, case.inputs, spent, judged.ahead_usd)
 
-    def _ruled(self, matter: Matter, now: Millis) -> tuple[Expectation | None, Ruling]:
-        tightening = self._notes.read(Node.RISK_MANAGER, Spoke[Tightening]).value
-        draft = apply_leverage_guard(apply_risk_rules(self._draft(matter), matter.terms, tightening), matter.terms)
-        return draft.expectation, finish_ruling(draft, matter.terms, now)
+    def _ruled(self, case: Case, now: Millis) -> tuple[Expectation | None, Ruling]:
+        tightening = self._notes.read(Node.RISK_MANAGER, AgentAnswer[Tightening]).value
+        draft = apply_leverage_guard(apply_risk_rules(self._draft(case), case.inputs, tightening), case.inputs)
+        return draft.expectation, finish_ruling(draft, case.inputs, now)
 
     async def _guarded(self) -> Guarded:
-        matter = await self._matter()
-        now = self._world.now(Node.PORTFOLIO_LEVERAGE_GUARD, matter.bundle.as_of)
-        expectation, ruling = self._ruled(matter, now)
+        case = await self._matter()
+        now = self._world.now(Node.PORTFOLIO_LEVERAGE_GUARD, case.bundle.as_of)
+        expectation, ruling = self._ruled(case, now)
         return Guarded(expectation=expectation, ruling=ruling, at=now)
 
     async def _reported(self) -> Reported:
         """A run that was cut off after the guard may come back when its ruling is good no more."""
-        matter, guard = await self._matter(), self._notes.read(Node.PORTFOLIO_LEVERAGE_GUARD, Guarded)
-        bundle = matter.bundle
+        case, guard = await self._matter(), self._notes.read(Node.PORTFOLIO_LEVERAGE_GUARD, Guarded)
+        bundle = case.bundle
         now = self._world.now(Node.GENERATE_REPORT, bundle.as_of)
         late = now > max(guard.at, bundle.as_of + VALID_MINUTES[bundle.mode] * MINUTE_MS)
         board = self._board.model_copy(update={"synthesis": self._said(Node.BLACKBOARD_SYNTHESIS)})
@@ -232,8 +231,8 @@ class Cycle:
                     board=board,
                     decision=self._said(Node.JUDGE_AGENT),
                     expectation=guard.expectation,
-                    ruling=self._ruled(matter, now)[1] if late else guard.ruling,
-                    degraded=self._degraded(matter),
+                    ruling=self._ruled(case, now)[1] if late else guard.ruling,
+                    degraded=self._degraded(case),
                     voices=tuple(map(self._voice, _AGENTS)),
                     chart=self._notes.read(Node.GENERATE_CHART, Painted).chart,
                     run_id=self._notes.run_id,
@@ -244,8 +243,8 @@ class Cycle:
             ),
         )
 
-    def _degraded(self, matter: Matter) -> tuple[Degraded, ...]:
-        found = [_named(said) for said in missing_essentials(matter.terms)]
+    def _degraded(self, case: Case) -> tuple[Degraded, ...]:
+        found = [_named(said) for said in missing_essentials(case.inputs)]
         painted = self._notes.read(Node.GENERATE_CHART, Painted)
         found += [] if painted.chart or not painted.why else [Degraded(what="chart", why=painted.why)]
         voices = map(self._voice, _AGENTS)
@@ -278,10 +277,6 @@ class Cycle:
 
 async def _skipped(why: str) -> Skipped:
     return Skipped(skipped=why)
-
-
-def _kept(heard: Heard[V]) -> Spoke[Any]:
-    return Spoke[Any](value=heard.value, voice=heard.voice)
 
 
 def _named(said: str) -> Degraded:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -13,12 +13,22 @@ from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis
 from zuno.kernel.wire import FIRST_EDITION, Edition
 from zuno.llm.port import Attempt, ModelRequest
-from zuno.trading.model.cycle import EDITION, Call, Decision, Expectation, Node, Part, Regime, Ruling, Signal, Voice
+from zuno.trading.model.cycle import (
+    EDITION,
+    AgentAnswer,
+    Call,
+    Decision,
+    Expectation,
+    Node,
+    Part,
+    Regime,
+    Ruling,
+    Signal,
+)
 from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.model.outcome import Chart, Noticed, Outcome
 
 P = TypeVar("P", bound=Part)
-V = TypeVar("V")
 
 ENDED = "cycle_ended"
 EXPIRED = "cycle_expired"
@@ -131,14 +141,7 @@ class Painted(Part):
     """Why there is none; empty where none was asked for."""
 
 
-class Spoke(Part, Generic[V]):
-    """What an agent said, and who spoke for it."""
-
-    value: V
-    voice: Voice
-
-
-class Judged(Spoke[Decision]):
+class Judged(AgentAnswer[Decision]):
     ahead_usd: float
     """What the review that follows was expected to cost."""
 
@@ -195,7 +198,7 @@ class Notebook:
 
     def read(self, kind: str | Node, shape: type[P]) -> P:
         try:
-            return shape.model_validate(self._kept[_kind(kind)])
+            return shape.model_validate(self._kept[_kind(kind)], strict=False)
         except KeyError:
             raise Broken(
                 f"The journal has no {_kind(kind)} of {self.run_id}, which is known to be there; "

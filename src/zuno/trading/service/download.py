@@ -12,7 +12,7 @@ from zuno.kernel.errors import Unavailable, ZunoError
 from zuno.kernel.units import Millis, Seconds
 from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.trading.data.intake import PATIENCE, Now, clause
-from zuno.trading.data.sources import Sources, is_of_now, is_streamed, kept_since, lost, missing
+from zuno.trading.data.sources import Sources, is_of_now, is_streamed, kept_since, missing, missing_spans
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.model.market import DAY_MS, Candle, Feed, Series, Symbol, symbol_of
 from zuno.trading.model.venues import wanted
@@ -128,7 +128,7 @@ class Downloads:
         except ZunoError as error:
             failure = clause(error)
         rows = await self._store.read(series, since, until, _EVER)
-        failure = failure or _owed(series, lost(series, [row.at for row in rows], since, until, began))
+        failure = failure or _owed(series, missing_spans(series, [row.at for row in rows], since, until, began))
         return DownloadedView(series=str(series), new=new, here=len(rows), failure=failure)
 
     async def _fetched(self, series: Series[Any], since: Millis, until: Millis, kept: range) -> int:

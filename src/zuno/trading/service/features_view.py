@@ -16,12 +16,11 @@ from pydantic.alias_generators import to_camel
 from zuno.kernel.clock import iso as iso
 from zuno.kernel.view import ForeignText, View
 from zuno.trading.measure.features import Features, Frame, Perpetual, fresh
-from zuno.trading.measure.shock import Shock, Watch
+from zuno.trading.measure.shock import Shock, ShockScan
 from zuno.trading.measure.structure.all import Structure
 from zuno.trading.measure.triage import Rule
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.chart import ChartNumbers
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import SECOND_MS, Feed, Series, Symbol, Timeframe, candles
 from zuno.trading.model.venues import ALTERNATIVE, BINANCE, DERIBIT, DOLLAR, PERPETUALS, TAPES, UPBIT, WON
@@ -111,7 +110,7 @@ class ChartView(View):
     notes: tuple[str, ...] = ()
 
 
-def chart_view(bundle: Bundle, name: str, numbers: ChartNumbers, notes: tuple[str, ...] = ()) -> ChartView:
+def chart_view(bundle: Bundle, name: str, numbers: dict[str, Any], notes: tuple[str, ...] = ()) -> ChartView:
     moment = iso(bundle.as_of).replace(":", "").replace("-", "")
     return ChartView(
         synthetic=bundle.synthetic,
@@ -121,7 +120,7 @@ def chart_view(bundle: Bundle, name: str, numbers: ChartNumbers, notes: tuple[st
         as_of=iso(bundle.as_of),
         bundle_hash=name,
         file=f"{bundle.symbol}-{bundle.mode}-{moment}.png",
-        numbers=numbers.model_dump(by_alias=True),
+        numbers=numbers,
         notes=notes,
     )
 
@@ -196,7 +195,7 @@ def _judged_by(symbol: Symbol) -> Mapping[Rule, Sequence[Series[Any]]]:
     }
 
 
-def _unwatched(watch: Known[Watch]) -> Iterable[UnjudgedView]:
+def _unwatched(watch: Known[ShockScan]) -> Iterable[UnjudgedView]:
     if isinstance(watch, Missing):
         yield UnjudgedView(rule="shock", why=watch.reason)
     elif watch.unjudged:

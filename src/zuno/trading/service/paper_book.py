@@ -16,17 +16,15 @@ from zuno.kernel.view import ForeignText, View
 from zuno.trading.model.account import (
     Account,
     BookChange,
-    Cancelled,
-    Closed,
     FeesSlot,
     Holding,
-    HoldingRecord,
     Liquidity,
     LiquidityStated,
-    Opened,
-    Rested,
-    Resting,
-    RestingRecord,
+    OrderCancelled,
+    OrderPlaced,
+    PositionClosed,
+    PositionOpened,
+    RestingOrder,
     account_slots,
     fees_slot,
 )
@@ -222,12 +220,14 @@ class Bookkeeper:
             "leverage": times,
         }
         if pending:
-            change: BookChange = Rested(at=page.moment, order=RestingRecord(**shape, price=price, placed=page.moment))
+            change: BookChange = OrderPlaced(
+                at=page.moment, order=RestingOrder(**shape, price=price, placed=page.moment)
+            )
             done = f"{shape['id']} rests"
         else:
             fee = self._fee(where, quantity * price)
-            position = HoldingRecord(**shape, entry=price, opened=page.moment)
-            change = Opened(at=page.moment, position=position, fee=fee)
+            position = Holding(**shape, entry=price, opened=page.moment)
+            change = PositionOpened(at=page.moment, position=position, fee=fee)
             done = f"{shape['id']} is open, for a fee of {format_money(fee, where)}"
         said = (
             f"{done}: {way} {quantity:.6g} {what.base} at {price:,.2f} ({source}), margin {format_money(put, where)} "
@@ -253,12 +253,12 @@ class Bookkeeper:
         changes: list[BookChange] = []
         said: list[str] = []
         for one in orders:
-            changes.append(Cancelled(at=page.moment, id=one.id))
+            changes.append(OrderCancelled(at=page.moment, id=one.id))
             said.append(f"{one.id} rests no longer")
         for held in positions:
             price, source = self._price(page, held.symbol, held.exchange, at, "--at")
             fee = self._fee(held.exchange, held.quantity * price)
-            changes.append(Closed(at=page.moment, id=held.id, price=price, fee=fee))
+            changes.append(PositionClosed(at=page.moment, id=held.id, price=price, fee=fee))
             result = format_money(unrealised_pnl(held, price) - fee, held.exchange)
             said.append(
                 f"{held.id} is closed at {price:,.2f} ({source}): {result} after a fee of "
@@ -413,7 +413,8 @@ def _with_liquidity(account: Account, found: Mapping[Symbol, float]) -> Account:
     """What was read, or what was stated where that is more: an exposure is never made smaller by being told twice."""
     stated = {one.symbol: one.quantity for one in account.liquidity}
     most = {symbol: max(stated.get(symbol, 0.0), found.get(symbol, 0.0)) for symbol in Symbol}
-    return replace(account, liquidity=tuple(Liquidity(symbol, size) for symbol, size in most.items() if size))
+    held = (Liquidity(symbol=symbol, quantity=size) for symbol, size in most.items() if size)
+    return replace(account, liquidity=tuple(held))
 
 
 def told(moment: Millis) -> str:
@@ -471,7 +472,7 @@ def _quantity(text: str) -> float:
     return 0.0 if digits and not digits.strip("0.") and digits != "." else float(arguments.parse_amount(text))
 
 
-def _named(account: Account, id: str) -> tuple[Holding | None, Resting | None]:
+def _named(account: Account, id: str) -> tuple[Holding | None, RestingOrder | None]:
     if id.startswith("ord_"):
         return None, find_order(account, id)
     return find_position(account, plain_text(id, 40)), None
@@ -504,7 +505,7 @@ def _held(one: Holding, prices: Prices) -> HeldView:
     )
 
 
-def _order(one: Resting) -> OrderView:
+def _order(one: RestingOrder) -> OrderView:
     return OrderView(
         id=one.id,
         symbol=one.symbol,

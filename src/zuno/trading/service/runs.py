@@ -20,7 +20,7 @@ from zuno.kernel.view import ReplayView
 from zuno.llm.ask import ModelContext
 from zuno.llm.names import thinking_tokens
 from zuno.llm.port import Attempt, Image
-from zuno.trading.agents.case import in_our_words
+from zuno.trading.agents.case import without_source_text
 from zuno.trading.chart.charting import describe
 from zuno.trading.model.bundle import Bundle, Slot, read_bundle
 from zuno.trading.model.cycle import EDITION, STARTED, Decision, Node
@@ -200,7 +200,7 @@ class Cycles:
         for entry in await journal.latest(MOST, kind=STARTED):
             run_id = entry.request_id
             if run_id in over and run_id in reports:
-                reported = Reported.model_validate(dict(reports[run_id].payload)).outcome
+                reported = Reported.model_validate(dict(reports[run_id].payload), strict=False).outcome
                 outcome = _as_ended(reported, Ended.model_validate(dict(over[run_id].payload)))
                 lines.append(_line(entry, outcome, outcome))
                 continue
@@ -307,7 +307,7 @@ class Cycles:
             return await self._painted(bundle, journal) if asked.chart else Painted(chart=None)
 
         async def ahead(decision: Decision) -> float:
-            models = minds.seats.seat("risk_manager", 0).models
+            models = minds.registry.models_for("risk_manager", 0).models
             if decision.decision.side is None or not models:
                 return 0.0  # nobody is asked
             asked, said = REVIEW_TOKENS
@@ -328,7 +328,7 @@ class Cycles:
         return Collected(as_of=moment.at, origin=self._desk.origin, failures=moment.failures, notes=moment.notes)
 
     async def _painted(self, bundle: Bundle, journal: Journal) -> Painted:
-        picture = describe(in_our_words(bundle))
+        picture = describe(without_source_text(bundle))
         try:
             image = await asyncio.wait_for(self._desk.painter.paint(picture), PAINTING_SECONDS)
         except Exception as error:  # a vendor's library draws: whatever it raises, the desk can argue without a picture

@@ -6,14 +6,17 @@ Every text in it may be a model's: one printable line, bounded.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.view import ForeignText, View, sanitise
 from zuno.llm.port import Attempt
 from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import render
-from zuno.trading.agents.case import matter_of
+from zuno.trading.agents.case import build_case
 from zuno.trading.agents.printing import run_facts
 from zuno.trading.model.cycle import Blackboard, Change, Decision, Expectation, Meta, Part, Ruling, Voice
 from zuno.trading.model.outcome import Degraded, Outcome
@@ -30,7 +33,7 @@ from zuno.trading.service.features_view import (
 if TYPE_CHECKING:
     from zuno.trading.service.runs import RunLine, Told
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=BaseModel)
 
 
 class Ev(Part):
@@ -145,7 +148,7 @@ def run_view(told: Told) -> RunView:
     outcome, bundle = told.line.outcome, told.bundle
     if outcome is None:
         raise Refused(f"{told.line.run_id} has not ended; `zuno trade resume {told.line.run_id}` takes it up again.")
-    facts = run_facts(matter_of(bundle), outcome)
+    facts = run_facts(build_case(bundle), outcome)
     return RunView(
         synthetic=bundle.synthetic,
         origin=outcome.origin,
@@ -205,17 +208,17 @@ def _printed_changes(outcome: Outcome, facts: FactSheet) -> tuple[Change, ...]:
 
 
 def tamed(part: P, facts: FactSheet | None = None) -> P:
-    """The same part with every text in it sanitise, and its figures printed. Why a model was not heard is no text of an
-    agent, and quotes what was wrong with one."""
-    return type(part).model_validate(_tamed(part.model_dump(mode="json", by_alias=True), facts))
+    """The same part with every text in it safe for a screen, and its figures printed. Why a model was not heard is no
+    text of an agent, and quotes what was wrong with one."""
+    return part.model_copy(update={name: _tamed(value, None if name == "why" else facts) for name, value in part})
 
 
 def _tamed(value: Any, facts: FactSheet | None) -> Any:
-    if isinstance(value, str):
+    if isinstance(value, BaseModel):
+        return tamed(value, facts)
+    if isinstance(value, str) and not isinstance(value, Enum):
         return sanitise(value if facts is None else render(value, facts))
-    if isinstance(value, dict):
-        return {name: _tamed(one, None if name == "why" else facts) for name, one in value.items()}
-    return [_tamed(one, facts) for one in value] if isinstance(value, list) else value
+    return type(value)(_tamed(item, facts) for item in value) if isinstance(value, list | tuple) else value
 
 
 def _ev(outcome: Outcome) -> Ev:

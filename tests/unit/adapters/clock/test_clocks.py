@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno.adapters.clock.fixed import FixedClock
+from tests.wire.fakes.clock import FixedClock
 from zuno.adapters.clock.system import SystemClock
 from zuno.kernel.clock import Clock
 from zuno.kernel.units import Seconds

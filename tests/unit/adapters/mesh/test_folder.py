@@ -1,4 +1,4 @@
-"""The mesh's folder: written whole, read strictly, and chairs that die with their holders."""
+"""The mesh's folder: written whole, read strictly, and locks that end with their process."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from zuno.lp.ports.mesh import PeerAddress, PeerReport, RunningMesh
 
 TABLE = {
     role: PeerAddress(
-        f"{number:064x}",
-        f"127.0.0.1:{4000 + number}",
-        f"{100 + number:064x}",
-        f"http://127.0.0.1:{9002 + 10 * number}",
-        f"tls://127.0.0.1:{9001 + 10 * number}",
+        key=f"{number:064x}",
+        iroh_address=f"127.0.0.1:{4000 + number}",
+        axl_peer_id=f"{100 + number:064x}",
+        axl_api_url=f"http://127.0.0.1:{9002 + 10 * number}",
+        axl_listens=f"tls://127.0.0.1:{9001 + 10 * number}",
     )
     for number, role in enumerate(Role)
 }
@@ -63,7 +63,19 @@ def test_nodes_have_one_link_for_each_pair_and_no_public_peer(tmp_path: Path) ->
 
 def test_a_report_is_the_peers_own_word(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
-    report = PeerReport(7, Millis(1), Millis(2), "v", "iroh", 3, 4, 5, 6, {"forged": 2}, {"scout": 1.5})
+    report = PeerReport(
+        pid=7,
+        since=Millis(1),
+        at=Millis(2),
+        code="v",
+        transport="iroh",
+        heard=3,
+        said=4,
+        again=5,
+        dead=6,
+        rejected={"forged": 2},
+        round_trips={"scout": 1.5},
+    )
     assert files.report(Role.CRITIC) is None
     files.keep_report(Role.CRITIC, report)
     assert files.report(Role.CRITIC) == report
@@ -74,46 +86,50 @@ def test_a_report_is_the_peers_own_word(tmp_path: Path) -> None:
 def test_what_is_pinned_is_found_by_whom_it_is_for(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
     files.pin(Role.SCOUT, "aa", "1.0")
-    assert (files.pinned(Role.SCOUT, "aa"), files.pinned(Role.SCOUT, "bb"), files.pinned(Role.CRITIC, "aa")) == (
+    assert (
+        files.pinned_reply(Role.SCOUT, "aa"),
+        files.pinned_reply(Role.SCOUT, "bb"),
+        files.pinned_reply(Role.CRITIC, "aa"),
+    ) == (
         "1.0",
         None,
         None,
     )
     os.utime(files.root / "pongs" / "scout-aa", (1, 1))
     files.pin(Role.SCOUT, "bb", "1.0")
-    assert files.pinned(Role.SCOUT, "aa") is None
+    assert files.pinned_reply(Role.SCOUT, "aa") is None
 
 
 def test_what_nobody_keeps_running_is_not_kept(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
-    files.keep_kept(RunningMesh("axl", {"scout": 1}))
-    assert files.kept() is None
-    chair = files.chair("up")
-    chair.take()
-    assert files.kept() == RunningMesh("axl", {"scout": 1})
-    chair.leave()
-    assert files.kept() is None
+    files.keep_running_mesh(RunningMesh(transport="axl", restarts={"scout": 1}))
+    assert files.running_mesh() is None
+    lock = files.lock("up")
+    lock.take()
+    assert files.running_mesh() == RunningMesh(transport="axl", restarts={"scout": 1})
+    lock.leave()
+    assert files.running_mesh() is None
 
 
-def test_a_chair_is_left_by_whoever_dies_in_it(tmp_path: Path) -> None:
+def test_a_lock_is_released_when_its_process_dies(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
-    assert files.chair("scout").holder() is None
+    assert files.lock("scout").holder() is None
     code = (
         "import sys, pathlib; from zuno.adapters.mesh.folder import MeshFiles\n"
-        "MeshFiles(pathlib.Path(sys.argv[1])).chair('scout').take(); print('sits', flush=True); sys.stdin.read()"
+        "MeshFiles(pathlib.Path(sys.argv[1])).lock('scout').take(); print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout is not None
-        assert other.stdout.readline() == "sits\n"
-        assert files.chair("scout").holder() == other.pid
+        assert other.stdout.readline() == "held\n"
+        assert files.lock("scout").holder() == other.pid
         with pytest.raises(Refused, match=f"as process {other.pid}"):
-            files.chair("scout").take()
+            files.lock("scout").take()
         other.kill()
         other.wait(10)
-    assert files.chair("scout").holder() is None
-    files.chair("scout").take()
+    assert files.lock("scout").holder() is None
+    files.lock("scout").take()
 
 
 def test_answers_to_pings_that_nobody_sent_do_not_fill_the_board(tmp_path: Path) -> None:
@@ -122,14 +138,14 @@ def test_answers_to_pings_that_nobody_sent_do_not_fill_the_board(tmp_path: Path)
         files.pin(Role.SCOUT, f"{number:016x}", "1.0")
     files.pin(Role.CRITIC, "aa", "1.0")
     assert len(list((files.root / "pongs").iterdir())) == 129
-    assert files.pinned(Role.CRITIC, "aa") == "1.0", "another role's answers have their own room"
+    assert files.pinned_reply(Role.CRITIC, "aa") == "1.0", "another role's answers have their own room"
 
 
-def test_a_chair_is_taken_once(tmp_path: Path) -> None:
+def test_a_lock_is_taken_once(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
-    chair = files.chair("scout")
-    chair.take()
+    lock = files.lock("scout")
+    lock.take()
     with pytest.raises(Refused, match=f"as process {os.getpid()}"):
-        files.chair("scout").take()
-    chair.leave()
-    assert files.chair("scout").holder() is None
+        files.lock("scout").take()
+    lock.leave()
+    assert files.lock("scout").holder() is None

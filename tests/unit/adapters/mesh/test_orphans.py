@@ -128,14 +128,14 @@ async def test_one_that_does_not_listen_is_made_to_end(
     child = nursery.node(Role.SCOUT)
     until(lambda: "node of" in child.last_words())
     assert await nursery.end_orphans() == (child.pid,)
-    assert await child.ended() == -signal.SIGKILL
+    assert await child.wait() == -signal.SIGKILL
 
 
 async def test_last_words_are_one_plain_line_of_the_end_of_a_log(tmp_path: Path, nursery: Processes) -> None:
     (tmp_path / "node").write_text("#!/bin/sh\nhead -c 100000 /dev/zero\nprintf '\\nzuno: \\033[31mred\\007 end\\n'\n")
     (tmp_path / "node").chmod(0o700)
     child = nursery.node(Role.SCOUT)
-    await child.ended()
+    await child.wait()
     assert child.last_words() == "[31mred end"
 
 
@@ -144,7 +144,7 @@ async def test_whoever_was_killed_did_not_say_why(tmp_path: Path, nursery: Proce
     (tmp_path / "node").write_text("#!/bin/sh\necho all is well\nkill -9 $$\n")
     (tmp_path / "node").chmod(0o700)
     child = nursery.node(Role.SCOUT)
-    assert await child.ended() == -signal.SIGKILL
+    assert await child.wait() == -signal.SIGKILL
     assert child.last_words() == f"it was killed, and its log {tmp_path}/mesh/scout/axl.log cannot say why"
 
 
@@ -158,7 +158,7 @@ async def test_a_log_is_bounded_within_a_life(
     (tmp_path / "node").chmod(0o700)
     child = nursery.node(Role.SCOUT)
     log = tmp_path / "mesh" / "scout" / "axl.log"
-    ended = asyncio.ensure_future(child.ended())
+    ended = asyncio.ensure_future(child.wait())
     async with asyncio.timeout(20):
         while not (log.with_suffix(".log.before").exists() and log.stat().st_size < 20_000):  # noqa: ASYNC110
             await asyncio.sleep(0.01)

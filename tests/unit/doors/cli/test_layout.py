@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.doors.cli.layout import Rows, grid
 from zuno.doors.cli.render import render
 from zuno.kernel.numbers_text import time_text

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.wire.debating import Table, observed, scout_says, surveyed
-from zuno.adapters.model.scripted import ScriptedModel
+from tests.wire.fakes.model import ScriptedModel
 from zuno.doors.cli.render import render
 from zuno.lp.model.ballot import RiskProfile
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.doors.cli.render import render
 from zuno.lp.model.history import External
 from zuno.lp.rules.attribution import attribute

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.doors.cli.render import render
 from zuno.lp.service.to_views import position_view
 from zuno.lp.service.views import PositionsView
@@ -18,7 +19,7 @@ from zuno.lp.service.views import PositionsView
 def test_a_symbol_is_never_markup(symbol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     snapshot = asyncio.run(SimChain(SimFile(tmp_path)).positions([1]))
     shown = position_view(snapshot.positions[0])
-    currency = shown.pool.currency1.model_copy(update={"symbol": symbol})
+    currency = replace(shown.pool.currency1, symbol=symbol)
     pool = shown.pool.model_copy(update={"currency1": currency, "label": f"WETH/{symbol} 0.05 %"})
     strange = shown.model_copy(update={"pool": pool, "price_unit": f"{symbol} per WETH"})
     render(

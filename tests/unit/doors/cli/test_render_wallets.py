@@ -5,27 +5,28 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from zuno.doors.cli.render import _shown
+from zuno.doors.cli.render import _render_view
+from zuno.kernel.text import Token
+from zuno.kernel.units import Address
 from zuno.kernel.view import View
-from zuno.lp.service.views import TokenView
 from zuno.lp.service.wallets import AllowancesView, AllowanceView, BalancesView, BalanceView, WalletsView, WalletView
 
 OWN = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
-USDC = TokenView(address="0x" + "01" * 20, symbol="USDC", decimals=6, verified=True)
-STRANGE = TokenView(address="0x" + "02" * 20, symbol="[red]USDC[/]", decimals=18, verified=False)
+USDC = Token(address=Address("0x" + "01" * 20), symbol="USDC", decimals=6, verified=True)
+STRANGE = Token(address=Address("0x" + "02" * 20), symbol="[red]USDC[/]", decimals=18, verified=False)
 AT = {"chain": "sim", "block": 7, "timestamp": 1_800_000_000, "wallet": OWN.lower()}
 
 
 def shown(view: View, width: int = 80) -> list[str]:
     console = Console(width=width, markup=False, highlight=False, color_system=None)
     with console.capture() as caught:
-        console.print(_shown(view))
+        console.print(_render_view(view))
     lines = [line.rstrip() for line in caught.get().splitlines()]
     assert max(map(len, lines)) <= width
     return lines
 
 
-def allowance(token: TokenView, name: str, human: str, expires: int | None, *, expired: bool = False) -> AllowanceView:
+def allowance(token: Token, name: str, human: str, expires: int | None, *, expired: bool = False) -> AllowanceView:
     return AllowanceView(
         token=token,
         spender="0x" + "03" * 20,
@@ -56,8 +57,8 @@ def test_allowances() -> None:
         "USDC           UniversalRouter  1250.000001  2027-01-15 07:59 UTC, past",
         "[red]USDC[/]?  PositionManager  3            2027-01-15 08:01 UTC",
         "note: something is left out",
-        f"[red]USDC[/]? is {STRANGE.address}: the name is its own",
-        "word, and no price is asked for it",
+        f"[red]USDC[/]? is {STRANGE.address}: its contract alone",
+        "gives it this name, so no price is looked up",
     ]
     nobody = AllowancesView(**AT, allowances=())
     assert shown(nobody)[-1] == "Nobody may move its tokens."
@@ -70,7 +71,7 @@ def test_balances() -> None:
     )
     lines = shown(BalancesView(**AT, balances=amounts))
     assert lines[2:5] == ["token          amount", "USDC           1.000001", "[red]USDC[/]?  0"]
-    assert "the name is its own" in lines[5]
+    assert "its contract alone" in lines[5]
 
 
 def wallet(**changed: object) -> WalletView:

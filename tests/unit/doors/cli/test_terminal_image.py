@@ -8,7 +8,7 @@ from io import StringIO
 
 import pytest
 
-from zuno.doors.cli.terminal_image import CHUNK, MOST_IN_TMUX, WIDEST, Means, Terminal, show, shown, terminal
+from zuno.doors.cli.terminal_image import CHUNK, MOST_IN_TMUX, WIDEST, Means, Terminal, encode_image, show, terminal
 
 PNG = bytes(range(256)) * 40
 SIZE = (1_232, 952)
@@ -64,7 +64,7 @@ def read_kitty(text: str) -> tuple[bytes, list[dict[str, str]]]:
 
 
 def test_kitty_gets_the_png_in_pieces() -> None:
-    text = shown(PNG, SIZE, Terminal(Means.KITTY, tmux=False), 100)
+    text = encode_image(PNG, SIZE, Terminal(Means.KITTY, tmux=False), 100)
     data, keys = read_kitty(text)
     assert data == PNG
     assert keys[0] | {"m": "0"} == {"a": "T", "f": "100", "q": "2", "c": "99", "r": "39", "m": "0"}
@@ -75,7 +75,7 @@ def test_kitty_gets_the_png_in_pieces() -> None:
 
 
 def test_iterm_gets_the_png_at_once() -> None:
-    text = shown(PNG, SIZE, Terminal(Means.ITERM, tmux=False), 1_000)
+    text = encode_image(PNG, SIZE, Terminal(Means.ITERM, tmux=False), 1_000)
     match = re.fullmatch(r"\x1b\]1337;File=([^:]*):([^\x07]*)\x07\n", text)
     assert match is not None
     keys = dict(pair.split("=") for pair in match[1].split(";"))
@@ -86,8 +86,8 @@ def test_iterm_gets_the_png_at_once() -> None:
 
 @pytest.mark.parametrize("means", Means)
 def test_through_tmux_every_sequence_is_wrapped_and_lines_are_kept_free(means: Means) -> None:
-    plain = shown(PNG, SIZE, Terminal(means, tmux=False), 100)
-    text = shown(PNG, SIZE, Terminal(means, tmux=True), 100)
+    plain = encode_image(PNG, SIZE, Terminal(means, tmux=False), 100)
+    text = encode_image(PNG, SIZE, Terminal(means, tmux=True), 100)
     match = re.fullmatch(r"(\n+)\x1b\[(\d+)A(.*)\r\x1b\[(\d+)B", text, re.DOTALL)
     assert match is not None
     assert int(match[2]) == int(match[4]) == len(match[1]) == 39
@@ -98,8 +98,8 @@ def test_through_tmux_every_sequence_is_wrapped_and_lines_are_kept_free(means: M
 
 def test_what_tmux_would_not_carry_is_not_sent() -> None:
     large = bytes(MOST_IN_TMUX)
-    assert shown(large, SIZE, Terminal(Means.ITERM, tmux=True), 100) == ""
-    assert shown(large, SIZE, Terminal(Means.KITTY, tmux=True), 100) != ""
+    assert encode_image(large, SIZE, Terminal(Means.ITERM, tmux=True), 100) == ""
+    assert encode_image(large, SIZE, Terminal(Means.KITTY, tmux=True), 100) != ""
     screen = Screen()
     assert not show(large, SIZE, {"TMUX": "1", "LC_TERMINAL": "iTerm2"}, screen, 80)
     assert screen.getvalue() == ""
@@ -115,6 +115,6 @@ def test_showing_says_whether_it_was_shown() -> None:
 
 @pytest.mark.parametrize("columns", [0, 1, 2, 500])
 def test_any_width_of_a_terminal_will_do(columns: int) -> None:
-    _, keys = read_kitty(shown(PNG, SIZE, Terminal(Means.KITTY, tmux=False), columns))
+    _, keys = read_kitty(encode_image(PNG, SIZE, Terminal(Means.KITTY, tmux=False), columns))
     assert 1 <= int(keys[0]["c"]) <= WIDEST
     assert int(keys[0]["r"]) >= 1

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.wire.asking import Desk
-from zuno.adapters.model.scripted import ScriptedModel, in_order
+from tests.wire.fakes.model import ScriptedModel, in_order
 from zuno.doors.reading.commands import command_of
 from zuno.doors.reading.intents import DANGEROUS, GUESSABLE, Intent, Reading
 from zuno.doors.reading.model_help import OFFERED, Interpreter, _question

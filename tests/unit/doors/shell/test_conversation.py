@@ -82,12 +82,12 @@ def test_nothing_shown_is_nothing_pointed_at() -> None:
 
 def test_it_is_the_last_position_shown_and_keeps_its_chain(screens: dict[str, object]) -> None:
     talk = Conversation()
-    talk.noticed(positions(screens))
+    talk.remember_view(positions(screens))
     assert question(talk.hear("inspect it")).startswith("Which position?"), "two were shown, none by itself"
     assert words(talk.hear("the second")) == "lp inspect 2 --chain sim"
     view = screens["inspect"]
     assert isinstance(view, InspectView)
-    talk.noticed(view)
+    talk.remember_view(view)
     assert words(talk.hear("pnl of it")) == "lp pnl 2 --chain sim"
     assert words(talk.hear("inspect the first")) == "lp inspect 1 --chain sim"
     assert words(talk.hear("recommend rebalance")) == "lp recommend rebalance 2 --chain sim"
@@ -98,7 +98,7 @@ def test_a_list_of_one_is_shown_by_itself(screens: dict[str, object]) -> None:
     talk = Conversation()
     view = screens["one"]
     assert isinstance(view, PositionsView)
-    talk.noticed(view)
+    talk.remember_view(view)
     assert words(talk.hear("close it")) == "lp close 2 --chain sim"
 
 
@@ -113,7 +113,7 @@ def test_a_plan_shown_brings_its_position(screens: dict[str, object]) -> None:
         talk = Conversation()
         view = screens[name]
         assert isinstance(view, PlanView | WhyView)
-        talk.noticed(view)
+        talk.remember_view(view)
         known = plan(screens).plan_id
         assert words(talk.hear("approve it")) == f"plan approve {known}"
         assert words(talk.hear("apply the plan")) == f"plan apply {known}"
@@ -125,7 +125,7 @@ def test_a_plan_shown_brings_its_position(screens: dict[str, object]) -> None:
 @pytest.mark.parametrize("line", ["approve", "apply", "cancel", "close position", "collect fees", "remove 50%"])
 def test_what_signs_is_told_what_even_if_one_was_shown(line: str, screens: dict[str, object]) -> None:
     talk = Conversation()
-    talk.noticed(plan(screens))
+    talk.remember_view(plan(screens))
     asked = question(talk.hear(line))
     assert "say its id, or `it`" in asked
     whole = talk.hear("it")
@@ -137,7 +137,7 @@ def test_options_of_a_position_are_argued_about(screens: dict[str, object]) -> N
     talk = Conversation()
     view = screens["inspect"]
     assert isinstance(view, InspectView)
-    talk.noticed(view)
+    talk.remember_view(view)
     assert words(talk.hear("what are my options")) == "lp recommend rebalance 2 --chain sim"
 
 
@@ -182,13 +182,13 @@ def test_two_plans_are_compared() -> None:
 def test_the_last_two_plans_shown_are_compared(screens: dict[str, object]) -> None:
     talk = Conversation()
     first = plan(screens)
-    talk.noticed(first)
-    talk.noticed(first)
+    talk.remember_view(first)
+    talk.remember_view(first)
     assert "both ids" in question(talk.hear("diff")), "one plan shown twice is one plan"
-    talk.noticed(first.model_copy(update={"plan_id": OTHER}))
+    talk.remember_view(first.model_copy(update={"plan_id": OTHER}))
     assert words(talk.hear("diff")) == f"plan diff {first.plan_id} {OTHER}"
     assert words(talk.hear("what changed")) == f"plan diff {first.plan_id} {OTHER}"
-    talk.noticed(first)
+    talk.remember_view(first)
     assert words(talk.hear("approve it")) == f"plan approve {first.plan_id}", "shown again, it is the last again"
     assert words(talk.hear("diff")) == f"plan diff {OTHER} {first.plan_id}"
 
@@ -198,7 +198,7 @@ def test_a_list_of_plans_is_counted_through(screens: dict[str, object]) -> None:
     view = screens["plans"]
     assert isinstance(view, PlanListView)
     assert len(view.plans) == 1
-    talk.noticed(view)
+    talk.remember_view(view)
     assert words(talk.hear("show the first plan")) == f"plan show {plan(screens).plan_id}"
     assert words(talk.hear("replay it")) == f"replay {plan(screens).plan_id}"
 
@@ -226,10 +226,10 @@ def alerts(*ids: str) -> AlertsView:
 def test_the_alert_is_the_only_one_shown() -> None:
     talk = Conversation()
     one, two = "alert_0123456789ab", "alert_ba9876543210"
-    talk.noticed(alerts(one, two))
+    talk.remember_view(alerts(one, two))
     assert question(talk.hear("ack it")).startswith("Which alert?")
     assert words(talk.hear("the second")) == f"alerts ack {two}"
-    talk.noticed(alerts(one))
+    talk.remember_view(alerts(one))
     assert words(talk.hear("ack it")) == f"alerts ack {one}"
 
 
@@ -252,7 +252,7 @@ def test_what_could_not_be_read_is_handed_on() -> None:
 
 def test_ids_are_remembered_for_completion(screens: dict[str, object]) -> None:
     talk = Conversation()
-    talk.noticed(positions(screens))
-    talk.noticed(plan(screens))
+    talk.remember_view(positions(screens))
+    talk.remember_view(plan(screens))
     assert set(talk.ids) == {"1", "2", plan(screens).plan_id}
     assert talk.wallet == positions(screens).wallet

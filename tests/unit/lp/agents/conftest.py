@@ -12,7 +12,7 @@ import pytest
 
 from tests.wire.debating import Table, observed, shaken
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.lp.model.debate import Context
 
 

@@ -23,8 +23,9 @@ from zuno.llm.port import Failed, ModelRequest
 from zuno.llm.prompts import SMALL_MODEL_TOKENS
 from zuno.llm.tokens import estimate_tokens
 from zuno.lp.agents.scenes import ballot_of, moves_of, scenes_of
-from zuno.lp.model.ballot import Candidate, GasStep
+from zuno.lp.model.ballot import Candidate
 from zuno.lp.model.debate import Context
+from zuno.lp.model.plan import StepKind
 from zuno.lp.rules.ballot import judge_all
 
 Seat = Callable[..., Table]
@@ -52,10 +53,10 @@ async def test_wrapping_is_part_of_the_cost(seat: Seat, ether: Context, wrapped:
     in_eth = opened_in(brought, ether, "ETH")
     assert in_weth
     assert in_eth
-    assert all(one.carry.cost.steps[0] is GasStep.WRAP for one in in_weth)
-    assert all(GasStep.WRAP not in one.carry.cost.steps for one in in_eth)
+    assert all(one.carry.cost.steps[0] is StepKind.WRAP for one in in_weth)
+    assert all(StepKind.WRAP not in one.carry.cost.steps for one in in_eth)
     ready_made = (await seat(wrapped).debate()).debate.rounds[0].candidates
-    assert all(GasStep.WRAP not in one.carry.cost.steps for one in ready_made)
+    assert all(StepKind.WRAP not in one.carry.cost.steps for one in ready_made)
 
 
 async def test_a_model_chooses_pool_and_shape_and_nothing_else(seat: Seat, ether: Context) -> None:

@@ -22,7 +22,7 @@ from tests.wire.debating import (
     shape,
     strategist_says,
 )
-from zuno.adapters.model.scripted import in_order
+from tests.wire.fakes.model import in_order
 from zuno.adapters.transport.inproc import InProcess
 from zuno.kernel.canonical import canonical
 from zuno.kernel.errors import Broken, Refused, Unavailable

@@ -26,7 +26,7 @@ from tests.wire.debating import (
     shape,
     strategist_says,
 )
-from zuno.adapters.model.scripted import Line, Silence
+from tests.wire.fakes.model import Line, Silence
 from zuno.llm.port import ModelRequest
 from zuno.lp.agents.scenes import ballot_of, moves_of, scenes_of
 from zuno.lp.model.debate import Context, PlanReady

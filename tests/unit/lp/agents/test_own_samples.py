@@ -9,7 +9,7 @@ import pytest
 
 from tests.wire.debating import feeds_of_sim
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.store.samples import SqliteSamples
 from zuno.amm.model import PoolState
 from zuno.kernel.canonical import canonical, decode_canonical

@@ -17,12 +17,11 @@ from eth_account import Account
 from zuno.adapters.chain.dev_signer import DevSigner
 from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.chain.world import OTHERS, SIM, WALLET, pool_specs
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.adapters.prices.gas import ChainGas
-from zuno.adapters.prices.native import NativePrice
+from zuno.adapters.prices.gas import ChainGas, NativePrice
 from zuno.adapters.prices.seeded import SeededFeed
 from zuno.adapters.store.memory import MemoryStore
 from zuno.amm.identity import pool_id
@@ -259,7 +258,7 @@ def bench(tmp_path: Path) -> Bench:
 
 @pytest.fixture(scope="session")
 def two_halves(tmp_path_factory: pytest.TempPathFactory) -> Draft:
-    """A rebalance with a swap: one step now, and a recipe."""
+    """A rebalance with a swap: one step now, and a second half."""
 
     async def drafted() -> Draft:
         bench = Bench(tmp_path_factory.mktemp("sim"))

@@ -31,10 +31,6 @@ async def test_a_draft_of_every_kind_comes_back_byte_for_byte(bench: Any, kind: 
     again = Draft.model_validate(decode_canonical(canonical(draft)))
     assert again == draft
     assert canonical(again) == canonical(draft)
-    assert [record.step() for record in again.steps] == [record.step() for record in draft.steps]
-    if draft.later is not None:
-        assert again.later is not None
-        assert again.later.recipe(again.bounds) == draft.later.recipe(draft.bounds)
     assert (draft.later is not None) is kind.startswith("rebalance")
 
 
@@ -94,7 +90,7 @@ async def test_a_changed_byte_of_the_draft_is_not_what_was_approved(bench: Any) 
     book, _, draft = await approved(bench)
     first = draft.steps[0]
     changed: dict[str, Any] = {
-        "steps": (first.model_copy(update={"data": first.data[:-2] + "01"}), *draft.steps[1:]),
+        "steps": (replace(first, data=first.data[:-1] + b"\1"), *draft.steps[1:]),
         "bounds": replace(draft.bounds, slippage_bps=9_999),
         "caps": (Flow(NATIVE, 10**30),),
         "proceeds": (Flow(NATIVE, 10**30),),

@@ -51,11 +51,11 @@ def step_of(*needs: Need, kind: StepKind = StepKind.MINT, value: int = 0) -> Ste
 
 
 def holding(sight: OnChainState, amounts: dict[Address, int]) -> OnChainState:
-    return replace(sight, purse=replace(sight.purse, holdings=amounts))
+    return replace(sight, wallet_state=replace(sight.wallet_state, holdings=amounts))
 
 
 def allowing(sight: OnChainState, allowances: Allowances) -> OnChainState:
-    return replace(sight, purse=replace(sight.purse, allowances=allowances))
+    return replace(sight, wallet_state=replace(sight.wallet_state, allowances=allowances))
 
 
 # -- needs
@@ -398,7 +398,7 @@ async def test_what_a_rollup_charges_for_posting_counts(bench: Any) -> None:
     sight = await read_onchain_state(bench.hands, HexId(draft.pool.id), bench.edge)
     plain = await bench.chain.gas()
     posted = replace(plain, l1_fee_per_byte=Wei(10**12))
-    size = len(bytes.fromhex(draft.steps[0].data[2:])) + 130
+    size = len(draft.steps[0].data) + 130
     assert data_fee(all_steps(draft), plain) == 0
     assert data_fee(all_steps(draft), posted) == size * 10**12
     assert data_fee(all_steps(draft), replace(posted, estimates_hold_data_fee=True)) == 0
@@ -406,8 +406,8 @@ async def test_what_a_rollup_charges_for_posting_counts(bench: Any) -> None:
         checks.check_whole_gas(sight, draft, posted)
     roomy = draft.model_copy(update={"gas": draft.gas.model_copy(update={"data_fee": Wei(10**18)})})
     checks.check_whole_gas(sight, roomy, posted)
-    step = draft.steps[0].step()
-    ether = sight.purse.holdings[NATIVE]
+    step = draft.steps[0]
+    ether = sight.wallet_state.holdings[NATIVE]
     checks.check_gas(sight, step, 1, 1, 10, 10, data_fee=ether - 1)
     with pytest.raises(Refused, match="gas and value may take"):
         checks.check_gas(sight, step, 1, 1, 10, 10, data_fee=ether)

@@ -51,7 +51,7 @@ class Stingy:
 
 
 async def halfway(bench: Any, token_id: int = 1) -> str:
-    """A rebalance whose first half is final, and whose second was never cooked."""
+    """A rebalance whose first half is final, and whose second was never built."""
     plan_id: str = await bench.approved(await bench.two_steps(token_id))
     with pytest.raises(Unavailable, match="disk is full"):
         await bench.apply(plan_id, journal=Full(bench.journal, "plan_finishing"))
@@ -62,7 +62,7 @@ async def halfway(bench: Any, token_id: int = 1) -> str:
 
 def mint_of(draft: Draft) -> Step:
     assert draft.later is not None
-    return draft.later.preview[-1].step()
+    return draft.later.preview[-1]
 
 
 # -- what was approved
@@ -78,14 +78,14 @@ async def test_a_later_step_has_to_be_what_was_approved(bench: Any) -> None:
     other = (await bench.drafted(told.model_copy(update={"range": band}))).draft
     with pytest.raises(Refused, match=f"ticks {band.lower} to {band.upper} were not approved"):
         gate._check_later(draft, mint_of(other))
-    turned = draft.later.model_copy(update={"zero_for_one": not draft.later.zero_for_one})
+    turned = replace(draft.later, zero_for_one=not draft.later.zero_for_one)
     with pytest.raises(Refused, match="the other way round"):
         gate._check_later(draft.model_copy(update={"later": turned}), step)
-    dearer = draft.later.model_copy(update={"least_rate": draft.later.least_rate * Fraction(1001, 1000)})
+    dearer = replace(draft.later, least_rate=draft.later.least_rate * Fraction(1001, 1000))
     with pytest.raises(Refused, match=r"takes \d+ for \d+, less than the approved rate"):
         gate._check_later(draft.model_copy(update={"later": dearer}), step)
     with pytest.raises(Refused, match="a burn was not approved as a later step"):
-        gate._check_later(draft, draft.steps[0].step())
+        gate._check_later(draft, draft.steps[0])
     with pytest.raises(Refused, match="no later steps were approved"):
         gate._check_later(draft.model_copy(update={"later": None}), step)
 
@@ -135,9 +135,11 @@ async def test_what_the_first_half_paid_is_what_the_wallet_gained(bench: Any, to
         Flow(key.currency1, draft.position.amount1 + draft.position.fees1),
     )
     assert _measure_proceeds(book, draft, sight) == tuple(flow for flow in exact if flow.currency in _currencies(draft))
-    rich = replace(sight, purse=replace(sight.purse, holdings=dict.fromkeys(sight.purse.holdings, 10**40)))
+    rich = replace(
+        sight, wallet_state=replace(sight.wallet_state, holdings=dict.fromkeys(sight.wallet_state.holdings, 10**40))
+    )
     assert _measure_proceeds(book, draft, rich) == draft.proceeds, "a gift is not spent"
-    poor = replace(sight, purse=replace(sight.purse, holdings={}))
+    poor = replace(sight, wallet_state=replace(sight.wallet_state, holdings={}))
     gas = sum(step.mined.cost for step in book.steps if step.mined is not None)
     assert gas > 0
     assert all(flow.amount == 0 for flow in _measure_proceeds(book, draft, poor))
@@ -169,11 +171,11 @@ async def test_a_second_half_that_fails_leaves_the_plan_partial_and_nothing_allo
 async def nothing_allowed(bench: Any, book: PlanProgress) -> None:
     key, at = book.draft.pool.key, bench.info.deployment  # type: ignore[union-attr]
     tokens = [currency for currency in (key.currency0, key.currency1) if currency != NATIVE]
-    purse = await bench.pond.purse(bench.wallet, tokens, (at.universal_router, at.position_manager))
+    wallet_state = await bench.pond.wallet_state(bench.wallet, tokens, (at.universal_router, at.position_manager))
     for token in tokens:
-        assert purse.allowances.grant(token, at.universal_router).amount == 0
-        assert purse.allowances.grant(token, at.position_manager).amount > 0, "the owner's own grant stands"
-        assert purse.allowances.to_permit2[token] > 0, "and so does the owner's own allowance"
+        assert wallet_state.allowances.grant(token, at.universal_router).amount == 0
+        assert wallet_state.allowances.grant(token, at.position_manager).amount > 0, "the owner's own grant stands"
+        assert wallet_state.allowances.to_permit2[token] > 0, "and so does the owner's own allowance"
 
 
 @pytest.mark.parametrize("kind", ["plan_revoking", "plan_over"])
@@ -187,7 +189,7 @@ async def test_a_process_that_dies_over_a_failed_second_half_does_not_try_it_aga
         await bench.apply(plan_id)
     book = await bench.book(plan_id)
     assert (book.state, await bench.owned()) == (PlanState.PARTIAL, before)
-    assert len([step for step in book.steps if step.part is PlanPart.LATER]) == sent, "it was not cooked again"
+    assert len([step for step in book.steps if step.part is PlanPart.LATER]) == sent, "it was not built again"
     await nothing_allowed(bench, book)
 
 
@@ -240,7 +242,7 @@ async def test_a_new_position_that_is_not_what_was_asked(bench: Any) -> None:
     assert (new_id, found) == (book.over.new_position_id, ())
     band = Range(Tick(told.range.lower - 10), told.range.upper)
     other = (await bench.drafted(told.model_copy(update={"range": band}))).draft
-    book.steps[-1].step = other.steps[-1].step()
+    book.steps[-1].step = other.steps[-1]
     _, found = await verify_outcome(bench.hands, book, draft)
     assert f"lies in ticks {told.range.lower} to {told.range.upper}, asked for were {band.lower}" in found[0]
     assert "holds liquidity" in found[1]
@@ -264,7 +266,7 @@ async def test_a_new_position_of_somebody_else(bench: Any) -> None:
 async def test_a_position_that_was_burned_and_is_still_there(bench: Any) -> None:
     draft = (await bench.drafted(await bench.told(Action.CLOSE))).draft
     book = PlanProgress(draft.plan_id, draft=draft)
-    book.steps = [StepProgress(draft.steps[0].step(), PlanPart.FIRST, StepState.FINAL)]
+    book.steps = [StepProgress(draft.steps[0], PlanPart.FIRST, StepState.FINAL)]
     _, found = await verify_outcome(bench.hands, book, draft)
     assert found == ("position 1 was burned and is still there",)
 

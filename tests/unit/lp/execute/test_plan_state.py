@@ -243,7 +243,7 @@ def test_every_kind_of_entry_is_known_to_these_tests() -> None:
     assert seen | steps | {PlanSimulated, PlanCalledOff} == set(EVENTS)
 
 
-def test_a_plan_is_called_off_once_something_was_signed_and_then_nothing_is_cooked(pen: Pen) -> None:
+def test_a_plan_is_called_off_once_something_was_signed_and_then_nothing_is_built(pen: Pen) -> None:
     off = PlanCalledOff(plan_id=PLAN)
     begun = (pen.approved(), pen.applying())
     with pytest.raises(Broken):
@@ -340,7 +340,7 @@ def test_bytes_under_a_number_that_was_lost_are_nobody_s(pen: Pen) -> None:
         book.apply_event(pen.mined(nonce=5))
 
 
-def test_a_second_half_that_lost_its_number_is_cooked_anew_and_not_besides(pen: Pen) -> None:
+def test_a_second_half_that_lost_its_number_is_built_anew_and_not_besides(pen: Pen) -> None:
     """Left in the book, the old mint would be signed again and the new one as well: two positions."""
     lost = (pen.signed(1, 6), pen.sent(1, 6), pen.ended(1, StepState.SUPERSEDED))
     book = pen.book(pen.approved(), pen.applying(), *pen.final(0, 5), pen.finishing(), *lost)

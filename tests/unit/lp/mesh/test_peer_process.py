@@ -1,4 +1,4 @@
-"""A resident across its lives: what an earlier one was given is found again, and what cannot be borne is seen."""
+"""A mesh peer across restarts: what it was given before is found again, and what cannot be handled is reported."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ class Pair:
             key.ensure()
         self.journals = {role: self.journal(role) for role in self.keys}
         self.way: list[tuple[Role, Outgoing]] = []
-        self.scout = self.resident(Role.SCOUT, None)
+        self.scout = self.peer(Role.SCOUT, None)
 
     def journal(self, role: Role) -> ChainedJournal:
         return ChainedJournal(MemoryStore(), self.keys[role], code=lambda: "test", now=lambda: Millis(self.now))
 
-    def resident(self, role: Role, peer: Mute | None) -> MeshPeer:
+    def peer(self, role: Role, peer: Mute | None) -> MeshPeer:
         async def send(one: Outgoing) -> None:
             self.way.append((role, one))
 
@@ -98,10 +98,10 @@ async def test_a_context_given_to_an_earlier_life_is_found_in_the_journal(tmp_pa
     pair = Pair(tmp_path)
     await pair.journals[Role.SCOUT].put_bundle(CONTEXT)
     first, second = Mute(), Mute()
-    before = pair.resident(Role.STRATEGIST, first)
+    before = pair.peer(Role.STRATEGIST, first)
     await pair.scout.send_message(REQUEST, Say(Role.STRATEGIST, OBSERVED), None)
     assert await pair.carry(before) == 4  # the letter, its context, and an ack of each
-    after = pair.resident(Role.STRATEGIST, second)
+    after = pair.peer(Role.STRATEGIST, second)
     await pair.scout.send_message("req_00000000000000dd", Say(Role.STRATEGIST, OBSERVED), None)
     # The letter and two acks: the Scout was told that the context arrived, and does not send it again.
     assert await pair.carry(after) == 3
@@ -113,10 +113,10 @@ async def test_a_context_that_was_lost_is_sent_again_when_a_letter_stays_unanswe
     pair = Pair(tmp_path)
     await pair.journals[Role.SCOUT].put_bundle(CONTEXT)
     await pair.scout.send_message(REQUEST, Say(Role.STRATEGIST, OBSERVED), None)
-    await pair.carry(pair.resident(Role.STRATEGIST, Mute()))
+    await pair.carry(pair.peer(Role.STRATEGIST, Mute()))
     pair.journals[Role.STRATEGIST] = pair.journal(Role.STRATEGIST)  # somebody emptied its folder
     mute = Mute()
-    after = pair.resident(Role.STRATEGIST, mute)
+    after = pair.peer(Role.STRATEGIST, mute)
     await pair.scout.send_message("req_00000000000000dd", Say(Role.STRATEGIST, OBSERVED), None)
     for _ in range(DeliveryLimits().tries):
         await pair.carry(after)
@@ -132,8 +132,8 @@ async def test_nothing_is_taken_in_before_what_was_heard_is_remembered(tmp_path:
     await pair.journals[Role.SCOUT].put_bundle(CONTEXT)
     await pair.scout.send_message(REQUEST, Say(Role.STRATEGIST, OBSERVED), None)
     (letter, _) = [one.data for _, one in pair.way]
-    await pair.carry(pair.resident(Role.STRATEGIST, Mute()))
-    after = pair.resident(Role.STRATEGIST, None)
+    await pair.carry(pair.peer(Role.STRATEGIST, Mute()))
+    after = pair.peer(Role.STRATEGIST, None)
     remembered: list[int] = []
     await after.resume(lambda: remembered.append(after.stats.heard))
     assert remembered == [0]
@@ -155,7 +155,7 @@ async def test_what_cannot_be_borne_ends_the_attendance(tmp_path: Path) -> None:
     pair.journals[Role.STRATEGIST] = ChainedJournal(
         Full(), pair.keys[Role.STRATEGIST], code=lambda: "test", now=lambda: Millis(pair.now)
     )
-    strategist = pair.resident(Role.STRATEGIST, Mute())
+    strategist = pair.peer(Role.STRATEGIST, Mute())
 
     async def receive() -> Parcel:
         if not parcels:
@@ -186,7 +186,7 @@ async def settled(pair: Pair) -> MeshPeer:
     """A Strategist that has the context."""
     await pair.journals[Role.SCOUT].put_bundle(CONTEXT)
     await pair.journals[Role.STRATEGIST].put_bundle(CONTEXT)
-    return pair.resident(Role.STRATEGIST, Mute())
+    return pair.peer(Role.STRATEGIST, Mute())
 
 
 async def test_a_restart_remembers_the_whole_window_however_much_came_after(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ async def test_a_restart_remembers_the_whole_window_however_much_came_after(tmp_
         await first.take(await observed(pair, 2 + number))
     assert first.stats.heard == 501
     mute = Mute()
-    second = pair.resident(Role.STRATEGIST, mute)
+    second = pair.peer(Role.STRATEGIST, mute)
     await second.resume()
     mute.heard.clear()
     before = len([entry async for entry in journal.entries(kind="context_observed")])
@@ -227,11 +227,11 @@ async def test_a_letter_that_is_repeated_has_its_answer_repeated_whichever_life_
     pair = Pair(tmp_path)
     await settled(pair)
     letter, curt = await observed(pair, 1), Curt()
-    strategist = pair.resident(Role.STRATEGIST, curt)
+    strategist = pair.peer(Role.STRATEGIST, curt)
     await strategist.take(letter)
     (answer,) = [one.data for _, one in pair.way if one.to is Role.CLI]
     if restarted:
-        strategist = pair.resident(Role.STRATEGIST, curt)
+        strategist = pair.peer(Role.STRATEGIST, curt)
         strategist.delivery.remember((await strategist._recent())[0])
     pair.way.clear()
     await strategist.take(letter)
@@ -249,7 +249,7 @@ async def test_a_restart_forgets_what_is_too_old_to_be_played_again(tmp_path: Pa
     early = await observed(pair, 1)
     await first.take(early)
     pair.now += WINDOW_MS + 1
-    second = pair.resident(Role.STRATEGIST, Mute())
+    second = pair.peer(Role.STRATEGIST, Mute())
     assert await second._recent() == []
     await second.take(early)
     assert any("expired" in why for why in second.stats.rejected)
@@ -281,9 +281,13 @@ async def test_one_neighbour_s_inventions_do_not_hide_another_s_reasons(tmp_path
     strategist = await settled(pair)
     for number in range(200):
         word = "".join(chr(ord("g") + int(digit)) for digit in f"{number:03}")
-        await strategist._record_rejection(MessageRejected(f"a reason {word} \x1b[31m", Role.SCOUT))
-    await strategist._record_rejection(MessageRejected("msg_0123456789abcdef expired 61000 ms ago", Role.CRITIC))
-    await strategist._record_rejection(MessageRejected("msg_fedcba9876543210 expired 62000 ms ago", Role.CRITIC))
+        await strategist._record_rejection(MessageRejected(why=f"a reason {word} \x1b[31m", claimed=Role.SCOUT))
+    await strategist._record_rejection(
+        MessageRejected(why="msg_0123456789abcdef expired 61000 ms ago", claimed=Role.CRITIC)
+    )
+    await strategist._record_rejection(
+        MessageRejected(why="msg_fedcba9876543210 expired 62000 ms ago", claimed=Role.CRITIC)
+    )
     reasons = strategist.stats.rejected
     assert reasons["from the critic: msg_0123456789abcdef expired 61000 ms ago"] == 2
     assert reasons["from the scout: something else"] == 200 - MOST_REASONS
@@ -296,7 +300,7 @@ async def test_the_same_words_of_two_neighbours_are_two_reasons(tmp_path: Path) 
     pair = Pair(tmp_path)
     strategist = await settled(pair)
     for claimed in (Role.SCOUT, Role.CRITIC, Role.CRITIC, None):
-        await strategist._record_rejection(MessageRejected("these bytes cannot be unpacked", claimed))
+        await strategist._record_rejection(MessageRejected(why="these bytes cannot be unpacked", claimed=claimed))
     assert strategist.stats.rejected == {
         "from the scout: these bytes cannot be unpacked": 1,
         "from the critic: these bytes cannot be unpacked": 2,
@@ -309,13 +313,13 @@ async def test_a_turn_is_answered_once_however_often_it_is_had(tmp_path: Path) -
     pair = Pair(tmp_path)
     await settled(pair)
     curt = Curt()
-    strategist = pair.resident(Role.STRATEGIST, curt)
+    strategist = pair.peer(Role.STRATEGIST, curt)
     for _ in range(5):
         await strategist.take(await observed(pair, 1))
     assert (len(curt.heard), strategist.stats.heard, strategist.stats.said) == (1, 1, 1)
     why = "from the scout: scout says context_observed after 0 rounds twice in one request"
     assert strategist.stats.rejected[why] == 4
-    after = pair.resident(Role.STRATEGIST, curt)
+    after = pair.peer(Role.STRATEGIST, curt)
     await after.resume()
     await after.take(await observed(pair, 1))
     assert (len(curt.heard), after.stats.rejected[why]) == (1, 1), "and after a restart"
@@ -327,7 +331,7 @@ async def test_two_letters_that_waited_for_one_context_are_one_turn(tmp_path: Pa
     pair = Pair(tmp_path)
     await pair.journals[Role.SCOUT].put_bundle(CONTEXT)
     curt = Curt()
-    strategist = pair.resident(Role.STRATEGIST, curt)
+    strategist = pair.peer(Role.STRATEGIST, curt)
     for _ in range(2):
         await pair.scout.send_message(REQUEST, Say(Role.STRATEGIST, OBSERVED), None)
     letters = [Parcel(one.data, Role.SCOUT) for _, one in pair.way if one.to is Role.STRATEGIST]
@@ -354,12 +358,12 @@ class Verbose(Mute):
 async def test_what_is_written_in_answer_is_on_the_account_of_who_asked(tmp_path: Path, restarted: bool) -> None:
     pair = Pair(tmp_path)
     await settled(pair)
-    strategist = pair.resident(Role.STRATEGIST, Verbose(pair))
+    strategist = pair.peer(Role.STRATEGIST, Verbose(pair))
     letter = await observed(pair, 1)
     await strategist.take(letter)
     (answer,) = [one async for one in pair.journals[Role.STRATEGIST].entries() if one.author.role == "strategist"]
     if restarted:
-        strategist = pair.resident(Role.STRATEGIST, Verbose(pair))
+        strategist = pair.peer(Role.STRATEGIST, Verbose(pair))
         await strategist.resume()
     paid = DeliveryLimits().paper_bytes - strategist.delivery._replay_guards[Role.SCOUT]._paper.left
     made = 1_000 * len(b'{"of":"msg_0123456789abcdef"}')
@@ -387,7 +391,7 @@ async def test_no_message_of_a_new_life_bears_the_name_of_an_old_one_s(tmp_path:
     """Thoughts are numbered with the letters and not written down: nobody knows after a restart how many there were."""
     pair, musing = Pair(tmp_path), Musing()
     await settled(pair)
-    strategist = pair.resident(Role.STRATEGIST, musing)
+    strategist = pair.peer(Role.STRATEGIST, musing)
     await strategist.take(await observed(pair, 1))
     assert musing.think is not None
     for number in range(thoughts):
@@ -395,7 +399,7 @@ async def test_no_message_of_a_new_life_bears_the_name_of_an_old_one_s(tmp_path:
         await musing.think(Thought(role=Role.STRATEGIST, round=0, seq=number, text="hm", speaker="deterministic"))
     before = sent_to_owner(pair)
     assert len(before) == 1 + thoughts
-    after = pair.resident(Role.STRATEGIST, Mute())
+    after = pair.peer(Role.STRATEGIST, Mute())
     await after.resume()
     pair.way.clear()
     await after.send_message(
@@ -414,7 +418,7 @@ async def test_a_new_life_takes_up_what_has_not_expired_to_the_millisecond(
     strategist = await settled(pair)
     (letter,) = await strategist.hear(await observed(pair, 1))
     pair.now = letter.expires + after
-    scout, again = pair.resident(Role.SCOUT, None), pair.resident(Role.STRATEGIST, curt)
+    scout, again = pair.peer(Role.SCOUT, None), pair.peer(Role.STRATEGIST, curt)
     await scout.resume()
     assert [sent.to for _, sent in pair.way if sent.to is Role.STRATEGIST] == [Role.STRATEGIST] * 2 * alive
     assert await again.resume() == len(curt.heard) == alive
@@ -449,13 +453,13 @@ class Deadly(Mute):
 async def test_a_letter_that_every_life_dies_of_is_given_up_and_nobody_else_s_is(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     await settled(pair)
-    strategist = pair.resident(Role.STRATEGIST, Slow())
+    strategist = pair.peer(Role.STRATEGIST, Slow())
     for number in range(20):
         await strategist.hear(await observed(pair, number))
     journal, lives = pair.journals[Role.STRATEGIST], list[Deadly]()
     while True:
         lives.append(Deadly(request(3)))
-        life = pair.resident(Role.STRATEGIST, lives[-1])
+        life = pair.peer(Role.STRATEGIST, lives[-1])
         try:
             await life.resume(all_of=run_concurrently)
             break
@@ -473,18 +477,18 @@ async def test_a_letter_that_every_life_dies_of_is_given_up_and_nobody_else_s_is
     told: Any = ends[request(3)]["payload"]
     assert told["reason"] == "The strategist ended 2 times over context_observed of the scout; its log has more."
     assert [one["payload"]["error"] for one in ends.values()].count("refused") == 19  # type: ignore[index, call-overload]
-    assert await pair.resident(Role.STRATEGIST, Deadly(request(3))).resume() == 0, "that is its answer"
+    assert await pair.peer(Role.STRATEGIST, Deadly(request(3))).resume() == 0, "that is its answer"
 
 
 async def test_what_was_said_goes_out_again_before_anything_is_answered(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     await settled(pair)
-    before = pair.resident(Role.STRATEGIST, Curt())
+    before = pair.peer(Role.STRATEGIST, Curt())
     await before.take(await observed(pair, 1))
     await before.hear(await observed(pair, 2))
     pair.way.clear()
     slow = Slow()
-    after = pair.resident(Role.STRATEGIST, slow)
+    after = pair.peer(Role.STRATEGIST, slow)
     resuming = asyncio.ensure_future(after.resume())
     await until(lambda: len(slow.heard) == 1)
     assert [one.to for _, one in pair.way] == [Role.CLI]
@@ -495,14 +499,14 @@ async def test_what_was_said_goes_out_again_before_anything_is_answered(tmp_path
 async def test_a_journal_that_fails_while_old_letters_are_answered_is_seen_as_it_is(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     await settled(pair)
-    await pair.resident(Role.STRATEGIST, Slow()).hear(await observed(pair, 1))
+    await pair.peer(Role.STRATEGIST, Slow()).hear(await observed(pair, 1))
 
     class Failing(Mute):
         async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
             raise OSError("The disk is full.")
 
     with pytest.raises(OSError, match="The disk is full"):
-        await pair.resident(Role.STRATEGIST, Failing()).resume(all_of=run_concurrently)
+        await pair.peer(Role.STRATEGIST, Failing()).resume(all_of=run_concurrently)
 
 
 class Slow(Mute):
@@ -524,7 +528,7 @@ async def test_a_sender_makes_only_so_many_answers_wait_and_pings_are_answered_a
     pair = Pair(tmp_path)
     await settled(pair)
     slow = Slow()
-    strategist = pair.resident(Role.STRATEGIST, slow)
+    strategist = pair.peer(Role.STRATEGIST, slow)
     parcels = []
     for number in range(MOST_UNANSWERED + 10):
         parcels.append(await observed(pair, number))
@@ -605,33 +609,33 @@ START = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_
 
 async def test_nobody_ends_a_request_that_the_owner_never_began(tmp_path: Path) -> None:
     ears = Ears(tmp_path)
-    owner = ears.resident(Role.CLI, None)
+    owner = ears.peer(Role.CLI, None)
     await owner.take(ears.failure(1))
     assert await ears.kinds() == {REJECTED: 1}
     assert "from the strategist: strategist writes about a request that nobody here began" in owner.stats.rejected
     assert ears.way == [], "and it is not acknowledged"
     await owner.send_message(request(1), Say(Role.SCOUT, START), None)
-    await ears.resident(Role.CLI, None).take(ears.failure(1))  # another process of the same home
+    await ears.peer(Role.CLI, None).take(ears.failure(1))  # another process of the same home
     assert (await ears.kinds())["flow_failed"] == 1
 
 
 async def test_a_letter_that_another_process_of_the_owner_wrote_down_is_written_once(tmp_path: Path) -> None:
     ears = Ears(tmp_path)
-    owner = ears.resident(Role.CLI, None)
+    owner = ears.peer(Role.CLI, None)
     await owner.send_message(request(1), Say(Role.SCOUT, START), None)
     ears.way.clear()
     parcel = ears.failure(1)
     await owner.take(parcel)
-    await ears.resident(Role.CLI, None).take(parcel)
+    await ears.peer(Role.CLI, None).take(parcel)
     assert (await ears.kinds())["flow_failed"] == 1
     assert len(ears.way) == 2, "acknowledged both times"
 
 
 async def test_the_owner_s_request_has_room_for_so_many_letters_of_one_sender(tmp_path: Path) -> None:
     ears, most = Ears(tmp_path), DeliveryLimits().letters_a_request
-    await ears.resident(Role.CLI, None).send_message(request(1), Say(Role.SCOUT, START), None)
+    await ears.peer(Role.CLI, None).send_message(request(1), Say(Role.SCOUT, START), None)
     for _ in range(most + 5):
-        owner = ears.resident(Role.CLI, None)  # a new process each time: none of them has heard the others
+        owner = ears.peer(Role.CLI, None)  # a new process each time: none of them has heard the others
         await owner.take(ears.failure(1))
     assert (await ears.kinds())["flow_failed"] == most
     assert f"from the strategist: strategist says more than {most} letters in one request" in owner.stats.rejected

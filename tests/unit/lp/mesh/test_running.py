@@ -1,4 +1,4 @@
-"""A resident on a transport: nobody waits for somebody else's silence."""
+"""A mesh peer on a transport: nobody waits for somebody else's silence."""
 
 from __future__ import annotations
 

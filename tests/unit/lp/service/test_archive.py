@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from tests.wire.debating import REQUEST, Table, observed, scout_says
-from zuno.adapters.model.scripted import ScriptedModel
-from zuno.adapters.model.seating import SeatingTable
+from tests.wire.fakes.model import ScriptedModel
+from zuno.adapters.model.registry import ModelTable
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Refused, Unavailable
-from zuno.llm.port import Seating, Seats
+from zuno.llm.port import ModelRegistry, RoleModels
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.model.debate import Kind
-from zuno.lp.service.archive import Archive, Rehearsal
+from zuno.lp.service.archive import Archive, ReplayRoom
 from zuno.lp.service.plan_view import PlanView, plan_id_of
 from zuno.settings import read_settings
 from zuno.wiring import Application
@@ -28,9 +28,9 @@ from zuno.wiring import Application
 class Seated(Application):
     """A house with a scout of its own."""
 
-    def _seats(self) -> Seats:
+    def _registry(self) -> ModelRegistry:
         scout = ScriptedModel(lambda request: scout_says(), "a scout")
-        return SeatingTable(Seating((), "no key"), {"scout": Seating((scout,))})
+        return ModelTable(RoleModels((), "no key"), {"scout": RoleModels((scout,))})
 
 
 @pytest.fixture
@@ -225,8 +225,8 @@ async def test_of_two_plans_of_one_request_each_is_read_by_its_name(house: Appli
     second = {**record.payload, "planId": digest_of_own, "hash": own.hash, "ownerChoice": free, "decidedBy": "owner"}
     await journal.append(kind="plan", author=record.author, payload=second, request_id=plan.request_id)
     for plan_id, hashed, by in ((plan.plan_id, plan.hash, "critic"), (digest_of_own, own.hash, "owner")):
-        view, _, ready = await archive.decided(plan_id)
-        assert (view.plan_id, view.hash, ready.decision.decided_by) == (plan_id, hashed, by)
+        plan_hash, _, ready = await archive.decision(plan_id)
+        assert (plan_hash, ready.decision.decided_by) == (hashed, by)
         assert (await archive.plan(plan_id)).plan_id == plan_id
         shown = (await archive.why(plan_id)).plan
         assert shown is not None
@@ -273,8 +273,8 @@ async def test_a_failed_flow_shows_how_far_it_came(tmp_path: Path) -> None:
     async def journal() -> Journal:
         return table.journal
 
-    async def nobody(*arguments: object) -> Rehearsal:
-        raise AssertionError("nothing to rehearse")
+    async def nobody(*arguments: object) -> ReplayRoom:
+        raise AssertionError("nothing to replay")
 
     archive = Archive(journal, nobody, lambda: "test")
     why = await archive.why(REQUEST)

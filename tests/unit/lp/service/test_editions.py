@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.paths import GOLDEN
 from tests.wire.cycling import ROLES, Desk, Talkative, market
 from tests.wire.debating import Table, arbiter_says, observed, outcome_of, scout_says, shaken, surveyed
-from zuno.adapters.model.scripted import Script
+from tests.wire.fakes.model import Script
 from zuno.llm.port import Attempt
 from zuno.lp.model import ballot
 from zuno.lp.model.ballot import RiskProfile

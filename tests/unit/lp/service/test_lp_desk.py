@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import pool_specs
 from zuno.kernel.errors import PoolNotInitialized, Unknown, Usage
 from zuno.kernel.units import HexId

@@ -14,7 +14,7 @@ import pytest
 from tests.wire.debating import Table, observed, shaken, surveyed
 from tests.wire.mesh_side import REQUEST, START, Side, a_mesh, archive_of, deaf, forged, kinds
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.mesh.folder import MeshFiles
@@ -32,14 +32,14 @@ from zuno.lp.model.debate import FlowCreateStart, FlowFailed, FlowStart, PlanRea
 from zuno.lp.ports.chain import Chain
 from zuno.lp.service import mesh_debate
 from zuno.lp.service.mesh_debate import DISBELIEVED
-from zuno.lp.service.recommend import planned
+from zuno.lp.service.recommend import record_plan
 
 
 async def test_an_honest_plan_is_believed_and_its_thoughts_are_heard(tmp_path: Path) -> None:
     heard: list[Any] = []
     async with a_mesh(tmp_path) as side:
         end = await side.room.debate(START, heard.append)
-        plan = await planned(side.room, end, None)
+        plan = await record_plan(side.room, end, None)
         assert await kinds(side) == ["flow_start", "plan_ready", "plan"]
         assert {thought.role for thought in heard} >= {Role.SCOUT, Role.STRATEGIST, Role.CRITIC}
         table = Table(tmp_path, await observed(tmp_path / "sim"))
@@ -49,7 +49,7 @@ async def test_an_honest_plan_is_believed_and_its_thoughts_are_heard(tmp_path: P
 
 async def refused(side: Side, peer: str, why: str, start: FlowStart | FlowCreateStart = START) -> None:
     """The lie is told with whoever signed it, on record, and never shown as a plan."""
-    with pytest.raises(Broken, match=f"The {peer}'s word does not hold: .*{why}"):
+    with pytest.raises(Broken, match=f"The {peer}'s plan was refused: .*{why}"):
         await side.room.debate(start, deaf)
     entries = await side.entries()
     assert [entry.kind for entry in entries] == [start.kind, "plan_ready", DISBELIEVED, "flow_failed"]
@@ -58,10 +58,10 @@ async def refused(side: Side, peer: str, why: str, start: FlowStart | FlowCreate
     shown = await archive.why(REQUEST)
     assert (shown.plan, shown.transcript) == (None, ())
     assert shown.failed is not None
-    assert shown.failed.startswith(f"The {peer}'s word does not hold")
+    assert shown.failed.startswith(f"The {peer}'s plan was refused")
     with pytest.raises(Refused, match="decided nothing"):
         await archive.replay(REQUEST)
-    with pytest.raises(Broken, match=f"The {peer}'s word does not hold"):
+    with pytest.raises(Broken, match=f"The {peer}'s plan was refused"):
         await side.room.rejoin(deaf)  # nor the second time
     ended = [entry.payload for entry in await side.entries() if entry.kind == "flow_failed"]
     assert [one["seq"] for one in ended] == [1, 2]
@@ -114,7 +114,7 @@ async def test_a_scout_that_speaks_of_an_old_block(tmp_path: Path) -> None:
 async def test_a_debate_that_took_its_time_is_believed_for_as_long(tmp_path: Path) -> None:
     """What was asked an hour ago may stand on a block of an hour ago, and not on one of two."""
     async with a_mesh(tmp_path) as side:
-        opening = await side.room.place.running.resident.send_message(REQUEST, Say(Role.SCOUT, START), None)
+        opening = await side.room.endpoint.running.peer.send_message(REQUEST, Say(Role.SCOUT, START), None)
         later = replace(side.room, now=lambda: opening.ts + 3_600_000, patience=20.0)
         for seconds, believed in ((3_600, True), (4_500, True), (4_501, False), (7_200, False)):
             room = replace(later, chain_of=lambda name, past=seconds: Onward(tmp_path / "sim", past // 12, past))  # type: ignore[misc]
@@ -307,7 +307,7 @@ async def test_a_chain_that_does_not_answer_settles_nothing(tmp_path: Path) -> N
         assert (unchecked.plan, unchecked.transcript) == (None, ())
         assert unchecked.failed == f"A plan came and was never checked; `zuno mesh join {REQUEST}` does so."
         end = await side.room.rejoin(deaf)  # it is all there: once the chain answers, the plan is believed
-        plan = await planned(side.room, end, None)
+        plan = await record_plan(side.room, end, None)
         assert (await archive_of(side, tmp_path).why(REQUEST)).plan == plan
 
 
@@ -317,13 +317,13 @@ async def test_silence_is_an_end_and_the_debate_can_be_joined_afterwards(tmp_pat
         with pytest.raises(Unavailable, match=r"did not end within 2 s; .*zuno mesh join req_00000000000000ab"):
             await side.room.debate(START, deaf)
         assert await kinds(side) == ["flow_start", "flow_failed"]
-        strategist = side.peers[Role.STRATEGIST].resident
+        strategist = side.peers[Role.STRATEGIST].peer
         async with asyncio.timeout(20):
             while strategist.stats.dead == 0:  # noqa: ASYNC110  # until its proposal is given up
                 await asyncio.sleep(0.02)
         side.lost.clear()
         side.peers[Role.CRITIC].start()
-        plan = await planned(side.room, await replace(side.room, patience=20.0).rejoin(deaf), None)
+        plan = await record_plan(side.room, await replace(side.room, patience=20.0).rejoin(deaf), None)
         shown = await archive_of(side, tmp_path).why(REQUEST)
         assert (shown.plan, shown.failed) == (plan, None)
         assert await kinds(side) == ["flow_start", "flow_failed", "plan_ready", "plan"]
@@ -342,11 +342,11 @@ async def test_whoever_does_not_answer_for_too_long_is_named(tmp_path: Path, mon
 async def test_an_answer_that_came_to_another_command_line_is_found(tmp_path: Path) -> None:
     """Pongs are pinned for whoever asked, and the end of a debate is in the journal both share."""
     async with a_mesh(tmp_path) as side:
-        place = side.room.place
-        place.running.resident.pongs[Role.SCOUT, "00000000000000aa"] = "theirs"
+        place = side.room.endpoint
+        place.running.peer.pongs[Role.SCOUT, "00000000000000aa"] = "theirs"
         await asyncio.sleep(0.2)
-        assert MeshFiles(tmp_path).pinned(Role.SCOUT, "00000000000000aa") == "theirs"
-        assert place.running.resident.pongs == {}
+        assert MeshFiles(tmp_path).pinned_reply(Role.SCOUT, "00000000000000aa") == "theirs"
+        assert place.running.peer.pongs == {}
         assert set(await place.ping(5.0)) == set(AGENTS)
 
 

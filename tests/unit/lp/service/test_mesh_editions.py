@@ -20,14 +20,14 @@ from zuno.lp.service.mesh import check_answers
 
 def speak_in(edition: int, side: Side, role: Role) -> None:
     """From now on this peer's letters are of that edition."""
-    resident: Any = side.peers[role].resident
-    resident.send_message = partial(resident.send_message, edition=edition)
+    peer: Any = side.peers[role].peer
+    peer.send_message = partial(peer.send_message, edition=edition)
 
 
 async def test_an_owner_of_edition_1_is_refused_in_its_own_words(tmp_path: Path) -> None:
     async with a_mesh(tmp_path) as side:
-        await side.room.place.running.resident.send_message(REQUEST, Say(Role.SCOUT, START), None, edition=1)
-        await side.room.place.ear.wait(20)
+        await side.room.endpoint.running.peer.send_message(REQUEST, Say(Role.SCOUT, START), None, edition=1)
+        await side.room.endpoint.inbox.wait(20)
         failed: Any = (await side.entries())[1].payload
         assert "edition" not in failed  # spelled as edition 1 spells it
         assert (failed["from"], failed["payload"]["error"]) == ("scout", "refused")
@@ -57,7 +57,7 @@ async def test_a_peer_of_a_newer_edition_is_rejected_by_name(tmp_path: Path) -> 
         speak_in(EDITION + 1, side, Role.SCOUT)
         with pytest.raises(Unavailable):
             await side.room.debate(START, deaf)
-        (why,) = side.peers[Role.STRATEGIST].resident.stats.rejected
+        (why,) = side.peers[Role.STRATEGIST].peer.stats.rejected
         assert f"scout argues in edition {EDITION + 1} and the strategist in edition {EDITION}" in why
 
 
@@ -70,24 +70,24 @@ async def test_an_owner_stops_waiting_for_a_peer_that_came_back_in_another_editi
         async def ping(patience: float) -> dict[Role, PingReply]:
             return {Role.SCOUT: PingReply("0.1.0", 1, 0.5)}
 
-        side.room.place.ping = ping
+        side.room.endpoint.ping = ping
         with pytest.raises(Unavailable, match=r"scout \(edition 1\)"):
             await side.room.debate(START, deaf)
 
 
 async def test_a_debate_of_an_older_edition_is_not_joined_again(tmp_path: Path) -> None:
     async with a_mesh(tmp_path, silent=[Role.SCOUT]) as side:
-        await side.room.place.running.resident.send_message(REQUEST, Say(Role.SCOUT, START), None, edition=1)
+        await side.room.endpoint.running.peer.send_message(REQUEST, Say(Role.SCOUT, START), None, edition=1)
         with pytest.raises(Refused, match="edition 1"):
             await side.room.rejoin(deaf)
 
 
 async def test_a_mesh_with_another_edition_in_it_is_not_argued_on(tmp_path: Path) -> None:
     async with a_mesh(tmp_path) as side:
-        answered = await side.room.place.ping(5.0)
+        answered = await side.room.endpoint.ping(5.0)
         assert {pong.edition for pong in answered.values()} == {EDITION}
-        check_answers(answered, side.room.place, "iroh")
+        check_answers(answered, side.room.endpoint, "iroh")
         answered[Role.CRITIC] = PingReply("0.1.0", 1, 0.5)
         with pytest.raises(Refused, match=r"critic \(edition 1\)"):
-            check_answers(answered, side.room.place, "iroh")
+            check_answers(answered, side.room.endpoint, "iroh")
         assert set(answered) == set(AGENTS)

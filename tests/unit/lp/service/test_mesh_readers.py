@@ -20,9 +20,9 @@ from zuno.lp.mesh.peer import Say
 from zuno.lp.mesh.station import EnvelopeSigner, journal_envelope
 from zuno.lp.model.ballot import PlanVerdict, Verdict
 from zuno.lp.model.debate import AgentThought, FlowFailed, PlanReady, Role, Thought
-from zuno.lp.service.mesh_debate import DISBELIEVED, Ear
+from zuno.lp.service.mesh_debate import DISBELIEVED, OwnerInbox
 from zuno.lp.service.plan_view import PlanView, decided_hash
-from zuno.lp.service.recommend import planned, recalled
+from zuno.lp.service.recommend import load_context, record_plan
 
 
 def other(ready: PlanReady) -> PlanReady:
@@ -55,8 +55,8 @@ async def all_the_same(side: Side, folder: Path, plan: PlanView) -> None:
         assert (shown.plan, shown.transcript, shown.failed) == (plan, plan.transcript, None)
         replayed = await archive.replay(reference)
         assert (replayed.identical, replayed.hash, replayed.differences) == (True, plan.hash, ())
-    view, context, ready = await archive.decided(plan.plan_id)
-    assert (view, decided_hash(context, ready)) == (plan, plan.hash)
+    plan_hash, context, ready = await archive.decision(plan.plan_id)
+    assert plan_hash == decided_hash(context, ready) == plan.hash
     assert [line.plan_id for line in (await archive.plans()).plans] == [plan.plan_id]
 
 
@@ -85,7 +85,7 @@ async def test_what_arrives_after_the_check_is_never_shown(tmp_path: Path, what:
         late = LATE[what](side, await heard(side))
         if when == "before it is recorded":
             await journal_envelope(side.journal, late)
-        plan = await planned(side.room, end, None)
+        plan = await record_plan(side.room, end, None)
         if when == "afterwards":
             await journal_envelope(side.journal, late)
         await all_the_same(side, tmp_path, plan)
@@ -94,8 +94,8 @@ async def test_what_arrives_after_the_check_is_never_shown(tmp_path: Path, what:
 async def test_what_a_peer_says_after_the_end_comes_by_the_wire_and_changes_nothing(tmp_path: Path) -> None:
     async with a_mesh(tmp_path) as side:
         end = await side.room.debate(START, deaf)
-        plan = await planned(side.room, end, None)
-        await side.peers[Role.CRITIC].resident.send_message(REQUEST, Say(Role.CLI, other(end.ready)), None)
+        plan = await record_plan(side.room, end, None)
+        await side.peers[Role.CRITIC].peer.send_message(REQUEST, Say(Role.CLI, other(end.ready)), None)
         async with asyncio.timeout(20):
             while (await kinds(side)).count("plan_ready") < 2:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
@@ -107,7 +107,7 @@ async def test_what_arrives_after_a_lie_does_not_explain_it_away(tmp_path: Path)
         return ready.model_copy(update={"confidence": 1.0})
 
     async with a_mesh(tmp_path, twists={Role.CRITIC: forged(lie)}) as side:
-        with pytest.raises(Broken, match="The critic's word does not hold"):
+        with pytest.raises(Broken, match="The critic's plan was refused"):
             await side.room.debate(START, deaf)
         told = (await archive_of(side).why(REQUEST)).failed
         for what in LATE:
@@ -124,14 +124,14 @@ async def test_a_refused_choice_leaves_the_ballot_that_was_checked(tmp_path: Pat
         with pytest.raises(
             Refused, match=f"Candidate {vetoed} was vetoed .* `zuno why {REQUEST}` shows the last ballot"
         ):
-            await planned(side.room, end, vetoed)
+            await record_plan(side.room, end, vetoed)
         await journal_envelope(side.journal, LATE[what](side, await heard(side)))
         shown = await archive_of(side).why(REQUEST)
         assert shown.plan is not None
         assert shown.plan.candidates[vetoed].verdict == "veto"
-        assert shown.plan.hash == decided_hash(await recalled(side.journal, end.ready.debate.context), end.ready)
+        assert shown.plan.hash == decided_hash(await load_context(side.journal, end.ready.debate.context), end.ready)
         assert (await archive_of(side).plans()).plans == ()
-        plan = await planned(side.room, await side.room.rejoin(deaf), None)
+        plan = await record_plan(side.room, await side.room.rejoin(deaf), None)
         await all_the_same(side, tmp_path, plan)
 
 
@@ -142,10 +142,10 @@ async def test_a_join_beside_the_owners_own_choice_makes_one_plan(tmp_path: Path
         assert joined == end
         ballot = end.ready.debate.rounds[-1]
         free = next(one.index for one in ballot.judgments if one.verdict is not Verdict.VETO)
-        plan = await planned(side.room, joined, None)
-        assert await planned(side.room, end, None) == plan  # the same is found, not made again
+        plan = await record_plan(side.room, joined, None)
+        assert await record_plan(side.room, end, None) == plan  # the same is found, not made again
         with pytest.raises(Broken, match=f"A request has one plan, and {REQUEST} has {plan.plan_id} on record"):
-            await planned(side.room, end, free)
+            await record_plan(side.room, end, free)
         assert (await kinds(side)).count("plan") == 1
         await all_the_same(side, tmp_path, plan)
 
@@ -171,7 +171,7 @@ async def test_what_a_peer_writes_is_harmless_where_it_is_shown(tmp_path: Path) 
     notes = tuple(one.model_copy(update={"notes": (LONG,)}) for one in context.sources)
     foul = context.model_copy(update={"sources": notes})
     async with a_mesh(tmp_path, foul, twists={Role.CRITIC: forged(change)}) as side:
-        plan = await planned(side.room, await side.room.debate(START, deaf), None)
+        plan = await record_plan(side.room, await side.room.debate(START, deaf), None)
         shown = await archive_of(side).why(REQUEST)
     assert shown.plan == plan
     texts = [one.reason for one in (*plan.candidates, *plan.earlier, plan.recommended)]  # type: ignore[attr-defined]
@@ -238,7 +238,7 @@ async def test_a_disbelief_that_quotes_the_lie_is_harmless(tmp_path: Path) -> No
 
 
 async def test_thoughts_are_harmless_to_whoever_listens(tmp_path: Path) -> None:
-    key, ear, listened = KeyFile(tmp_path / "scout.key"), Ear(), list[Thought]()
+    key, ear, listened = KeyFile(tmp_path / "scout.key"), OwnerInbox(), list[Thought]()
     key.ensure()
     ear.listeners[REQUEST] = listened.append
     thought = Thought(role=Role.SCOUT, round=0, seq=0, text=FOUL, speaker="model")

@@ -27,7 +27,7 @@ class Pretended:
         self.signals: list[bool] = []
         self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-    async def ended(self) -> int:
+    async def wait(self) -> int:
         return await asyncio.shield(self._ended)
 
     def die(self, code: int) -> None:
@@ -133,7 +133,19 @@ async def home(tmp_path: Path) -> Path:
 
 
 def said_by(pid: int) -> PeerReport:
-    return PeerReport(pid, Millis(1), Millis(2), "v", "iroh", 0, 0, 0, 0, {}, {})
+    return PeerReport(
+        pid=pid,
+        since=Millis(1),
+        at=Millis(2),
+        code="v",
+        transport="iroh",
+        heard=0,
+        said=0,
+        again=0,
+        dead=0,
+        rejected={},
+        round_trips={},
+    )
 
 
 async def test_the_four_are_started_and_it_is_told_when_all_are_there(home: Path) -> None:
@@ -146,12 +158,12 @@ async def test_the_four_are_started_and_it_is_told_when_all_are_there(home: Path
         story.files.keep_report(Role(name), said_by(child.pid))
     await story.beat()
     assert story.told("up") == ["The mesh is up."]
-    assert story.files.kept() is not None
+    assert story.files.running_mesh() is not None
     story.stop.set()
     view = await task
     assert view.restarts == dict.fromkeys(("scout", "strategist", "critic", "arbiter"), 0)
     assert all(child.signals == [False] for _, child in story.ward.born)
-    assert story.files.kept() is None  # nobody keeps it any more
+    assert story.files.running_mesh() is None  # nobody keeps it any more
 
 
 async def test_what_dies_is_started_again_after_longer_and_longer_pauses(home: Path) -> None:
@@ -164,7 +176,7 @@ async def test_what_dies_is_started_again_after_longer_and_longer_pauses(home: P
     assert len(story.ward.of("critic")) == 4
     assert [pause for pause in story.pauses if pause != 0.5] == [0.2, 0.4, 0.8]
     assert "signal 9: it was tired" in story.told("died")[0]
-    kept = story.files.kept()
+    kept = story.files.running_mesh()
     assert kept is not None
     assert kept.restarts["critic"] == 3
     story.moment = LONG_LIFE + 1  # it lived long: the next death is the first again
@@ -200,12 +212,12 @@ async def test_whoever_does_not_end_is_made_to(home: Path, monkeypatch: pytest.M
 
 async def test_one_mesh_for_a_home(home: Path) -> None:
     story = Story(home, Ward())
-    chair = MeshFiles(home).chair("up")
-    chair.take()
+    lock = MeshFiles(home).lock("up")
+    lock.take()
     with pytest.raises(Refused, match=r"kept running by process \d+ already"):
         await story.up()
     assert story.ward.born == []
-    chair.leave()
+    lock.leave()
 
 
 @pytest.mark.parametrize(("nodes", "born"), [(True, 9), (False, 4)])

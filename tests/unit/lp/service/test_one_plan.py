@@ -16,7 +16,7 @@ from zuno.kernel.errors import Broken, ZunoError
 from zuno.lp.model.ballot import RiskProfile, Verdict
 from zuno.lp.model.debate import FlowStart
 from zuno.lp.service.plan_view import PLAN_KIND, PlanView
-from zuno.lp.service.recommend import Ended, planned
+from zuno.lp.service.recommend import DebateEnd, record_plan
 
 START = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
 AT_ONCE = 6
@@ -35,7 +35,7 @@ async def table(tmp_path: Path) -> Table:
     return table
 
 
-def recorded_at_once(table: Table, end: Ended, choices: list[int | None]) -> list[PlanView | ZunoError]:
+def recorded_at_once(table: Table, end: DebateEnd, choices: list[int | None]) -> list[PlanView | ZunoError]:
     """What each of them gets, all recording in the same moment: threads with loops and handles of their own."""
     gate, got = threading.Barrier(len(choices)), dict[int, PlanView | ZunoError]()
 
@@ -44,7 +44,7 @@ def recorded_at_once(table: Table, end: Ended, choices: list[int | None]) -> lis
         room = replace(table.room(2), journal=journal)
         gate.wait(20)
         try:
-            return await planned(room, end, choice)
+            return await record_plan(room, end, choice)
         finally:
             await journal.close()
 

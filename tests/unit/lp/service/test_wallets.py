@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import DEPLOYMENT, SIM, USDC, WALLET, WETH
 from zuno.adapters.keys.passphrases import Passphrases
 from zuno.adapters.keys.wallets import WalletFolder
@@ -18,10 +18,10 @@ from zuno.amm.model import Block
 from zuno.kernel.errors import Unavailable, Usage
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
-from zuno.lp.model.chains import PERMIT2, ChainInfo
+from zuno.lp.model.chains import PERMIT2
 from zuno.lp.model.plan import Allowances, Grant
 from zuno.lp.ports.chain import Holdings
-from zuno.lp.service.wallets import UNLIMITED, Contents, WalletKeeper, WalletOnChain
+from zuno.lp.service.wallets import UNLIMITED, WalletContents, WalletKeeper, WalletOnChain
 
 NOW = 1_800_000_000
 BLOCK = Block(77, HexId("0x" + "00" * 32), Seconds(NOW))
@@ -36,10 +36,10 @@ class Wallet:
         self.allowances = allowances or Allowances()
         self.asked: list[tuple[Address, list[Address], list[Address]]] = []
 
-    async def look(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> Contents:
+    async def look(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletContents:
         self.asked.append((wallet, list(currencies), list(spenders)))
         holdings = {currency: 10**6 + place for place, currency in enumerate(currencies)}
-        return Contents(BLOCK, holdings, self.allowances)
+        return WalletContents(BLOCK, holdings, self.allowances)
 
 
 class Unlisted(SimChain):
@@ -52,17 +52,13 @@ class Unlisted(SimChain):
 class Backwards(SimChain):
     """A chain whose tokens are named in another order."""
 
-    @property
-    def info(self) -> ChainInfo:
-        return replace(SIM, tokens=SIM.tokens[::-1])
+    info = replace(SIM, tokens=SIM.tokens[::-1])
 
 
 class Bare(SimChain):
     """A chain of which ether alone is known."""
 
-    @property
-    def info(self) -> ChainInfo:
-        return replace(SIM, tokens=SIM.tokens[:1])
+    info = replace(SIM, tokens=SIM.tokens[:1])
 
 
 @pytest.fixture

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from zuno.kernel.arguments import parse_amount
 from zuno.kernel.errors import Usage
-from zuno.lp.service.wish_parser import Flags, heard_in, request_of
+from zuno.lp.service.wish_parser import Flags, parse_request, parse_wish
 
 ETH = (("ETH", "0.05"),)
 
 
 def read(text: str, **flags: Any) -> dict[str, Any]:
     """What was understood, nothing else."""
-    found = request_of(text, Flags(**flags))
+    found = parse_request(text, Flags(**flags))
     said = {
         "capital": tuple((line.token, format(line.amount, "f")) for line in found.wish.capital),
         "pair": found.wish.pair,
@@ -237,7 +237,7 @@ def test_a_sentence_is_understood(text: str, wanted: dict[str, Any]) -> None:
 @pytest.mark.parametrize("text", ASKED_BACK)
 def test_what_is_missing_or_unclear_is_asked_back(text: str) -> None:
     with pytest.raises(Usage, match=ASKED_BACK[text]):
-        request_of(text)
+        parse_request(text)
 
 
 def test_amounts_are_exact() -> None:
@@ -246,7 +246,7 @@ def test_amounts_are_exact() -> None:
 
 
 def test_what_was_understood_is_told_word_by_word() -> None:
-    notes = request_of("0.05 ETH passively on base at 5bps").notes
+    notes = parse_request("0.05 ETH passively on base at 5bps").notes
     assert notes == (
         "'0.05 ETH' is capital",
         "'passively' is profile conservative",
@@ -298,17 +298,17 @@ class TestFlags:
     )
     def test_what_cannot_be_read_is_named(self, flags: dict[str, str], said: str) -> None:
         with pytest.raises(Usage, match=said):
-            request_of("", Flags(**flags))
+            parse_request("", Flags(**flags))
 
     def test_one_half_of_two_lines_is_ambiguous(self) -> None:
         with pytest.raises(Usage, match="together"):
-            request_of("1 ETH and 2 USDC", Flags(amount="3"))
+            parse_request("1 ETH and 2 USDC", Flags(amount="3"))
 
 
 @given(st.text(max_size=120))
 def test_nonsense_never_breaks_the_reader(text: str) -> None:
     with suppress(Usage):
-        request_of(text)
+        parse_request(text)
 
 
 @given(
@@ -316,7 +316,7 @@ def test_nonsense_never_breaks_the_reader(text: str) -> None:
 )
 def test_no_capital_appears_that_was_not_said(words: list[str]) -> None:
     try:
-        heard = heard_in(" ".join(words))
+        heard = parse_wish(" ".join(words))
     except Usage:
         return
     said = {Decimal(word) for word in words if word[0].isdigit()}

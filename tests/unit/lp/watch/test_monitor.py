@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from tests.wire.fakes.alerts import AlertsInMemory, SeatInMemory
+from tests.wire.fakes.clock import FixedClock
+from tests.wire.fakes.notifier import MemoryNotifier
 from tests.wire.watching import NOW, OTHER, WALLET, WatchedChain, block_at, chains_of, full_disk, position, until
-from zuno.adapters.clock.fixed import FixedClock
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.adapters.notifier.memory import MemoryNotifier
 from zuno.adapters.store.alerts_file import AlertsFile
-from zuno.adapters.store.alerts_memory import AlertsInMemory, SeatInMemory
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.store.samples import SqliteSamples
 from zuno.journal.journal import ChainedJournal
@@ -58,9 +58,9 @@ class House:
             chain_of=chains_of(self.chains),
             store=self.store,
             samples=self.samples,
-            seat=self.seat,
+            lock=self.seat,
             journal=self._journal,
-            courier=AlertSender(self.store, self.notifier, self.told.append),
+            sender=AlertSender(self.store, self.notifier, self.told.append),
             clock=self.clock,
             period=self.period,
             tell=self.told.append,

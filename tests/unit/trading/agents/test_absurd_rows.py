@@ -13,7 +13,7 @@ import pytest
 
 from tests.examples import mark_all_but
 from tests.wire.collecting import END, SEED, market, rows
-from zuno.adapters.series.memory import MemorySeries
+from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.synthetic.world import origin
 from zuno.kernel.units import Millis
 from zuno.trading.chart.charting import describe
@@ -81,7 +81,7 @@ def goes_on(bundle: Bundle) -> None:
     """Every figure is a number or missing, every axis can be drawn."""
     found = features(bundle)
     json.dumps(features_view(bundle, "name", found).features, allow_nan=False)
-    json.dumps(numbers(describe(bundle)).model_dump(by_alias=True), allow_nan=False)
+    json.dumps(numbers(describe(bundle)), allow_nan=False)
 
 
 def spoilt(row: Any, dice: random.Random) -> Any:

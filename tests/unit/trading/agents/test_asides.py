@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from tests.wire.desk_bundles import bundle_of, without
-from zuno.adapters.series.memory import MemorySeries
+from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.units import Millis
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.case import NOT_USABLE, in_our_words, matter_of
+from zuno.trading.agents.case import NOT_USABLE, build_case, without_source_text
 from zuno.trading.chart.charting import describe
 from zuno.trading.data.bundle_builder import gather
 from zuno.trading.model.bundle import Absent, Bundle, content
@@ -138,16 +138,16 @@ def test_minds_are_told_no_word_of_a_source_that_failed() -> None:
     drawn = [str(made(venue, BTC)) for venue in PERPETUALS for made in (funding, funding_next, open_interest)]
     bundle = without(bundle_of(), series, *drawn)
     bundle = replace(bundle, absent=tuple(replace(one, why=said) for one in bundle.absent))
-    matter = matter_of(bundle)
-    sections = [prompt_facts.options(matter), prompt_facts.derivatives(matter)]
+    case = build_case(bundle)
+    sections = [prompt_facts.options_section(case), prompt_facts.derivatives_section(case)]
     text = "\n".join(section.text for section in sections)
     assert NOT_USABLE in text
     assert "250,000" not in text
     assert "SYSTEM" not in text
-    assert not any("250,000" in figure.print() for figure in prompt_facts.sheet(sections).values())
-    assert "SYSTEM" not in repr(describe(in_our_words(bundle)))
+    assert not any("250,000" in figure.print() for figure in prompt_facts.build_sheet(sections).values())
+    assert "SYSTEM" not in repr(describe(without_source_text(bundle)))
     assert "SYSTEM" in repr(describe(bundle))
     own = replace(bundle, absent=(Absent(series, "nothing is recorded of the 24 hours before"),))
-    assert in_our_words(own).why_absent(series) == NOT_USABLE
+    assert without_source_text(own).why_absent(series) == NOT_USABLE
     own = replace(bundle, absent=(Absent(series, "nothing is recorded of the 1440 minutes before"),))
-    assert in_our_words(own) == own
+    assert without_source_text(own) == own

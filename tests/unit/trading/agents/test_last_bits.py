@@ -24,11 +24,18 @@ WORLDS = [World(drift=-0.01, lean=-0.8, whales=-0.5, stocks=-0.03), World(drift=
 
 async def answered(bundle: Bundle) -> list[Any]:
     """What is drawn from, the prices on offer, what the rules said and ruled, and every prompt."""
-    case = await argued(bundle)
-    told: list[Any] = [case.matter.terms.seed, case.matter.menu, case.meta, case.board, case.decision, case.draft]
+    debate = await argued(bundle)
+    told: list[Any] = [
+        debate.case.inputs.seed,
+        debate.case.menu,
+        debate.meta,
+        debate.board,
+        debate.decision,
+        debate.draft,
+    ]
     for role in ROLES:
-        model = saying(case.twin(role).model_dump_json())
-        await case.ask(role, minds_of(model))
+        model = saying(debate.twin(role).model_dump_json())
+        await debate.ask(role, minds_of(model))
         told += [request.turns[0].text for request in model.asked]
     return told
 

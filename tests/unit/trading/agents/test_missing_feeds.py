@@ -13,7 +13,7 @@ from tests.examples import examples, mark_all_but
 from tests.wire.desk_bundles import World, bundle_of, minds_of, saying, without
 from tests.wire.desk_roles import ROLES, Argued, argued
 from zuno.trading.agents import meta
-from zuno.trading.agents.case import matter_of
+from zuno.trading.agents.case import build_case
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import Call, Regime
 from zuno.trading.model.market import Mode
@@ -27,32 +27,32 @@ FEEDS = sorted({name if name.startswith("candles") else name.partition("/")[0] f
 
 @pytest.fixture(scope="module")
 def budget() -> int:
-    return meta.regime_of(matter_of(WHOLE[Mode.SWING])).budget
+    return meta.regime_of(build_case(WHOLE[Mode.SWING])).budget
 
 
 def ruled(bundle: Bundle) -> Argued:
     return asyncio.run(argued(bundle))
 
 
-def within_bounds(case: Argued) -> None:
+def within_bounds(debate: Argued) -> None:
     """Each twin passes as a model's answer would: shape, bounds, provenance."""
     for role in ROLES:
-        if role != "risk_manager" or case.draft.opens:
-            heard = asyncio.run(_asked(case, role))
+        if role != "risk_manager" or debate.draft.opens:
+            heard = asyncio.run(_asked(debate, role))
             assert heard == ("model", ""), role
 
 
-async def _asked(case: Argued, role: str) -> tuple[str, str]:
-    heard = await case.ask(role, minds_of(saying(case.twin(role).model_dump_json())))
+async def _asked(debate: Argued, role: str) -> tuple[str, str]:
+    heard = await debate.ask(role, minds_of(saying(debate.twin(role).model_dump_json())))
     return heard.voice.source, heard.voice.why
 
 
 @pytest.mark.parametrize("feed", mark_all_but(4, FEEDS, pytest.mark.slow))
 def test_whatever_is_missing_the_rules_stay_in_bounds_and_risk_no_more(feed: str, budget: int) -> None:
     gone = [name for name in SERIES if name == feed or name.startswith(f"{feed}/")]
-    case = ruled(without(WHOLE[Mode.SWING], *gone))
-    within_bounds(case)
-    assert case.meta.risk_budget_pct <= budget
+    debate = ruled(without(WHOLE[Mode.SWING], *gone))
+    within_bounds(debate)
+    assert debate.meta.risk_budget_pct <= budget
 
 
 @settings(max_examples=examples(6), deadline=None)
@@ -63,9 +63,14 @@ def test_any_part_of_the_market_may_be_missing(gone: set[str], mode: Mode) -> No
 
 def test_with_nothing_known_nothing_is_risked() -> None:
     bundle = replace(without(WHOLE[Mode.SWING], *SERIES), slots=())
-    case = ruled(bundle)
-    within_bounds(case)
-    assert case.decision.decision is Call.HOLD
-    assert (case.meta.regime, case.meta.risk_budget_pct) == (Regime.RANGE_BOUND, 0)
-    entries = (case.board.liquidity, case.board.microstructure, case.board.macro, case.board.vlm_geometry)
+    debate = ruled(bundle)
+    within_bounds(debate)
+    assert debate.decision.decision is Call.HOLD
+    assert (debate.meta.regime, debate.meta.risk_budget_pct) == (Regime.RANGE_BOUND, 0)
+    entries = (
+        debate.board.liquidity,
+        debate.board.microstructure,
+        debate.board.macro,
+        debate.board.vlm_geometry,
+    )
     assert [entry.stance if entry else None for entry in entries] == [0, 0, 0, 0]

@@ -15,29 +15,29 @@ from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
 from zuno.provenance.slots import render
 from zuno.trading.agents import evidence, geometry, judge, liquidity, macro_options, meta, microstructure, prompt_facts
-from zuno.trading.agents.case import Matter, matter_of
+from zuno.trading.agents.case import Case, build_case
 from zuno.trading.chart.charting import describe
-from zuno.trading.measure.price_context import DOLLAR, Change
+from zuno.trading.measure.price_context import DOLLAR, FigureChange
 from zuno.trading.measure.structure.lines import Divergence, Gauge
 from zuno.trading.measure.structure.pivots import Way
 from zuno.trading.model import market
-from zuno.trading.model.account import Account, FeesSlot, Resting, fees_slot
+from zuno.trading.model.account import Account, FeesSlot, RestingOrder, fees_slot
 from zuno.trading.model.bundle import Block, Bundle, name_of
 from zuno.trading.model.chart import Panel
 from zuno.trading.model.cycle import (
     Blackboard,
     Call,
-    Directive,
+    DirectiveOpinion,
     Exchange,
     Expert,
     GeometryEntry,
-    KeyLevels,
+    KeyLevelsOpinion,
     LiquidityEntry,
     MacroEntry,
     Meta,
     MicrostructureEntry,
     Regime,
-    Said,
+    RiskBias,
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Book, Feed, Mode, Quote, Side, Strike
@@ -52,20 +52,20 @@ BEAR = World(drift=-0.01, lean=-0.8, whales=-0.5, stocks=-0.03)
 # -- Meta
 
 
-def with_days(matter: Matter, **changes: Any) -> Matter:
+def with_days(case: Case, **changes: Any) -> Case:
     """The same market with other gauges of its days."""
     frames = tuple(
         (timeframe, frame)
         if isinstance(frame, Missing) or timeframe is not market.Timeframe.D1
         else (timeframe, replace(frame, readings=replace(frame.readings, **changes)))
-        for timeframe, frame in matter.features.frames
+        for timeframe, frame in case.features.frames
     )
-    return replace(matter, features=replace(matter.features, frames=frames))
+    return replace(case, features=replace(case.features, frames=frames))
 
 
 @pytest.fixture(scope="module")
-def plain() -> Matter:
-    found = matter_of(bundle_of())
+def plain() -> Case:
+    found = build_case(bundle_of())
     return with_days(found, adx=20.0, ema21=90.0, ema50=100.0, close=95.0)
 
 
@@ -85,7 +85,7 @@ BEARISH = {"ema21": 90.0, "ema50": 100.0, "close": 95.0}
     ],
 )
 def test_a_trend_needs_strength_and_both_averages(
-    plain: Matter, gauges: dict[str, Any], regime: Regime, budget: int
+    plain: Case, gauges: dict[str, Any], regime: Regime, budget: int
 ) -> None:
     found = meta.regime_of(with_days(plain, **gauges))
     assert (found.regime, found.budget) == (regime, budget)
@@ -102,13 +102,13 @@ def test_a_trend_needs_strength_and_both_averages(
     ],
 )
 def test_a_panic_comes_first_and_not_knowing_is_no_better(
-    plain: Matter, rank: Any, panic: Any, regime: Regime, budget: int
+    plain: Case, rank: Any, panic: Any, regime: Regime, budget: int
 ) -> None:
-    loud = matter_of(bundle_of(World(dvol=60.0))).features.triage
+    loud = build_case(bundle_of(World(dvol=60.0))).features.triage
     quiet = plain.features.triage
     features = replace(plain.features, triage=loud if panic is True else quiet)
-    terms = replace(plain.terms, day_rank=rank, panic=panic)
-    found = meta.regime_of(replace(plain, terms=terms, features=features))
+    inputs = replace(plain.inputs, day_rank=rank, panic=panic)
+    found = meta.regime_of(replace(plain, inputs=inputs, features=features))
     assert (found.regime, found.budget) == (regime, budget)
 
 
@@ -123,20 +123,20 @@ def test_a_panic_comes_first_and_not_knowing_is_no_better(
 )
 @pytest.mark.parametrize("gone", ["bars", "days"])
 def test_without_candles_nothing_is_risked_and_a_panic_that_is_known_stays_one(
-    plain: Matter, gone: str, rank: Any, panic: Any, regime: Regime
+    plain: Case, gone: str, rank: Any, panic: Any, regime: Regime
 ) -> None:
     """Whatever else the days show: what is held must be able to go."""
     bullish = with_days(plain, **BULL | {"adx": 40.0})
-    terms = replace(bullish.terms, day_rank=rank, panic=panic)
-    loud = matter_of(bundle_of(World(dvol=60.0))).features.triage
+    inputs = replace(bullish.inputs, day_rank=rank, panic=panic)
+    loud = build_case(bundle_of(World(dvol=60.0))).features.triage
     features = replace(bullish.features, triage=loud if panic is True else bullish.features.triage)
     if gone == "bars":
-        terms = replace(terms, bars=Missing("no hours"))
+        inputs = replace(inputs, bars=Missing("no hours"))
     else:
         days = market.Timeframe.D1
         frames = tuple((one, Missing("no days") if one is days else seen) for one, seen in features.frames)
         features = replace(features, frames=frames)
-    found = meta.regime_of(replace(plain, terms=terms, features=features))
+    found = meta.regime_of(replace(plain, inputs=inputs, features=features))
     assert (found.regime, found.budget) == (regime, 0)
     assert "candles are missing" in found.why
 
@@ -150,7 +150,7 @@ def test_without_candles_nothing_is_risked_and_a_panic_that_is_known_stays_one(
         (Missing("few days"), 1.0, Regime.RANGE_BOUND),
     ],
 )
-def test_accumulation_is_narrow_and_bought(plain: Matter, rank: Any, slope: float, regime: Regime) -> None:
+def test_accumulation_is_narrow_and_bought(plain: Case, rank: Any, slope: float, regime: Regime) -> None:
     assert not isinstance(plain.signs.days, Missing)
     signs = replace(plain.signs, width_rank=rank, days=replace(plain.signs.days, slope=slope))
     assert meta.regime_of(replace(plain, signs=signs)).regime is regime
@@ -159,15 +159,15 @@ def test_accumulation_is_narrow_and_bought(plain: Matter, rank: Any, slope: floa
 # -- what all of them start from
 
 
-def test_fees_are_those_the_bundle_was_frozen_with(plain: Matter) -> None:
-    assert plain.terms.fees == Fees()
+def test_fees_are_those_the_bundle_was_frozen_with(plain: Case) -> None:
+    assert plain.inputs.fees == Fees()
     slot = fees_slot(FeesSlot(binance_maker=0.01, binance_taker=0.04, upbit=0.1), AS_OF)
     bundle = bundle_of(slots=[slot])
-    assert matter_of(bundle).terms.fees == Fees(FeeRates(0.01, 0.04), FeeRates(0.1, 0.1))
+    assert build_case(bundle).inputs.fees == Fees(FeeRates(0.01, 0.04), FeeRates(0.1, 0.1))
     assert name_of(bundle) != name_of(bundle_of())
     for wrong in ({"upbit": 0.1}, {"upbit": -1.0}):
         with pytest.raises(Malformed, match="no record of fees"):
-            matter_of(bundle_of(slots=[replace(slot, content=wrong)]))  # type: ignore[arg-type]
+            build_case(bundle_of(slots=[replace(slot, content=wrong)]))  # type: ignore[arg-type]
 
 
 # -- experts
@@ -175,7 +175,7 @@ def test_fees_are_those_the_bundle_was_frozen_with(plain: Matter) -> None:
 
 @pytest.mark.parametrize(("lean", "bias"), [(0.8, "UP"), (-0.8, "DOWN"), (0.1, "NEUTRAL")])
 def test_the_book_leans_where_it_is_heavy(lean: float, bias: str) -> None:
-    said = microstructure.twin(matter_of(bundle_of(World(lean=lean))))
+    said = microstructure.answer_by_rules(build_case(bundle_of(World(lean=lean))))
     assert said.directional_bias == bias
     assert (said.anomaly == "microstructure_imbalance") == (abs(lean) > 0.7)
     assert (said.confidence >= 0.5) == (abs(lean) > 0.7)
@@ -197,12 +197,10 @@ def test_a_fake_wall_of_bids_is_bearish(side: Side, bias: str) -> None:
     walled = Quote((first.bids if side is Side.LONG else first.asks)[20].price, 60.0)
     bids = tuple(walled if place == 20 and side is Side.LONG else one for place, one in enumerate(first.bids))
     asks = tuple(walled if place == 20 and side is Side.SHORT else one for place, one in enumerate(first.asks))
-    matter = matter_of(
-        swapped(bundle, market.books("binance", BTC), [replace(first, bids=bids, asks=asks), *books[1:]])
-    )
-    said = microstructure.twin(matter)
+    case = build_case(swapped(bundle, market.books("binance", BTC), [replace(first, bids=bids, asks=asks), *books[1:]]))
+    said = microstructure.answer_by_rules(case)
     assert (said.anomaly, said.directional_bias) == ("fake_wall", bias)
-    assert "20× the median" in render(said.rationale, prompt_facts.market_facts(matter))
+    assert "20× the median" in render(said.rationale, prompt_facts.market_facts(case))
 
 
 @pytest.mark.parametrize(
@@ -210,7 +208,7 @@ def test_a_fake_wall_of_bids_is_bearish(side: Side, bias: str) -> None:
     [(3.0, 1.0, [0.25]), (1.0, 3.0, [-0.25]), (1.5, 1.0, [0.25]), (1.49, 1.0, []), (0.49, 0.1, []), (0.5, 0.1, [0.25])],
 )
 def test_the_price_goes_more_easily_where_size_is_dear(
-    plain: Matter, buy: float, sell: float, weights: list[float]
+    plain: Case, buy: float, sell: float, weights: list[float]
 ) -> None:
     book = plain.features.book
     assert not isinstance(book, Missing)
@@ -221,45 +219,47 @@ def test_the_price_goes_more_easily_where_size_is_dear(
 
 @pytest.mark.parametrize(("whales", "sign"), [(0.6, 1), (-0.6, -1)])
 def test_large_takers_pull_the_flow(whales: float, sign: int) -> None:
-    matter = matter_of(bundle_of(World(whales=whales)))
-    pulls = [one.weight for one in liquidity.flow_pulls(matter) if "large takers" in one.said]
+    case = build_case(bundle_of(World(whales=whales)))
+    pulls = [one.weight for one in liquidity.flow_reasons(case) if "large takers" in one.said]
     assert len(pulls) == 2
     assert all(one * sign > 0 for one in pulls)
 
 
 def flowing(
     rank: float, moved: float, day: float, whales: float = 0.0, way: Way | None = None, *, hidden: bool = False
-) -> Matter:
+) -> Case:
     """A market whose takers lean so, beside what the price did; no divergence is fresh but the one given."""
-    matter = matter_of(bundle_of(World(whales=whales)))
-    assert not isinstance(matter.signs.flow, Missing)
-    signs = replace(matter.signs, flow=replace(matter.signs.flow, rank=rank, moved=moved), day=day)
+    case = build_case(bundle_of(World(whales=whales)))
+    assert not isinstance(case.signs.flow, Missing)
+    signs = replace(case.signs, flow=replace(case.signs.flow, rank=rank, moved=moved), day=day)
     frames = []
-    for timeframe, frame in matter.features.frames:
+    for timeframe, frame in case.features.frames:
         assert not isinstance(frame, Missing)
         turn = frame.structure.pivots[-1]
         fresh = () if way is None else (Divergence(Gauge.CVD, way, hidden, turn, turn, AS_OF),)
         frames.append((timeframe, replace(frame, structure=replace(frame.structure, divergences=fresh))))
-    return replace(matter, signs=signs, features=replace(matter.features, frames=tuple(frames)))
+    return replace(case, signs=signs, features=replace(case.features, frames=tuple(frames)))
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_divergence_is_one_only_where_the_price_does_not_go_along(sign: int) -> None:
     rank, way = (0.95, Way.UP) if sign > 0 else (0.05, Way.DOWN)
-    against = liquidity.twin(flowing(rank, -sign * 0.02, -sign * 0.02))
+    against = liquidity.answer_by_rules(flowing(rank, -sign * 0.02, -sign * 0.02))
     assert (against.anomaly, against.confidence) == ("whale_cvd_divergence", 0.35)
     assert against.target_entry is not None
-    along = liquidity.twin(flowing(rank, sign * 0.02, sign * 0.02, sign * 0.6))
+    along = liquidity.answer_by_rules(flowing(rank, sign * 0.02, sign * 0.02, sign * 0.6))
     assert (along.anomaly, along.target_entry) == ("none", None)
     assert "goes with a price change" in along.rationale
-    large = liquidity.twin(flowing(rank, sign * 0.02, -sign * 0.02, sign * 0.6))
+    large = liquidity.answer_by_rules(flowing(rank, sign * 0.02, -sign * 0.02, sign * 0.6))
     assert large.anomaly == "whale_cvd_divergence"
     assert large.confidence == pytest.approx(2 * along.confidence, abs=0.02)
-    fresh = liquidity.twin(flowing(0.5, sign * 0.02, sign * 0.02, way=way))
+    fresh = liquidity.answer_by_rules(flowing(0.5, sign * 0.02, sign * 0.02, way=way))
     assert fresh.anomaly == "whale_cvd_divergence"
     elsewhere = flowing(1 - rank, -sign * 0.02, -sign * 0.02, -sign * 0.9, way, hidden=True)
-    assert evidence.way(evidence.total(liquidity.flow_pulls(elsewhere))) == -sign
-    assert liquidity.twin(elsewhere).anomaly == "none", "large trades go along, and the divergence points elsewhere"
+    assert evidence.direction_of(evidence.total_weight(liquidity.flow_reasons(elsewhere))) == -sign
+    assert liquidity.answer_by_rules(elsewhere).anomaly == "none", (
+        "large trades go along, and the divergence points elsewhere"
+    )
 
 
 @pytest.mark.parametrize(("side", "stance"), [(Side.LONG, 1), (Side.SHORT, -1)])
@@ -267,17 +267,17 @@ def test_the_hunted_side_is_spent(side: Side, stance: int) -> None:
     bundle, series = bundle_of(), market.liquidations("binance", BTC)
     hunt = Strike(Millis(AS_OF - HOUR_MS // 2), side, PRICE, 20.0, 3e6, "hunt")
     rows = sorted([*bundle.rows(series), hunt], key=lambda row: row.at)
-    matter = matter_of(swapped(bundle, series, rows))
-    assert liquidity.leaning(matter, "liquidation_hunting") == stance
-    said = liquidity.twin(matter)
+    case = build_case(swapped(bundle, series, rows))
+    assert liquidity.leaning(case, "liquidation_hunting") == stance
+    said = liquidity.answer_by_rules(case)
     assert said.anomaly == "liquidation_hunting"
-    assert "$3,080,000" in render(said.rationale, prompt_facts.market_facts(matter))
+    assert "$3,080,000" in render(said.rationale, prompt_facts.market_facts(case))
 
 
 @pytest.mark.parametrize(("side", "spent"), [(Side.LONG, 1), (Side.SHORT, -1)])
 @pytest.mark.parametrize(("share", "turned"), [(0.0051, -1), (0.005, 1), (-0.02, 1), (None, 1)])
 def test_a_hunt_with_new_positions_behind_it_goes_on(
-    plain: Matter, side: Side, spent: int, share: float | None, turned: int
+    plain: Case, side: Side, spent: int, share: float | None, turned: int
 ) -> None:
     seen, crowd = plain.features.forced, plain.features.open_interest_hour
     hour = seen.longs_hour if side is Side.LONG else seen.shorts_hour
@@ -287,7 +287,7 @@ def test_a_hunt_with_new_positions_behind_it_goes_on(
     forced = replace(seen, **{"longs_hour" if side is Side.LONG else "shorts_hour": ran})  # type: ignore[arg-type]
     rose = Missing("not heard") if share is None else replace(crowd, share=share)
     features = replace(plain.features, forced=forced, open_interest_hour=rose)
-    (pull,) = liquidity.hunt_pulls(replace(plain, features=features))
+    (pull,) = liquidity.hunt_reasons(replace(plain, features=features))
     assert pull.weight == pytest.approx(0.6 * spent * turned)
     assert ("has fuel" in pull.said) == (turned < 0)
 
@@ -303,18 +303,18 @@ def test_a_hunt_with_new_positions_behind_it_goes_on(
     ids=str,
 )
 def test_options_and_the_economy(world: World, bias: str, anomaly: str) -> None:
-    said = macro_options.twin(matter_of(bundle_of(world)))
+    said = macro_options.answer_by_rules(build_case(bundle_of(world)))
     assert (said.options_bias, said.anomaly) == (bias, anomaly)
 
 
 @pytest.mark.parametrize(
     ("skew", "weight"), [(6.5, -0.3), (4.0, -0.15), (2.5, -0.06), (2.4, None), (0.6, None), (0.5, 0.06), (-3.5, 0.3)]
 )
-def test_dear_puts_are_fear_and_cheap_ones_calm(plain: Matter, skew: float, weight: float | None) -> None:
+def test_dear_puts_are_fear_and_cheap_ones_calm(plain: Case, skew: float, weight: float | None) -> None:
     surface = plain.features.surface
     assert not isinstance(surface, Missing)
     smiled = replace(surface, week=replace(surface.week, skew25=skew))
-    pulls = macro_options.option_pulls(replace(plain, features=replace(plain.features, surface=smiled)))
+    pulls = macro_options.option_reasons(replace(plain, features=replace(plain.features, surface=smiled)))
     found = [one for one in pulls if "skew" in one.said]
     assert [one.weight for one in found] == ([] if weight is None else [pytest.approx(weight)])
     assert all(("dear" in one.said) == (skew > 1.5) for one in found)
@@ -323,9 +323,9 @@ def test_dear_puts_are_fear_and_cheap_ones_calm(plain: Matter, skew: float, weig
 @pytest.mark.parametrize(
     ("dollar", "weight"), [(0.015, -0.3), (0.0075, -0.15), (0.003, None), (-0.003, None), (-0.0075, 0.15), (-0.03, 0.3)]
 )
-def test_a_dear_dollar_drains_what_is_risky(plain: Matter, dollar: float, weight: float | None) -> None:
-    moved = replace(plain, signs=replace(plain.signs, dollar=Change(DOLLAR[0], dollar)))
-    found = [one.weight for one in macro_options.world_pulls(moved) if "DXY" in one.said]
+def test_a_dear_dollar_drains_what_is_risky(plain: Case, dollar: float, weight: float | None) -> None:
+    moved = replace(plain, signs=replace(plain.signs, dollar=FigureChange(DOLLAR[0], dollar)))
+    found = [one.weight for one in macro_options.world_reasons(moved) if "DXY" in one.said]
     assert found == ([] if weight is None else [pytest.approx(weight)])
 
 
@@ -342,13 +342,13 @@ def test_a_dear_dollar_drains_what_is_risky(plain: Matter, dollar: float, weight
         (-0.0005, "extreme_negative"),
     ],
 )
-def test_how_funding_looks(plain: Matter, rate: float, look: str) -> None:
+def test_how_funding_looks(plain: Case, rate: float, look: str) -> None:
     first, *others = plain.features.perpetuals
     assert not isinstance(first.week, Missing)
     paid = replace(first, week=replace(first.week, per_8h=rate))
     funded = replace(plain, features=replace(plain.features, perpetuals=(paid, *others)))
-    assert geometry.twin(funded, geometry.Panels(cvd=True, funding=True)).funding_visual == look
-    assert geometry.twin(funded, geometry.Panels(cvd=True, funding=False)).funding_visual is None
+    assert geometry.answer_by_rules(funded, geometry.Panels(cvd=True, funding=True)).funding_visual == look
+    assert geometry.answer_by_rules(funded, geometry.Panels(cvd=True, funding=False)).funding_visual is None
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -363,7 +363,7 @@ def test_a_panel_is_there_when_the_chart_draws_it(gone: str, mode: Mode) -> None
     elif gone == "bars":
         bundle = without(bundle, str(bars))
     drawn = {one.name for one in describe(bundle).panels if isinstance(one, Panel)}
-    shown = geometry.panels_of(matter_of(bundle), PICTURE)
+    shown = geometry.panels_of(build_case(bundle), PICTURE)
     assert (shown.cvd, shown.funding) == ("cvd" in drawn, "funding" in drawn)
     assert (shown.cvd, shown.funding) == (gone not in ("who took", "bars"), gone not in ("funding", "bars"))
 
@@ -376,8 +376,8 @@ def entry(stance: int, confidence: float = 0.6) -> dict[str, Any]:
 
 
 def board_of(liquid: int, micro: int, macro: int, shape: int, confidence: float = 0.6) -> Blackboard:
-    leans = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
-    ups = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}
+    leans: Any = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
+    ups: Any = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}
     return Blackboard(
         liquidity=LiquidityEntry(
             **entry(liquid, confidence), anomaly="whale_cvd_divergence" if liquid else "none", target_entry=None
@@ -388,7 +388,7 @@ def board_of(liquid: int, micro: int, macro: int, shape: int, confidence: float 
             **entry(shape, confidence),
             anomaly="none",
             directional_bias=leans[shape],
-            key_levels=KeyLevels(**dict.fromkeys(KeyLevels.model_fields)),
+            key_levels=KeyLevelsOpinion(**dict.fromkeys(KeyLevelsOpinion.model_fields)),
             fibonacci_context="none",
             pattern="none",
             cvd_signal=None,
@@ -398,22 +398,22 @@ def board_of(liquid: int, micro: int, macro: int, shape: int, confidence: float 
 
 
 def meta_of(regime: Regime = Regime.RANGE_BOUND) -> Meta:
-    said = Said(source="deterministic", why="").model_dump()
-    directive = Directive(expert=Expert.GEOMETRY, note="none")
+    said: Any = {"source": "deterministic", "why": ""}
+    directive = DirectiveOpinion(expert=Expert.GEOMETRY, note="none")
     return Meta(
-        **said, regime=regime, rationale="r", trust_directive=directive, risk_budget_pct=50, risk_bias="NEUTRAL"
+        **said, regime=regime, rationale="r", trust_directive=directive, risk_budget_pct=50, risk_bias=RiskBias.NEUTRAL
     )
 
 
 @cache
-def usual() -> Matter:
-    return matter_of(bundle_of())
+def usual() -> Case:
+    return build_case(bundle_of())
 
 
 def judged(board: Blackboard, bundle: Bundle | None = None, regime: Regime = Regime.RANGE_BOUND) -> Any:
-    matter = matter_of(bundle) if bundle else usual()
-    said = judge.twin(matter, meta_of(regime), board)
-    assert find_objection(judge._decision(said, "model", ""), matter.menu, matter.terms, board) is None
+    case = build_case(bundle) if bundle else usual()
+    said = judge.answer_by_rules(case, meta_of(regime), board)
+    assert find_objection(said, case.menu, case.inputs, board) is None
     return said
 
 
@@ -464,11 +464,11 @@ def test_an_exit_when_the_score_turns_hard_and_a_hold_when_it_leans(side: Side) 
 
 
 def test_the_bound_of_an_exit_is_its_own() -> None:
-    matter = matter_of(bundle_of(account=holding(Side.LONG)))
+    case = build_case(bundle_of(account=holding(Side.LONG)))
     for side, sign in ((Side.LONG, 1), (Side.SHORT, -1)):
-        assert judge.exit_reason(matter, meta_of(), side, sign * -0.4)
-        assert not judge.exit_reason(matter, meta_of(), side, sign * -0.399)
-        assert not judge.exit_reason(matter, meta_of(), side, sign * 0.9)
+        assert judge.exit_reason(case, meta_of(), side, sign * -0.4)
+        assert not judge.exit_reason(case, meta_of(), side, sign * -0.399)
+        assert not judge.exit_reason(case, meta_of(), side, sign * 0.9)
 
 
 @pytest.mark.parametrize("side", Side)
@@ -489,17 +489,17 @@ def test_the_bound_of_an_exit_is_its_own() -> None:
 def test_a_panic_against_a_position_closes_it(day: float | None, worth: float, out: bool, side: Side) -> None:
     """As somebody sees it who is long; mirrored for who is short."""
     sign = 1 if side is Side.LONG else -1
-    matter = matter_of(bundle_of(account=holding(Side.LONG)))
+    case = build_case(bundle_of(account=holding(Side.LONG)))
     moved = Missing("no hours") if day is None else sign * day
-    falling = replace(matter, signs=replace(matter.signs, day=moved))
+    falling = replace(case, signs=replace(case.signs, day=moved))
     assert bool(judge.exit_reason(falling, meta_of(Regime.VOLATILITY_PANIC), side, sign * worth)) == out
     assert not judge.exit_reason(falling, meta_of(), side, sign * worth)
 
 
 def test_a_panic_closes_though_the_candles_of_one_timeframe_are_gone() -> None:
     bundle = without(bundle_of(account=holding(Side.LONG)), "candles/binance/BTCUSDT/4h")
-    matter = matter_of(bundle)
-    panic = replace(matter, terms=replace(matter.terms, day_rank=0.99), signs=replace(matter.signs, day=-0.12))
+    case = build_case(bundle)
+    panic = replace(case, inputs=replace(case.inputs, day_rank=0.99), signs=replace(case.signs, day=-0.12))
     ruled = meta.regime_of(panic)
     assert (ruled.regime, ruled.budget) == (Regime.VOLATILITY_PANIC, 0)
     assert judge.exit_reason(panic, meta_of(ruled.regime), Side.LONG, 0.3)
@@ -510,14 +510,25 @@ def test_an_order_that_waits_is_looked_at_like_a_position(side: Side) -> None:
     sign = -1 if side is Side.LONG else 1
     for reduce_only in (False, True):
         placed = Millis(AS_OF - HOUR_MS)
-        order = Resting("ord_1", BTC, Exchange.BINANCE, side, 0.01, PRICE, 2.0, placed, reduce_only)
-        other = replace(order, id="ord_2", symbol=market.Symbol.ETHUSDT, side=Side.LONG, reduce_only=False)
+        order = RestingOrder(
+            id="ord_1",
+            symbol=BTC,
+            exchange=Exchange.BINANCE,
+            side=side,
+            quantity=0.01,
+            price=PRICE,
+            leverage=2.0,
+            placed=placed,
+            reduce_only=reduce_only,
+        )
+        changes = {"id": "ord_2", "symbol": market.Symbol.ETHUSDT, "side": Side.LONG, "reduce_only": False}
+        other = order.model_copy(update=changes)
         bundle = bundle_of(account=Account(usd=2_000.0, krw=2_000_000.0, pending=(other, order)))
         turned = Call.SHORT if sign < 0 else Call.LONG
         hard, soft = judged(board_of(sign, sign, sign, 0), bundle), judged(board_of(0, sign, 0, 0), bundle)
         assert hard.decision is (turned if reduce_only else Call.CANCEL_AND_CLOSE)
         assert soft.decision is (turned if reduce_only else Call.HOLD)
-        told = " ".join(line.text for line in judge.held(matter_of(bundle)).lines)
+        told = " ".join(line.text for line in judge.position_section(build_case(bundle)).lines)
         assert (f"an order for a {side} waits" in told) != reduce_only
 
 
@@ -558,12 +569,12 @@ def test_against_a_trend_only_with_conviction(regime: Regime, stance: int, confi
 
 def test_a_trade_the_rules_would_refuse_is_a_hold() -> None:
     """A stop as wide as this market asks for lies behind the liquidation."""
-    matter, atr = matter_of(bundle_of()), 0.24 * PRICE
+    case, atr = build_case(bundle_of()), 0.24 * PRICE
     steps = sorted({step * sign for step in RANGE_STEPS_ATR for sign in (-1, 1)})
     distances = [MenuLevel(f"range_{step:g}", RANGE, PRICE + step * atr) for step in steps]
     menu = PriceMenu((MenuLevel("mark", MARK, PRICE), *distances), atr, 0.1, PRICE)
-    wild = replace(matter, menu=menu, terms=replace(matter.terms, atr=atr))
-    said = judge.twin(wild, meta_of(), board_of(-1, -1, -1, -1, 0.9))
+    wild = replace(case, menu=menu, inputs=replace(case.inputs, atr=atr))
+    said = judge.answer_by_rules(wild, meta_of(), board_of(-1, -1, -1, -1, 0.9))
     assert said.decision is Call.HOLD
     assert "the rules refuse" in said.reasoning.final_logic
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.series.memory import MemorySeries
+from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.streams import MARGIN_MS
 from zuno.kernel.units import Millis
 from zuno.trading.data.bundle_builder import PROVEN_WITHIN, gather

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.series.memory import MemorySeries
+from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.data import check
 from zuno.trading.data.check import Fetch
-from zuno.trading.measure.bars import aggregate, resampled
+from zuno.trading.measure.bars import aggregate, resample_bars
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -52,8 +52,8 @@ def bars(timeframe: Timeframe, count: int, at: int = AT) -> list[Candle]:
 
 
 MINUTES = bars(M1, 8 * 60)
-HOURS = list(resampled(H1, M1, MINUTES))
-FOURS = list(resampled(H4, H1, HOURS))
+HOURS = list(resample_bars(H1, M1, MINUTES))
+FOURS = list(resample_bars(H4, H1, HOURS))
 
 
 def now() -> Millis:
@@ -152,7 +152,7 @@ async def test_a_disagreement_says_what_and_by_how_much() -> None:
 
 async def test_weeks_are_held_against_days_and_windows_do_not_cut_them() -> None:
     days = bars(D1, 7 * 9)  # over three windows
-    weeks = list(resampled(W1, D1, days))
+    weeks = list(resample_bars(W1, D1, days))
     store = await filled((D1, days), (W1, [*weeks[:4], weeks[4]._replace(low=1.0), *weeks[5:8], *weeks[8:]]))
     view = await over(store).check(repair=True)
     assert told(view) == [("1w", "disagreement", 4 * 7 * 1440, 1, "rebuilt from its 7 1d bars")]
@@ -166,7 +166,7 @@ async def test_a_gap_over_the_edge_of_a_window_is_one_and_is_mended_at_once() ->
         for day in days
         for n in range(6)
     ]
-    made = list(resampled(D1, H4, quarters))
+    made = list(resample_bars(D1, H4, quarters))
     store = await filled((H4, quarters), (D1, made[:27] + made[30:]))
     desk = over(store)
     assert told(await desk.check()) == [("1d", "gap", 27 * 1440, 3, None)]

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from tests.wire.collecting import END, EVER, OWN, Weather, market, sources
+from tests.wire.fakes.series import MemorySeries
 from tests.wire.leaping import leaping
-from zuno.adapters.series.memory import MemorySeries
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.data.bundle_builder import gather
-from zuno.trading.data.intake import LAST_SECONDS, Intake, refreshed
+from zuno.trading.data.intake import LAST_SECONDS, Intake, refresh_market
 from zuno.trading.data.sources import Sources, is_streamed
 from zuno.trading.model.market import (
     DAY_MS,
@@ -57,7 +57,9 @@ def intake(given: Sources, store: SeriesStore, now: Any, **more: Any) -> Intake:
 def test_what_everybody_says_is_known_from_the_moment_it_is_looked_at() -> None:
     async def story(now: Any) -> None:
         store = MemorySeries(OWN)
-        moment, failures = await refreshed(intake(sources(await market(), now), store, now), store, Symbol.BTCUSDT, now)
+        moment, failures = await refresh_market(
+            intake(sources(await market(), now), store, now), store, Symbol.BTCUSDT, now
+        )
         assert moment == START
         assert failures == dict.fromkeys(TAPE, "a stream is heard only while `zuno data collect` runs")
         bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, moment, failures=failures)
@@ -86,7 +88,7 @@ def test_who_fails_is_named_and_who_hangs_keeps_nobody_longer_than_said() -> Non
             closed={SEARCH: "the search needs a key"},
         )
         store = MemorySeries(OWN)
-        moment, failures = await refreshed(intake(given, store, now), store, Symbol.BTCUSDT, now, within=20)
+        moment, failures = await refresh_market(intake(given, store, now), store, Symbol.BTCUSDT, now, within=20)
         assert moment == START + 20_000
         told = {name: why for name, why in failures.items() if name not in TAPE}
         assert {why for name, why in told.items() if name.startswith("macro/")} == {"the venue is away"}
@@ -139,7 +141,7 @@ def test_no_slow_venue_makes_the_book_old(seconds: float, waited: int) -> None:
         calm, store, depth = sources(await market(), now), MemorySeries(OWN), Depth(now)
         slow = Slow(calm.options[DERIBIT], seconds)
         given = replace(calm, books={BINANCE: depth}, options={DERIBIT: slow})
-        moment, failures = await refreshed(intake(given, store, now), store, Symbol.BTCUSDT, now)
+        moment, failures = await refresh_market(intake(given, store, now), store, Symbol.BTCUSDT, now)
         assert depth.asked == [START + waited]
         assert moment == START + waited + 500
         bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, moment, failures=failures)
@@ -155,7 +157,7 @@ def test_a_book_that_does_not_come_is_waited_for_no_longer_than_said() -> None:
     async def story(now: Any) -> None:
         store = MemorySeries(OWN)
         given = replace(sources(await market(), now), books={BINANCE: Depth(now, 1e6)})
-        moment, failures = await refreshed(intake(given, store, now), store, Symbol.BTCUSDT, now)
+        moment, failures = await refresh_market(intake(given, store, now), store, Symbol.BTCUSDT, now)
         assert moment == START + round(LAST_SECONDS * 1_000)
         assert failures[str(books(BINANCE, "BTCUSDT"))] == "it did not answer within 10 s"
 
@@ -170,7 +172,7 @@ def test_a_bug_in_one_feed_costs_its_series_and_is_said(caplog: pytest.LogCaptur
     async def story(now: Any) -> None:
         given, store = sources(await market(), now), MemorySeries(OWN)
         given = replace(given, levels={**given.levels, ALTERNATIVE: Odd()})  # type: ignore[dict-item]
-        _, failures = await refreshed(intake(given, store, now), store, Symbol.BTCUSDT, now)
+        _, failures = await refresh_market(intake(given, store, now), store, Symbol.BTCUSDT, now)
         assert {name: why for name, why in failures.items() if name not in TAPE} == {
             str(fear_greed(ALTERNATIVE)): "Zuno has a bug (TypeError)"
         }
@@ -196,7 +198,7 @@ def test_rows_that_cannot_be_are_said_where_the_series_is_absent() -> None:
 
         given = replace(calm, derivatives={**calm.derivatives, BINANCE: Odd()})
         one = intake(given, store, now)
-        moment, failures = await refreshed(one, store, Symbol.BTCUSDT, now)
+        moment, failures = await refresh_market(one, store, Symbol.BTCUSDT, now)
         assert "rows it told cannot be: " in failures[str(interest)]
         assert "-5" in failures[str(interest)]
         bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, moment, failures=failures)
@@ -204,7 +206,7 @@ def test_rows_that_cannot_be_are_said_where_the_series_is_absent() -> None:
         assert said == failures[str(interest)]
         assert kept.startswith("97 rows were set aside")
         sound.append(True)
-        _, failures = await refreshed(one, store, Symbol.BTCUSDT, now)
+        _, failures = await refresh_market(one, store, Symbol.BTCUSDT, now)
         assert str(interest) not in failures
 
     leaping(START, story)
@@ -218,7 +220,7 @@ def test_a_damaged_store_is_nobodys_failure() -> None:
     async def story(now: Any) -> None:
         store = Damaged(OWN)
         with pytest.raises(Broken):
-            await refreshed(intake(sources(await market(), now), store, now), store, Symbol.BTCUSDT, now)
+            await refresh_market(intake(sources(await market(), now), store, now), store, Symbol.BTCUSDT, now)
 
     leaping(START, story)
 
@@ -233,7 +235,7 @@ def test_streams_that_a_collector_hears_are_no_failure() -> None:
                 Batch(quiet, [Alive(Millis(START - 9 * MINUTE_MS))], START),
             ]
         )
-        _, failures = await refreshed(intake(sources(await market(), now), store, now), store, Symbol.BTCUSDT, now)
+        _, failures = await refresh_market(intake(sources(await market(), now), store, now), store, Symbol.BTCUSDT, now)
         assert TAPE - set(failures) == {str(heard), "liquidations/binance/BTCUSDT"}
 
     leaping(START, story)
@@ -276,7 +278,7 @@ def test_a_search_is_not_paid_for_again_while_its_answer_is_young() -> None:
         given = replace(sources(await market(), now), texts={SEARCH: paid})
         for pause, asked in ((0, 1), (5 * 3_600, 1), (3_601, 2)):
             await asyncio.sleep(pause)
-            await refreshed(intake(given, store, now), store, Symbol.BTCUSDT, now)
+            await refresh_market(intake(given, store, now), store, Symbol.BTCUSDT, now)
             assert paid.asked == asked
         assert len(await store.read(texts(Feed.NARRATIVE, SEARCH, "BTC"), Millis(0), EVER, EVER)) == 2
 
@@ -388,7 +390,7 @@ def test_where_a_venue_is_ahead_it_is_looked_at_from_its_own_moment() -> None:
     async def story(now: Any) -> None:
         store, mark = MemorySeries(OWN), basis(BINANCE, "BTCUSDT")
         venue = sources(await market(), lambda: Millis(now() + 30_000))
-        moment, _ = await refreshed(intake(venue, store, now), store, Symbol.BTCUSDT, now)
+        moment, _ = await refresh_market(intake(venue, store, now), store, Symbol.BTCUSDT, now)
         assert moment == START
         assert (await store.read(mark, Millis(0), moment, moment, newest=1))[0].at == START
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars, bars
-from zuno.trading.measure.heat import MAINTENANCE, ROWS, TIERS, VOLUME_SHARE, HeatMap, Origin, heat_map
+from zuno.trading.measure.heat import MAINTENANCE, ROWS, TIERS, VOLUME_SHARE, HeatMap, HeatOrigin, heat_map
 from zuno.trading.measure.tape import Stream
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Alive, Candle, Level, Side, Strike, Timeframe
@@ -46,7 +46,7 @@ def test_observed_dollars_lie_where_and_when_they_were_forced_out() -> None:
     rows = [strike(0.2, 101.0, 50.0), strike(0.9, 101.5, 25.0), strike(1.0, 119.0, 10.0), strike(2.5, 101.0, 99.0)]
     stream = Stream("binance", rows, heard(0, 1))
     found = drawn(heat_map(days((100, 110), (100, 120)), [stream], edges=np.array([100.0, 102.0, 118.0, 120.0])))
-    assert found.origin is Origin.OBSERVED
+    assert found.origin is HeatOrigin.OBSERVED
     assert found.usd.tolist() == [[75.0, 0.0], [0.0, 0.0], [0.0, 10.0]]
     assert found.heard.tolist() == found.observed.tolist() == [True, True]
 
@@ -55,7 +55,7 @@ def test_what_happened_outside_of_the_map_is_not_moved_into_it() -> None:
     outside = [(-0.5, 101.0), (2.0, 101.0), (0.5, 99.9), (0.5, 120.0), (1.5, 500.0)]
     stream = Stream("binance", [strike(day, price, 7.0) for day, price in outside], heard(0, 1))
     found = drawn(heat_map(days((100, 110), (100, 120)), [stream], edges=np.array([100.0, 110.0, 120.0])))
-    assert found.origin is Origin.OBSERVED
+    assert found.origin is HeatOrigin.OBSERVED
     assert found.usd.sum() == 0
     edges = Stream("binance", [strike(0.0, 100.0, 1.0), strike(1.999999, 119.999, 2.0)], heard(0, 1))
     kept = drawn(heat_map(days((100, 110), (100, 120)), [edges], edges=np.array([100.0, 110.0, 120.0])))
@@ -75,7 +75,7 @@ def test_a_bar_is_observed_where_it_was_heard_and_modelled_everywhere_else() -> 
     model = drawn(heat_map(market))
     assert found.observed.tolist() == [False, True, False, True]
     assert found.heard.all()
-    assert (found.origin, model.origin) == (Origin.BOTH, Origin.MODELLED)
+    assert (found.origin, model.origin) == (HeatOrigin.BOTH, HeatOrigin.MODELLED)
     assert np.array_equal(found.usd[:, [0, 2]], model.usd[:, [0, 2]]), "what nobody heard is not made less by a strike"
     assert found.usd[:, [1, 3]].sum(axis=0).tolist() == [5.0, 7.0]
     assert not model.observed.any()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.wire.desk_bundles import AS_OF, bundle_of, without
 from zuno.kernel.units import Millis, Seconds
-from zuno.trading.measure.price_context import DOLLAR, PRINTS, STOCKS, Change, Quoted, signs_of
+from zuno.trading.measure.price_context import DOLLAR, PRINTS, STOCKS, FigureChange, Quoted, signs_of
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, Print, macro
@@ -46,13 +46,13 @@ def name(one: Quoted) -> str:
     return str(macro(one.venue, one.figure))
 
 
-def found(bundle: Bundle) -> tuple[Known[Change], Known[Change]]:
+def found(bundle: Bundle) -> tuple[Known[FigureChange], Known[FigureChange]]:
     signs = signs_of(bundle)
     return signs.dollar, signs.stocks
 
 
-def of(one: Quoted) -> Change:
-    return Change(one, pytest.approx(MOVES[one.figure]))  # type: ignore[arg-type]
+def of(one: Quoted) -> FigureChange:
+    return FigureChange(one, pytest.approx(MOVES[one.figure]))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("lose", [without, stale])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import aggregate, made_of, parts, resampled, timeframe_of, total
+from zuno.trading.measure.bars import aggregate, made_of, parts, resample_bars, timeframe_of, total
 from zuno.trading.measure.data_quality import disagreement, impossible
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Candle, Timeframe, candles, funding
 
@@ -47,9 +47,9 @@ def test_hours_made_of_minutes_make_what_the_minutes_make(chance: Random) -> Non
         bar(MIDNIGHT + n * MINUTE_MS, chance.randint(1_000, 10**7) / 100, lot / 1000, lot // 3 / 1000)
         for n, lot in enumerate(lots)
     ]
-    hours = resampled(Timeframe.H1, Timeframe.M1, minutes)
+    hours = resample_bars(Timeframe.H1, Timeframe.M1, minutes)
     assert len(hours) == 4
-    assert resampled(Timeframe.H4, Timeframe.H1, hours) == resampled(Timeframe.H4, Timeframe.M1, minutes)
+    assert resample_bars(Timeframe.H4, Timeframe.H1, hours) == resample_bars(Timeframe.H4, Timeframe.M1, minutes)
     assert all(impossible(candles("binance", "BTCUSDT", Timeframe.H1), hour, None) is None for hour in hours)
 
 
@@ -62,10 +62,10 @@ def test_a_bar_of_bars() -> None:
 
 def test_only_whole_bars_are_made_and_weeks_open_on_monday() -> None:
     days = [bar(MONDAY + n * DAY_MS, 100.0 + n) for n in range(-1, 13)]
-    weeks = resampled(Timeframe.W1, Timeframe.D1, days)
+    weeks = resample_bars(Timeframe.W1, Timeframe.D1, days)
     assert [week.at for week in weeks] == [MONDAY]  # the one before has a day, the one after six
     assert (weeks[0].open, weeks[0].close) == (100.0, 107.0)
-    assert resampled(Timeframe.W1, Timeframe.D1, days[:3] + days[4:8]) == ()
+    assert resample_bars(Timeframe.W1, Timeframe.D1, days[:3] + days[4:8]) == ()
 
 
 def test_the_parts_of_a_bar() -> None:

@@ -14,7 +14,7 @@ from tests.examples import examples
 from tests.wire.real_minutes import grouped, minutes
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars, bars
-from zuno.trading.measure.shock import FLOORS, Shock, Watch, watch
+from zuno.trading.measure.shock import FLOORS, Shock, ShockScan, watch
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Candle, Timeframe
 
@@ -40,7 +40,7 @@ def by_minute(closes: Sequence[float], missing: Sequence[int] = ()) -> Bars:
     return bars(Timeframe.M1, rows)
 
 
-def lasting(closes: Sequence[float], atr: float, missing: Sequence[int] = ()) -> Watch:
+def lasting(closes: Sequence[float], atr: float, missing: Sequence[int] = ()) -> ShockScan:
     """Minutes judged by one ATR throughout: hours of the same range go on beside them."""
     hours = len(closes) // 60 + 1
     found = watch(
@@ -137,7 +137,7 @@ def test_hours_in_which_nothing_moved_are_hours() -> None:
 def test_hours_older_than_two_judge_no_minute() -> None:
     for count, judged in ((120, True), (121, False)):
         found = watch(by_minute([100.0] * count), hourly(0.1), after(count))
-        assert isinstance(found, Watch) is judged
+        assert isinstance(found, ShockScan) is judged
 
 
 @pytest.mark.parametrize("span", [12, 20, 30, 40, 50, 60, 70, 79])
@@ -228,9 +228,9 @@ def test_what_cannot_be_judged_is_said() -> None:
     nothing = bars(Timeframe.M1, [])
     assert why(watch(nothing, hours, after(70))) == "no closed minute is known"
     assert "more than two minutes ago" in why(watch(flat, hours, Millis(after(72) + 1)))
-    assert isinstance(watch(flat, hours, after(72)), Watch)
+    assert isinstance(watch(flat, hours, after(72)), ShockScan)
     assert why(watch(flat, hourly(1.0, 14), after(70))) == "14 closed hours are known, 15 are needed for an ATR"
-    assert isinstance(watch(flat, hourly(1.0, 15), after(70)), Watch)
+    assert isinstance(watch(flat, hourly(1.0, 15), after(70)), ShockScan)
     assert "no ATR is known" in why(watch(flat, hourly(1.0, 42, until=START - HOUR_MS), after(70)))
 
 

@@ -96,13 +96,13 @@ def test_a_spike_is_half_again_the_range_and_twice_the_volume(wide: float, volum
     found = spike(usual(wide, volume))
     assert found.range_ratio == pytest.approx(wide)
     assert found.volume_ratio == pytest.approx(volume / 10)
-    assert found.fired is fires
+    assert found.is_spike is fires
     assert names(triage(replace(CALM, spike=found))) == (["spike"] if fires else [])
 
 
 def test_one_hour_of_two_and_a_half_times_is_enough_where_a_wilder_average_would_need_eight() -> None:
-    assert spike(hours([1.0] * 199 + [2.5], [10.0] * 199 + [20.0])).fired
-    assert not spike(hours([1.0] * 199 + [2.49], [10.0] * 199 + [20.0])).fired
+    assert spike(hours([1.0] * 199 + [2.5], [10.0] * 199 + [20.0])).is_spike
+    assert not spike(hours([1.0] * 199 + [2.49], [10.0] * 199 + [20.0])).is_spike
 
 
 def test_the_range_is_the_true_one_from_the_close_before() -> None:
@@ -180,7 +180,7 @@ def test_a_spike_needs_its_history() -> None:
 def test_hours_that_have_not_closed_or_ended_long_ago_are_not_the_last() -> None:
     rows = usual(1.5, 20.0)
     assert spike(rows, at=NOW - 1).at == NOW - 2 * HOUR_MS
-    assert spike(rows, at=NOW + 2 * HOUR_MS).fired
+    assert spike(rows, at=NOW + 2 * HOUR_MS).is_spike
     assert "more than two hours ago" in why(measure_spike(rows, {}, Millis(NOW + 2 * HOUR_MS + 1)))
 
 
@@ -245,7 +245,7 @@ def test_on_a_real_market_half_to_five_per_cent_of_the_hours_are_spikes() -> Non
     judged = [measure_spike(market, {}, Millis(row.at + HOUR_MS)) for row in rows]
     found = [one for one in judged if not isinstance(one, Missing)]
     assert len(found) == len(rows) - LEAST_BARS + 1
-    rate = sum(one.fired for one in found) / len(found)
+    rate = sum(one.is_spike for one in found) / len(found)
     assert 0.005 <= rate <= 0.05
     assert rate == pytest.approx(6 / 344)
 

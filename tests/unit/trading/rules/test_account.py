@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.measure.features import features
-from zuno.trading.model.account import Account, Holding, Liquidity, Resting, account_slots
+from zuno.trading.model.account import Account, Holding, Liquidity, RestingOrder, account_slots
 from zuno.trading.model.bundle import Absent, Block, Bundle, Slot, content, read_bundle
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing
@@ -43,11 +43,30 @@ def held(
     leverage: float = 2.0,
     id: str = "pos_1",
 ) -> Holding:
-    return Holding(id, symbol, exchange, side, quantity, entry, leverage, Millis(NOW - 1))
+    return Holding(
+        id=id,
+        symbol=symbol,
+        exchange=exchange,
+        side=side,
+        quantity=quantity,
+        entry=entry,
+        leverage=leverage,
+        opened=Millis(NOW - 1),
+    )
 
 
-def resting(quantity: float = 0.1, reduce_only: bool = False, symbol: Symbol = ETH) -> Resting:
-    return Resting("ord_1", symbol, Exchange.BINANCE, Side.LONG, quantity, 2_900.0, 2.0, Millis(NOW - 1), reduce_only)
+def resting(quantity: float = 0.1, reduce_only: bool = False, symbol: Symbol = ETH) -> RestingOrder:
+    return RestingOrder(
+        id="ord_1",
+        symbol=symbol,
+        exchange=Exchange.BINANCE,
+        side=Side.LONG,
+        quantity=quantity,
+        price=2_900.0,
+        leverage=2.0,
+        placed=Millis(NOW - 1),
+        reduce_only=reduce_only,
+    )
 
 
 def stood(account: Account, symbol: Symbol | None = BTC, won: Known[float] = 1_400.0, **marks: Any) -> MarkedAccount:
@@ -72,7 +91,7 @@ def test_an_account_of_every_kind_adds_up() -> None:
             held(ETH, Exchange.UPBIT, quantity=0.1, entry=4_000_000.0, leverage=1.0, id="pos_2"),
         ),
         pending=(resting(), resting(5.0, reduce_only=True)),
-        liquidity=(Liquidity(ETH, 1.5),),
+        liquidity=(Liquidity(symbol=ETH, quantity=1.5),),
     )
     found = stood(account)
     assert found.equity[Exchange.BINANCE] == pytest.approx(2_000 + 0.01 * 10_000)
@@ -122,7 +141,7 @@ def test_a_missing_mark_of_anything_held_makes_the_whole_unknown(holding: str) -
     account = {
         "position": Account(2_000.0, 0.0, (held(ETH),)),
         "order": Account(2_000.0, 0.0, (), (resting(),)),
-        "liquidity": Account(2_000.0, 0.0, (), (), (Liquidity(ETH, 1.0),)),
+        "liquidity": Account(2_000.0, 0.0, (), (), (Liquidity(symbol=ETH, quantity=1.0),)),
         "symbol": Account(2_000.0, 0.0),
     }[holding]
     found = mark_to_market(account, ETH if holding == "symbol" else BTC, {**MARKS, ETH: Missing("silent")}, 1_400.0)
@@ -168,7 +187,9 @@ accounts = st.builds(
     usd=st.floats(-1e5, 1e5),
     krw=st.floats(0, 1e9),
     positions=st.lists(holdings | spots, max_size=5).map(tuple),
-    liquidity=st.lists(st.builds(Liquidity, st.sampled_from(Symbol), st.floats(0, 10)), max_size=2).map(tuple),
+    liquidity=st.lists(st.builds(Liquidity, symbol=st.sampled_from(Symbol), quantity=st.floats(0, 10)), max_size=2).map(
+        tuple
+    ),
 )
 
 
@@ -216,7 +237,11 @@ def bundle_of(account: Account | None, *, without: str = "", age: int = 0, **slo
 
 
 HELD = Account(
-    2_000.0, 1_000_000.0, (held(), held(ETH, id="pos_2", entry=3_100.0)), (resting(),), (Liquidity(ETH, 1.5),)
+    2_000.0,
+    1_000_000.0,
+    (held(), held(ETH, id="pos_2", entry=3_100.0)),
+    (resting(),),
+    (Liquidity(symbol=ETH, quantity=1.5),),
 )
 
 

@@ -9,14 +9,14 @@ from functools import cache
 
 import pytest
 
+from tests.wire.fakes.series import MemorySeries
 from tests.wire.trades import CASH, decision, holding, no_more, resting, ruled_on
-from zuno.adapters.series.memory import MemorySeries
 from zuno.adapters.venues.synthetic.path import END, paths
-from zuno.adapters.venues.synthetic.world import drawn, origin
+from zuno.adapters.venues.synthetic.world import draw_batches, origin
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.data.bundle_builder import gather
 from zuno.trading.measure.features import features
-from zuno.trading.measure.triage import Anomaly, Label, Rule, Triage, Unknown
+from zuno.trading.measure.triage import Anomaly, Label, Rule, Triage, UnjudgedRule
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Absent, Bundle
 from zuno.trading.model.cycle import Call, Decision, Exchange
@@ -37,7 +37,7 @@ LOUD = Millis(END - 3 * 61 * HOUR_MS)
 @cache
 def market() -> MemorySeries:
     store = MemorySeries(origin(SEED))
-    given = drawn(SEED, {Symbol.BTCUSDT: paths(SEED)[Symbol.BTCUSDT]})
+    given = draw_batches(SEED, {Symbol.BTCUSDT: paths(SEED)[Symbol.BTCUSDT]})
     marks = next(batch.rows for batch in given if batch.series == basis(BINANCE, Symbol.BTCUSDT))
     asyncio.run(store.write([*given, *(Batch(series, marks) for series in neighbours(Symbol.BTCUSDT))]))
     return store
@@ -201,7 +201,7 @@ def test_what_triage_found_is_among_the_terms() -> None:
     assert (spike.panic, spike.breakout, spike.restless) == (False, True, True)
     panic = build_ruling_inputs(whole, replace(measured, triage=Triage((Anomaly(Rule.OPTIONS_PANIC, None, ""),), ())))
     assert (panic.panic, panic.breakout, panic.restless) == (True, False, True)
-    blind = tuple(Unknown(rule, "nobody said") for rule in Rule)
+    blind = tuple(UnjudgedRule(rule, "nobody said") for rule in Rule)
     lost = build_ruling_inputs(whole, replace(measured, triage=Triage((), blind)))
     assert all(isinstance(one, Missing) for one in (lost.panic, lost.breakout, lost.restless))
 

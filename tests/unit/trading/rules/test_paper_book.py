@@ -14,13 +14,13 @@ from zuno.kernel.units import Millis
 from zuno.trading.model.account import (
     Account,
     BookChange,
-    Cancelled,
-    Closed,
-    HoldingRecord,
+    Holding,
     LiquidityStated,
-    Opened,
-    Rested,
-    RestingRecord,
+    OrderCancelled,
+    OrderPlaced,
+    PositionClosed,
+    PositionOpened,
+    RestingOrder,
 )
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Side, Symbol
@@ -37,25 +37,25 @@ from zuno.trading.rules.paper_book import (
 BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
 
 
-def opened(id: str = "pos_1", at: int = 10, fee: float = 0.5, **more: Any) -> Opened:
+def opened(id: str = "pos_1", at: int = 10, fee: float = 0.5, **more: Any) -> PositionOpened:
     shape: dict[str, Any] = {
         "id": id, "symbol": BTC, "exchange": Exchange.BINANCE, "side": Side.LONG, "quantity": 0.02, "entry": 50_000.0,
         "leverage": 2.0, "opened": at, **more,
     }  # fmt: skip
-    return Opened(at=at, position=HoldingRecord(**shape), fee=fee)
+    return PositionOpened(at=at, position=Holding(**shape), fee=fee)
 
 
-def upbit(id: str = "pos_1", **more: Any) -> Opened:
+def upbit(id: str = "pos_1", **more: Any) -> PositionOpened:
     shape = {"exchange": Exchange.UPBIT, "quantity": 0.01, "entry": 70_000_000.0, "leverage": 1.0, "fee": 350.0, **more}
     return opened(id, **shape)
 
 
-def rested(id: str = "ord_1", at: int = 10, **more: Any) -> Rested:
+def rested(id: str = "ord_1", at: int = 10, **more: Any) -> OrderPlaced:
     shape: dict[str, Any] = {
         "id": id, "symbol": BTC, "exchange": Exchange.BINANCE, "side": Side.LONG, "quantity": 0.02, "price": 50_000.0,
         "leverage": 1.0, "placed": at, **more,
     }  # fmt: skip
-    return Rested(at=at, order=RestingRecord(**shape))
+    return OrderPlaced(at=at, order=RestingOrder(**shape))
 
 
 def test_opening_ties_up_margin_and_pays_the_fee() -> None:
@@ -68,11 +68,11 @@ def test_opening_ties_up_margin_and_pays_the_fee() -> None:
 
 
 def test_closing_realises_what_was_gained_less_the_fee() -> None:
-    long = replay_changes([opened(), Closed(at=20, id="pos_1", price=55_000.0, fee=0.55)])
+    long = replay_changes([opened(), PositionClosed(at=20, id="pos_1", price=55_000.0, fee=0.55)])
     assert long == Account(2_000 - 0.5 + 100 - 0.55, 2_000_000.0)
-    short = replay_changes([opened(side=Side.SHORT), Closed(at=20, id="pos_1", price=55_000.0, fee=0.55)])
+    short = replay_changes([opened(side=Side.SHORT), PositionClosed(at=20, id="pos_1", price=55_000.0, fee=0.55)])
     assert short.usd == pytest.approx(2_000 - 0.5 - 100 - 0.55)
-    spot = replay_changes([upbit(), Closed(at=20, id="pos_1", price=77_000_000.0, fee=385.0)])
+    spot = replay_changes([upbit(), PositionClosed(at=20, id="pos_1", price=77_000_000.0, fee=385.0)])
     assert spot.krw == pytest.approx(2_000_000 - 350 + 70_000 - 385)
 
 
@@ -80,7 +80,7 @@ def test_an_order_reserves_cash_until_it_is_taken_back() -> None:
     waiting = replay_changes([rested()])
     assert waiting.usd == 2_000.0
     assert free_cash(waiting, Exchange.BINANCE) == 1_000.0
-    assert replay_changes([rested(), Cancelled(at=11, id="ord_1")]) == STARTING_ACCOUNT
+    assert replay_changes([rested(), OrderCancelled(at=11, id="ord_1")]) == STARTING_ACCOUNT
     won = replay_changes([rested(exchange=Exchange.UPBIT, quantity=0.01, price=7e7)])
     assert free_cash(won, Exchange.UPBIT) == 1_300_000.0
 
@@ -128,8 +128,8 @@ def test_what_no_exchange_would_take_is_refused(before: list[BookChange], change
 
 @pytest.mark.parametrize(
     "change",
-    [Closed(at=20, id="pos_2", price=1.0, fee=0.0), Closed(at=20, id="ord_1", price=1.0, fee=0.0),
-     Cancelled(at=20, id="pos_1"), Cancelled(at=20, id="ord_2")],
+    [PositionClosed(at=20, id="pos_2", price=1.0, fee=0.0), PositionClosed(at=20, id="ord_1", price=1.0, fee=0.0),
+     OrderCancelled(at=20, id="pos_1"), OrderCancelled(at=20, id="ord_2")],
 )  # fmt: skip
 def test_what_is_not_there_cannot_be_ended(change: BookChange) -> None:
     with pytest.raises(Unknown):
@@ -139,8 +139,8 @@ def test_what_is_not_there_cannot_be_ended(change: BookChange) -> None:
 def test_nothing_is_closed_before_it_was_opened() -> None:
     account = apply_change(STARTING_ACCOUNT, opened(at=10))
     with pytest.raises(Refused, match="opened at 10 ms; it cannot be closed before, at 9 ms"):
-        apply_change(account, Closed(at=9, id="pos_1", price=1.0, fee=0.0))
-    assert apply_change(account, Closed(at=10, id="pos_1", price=50_000.0, fee=0.0)).positions == ()
+        apply_change(account, PositionClosed(at=9, id="pos_1", price=1.0, fee=0.0))
+    assert apply_change(account, PositionClosed(at=10, id="pos_1", price=50_000.0, fee=0.0)).positions == ()
 
 
 def test_both_sides_of_two_symbols_may_be_held_and_a_side_be_topped_up() -> None:
@@ -184,7 +184,7 @@ def test_opening_and_closing_at_one_price_costs_exactly_the_fees(
     side: Side, price: float, margin: float, leverage: float, fee_in: float, fee_out: float
 ) -> None:
     change = opened(side=side, entry=price, quantity=margin * leverage / price, leverage=leverage, fee=fee_in)
-    after = replay_changes([change, Closed(at=20, id="pos_1", price=price, fee=fee_out)])
+    after = replay_changes([change, PositionClosed(at=20, id="pos_1", price=price, fee=fee_out)])
     assert after.usd == pytest.approx(2_000 - fee_in - fee_out, abs=1e-9)
     assert (after.krw, after.positions) == (2_000_000.0, ())
 
@@ -192,7 +192,7 @@ def test_opening_and_closing_at_one_price_costs_exactly_the_fees(
 @given(price=st.floats(1e3, 1e9), margin=st.floats(1.0, 1_900_000.0), fee=st.floats(0.0, 900.0))
 def test_the_same_for_what_is_bought_with_won(price: float, margin: float, fee: float) -> None:
     change = upbit(entry=price, quantity=margin / price, fee=fee)
-    after = replay_changes([change, Closed(at=20, id="pos_1", price=price, fee=fee)])
+    after = replay_changes([change, PositionClosed(at=20, id="pos_1", price=price, fee=fee)])
     assert after.krw == pytest.approx(2_000_000 - 2 * fee, abs=1e-3)
     assert after.usd == 2_000.0
 
@@ -214,7 +214,7 @@ def stories(draw: st.DrawFn) -> list[BookChange]:
         ]
         if names:
             name, price = draw(st.sampled_from(names)), draw(st.floats(30_000.0, 70_000.0))
-            wishes += [Closed(at=at, id=name, price=price, fee=0.1), Cancelled(at=at, id=name)]
+            wishes += [PositionClosed(at=at, id=name, price=price, fee=0.1), OrderCancelled(at=at, id=name)]
         wish = draw(st.sampled_from(wishes))
         try:
             replay_changes([*story, wish])
@@ -236,7 +236,7 @@ def test_a_book_never_ties_up_more_than_it_had(story: list[BookChange]) -> None:
     account = STARTING_ACCOUNT
     for change in story:
         account = apply_change(account, change)
-        if isinstance(change, Opened | Rested):
+        if isinstance(change, PositionOpened | OrderPlaced):
             assert all(free_cash(account, exchange) >= -1e-3 for exchange in Exchange)
 
 
@@ -248,7 +248,7 @@ def test_closing_at_the_mark_changes_equity_by_the_fee_alone(story: list[BookCha
     assert isinstance(before, MarkedAccount)
     for position in account.positions:
         price = mark if position.exchange is Exchange.BINANCE else mark * won
-        account = apply_change(account, Closed(at=99, id=position.id, price=price, fee=0.25))
+        account = apply_change(account, PositionClosed(at=99, id=position.id, price=price, fee=0.25))
     after = mark_to_market(account, None, marks, won)
     assert isinstance(after, MarkedAccount)
     paid = sum(0.25 if one.exchange is Exchange.BINANCE else 0.25 / won for one in replay_changes(story).positions)

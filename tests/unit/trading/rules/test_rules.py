@@ -13,7 +13,7 @@ from tests.wire.trades import (
     PRICE,
     WON,
     decision,
-    fired,
+    fired_rules,
     holding,
     liquidity,
     meta,
@@ -75,7 +75,7 @@ def test_rule_close_first(how: str, call: Call, side: Side) -> None:
     account = replace(CASH, positions=(holding(side),)) if how == "open" else replace(CASH, pending=(resting(side),))
     done = ruled_on(decision(call), terms(account))
     assert (done.call, done.style, done.target) == (Call.CANCEL_AND_CLOSE, Style.CASINO_EXIT, Target.BINANCE)
-    assert fired(done) == [RuleName.CLOSE_FIRST]
+    assert fired_rules(done) == [RuleName.CLOSE_FIRST]
     assert (done.veto, done.legs, done.allocation_pct) == (None, (), 0.0)
     assert [(one.what, one.side) for one in done.closes] == [("position" if how == "open" else "order", side)]
 
@@ -169,18 +169,18 @@ def test_prices_that_make_no_trade_open_nothing(prices: dict[str, Any]) -> None:
 def test_rule_panic_budget(changed: dict[str, Any], budget: int) -> None:
     draft = start_draft(TIGHT, meta(80), terms(**changed), 0, 0)
     assert draft.allocation_pct == pytest.approx(20 * budget / 100)
-    assert (RuleName.PANIC_BUDGET in fired(draft)) == (budget == 20)
+    assert (RuleName.PANIC_BUDGET in fired_rules(draft)) == (budget == 20)
 
 
 def test_a_smaller_budget_than_panics_is_left_alone() -> None:
-    assert RuleName.PANIC_BUDGET not in fired(start_draft(TIGHT, meta(20), terms(panic=True), 0, 0))
+    assert RuleName.PANIC_BUDGET not in fired_rules(start_draft(TIGHT, meta(20), terms(panic=True), 0, 0))
 
 
 @pytest.mark.parametrize(("budget", "left"), [(100, 20.0), (99, 19.8), (50, 10.0), (1, 0.2)])
 def test_rule_risk_budget(budget: int, left: float) -> None:
     draft = start_draft(TIGHT, meta(budget), terms(), 0, 0)
     assert draft.allocation_pct == pytest.approx(left)
-    assert (RuleName.RISK_BUDGET in fired(draft)) == (budget < 100)
+    assert (RuleName.RISK_BUDGET in fired_rules(draft)) == (budget < 100)
 
 
 @pytest.mark.parametrize("budget", [0, None])
@@ -198,7 +198,7 @@ def test_a_missing_budget_is_none(budget: int | None) -> None:
 def test_rule_stop_risk(leverage: int, asked: int, left: float) -> None:
     draft = start_draft(decision(leverage=leverage, allocation_pct=asked), meta(), terms(), 0, 0)
     assert draft.allocation_pct == pytest.approx(left)
-    assert (RuleName.STOP_RISK in fired(draft)) == (left < asked)
+    assert (RuleName.STOP_RISK in fired_rules(draft)) == (left < asked)
 
 
 def test_a_stop_is_held_against_what_the_mode_may_borrow() -> None:
@@ -207,7 +207,7 @@ def test_a_stop_is_held_against_what_the_mode_may_borrow() -> None:
     for asked, left in ((40, 40.0), (50, 50.0), (51, 50.0)):
         draft = start_draft(decision(leverage=3, allocation_pct=asked), meta(), given, 0, 0)
         assert draft.allocation_pct == pytest.approx(left)
-        assert (RuleName.STOP_RISK in fired(draft)) == (left < asked)
+        assert (RuleName.STOP_RISK in fired_rules(draft)) == (left < asked)
 
 
 def test_a_stop_never_costs_more_than_its_share() -> None:
@@ -240,7 +240,7 @@ def test_a_leg_nobody_can_convert_is_dropped_by_the_guard() -> None:
     assert [leg.venue for leg in apply_leverage_guard(both, terms()).legs] == [Exchange.BINANCE, Exchange.UPBIT]
     done = apply_leverage_guard(both, terms(won=GONE))
     assert ([leg.venue for leg in done.legs], done.target) == ([Exchange.BINANCE], Target.BINANCE)
-    assert fired(done)[-1] == RuleName.LEVERAGE_GUARD
+    assert fired_rules(done)[-1] == RuleName.LEVERAGE_GUARD
 
 
 def test_rule_expectancy() -> None:
@@ -276,7 +276,7 @@ def test_expectancy_is_asked_again_after_the_guard() -> None:
     assert draft.opens
     done = apply_leverage_guard(draft, given)
     assert done.veto == RuleName.EXPECTANCY
-    assert fired(done)[-2:] == [RuleName.LEVERAGE_GUARD, RuleName.EXPECTANCY]
+    assert fired_rules(done)[-2:] == [RuleName.LEVERAGE_GUARD, RuleName.EXPECTANCY]
 
 
 def test_rule_top_up() -> None:
@@ -289,10 +289,10 @@ def test_rule_top_up() -> None:
         replace(CASH, krw=CASH.krw - 210_000.0, positions=(holding(margin=210_000.0, exchange=Exchange.UPBIT),)),
     ):
         done = ruled_on(TIGHT, terms(account))
-        assert fired(done) == [RuleName.TOP_UP]
+        assert fired_rules(done) == [RuleName.TOP_UP]
         assert {leg.venue: leg.margin for leg in done.legs} == new
     leaving = replace(CASH, pending=(resting(margin=150.0, reduce_only=True),))
-    assert fired(ruled_on(TIGHT, terms(leaving))) == []
+    assert fired_rules(ruled_on(TIGHT, terms(leaving))) == []
 
 
 def test_sizes_are_topped_up_and_not_margins() -> None:
@@ -340,7 +340,7 @@ def test_rule_expired(mode: Mode, minutes: int) -> None:
 def test_rule_cro_1_leverage(mode: Mode, asked: int, left: float) -> None:
     done = ruled_on(decision(leverage=asked), terms(mode=mode))
     assert done.leverage == left
-    assert (RuleName.LEVERAGE in fired(done)) == (left < asked)
+    assert (RuleName.LEVERAGE in fired_rules(done)) == (left < asked)
 
 
 @pytest.mark.parametrize(
@@ -401,7 +401,7 @@ def test_rule_cro_5_venue_cap(used: float, left: float) -> None:
     account = replace(CASH, usd=2_000.0, positions=(holding(margin=used, symbol=Symbol.ETHUSDT, entry=10.0),))
     done = ruled_on(TIGHT, terms(account))
     assert {leg.venue: leg.margin for leg in done.legs}[Exchange.BINANCE] == pytest.approx(left)
-    assert (RuleName.VENUE_CAP in fired(done)) == (used > 1_800)
+    assert (RuleName.VENUE_CAP in fired_rules(done)) == (used > 1_800)
 
 
 def test_caps_are_of_margin_in_the_exchanges_own_money() -> None:
@@ -426,7 +426,7 @@ def test_margin_never_exceeds_what_an_exchange_holds() -> None:
 
 def test_rule_cro_5_won() -> None:
     done = ruled_on(TIGHT, terms(won=GONE))
-    assert fired(done) == [RuleName.WON]
+    assert fired_rules(done) == [RuleName.WON]
     assert (done.target, [(leg.venue, leg.margin) for leg in done.legs]) == (
         Target.BINANCE,
         [(Exchange.BINANCE, 200.0)],
@@ -469,7 +469,7 @@ def test_a_leg_that_is_lost_is_not_carried_elsewhere() -> None:
 def test_rule_cro_6_style(breakout: Any, restless: Any, style: Style) -> None:
     done = ruled_on(TIGHT, terms(breakout=breakout, restless=restless))
     assert done.style is style
-    assert (RuleName.STYLE in fired(done)) == (style is not Style.PASSIVE_MAKER)
+    assert (RuleName.STYLE in fired_rules(done)) == (style is not Style.PASSIVE_MAKER)
 
 
 @pytest.mark.parametrize(
@@ -547,7 +547,7 @@ def test_rule_cro_model() -> None:
     half = ruled_on(TIGHT, given, tightening=Tightening(allocation_pct=10))
     assert [leg.margin for leg in half.legs] == [100.0, 100_000.0]
     assert half.allocation_pct == pytest.approx(10)
-    assert fired(half) == [RuleName.TIGHTENED]
+    assert fired_rules(half) == [RuleName.TIGHTENED]
     slower = ruled_on(decision(leverage=3, allocation_pct=10), given, tightening=Tightening(leverage=2))
     assert [(leg.margin, leg.notional, leg.leverage) for leg in slower.legs] == [(200.0, 400.0, 2.0)]
     assert ruled_on(TIGHT, given, tightening=Tightening(allocation_pct=0)).veto == RuleName.TIGHTENED
@@ -588,7 +588,7 @@ def test_rule_leverage_guard(borrowed: float, left: float | None) -> None:
         assert (done.call, done.veto) == (Call.HOLD, RuleName.LEVERAGE_GUARD)
         return
     assert [leg.margin for leg in done.legs] == [pytest.approx(left, abs=0.011)]
-    assert (RuleName.LEVERAGE_GUARD in fired(done)) == (left < 500)
+    assert (RuleName.LEVERAGE_GUARD in fired_rules(done)) == (left < 500)
 
 
 def test_pending_orders_and_inventory_fill_the_guards_room() -> None:
@@ -631,7 +631,7 @@ def test_a_leg_that_is_used_up_leaves_the_other_its_half_of_the_room(
     room = 2 * alone.equity_usd - alone.exposure_usd
     given = terms(replace(account, liquidity=(liquidity((room - 100) / PRICE),)))
     done = ruled_on(TIGHT, given)
-    assert fired(done) == [RuleName.VENUE_CAP, RuleName.LEVERAGE_GUARD]
+    assert fired_rules(done) == [RuleName.VENUE_CAP, RuleName.LEVERAGE_GUARD]
     assert [(leg.venue, leg.margin) for leg in done.legs] == [(left[0], pytest.approx(left[1], abs=1.01))]
     assert done.target is Target(left[0].value)
 
@@ -641,7 +641,7 @@ def test_a_leg_as_large_as_its_room_is_left_alone(used: float, cut: bool) -> Non
     # With a won of 1,000 the account owns $4,000 and may carry $8,000; both legs ask for $200 of the $400 left.
     account = replace(CASH, liquidity=(liquidity(used / PRICE),))
     done = ruled_on(TIGHT, terms(account, won=1_000.0))
-    assert (fired(done) == [RuleName.LEVERAGE_GUARD]) is cut
+    assert (fired_rules(done) == [RuleName.LEVERAGE_GUARD]) is cut
     assert [leg.margin for leg in done.legs] == ([199.99, 199_990.0] if cut else [200.0, 200_000.0])
     assert done.allocation_pct == pytest.approx(19.999 if cut else 20, abs=1e-9)
 
@@ -753,7 +753,7 @@ def _halves(rule: RuleName, given: RulingInputs, call: Call, halved: bool) -> No
     whole = _whole(call)
     done = apply_risk_rules(whole, given, None)
     assert done.allocation_pct == pytest.approx(whole.allocation_pct / (2 if halved else 1))
-    assert (rule in fired(done)) == halved
+    assert (rule in fired_rules(done)) == halved
     assert sum(leg.margin for leg in done.legs) == pytest.approx(sum(leg.margin for leg in whole.legs) / (1 + halved))
 
 

@@ -20,11 +20,10 @@ from zuno.trading.model.cycle import (
     Blackboard,
     Expert,
     GeometryEntry,
-    KeyLevels,
+    KeyLevelsOpinion,
     LiquidityEntry,
     MacroEntry,
     MicrostructureEntry,
-    Signal,
 )
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Mode, Side
@@ -39,11 +38,11 @@ from zuno.trading.rules.score import (
     signal_of_score,
 )
 
-SAID: dict[str, Any] = {"source": "model", "why": "", "rationale": ""}
-NOTHING: Any = dict.fromkeys(KeyLevels.model_fields)
+SAID: dict[str, Any] = {"source": "model", "why": "", "rationale": "r"}
+NOTHING: Any = dict.fromkeys(KeyLevelsOpinion.model_fields)
 
 
-def full(stances: tuple[int, int, int, int], sure: tuple[float, float, float, float] = (1.0,) * 4) -> Blackboard:
+def full(stances: tuple[Any, Any, Any, Any], sure: tuple[float, float, float, float] = (1.0,) * 4) -> Blackboard:
     """Liquidity, microstructure, macro, geometry."""
     one, two, three, four = zip(stances, sure, strict=True)
     return Blackboard(
@@ -62,8 +61,8 @@ def geometry(stance: Any = 0, confidence: float = 0.0, bias: Any = "NEUTRAL") ->
         anomaly="none",
         directional_bias=bias,
         confidence=confidence,
-        key_levels=KeyLevels(**NOTHING),
-        fibonacci_context="",
+        key_levels=KeyLevelsOpinion(**NOTHING),
+        fibonacci_context="none",
         pattern="none",
         cvd_signal=None,
         funding_visual=None,
@@ -111,14 +110,14 @@ def test_who_is_absent_weighs_nothing_and_lends_nothing() -> None:
 @pytest.mark.parametrize(
     ("given_", "named"),
     [
-        (0.1501, Signal.BULLISH),
-        (DEAD_BAND, Signal.NEUTRAL),
-        (0.0, Signal.NEUTRAL),
-        (-DEAD_BAND, Signal.NEUTRAL),
-        (-0.1501, Signal.BEARISH),
+        (0.1501, "BULLISH"),
+        (DEAD_BAND, "NEUTRAL"),
+        (0.0, "NEUTRAL"),
+        (-DEAD_BAND, "NEUTRAL"),
+        (-0.1501, "BEARISH"),
     ],
 )
-def test_the_dead_band(given_: float, named: Signal) -> None:
+def test_the_dead_band(given_: float, named: str) -> None:
     assert signal_of_score(given_) is named
 
 
@@ -153,7 +152,7 @@ def test_a_score_is_bounded_and_odd(stances: Any, sure: Any, mode: Mode, trusted
 def test_what_doubles_leave_over_decides_nothing() -> None:
     # 0.2 · 0.75 is a little more than 0.15 in doubles, and 0.4 · 0.7 + 0.2 · 0.6 a little less than 0.4.
     at_the_band = full((0, 0, 1, 0), (0.0, 0.0, 0.75, 0.0))
-    assert signal_of_score(score_board(at_the_band, Mode.SWING, None)) is Signal.NEUTRAL
+    assert signal_of_score(score_board(at_the_band, Mode.SWING, None)) == "NEUTRAL"
     assert score_board(full((0, -1, -1, 0), (0.0, 0.7, 0.6, 0.0)), Mode.SWING, None) == -0.4
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.wire.trades import PRICE, board, decision, menu, terms
-from zuno.trading.model.cycle import Call, Decision, Expert, GeometryEntry, KeyLevels, Reasoning
+from zuno.trading.model.cycle import Call, Decision, Expert, GeometryEntry, KeyLevelsOpinion, Reasoning
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Mode, Side, Symbol
 from zuno.trading.rules.price_menu import round_to_tick
@@ -174,19 +174,19 @@ def test_one_who_reads_numbers_must_look_the_same_way(stance: int, confidence: f
 
 
 def test_a_picture_alone_seconds_nothing() -> None:
-    nothing: Any = dict.fromkeys(KeyLevels.model_fields)
+    nothing: Any = dict.fromkeys(KeyLevelsOpinion.model_fields)
     seen = GeometryEntry(
         source="model",
         why="",
         anomaly="clean_breakout",
         directional_bias="BULLISH",
         confidence=1.0,
-        key_levels=KeyLevels(**nothing),
-        fibonacci_context="",
+        key_levels=KeyLevelsOpinion(**nothing),
+        fibonacci_context="none",
         pattern="none",
         cvd_signal=None,
         funding_visual=None,
-        rationale="",
+        rationale="r",
         stance=1,
     )
     said = board(0).model_copy(update={"vlm_geometry": seen})

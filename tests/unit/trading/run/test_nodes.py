@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.wire.cycling import ROLES, Desk, Talkative, market, rows
-from zuno.adapters.series.memory import MemorySeries
+from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.synthetic.path import END
 from zuno.llm.port import ModelRequest, Usage
 from zuno.trading.agents.risk_manager import PASSED

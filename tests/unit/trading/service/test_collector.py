@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from tests.wire.collecting import END, EVER, OWN, Weather, collected, collector, market, radio, rows, sources
+from tests.wire.fakes.alerts import SeatInMemory
+from tests.wire.fakes.series import MemorySeries
 from tests.wire.leaping import leaping
 from tests.wire.vendors import binance, living
 from tests.wire.vendors.serving import Query, vendor
 from tests.wire.vendors.world import World
-from zuno.adapters.series.memory import MemorySeries
-from zuno.adapters.store.alerts_memory import SeatInMemory
 from zuno.adapters.venues.binance import VENDOR, Binance
-from zuno.adapters.venues.exchange import Exchange
+from zuno.adapters.venues.exchange import ExchangeClient
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.data.sources import Sources, habit_of, is_of_now, is_streamed, kept_since
@@ -117,7 +117,7 @@ async def test_behaviour_01_five_ticks_at_half_past_the_minute_yield_five_comple
         return paths["/fapi/v1/klines"](query) if query["interval"] == Timeframe.M1 else []
 
     async with vendor({**paths, "/fapi/v1/klines": minutes_alone}) as here:
-        venue = Binance(Exchange(VENDOR, here.url, throttled=False))
+        venue = Binance(ExchangeClient(VENDOR, here.url, throttled=False))
         for minute in range(1, 6):
             world.now = START + minute * MINUTE_MS + 30_000
             world.candles = told_by(world.now)
@@ -314,7 +314,7 @@ def test_a_stream_that_was_proven_is_connected_again_at_once() -> None:
 
 def test_a_recorded_tape_is_kept_as_it_was_and_its_end_is_told() -> None:
     async def story(now: Any) -> None:
-        from zuno.adapters.venues.recorded import RecordedVenue
+        from tests.wire.fakes.venues import RecordedVenue
 
         store, views = MemorySeries(OWN), list[CollectView]()
         tape = RecordedVenue(await market(), BINANCE, now)

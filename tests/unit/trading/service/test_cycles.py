@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from tests.wire.cycling import ROLES, Brush, Desk, Talkative, market, opinion, run_once
+from tests.wire.fakes.model import ScriptedModel, Silence
+from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.file_lock import symbol_lock
-from zuno.adapters.model.scripted import ScriptedModel, Silence
-from zuno.adapters.series.memory import MemorySeries
 from zuno.adapters.venues.synthetic.path import END
 from zuno.journal.port import Author
 from zuno.kernel.errors import Broken, Refused, Unknown, Usage

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tests.wire.collecting import END, EVER, OWN, market, rows, sources
-from zuno.adapters.series.memory import MemorySeries
+from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.errors import Unavailable, Usage
 from zuno.kernel.units import Millis
-from zuno.trading.data.sources import LISTED, SETTLING, Sources, lost, missing, pages
+from zuno.trading.data.sources import LISTED, SETTLING, Sources, missing, missing_spans, pages
 from zuno.trading.measure.data_quality import complete_at
 from zuno.trading.model.market import (
     DAY_MS,
@@ -335,35 +335,35 @@ def test_a_bar_is_owed_when_it_is_closed_and_settled() -> None:
     at = Millis(NOW - HOUR_MS)
     minutes = [at + n * MINUTE_MS for n in range(10)]
     closed = minutes[-1] + MINUTE_MS
-    assert lost(M1, minutes, at, NOW, Millis(closed + MINUTE_MS + SETTLING - 1)) == []
-    assert lost(M1, minutes, at, NOW, Millis(closed + MINUTE_MS + SETTLING)) == [(closed, closed + MINUTE_MS)]
-    assert lost(M1, minutes, at, closed - 1, NOW) == []
-    assert lost(M1, minutes, at - DAY_MS, closed - 1, NOW) == [(at - DAY_MS, at)]
-    assert lost(M1, minutes, at - MINUTE_MS + 1, closed - 1, NOW) == []  # none opened in between
-    assert lost(M1, minutes, at - MINUTE_MS, closed - 1, NOW) == [(at - MINUTE_MS, at)]
+    assert missing_spans(M1, minutes, at, NOW, Millis(closed + MINUTE_MS + SETTLING - 1)) == []
+    assert missing_spans(M1, minutes, at, NOW, Millis(closed + MINUTE_MS + SETTLING)) == [(closed, closed + MINUTE_MS)]
+    assert missing_spans(M1, minutes, at, closed - 1, NOW) == []
+    assert missing_spans(M1, minutes, at - DAY_MS, closed - 1, NOW) == [(at - DAY_MS, at)]
+    assert missing_spans(M1, minutes, at - MINUTE_MS + 1, closed - 1, NOW) == []  # none opened in between
+    assert missing_spans(M1, minutes, at - MINUTE_MS, closed - 1, NOW) == [(at - MINUTE_MS, at)]
     early = [LISTED + n * MINUTE_MS for n in range(-5, 5)]
-    assert lost(M1, early, LISTED - DAY_MS, early[-1], NOW) == []  # there may have been no market yet
-    assert lost(M1, early[6:], LISTED - DAY_MS, early[-1], NOW) == [(LISTED, early[6])]
-    assert lost(M1, minutes[:2] + minutes[4:], at, closed - 1, NOW) == [(minutes[2], minutes[4])]
+    assert missing_spans(M1, early, LISTED - DAY_MS, early[-1], NOW) == []  # there may have been no market yet
+    assert missing_spans(M1, early[6:], LISTED - DAY_MS, early[-1], NOW) == [(LISTED, early[6])]
+    assert missing_spans(M1, minutes[:2] + minutes[4:], at, closed - 1, NOW) == [(minutes[2], minutes[4])]
     monday = Timeframe.W1.floor(NOW - 7 * DAY_MS)
-    assert lost(W1, [], monday, NOW, NOW) == [(monday, Timeframe.W1.floor(NOW))]
-    assert lost(W1, [], monday + 1, NOW, NOW) == []  # no week opened in it and is over
+    assert missing_spans(W1, [], monday, NOW, NOW) == [(monday, Timeframe.W1.floor(NOW))]
+    assert missing_spans(W1, [], monday + 1, NOW, NOW) == []  # no week opened in it and is over
 
 
 def test_a_point_is_owed_when_the_next_is_due() -> None:
     rates, late = funding(BINANCE, "BTCUSDT"), 8 * HOUR_MS + MINUTE_MS
     at = NOW - 10 * DAY_MS
     paid = [at + n * 8 * HOUR_MS for n in range(6)]
-    assert lost(rates, paid, at, NOW, Millis(paid[-1] + 2 * late)) == []
-    assert lost(rates, paid, at, NOW, NOW) == [(paid[-1], NOW - late)]
-    assert lost(rates, [*paid[:2], *paid[3:]], at, paid[-1], NOW) == [(paid[1], paid[3])]
-    assert lost(rates, paid, at - late + 1, paid[-1], NOW) == []
-    assert lost(rates, paid, at - late, paid[-1], NOW) == [(at - late, at)]
-    assert lost(rates, [], at, at + late, NOW) == []
-    assert lost(rates, [], at, at + late + 1, NOW) == [(at, at + late + 2)]
+    assert missing_spans(rates, paid, at, NOW, Millis(paid[-1] + 2 * late)) == []
+    assert missing_spans(rates, paid, at, NOW, NOW) == [(paid[-1], NOW - late)]
+    assert missing_spans(rates, [*paid[:2], *paid[3:]], at, paid[-1], NOW) == [(paid[1], paid[3])]
+    assert missing_spans(rates, paid, at - late + 1, paid[-1], NOW) == []
+    assert missing_spans(rates, paid, at - late, paid[-1], NOW) == [(at - late, at)]
+    assert missing_spans(rates, [], at, at + late, NOW) == []
+    assert missing_spans(rates, [], at, at + late + 1, NOW) == [(at, at + late + 2)]
     quiet = candles(UPBIT, "KRW-BTC", Timeframe.H1)
     for series in (quiet, macro("fred", "DGS2"), texts(Feed.NEWS, "channels", "BTC")):
-        assert lost(series, [], at, NOW, NOW) == lost(series, paid, at, NOW, NOW) == []
+        assert missing_spans(series, [], at, NOW, NOW) == missing_spans(series, paid, at, NOW, NOW) == []
 
 
 def test_open_interest_is_asked_for_in_hours_and_then_in_minutes() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.wire.chart_bundles import AS_OF, BTC, changed, whole, without
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.measure.features import features
-from zuno.trading.measure.shock import Move, Shock, Watch
+from zuno.trading.measure.shock import Move, Shock, ShockScan
 from zuno.trading.measure.triage import Anomaly, Rule
 from zuno.trading.model.bundle import Block, Bundle
 from zuno.trading.model.market import (
@@ -103,7 +103,7 @@ def test_an_anomaly_names_its_source_and_its_age(rule: Rule) -> None:
 def test_a_shock_says_how_long_ago_it_was_and_where() -> None:
     bundle = whole()
     found = features(bundle)
-    assert isinstance(found.watch, Watch)
+    assert isinstance(found.watch, ShockScan)
     shock = Shock(Millis(AS_OF - 90 * MINUTE_MS), 100.0, (Move(5, -0.02, 0.015),), 0.015, False)
     loud = replace(found, watch=replace(found.watch, shocks=(shock,)))
     (one,) = features_view(bundle, "name", loud).shocks

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.account.memory import BookInMemory
-from zuno.adapters.series.memory import MemorySeries
+from tests.wire.fakes.account import BookInMemory
+from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.errors import Broken, Refused, Unavailable, Unknown, Usage
-from zuno.kernel.units import Millis
+from zuno.kernel.text import Token
+from zuno.kernel.units import Address, Millis
 from zuno.lp.service.positions import token_amounts
-from zuno.lp.service.views import MissingView, PoolKeyView, PositionsView, PositionView, TokenView
-from zuno.trading.model.account import FEES, FeesSlot, LiquidityStated, read_equity, read_fees, read_positions
+from zuno.lp.service.views import MissingView, PoolKeyView, PositionsView, PositionView
+from zuno.trading.model.account import FEES, EquitySlot, FeesSlot, LiquidityStated, PositionsSlot, read_slot
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import (
@@ -186,7 +187,7 @@ async def test_fees_are_in_a_bundle_where_they_are_not_the_usual_ones() -> None:
 
     assert await named(None) == await named(Fees()) == []
     (slot,) = await named(Fees(FeeRates(0.01, 0.04), FeeRates(0.1, 0.1)))
-    assert read_fees(slot.content) == FeesSlot(binance_maker=0.01, binance_taker=0.04, upbit=0.1)
+    assert read_slot(FeesSlot, slot.content, "fees") == FeesSlot(binance_maker=0.01, binance_taker=0.04, upbit=0.1)
     assert (slot.as_of, slot.source) == (END, "settings")
 
 
@@ -318,11 +319,11 @@ async def test_liquidity_is_stated_by_hand() -> None:
             await keeper(store, book).liquidity("ETH", bad)
 
 
-def token(symbol: str, verified: bool = True) -> TokenView:
-    return TokenView(address="0x" + "1" * 40, symbol=symbol, decimals=18, verified=verified)
+def token(symbol: str, verified: bool = True) -> Token:
+    return Token(address=Address("0x" + "1" * 40), symbol=symbol, decimals=18, verified=verified)
 
 
-def position(one: TokenView, other: TokenView, amounts: tuple[str, str, str, str]) -> PositionView:
+def position(one: Token, other: Token, amounts: tuple[str, str, str, str]) -> PositionView:
     key = PoolKeyView(
         id="0x1", currency0=one, currency1=other, fee=500, tick_spacing=10, hooks="0x0", dynamic_fee=False, label="x"
     )
@@ -372,9 +373,9 @@ async def given(inventory: Any, *, present: bool = True, stated: float = 0.0) ->
     slots = await keeper(await market(), book, inventory).slots(WORLD.label, END, present)
     assert [slot.name for slot in slots] == ["positions", "equity"]
     assert {slot.as_of for slot in slots} == {END}
-    cash = read_equity(slots[1].content)
+    cash = read_slot(EquitySlot, slots[1].content, "cash")
     assert (cash.usd, cash.krw) == (STARTING_ACCOUNT.usd, STARTING_ACCOUNT.krw)
-    held = read_positions(slots[0].content)
+    held = read_slot(PositionsSlot, slots[0].content, "positions")
     return {one.symbol: one.quantity for one in held.liquidity}, held
 
 
@@ -423,5 +424,5 @@ async def test_the_account_of_a_bundle_is_what_was_held_strictly_before() -> Non
     at = Millis(END - 12 * HOUR_MS)
     for moment, count in ((at, 0), (Millis(at + 1), 1)):
         slots = await keeper(store, book).slots(WORLD.label, moment, False)
-        assert len(read_positions(slots[0].content).positions) == count
+        assert len(read_slot(PositionsSlot, slots[0].content, "positions").positions) == count
     assert view.positions[0].exchange == Exchange.BINANCE

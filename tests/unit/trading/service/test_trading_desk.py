@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from tests.wire.collecting import END, OWN, market, sources
+from tests.wire.fakes.series import MemorySeries
 from tests.wire.leaping import leaping
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.adapters.series.memory import MemorySeries
 from zuno.adapters.store.memory import MemoryStore
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.units import Millis
-from zuno.trading.data.intake import Intake, refreshed
-from zuno.trading.measure.bars import resampled
+from zuno.trading.data.intake import Intake, refresh_market
+from zuno.trading.measure.bars import resample_bars
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -76,7 +76,7 @@ def test_a_live_bundle_is_asked_for_again_by_its_moment(desk: Callable[..., Trad
         intake = Intake(sources(await market(), now), store, keep, now)
 
         async def refresh(symbol: Symbol) -> Any:
-            return await refreshed(intake, store, symbol, now)
+            return await refresh_market(intake, store, symbol, now)
 
         live = desk(store, refresh=refresh, now=now)
         first = await live.freeze(BTC, SWING, None)
@@ -161,7 +161,7 @@ async def test_an_invented_market_that_was_mended_is_still_what_it_was_at_its_en
 ) -> None:
     store = MemorySeries(INVENTED)
     minutes = [Candle(Millis(END - n * MINUTE_MS), 1.0, 1.0, 1.0, 1.0, 1.0 + n, 0.5) for n in range(180, 0, -1)]
-    hours = list(resampled(Timeframe.H1, Timeframe.M1, minutes))
+    hours = list(resample_bars(Timeframe.H1, Timeframe.M1, minutes))
     wrong = [hours[0], hours[1]._replace(volume=99.0), hours[2]]
     await store.write([Batch(M1, minutes), Batch(H1, wrong)])
     before, hour_ago = [await desk(store).freeze(BTC, SWING, moment) for moment in (None, "1h")]

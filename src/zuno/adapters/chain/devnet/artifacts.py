@@ -51,19 +51,19 @@ class Artifacts:
 
     def init_code(self, contract: str) -> bytes:
         """Creation bytecode, without constructor arguments."""
-        artifact = self._read(_INIT_CODE[contract])
+        artifact = self._read_json(_INIT_CODE[contract])
         # Hardhat writes the bytecode as a string, Foundry as an object around it.
         code = artifact.get("bytecode")
         literal = code.get("object") if isinstance(code, dict) else code
         if not isinstance(literal, str):
-            raise Malformed(f"{contract}: the artifact carries no bytecode; {self._damaged}")
+            raise Malformed(f"{contract}: the artifact carries no bytecode; {self._repair_advice}")
         try:
             return bytes.fromhex(literal.removeprefix("0x"))
         except ValueError as error:
             raise Malformed(f"{contract}: the bytecode is not hex (an unlinked library?)") from error
 
     def abi(self, contract: str) -> list[dict[str, Any]]:
-        abi: list[dict[str, Any]] = self._read(_INIT_CODE[contract])["abi"]
+        abi: list[dict[str, Any]] = self._read_json(_INIT_CODE[contract])["abi"]
         return abi
 
     @cached_property
@@ -74,20 +74,20 @@ class Artifacts:
         except OSError as error:
             raise Unavailable(f"{NOT_INSTALLED}: {CURE}") from error
         if found is None:
-            raise Malformed(f"Permit2's bytecode is not where v4-periphery keeps it; {self._damaged}")
+            raise Malformed(f"Permit2's bytecode is not where v4-periphery keeps it; {self._repair_advice}")
         return bytes.fromhex(found[1])
 
-    def _read(self, path: str) -> dict[str, Any]:
+    def _read_json(self, path: str) -> dict[str, Any]:
         try:
             content: dict[str, Any] = json.loads((self.scope / path).read_bytes())
         except OSError as error:
-            raise Unavailable(f"the contract packages lack {path}; {self._damaged}") from error
+            raise Unavailable(f"the contract packages lack {path}; {self._repair_advice}") from error
         except ValueError as error:
-            raise Malformed(f"{path} is not JSON; {self._damaged}") from error
+            raise Malformed(f"{path} is not JSON; {self._repair_advice}") from error
         return content
 
     @property
-    def _damaged(self) -> str:
+    def _repair_advice(self) -> str:
         return _delete_and_cure(self.scope.parent)
 
 
@@ -95,7 +95,7 @@ def _delete_and_cure(node_modules: Path) -> str:
     return f"delete {node_modules}, then {CURE}"
 
 
-def locate(node_modules: Path) -> Artifacts:
+def find_artifacts(node_modules: Path) -> Artifacts:
     """The artifacts below `node_modules`, or the reason why there can be no devnet on this machine."""
     if importlib.util.find_spec("eth") is None:
         raise Unavailable(NO_ENGINE)

@@ -17,8 +17,8 @@ from eth.vm.forks.prague.blocks import PragueBlockHeader
 from zuno.adapters.atomic_file import replace_file
 from zuno.kernel.errors import Malformed, Unavailable
 
-from .evm import Chain, Genesis
-from .history import Block, History, Log, Receipt
+from .evm import Genesis, LocalChain
+from .history import ChainIndex, LocalBlock, LocalLog, LocalReceipt
 from .transactions import restore
 
 # Anything that changes what the bytes mean changes this line, and old files are then rebuilt.
@@ -30,21 +30,21 @@ _LEVEL: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedChain:
     """A chain from a file, with the notes its writer left: what world it is, which clock it ran on."""
 
-    chain: Chain
+    chain: LocalChain
     notes: Mapping[str, Any]
 
 
-def save(path: Path, chain: Chain, notes: Mapping[str, Any]) -> None:
+def save(path: Path, chain: LocalChain, notes: Mapping[str, Any]) -> None:
     """Write the file at once or not at all: a reader never meets half of it."""
     body = zlib.compress(b"".join(_body(chain, notes)), _LEVEL)
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, _MAGIC + hashlib.sha256(body).digest() + body)
 
 
-def load(path: Path) -> Saved:
+def load(path: Path) -> SavedChain:
     """Open a saved chain. Malformed means: not ours, not this format, or damaged, so build it again."""
     try:
         content = path.read_bytes()
@@ -62,7 +62,7 @@ def load(path: Path) -> Saved:
         raise Malformed(f"{path} cannot be read ({error}); delete it and build it again") from error
 
 
-def _body(chain: Chain, notes: Mapping[str, Any]) -> Iterator[bytes]:
+def _body(chain: LocalChain, notes: Mapping[str, Any]) -> Iterator[bytes]:
     story = json.dumps(
         {
             "notes": notes,
@@ -80,7 +80,7 @@ def _body(chain: Chain, notes: Mapping[str, Any]) -> Iterator[bytes]:
         yield value
 
 
-def _parse(body: bytes) -> Saved:
+def _parse(body: bytes) -> SavedChain:
     (size,) = _SIZE.unpack_from(body)
     start = _SIZE.size
     story = json.loads(body[start : start + size])
@@ -93,10 +93,10 @@ def _parse(body: bytes) -> Saved:
         (length,) = _SIZE.unpack_from(body, position + _KEY_SIZE)
         store[body[position : position + _KEY_SIZE]] = body[value_at : value_at + length]
         position = value_at + length
-    history = History()
+    history = ChainIndex()
     for shape in story["blocks"]:
         history.append(_read_block(shape))
-    return Saved(Chain(_read_genesis(story["genesis"]), store, history), story["notes"])
+    return SavedChain(LocalChain(_read_genesis(story["genesis"]), store, history), story["notes"])
 
 
 def _write_genesis(genesis: Genesis) -> dict[str, Any]:
@@ -123,23 +123,23 @@ def _read_genesis(shape: dict[str, Any]) -> Genesis:
     )
 
 
-def _write_block(block: Block) -> list[Any]:
+def _write_block(block: LocalBlock) -> list[Any]:
     return [rlp.encode(block.header).hex(), block.size, [_write_receipt(receipt) for receipt in block.receipts]]
 
 
-def _read_block(shape: list[Any]) -> Block:
+def _read_block(shape: list[Any]) -> LocalBlock:
     encoded, size, receipts = shape
     header = rlp.decode(bytes.fromhex(encoded), PragueBlockHeader)
-    read: list[Receipt] = []
+    read: list[LocalReceipt] = []
     gas = logs = 0
     for index, entry in enumerate(receipts):
         receipt = _read_receipt(entry, header.block_number, index, gas_before=gas, logs_before=logs)
         gas, logs = receipt.cumulative_gas, logs + len(receipt.logs)
         read.append(receipt)
-    return Block(header, tuple(read), size)
+    return LocalBlock(header, tuple(read), size)
 
 
-def _write_receipt(receipt: Receipt) -> list[Any]:
+def _write_receipt(receipt: LocalReceipt) -> list[Any]:
     return [
         receipt.tx.raw.hex(),
         receipt.tx.sender.hex(),
@@ -153,9 +153,11 @@ def _write_receipt(receipt: Receipt) -> list[Any]:
     ]
 
 
-def _read_receipt(shape: list[Any], block_number: int, index: int, *, gas_before: int, logs_before: int) -> Receipt:
+def _read_receipt(
+    shape: list[Any], block_number: int, index: int, *, gas_before: int, logs_before: int
+) -> LocalReceipt:
     raw, sender, gas_used, gas_price, contract, bloom, error, revert_data, logs = shape
-    return Receipt(
+    return LocalReceipt(
         tx=restore(bytes.fromhex(raw), bytes.fromhex(sender)),
         index=index,
         gas_used=gas_used,
@@ -163,7 +165,7 @@ def _read_receipt(shape: list[Any], block_number: int, index: int, *, gas_before
         gas_price=gas_price,
         contract=bytes.fromhex(contract) or None,
         logs=tuple(
-            Log(
+            LocalLog(
                 bytes.fromhex(address),
                 tuple(map(bytes.fromhex, topics)),
                 bytes.fromhex(data),

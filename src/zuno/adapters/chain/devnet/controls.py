@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from . import params, shapes
+from . import geth_json, params
 from .methods import Method
-from .node import LogLimits, Node
+from .node import DevnetNode, LogLimits
 from .params import Params
 from .refusals import bad_params
-from .transactions import Transaction
+from .transactions import LocalTransaction
 
 _MAX_BLOCKS_AT_ONCE: Final = 10_000
 _REORG_OPTIONS: Final = frozenset({"drop", "keep"})
 _LIMITS: Final = ("maxRange", "maxResults")
 
 
-def mine(node: Node, given: Params) -> str:
+def mine(node: DevnetNode, given: Params) -> str:
     timestamp = given.get(0)
     node.mine(None if timestamp is None else params.moment(timestamp))
     return "0x0"
 
 
-def mine_many(node: Node, given: Params) -> bool:
+def mine_many(node: DevnetNode, given: Params) -> bool:
     count, interval = params.quantity(given.get(0, 1)), params.moment(given.get(1, 1))
     if count > _MAX_BLOCKS_AT_ONCE or interval < 1:
         raise bad_params(f"at most {_MAX_BLOCKS_AT_ONCE} blocks, at least a second apart")
@@ -34,57 +34,57 @@ def mine_many(node: Node, given: Params) -> bool:
     return True
 
 
-def set_automine(node: Node, given: Params) -> bool:
+def set_automine(node: DevnetNode, given: Params) -> bool:
     node.set_automine(params.flag(given.need(0)))
     return True
 
 
-def increase_time(node: Node, given: Params) -> int:
+def increase_time(node: DevnetNode, given: Params) -> int:
     seconds = params.moment(given.need(0))
     params.moment(node.now() + seconds)
     return node.increase_time(seconds)
 
 
-def set_next_timestamp(node: Node, given: Params) -> None:
+def set_next_timestamp(node: DevnetNode, given: Params) -> None:
     node.set_next_timestamp(params.moment(given.need(0)))
 
 
-def snapshot(node: Node, given: Params) -> str:
-    return shapes.quantity(node.snapshot())
+def snapshot(node: DevnetNode, given: Params) -> str:
+    return geth_json.quantity(node.snapshot())
 
 
-def revert(node: Node, given: Params) -> bool:
+def revert(node: DevnetNode, given: Params) -> bool:
     return node.revert(params.quantity(given.need(0)))
 
 
-def reorg(node: Node, given: Params) -> list[str]:
+def reorg(node: DevnetNode, given: Params) -> list[str]:
     options = params.options(given.get(1))
     params.only(options, _REORG_OPTIONS, "reorg option")
-    dropped = frozenset(params.data(tx_hash, 32) for tx_hash in params.listed(options.get("drop")))
+    dropped = frozenset(params.data(tx_hash, 32) for tx_hash in params.list_or_empty(options.get("drop")))
     blocks = node.reorg(params.quantity(given.need(0)), drop=dropped, keep=params.flag(options.get("keep")))
-    return [shapes.data(block.hash) for block in blocks]
+    return [geth_json.data(block.hash) for block in blocks]
 
 
-def drop_transaction(node: Node, given: Params) -> bool:
+def drop_transaction(node: DevnetNode, given: Params) -> bool:
     return node.pool.drop(params.data(given.need(0), 32))
 
 
-def mempool(node: Node, given: Params) -> list[shapes.Json]:
+def mempool(node: DevnetNode, given: Params) -> list[geth_json.Json]:
     """All that waits, in order of arrival."""
-    return [shapes.transaction(tx, None) for tx in node.pool]
+    return [geth_json.transaction(tx, None) for tx in node.pool]
 
 
-def pool_status(node: Node, given: Params) -> shapes.Json:
-    pending, queued = _split(node)
-    return {"pending": shapes.quantity(len(pending)), "queued": shapes.quantity(len(queued))}
+def pool_status(node: DevnetNode, given: Params) -> geth_json.Json:
+    pending, queued = _pending_and_queued(node)
+    return {"pending": geth_json.quantity(len(pending)), "queued": geth_json.quantity(len(queued))}
 
 
-def pool_content(node: Node, given: Params) -> shapes.Json:
-    pending, queued = _split(node)
+def pool_content(node: DevnetNode, given: Params) -> geth_json.Json:
+    pending, queued = _pending_and_queued(node)
     return {"pending": _by_sender(pending), "queued": _by_sender(queued)}
 
 
-def set_log_limits(node: Node, given: Params) -> bool:
+def set_log_limits(node: DevnetNode, given: Params) -> bool:
     """Impose what a public node would: `{"maxRange": …, "maxResults": …}`; null or absent is no limit."""
     limits = given.record(0)
     params.only(limits, frozenset(_LIMITS), "limit")
@@ -94,17 +94,17 @@ def set_log_limits(node: Node, given: Params) -> bool:
     return True
 
 
-def _split(node: Node) -> tuple[list[Transaction], list[Transaction]]:
+def _pending_and_queued(node: DevnetNode) -> tuple[list[LocalTransaction], list[LocalTransaction]]:
     """geth's two rooms: what could be mined now, and what waits behind a gap."""
     pending = [tx for lane in node.pool.lanes(node.chain.nonce) for tx in lane]
     ready = {tx.hash for tx in pending}
     return pending, [tx for tx in node.pool if tx.hash not in ready]
 
 
-def _by_sender(txs: list[Transaction]) -> dict[str, dict[str, Any]]:
+def _by_sender(txs: list[LocalTransaction]) -> dict[str, dict[str, Any]]:
     content: dict[str, dict[str, Any]] = {}
     for tx in txs:
-        content.setdefault(shapes.data(tx.sender), {})[str(tx.nonce)] = shapes.transaction(tx, None)
+        content.setdefault(geth_json.data(tx.sender), {})[str(tx.nonce)] = geth_json.transaction(tx, None)
     return content
 
 

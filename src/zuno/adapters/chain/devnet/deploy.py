@@ -12,7 +12,7 @@ from eth_utils.address import to_checksum_address
 from zuno.kernel.errors import Broken
 
 from .artifacts import Artifacts
-from .evm import ETHER, Chain, Genesis
+from .evm import ETHER, Genesis, LocalChain
 from .keys import dev_address, dev_key
 
 DEPLOYER: Final = "deployer"
@@ -24,7 +24,7 @@ _ROUTER_PARAMETERS: Final = "(address,address,address,address,bytes32,bytes32,ad
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
+class DeployedContracts:
     """Where everything is, as 20-byte addresses."""
 
     pool_manager: bytes
@@ -37,7 +37,7 @@ class Deployment:
     usdc: bytes
     pool_swap_test: bytes
 
-    def checksummed(self) -> dict[str, str]:
+    def to_checksums(self) -> dict[str, str]:
         """Names and addresses for people and configuration files."""
         fields = {name: getattr(self, name) for name in self.__slots__}
         return {n: to_checksum_address(a) for n, a in fields.items() if isinstance(a, bytes)}
@@ -55,7 +55,7 @@ def v4_genesis(
     )
 
 
-def deploy(chain: Chain, artifacts: Artifacts) -> Deployment:
+def deploy(chain: LocalChain, artifacts: Artifacts) -> DeployedContracts:
     """Deploy in a fixed order from a fixed key, one contract per block, one second apart."""
     owner = dev_address(DEPLOYER)
 
@@ -77,11 +77,8 @@ def deploy(chain: Chain, artifacts: Artifacts) -> Deployment:
         ("address", "address", "uint256", "address", "address"),
         *(manager, PERMIT2, _UNSUBSCRIBE_GAS, _ZERO, weth),
     )
-    router_parameters = (
-        *(PERMIT2, weth, _ZERO, _ZERO, bytes(32), bytes(32)),
-        *(manager, _ZERO, positions, _ZERO),
-    )
-    return Deployment(
+    router_parameters = (*(PERMIT2, weth, _ZERO, _ZERO, bytes(32), bytes(32)), *(manager, _ZERO, positions, _ZERO))
+    return DeployedContracts(
         pool_manager=manager,
         position_manager=positions,
         state_view=create("StateView", ("address",), manager),

@@ -13,16 +13,16 @@ from eth.db.backends.memory import MemoryDB
 from eth_keys.datatypes import PrivateKey
 from eth_typing import Address
 
-from zuno.adapters.recursion import tame
+from zuno.adapters.recursion import limit_recursion
 
-from .draft import Draft, genesis_header, next_base_fee, next_header
-from .execution import Call, FreeState, Kind, Outcome, State, execute, open_state
-from .history import Block, History, Receipt
+from .block_builder import BlockBuilder, genesis_header, next_base_fee, next_header
+from .execution import CallMessage, EvmState, ExecutionResult, FreeState, StateKind, execute, open_state
+from .history import ChainIndex, LocalBlock, LocalReceipt
 from .keys import dev_address
-from .refusals import NodeRefusal, rejected, reverted
-from .transactions import Transaction, sign
+from .refusals import NodeRefusal, revert_error, server_error
+from .transactions import LocalTransaction, sign
 
-tame()
+limit_recursion()
 
 GWEI: Final = 10**9
 ETHER: Final = 10**18
@@ -47,18 +47,18 @@ class Genesis:
     code: Mapping[bytes, bytes] = field(default_factory=dict)
 
 
-class Chain:
+class LocalChain:
     """One canonical chain over an append-only state database, so every past block stays readable."""
 
-    def __init__(self, genesis: Genesis, store: MutableMapping[bytes, bytes], history: History) -> None:
+    def __init__(self, genesis: Genesis, store: MutableMapping[bytes, bytes], history: ChainIndex) -> None:
         self.genesis = genesis
         self.history = history
         self.store = store
         self._db = AtomicDB(MemoryDB(store))  # type: ignore[arg-type]  # any mapping does
 
     @classmethod
-    def create(cls, genesis: Genesis) -> Chain:
-        chain = cls(genesis, {}, History())
+    def create(cls, genesis: Genesis) -> LocalChain:
+        chain = cls(genesis, {}, ChainIndex())
         blank = genesis_header(
             state_root=bytes.fromhex("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421"),
             timestamp=genesis.timestamp,
@@ -66,52 +66,52 @@ class Chain:
             base_fee=genesis.base_fee,
             coinbase=dev_address("fees"),
         )
-        state = chain._open(State, blank, root=blank.state_root, base_fee=genesis.base_fee)
+        state = chain._open(EvmState, blank, root=blank.state_root, base_fee=genesis.base_fee)
         for address, balance in genesis.balances.items():
             state.set_balance(Address(address), balance)
         for address, code in genesis.code.items():
             state.set_code(Address(address), code)
         state.persist()
         header = blank.copy(state_root=state.state_root)
-        chain.history.append(Block(header, (), 0))
+        chain.history.append(LocalBlock(header, (), 0))
         return chain
 
-    def scratch(self) -> Chain:
+    def scratch(self) -> LocalChain:
         """The same chain with writes that go nowhere: for blocks that will never be part of it."""
-        return Chain(self.genesis, ChainMap({}, self.store), self.history)
+        return LocalChain(self.genesis, ChainMap({}, self.store), self.history)
 
     @property
     def chain_id(self) -> int:
         return self.genesis.chain_id
 
     @property
-    def head(self) -> Block:
+    def head(self) -> LocalBlock:
         return self.history.head
 
     @property
     def next_base_fee(self) -> int:
         return self.base_fee_after(self.head)
 
-    def base_fee_after(self, block: Block) -> int:
+    def base_fee_after(self, block: LocalBlock) -> int:
         return next_base_fee(block.header, self.genesis.base_fee_floor)
 
     # -- growing and shrinking
 
-    def draft(self, timestamp: int, *, salt: bytes = b"") -> Draft:
+    def draft(self, timestamp: int, *, salt: bytes = b"") -> BlockBuilder:
         """Start the next block."""
         base_fee = self.next_base_fee
         header = next_header(self.head.header, timestamp=timestamp, base_fee=base_fee, salt=salt)
-        return Draft(header, self._open(State, header, root=self.head.header.state_root, base_fee=base_fee))
+        return BlockBuilder(header, self._open(EvmState, header, root=self.head.header.state_root, base_fee=base_fee))
 
-    def seal(self, draft: Draft) -> Block:
+    def seal(self, draft: BlockBuilder) -> LocalBlock:
         """Make a draft the new head. A draft begun on another head is refused."""
         if draft.header.parent_hash != self.head.hash:
-            raise rejected("the draft was begun on another head")
+            raise server_error("the draft was begun on another head")
         block = draft.seal()
         self.history.append(block)
         return block
 
-    def apply_block(self, txs: Iterable[Transaction], timestamp: int, *, salt: bytes = b"") -> Block:
+    def apply_block(self, txs: Iterable[LocalTransaction], timestamp: int, *, salt: bytes = b"") -> LocalBlock:
         """Mine exactly these transactions, in this order, or raise and change nothing.
 
         A transaction that reverts is mined as such: look at its receipt.
@@ -121,10 +121,10 @@ class Chain:
             draft.add(tx)
         return self.seal(draft)
 
-    def rewind(self, height: int) -> list[Block]:
+    def rewind(self, height: int) -> list[LocalBlock]:
         """Forget every block above `height`; returns them, newest first."""
         if not 0 <= height <= self.head.number:
-            raise rejected(f"cannot rewind to block {height}: the head is {self.head.number}")
+            raise server_error(f"cannot rewind to block {height}: the head is {self.head.number}")
         return [self.history.pop() for _ in range(self.head.number - height)]
 
     def sign(
@@ -137,7 +137,7 @@ class Chain:
         gas: int,
         nonce: int | None = None,
         tip: int = GWEI,
-    ) -> Transaction:
+    ) -> LocalTransaction:
         """A signed transaction that the next block will accept; the nonce defaults to the account's."""
         sender = key.public_key.to_canonical_address()
         return sign(
@@ -154,30 +154,30 @@ class Chain:
 
     # -- reading
 
-    def state(self, at: Block | None = None) -> State:
+    def state(self, at: LocalBlock | None = None) -> EvmState:
         """The state after a block: yours to read or to spoil, nothing is written back."""
         block = at or self.head
-        return self._open(State, block.header, root=block.header.state_root, base_fee=0)
+        return self._open(EvmState, block.header, root=block.header.state_root, base_fee=0)
 
-    def balance(self, address: bytes, at: Block | None = None) -> int:
+    def balance(self, address: bytes, at: LocalBlock | None = None) -> int:
         return self.state(at).get_balance(Address(address))
 
-    def nonce(self, address: bytes, at: Block | None = None) -> int:
+    def nonce(self, address: bytes, at: LocalBlock | None = None) -> int:
         return self.state(at).get_nonce(Address(address))
 
-    def code(self, address: bytes, at: Block | None = None) -> bytes:
+    def code(self, address: bytes, at: LocalBlock | None = None) -> bytes:
         return self.state(at).get_code(Address(address))
 
-    def storage(self, address: bytes, slot: int, at: Block | None = None) -> int:
+    def storage(self, address: bytes, slot: int, at: LocalBlock | None = None) -> int:
         return self.state(at).get_storage(Address(address), slot)
 
-    def receipt(self, tx_hash: bytes) -> Receipt | None:
+    def receipt(self, tx_hash: bytes) -> LocalReceipt | None:
         found = self.history.receipt(tx_hash)
         return found[1] if found else None
 
     # -- calling
 
-    def free_state(self, at: Block | None = None) -> FreeState:
+    def free_state(self, at: LocalBlock | None = None) -> FreeState:
         """A state where calls run unpaid, in the context of the block they are asked at (as in geth)."""
         block = at or self.head
         return self.free_state_under(block.header, block.header.state_root)
@@ -185,15 +185,15 @@ class Chain:
     def free_state_under(self, header: BlockHeaderAPI, root: bytes) -> FreeState:
         return self._open(FreeState, header, root=root, base_fee=0)
 
-    def execute_call(self, call: Call, at: Block | None = None) -> Outcome:
+    def execute_call(self, call: CallMessage, at: LocalBlock | None = None) -> ExecutionResult:
         """Run a call to its end, whatever that is."""
         return execute(self.free_state(at), self.with_gas(call))
 
-    def call(self, call: Call, at: Block | None = None) -> bytes:
+    def call(self, call: CallMessage, at: LocalBlock | None = None) -> bytes:
         """The returned bytes, or the refusal a node would answer with."""
-        return returned(self.execute_call(call, at))
+        return return_data(self.execute_call(call, at))
 
-    def estimate_gas(self, call: Call, at: Block | None = None) -> int:
+    def estimate_gas(self, call: CallMessage, at: LocalBlock | None = None) -> int:
         """A gas limit that suffices: what is used is not enough when a frame keeps back its 64th."""
         cap = self.with_gas(call).gas
         if call.max_fee_per_gas:
@@ -201,7 +201,7 @@ class Chain:
             purse = self.balance(call.sender, at) - call.value
             cap = min(cap, max(0, purse) // call.max_fee_per_gas)
 
-        def attempt(gas: int) -> Outcome:
+        def attempt(gas: int) -> ExecutionResult:
             return execute(self.free_state(at), replace(call, gas=gas))
 
         if call.to and call.least_gas == _TRANSFER_GAS <= cap and attempt(_TRANSFER_GAS).ok:
@@ -209,8 +209,8 @@ class Chain:
         outcome = attempt(cap)
         if not outcome.ok:
             if outcome.error == "out of gas":
-                raise rejected(f"gas required exceeds allowance ({cap})")
-            returned(outcome)
+                raise server_error(f"gas required exceeds allowance ({cap})")
+            return_data(outcome)
         low, high = max(outcome.gas_used, call.least_gas) - 1, cap
         guess = (outcome.gas_spent + _CALL_STIPEND) * 64 // 63
         while low + 1 < high and (high - low) / high > _ESTIMATE_TOLERANCE:
@@ -222,12 +222,12 @@ class Chain:
                 high = middle
         return high
 
-    def with_gas(self, call: Call) -> Call:
+    def with_gas(self, call: CallMessage) -> CallMessage:
         """A call that names no gas gets a block's worth."""
         limit = self.genesis.gas_limit
         return replace(call, gas=min(call.gas, limit) if call.gas else limit)
 
-    def _open(self, kind: type[Kind], header: BlockHeaderAPI, *, root: bytes, base_fee: int) -> Kind:
+    def _open(self, kind: type[StateKind], header: BlockHeaderAPI, *, root: bytes, base_fee: int) -> StateKind:
         return open_state(
             kind,
             self._db,
@@ -239,10 +239,10 @@ class Chain:
         )
 
 
-def returned(outcome: Outcome) -> bytes:
+def return_data(outcome: ExecutionResult) -> bytes:
     """The output of a success; a failure becomes the error object a node answers with."""
     if outcome.ok:
         return outcome.output
-    if outcome.reverted:
-        raise reverted(outcome.output)
+    if outcome.is_revert:
+        raise revert_error(outcome.output)
     raise NodeRefusal(-32000, outcome.error or "")

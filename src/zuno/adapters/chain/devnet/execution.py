@@ -24,8 +24,9 @@ from eth.vm.forks.prague.computation import PragueComputation
 from eth.vm.forks.prague.state import PragueState, PragueTransactionExecutor
 from eth_typing import Address, Hash32
 
-from .refusals import rejected
-from .transactions import Transaction, floor_gas
+from .history import RawLog
+from .refusals import server_error
+from .transactions import LocalTransaction, floor_gas
 
 _GETH_NAMES: Final[tuple[tuple[type[VMError], str], ...]] = (
     (Revert, "execution reverted"),
@@ -42,11 +43,9 @@ _GETH_NAMES: Final[tuple[tuple[type[VMError], str], ...]] = (
 ETHER: Final = bytes.fromhex("ee" * 20)
 TRANSFER_TOPIC: Final = bytes.fromhex("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef")
 
-RawLog = tuple[bytes, tuple[int, ...], bytes]
-
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallMessage:
     """A message without a signature: what eth_call, eth_estimateGas and eth_simulateV1 execute.
 
     It wears the attributes py-evm reads from a transaction, so one executor serves both.
@@ -75,7 +74,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ExecutionResult:
     """What executing one transaction or call did."""
 
     gas_used: int
@@ -90,7 +89,7 @@ class Outcome:
         return self.error is None
 
     @property
-    def reverted(self) -> bool:
+    def is_revert(self) -> bool:
         return self.error == "execution reverted"
 
 
@@ -110,7 +109,7 @@ class Computation(PragueComputation):
             )
 
 
-class State(PragueState):
+class EvmState(PragueState):
     computation_class = Computation
 
 
@@ -119,18 +118,18 @@ class FreeExecutor(PragueTransactionExecutor):
         """A call needs no signature, no right nonce and no money for gas; the caller checks the rest."""
 
 
-class FreeState(State):
+class FreeState(EvmState):
     """Where calls run. The base fee is zero, so a call that names no price pays none (as in geth)."""
 
     transaction_executor_class = FreeExecutor
     trace_transfers: bool = False
 
 
-Kind = TypeVar("Kind", bound=State)
+StateKind = TypeVar("StateKind", bound=EvmState)
 
 
 def open_state(
-    kind: type[Kind],
+    kind: type[StateKind],
     db: AtomicDatabaseAPI,
     header: BlockHeaderAPI,
     *,
@@ -138,7 +137,7 @@ def open_state(
     chain_id: int,
     ancestors: Iterable[bytes],
     base_fee: int,
-) -> Kind:
+) -> StateKind:
     """The state below `root`, seen from a block with `header`."""
     context = ExecutionContext(
         coinbase=header.coinbase,
@@ -155,16 +154,16 @@ def open_state(
     return kind(db, context, Hash32(root))
 
 
-def execute(state: State, tx: Transaction | Call) -> Outcome:
+def execute(state: EvmState, tx: LocalTransaction | CallMessage) -> ExecutionResult:
     """Run one transaction; the state keeps its effects. Refused if it may not run at all."""
-    message: Any = tx.inner if isinstance(tx, Transaction) else tx
-    if isinstance(tx, Call):
+    message: Any = tx.inner if isinstance(tx, LocalTransaction) else tx
+    if isinstance(tx, CallMessage):
         _check_funds(state, tx)
     nonce = state.get_nonce(Address(tx.sender))
     # Ends the previous transaction: warm slots cool down and "original" storage values are taken anew.
     state.lock_changes()
     computation = state.apply_transaction(message)
-    return Outcome(
+    return ExecutionResult(
         gas_used=_gas_used(tx.gas, computation),
         gas_spent=tx.gas - computation.get_gas_remaining(),
         output=computation.output,
@@ -174,14 +173,14 @@ def execute(state: State, tx: Transaction | Call) -> Outcome:
     )
 
 
-def _check_funds(state: State, call: Call) -> None:
+def _check_funds(state: EvmState, call: CallMessage) -> None:
     have, want = state.get_balance(Address(call.sender)), call.value + call.gas * call.max_fee_per_gas
     if have < want:
-        raise rejected(
+        raise server_error(
             f"insufficient funds for gas * price + value: address 0x{call.sender.hex()} have {have} want {want}"
         )
     if call.gas < call.intrinsic_gas:
-        raise rejected(f"intrinsic gas too low: have {call.gas}, want {call.intrinsic_gas}")
+        raise server_error(f"intrinsic gas too low: have {call.gas}, want {call.intrinsic_gas}")
 
 
 def _gas_used(limit: int, computation: ComputationAPI) -> int:

@@ -14,15 +14,16 @@ from .artifacts import VERSIONS
 
 SHAPING: Final = (
     "zuno.adapters.chain.devnet.artifacts",
+    "zuno.adapters.chain.devnet.block_builder",
     "zuno.adapters.chain.devnet.cachefile",
     "zuno.adapters.chain.devnet.deploy",
-    "zuno.adapters.chain.devnet.draft",
     "zuno.adapters.chain.devnet.evm",
     "zuno.adapters.chain.devnet.execution",
     "zuno.adapters.chain.devnet.history",
     "zuno.adapters.chain.devnet.keys",
     "zuno.adapters.chain.devnet.story",
     "zuno.adapters.chain.devnet.transactions",
+    "zuno.adapters.chain.sim.permissions",
     "zuno.adapters.chain.world",
     "zuno.amm.bitmap",
     "zuno.amm.fees",

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from eth.abc import BlockHeaderAPI
 
-from .transactions import Transaction
+from .transactions import LocalTransaction
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class LocalLog:
     address: bytes
     topics: tuple[bytes, ...]
     data: bytes
@@ -23,16 +23,16 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class LocalReceipt:
     """What became of a transaction. `error` and `revert_data` are ours: the wire carries neither."""
 
-    tx: Transaction
+    tx: LocalTransaction
     index: int
     gas_used: int
     cumulative_gas: int
     gas_price: int
     contract: bytes | None
-    logs: tuple[Log, ...]
+    logs: tuple[LocalLog, ...]
     bloom: int
     error: str | None = None
     revert_data: bytes = b""
@@ -43,9 +43,9 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class LocalBlock:
     header: BlockHeaderAPI
-    receipts: tuple[Receipt, ...]
+    receipts: tuple[LocalReceipt, ...]
     size: int
 
     @property
@@ -65,12 +65,25 @@ class Block:
         return base_fee_of(self.header)
 
     @property
-    def transactions(self) -> tuple[Transaction, ...]:
+    def transactions(self) -> tuple[LocalTransaction, ...]:
         return tuple(receipt.tx for receipt in self.receipts)
 
-    def logs(self) -> Iterator[Log]:
+    def logs(self) -> Iterator[LocalLog]:
         for receipt in self.receipts:
             yield from receipt.logs
+
+
+RawLog = tuple[bytes, tuple[int, ...], bytes]
+
+
+def numbered_logs(raw: Sequence[RawLog], block_number: int, tx_index: int, first: int) -> tuple[LocalLog, ...]:
+    """A transaction's logs with their places in the block."""
+    return tuple(
+        LocalLog(
+            address, tuple(topic.to_bytes(32, "big") for topic in topics), data, block_number, tx_index, first + offset
+        )
+        for offset, (address, topics, data) in enumerate(raw)
+    )
 
 
 def base_fee_of(header: BlockHeaderAPI) -> int:
@@ -89,7 +102,7 @@ class LogFilter:
     addresses: frozenset[bytes] = frozenset()
     topics: Topics = ()
 
-    def accepts(self, log: Log) -> bool:
+    def accepts(self, log: LocalLog) -> bool:
         if self.addresses and log.address not in self.addresses:
             return False
         if len(log.topics) < len(self.topics):
@@ -97,37 +110,37 @@ class LogFilter:
         return all(wanted is None or topic in wanted for wanted, topic in zip(self.topics, log.topics, strict=False))
 
 
-class History:
+class ChainIndex:
     """Blocks in order, and where to find each block, transaction and log."""
 
     def __init__(self) -> None:
-        self._blocks: list[Block] = []
-        self._by_hash: dict[bytes, Block] = {}
-        self._receipts: dict[bytes, tuple[Block, Receipt]] = {}
+        self._blocks: list[LocalBlock] = []
+        self._by_hash: dict[bytes, LocalBlock] = {}
+        self._receipts: dict[bytes, tuple[LocalBlock, LocalReceipt]] = {}
         # One list of logs per address and per (position, topic), in chain order: every cut is a bisection.
-        self._by_address: defaultdict[bytes, list[Log]] = defaultdict(list)
-        self._by_topic: defaultdict[tuple[int, bytes], list[Log]] = defaultdict(list)
+        self._by_address: defaultdict[bytes, list[LocalLog]] = defaultdict(list)
+        self._by_topic: defaultdict[tuple[int, bytes], list[LocalLog]] = defaultdict(list)
 
     def __len__(self) -> int:
         return len(self._blocks)
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Iterator[LocalBlock]:
         return iter(self._blocks)
 
     @property
-    def head(self) -> Block:
+    def head(self) -> LocalBlock:
         return self._blocks[-1]
 
-    def at(self, number: int) -> Block | None:
+    def at(self, number: int) -> LocalBlock | None:
         return self._blocks[number] if 0 <= number < len(self._blocks) else None
 
-    def by_hash(self, block_hash: bytes) -> Block | None:
+    def by_hash(self, block_hash: bytes) -> LocalBlock | None:
         return self._by_hash.get(block_hash)
 
-    def receipt(self, tx_hash: bytes) -> tuple[Block, Receipt] | None:
+    def receipt(self, tx_hash: bytes) -> tuple[LocalBlock, LocalReceipt] | None:
         return self._receipts.get(tx_hash)
 
-    def append(self, block: Block) -> None:
+    def append(self, block: LocalBlock) -> None:
         self._blocks.append(block)
         self._by_hash[block.hash] = block
         for receipt in block.receipts:
@@ -136,7 +149,7 @@ class History:
             for entry in self._entries(log):
                 entry.append(log)
 
-    def pop(self) -> Block:
+    def pop(self) -> LocalBlock:
         """Take the head off, with everything that was known through it."""
         block = self._blocks.pop()
         del self._by_hash[block.hash]
@@ -152,7 +165,7 @@ class History:
         for height in range(number - 1, max(-1, number - 257), -1):
             yield self._blocks[height].hash
 
-    def logs(self, wanted: LogFilter) -> Iterator[Log]:
+    def logs(self, wanted: LogFilter) -> Iterator[LocalLog]:
         """Matching logs in chain order."""
         first, last = max(0, wanted.first), min(wanted.last, len(self._blocks) - 1)
         indexed = [[self._by_address[a] for a in wanted.addresses if a in self._by_address]]
@@ -172,12 +185,12 @@ class History:
             candidates.sort(key=lambda log: (log.block_number, log.index))
         yield from filter(wanted.accepts, candidates)
 
-    def _entries(self, log: Log) -> Iterator[list[Log]]:
+    def _entries(self, log: LocalLog) -> Iterator[list[LocalLog]]:
         yield self._by_address[log.address]
         for position, topic in enumerate(log.topics):
             yield self._by_topic[position, topic]
 
 
-def _within(entry: list[Log], first: int, last: int) -> list[Log]:
+def _within(entry: list[LocalLog], first: int, last: int) -> list[LocalLog]:
     start = bisect_left(entry, first, key=lambda log: log.block_number)
     return entry[start : bisect_right(entry, last, key=lambda log: log.block_number)]

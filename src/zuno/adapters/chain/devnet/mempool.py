@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from .refusals import rejected
-from .transactions import Transaction, floor_gas
+from .refusals import server_error
+from .transactions import LocalTransaction, floor_gas
 
 _MAX_INIT_CODE: Final = 49_152
 _LEAST_TIP: Final = 1
@@ -17,30 +17,32 @@ NonceOf = Callable[[bytes], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class SenderState:
     """What the state says about a sender."""
 
     nonce: int
     balance: int
 
 
-def check_alone(tx: Transaction, gas_limit: int) -> None:
+def check_alone(tx: LocalTransaction, gas_limit: int) -> None:
     """The rules a transaction must meet whatever the state is."""
     if tx.to is None and len(tx.data) > _MAX_INIT_CODE:
-        raise rejected(f"max initcode size exceeded: code size {len(tx.data)}, limit {_MAX_INIT_CODE}")
+        raise server_error(f"max initcode size exceeded: code size {len(tx.data)}, limit {_MAX_INIT_CODE}")
     if tx.gas > gas_limit:
-        raise rejected("exceeds block gas limit")
+        raise server_error("exceeds block gas limit")
     if tx.tip > tx.max_fee:
-        raise rejected("max priority fee per gas higher than max fee per gas")
+        raise server_error("max priority fee per gas higher than max fee per gas")
     if tx.gas < tx.inner.intrinsic_gas:
-        raise rejected(f"intrinsic gas too low: gas {tx.gas}, minimum needed {tx.inner.intrinsic_gas}")
+        raise server_error(f"intrinsic gas too low: gas {tx.gas}, minimum needed {tx.inner.intrinsic_gas}")
     if tx.gas < floor_gas(tx.data):
-        raise rejected(f"insufficient gas for floor data gas cost: gas {tx.gas}, minimum needed {floor_gas(tx.data)}")
+        raise server_error(
+            f"insufficient gas for floor data gas cost: gas {tx.gas}, minimum needed {floor_gas(tx.data)}"
+        )
     if tx.tip < _LEAST_TIP:
-        raise rejected(f"transaction gas price below minimum: gas tip cap {tx.tip}, minimum needed {_LEAST_TIP}")
+        raise server_error(f"transaction gas price below minimum: gas tip cap {tx.tip}, minimum needed {_LEAST_TIP}")
 
 
-def outbids(new: Transaction, old: Transaction) -> bool:
+def outbids(new: LocalTransaction, old: LocalTransaction) -> bool:
     """A replacement must pay a tenth more, and at least one wei, on both counts."""
 
     def enough(bid: int, held: int) -> bool:
@@ -51,36 +53,36 @@ def outbids(new: Transaction, old: Transaction) -> bool:
 
 class Mempool:
     def __init__(self) -> None:
-        self._lanes: dict[bytes, dict[int, Transaction]] = {}
+        self._lanes: dict[bytes, dict[int, LocalTransaction]] = {}
         # Insertion order is arrival order: between equal tips the earlier one goes first.
-        self._by_hash: dict[bytes, Transaction] = {}
+        self._by_hash: dict[bytes, LocalTransaction] = {}
 
     def __len__(self) -> int:
         return len(self._by_hash)
 
-    def __iter__(self) -> Iterator[Transaction]:
+    def __iter__(self) -> Iterator[LocalTransaction]:
         return iter(self._by_hash.values())
 
-    def get(self, tx_hash: bytes) -> Transaction | None:
+    def get(self, tx_hash: bytes) -> LocalTransaction | None:
         return self._by_hash.get(tx_hash)
 
-    def admit(self, tx: Transaction, account: Account, gas_limit: int) -> None:
+    def admit(self, tx: LocalTransaction, account: SenderState, gas_limit: int) -> None:
         """Let a transaction in, perhaps in place of another, or say why not. Nonce gaps are welcome."""
         if tx.hash in self._by_hash:
-            raise rejected("already known")
+            raise server_error("already known")
         check_alone(tx, gas_limit)
         if tx.nonce < account.nonce:
-            raise rejected(f"nonce too low: next nonce {account.nonce}, tx nonce {tx.nonce}")
+            raise server_error(f"nonce too low: next nonce {account.nonce}, tx nonce {tx.nonce}")
         lane = self._lanes.get(tx.sender, {})
         rival = lane.get(tx.nonce)
         self._check_funds(tx, account, queued=sum(other.cost for other in lane.values()), rival=rival)
         if rival is not None:
             if not outbids(tx, rival):
-                raise rejected("replacement transaction underpriced")
+                raise server_error("replacement transaction underpriced")
             self.drop(rival.hash)
-        self.put(tx)
+        self.insert(tx)
 
-    def put(self, tx: Transaction) -> None:
+    def insert(self, tx: LocalTransaction) -> None:
         """Take a transaction in unjudged: it was judged when it first arrived."""
         self._lanes.setdefault(tx.sender, {})[tx.nonce] = tx
         self._by_hash[tx.hash] = tx
@@ -110,7 +112,7 @@ class Mempool:
             account_nonce += 1
         return account_nonce
 
-    def lanes(self, nonce_of: NonceOf) -> list[list[Transaction]]:
+    def lanes(self, nonce_of: NonceOf) -> list[list[LocalTransaction]]:
         """Per sender, the transactions that could be mined now, in the only order they can be."""
         runs = []
         for sender, lane in self._lanes.items():
@@ -122,18 +124,20 @@ class Mempool:
         return {tx_hash: order for order, tx_hash in enumerate(self._by_hash)}
 
     def copy(self) -> Mempool:
-        twin = Mempool()
+        copied = Mempool()
         for tx in self:
-            twin.put(tx)
-        return twin
+            copied.insert(tx)
+        return copied
 
     @staticmethod
-    def _check_funds(tx: Transaction, account: Account, *, queued: int, rival: Transaction | None) -> None:
+    def _check_funds(
+        tx: LocalTransaction, account: SenderState, *, queued: int, rival: LocalTransaction | None
+    ) -> None:
         words = f"insufficient funds for gas * price + value: balance {account.balance}"
         if account.balance < tx.cost:
-            raise rejected(f"{words}, tx cost {tx.cost}, overshot {tx.cost - account.balance}")
+            raise server_error(f"{words}, tx cost {tx.cost}, overshot {tx.cost - account.balance}")
         bump = tx.cost - (rival.cost if rival else 0)
         if account.balance < queued + bump:
             kind = "bumped" if rival else "cost"
             overshot = queued + bump - account.balance
-            raise rejected(f"{words}, queued cost {queued}, tx {kind} {bump}, overshot {overshot}")
+            raise server_error(f"{words}, queued cost {queued}, tx {kind} {bump}, overshot {overshot}")

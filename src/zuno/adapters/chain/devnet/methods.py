@@ -7,84 +7,84 @@ from collections.abc import Callable, Mapping
 from itertools import accumulate, islice
 from typing import Any, Final
 
-from . import params, shapes
-from .evm import GWEI, returned
+from . import geth_json, params
+from .evm import GWEI, return_data
 from .execution import execute
-from .history import Block
-from .node import Node
+from .history import LocalBlock
+from .node import DevnetNode
 from .params import Params
-from .refusals import LIMIT_EXCEEDED, NodeRefusal, bad_params, rejected
+from .refusals import LIMIT_EXCEEDED, NodeRefusal, bad_params, server_error
 from .simulate import override_state, simulate
 
-Method = Callable[[Node, Params], Any]
+Method = Callable[[DevnetNode, Params], Any]
 
 CLIENT_VERSION: Final = "Zuno/devnet/py-evm"
 _FEE_HISTORY_LIMIT: Final = 1024
 
 
-def get_block_by_number(node: Node, given: Params) -> Any:
+def get_block_by_number(node: DevnetNode, given: Params) -> Any:
     reference = given.need(0)
     block = params.find_block(node, reference)
-    return None if block is None else shapes.block(block, full=given.flag(1), pending=reference == "pending")
+    return None if block is None else geth_json.block(block, full=given.flag(1), pending=reference == "pending")
 
 
-def get_block_by_hash(node: Node, given: Params) -> Any:
+def get_block_by_hash(node: DevnetNode, given: Params) -> Any:
     block = node.chain.history.by_hash(params.data(given.need(0), 32))
-    return None if block is None else shapes.block(block, full=given.flag(1))
+    return None if block is None else geth_json.block(block, full=given.flag(1))
 
 
-def get_block_receipts(node: Node, given: Params) -> Any:
+def get_block_receipts(node: DevnetNode, given: Params) -> Any:
     block = params.find_block(node, given.need(0))
-    return None if block is None else [shapes.receipt(block, receipt) for receipt in block.receipts]
+    return None if block is None else [geth_json.receipt(block, receipt) for receipt in block.receipts]
 
 
-def get_balance(node: Node, given: Params) -> str:
+def get_balance(node: DevnetNode, given: Params) -> str:
     view = given.view(1, node)
-    return shapes.quantity(view.chain.balance(params.address(given.need(0)), view.block))
+    return geth_json.quantity(view.chain.balance(params.address(given.need(0)), view.block))
 
 
-def get_code(node: Node, given: Params) -> str:
+def get_code(node: DevnetNode, given: Params) -> str:
     view = given.view(1, node)
-    return shapes.data(view.chain.code(params.address(given.need(0)), view.block))
+    return geth_json.data(view.chain.code(params.address(given.need(0)), view.block))
 
 
-def get_storage_at(node: Node, given: Params) -> str:
+def get_storage_at(node: DevnetNode, given: Params) -> str:
     view = given.view(2, node)
     slot = params.quantity(given.need(1))
-    return shapes.word(view.chain.storage(params.address(given.need(0)), slot, view.block))
+    return geth_json.word(view.chain.storage(params.address(given.need(0)), slot, view.block))
 
 
-def get_transaction_count(node: Node, given: Params) -> str:
+def get_transaction_count(node: DevnetNode, given: Params) -> str:
     account = params.address(given.need(0))
     if given.get(1) == "pending":
-        return shapes.quantity(node.pending_nonce(account))
+        return geth_json.quantity(node.pending_nonce(account))
     view = given.view(1, node)
-    return shapes.quantity(view.chain.nonce(account, view.block))
+    return geth_json.quantity(view.chain.nonce(account, view.block))
 
 
-def call(node: Node, given: Params) -> str:
+def call(node: DevnetNode, given: Params) -> str:
     wanted = params.call(given.need(0))
     view = given.view(1, node)
     state = view.chain.free_state(view.block)
     override_state(state, params.options(given.get(2)))
-    return shapes.data(returned(execute(state, view.chain.with_gas(wanted))))
+    return geth_json.data(return_data(execute(state, view.chain.with_gas(wanted))))
 
 
-def estimate_gas(node: Node, given: Params) -> str:
+def estimate_gas(node: DevnetNode, given: Params) -> str:
     view = given.view(1, node)
     if len(given) > 2:
         raise bad_params("state overrides are not supported by eth_estimateGas")
-    return shapes.quantity(view.chain.estimate_gas(params.call(given.need(0)), view.block))
+    return geth_json.quantity(view.chain.estimate_gas(params.call(given.need(0)), view.block))
 
 
-def simulate_v1(node: Node, given: Params) -> Any:
+def simulate_v1(node: DevnetNode, given: Params) -> Any:
     return simulate(given.view(1, node), given.record(0))
 
 
-def fee_history(node: Node, given: Params) -> shapes.Json:
+def fee_history(node: DevnetNode, given: Params) -> geth_json.Json:
     newest = given.view(1, node).block
     count = min(params.quantity(given.need(0)), _FEE_HISTORY_LIMIT, newest.number + 1)
-    percentiles = [_percentile(value) for value in params.listed(given.get(2))]
+    percentiles = [_percentile(value) for value in params.list_or_empty(given.get(2))]
     if percentiles != sorted(percentiles):
         raise bad_params("invalid reward percentile")
     history = node.chain.history
@@ -92,15 +92,15 @@ def fee_history(node: Node, given: Params) -> shapes.Json:
     known = [block for height in heights if (block := history.at(height))] + [newest] * bool(count)
     following = history.at(newest.number + 1)
     next_fee = following.base_fee if following else node.chain.base_fee_after(newest)
-    answer: shapes.Json = {
-        "oldestBlock": shapes.quantity(newest.number + 1 - count),
-        "baseFeePerGas": [shapes.quantity(block.base_fee) for block in known] + [shapes.quantity(next_fee)],
+    answer: geth_json.Json = {
+        "oldestBlock": geth_json.quantity(newest.number + 1 - count),
+        "baseFeePerGas": [geth_json.quantity(block.base_fee) for block in known] + [geth_json.quantity(next_fee)],
         "gasUsedRatio": [block.header.gas_used / block.header.gas_limit for block in known],
         "baseFeePerBlobGas": ["0x1"] * (len(known) + 1),
         "blobGasUsedRatio": [0.0] * len(known),
     }
     if percentiles:
-        answer["reward"] = [[shapes.quantity(tip) for tip in _tips(block, percentiles)] for block in known]
+        answer["reward"] = [[geth_json.quantity(tip) for tip in _tips(block, percentiles)] for block in known]
     return answer
 
 
@@ -110,7 +110,7 @@ def _percentile(value: Any) -> float:
     return value
 
 
-def _tips(block: Block, percentiles: list[float]) -> list[int]:
+def _tips(block: LocalBlock, percentiles: list[float]) -> list[int]:
     """The tips paid in a block at given shares of its gas; zeros for an empty one."""
     paid = sorted((receipt.gas_price - block.base_fee, receipt.gas_used) for receipt in block.receipts)
     if not paid:
@@ -120,24 +120,24 @@ def _tips(block: Block, percentiles: list[float]) -> list[int]:
     return [paid[bisect_left(passed, threshold)][0] for threshold in thresholds]
 
 
-def get_logs(node: Node, given: Params) -> list[shapes.Json]:
+def get_logs(node: DevnetNode, given: Params) -> list[geth_json.Json]:
     wanted = params.log_filter(given.need(0), node)
     limits, history = node.log_limits, node.chain.history
     if limits.max_range is not None and wanted.last - wanted.first >= limits.max_range:
-        raise rejected(f"exceed maximum block range: {limits.max_range}")
+        raise server_error(f"exceed maximum block range: {limits.max_range}")
     cap = limits.max_results
     found = list(islice(history.logs(wanted), None if cap is None else cap + 1))
     if cap is not None and len(found) > cap:
         raise NodeRefusal(LIMIT_EXCEEDED, f"query returned more than {cap} results")
     blocks = {log.block_number: history.at(log.block_number) for log in found}
-    return [shapes.log(block, log) for log in found if (block := blocks[log.block_number])]
+    return [geth_json.log(block, log) for log in found if (block := blocks[log.block_number])]
 
 
-def send_raw_transaction(node: Node, given: Params) -> str:
-    return shapes.data(node.submit(params.data(given.need(0))).hash)
+def send_raw_transaction(node: DevnetNode, given: Params) -> str:
+    return geth_json.data(node.submit(params.data(given.need(0))).hash)
 
 
-def send_transaction(node: Node, given: Params) -> str:
+def send_transaction(node: DevnetNode, given: Params) -> str:
     fields = given.record(0)
     wanted = params.call(fields)
     if wanted.access_list:
@@ -154,32 +154,32 @@ def send_transaction(node: Node, given: Params) -> str:
         max_fee=price,
         tip=params.optional_quantity(fields, "maxPriorityFeePerGas", price or GWEI) if tip_named else None,
     )
-    return shapes.data(tx.hash)
+    return geth_json.data(tx.hash)
 
 
-def get_transaction_by_hash(node: Node, given: Params) -> Any:
+def get_transaction_by_hash(node: DevnetNode, given: Params) -> Any:
     tx_hash = params.data(given.need(0), 32)
     found = node.chain.history.receipt(tx_hash)
     if found is not None:
         block, receipt = found
-        return shapes.transaction(receipt.tx, block, receipt)
+        return geth_json.transaction(receipt.tx, block, receipt)
     waiting = node.pool.get(tx_hash)
-    return None if waiting is None else shapes.transaction(waiting, None)
+    return None if waiting is None else geth_json.transaction(waiting, None)
 
 
-def get_transaction_receipt(node: Node, given: Params) -> Any:
+def get_transaction_receipt(node: DevnetNode, given: Params) -> Any:
     found = node.chain.history.receipt(params.data(given.need(0), 32))
-    return None if found is None else shapes.receipt(*found)
+    return None if found is None else geth_json.receipt(*found)
 
 
 METHODS: Final[Mapping[str, Method]] = {
     "web3_clientVersion": lambda node, given: CLIENT_VERSION,
     "net_version": lambda node, given: str(node.chain.chain_id),
     "net_listening": lambda node, given: True,
-    "eth_chainId": lambda node, given: shapes.quantity(node.chain.chain_id),
+    "eth_chainId": lambda node, given: geth_json.quantity(node.chain.chain_id),
     "eth_syncing": lambda node, given: False,
-    "eth_accounts": lambda node, given: [shapes.data(address) for address in node.unlocked],
-    "eth_blockNumber": lambda node, given: shapes.quantity(node.chain.head.number),
+    "eth_accounts": lambda node, given: [geth_json.data(address) for address in node.unlocked],
+    "eth_blockNumber": lambda node, given: geth_json.quantity(node.chain.head.number),
     "eth_getBlockByNumber": get_block_by_number,
     "eth_getBlockByHash": get_block_by_hash,
     "eth_getBlockReceipts": get_block_receipts,
@@ -190,8 +190,8 @@ METHODS: Final[Mapping[str, Method]] = {
     "eth_call": call,
     "eth_estimateGas": estimate_gas,
     "eth_simulateV1": simulate_v1,
-    "eth_gasPrice": lambda node, given: shapes.quantity(node.chain.next_base_fee + GWEI),
-    "eth_maxPriorityFeePerGas": lambda node, given: shapes.quantity(GWEI),
+    "eth_gasPrice": lambda node, given: geth_json.quantity(node.chain.next_base_fee + GWEI),
+    "eth_maxPriorityFeePerGas": lambda node, given: geth_json.quantity(GWEI),
     "eth_feeHistory": fee_history,
     "eth_getLogs": get_logs,
     "eth_sendRawTransaction": send_raw_transaction,

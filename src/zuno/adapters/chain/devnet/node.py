@@ -11,13 +11,13 @@ from eth_keys.datatypes import PrivateKey
 
 from zuno.kernel.errors import Broken
 
-from .draft import Draft
-from .evm import GWEI, Chain
-from .execution import Call
-from .history import Block
-from .mempool import Account, Mempool
-from .refusals import NodeRefusal, rejected
-from .transactions import Transaction, decode, sign
+from .block_builder import BlockBuilder
+from .evm import GWEI, LocalChain
+from .execution import CallMessage
+from .history import LocalBlock
+from .mempool import Mempool, SenderState
+from .refusals import NodeRefusal, server_error
+from .transactions import LocalTransaction, decode_transaction, sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +29,26 @@ class LogLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class BlockView:
     """A block, and the chain that can read its state."""
 
-    chain: Chain
-    block: Block
+    chain: LocalChain
+    block: LocalBlock
 
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    blocks: tuple[Block, ...]
+    blocks: tuple[LocalBlock, ...]
     pool: Mempool
     offset: int
 
 
-class Node:
+class DevnetNode:
     """Not thread-safe: whoever shares it holds one lock around it (the server does)."""
 
     def __init__(
         self,
-        chain: Chain,
+        chain: LocalChain,
         *,
         unlocked: Mapping[bytes, PrivateKey] | None = None,
         clock: Callable[[], float] = time.time,
@@ -79,15 +79,15 @@ class Node:
 
     def set_next_timestamp(self, timestamp: int) -> None:
         if timestamp <= self.chain.head.timestamp:
-            raise rejected(f"timestamp {timestamp} is not after the head's {self.chain.head.timestamp}")
+            raise server_error(f"timestamp {timestamp} is not after the head's {self.chain.head.timestamp}")
         self._next_timestamp = timestamp
 
     # -- transactions
 
-    def submit(self, raw: bytes) -> Transaction:
+    def submit(self, raw: bytes) -> LocalTransaction:
         """eth_sendRawTransaction: judge, queue, and mine at once unless paused."""
-        tx = decode(raw, self.chain.chain_id)
-        account = Account(self.chain.nonce(tx.sender), self.chain.balance(tx.sender))
+        tx = decode_transaction(raw, self.chain.chain_id)
+        account = SenderState(self.chain.nonce(tx.sender), self.chain.balance(tx.sender))
         self.pool.admit(tx, account, self.chain.genesis.gas_limit)
         self._automine()
         return tx
@@ -103,14 +103,14 @@ class Node:
         nonce: int | None = None,
         max_fee: int | None = None,
         tip: int | None = None,
-    ) -> Transaction:
+    ) -> LocalTransaction:
         """eth_sendTransaction: sign for an unlocked account, filling in what was left out."""
         key = self.unlocked.get(sender)
         if key is None:
-            raise rejected("unknown account")
+            raise server_error("unknown account")
         tip = min(GWEI, max_fee or GWEI) if tip is None else tip
         if gas is None:
-            gas = self.chain.estimate_gas(Call(sender, to or b"", data, value))
+            gas = self.chain.estimate_gas(CallMessage(sender, to or b"", data, value))
         tx = sign(
             key,
             chain_id=self.chain.chain_id,
@@ -134,11 +134,11 @@ class Node:
         self.automine = on
         self._automine()
 
-    def mine(self, timestamp: int | None = None) -> Block:
+    def mine(self, timestamp: int | None = None) -> LocalBlock:
         """One block with all that is ready and fits, empty if nothing is."""
         return self._seal(self._fill(self.chain, timestamp))
 
-    def mine_only(self, txs: Collection[Transaction]) -> Block:
+    def mine_only(self, txs: Collection[LocalTransaction]) -> LocalBlock:
         """One block with exactly these transactions while the mempool waits; `Broken`, and no block, if one fails."""
         draft = self.chain.draft(self._next_timestamp or self.now())
         for tx in txs:
@@ -150,23 +150,23 @@ class Node:
                 raise Broken(f"a transaction to 0x{(tx.to or b'').hex()} failed: {error}")
         return self._seal(draft)
 
-    def pending(self) -> View:
+    def pending(self) -> BlockView:
         """The block that would be mined now: readable like any other, but on no chain."""
         scratch = self.chain.scratch()
-        return View(scratch, self._fill(scratch, None).seal())
+        return BlockView(scratch, self._fill(scratch, None).seal())
 
-    def reorg(self, depth: int, *, drop: Collection[bytes] = (), keep: bool = False) -> list[Block]:
+    def reorg(self, depth: int, *, drop: Collection[bytes] = (), keep: bool = False) -> list[LocalBlock]:
         """Replace the last `depth` blocks by as many others; returns the new ones, oldest first.
 
         Their transactions go back to the mempool, except those in `drop`. They wait there unless `keep` asks
         for the first new block to carry them again.
         """
         if not 1 <= depth <= self.chain.head.number:
-            raise rejected(f"cannot reorganise {depth} blocks of {self.chain.head.number}")
+            raise server_error(f"cannot reorganise {depth} blocks of {self.chain.head.number}")
         removed = self.chain.rewind(self.chain.head.number - depth)[::-1]
         for block in removed:
             for tx in block.transactions:
-                self.pool.put(tx)
+                self.pool.insert(tx)
         for tx_hash in drop:
             self.pool.drop(tx_hash)
         for old in removed:
@@ -212,26 +212,26 @@ class Node:
             if draft.gas_used:
                 self._seal(draft)
 
-    def _fill(self, chain: Chain, timestamp: int | None) -> Draft:
+    def _fill(self, chain: LocalChain, timestamp: int | None) -> BlockBuilder:
         if timestamp is None:
             timestamp = self._next_timestamp or self.now()
         draft = chain.draft(timestamp)
         self._load(draft)
         return draft
 
-    def _seal(self, draft: Draft) -> Block:
+    def _seal(self, draft: BlockBuilder) -> LocalBlock:
         block = self.chain.seal(draft)
         self._next_timestamp = None
         self.pool.drop_spent(self.chain.nonce)
         return block
 
-    def _load(self, draft: Draft) -> None:
+    def _load(self, draft: BlockBuilder) -> None:
         """Fill a draft from the mempool: best tip first, first come first served between equals."""
         base_fee = draft.base_fee
         arrival = self.pool.arrival()
         lanes = [deque(run) for run in self.pool.lanes(self.chain.nonce)]
 
-        def rank(lane: deque[Transaction]) -> tuple[int, int]:
+        def rank(lane: deque[LocalTransaction]) -> tuple[int, int]:
             return lane[0].price_at(base_fee), -arrival[lane[0].hash]
 
         while lanes:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from .execution import Call
-from .history import Block, LogFilter
-from .node import Node, View
-from .refusals import bad_params, rejected
+from .execution import CallMessage
+from .history import LocalBlock, LogFilter
+from .node import BlockView, DevnetNode
+from .refusals import bad_params, server_error
 
 _HEX: Final = re.compile(r"0x[0-9a-fA-F]*")
 _SAFE_DEPTH: Final = 32
@@ -44,15 +44,15 @@ class Params:
     def flag(self, position: int) -> bool:
         return flag(self.get(position))
 
-    def view(self, position: int, node: Node) -> View:
+    def view(self, position: int, node: DevnetNode) -> BlockView:
         """The block a question is asked at, `latest` if none is named; it must exist."""
         reference = self.get(position, "latest")
         if reference == "pending":
             return node.pending()
         block = find_block(node, reference)
         if block is None:
-            raise rejected("header not found")
-        return View(node.chain, block)
+            raise server_error("header not found")
+        return BlockView(node.chain, block)
 
 
 def record(value: Any) -> Mapping[str, Any]:
@@ -73,7 +73,7 @@ def only(given: Mapping[str, Any], known: frozenset[str], kind: str) -> None:
         raise bad_params(f"unsupported {kind}: {unknown[0]}")
 
 
-def listed(value: Any) -> list[Any]:
+def list_or_empty(value: Any) -> list[Any]:
     """A list; nothing is an empty one."""
     if value is not None and not isinstance(value, list):
         raise bad_params(f"invalid argument: expected a list, got {_show(value)}")
@@ -125,7 +125,7 @@ def address(value: Any) -> bytes:
     return data(value, 20)
 
 
-def find_block(node: Node, reference: Any) -> Block | None:
+def find_block(node: DevnetNode, reference: Any) -> LocalBlock | None:
     """A tag, a number, or EIP-1898's object; None if there is no such block."""
     chain = node.chain
     if isinstance(reference, dict):
@@ -147,13 +147,13 @@ def find_block(node: Node, reference: Any) -> Block | None:
     return chain.history.at(quantity(reference))
 
 
-def call(value: Any) -> Call:
+def call(value: Any) -> CallMessage:
     """A call object; `data` and `input` are the old and the new name of the same field."""
     fields = record(value)
     if fields.get("gasPrice") is not None and fields.get("maxFeePerGas") is not None:
         raise bad_params("both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified")
     price = optional_quantity(fields, "gasPrice", optional_quantity(fields, "maxFeePerGas", 0))
-    return Call(
+    return CallMessage(
         sender=bytes(20) if fields.get("from") is None else address(fields["from"]),
         to=b"" if fields.get("to") is None else address(fields["to"]),
         data=input_data(fields),
@@ -161,13 +161,13 @@ def call(value: Any) -> Call:
         gas=optional_quantity(fields, "gas", 0),
         max_fee_per_gas=price,
         max_priority_fee_per_gas=min(price, optional_quantity(fields, "maxPriorityFeePerGas", price)),
-        access_list=tuple(map(_access, listed(fields.get("accessList")))),
+        access_list=tuple(map(_access, list_or_empty(fields.get("accessList")))),
     )
 
 
 def _access(value: Any) -> tuple[bytes, tuple[int, ...]]:
     entry = record(value)
-    slots = listed(entry.get("storageKeys"))
+    slots = list_or_empty(entry.get("storageKeys"))
     return address(entry.get("address")), tuple(int.from_bytes(data(slot, 32), "big") for slot in slots)
 
 
@@ -184,25 +184,25 @@ def optional_quantity(fields: Mapping[str, Any], name: str, default: int) -> int
     return default if value is None else quantity(value)
 
 
-def log_filter(value: Any, node: Node) -> LogFilter:
+def log_filter(value: Any, node: DevnetNode) -> LogFilter:
     fields = record(value)
     first, last = _log_range(fields, node)
     named = fields.get("address")
     addresses = named if isinstance(named, list) else [] if named is None else [named]
-    topics = listed(fields.get("topics"))
+    topics = list_or_empty(fields.get("topics"))
     if len(topics) > _MAX_TOPICS:
         raise bad_params("exceed max topics")
     return LogFilter(first, last, frozenset(map(address, addresses)), tuple(map(_topic, topics)))
 
 
-def _log_range(fields: Mapping[str, Any], node: Node) -> tuple[int, int]:
+def _log_range(fields: Mapping[str, Any], node: DevnetNode) -> tuple[int, int]:
     named = [fields.get("fromBlock"), fields.get("toBlock")]
     if fields.get("blockHash") is not None:
         if any(name is not None for name in named):
             raise bad_params("cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other")
         block = find_block(node, {"blockHash": fields["blockHash"]})
         if block is None:
-            raise rejected("unknown block")
+            raise server_error("unknown block")
         return block.number, block.number
     first, last = (_height(node, "latest" if name is None else name) for name in named)
     if first > last:
@@ -210,7 +210,7 @@ def _log_range(fields: Mapping[str, Any], node: Node) -> tuple[int, int]:
     return first, last
 
 
-def _height(node: Node, reference: Any) -> int:
+def _height(node: DevnetNode, reference: Any) -> int:
     """Heights beyond the head are fine here: there is simply nothing in them yet."""
     if isinstance(reference, str) and not reference.startswith("0x"):
         block = find_block(node, "latest" if reference == "pending" else reference)

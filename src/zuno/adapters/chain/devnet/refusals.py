@@ -42,7 +42,7 @@ class NodeRefusal(Refused):
         self.data = data
 
 
-def rejected(message: str) -> NodeRefusal:
+def server_error(message: str) -> NodeRefusal:
     """The transaction pool or the state transition refuses."""
     return NodeRefusal(SERVER_ERROR, message)
 
@@ -51,7 +51,7 @@ def bad_params(message: str) -> NodeRefusal:
     return NodeRefusal(INVALID_PARAMS, message)
 
 
-def reverted(output: bytes) -> NodeRefusal:
+def revert_error(output: bytes) -> NodeRefusal:
     return NodeRefusal(REVERTED, revert_message(output), "0x" + output.hex())
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import threading
 from collections.abc import Mapping
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from eth_utils.exceptions import ValidationError
 
+from zuno.adapters.foreign_json import no_number, shallow
 from zuno.kernel.errors import Broken, Refused
 
 from .controls import CONTROLS
 from .methods import METHODS, Method
-from .node import Node
+from .node import DevnetNode
 from .params import Params
 from .refusals import (
     INTERNAL_ERROR,
@@ -24,13 +24,12 @@ from .refusals import (
     PARSE_ERROR,
     NodeRefusal,
     bad_params,
-    rejected,
+    server_error,
 )
 
 _log = logging.getLogger(__name__)
 _MAX_BATCH: Final = 1_000
 _MAX_DEPTH: Final = 64
-_BRACKETS: Final = re.compile(rb"[\[\]{}]")
 
 Reply = dict[str, Any]
 
@@ -38,7 +37,7 @@ Reply = dict[str, Any]
 class Rpc:
     """Dispatches requests to a node, one at a time."""
 
-    def __init__(self, node: Node, extra: Mapping[str, Method] | None = None) -> None:
+    def __init__(self, node: DevnetNode, extra: Mapping[str, Method] | None = None) -> None:
         self._node = node
         self._methods: dict[str, Method] = {**METHODS, **CONTROLS, **(extra or {})}
         # py-evm is single-threaded at heart, and a node answers from one consistent state.
@@ -51,16 +50,16 @@ class Rpc:
         except ValueError:
             return _encode(_failure(None, NodeRefusal(PARSE_ERROR, "parse error")))
         if not isinstance(request, list):
-            reply = self._one(request)
+            reply = self._answer_one(request)
             return b"" if reply is None else _encode(reply)
         if not request:
             return _encode(_failure(None, NodeRefusal(INVALID_REQUEST, "empty batch")))
         if len(request) > _MAX_BATCH:
             return _encode(_failure(None, NodeRefusal(INVALID_REQUEST, "batch too large")))
-        replies = [reply for reply in map(self._one, request) if reply is not None]
+        replies = [reply for reply in map(self._answer_one, request) if reply is not None]
         return _encode(replies) if replies else b""
 
-    def _one(self, request: Any) -> Reply | None:
+    def _answer_one(self, request: Any) -> Reply | None:
         if not isinstance(request, dict) or not isinstance(request.get("method"), str):
             return _failure(None, NodeRefusal(INVALID_REQUEST, "invalid request"))
         try:
@@ -68,7 +67,7 @@ class Rpc:
         except NodeRefusal as refusal:
             reply = _failure(request.get("id"), refusal)
         except (Refused, ValidationError) as error:
-            reply = _failure(request.get("id"), rejected(str(error)))
+            reply = _failure(request.get("id"), server_error(str(error)))
         except Broken as error:
             reply = _failure(request.get("id"), NodeRefusal(INTERNAL_ERROR, str(error)))
         except Exception as error:
@@ -90,22 +89,8 @@ class Rpc:
 
 
 def parse(body: bytes) -> Any:
-    """The JSON in a body. ValueError if there is none, or if it nests deeper than any request does.
-
-    The EVM raises Python's recursion limit so far that a hostile body would overflow the parser's C stack.
-    """
-    depth = 0
-    # Brackets inside strings count too: parameters are hex, so no honest request has them.
-    for bracket in _BRACKETS.findall(body):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > _MAX_DEPTH:
-            raise ValueError("nested too deeply")
-    return json.loads(body, parse_constant=_no_number)
-
-
-def _no_number(name: str) -> NoReturn:
-    """Python reads NaN and Infinity, which are no JSON."""
-    raise ValueError(f"{name} is not a JSON number")
+    """The JSON in a body. ValueError if there is none, or if it nests deeper than any request does."""
+    return json.loads(shallow(body, _MAX_DEPTH), parse_constant=no_number)
 
 
 def _failure(request_id: Any, refusal: NodeRefusal) -> Reply:

@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 from zuno.kernel.errors import Unavailable
 
 from . import params
-from .faults import Fault, Faults, read_fault
+from .faults import FaultPlan, PlannedFault, read_fault
 from .methods import Method
-from .node import Node
+from .node import DevnetNode
 from .params import Params
 from .rpc import Rpc, parse
 
@@ -41,8 +41,8 @@ class Server(ThreadingHTTPServer):
     # Idle keep-alive connections would hold up a join for ever.
     block_on_close = False
 
-    def __init__(self, node: Node, port: int, extra: Mapping[str, Method] | None = None) -> None:
-        self.faults = Faults()
+    def __init__(self, node: DevnetNode, port: int, extra: Mapping[str, Method] | None = None) -> None:
+        self.faults = FaultPlan()
         self.requests = 0
         self._count_lock = threading.Lock()
         self.rpc = Rpc(node, {"zuno_fault": self._fault, "zuno_stats": self._stats, **(extra or {})})
@@ -67,7 +67,7 @@ class Server(ThreadingHTTPServer):
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             _log.exception("a connection failed")
 
-    def _fault(self, node: Node, given: Params) -> bool:
+    def _fault(self, node: DevnetNode, given: Params) -> bool:
         """Plan a fault; without an argument, cancel those planned."""
         if given.get(0) is None:
             self.faults.clear()
@@ -75,7 +75,7 @@ class Server(ThreadingHTTPServer):
             self.faults.plan(read_fault(params.record(given.need(0))))
         return True
 
-    def _stats(self, node: Node, given: Params) -> dict[str, int]:
+    def _stats(self, node: DevnetNode, given: Params) -> dict[str, int]:
         return {"requests": self.requests}
 
 
@@ -94,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(*obstacle)
             return
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        fault = self.server.faults.next(_named(body))
+        fault = self.server.faults.next(_methods_in(body))
         if fault is not None and fault.kind == "delay":
             time.sleep(fault.ms / 1000)
             fault = None
@@ -138,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def _misbehave(self, fault: Fault, answer: bytes) -> None:
+    def _misbehave(self, fault: PlannedFault, answer: bytes) -> None:
         match fault.kind:
             case "status":
                 self._reply(fault.status, b"the node is out of order", "text/plain")
@@ -171,7 +171,7 @@ def _listening(port: int) -> Iterator[None]:
 
 
 @contextmanager
-def serve(node: Node, port: int = 0, extra: Mapping[str, Method] | None = None) -> Iterator[str]:
+def serve(node: DevnetNode, port: int = 0, extra: Mapping[str, Method] | None = None) -> Iterator[str]:
     """Serve a node (and `extra` methods) for as long as the block lasts; yields its URL. Port 0 picks a free one."""
     server = Server(node, port, extra)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -185,7 +185,7 @@ def serve(node: Node, port: int = 0, extra: Mapping[str, Method] | None = None) 
 
 
 def serve_until_signalled(
-    node: Node, port: int, on_ready: Callable[[str], None], extra: Mapping[str, Method] | None = None
+    node: DevnetNode, port: int, on_ready: Callable[[str], None], extra: Mapping[str, Method] | None = None
 ) -> None:
     """Serve until SIGINT or SIGTERM; for a command line, so it must run in the main thread."""
     stop = threading.Event()
@@ -199,7 +199,7 @@ def serve_until_signalled(
             signal.signal(number, handler)
 
 
-def _named(body: bytes) -> frozenset[str]:
+def _methods_in(body: bytes) -> frozenset[str]:
     """The methods a body asks for; none if it cannot be read."""
     try:
         request = parse(body)

@@ -9,12 +9,12 @@ from typing import Any, Final
 from eth_hash.auto import keccak
 from eth_typing import Address
 
-from . import params, shapes
-from .draft import next_header
-from .evm import Chain
-from .execution import FreeState, Outcome, execute
-from .history import Block, Log
-from .node import View
+from . import geth_json, params
+from .block_builder import next_header
+from .evm import LocalChain
+from .execution import ExecutionResult, FreeState, execute
+from .history import LocalBlock, numbered_logs
+from .node import BlockView
 from .refusals import REVERTED, VM_ERROR, NodeRefusal, bad_params, revert_message
 
 _MAX_BLOCKS: Final = 256
@@ -39,7 +39,7 @@ def override_state(state: FreeState, overrides: Mapping[str, Any]) -> None:
             state.set_storage(account, params.quantity(slot), params.quantity(value))
 
 
-def simulate(view: View, options: Mapping[str, Any]) -> list[shapes.Json]:
+def simulate(view: BlockView, options: Mapping[str, Any]) -> list[geth_json.Json]:
     """Run the blocks one after another on top of a view, each call seeing what the earlier ones did."""
     params.only(options, _KNOWN_OPTIONS, "option")
     if params.flag(options.get("validation")):
@@ -53,11 +53,13 @@ def simulate(view: View, options: Mapping[str, Any]) -> list[shapes.Json]:
     chain, parent = view.chain.scratch(), view.block
     for step in map(params.record, steps):
         parent, calls = _run_block(chain, parent, step, params.flag(options.get("traceTransfers")))
-        results.append({**shapes.block(parent, full=False), "calls": calls})
+        results.append({**geth_json.block(parent, full=False), "calls": calls})
     return results
 
 
-def _run_block(chain: Chain, parent: Block, step: Mapping[str, Any], trace: bool) -> tuple[Block, list[shapes.Json]]:
+def _run_block(
+    chain: LocalChain, parent: LocalBlock, step: Mapping[str, Any], trace: bool
+) -> tuple[LocalBlock, list[geth_json.Json]]:
     wishes = params.options(step.get("blockOverrides"))
     params.only(wishes, _KNOWN_BLOCK_OVERRIDES, "block override")
     timestamp = parent.timestamp + _BLOCK_TIME if wishes.get("time") is None else params.moment(wishes["time"])
@@ -70,8 +72,8 @@ def _run_block(chain: Chain, parent: Block, step: Mapping[str, Any], trace: bool
     state.trace_transfers = trace
     override_state(state, params.options(step.get("stateOverrides")))
     gas_left, log_count = header.gas_limit, 0
-    outcomes: list[tuple[Outcome, int]] = []
-    for value in params.listed(step.get("calls")):
+    outcomes: list[tuple[ExecutionResult, int]] = []
+    for value in params.list_or_empty(step.get("calls")):
         call = params.call(value)
         if call.gas > gas_left:
             raise NodeRefusal(-38015, f"block gas limit reached: {call.gas} > {gas_left}")
@@ -80,44 +82,24 @@ def _run_block(chain: Chain, parent: Block, step: Mapping[str, Any], trace: bool
         gas_left -= outcome.gas_used
         log_count += len(outcome.logs)
     state.persist()
-    block = Block(header.copy(state_root=state.state_root, gas_used=header.gas_limit - gas_left), (), 0)
+    block = LocalBlock(header.copy(state_root=state.state_root, gas_used=header.gas_limit - gas_left), (), 0)
     return block, [_result(block, index, *entry) for index, entry in enumerate(outcomes)]
 
 
-def _result(block: Block, index: int, outcome: Outcome, first_log: int) -> shapes.Json:
+def _result(block: LocalBlock, index: int, outcome: ExecutionResult, first_log: int) -> geth_json.Json:
     # Simulated calls have no signature and so no hash; this one only has to be stable and distinct.
-    tx_hash = shapes.data(keccak(block.hash + index.to_bytes(4, "big")))
-    result: shapes.Json = {
-        "status": shapes.quantity(int(outcome.ok)),
-        "returnData": shapes.data(outcome.output),
-        "gasUsed": shapes.quantity(outcome.gas_used),
-        "logs": [_log(block, tx_hash, log) for log in _logs(block, index, outcome, first_log)],
+    tx_hash = geth_json.data(keccak(block.hash + index.to_bytes(4, "big")))
+    result: geth_json.Json = {
+        "status": geth_json.quantity(int(outcome.ok)),
+        "returnData": geth_json.data(outcome.output),
+        "gasUsed": geth_json.quantity(outcome.gas_used),
+        "logs": [
+            geth_json.log(block, log, tx_hash) for log in numbered_logs(outcome.logs, block.number, index, first_log)
+        ],
     }
-    if outcome.reverted:
+    if outcome.is_revert:
         message = revert_message(outcome.output)
-        result["error"] = {"code": REVERTED, "message": message, "data": shapes.data(outcome.output)}
+        result["error"] = {"code": REVERTED, "message": message, "data": geth_json.data(outcome.output)}
     elif not outcome.ok:
         result["error"] = {"code": VM_ERROR, "message": outcome.error}
     return result
-
-
-def _logs(block: Block, index: int, outcome: Outcome, first: int) -> list[Log]:
-    return [
-        Log(address, tuple(t.to_bytes(32, "big") for t in topics), data, block.number, index, first + offset)
-        for offset, (address, topics, data) in enumerate(outcome.logs)
-    ]
-
-
-def _log(block: Block, tx_hash: str, log: Log) -> shapes.Json:
-    return {
-        "address": shapes.data(log.address),
-        "topics": [shapes.data(topic) for topic in log.topics],
-        "data": shapes.data(log.data),
-        "blockHash": shapes.data(block.hash),
-        "blockNumber": shapes.quantity(block.number),
-        "blockTimestamp": shapes.quantity(block.timestamp),
-        "transactionHash": tx_hash,
-        "transactionIndex": shapes.quantity(log.tx_index),
-        "logIndex": shapes.quantity(log.index),
-        "removed": False,
-    }

@@ -11,6 +11,7 @@ from eth_abi.abi import encode
 from eth_keys.datatypes import PrivateKey
 
 from zuno.adapters.chain.sim.engine import SimWorld
+from zuno.adapters.chain.sim.permissions import FOREVER, MAX_UINT160
 from zuno.adapters.chain.world import (
     DEPLOYMENT,
     GENESIS_TIME,
@@ -25,11 +26,12 @@ from zuno.adapters.chain.world import (
     MintStep,
     Script,
     SwapStep,
+    furthest_price,
     write_script,
 )
 from zuno.amm.identity import pool_slots
+from zuno.amm.integers import MAX_UINT256
 from zuno.amm.pool import Pool
-from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
 from zuno.kernel.errors import Broken, Malformed, Unavailable
 from zuno.kernel.text import NATIVE
 from zuno.lp.plan import calldata
@@ -37,15 +39,13 @@ from zuno.lp.plan import calldata
 from . import cachefile
 from .artifacts import Artifacts
 from .deploy import DEPLOYER, deploy, v4_genesis
-from .evm import ETHER, Chain
+from .evm import ETHER, LocalChain
 from .fingerprint import fingerprint
-from .history import Receipt
+from .history import LocalReceipt
 from .keys import dev_address, dev_key
-from .transactions import Transaction
+from .transactions import LocalTransaction
 
 WALLET_ROLE, OTHERS_ROLE = "wallet", "trader"
-FOREVER = (1 << 48) - 1
-MAX_UINT256, MAX_UINT160 = (1 << 256) - 1, (1 << 160) - 1
 _TX_GAS = 9_000_000
 _WORLDS_KEPT = 4
 BILLION_USDC = 10**9 * 10**6
@@ -56,7 +56,7 @@ Progress = Callable[[int, int], None]
 _log = logging.getLogger(__name__)
 
 
-def open_world(artifacts: Artifacts, cache: Path, seed: int, progress: Progress) -> Chain:
+def open_world(artifacts: Artifacts, cache: Path, seed: int, progress: Progress) -> LocalChain:
     """The finished chain of a seed: from the cache where it is sound, else built and kept."""
     path = cache / f"world-{fingerprint(seed)}.chain"
     try:
@@ -68,38 +68,38 @@ def open_world(artifacts: Artifacts, cache: Path, seed: int, progress: Progress)
     chain = build_world(artifacts, seed, progress)
     try:
         cachefile.save(path, chain, {"seed": seed})
-        _forget_old(cache)
+        _drop_old_worlds(cache)
     except OSError as error:
         _log.warning("the world could not be kept (%s): the next start builds it again", error)
     return chain
 
 
-def _forget_old(cache: Path) -> None:
+def _drop_old_worlds(cache: Path) -> None:
     """Every version of the code leaves a world of its own; only the newest may be wanted again."""
     by_age = sorted(cache.glob("world-*.chain"), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in by_age[_WORLDS_KEPT:]:
         path.unlink(missing_ok=True)
 
 
-def build_world(artifacts: Artifacts, seed: int, progress: Progress) -> Chain:
+def build_world(artifacts: Artifacts, seed: int, progress: Progress) -> LocalChain:
     """Deploy, fund, and let everyone trade; the result must agree with our own pools to the last wei."""
     script = write_script(seed)
     balances = {dev_address(role): 10_000_000 * ETHER for role in (WALLET_ROLE, OTHERS_ROLE)}
-    chain = Chain.create(v4_genesis(artifacts, balances=balances, timestamp=GENESIS_TIME))
-    _check_addresses(deploy(chain, artifacts).checksummed())
-    teller = _Teller(chain, artifacts)
-    teller.fund()
-    teller.open_pools(script)
+    chain = LocalChain.create(v4_genesis(artifacts, balances=balances, timestamp=GENESIS_TIME))
+    _check_addresses(deploy(chain, artifacts).to_checksums())
+    player = _StoryPlayer(chain, artifacts)
+    player.fund()
+    player.open_pools(script)
     for number, hour in enumerate(script.hours, 1):
-        teller.play(hour.timestamp, hour.steps)
+        player.play(hour.timestamp, hour.steps)
         progress(number, HOURS)
     check_against_sim(chain, SimWorld.play(seed))
     return chain
 
 
-def check_against_sim(chain: Chain, sim: SimWorld) -> None:
+def check_against_sim(chain: LocalChain, sim: SimWorld) -> None:
     """`Broken` unless every pool's price, tick, liquidity and fee growth are what our own pools say."""
-    manager = _bytes(DEPLOYMENT.pool_manager)
+    manager = address_bytes(DEPLOYMENT.pool_manager)
     for spec, pool in zip(sim.specs, sim.pools, strict=True):
         slots = pool_slots(spec.id)
         slot0 = pool.slot0
@@ -129,10 +129,10 @@ def _check_addresses(deployed: dict[str, str]) -> None:
             raise Broken(f"the devnet put {name} at {deployed[name]}, the story expects {address}")
 
 
-class _Teller:
+class _StoryPlayer:
     """Turns steps of the story into signed transactions and blocks."""
 
-    def __init__(self, chain: Chain, artifacts: Artifacts) -> None:
+    def __init__(self, chain: LocalChain, artifacts: Artifacts) -> None:
         self._chain = chain
         self._artifacts = artifacts
         self._specs = write_script(0).pools
@@ -204,12 +204,12 @@ class _Teller:
         txs += [self._mint(step) for step in steps if isinstance(step, MintStep)]
         self._mine(txs, timestamp)
 
-    def _swaps(self, swaps: list[SwapStep]) -> Transaction:
+    def _swaps(self, swaps: list[SwapStep]) -> LocalTransaction:
         owed: defaultdict[str, int] = defaultdict(int)
         steps = []
         for swap in swaps:
             key = self._specs[swap.pool].key
-            result = self._pools[swap.pool].swap(swap.zero_for_one, -swap.amount_in, _furthest(swap.zero_for_one))
+            result = self._pools[swap.pool].swap(swap.zero_for_one, -swap.amount_in, furthest_price(swap.zero_for_one))
             owed[key.currency0] += result.amount0
             owed[key.currency1] += result.amount1
             struct = DEPLOYMENT.swap_struct
@@ -227,7 +227,7 @@ class _Teller:
             value=value,
         )
 
-    def _mint(self, step: MintStep) -> Transaction:
+    def _mint(self, step: MintStep) -> LocalTransaction:
         self._minted += 1
         spec, key = self._specs[step.pool], dev_key(WALLET_ROLE if step.owner == WALLET else OTHERS_ROLE)
         change = self._pools[step.pool].modify_liquidity(
@@ -244,7 +244,7 @@ class _Teller:
         value = -change.amount0 if native else 0
         return self._tx(key, DEPLOYMENT.position_manager, calldata.modify_liquidities(steps, FOREVER), value=value)
 
-    def _permissions(self, key: PrivateKey, spenders: tuple[str, ...]) -> list[Transaction]:
+    def _permissions(self, key: PrivateKey, spenders: tuple[str, ...]) -> list[LocalTransaction]:
         txs = []
         for token in (WETH, USDC):
             txs.append(
@@ -257,28 +257,24 @@ class _Teller:
                 txs.append(self._tx(key, DEPLOYMENT.permit2, data))
         return txs
 
-    def _tx(self, key: PrivateKey, to: str | None, data: bytes, value: int = 0) -> Transaction:
+    def _tx(self, key: PrivateKey, to: str | None, data: bytes, value: int = 0) -> LocalTransaction:
         sender = key.public_key.to_canonical_address()
         nonce = self._nonces.get(sender, self._chain.nonce(sender))
         self._nonces[sender] = nonce + 1
         return self._chain.sign(
-            key, to=None if to is None else _bytes(to), data=data, value=value, gas=_TX_GAS, nonce=nonce
+            key, to=None if to is None else address_bytes(to), data=data, value=value, gas=_TX_GAS, nonce=nonce
         )
 
-    def _mine(self, txs: list[Transaction], timestamp: int) -> None:
+    def _mine(self, txs: list[LocalTransaction], timestamp: int) -> None:
         for receipt in self._chain.apply_block(txs, timestamp).receipts:
-            _succeeded(receipt)
+            _check_success(receipt)
 
 
-def _succeeded(receipt: Receipt) -> None:
+def _check_success(receipt: LocalReceipt) -> None:
     if not receipt.ok:
         target = (receipt.tx.to or b"").hex()
         raise Broken(f"a step of the story failed at 0x{target}: {receipt.error} 0x{receipt.revert_data.hex()}")
 
 
-def _bytes(address: str) -> bytes:
+def address_bytes(address: str) -> bytes:
     return bytes.fromhex(address.removeprefix("0x"))
-
-
-def _furthest(zero_for_one: bool) -> int:
-    return MIN_SQRT_PRICE + 1 if zero_for_one else MAX_SQRT_PRICE - 1

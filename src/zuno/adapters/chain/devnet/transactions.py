@@ -14,7 +14,7 @@ from eth_typing import Address
 from eth_utils.exceptions import ValidationError
 from rlp.exceptions import RLPException
 
-from .refusals import rejected
+from .refusals import server_error
 
 LEGACY: Final = 0
 ACCESS_LIST: Final = 1
@@ -26,7 +26,7 @@ _TOKENS_PER_NONZERO: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction:
+class LocalTransaction:
     """A transaction as it travels: `raw` are the bytes on the wire, everything else follows from them."""
 
     inner: SignedTransactionAPI
@@ -80,33 +80,33 @@ class Transaction:
         return min(self.max_fee, base_fee + self.tip)
 
 
-def decode(raw: bytes, chain_id: int) -> Transaction:
+def decode_transaction(raw: bytes, chain_id: int) -> LocalTransaction:
     """Read raw bytes as a node does; undecodable, foreign or badly signed ones are refused."""
     if not raw:
-        raise rejected("typed transaction too short")
+        raise server_error("typed transaction too short")
     if raw[0] <= 0x7F and raw[0] not in _ACCEPTED - {LEGACY}:
-        raise rejected("transaction type not supported")
+        raise server_error("transaction type not supported")
     try:
         inner = PragueTransactionBuilder.decode(raw)
         inner.validate()
     except (RLPException, ValidationError, ValueError, TypeError) as error:
-        raise rejected(f"rlp: {error}") from error
+        raise server_error(f"rlp: {error}") from error
     _check_chain(inner, chain_id)
     try:
         if inner.s > _HALF_ORDER:
             raise BadSignature("s in the upper half of the curve order")
         sender = inner.sender
     except (BadSignature, ValidationError, ValueError) as error:
-        raise rejected("invalid sender: invalid transaction v, r, s values") from error
-    return Transaction(inner, raw, keccak(raw), sender)
+        raise server_error("invalid sender: invalid transaction v, r, s values") from error
+    return LocalTransaction(inner, raw, keccak(raw), sender)
 
 
-def restore(raw: bytes, sender: bytes) -> Transaction:
+def restore(raw: bytes, sender: bytes) -> LocalTransaction:
     """Bytes this node has accepted before: the sender is taken on trust."""
     inner = PragueTransactionBuilder.decode(raw)
     # `sender` is a cached property: filling its slot spares one signature recovery per stored transaction.
     inner.__dict__["sender"] = Address(sender)
-    return Transaction(inner, raw, keccak(raw), sender)
+    return LocalTransaction(inner, raw, keccak(raw), sender)
 
 
 def sign(
@@ -120,7 +120,7 @@ def sign(
     gas: int,
     max_fee: int,
     tip: int,
-) -> Transaction:
+) -> LocalTransaction:
     unsigned = PragueTransactionBuilder.new_unsigned_dynamic_fee_transaction(
         chain_id=chain_id,
         nonce=nonce,
@@ -143,6 +143,6 @@ def floor_gas(data: bytes) -> int:
 
 def _check_chain(inner: SignedTransactionAPI, chain_id: int) -> None:
     if inner.chain_id is None:
-        raise rejected("only replay-protected (EIP-155) transactions allowed over RPC")
+        raise server_error("only replay-protected (EIP-155) transactions allowed over RPC")
     if inner.chain_id != chain_id:
-        raise rejected(f"invalid sender: invalid chain id for signer: have {inner.chain_id} want {chain_id}")
+        raise server_error(f"invalid sender: invalid chain id for signer: have {inner.chain_id} want {chain_id}")

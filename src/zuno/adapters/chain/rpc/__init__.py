@@ -1,10 +1,10 @@
 """The live chain: the Chain and Writer ports over JSON-RPC."""
 
 from zuno.adapters.chain.rpc.chain import RpcChain
-from zuno.adapters.chain.rpc.transport import Policy
+from zuno.adapters.chain.rpc.transport import RpcPolicy
 from zuno.adapters.chain.rpc.writer import RpcWriter
-from zuno.adapters.recursion import tame
+from zuno.adapters.recursion import limit_recursion
 
-__all__ = ["Policy", "RpcChain", "RpcWriter"]
+__all__ = ["RpcChain", "RpcPolicy", "RpcWriter"]
 
-tame()
+limit_recursion()

@@ -66,10 +66,14 @@ def events_of(deployment: Deployment) -> Events:
     }
 
 
+SWAP_FIELDS: Final = ("int128", "int128", "uint160", "uint128", "int24", "uint24")
+"""amount0, amount1 (the trader's: paid in is negative), √price, liquidity, tick, fee."""
+INITIALIZE_FIELDS: Final = ("uint24", "int24", "address", "uint160", "int24")
+"""fee, spacing, hooks, √price, tick."""
 POOL_KEY: Final = ("address", "address", "uint24", "int24", "address")
 
 
-def decoded(types: Sequence[str], data: bytes, what: str) -> tuple[Any, ...]:
+def decode_abi(types: Sequence[str], data: bytes, what: str) -> tuple[Any, ...]:
     """ABI data a stranger sent; anything that does not fit its type is Malformed."""
     try:
         return decode(types, data)
@@ -78,16 +82,16 @@ def decoded(types: Sequence[str], data: bytes, what: str) -> tuple[Any, ...]:
         raise Malformed(f"{what}: the returned data cannot be decoded") from error
 
 
-def number(data: bytes, what: str) -> int:
+def decode_uint(data: bytes, what: str) -> int:
     """A single returned word."""
     if len(data) != _WORD:
         raise Malformed(f"{what}: {len(data)} bytes instead of one word")
     return int.from_bytes(data, "big")
 
 
-def numbered(what: str) -> Callable[[bytes], int]:
+def uint_reader(what: str) -> Callable[[bytes], int]:
     """The reader of a call that returns a single word."""
-    return lambda data: number(data, what)
+    return lambda data: decode_uint(data, what)
 
 
 def word(value: int) -> bytes:
@@ -103,7 +107,7 @@ def id_word(value: int) -> HexId:
     return HexId("0x" + word(value).hex())
 
 
-def address_in(topic_word: HexId) -> Address:
+def topic_address(topic_word: HexId) -> Address:
     return Address("0x" + topic_word[-40:].lower())
 
 
@@ -116,7 +120,7 @@ def multicall(calls: Sequence[bytes]) -> bytes:
 
 
 def multicall_results(data: bytes, expected: int) -> tuple[bytes, ...]:
-    (results,) = decoded(["bytes[]"], data, "multicall")
+    (results,) = decode_abi(["bytes[]"], data, "multicall")
     if len(results) != expected:
         raise Malformed(f"multicall: {len(results)} results for {expected} calls")
     return tuple(results)
@@ -141,7 +145,7 @@ def pool_keys(prefix: bytes) -> bytes:
 
 def pool_key(data: bytes) -> PoolKey:
     """What `poolKeys` returns; all zeros, spacing included, where nothing is filed."""
-    currency0, currency1, fee, tick_spacing, hooks = decoded(POOL_KEY, data, "poolKeys")
+    currency0, currency1, fee, tick_spacing, hooks = decode_abi(POOL_KEY, data, "poolKeys")
     return PoolKey(
         Address(currency0.lower()), Address(currency1.lower()), Pips(fee), tick_spacing, Address(hooks.lower())
     )

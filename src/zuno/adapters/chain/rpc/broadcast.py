@@ -6,8 +6,8 @@ import re
 from contextlib import aclosing
 from typing import Final
 
-from zuno.adapters.chain.rpc.errors import FUNDS, NotTaken, Unreached
-from zuno.adapters.chain.rpc.transport import FailoverProvider, Question
+from zuno.adapters.chain.rpc.errors import FUNDS, NotConnected, TransactionRejected
+from zuno.adapters.chain.rpc.transport import FailoverProvider, RpcRequest
 from zuno.kernel.errors import Malformed, Refused, Unavailable, ZunoError
 from zuno.lp.ports.spending import SendResult
 
@@ -43,39 +43,41 @@ _NEVER: Final = re.compile(
 """What no later try of the same bytes changes, short of more funds."""
 
 
-async def offer(provider: FailoverProvider, raw: bytes) -> SendResult:
+async def send_to_nodes(provider: FailoverProvider, raw: bytes) -> SendResult:
     """The bytes to one node after the other until one has them: a second offer of the same bytes is harmless.
 
     A refusal counts only where every node that may have heard the bytes gave one.
     """
-    faults, told = list[ZunoError](), list[str]()
-    async with aclosing(provider.ask_each(Question("eth_sendRawTransaction", ["0x" + raw.hex()]))) as answers:
+    faults, replies = list[ZunoError](), list[str]()
+    async with aclosing(provider.ask_each(RpcRequest("eth_sendRawTransaction", ["0x" + raw.hex()]))) as answers:
         async for node, answer in answers:
             if not isinstance(answer, ZunoError):
                 return SendResult.ACCEPTED
-            if meaning(answer) is SendResult.KNOWN:
+            if classify_refusal(answer) is SendResult.KNOWN:
                 return SendResult.KNOWN
             faults.append(answer)
-            told.append(f"{node.host}: {answer}")
-    found = {meaning(fault) for fault in faults}
+            replies.append(f"{node.host}: {answer}")
+    found = {classify_refusal(fault) for fault in faults}
     for sending in (SendResult.NONCE_SPENT, SendResult.UNDERPRICED):
         if sending in found:
             return sending
-    said = "; ".join(told)
-    heard = [fault for fault in faults if not isinstance(fault, Unreached)]
+    all_replies = "; ".join(replies)
+    heard = [fault for fault in faults if not isinstance(fault, NotConnected)]
     if heard and all(_refuses(fault) for fault in heard):
-        raise Refused(f"The chain does not take the transaction as it is: {said}.")
-    if faults and all(isinstance(fault, Malformed) and not isinstance(fault, NotTaken) for fault in faults):
-        raise Malformed(f"No node's answer to the transaction can be believed ({said}): send the same bytes again.")
-    raise Unavailable(f"Nobody said that the transaction was taken ({said}): send the same bytes again.")
+        raise Refused(f"The chain does not take the transaction as it is: {all_replies}.")
+    if faults and all(isinstance(fault, Malformed) and not isinstance(fault, TransactionRejected) for fault in faults):
+        raise Malformed(
+            f"No node's answer to the transaction can be believed ({all_replies}): send the same bytes again."
+        )
+    raise Unavailable(f"Nobody said that the transaction was taken ({all_replies}): send the same bytes again.")
 
 
-def meaning(fault: ZunoError) -> SendResult | None:
+def classify_refusal(fault: ZunoError) -> SendResult | None:
     """What a node's refusal of a transaction means, if it is one that leaves something to do."""
-    if not isinstance(fault, NotTaken):
+    if not isinstance(fault, TransactionRejected):
         return None
     return next((sending for sending, words in _WORDS if words.search(str(fault))), None)
 
 
 def _refuses(fault: ZunoError) -> bool:
-    return isinstance(fault, NotTaken) and bool(_NEVER.search(str(fault)))
+    return isinstance(fault, TransactionRejected) and bool(_NEVER.search(str(fault)))

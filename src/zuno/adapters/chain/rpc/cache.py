@@ -16,7 +16,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-class Shelf:
+class JsonCache:
     """A directory of named JSON objects. Everything here can be read anew, so nothing about it is worth failing for:
     what cannot be read is as good as none, what cannot be written is not kept, and either is logged."""
 

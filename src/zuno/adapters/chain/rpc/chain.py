@@ -15,17 +15,15 @@ from typing import Final
 
 from zuno.adapters.chain.rpc import gas
 from zuno.adapters.chain.rpc.abi import events_of
-from zuno.adapters.chain.rpc.cache import Shelf
-from zuno.adapters.chain.rpc.errors import Behind, NoSuchState
-from zuno.adapters.chain.rpc.history import Histories
-from zuno.adapters.chain.rpc.node import Node
-from zuno.adapters.chain.rpc.one_block import Steady
-from zuno.adapters.chain.rpc.positions import Deed, DeedsRead
-from zuno.adapters.chain.rpc.readers import Readers
-from zuno.adapters.chain.rpc.storage import Place, Words, holding, place, pool_state
-from zuno.adapters.chain.rpc.swaps import swap_fees
-from zuno.adapters.chain.rpc.transport import FailoverProvider, Policy
-from zuno.adapters.chain.rpc.validate import Answers
+from zuno.adapters.chain.rpc.cache import JsonCache
+from zuno.adapters.chain.rpc.errors import NodeBehind, NoSuchState
+from zuno.adapters.chain.rpc.history import HistoryReader
+from zuno.adapters.chain.rpc.node import RpcNode
+from zuno.adapters.chain.rpc.positions import PositionNft, PositionNfts
+from zuno.adapters.chain.rpc.readers import PinnedRead, Readers
+from zuno.adapters.chain.rpc.storage import PositionPlace, Words, locate_position, pool_state, read_worth
+from zuno.adapters.chain.rpc.transport import FailoverProvider, RpcPolicy
+from zuno.adapters.chain.rpc.validate import ResultValidator
 from zuno.adapters.chain.rpc.writer import RpcWriter
 from zuno.amm.identity import pool_slots, unpack_slot0
 from zuno.amm.model import Block, LpPosition, PoolKey, PoolState
@@ -51,21 +49,17 @@ class RpcChain:
         urls: Sequence[str],
         cache_dir: Path,
         wallet: Address | None = None,
-        policy: Policy | None = None,
+        policy: RpcPolicy | None = None,
     ) -> None:
-        self._info = info
+        self.info = info
         self._wallet = None if wallet is None else _address(wallet)
-        answers = Answers(events_of(info.deployment))
-        self._node = Node(FailoverProvider(urls, info.id, info.rpc_url_variable, policy, answers))
+        answers = ResultValidator(events_of(info.deployment))
+        self._node = RpcNode(FailoverProvider(urls, info.id, info.rpc_url_variable, policy, answers))
         # Another deployment on the same chain id (a devnet made anew) must not inherit this one's memory.
-        shelf = Shelf(cache_dir / f"{info.id}-{info.deployment.position_manager}")
-        self._read = Readers.over(self._node, info, shelf)
-        self._histories = Histories(self._read)
-        self._steady = Steady(self._read)
-
-    @property
-    def info(self) -> ChainInfo:
-        return self._info
+        cache = JsonCache(cache_dir / f"{info.id}-{info.deployment.position_manager}")
+        self._read = Readers.create(self._node, info, cache)
+        self._history_reader = HistoryReader(self._read)
+        self._at_head = PinnedRead(self._read)
 
     @property
     def requests(self) -> int:
@@ -79,49 +73,49 @@ class RpcChain:
         return self._wallet
 
     async def pools(self) -> PoolsFound:
-        return await self._steady(self._pools_at)
+        return await self._at_head(self._pools_at)
 
     async def pool(self, pool_id: HexId) -> PoolState:
         wanted = HexId(pool_id.lower())
         if not _POOL_ID.fullmatch(wanted):
             raise Usage("a pool id is 0x and 64 hex digits")
-        return await self._steady(lambda head: self._pool_at(wanted, head))
+        return await self._at_head(lambda head: self._pool_at(wanted, head))
 
     async def pool_at(self, pool_id: HexId, moment: Seconds) -> PoolState:
         present = await self.pool(pool_id)
-        return await self._steady(lambda head: self._past(present, moment, head))
+        return await self._at_head(lambda head: self._past_pool(present, moment, head))
 
     async def owned(self, owner: Address) -> OwnedPositions:
         holder = _address(owner)
-        return await self._steady(lambda head: self._read.wallets.owned(holder, head))
+        return await self._at_head(lambda head: self._read.owned.read_owned(holder, head))
 
     async def holdings(self, owner: Address) -> Holdings:
         holder = _address(owner)
-        return await self._steady(lambda head: self._holdings_at(holder, head))
+        return await self._at_head(lambda head: self._holdings_at(holder, head))
 
     async def positions(self, ids: Sequence[int]) -> Snapshot:
-        return await self._steady(lambda head: self._positions_at(ids, head))
+        return await self._at_head(lambda head: self._positions_at(ids, head))
 
     async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> WitnessedState:
-        return await self._steady(lambda head: self._witnessed(block, pool_ids, position_ids, head))
+        return await self._at_head(lambda head: self._witness_at(block, pool_ids, position_ids, head))
 
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
-        return await self._steady(lambda head: self._histories.of(position_id, since, head), by_events=True)
+        return await self._at_head(lambda head: self._history_reader.read(position_id, since, head), by_events=True)
 
     async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
         wanted = (await self.pool(pool_id)).id
-        return await self._steady(lambda head: self._path(wanted, since, head), by_events=True)
+        return await self._at_head(lambda head: self._price_path_at(wanted, since, head), by_events=True)
 
     async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
         wanted = (await self.pool(pool_id)).id
-        return await self._steady(lambda head: self._swap_fees_at(wanted, since, head), by_events=True)
+        return await self._at_head(lambda head: self._swap_fees_at(wanted, since, head), by_events=True)
 
     async def gas(self) -> GasQuote:
-        return await self._steady(lambda head: gas.quote(self._node, self._info.data_fee, head))
+        return await self._at_head(lambda head: gas.quote(self._node, self.info.data_fee, head))
 
     def writer(self) -> RpcWriter:
         """The same chain to write to, over the same nodes; closed with this one."""
-        return RpcWriter(self._read, self._steady, self._pool_at)
+        return RpcWriter(self._read, self._at_head, self._pool_at)
 
     async def close(self) -> None:
         await self._node.close()
@@ -129,7 +123,7 @@ class RpcChain:
     # -- at one block
 
     async def _pools_at(self, head: Block) -> PoolsFound:
-        found = await self._read.keys.curated(head)
+        found = await self._read.keys.find_curated(head)
         keys = found.keys
         # Prices first: most probed tiers have no pool, and their other words are not worth asking for.
         probes = {pool_id: pool_slots(pool_id) for pool_id in keys}
@@ -137,26 +131,26 @@ class RpcChain:
         alive = {pool_id: slots for pool_id, slots in probes.items() if prices[slots.slot0]}
         words = prices | await self._read.storage.words((slot for pool in alive for slot in _pool_words(pool)), head)
         states = await self._pool_states({pool_id: keys[pool_id] for pool_id in alive}, words, head)
-        notes = (*found.notes, *self._read.keys.doubts(found, alive.keys()))
+        notes = (*found.notes, *self._read.keys.check_search(found, alive.keys()))
         return PoolsFound(head, tuple(sorted(states.values(), key=lambda pool: pool.key.order)), notes)
 
     async def _pool_at(self, pool_id: HexId, head: Block) -> PoolState:
         words = await self._read.storage.words(_pool_words(pool_id), head)
         priced = bool(words[pool_slots(pool_id).slot0])
         # Without a price there is no Initialize event to find, so only a key we can name makes it a pool.
-        key = await self._read.keys.find(pool_id, head) if priced else self._read.keys.named(pool_id)
+        key = await self._read.keys.find(pool_id, head) if priced else self._read.keys.known_key(pool_id)
         if key is None and priced:
             raise Unavailable(
                 f"pool {pool_id} has a price, but the events of this node do not tell its key: use another"
             )
         if key is None:
-            raise Unknown(f"no pool {pool_id} on {self._info.name}")
+            raise Unknown(f"no pool {pool_id} on {self.info.name}")
         state = (await self._pool_states({pool_id: key}, words, head)).get(pool_id)
         if state is None:
-            raise PoolNotInitialized(f"pool {pool_id} on {self._info.name} has no price yet")
+            raise PoolNotInitialized(f"pool {pool_id} on {self.info.name} has no price yet")
         return state
 
-    async def _past(self, present: PoolState, moment: Seconds, head: Block) -> PoolState:
+    async def _past_pool(self, present: PoolState, moment: Seconds, head: Block) -> PoolState:
         block = await self._read.times.last_by(moment, head)
         if block is not None:
             try:
@@ -169,23 +163,23 @@ class RpcChain:
         raise Unavailable(f"pool {present.id} has no price as early as {moment}")
 
     async def _holdings_at(self, owner: Address, head: Block) -> Holdings:
-        owned = await self._read.wallets.owned(owner, head)
+        owned = await self._read.owned.read_owned(owner, head)
         return Holdings(owned, await self._positions_at(owned.ids, head))
 
     async def _positions_at(self, ids: Sequence[int], head: Block) -> Snapshot:
         wanted = list(dict.fromkeys(ids))
-        read = await self._read.deeds.read([token for token in wanted if 0 < token < _UINT256], head)
+        read = await self._read.positions.read([token for token in wanted if 0 < token < _UINT256], head)
         return await self._snapshot(wanted, read, head)
 
-    async def _witnessed(
+    async def _witness_at(
         self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int], head: Block
     ) -> WitnessedState:
         """A block that somebody else named, if this chain has it."""
         if block.number > head.number or await self._node.block(block.number) != block:
-            raise Refused(f"{self._info.name} has no block {block.number} with hash {block.hash[:12]}…")
+            raise Refused(f"{self.info.name} has no block {block.number} with hash {block.hash[:12]}…")
         try:
-            deeds = await self._read.deeds.read_anew(position_ids, block)
-            snapshot = await self._snapshot(list(dict.fromkeys(position_ids)), deeds, block)
+            nfts = await self._read.positions.read_anew(position_ids, block)
+            snapshot = await self._snapshot(list(dict.fromkeys(position_ids)), nfts, block)
             pools = {position.pool.id: position.pool for position in snapshot.positions}
             for pool_id in pool_ids:
                 if pool_id not in pools:
@@ -193,21 +187,21 @@ class RpcChain:
                         pools[pool_id] = await self._pool_at(pool_id, block)
         except NoSuchState as missing:
             raise Unavailable(f"the state of block {block.number} is not kept any more: {missing}") from missing
-        unread = next((one.reason for one in snapshot.missing if one.unread), None)
+        unread = next((gap.reason for gap in snapshot.missing if gap.unread), None)
         if unread is not None:
             raise Unavailable(f"the state of block {block.number} could not be read: {unread}")
         return WitnessedState(block, pools, {position.id: position for position in snapshot.positions})
 
-    async def _snapshot(self, wanted: Sequence[int], read: DeedsRead, head: Block) -> Snapshot:
-        places = {token: self._place(token, deed) for token, deed in read.deeds.items()}
+    async def _snapshot(self, wanted: Sequence[int], read: PositionNfts, head: Block) -> Snapshot:
+        places = {token: self._locate(token, nft) for token, nft in read.nfts.items()}
         words, fault = await self._read.storage.some_words(
             (slot for at in places.values() for slot in at.slots()), head
         )
         whole = {token: at for token, at in places.items() if all(slot in words for slot in at.slots())}
-        keys = {at.pool_id: read.deeds[token].key for token, at in whole.items()}
+        keys = {at.pool_id: read.nfts[token].key for token, at in whole.items()}
         pools = await self._pool_states(keys, words, head)
         found = {
-            token: self._position(token, read.deeds[token], at, pools[at.pool_id], words) for token, at in whole.items()
+            token: self._position(token, read.nfts[token], at, pools[at.pool_id], words) for token, at in whole.items()
         }
         reasons = {token: str(why) for token, why in read.unread.items()}
         reasons |= {token: str(fault) for token in places if token not in whole}
@@ -223,24 +217,24 @@ class RpcChain:
             ),
         )
 
-    def _place(self, token: int, deed: Deed) -> Place:
-        manager = self._info.deployment.position_manager
-        return place(manager, deed.pool_id, deed.range.lower, deed.range.upper, token)
+    def _locate(self, token: int, nft: PositionNft) -> PositionPlace:
+        manager = self.info.deployment.position_manager
+        return locate_position(manager, nft.pool_id, nft.range.lower, nft.range.upper, token)
 
-    def _position(self, token: int, deed: Deed, at: Place, pool: PoolState, words: Words) -> LpPosition:
-        held = holding(at, words)
+    def _position(self, token: int, nft: PositionNft, at: PositionPlace, pool: PoolState, words: Words) -> LpPosition:
+        state = read_worth(at, words)
         return LpPosition(
             id=token,
-            chain=self._info.name,
-            owner=deed.owner,
+            chain=self.info.name,
+            owner=nft.owner,
             pool=pool,
-            range=deed.range,
-            liquidity=Liquidity(held.info.liquidity),
-            amount0=Amount(held.amount0),
-            amount1=Amount(held.amount1),
-            fees0=Amount(held.fees0),
-            fees1=Amount(held.fees1),
-            subscribed=deed.subscribed,
+            range=nft.range,
+            liquidity=Liquidity(state.info.liquidity),
+            amount0=Amount(state.amount0),
+            amount1=Amount(state.amount1),
+            fees0=Amount(state.fees0),
+            fees1=Amount(state.fees1),
+            subscribed=nft.subscribed,
         )
 
     async def _pool_states(self, keys: dict[HexId, PoolKey], words: Words, head: Block) -> dict[HexId, PoolState]:
@@ -253,9 +247,9 @@ class RpcChain:
         return {pool_id: state for pool_id, state in states.items() if state is not None}
 
     async def _swap_fees_at(self, pool_id: HexId, since: Seconds, head: Block) -> SwapFees:
-        return await swap_fees(self._read, await self._pool_at(pool_id, head), since, head)
+        return await self._read.prices.swap_fees(await self._pool_at(pool_id, head), since, head)
 
-    async def _path(self, pool_id: HexId, since: Seconds, head: Block) -> tuple[PricedBlock, ...]:
+    async def _price_path_at(self, pool_id: HexId, since: Seconds, head: Block) -> tuple[PricedBlock, ...]:
         before = await self._read.times.last_by(Seconds(since - 1), head)
         first = 0 if before is None else before.number + 1
         path = await self._read.prices.hourly(pool_id, first, head)
@@ -263,7 +257,7 @@ class RpcChain:
             slot0 = pool_slots(pool_id).slot0
             now = unpack_slot0((await self._read.storage.words([slot0], head))[slot0]).sqrt_price_x96
             if path[-1].sqrt_price_x96 != now:
-                raise Behind("the last swap among the events is not the one that left the pool's price")
+                raise NodeBehind("the last swap among the events is not the one that left the pool's price")
         return tuple(path)
 
 

@@ -28,7 +28,7 @@ class NoSuchState(Unavailable):
     """The block is unknown to the node, or its state is pruned or not there yet."""
 
 
-class Behind(NoSuchState):
+class NodeBehind(NoSuchState):
     """Events that end before the state does; what was made of them is not the whole story."""
 
 
@@ -36,7 +36,7 @@ class NoSuchMethod(Unavailable):
     """The node does not offer the method."""
 
 
-class Unreached(Unavailable):
+class NotConnected(Unavailable):
     """No connection was made, so nothing was asked."""
 
 
@@ -53,15 +53,15 @@ class CallReverted(Malformed):
         """What the contract gave back, where the node passes it on."""
 
 
-class Unfunded(CallReverted):
+class InsufficientFunds(CallReverted):
     """The call sends more coin than its sender has."""
 
 
-class NotTaken(Malformed):
+class TransactionRejected(Malformed):
     """The node gave its reason for not taking a signed transaction."""
 
 
-class Unfit(Malformed):
+class UnfitResult(Malformed):
     """The call returned data that its contract cannot have returned."""
 
 
@@ -69,13 +69,13 @@ class BadRequest(Malformed):
     """The node could not read the question: it does not know this form of it."""
 
 
-class Oversized(Malformed):
+class ResponseTooLarge(Malformed):
     """An answer beyond the size limit."""
 
 
-BLAMELESS: Final = (NoSuchState, NoSuchMethod, BadRequest, Oversized, NotTaken)
+HONEST_FAULTS: Final = (NoSuchState, NoSuchMethod, BadRequest, ResponseTooLarge, TransactionRejected)
 """What a sound node may say too: it is asked again as soon as before."""
-UNWAVERING: Final = (NoSuchMethod, BadRequest)
+LASTING_FAULTS: Final = (NoSuchMethod, BadRequest)
 """What does not change by waiting."""
 
 _MAX_SAID: Final = 180
@@ -105,7 +105,7 @@ _UNFUNDED: Final = -38014
 _OUTPUT: Final = re.compile(r"0x((?:[0-9a-fA-F]{2})*)$")
 
 
-def fault_of(method: str, error: object) -> ZunoError:
+def parse_error(method: str, error: object) -> ZunoError:
     """The JSON-RPC error object of a reply to `method` as our error; plain Unavailable means "ask another node"."""
     if not isinstance(error, dict):
         return Malformed(f"{method}: the error is not an object")
@@ -117,11 +117,11 @@ def fault_of(method: str, error: object) -> ZunoError:
     if code == _REVERTED or (method in _RUNS and _REVERT.search(spoken)):
         return CallReverted(text, _output(data))
     if method in _RUNS and (code == _UNFUNDED or FUNDS.search(said)):
-        return Unfunded(text)
+        return InsufficientFunds(text)
     if _BUSY.search(said):
         return Unavailable(text)
     if method == "eth_sendRawTransaction" and code != _METHOD_NOT_FOUND and not _METHOD.search(said):
-        return NotTaken(text)
+        return TransactionRejected(text)
     if method == "eth_getLogs" and _RANGE.search(spoken):
         return RangeRefused(text)
     if _STATE.search(said):
@@ -140,7 +140,7 @@ def _output(data: object) -> bytes:
     return b"" if found is None else bytes.fromhex(found[1])
 
 
-def takes_no_batches(error: object) -> bool:
+def refuses_batches(error: object) -> bool:
     """Whether the error a whole batch was answered with means "one at a time, please"."""
     if not isinstance(error, dict):
         return False

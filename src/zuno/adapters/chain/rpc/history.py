@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from zuno.adapters.chain.rpc import abi, ledger
-from zuno.adapters.chain.rpc.burn import Burns, Burnt
-from zuno.adapters.chain.rpc.errors import Behind, NoSuchState
-from zuno.adapters.chain.rpc.lineage import Life, Lineages
-from zuno.adapters.chain.rpc.node import Log
-from zuno.adapters.chain.rpc.position_record import Books, Dated, Told
+from zuno.adapters.chain.rpc.errors import NodeBehind, NoSuchMethod, NoSuchState
+from zuno.adapters.chain.rpc.ledger import ETHER, amount_given, received_by_pools
+from zuno.adapters.chain.rpc.lineage import LineageReader, PositionLife
+from zuno.adapters.chain.rpc.node import Log, RpcNode
+from zuno.adapters.chain.rpc.position_record import DatedEvents, EntryBuilder, HistoryEntries
 from zuno.adapters.chain.rpc.readers import Readers
-from zuno.adapters.chain.rpc.replay import Change, Replay
+from zuno.adapters.chain.rpc.replay import BlockReplay, LiquidityEvent
 from zuno.adapters.chain.rpc.scan import Query
-from zuno.adapters.chain.rpc.storage import holding, place
+from zuno.adapters.chain.rpc.storage import locate_position, read_worth
 from zuno.amm.identity import pool_slots, unpack_slot0
-from zuno.amm.model import Block
+from zuno.amm.model import Block, PoolKey
 from zuno.kernel.errors import Malformed, Unavailable, Unknown, Usage
+from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Liquidity, Seconds, SqrtPriceX96
+from zuno.lp.model.chains import Deployment
 from zuno.lp.model.history import PositionHistory, PricedBlock, Standing, Touch, WalletSwap
+from zuno.lp.plan import calldata
 
 SPARE_PERCENT = 5
 """How much more than a deposit took a swap may have brought for it: the price moves in between."""
 
 
-class Histories:
+class HistoryReader:
     """Histories of positions, ended at a head."""
 
     def __init__(self, readers: Readers) -> None:
@@ -32,45 +36,49 @@ class Histories:
         self._info, self._node, self._times = readers.info, readers.node, readers.times
         self._pool_manager = readers.info.deployment.pool_manager
         self._manager = readers.info.deployment.position_manager
-        self._replay = Replay(readers.node, readers.storage, readers.times, self._pool_manager, self._manager)
-        self._lineages = Lineages(readers, self._replay)
-        self._burns = Burns(readers.node, readers.info.deployment)
+        self._replay = BlockReplay(readers.node, readers.storage, readers.times, self._pool_manager, self._manager)
+        self._lineage_reader = LineageReader(readers, self._replay)
+        self._burn_simulator = BurnSimulator(readers.node, readers.info.deployment)
 
-    async def of(self, token: int, since: Seconds | None, head: Block) -> PositionHistory:
+    async def read(self, token: int, since: Seconds | None, head: Block) -> PositionHistory:
         if since is not None and since > head.timestamp:
             raise Usage(f"the window would open at {since}, after the chain's own time {head.timestamp}")
         if not 0 < token < await self._next_token(head):
             raise Unknown(f"no position {token} on {self._info.name}: it was never minted")
         start = None if since is None else await self._times.last_by(since, head)
         try:
-            return await self._told(token, start, head)
+            return await self._build_history(token, start, head)
         except NoSuchState as missing:
-            if isinstance(missing, Behind) or (await self._node.block(head.number)).hash != head.hash:
+            if isinstance(missing, NodeBehind) or (await self._node.block(head.number)).hash != head.hash:
                 raise
             raise Unavailable(f"a history needs a node that keeps past state (an archive node): {missing}") from missing
 
-    async def _told(self, token: int, start: Block | None, head: Block) -> PositionHistory:
-        first = await self._read.birthday.block(head.number) if start is None else start.number + 1
-        lives, notes = await self._lineages.of(token, first, head)
+    async def _build_history(self, token: int, start: Block | None, head: Block) -> PositionHistory:
+        first = await self._read.deployed.block(head.number) if start is None else start.number + 1
+        lives, notes = await self._lineage_reader.read(token, first, head)
         newest, oldest = lives[0], lives[-1]
         if start is None and oldest.mint is None:
             seen = min((log.block_number for log in oldest.transfers), default=head.number + 1)
-            raise Behind(f"the node lacks events before block {seen}: it knows of no mint of position {oldest.token}")
-        key = newest.deed.key
+            raise NodeBehind(
+                f"the node lacks events before block {seen}: it knows of no mint of position {oldest.token}"
+            )
+        key = newest.nft.key
         closed = head if newest.burn is None else await self._times.block(newest.burn.block_number, head)
-        told = Told(notes=notes)
+        entries = HistoryEntries(notes=notes)
         # A mint inside the window means that there was nothing before it to stand on.
-        standing = None if start is None or oldest.mint is not None else await self._standing(oldest, start, told)
-        end = await self._standing(newest, head, told) if newest.burn is None else None
+        standing = (
+            None if start is None or oldest.mint is not None else await self._read_standing(oldest, start, entries)
+        )
+        end = await self._read_standing(newest, head, entries) if newest.burn is None else None
         if oldest.mint is not None:
-            first = max(first, await self._lineages.shortly_before(oldest.mint, head))
-        told.add(await self._events(lives, first, closed.number, head))
-        events = tuple(event for _, event in sorted(told.events, key=lambda entry: entry[0]))
+            first = max(first, await self._lineage_reader.shortly_before(oldest.mint, head))
+        entries.add(await self._read_events(lives, first, closed.number, head))
+        events = tuple(event for _, event in sorted(entries.events, key=lambda entry: entry[0]))
         if standing is None and not events:
             raise Malformed(f"position {token} was minted without a liquidity event")
         opened = events[0].block if standing is None else standing.block
-        _check_whole(told.events, standing, end)
-        path = await self._path(newest.deed.pool_id, opened, closed, told)
+        _check_complete(entries.events, standing, end)
+        path = await self._read_path(newest.nft.pool_id, opened, closed, entries)
         tokens = await self._read.tokens.read((key.currency0, key.currency1), head)
         return PositionHistory(
             key=key,
@@ -83,36 +91,36 @@ class Histories:
             events=events,
             path=path,
             native_side=self._info.native_side(key),
-            externals=tuple(told.externals),
-            computed=tuple(told.computed),
-            notes=tuple(told.notes),
+            externals=tuple(entries.externals),
+            computed=tuple(entries.computed),
+            notes=tuple(entries.notes),
         )
 
     async def _next_token(self, head: Block) -> int:
-        return await self._node.call(self._manager, abi.NEXT_TOKEN_ID, head, abi.numbered("nextTokenId"))
+        return await self._node.call(self._manager, abi.NEXT_TOKEN_ID, head, abi.uint_reader("nextTokenId"))
 
-    async def _standing(self, life: Life, at: Block, told: Told) -> Standing:
+    async def _read_standing(self, life: PositionLife, at: Block, entries: HistoryEntries) -> Standing:
         """A position between touches, its worth from a pretended burn where the node can pretend."""
-        deed = life.deed
-        where = place(self._manager, deed.pool_id, deed.range.lower, deed.range.upper, life.token)
-        held = holding(where, await self._read.storage.words(where.slots(), at))
+        nft = life.nft
+        where = locate_position(self._manager, nft.pool_id, nft.range.lower, nft.range.upper, life.token)
+        held = read_worth(where, await self._read.storage.words(where.slots(), at))
         worth = (held.amount0 + held.fees0, held.amount1 + held.fees1)
-        burnt = await self._burns.of(life.token, life.owner_after(at), deed.key, at)
-        if isinstance(burnt, Burnt) and burnt.blind_to_coin and worth[0]:
-            burnt = "the node's eth_simulateV1 does not report moves of native coin"
-        if isinstance(burnt, str):
-            told.computed.append(f"what position {life.token} was worth at block {at.number}: {burnt}")
+        burn = await self._burn_simulator.simulate(life.token, life.owner_after(at), nft.key, at)
+        if isinstance(burn, BurnResult) and burn.blind_to_coin and worth[0]:
+            burn = "the node's eth_simulateV1 does not report moves of native coin"
+        if isinstance(burn, str):
+            entries.computed.append(f"what position {life.token} was worth at block {at.number}: {burn}")
         else:
-            worth = (burnt.paid0, burnt.paid1)
-            kept = (burnt.paid0 - burnt.received0, burnt.paid1 - burnt.received1)
+            worth = (burn.paid0, burn.paid1)
+            kept = (burn.paid0 - burn.received0, burn.paid1 - burn.received1)
             if any(kept):
-                told.notes.append(
+                entries.notes.append(
                     f"of the position's worth at block {at.number} a burn would leave {kept[0]} and {kept[1]} units"
                     " with others (a hook's or a token's fee)"
                 )
         return Standing(
             position_id=life.token,
-            range=deed.range,
+            range=nft.range,
             block=at,
             sqrt_price_x96=SqrtPriceX96(held.slot0.sqrt_price_x96),
             liquidity=Liquidity(held.info.liquidity),
@@ -124,7 +132,9 @@ class Histories:
             fee_growth_inside1_last_x128=held.info.fee_growth_inside1_last_x128,
         )
 
-    async def _path(self, pool_id: HexId, opened: Block, closed: Block, told: Told) -> tuple[PricedBlock, ...]:
+    async def _read_path(
+        self, pool_id: HexId, opened: Block, closed: Block, entries: HistoryEntries
+    ) -> tuple[PricedBlock, ...]:
         """The price when the window opened, after every hour's last swap, and when it closed.
 
         The state judges the events at both ends: swaps that do not lead to the closing price are not all of them.
@@ -137,7 +147,7 @@ class Histories:
             for words in [await self._read.storage.words([slot0], edge)]
         ]
         if [edges[0], *inside][-1].sqrt_price_x96 != edges[1].sqrt_price_x96:
-            told.computed.append(
+            entries.computed.append(
                 f"LVR: the node's Swap events do not lead to the price at block {closed.number}, some are missing"
             )
         priced = {point.block.number: point for point in (*inside, *edges)}
@@ -145,56 +155,58 @@ class Histories:
 
     # -- what happened
 
-    async def _events(self, lives: Sequence[Life], first: int, last: int, head: Block) -> Told:
+    async def _read_events(self, lives: Sequence[PositionLife], first: int, last: int, head: Block) -> HistoryEntries:
         by_token = {life.token: life for life in lives}
-        deed = lives[0].deed
-        books = Books(self._read, self._replay, deed.key, deed.pool_id, head)
-        query = Query(self._pool_manager, (abi.MODIFY_LIQUIDITY, deed.pool_id, abi.address_word(self._manager)))
+        nft = lives[0].nft
+        builder = EntryBuilder(self._read, self._replay, nft.key, nft.pool_id, head)
+        query = Query(self._pool_manager, (abi.MODIFY_LIQUIDITY, nft.pool_id, abi.address_word(self._manager)))
         found = self._replay.changes(await self._read.scanner.all(query, first, last))
-        told, by_tx = Told(), dict[HexId, list[Change]]()
+        entries, by_tx = HistoryEntries(), dict[HexId, list[LiquidityEvent]]()
         for change in found:
             if change.token in by_token and by_token[change.token].knows(change.log):
                 by_tx.setdefault(change.log.tx, []).append(change)
         for tx, ours in by_tx.items():
             owner = by_token[ours[0].token].owner_at(ours[0].log)
-            told.add(await books.touched(await self._node.receipt(tx), ours, owner))
+            entries.add(await builder.build_touches(await self._node.receipt(tx), ours, owner))
         seen = set(by_tx)
         for ours in by_tx.values():
             deposit = next((change for change in ours if change.delta > 0), None)
             if deposit is not None:
                 owner = by_token[deposit.token].owner_at(deposit.log)
                 earlier = [change.log for change in found if change.delta > 0 and change.log.tx not in by_tx]
-                taken = _taken(told.events, deposit.log.tx)
-                told.add(await self._prepared(books, deposit, ours, owner, earlier, first, seen, taken, head))
-        return told
+                taken = _amounts_taken(entries.events, deposit.log.tx)
+                entries.add(
+                    await self._read_preparing_swaps(builder, deposit, ours, owner, earlier, first, seen, taken, head)
+                )
+        return entries
 
-    async def _prepared(
+    async def _read_preparing_swaps(
         self,
-        books: Books,
-        deposit: Change,
-        ours: Sequence[Change],
+        builder: EntryBuilder,
+        deposit: LiquidityEvent,
+        ours: Sequence[LiquidityEvent],
         owner: Address,
         others: Sequence[Log],
         first: int,
         seen: set[HexId],
         taken: tuple[int, int],
         head: Block,
-    ) -> Told:
+    ) -> HistoryEntries:
         """Swaps between the pool's two currencies that the wallet sent itself shortly before it deposited.
 
         A swap belongs to the first deposit after it: one that another position of the wallet took in is not ours. Nor
         is one that brought more than the deposit took (`taken`), the latest counted first, nor any where somebody else
         sent the deposit: who swaps for a deposit swaps what it takes, and makes it.
         """
-        told, low = Told(), max(first, await self._lineages.shortly_before(deposit.log, head))
+        entries, low = HistoryEntries(), max(first, await self._lineage_reader.shortly_before(deposit.log, head))
         receipt = await self._node.receipt(deposit.log.tx)
         if receipt.sender != owner:
-            return told
-        share = await books.share(receipt, ours, owner)
-        currency, span = books.token, (low, deposit.log.block_number)
-        moved = await self._moved(currency, owner, *span)
-        if await ledger.unlogged(self._node, self._times, span, moved, currency, owner, head) != 0:
-            told.computed.append(
+            return entries
+        share = await builder.read_share(receipt, ours, owner)
+        currency, span = builder.token, (low, deposit.log.block_number)
+        moved = await self._read_transfers(currency, owner, *span)
+        if await ledger.unlogged_gain(self._node, self._times, span, moved, currency, owner, head) != 0:
+            entries.computed.append(
                 f"which swaps prepared {deposit.log.tx}: the wallet's balance of {currency} moved otherwise from block"
                 f" {span[0]} to {span[1]} than its Transfer events say"
             )
@@ -203,27 +215,27 @@ class Histories:
             if log.tx in seen or log.position > deposit.log.position:
                 continue
             seen.add(log.tx)
-            swap = await books.prepared(await self._node.receipt(log.tx), owner, share)
-            if swap is None or await self._claimed(log, deposit.log, others, owner):
+            swap = await builder.build_swap(await self._node.receipt(log.tx), owner, share)
+            if swap is None or await self._is_claimed(log, deposit.log, others, owner):
                 continue
-            brought = _brought(swap.events)
+            brought = _amounts_brought(swap.events)
             if any(got > most for got, most in zip(brought, left, strict=True)):
-                told.notes.append(
+                entries.notes.append(
                     f"the swap {log.tx} brought more than the deposit in {deposit.log.tx} took: it is not counted as"
                     " made for it"
                 )
                 continue
             left = [most - got for got, most in zip(brought, left, strict=True)]
-            told.notes.append(f"the swap {log.tx} is taken to have prepared the deposit in {deposit.log.tx}")
-            told.add(swap)
-        return told
+            entries.notes.append(f"the swap {log.tx} is taken to have prepared the deposit in {deposit.log.tx}")
+            entries.add(swap)
+        return entries
 
-    async def _claimed(self, swap: Log, deposit: Log, others: Sequence[Log], owner: Address) -> bool:
+    async def _is_claimed(self, swap: Log, deposit: Log, others: Sequence[Log], owner: Address) -> bool:
         """Whether the wallet deposited into the pool in between, for a position of another record."""
         between = [log for log in others if swap.position < log.position < deposit.position]
         return any([(await self._node.receipt(log.tx)).sender == owner for log in between])
 
-    async def _moved(self, currency: Address, owner: Address, first: int, last: int) -> list[Log]:
+    async def _read_transfers(self, currency: Address, owner: Address, first: int, last: int) -> list[Log]:
         """Transfers of a token of the pair in or out of the wallet: any exchange moves it."""
         wallet = abi.address_word(owner)
         logs = [
@@ -233,19 +245,19 @@ class Histories:
         return sorted(logs, key=lambda log: log.position)
 
 
-def _taken(events: Dated, tx: HexId) -> tuple[int, int]:
+def _amounts_taken(events: DatedEvents, tx: HexId) -> tuple[int, int]:
     """What the deposits of a transaction took out of the wallet."""
     touches = [event for _, event in events if isinstance(event, Touch) and event.tx == tx]
     return max(0, sum(touch.paid0 for touch in touches)), max(0, sum(touch.paid1 for touch in touches))
 
 
-def _brought(events: Dated) -> tuple[int, int]:
+def _amounts_brought(events: DatedEvents) -> tuple[int, int]:
     """What swaps brought into the wallet."""
     swaps = [event for _, event in events if isinstance(event, WalletSwap)]
     return max(0, -sum(swap.paid0 for swap in swaps)), max(0, -sum(swap.paid1 for swap in swaps))
 
 
-def _check_whole(events: Dated, start: Standing | None, end: Standing | None) -> None:
+def _check_complete(events: DatedEvents, start: Standing | None, end: Standing | None) -> None:
     """Every touch must begin with the liquidity that the one before it left, or events in between are missing.
 
     What a touch began with is the state's word, so this is a gap in the events, not a contradiction in the books.
@@ -254,10 +266,56 @@ def _check_whole(events: Dated, start: Standing | None, end: Standing | None) ->
     for _, event in sorted(events, key=lambda entry: entry[0]):
         if isinstance(event, Touch):
             if held.get(event.position_id, 0) != event.liquidity_after - event.liquidity_delta:
-                raise Behind(
+                raise NodeBehind(
                     f"the node lacks events before block {event.block.number}: position {event.position_id} held other"
                     " liquidity by then than they tell"
                 )
             held[event.position_id] = event.liquidity_after
     if end is not None and held.get(end.position_id, 0) != end.liquidity:
-        raise Behind(f"the node lacks events of position {end.position_id}, whose liquidity is not what they tell")
+        raise NodeBehind(f"the node lacks events of position {end.position_id}, whose liquidity is not what they tell")
+
+
+_NO_HURRY = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class BurnResult:
+    """What the pool would pay, and what of it would reach the owner."""
+
+    paid0: int
+    paid1: int
+    received0: int
+    received1: int
+    blind_to_coin: bool
+    """True: the pool holds native coin and the simulation names no move of any."""
+
+
+class BurnSimulator:
+    """Pretended burns, where the node offers eth_simulateV1."""
+
+    def __init__(self, node: RpcNode, deployment: Deployment) -> None:
+        self._node = node
+        self._at = deployment
+        self._refusal = ""
+
+    async def simulate(self, token: int, owner: Address, key: PoolKey, at: Block) -> BurnResult | str:
+        """The burn on top of a block, or why nobody can say."""
+        if self._refusal:
+            return self._refusal
+        steps = [calldata.burn_position(token, 0, 0), calldata.take_pair(key.currency0, key.currency1, owner)]
+        data = calldata.modify_liquidities(steps, _NO_HURRY)
+        try:
+            logs = await self._node.simulate(owner, self._at.position_manager, data, at)
+        except NoSuchMethod:
+            self._refusal = "the node does not offer eth_simulateV1"
+            return self._refusal
+        except (Unavailable, Malformed) as fault:
+            return str(fault)
+        paid0, paid1 = (
+            -received_by_pools(logs, side, self._at.pool_manager) for side in (key.currency0, key.currency1)
+        )
+        received0, received1 = (
+            -amount_given(logs, ETHER if side == NATIVE else side, owner) for side in (key.currency0, key.currency1)
+        )
+        blind = key.currency0 == NATIVE and not any(log.address == ETHER for log in logs)
+        return BurnResult(paid0, paid1, received0, received1, blind)

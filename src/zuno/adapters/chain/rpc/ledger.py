@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from zuno.adapters.chain.rpc import abi
-from zuno.adapters.chain.rpc.node import Log, Node, Receipt
-from zuno.adapters.chain.rpc.prices import Times
+from zuno.adapters.chain.rpc.node import Log, Receipt, RpcNode
+from zuno.adapters.chain.rpc.prices import BlockTimes
 from zuno.adapters.chain.rpc.transport import Callee
 from zuno.amm.model import Block
 from zuno.kernel.errors import Malformed
@@ -28,7 +28,7 @@ _NOBODY: Final = NATIVE
 
 
 @dataclass(frozen=True, slots=True)
-class Coin:
+class CoinChange:
     """What a wallet's native balance fell by over a block, and what gas explains of it."""
 
     fell: int
@@ -39,19 +39,19 @@ class Coin:
     """Other transactions of the block that name the wallet: no balance can tell them apart."""
 
     @property
-    def paid(self) -> int:
+    def payment(self) -> int:
         return self.fell - self.gas
 
 
-def given_up(logs: Iterable[Log], currency: Address, party: Address) -> int:
+def amount_given(logs: Iterable[Log], currency: Address, party: Address) -> int:
     """What a party gave up of one token (negative: received), by Transfer events."""
     total = 0
     for log in logs:
         # An ERC-721 Transfer has a fourth topic and no amount.
         if log.address == currency and log.topics[:1] == (abi.TRANSFER,) and len(log.topics) == 3:
-            amount = abi.number(log.data, "a Transfer event")
-            total += amount * (abi.address_in(log.topics[1]) == party)
-            total -= amount * (abi.address_in(log.topics[2]) == party)
+            amount = abi.decode_uint(log.data, "a Transfer event")
+            total += amount * (abi.topic_address(log.topics[1]) == party)
+            total -= amount * (abi.topic_address(log.topics[2]) == party)
     return total
 
 
@@ -61,11 +61,11 @@ def received_by_pools(logs: Iterable[Log], currency: Address, pool_manager: Addr
     claims = 0
     for log in seen:
         if log.address == pool_manager and log.topics[:1] == (_CLAIM,) and len(log.topics) == 4:
-            _, amount = abi.decoded(["address", "uint256"], log.data, "a claim's Transfer event")
+            _, amount = abi.decode_abi(["address", "uint256"], log.data, "a claim's Transfer event")
             if int(log.topics[3], 16) == int(currency, 16):
-                claims += int(amount) * (abi.address_in(log.topics[1]) == _NOBODY)
-                claims -= int(amount) * (abi.address_in(log.topics[2]) == _NOBODY)
-    return -given_up(seen, ETHER if currency == NATIVE else currency, pool_manager) - claims
+                claims += int(amount) * (abi.topic_address(log.topics[1]) == _NOBODY)
+                claims -= int(amount) * (abi.topic_address(log.topics[2]) == _NOBODY)
+    return -amount_given(seen, ETHER if currency == NATIVE else currency, pool_manager) - claims
 
 
 def wraps(receipt: Receipt, wrapper: Address | None) -> bool:
@@ -75,7 +75,9 @@ def wraps(receipt: Receipt, wrapper: Address | None) -> bool:
     )
 
 
-async def coin(node: Node, times: Times, receipt: Receipt, wallet: Address, head: Block) -> Coin:
+async def read_coin_change(
+    node: RpcNode, times: BlockTimes, receipt: Receipt, wallet: Address, head: Block
+) -> CoinChange:
     """The wallet's native balance before and after the transaction's block."""
     blocks = await times.blocks([receipt.block_number - 1, receipt.block_number], head)
     before, after = blocks[receipt.block_number - 1], blocks[receipt.block_number]
@@ -86,10 +88,10 @@ async def coin(node: Node, times: Times, receipt: Receipt, wallet: Address, head
         if tx != receipt.tx and wallet in (sender, receiver)
     ]
     fell -= sum(other.cost for other in beside if other.sender == wallet)
-    return Coin(fell, receipt.cost if receipt.sender == wallet else 0, tuple(beside))
+    return CoinChange(fell, receipt.cost if receipt.sender == wallet else 0, tuple(beside))
 
 
-async def transfers(node: Node, currency: Address, party: Address, number: int) -> list[Log]:
+async def read_transfers(node: RpcNode, currency: Address, party: Address, number: int) -> list[Log]:
     """A token's transfers from and to a party in one block."""
     word = abi.address_word(party)
     return [
@@ -98,9 +100,9 @@ async def transfers(node: Node, currency: Address, party: Address, number: int) 
     ]
 
 
-async def unlogged(
-    node: Node,
-    times: Times,
+async def unlogged_gain(
+    node: RpcNode,
+    times: BlockTimes,
     span: tuple[int, int],
     logs: Iterable[Log],
     currency: Address,
@@ -114,22 +116,24 @@ async def unlogged(
     """
     first, last = max(0, span[0] - 1), span[1]
     blocks = await times.blocks([first, last], head)
-    question = abi.BALANCE_OF + bytes.fromhex(abi.address_word(party)[2:])
+    question = abi.balance_of(party)
     try:
         before, after = [
-            await node.call(currency, question, blocks[at], _balance, callee=Callee.STRANGE) for at in (first, last)
+            await node.call(currency, question, blocks[at], _balance, callee=Callee.UNTRUSTED) for at in (first, last)
         ]
     except Malformed:
         return None
-    return after - before + given_up(logs, currency, party)
+    return after - before + amount_given(logs, currency, party)
 
 
 def _balance(data: bytes) -> int:
     """A token that did not exist yet answers with nothing."""
-    return abi.number(data, "balanceOf") if data else 0
+    return abi.decode_uint(data, "balanceOf") if data else 0
 
 
-async def pools_coin(node: Node, times: Times, receipt: Receipt, pool_manager: Address, head: Block) -> int | None:
+async def read_pools_coin(
+    node: RpcNode, times: BlockTimes, receipt: Receipt, pool_manager: Address, head: Block
+) -> int | None:
     """What the pools received of native coin, where no other transaction of the block used PoolManager."""
     number = receipt.block_number
     if any(log.tx != receipt.tx for log in await node.logs(pool_manager, (), number, number)):

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from zuno.adapters.chain.rpc import abi
-from zuno.adapters.chain.rpc.errors import Behind
+from zuno.adapters.chain.rpc.errors import NodeBehind
 from zuno.adapters.chain.rpc.node import Log, Receipt
-from zuno.adapters.chain.rpc.positions import Deed
+from zuno.adapters.chain.rpc.positions import PositionNft
 from zuno.adapters.chain.rpc.readers import Readers
-from zuno.adapters.chain.rpc.replay import Replay, info_at
+from zuno.adapters.chain.rpc.replay import BlockReplay, unpack_info
 from zuno.adapters.chain.rpc.scan import Query
 from zuno.amm.model import Block
 from zuno.kernel.errors import Malformed, Unknown
@@ -26,11 +26,11 @@ _STARTS: Final = "its record starts there"
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
-    """A position in the window: its deed while it had one, and its comings and goings."""
+class PositionLife:
+    """A position in the window: its NFT while it had one, and the transfers of it."""
 
     token: int
-    deed: Deed
+    nft: PositionNft
     transfers: tuple[Log, ...]
     until: tuple[int, int] | None = None
     """Block and place in it of the transaction that closed it for its successor: what came later is another story."""
@@ -54,7 +54,7 @@ class Life:
         return self._owner_by((block.number + 1, -1))
 
     def _owner_by(self, position: tuple[int, int]) -> Address:
-        owner = self.deed.owner
+        owner = self.nft.owner
         for transfer in reversed(self.transfers):
             if transfer.position <= position and receiver_of(transfer) != NOBODY:
                 return receiver_of(transfer)
@@ -63,25 +63,25 @@ class Life:
         return owner
 
 
-class Lineages:
+class LineageReader:
     """Finds a position's life and its ancestors' lives within a window."""
 
-    def __init__(self, readers: Readers, replay: Replay) -> None:
+    def __init__(self, readers: Readers, replay: BlockReplay) -> None:
         self._read = readers
-        self._node, self._deeds, self._times = readers.node, readers.deeds, readers.times
+        self._node, self._positions, self._times = readers.node, readers.positions, readers.times
         self._chain_name = readers.info.name
         self._manager = readers.info.deployment.position_manager
         self._replay = replay
 
-    async def of(self, token: int, first: int, head: Block) -> tuple[list[Life], list[str]]:
+    async def read(self, token: int, first: int, head: Block) -> tuple[list[PositionLife], list[str]]:
         """The position and those it was rebalanced from since block `first`, newest first, and what to know of it."""
-        lives, notes = [await self._life(token, first, head)], list[str]()
+        lives, notes = [await self._read_life(token, first, head)], list[str]()
         while (mint := lives[-1].mint) is not None:
-            closing = await self._closing_for(lives[-1], mint, first, head)
+            closing = await self._find_closing(lives[-1], mint, first, head)
             notes += closing.notes
             if closing.token is None:
                 break
-            life = await self._life(closing.token, first, head)
+            life = await self._read_life(closing.token, first, head)
             lives.append(replace(life, until=closing.until))
         for life in lives:
             notes += [
@@ -91,58 +91,58 @@ class Lineages:
             ]
         return lives, notes
 
-    async def _life(self, token: int, first: int, head: Block) -> Life:
-        """Its Transfer events back to its mint or to the window's first block, and its deed when it last had one."""
+    async def _read_life(self, token: int, first: int, head: Block) -> PositionLife:
+        """Its Transfer events back to its mint or to the window's first block, and its NFT when it last had one."""
         query = Query(self._manager, (abi.TRANSFER, None, None, abi.id_word(token)))
         transfers = list[Log]()
-        async for stretch in self._read.scanner.back(query, first, head.number):
-            transfers = [*stretch.logs, *transfers]
+        async for span in self._read.scanner.back(query, first, head.number):
+            transfers = [*span.logs, *transfers]
             if transfers and sender_of(transfers[0]) == NOBODY:
                 break
-        return Life(token, await self._deed(token, transfers, head), tuple(transfers))
+        return PositionLife(token, await self._read_nft(token, transfers, head), tuple(transfers))
 
-    async def _deed(self, token: int, transfers: Sequence[Log], head: Block) -> Deed:
+    async def _read_nft(self, token: int, transfers: Sequence[Log], head: Block) -> PositionNft:
         if not transfers or receiver_of(transfers[-1]) != NOBODY:
-            deed = (await self._deeds.read([token], head)).deeds.get(token)
-            if deed is None:
+            nft = (await self._positions.read([token], head)).nfts.get(token)
+            if nft is None:
                 raise Unknown(f"position {token} on {self._chain_name} was burnt before the window opens")
-            if transfers and receiver_of(transfers[-1]) != deed.owner:
-                raise Behind(f"position {token} has another owner than its events tell")
-            return deed
+            if transfers and receiver_of(transfers[-1]) != nft.owner:
+                raise NodeBehind(f"position {token} has another owner than its events tell")
+            return nft
         burn = transfers[-1]
         before = await self._times.block(burn.block_number - 1, head)
-        deed = (await self._deeds.read_anew([token], before)).deeds.get(token)
-        return deed if deed is not None else await self._deed_from_events(token, burn, head)
+        nft = (await self._positions.read_anew([token], before)).nfts.get(token)
+        return nft if nft is not None else await self._nft_from_events(token, burn, head)
 
-    async def _deed_from_events(self, token: int, burn: Log, head: Block) -> Deed:
+    async def _nft_from_events(self, token: int, burn: Log, head: Block) -> PositionNft:
         """A position that lived within one block left no state behind, only events."""
         logs = (await self._node.receipt(burn.tx)).logs
         mine = next((change for change in self._replay.changes(logs) if change.token == token), None)
         key = None if mine is None else await self._read.keys.find(mine.pool_id, head)
         if mine is None or key is None:
             raise Malformed(f"position {token} was minted and burnt in one block without a liquidity event")
-        return Deed(key, mine.pool_id, mine.range, sender_of(burn), subscribed=False)
+        return PositionNft(key, mine.pool_id, mine.range, sender_of(burn), subscribed=False)
 
     # -- what was closed for a mint
 
     async def shortly_before(self, moment: Log, head: Block) -> int:
-        """The first block whose doings can have been made for what happened at a moment."""
+        """The first block whose transactions can have been made for what happened at a moment."""
         at = await self._times.block(moment.block_number, head)
         before = await self._times.last_by(Seconds(at.timestamp - PREPARATION), head)
         return 0 if before is None else before.number + 1
 
-    async def _closing_for(self, life: Life, mint: Log, first: int, head: Block) -> _Closing:
+    async def _find_closing(self, life: PositionLife, mint: Log, first: int, head: Block) -> _Closing:
         """The position that the wallet closed in the transaction of this mint, or else shortly before it."""
         owner = receiver_of(mint)
         receipt = await self._node.receipt(mint.tx)
-        emptied = await self._emptied(receipt, life, owner, head)
+        emptied = await self._find_emptied(receipt, life, owner, head)
         if len(emptied) > 1:
             return _Closing(notes=[f"{len(emptied)} positions were closed when {life.token} was minted: {_STARTS}"])
         closing = _Closing(emptied[0], (receipt.block_number, receipt.tx_index)) if emptied else None
         if closing is None:
             low = max(first, await self.shortly_before(mint, head))
-            closing = await self._closed_before(life, receipt, owner, low, head)
-        siblings = self._minted(receipt, life, owner)
+            closing = await self._find_closed_before(life, receipt, owner, low, head)
+        siblings = self._find_minted(receipt, life, owner)
         if closing.token is not None and len(siblings) > 1:
             said = (
                 f"position {closing.token} was closed for {len(siblings)} new ones, {life.token} among them: {_STARTS}"
@@ -150,15 +150,17 @@ class Lineages:
             return _Closing(notes=[said])
         return closing
 
-    async def _closed_before(self, life: Life, mint: Receipt, owner: Address, first: int, head: Block) -> _Closing:
+    async def _find_closed_before(
+        self, life: PositionLife, mint: Receipt, owner: Address, first: int, head: Block
+    ) -> _Closing:
         """A rebalance in two transactions: closed, then swapped and minted, with no other deposit in between."""
         closed = list[tuple[int, Receipt]]()
-        for receipt in await self._sent_before(life, mint, owner, first, head):
-            changes = [change for change in self._replay.changes(receipt.logs) if change.pool_id == life.deed.pool_id]
+        for receipt in await self._read_sent_before(life, mint, owner, first, head):
+            changes = [change for change in self._replay.changes(receipt.logs) if change.pool_id == life.nft.pool_id]
             if any(change.delta > 0 for change in changes):
                 closed = []  # what was closed before has found its successor
             else:
-                closed += [(token, receipt) for token in await self._emptied(receipt, life, owner, head)]
+                closed += [(token, receipt) for token in await self._find_emptied(receipt, life, owner, head)]
         if len(closed) != 1:
             said = f"{len(closed)} positions were closed shortly before {life.token} was minted: {_STARTS}"
             return _Closing(notes=[said] if closed else [])
@@ -168,23 +170,25 @@ class Lineages:
         said = f"position {token} was closed {waited} s before {life.token} was minted and counts as its predecessor"
         return _Closing(token, (receipt.block_number, receipt.tx_index), [said])
 
-    async def _sent_before(self, life: Life, mint: Receipt, owner: Address, first: int, head: Block) -> list[Receipt]:
+    async def _read_sent_before(
+        self, life: PositionLife, mint: Receipt, owner: Address, first: int, head: Block
+    ) -> list[Receipt]:
         """The owner's transactions between block `first` and the mint that changed positions of the pool, in order."""
         edges = await self._times.blocks([max(0, first - 1), mint.block_number], head)
-        sent = await self._node.sent(owner, edges[mint.block_number])
-        sent -= await self._node.sent(owner, edges[max(0, first - 1)]) + (mint.sender == owner)
+        sent = await self._node.transaction_count(owner, edges[mint.block_number])
+        sent -= await self._node.transaction_count(owner, edges[max(0, first - 1)]) + (mint.sender == owner)
         if sent <= 0:
             return []  # the common case, and the reason to ask: strangers' changes may be many
-        topics = (abi.MODIFY_LIQUIDITY, life.deed.pool_id, abi.address_word(self._manager))
+        topics = (abi.MODIFY_LIQUIDITY, life.nft.pool_id, abi.address_word(self._manager))
         query = Query(self._read.info.deployment.pool_manager, topics)
         logs = await self._read.scanner.all(query, first, mint.block_number)
         moment = (mint.block_number, mint.tx_index)
         txs = dict.fromkeys(log.tx for log in logs if (log.block_number, log.tx_index) < moment)
         return [receipt for tx in txs if (receipt := await self._node.receipt(tx)).sender == owner]
 
-    def _minted(self, receipt: Receipt, life: Life, owner: Address) -> list[int]:
+    def _find_minted(self, receipt: Receipt, life: PositionLife, owner: Address) -> list[int]:
         """Positions of the same pool that a transaction minted for an owner."""
-        grown = {change.token for change in self._replay.changes(receipt.logs) if change.pool_id == life.deed.pool_id}
+        grown = {change.token for change in self._replay.changes(receipt.logs) if change.pool_id == life.nft.pool_id}
         return [
             token
             for log in self._nft_transfers(receipt)
@@ -194,12 +198,12 @@ class Lineages:
     def _nft_transfers(self, receipt: Receipt) -> list[Log]:
         return [log for log in receipt.logs if log.address == self._manager and log.topics[:1] == (abi.TRANSFER,)]
 
-    async def _emptied(self, receipt: Receipt, life: Life, owner: Address, head: Block) -> list[int]:
+    async def _find_emptied(self, receipt: Receipt, life: PositionLife, owner: Address, head: Block) -> list[int]:
         """Positions of the same pool and owner that a transaction burnt or emptied."""
         shrunk = {
             change.token: change
             for change in self._replay.changes(receipt.logs)
-            if change.pool_id == life.deed.pool_id and change.delta < 0 and change.token != life.token
+            if change.pool_id == life.nft.pool_id and change.delta < 0 and change.token != life.token
         }
         burnt = {
             int(log.topics[3], 16): sender_of(log) for log in self._nft_transfers(receipt) if receiver_of(log) == NOBODY
@@ -210,13 +214,13 @@ class Lineages:
             at = await self._times.block(receipt.block_number, head)
             slots = (slot for change in kept for slot in self._replay.place(change).position)
             words = await self._read.storage.words(slots, at)
-            deeds = (await self._deeds.read_anew([change.token for change in kept], at)).deeds
+            nfts = (await self._positions.read_anew([change.token for change in kept], at)).nfts
             emptied += [
                 change.token
                 for change in kept
-                if info_at(self._replay.place(change), words).liquidity == 0
-                and (deed := deeds.get(change.token)) is not None
-                and deed.owner == owner
+                if unpack_info(self._replay.place(change), words).liquidity == 0
+                and (nft := nfts.get(change.token)) is not None
+                and nft.owner == owner
             ]
         return emptied
 
@@ -231,8 +235,8 @@ class _Closing:
 
 
 def sender_of(transfer: Log) -> Address:
-    return abi.address_in(transfer.topics[1])
+    return abi.topic_address(transfer.topics[1])
 
 
 def receiver_of(transfer: Log) -> Address:
-    return abi.address_in(transfer.topics[2])
+    return abi.topic_address(transfer.topics[2])

@@ -16,9 +16,10 @@ from web3 import AsyncWeb3
 from web3.exceptions import BlockNotFound, TransactionNotFound, Web3Exception
 from web3.types import BlockData
 
-from zuno.adapters.chain.rpc.broadcast import offer
-from zuno.adapters.chain.rpc.errors import Behind, CallReverted, NoSuchMethod, NoSuchState
-from zuno.adapters.chain.rpc.transport import Callee, FailoverProvider, Question
+from zuno.adapters.chain.rpc import requests
+from zuno.adapters.chain.rpc.broadcast import send_to_nodes
+from zuno.adapters.chain.rpc.errors import CallReverted, NoSuchMethod, NoSuchState
+from zuno.adapters.chain.rpc.transport import Callee, FailoverProvider, RpcRequest
 from zuno.amm.model import Block
 from zuno.kernel.errors import Malformed, ZunoError
 from zuno.kernel.units import Address, HexId, Seconds, Wei
@@ -76,7 +77,7 @@ class FeeHistory:
     tips: tuple[int, ...]
 
 
-class Node:
+class RpcNode:
     """Questions to whichever node the provider finds. State at a block is asked for by the block's hash.
 
     Where a node cannot read such a pin (EIP-1898) the number is used, and counted in `by_number`. Events and headers
@@ -100,9 +101,9 @@ class Node:
         """Answers about state so far that were asked for by number, and may be of another block than was meant."""
         return self._provider.by_number
 
-    def leave_alone(self) -> None:
+    def skip_last_node(self) -> None:
         """Ask somebody else for a while than who gave this task its last answer."""
-        self._provider.leave_alone()
+        self._provider.skip_last_node()
 
     async def close(self) -> None:
         await self._provider.disconnect()
@@ -110,12 +111,12 @@ class Node:
     # -- blocks
 
     async def head(self) -> Block:
-        block = _block(await self._told("the head", self._web3.eth.get_block("latest")))
+        block = _parse_block(await self._await_web3("the head", self._web3.eth.get_block("latest")))
         self._head.set(block.number)
         return block
 
     async def block(self, number: int) -> Block:
-        return _block(await self._told(f"block {number}", self._web3.eth.get_block(number)))
+        return _parse_block(await self._await_web3(f"block {number}", self._web3.eth.get_block(number)))
 
     async def blocks(self, numbers: Iterable[int]) -> dict[int, Block]:
         """Many headers in few requests."""
@@ -131,21 +132,24 @@ class Node:
                 async with self._web3.batch_requests() as batch:
                     for number in numbers:
                         batch.add(self._web3.eth.get_block(number))
-                    replies = await self._told("headers", batch.async_execute())
-                return [_block(cast(BlockData, reply)) for reply in replies]
+                    replies = await self._await_web3("headers", batch.async_execute())
+                return [_parse_block(cast(BlockData, reply)) for reply in replies]
             except NoSuchMethod:
                 self._takes_batches = False  # one by one, then
         return [await self.block(number) for number in numbers]
 
     async def senders_and_receivers(self, block: Block) -> list[tuple[HexId, Address, Address | None]]:
         """Every transaction of a block with who sent it to whom."""
-        data = await self._told(f"block {block.number}", self._web3.eth.get_block(block.number, full_transactions=True))
-        if _hex(data["hash"]) != block.hash:
+        data = await self._await_web3(
+            f"block {block.number}", self._web3.eth.get_block(block.number, full_transactions=True)
+        )
+        if _parse_hex(data["hash"]) != block.hash:
             raise NoSuchState(f"block {block.number} is no longer the one that was read")
-        with _reading(f"block {block.number}"):
+        with _translate_errors(f"block {block.number}"):
             txs = cast(Sequence[Mapping[str, Any]], data["transactions"])
             return [
-                (_hex(tx["hash"]), _address(tx["from"]), _address(tx["to"]) if tx.get("to") else None) for tx in txs
+                (_parse_hex(tx["hash"]), _parse_address(tx["from"]), _parse_address(tx["to"]) if tx.get("to") else None)
+                for tx in txs
             ]
 
     async def confirm(self, block: Block) -> None:
@@ -166,35 +170,33 @@ class Node:
         gas: int | None = None,
     ) -> T:
         """What `read` makes of the returned data; a node whose data it refuses as Malformed is not believed."""
-        tx: dict[str, Any] = {"to": _checksum(to), "data": "0x" + data.hex()}
-        if gas is not None:
-            tx["gas"] = hex(gas)
-        return await self._pinned("eth_call", [tx], at, lambda result: read(bytes.fromhex(result[2:])), callee)
+        return cast(T, await self._ask_at(replace(requests.view(to, data, at, read, gas), callee=callee)))
 
     async def balance(self, address: Address, at: Block) -> int:
-        return await self._pinned("eth_getBalance", [_checksum(address)], at, _whole)
+        return int(await self._ask_at(requests.balance(address, at)))
 
-    async def sent(self, address: Address, at: Block) -> int:
+    async def transaction_count(self, address: Address, at: Block) -> int:
         """How many transactions an account had sent by the end of a block."""
-        return await self._pinned("eth_getTransactionCount", [_checksum(address)], at, _whole)
+        return int(await self._ask_at(requests.transaction_count(address, at)))
 
     async def has_code(self, address: Address, number: int) -> bool:
-        return bool(await self._told("eth_getCode", self._web3.eth.get_code(_checksum(address), number)))
+        return bool(await self._await_web3("eth_getCode", self._web3.eth.get_code(_checksum(address), number)))
 
     async def simulate(self, sender: Address, to: Address, data: bytes, at: Block) -> tuple[Log, ...]:
         """The events a call would cause on top of a block; native coin that moves is a Transfer of its own address."""
         call = {"from": _checksum(sender), "to": _checksum(to), "data": "0x" + data.hex()}
         wish = {"blockStateCalls": [{"calls": [call]}], "traceTransfers": True, "validation": False}
-        return await self._pinned("eth_simulateV1", [wish], at, _simulated, Callee.MAY_REVERT)
+        request = RpcRequest("eth_simulateV1", [wish], _parse_simulation, at, Callee.MAY_REVERT)
+        return cast(tuple[Log, ...], await self._ask_at(request))
 
     # -- any question
 
-    async def ask(self, question: Question) -> Any:
+    async def ask(self, question: RpcRequest) -> Any:
         return await self._provider.ask(question)
 
-    async def together(
+    async def ask_together(
         self,
-        questions: Sequence[Question],
+        questions: Sequence[RpcRequest],
         callee: Callee = Callee.CERTAIN,
         judge: Callable[[list[Any]], Any] = lambda results: results,
     ) -> Any:
@@ -206,26 +208,18 @@ class Node:
                 self._takes_batches = False  # one by one, then
         return judge([await self._provider.ask(replace(question, callee=callee)) for question in questions])
 
-    async def offer(self, raw: bytes) -> SendResult:
-        return await offer(self._provider, raw)
+    async def send_raw(self, raw: bytes) -> SendResult:
+        return await send_to_nodes(self._provider, raw)
 
     # -- events
 
     async def logs(self, address: Address, topics: Topics, first: int, last: int) -> list[Log]:
         """Events in chain order, from `first` to `last`, both included."""
-        wanted = {
-            "address": _checksum(address),
-            "topics": list(topics),
-            "fromBlock": hex(first),
-            "toBlock": hex(last),
-        }
+        wanted = {"address": _checksum(address), "topics": list(topics), "fromBlock": hex(first), "toBlock": hex(last)}
         young = last > self._head.get() - YOUNG_BLOCKS
-        raw = await self._young_logs(wanted, last) if young else await self._logs(wanted)
-        with _reading("eth_getLogs"):
-            return sorted(map(_log, raw), key=lambda log: log.position)
-
-    async def _logs(self, wanted: RawFields) -> Sequence[RawFields]:
-        return cast(Sequence[RawFields], await self._provider.ask(Question("eth_getLogs", [wanted])))
+        raw = await self._young_logs(wanted, last) if young else await self.ask(RpcRequest("eth_getLogs", [wanted]))
+        with _translate_errors("eth_getLogs"):
+            return sorted(map(_parse_log, raw), key=lambda log: log.position)
 
     async def _young_logs(self, wanted: RawFields, last: int) -> Sequence[RawFields]:
         """A node that is behind answers with what it has and does not say that there is more: so its height first.
@@ -233,25 +227,18 @@ class Node:
         One address may be many machines: only what comes back in one exchange is likely of one of them. One that is
         behind is left for the next, here and for a while.
         """
-        if self._takes_batches:
-            try:
-                questions = [("eth_blockNumber", []), ("eth_getLogs", [wanted])]
-                raw = await self._provider.ask_together(questions, lambda answers: _up_to(last, *answers))
-                return cast(Sequence[RawFields], raw)
-            except NoSuchMethod:
-                self._takes_batches = False
-        await self._provider.ask(Question("eth_blockNumber", [], lambda reached: _up_to(last, reached)))
-        return await self._logs(wanted)
+        height_and_logs = [requests.height(last), RpcRequest("eth_getLogs", [wanted])]
+        return cast(Sequence[RawFields], (await self.ask_together(height_and_logs))[1])
 
     async def receipt(self, tx: HexId) -> Receipt:
-        raw = await self._told("a receipt", self._web3.eth.get_transaction_receipt(cast(Any, tx)))
-        with _reading("a receipt"):
-            return receipt_of(cast(RawFields, raw))
+        raw = await self._await_web3("a receipt", self._web3.eth.get_transaction_receipt(cast(Any, tx)))
+        with _translate_errors("a receipt"):
+            return parse_receipt(cast(RawFields, raw))
 
     async def value(self, tx: HexId) -> Wei:
         """The native coin a transaction carried."""
-        raw = await self._told("a transaction", self._web3.eth.get_transaction(cast(Any, tx)))
-        with _reading("a transaction"):
+        raw = await self._await_web3("a transaction", self._web3.eth.get_transaction(cast(Any, tx)))
+        with _translate_errors("a transaction"):
             return Wei(int(raw["value"]))
 
     # -- fees
@@ -259,34 +246,32 @@ class Node:
     async def fee_history(self, blocks: int, percentile: int) -> FeeHistory:
         raw = cast(
             Mapping[str, Any],
-            await self._told("eth_feeHistory", self._web3.eth.fee_history(blocks, "latest", [float(percentile)])),
+            await self._await_web3("eth_feeHistory", self._web3.eth.fee_history(blocks, "latest", [float(percentile)])),
         )
-        with _reading("eth_feeHistory"):
+        with _translate_errors("eth_feeHistory"):
             base_fees = tuple(int(fee) for fee in raw["baseFeePerGas"])
             used, rewards = raw.get("gasUsedRatio") or (), raw.get("reward") or ()
             tips = tuple(int(reward[0]) for ratio, reward in zip(used, rewards, strict=False) if ratio and reward)
         return FeeHistory(base_fees, tips)
 
     async def suggested_tip(self) -> int:
-        return int(await self._told("eth_maxPriorityFeePerGas", self._web3.eth.max_priority_fee))
+        return int(await self._await_web3("eth_maxPriorityFeePerGas", self._web3.eth.max_priority_fee))
 
     async def gas_price(self) -> int:
-        return int(await self._told("eth_gasPrice", self._web3.eth.gas_price))
+        return int(await self._await_web3("eth_gasPrice", self._web3.eth.gas_price))
 
     # -- how questions are put
 
-    async def _pinned(
-        self, method: str, params: list[Any], at: Block, read: Callable[[Any], T], callee: Callee = Callee.CERTAIN
-    ) -> T:
-        def reading(result: Any) -> T:
-            with _reading(method):
-                return read(result)
+    async def _ask_at(self, request: RpcRequest) -> Any:
+        def read(result: Any) -> Any:
+            with _translate_errors(request.method):
+                return request.read(result)
 
-        return cast(T, await self._provider.ask(Question(method, params, reading, at, callee)))
+        return await self._provider.ask(replace(request, read=read))
 
-    async def _told(self, what: str, asked: Awaitable[T]) -> T:
+    async def _await_web3(self, what: str, asked: Awaitable[T]) -> T:
         """Await web3; whatever it raises over an answer it cannot read is the answer's fault."""
-        with _reading(what):
+        with _translate_errors(what):
             return await asked
 
 
@@ -295,7 +280,7 @@ VENDOR_ERRORS: Final = (Web3Exception, ValueError, TypeError, KeyError, Attribut
 
 
 @contextmanager
-def _reading(what: str) -> Iterator[None]:
+def _translate_errors(what: str) -> Iterator[None]:
     """Inside, an answer that is not what it should be becomes one of our errors."""
     try:
         yield
@@ -315,66 +300,59 @@ def _checksum(address: Address) -> ChecksumAddress:
     return to_checksum_address(address)
 
 
-def _hex(value: Any) -> HexId:
+def _parse_hex(value: Any) -> HexId:
     return HexId("0x" + HexBytes(value).hex().removeprefix("0x"))
 
 
-def _address(value: Any) -> Address:
+def _parse_address(value: Any) -> Address:
     return Address(str(value).lower())
 
 
-def _whole(value: Any) -> int:
+def _parse_int(value: Any) -> int:
     return int(value, 16) if isinstance(value, str) else int(value)
 
 
-def _up_to(last: int, reached: str, found: T | None = None) -> T | None:
-    """What was found, if whoever found it has the last block that was asked for."""
-    if _whole(reached) < last:
-        raise Behind(f"it is at block {_whole(reached)}, {last} was asked for")
-    return found
-
-
-def _simulated(result: Any) -> tuple[Log, ...]:
+def _parse_simulation(result: Any) -> tuple[Log, ...]:
     call = result[0]["calls"][0]
-    if _whole(call["status"]) != 1:
+    if _parse_int(call["status"]) != 1:
         raise CallReverted("eth_simulateV1: the call reverted")
-    return tuple(map(_log, call["logs"]))
+    return tuple(map(_parse_log, call["logs"]))
 
 
-def _block(data: BlockData) -> Block:
-    return Block(int(data["number"]), _hex(data["hash"]), Seconds(int(data["timestamp"])))
+def _parse_block(data: BlockData) -> Block:
+    return Block(int(data["number"]), _parse_hex(data["hash"]), Seconds(int(data["timestamp"])))
 
 
-def _log(entry: RawFields) -> Log:
+def _parse_log(entry: RawFields) -> Log:
     timestamp = entry.get("blockTimestamp")
     return Log(
-        address=_address(entry["address"]),
-        topics=tuple(map(_hex, entry["topics"])),
+        address=_parse_address(entry["address"]),
+        topics=tuple(map(_parse_hex, entry["topics"])),
         data=bytes(HexBytes(entry["data"])),
-        block_number=_whole(entry["blockNumber"]),
-        block_hash=_hex(entry["blockHash"]),
-        tx=_hex(entry["transactionHash"]),
-        tx_index=_whole(entry["transactionIndex"]),
-        index=_whole(entry["logIndex"]),
-        timestamp=None if timestamp is None else Seconds(_whole(timestamp)),
+        block_number=_parse_int(entry["blockNumber"]),
+        block_hash=_parse_hex(entry["blockHash"]),
+        tx=_parse_hex(entry["transactionHash"]),
+        tx_index=_parse_int(entry["transactionIndex"]),
+        index=_parse_int(entry["logIndex"]),
+        timestamp=None if timestamp is None else Seconds(_parse_int(timestamp)),
     )
 
 
-def receipt_of(fields: RawFields) -> Receipt:
-    gas = _whole(fields["gasUsed"]) * _whole(fields["effectiveGasPrice"])
+def parse_receipt(fields: RawFields) -> Receipt:
+    gas = _parse_int(fields["gasUsed"]) * _parse_int(fields["effectiveGasPrice"])
     return Receipt(
-        tx=_hex(fields["transactionHash"]),
-        sender=_address(fields["from"]),
-        block_number=_whole(fields["blockNumber"]),
-        tx_index=_whole(fields["transactionIndex"]),
-        cost=Wei(gas + _whole(fields.get("l1Fee") or 0) + _operator_fee(fields)),
-        logs=tuple(_log(entry) for entry in fields["logs"]),
+        tx=_parse_hex(fields["transactionHash"]),
+        sender=_parse_address(fields["from"]),
+        block_number=_parse_int(fields["blockNumber"]),
+        tx_index=_parse_int(fields["transactionIndex"]),
+        cost=Wei(gas + _parse_int(fields.get("l1Fee") or 0) + _operator_fee(fields)),
+        logs=tuple(_parse_log(entry) for entry in fields["logs"]),
     )
 
 
 def _operator_fee(fields: Mapping[str, Any]) -> int:
     """What an OP-stack rollup's operator takes: by the million of gas since Isthmus, a hundredfold by the gas since
     Jovian, whose receipts are known by their data footprint."""
-    scaled = _whole(fields["gasUsed"]) * _whole(fields.get("operatorFeeScalar") or 0)
+    scaled = _parse_int(fields["gasUsed"]) * _parse_int(fields.get("operatorFeeScalar") or 0)
     since_jovian = fields.get("daFootprintGasScalar") is not None
-    return (scaled * 100 if since_jovian else scaled // 10**6) + _whole(fields.get("operatorFeeConstant") or 0)
+    return (scaled * 100 if since_jovian else scaled // 10**6) + _parse_int(fields.get("operatorFeeConstant") or 0)

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from zuno.adapters.chain.rpc import ledger
-from zuno.adapters.chain.rpc.ledger import Coin
+from zuno.adapters.chain.rpc.ledger import CoinChange
 from zuno.adapters.chain.rpc.node import Receipt
-from zuno.adapters.chain.rpc.pool_effects import Doings, Two, Workings, of_pair
+from zuno.adapters.chain.rpc.pool_effects import EffectsReader, PoolEffects, Two, of_pair
 from zuno.adapters.chain.rpc.readers import Readers
 from zuno.amm.model import Block, PoolKey
 from zuno.kernel.text import NATIVE
@@ -22,7 +22,7 @@ from zuno.kernel.units import Address, Wei
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class Settlement:
     """A transaction's payments once all three numbers are compared."""
 
     left: Two
@@ -35,12 +35,12 @@ class Settled:
     computed: list[str]
 
 
-class Settling:
+class PaymentSettler:
     """Compares, for the transactions of one pool's positions."""
 
-    def __init__(self, readers: Readers, workings: Workings, key: PoolKey, head: Block) -> None:
+    def __init__(self, readers: Readers, effects_reader: EffectsReader, key: PoolKey, head: Block) -> None:
         self._node, self._times = readers.node, readers.times
-        self._workings, self._key, self._head = workings, key, head
+        self._effects, self._key, self._head = effects_reader, key, head
         self._pair = (key.currency0, key.currency1)
         self._pool_manager = readers.info.deployment.pool_manager
         wrapper = next((token.address for token in readers.info.tokens if token.symbol == "WETH"), None)
@@ -53,20 +53,20 @@ class Settling:
         wrapper, of which wrapping makes some without one."""
         return next((side for side in self._pair if side not in (NATIVE, self._wrapper)), self._pair[1])
 
-    async def settle(self, receipt: Receipt, owner: Address, doings: Doings, own: Two) -> Settled:
+    async def settle(self, receipt: Receipt, owner: Address, effects: PoolEffects, own: Two) -> Settlement:
         """Compare the three numbers; `own` is what the wallet's changes of liquidity cost by arithmetic."""
         notes, computed = list[str](), list[str]()
         wrapping = ledger.wraps(receipt, self._wrapper)
         by_coin = [side == NATIVE or (wrapping and side == self._wrapper) for side in self._pair]
         coin = None
         if any(by_coin) or receipt.sender == owner:
-            coin = await self._coin(receipt, owner)
-        gave = [self._gave(receipt, owner, side, coin, wrapping) for side in self._pair]
+            coin = await self._coin_change(receipt, owner)
+        gave = [self._amount_given(receipt, owner, side, coin, wrapping) for side in self._pair]
         loose = [of_coin and coin is not None and bool(coin.beside) for of_coin in by_coin]
 
-        mine, swap_is_ours = expected_of(doings, self._key, own, gave, loose, sent=receipt.sender == owner)
+        mine, swap_is_ours = expected_payment(effects, self._key, own, gave, loose, sent=receipt.sender == owner)
 
-        unsure = [item.change.token for item, _ in doings.changes if not item.certain]
+        unsure = [item.change.token for item, _ in effects.changes if not item.certain]
         if unsure:
             why = f"position {unsure[0]} was touched twice in block {receipt.block_number} around a trade"
             computed.append(f"{why}; the fees of both are right together, their split is not known")
@@ -74,9 +74,9 @@ class Settling:
         for side, currency in enumerate(self._pair):
             if unsure:
                 continue
-            expected = doings.whole.get(currency, 0)
+            expected = effects.totals.get(currency, 0)
             confirmed = gave[side] == mine[side]
-            reached, why = await self._reached(receipt, currency, expected, doings, confirmed=confirmed)
+            reached, why = await self._amount_reached(receipt, currency, expected, effects, confirmed=confirmed)
             left[side] = reached - expected
             if why:
                 computed.append(why)
@@ -87,7 +87,7 @@ class Settling:
                 if not others[side]:
                     continue
                 if not by_coin[side]:
-                    if await self._unlogged(receipt.block_number, currency, owner, receipt) != 0:
+                    if await self._unlogged_gain(receipt.block_number, currency, owner, receipt) != 0:
                         computed.append(
                             f"{receipt.tx}: the wallet's balance of {currency} does not bear out its events"
                         )
@@ -103,59 +103,65 @@ class Settling:
             told_by_side = any(
                 of_coin and gave[side] == mine[side] and not others[side] for side, of_coin in enumerate(by_coin)
             )
-            gas_paid = Wei(coin.gas) if told_by_side else await self._gas_seen(receipt, coin, any(by_coin), computed)
-        return Settled(_pair(left), _pair(others), gas_paid, swap_is_ours, notes, computed)
+            gas_paid = (
+                Wei(coin.gas) if told_by_side else await self._observed_gas(receipt, coin, any(by_coin), computed)
+            )
+        return Settlement(_two(left), _two(others), gas_paid, swap_is_ours, notes, computed)
 
-    async def _coin(self, receipt: Receipt, owner: Address) -> Coin:
+    async def _coin_change(self, receipt: Receipt, owner: Address) -> CoinChange:
         """What the wallet's native balance fell by, less what its other transactions of the block put into pools."""
-        coin = await ledger.coin(self._node, self._times, receipt, owner, self._head)
+        coin = await ledger.read_coin_change(self._node, self._times, receipt, owner, self._head)
         for other in coin.beside:
             if other.sender == owner:
-                doings = await self._workings.of(other)
-                coin = replace(coin, fell=coin.fell - doings.whole.get(NATIVE, 0))
+                effects = await self._effects.effects_of(other)
+                coin = replace(coin, fell=coin.fell - effects.totals.get(NATIVE, 0))
         return coin
 
-    def _gave(self, receipt: Receipt, owner: Address, currency: Address, coin: Coin | None, wrapping: bool) -> int:
+    def _amount_given(
+        self, receipt: Receipt, owner: Address, currency: Address, coin: CoinChange | None, wrapping: bool
+    ) -> int:
         """What the wallet gave up of a currency; the native coin and its wrapper are one where a transaction wraps."""
-        total = 0 if currency == NATIVE else ledger.given_up(receipt.logs, currency, owner)
+        total = 0 if currency == NATIVE else ledger.amount_given(receipt.logs, currency, owner)
         if coin is not None and (currency == NATIVE or (wrapping and currency == self._wrapper)):
-            total += coin.paid
+            total += coin.payment
         if wrapping and currency == NATIVE and self._wrapper is not None:
-            total += ledger.given_up(receipt.logs, self._wrapper, owner)
+            total += ledger.amount_given(receipt.logs, self._wrapper, owner)
         return total
 
-    async def _reached(
-        self, receipt: Receipt, currency: Address, expected: int, doings: Doings, *, confirmed: bool
+    async def _amount_reached(
+        self, receipt: Receipt, currency: Address, expected: int, effects: PoolEffects, *, confirmed: bool
     ) -> tuple[int, str]:
         """What the pools received of a currency; where only arithmetic can say, why."""
         if currency == NATIVE:
             if confirmed:
                 return expected, ""  # the wallet's own balance already says so
-            reached = await ledger.pools_coin(self._node, self._times, receipt, self._pool_manager, self._head)
+            reached = await ledger.read_pools_coin(self._node, self._times, receipt, self._pool_manager, self._head)
             if reached is None:
                 return expected, f"{receipt.tx}: no balance tells what the pools received of the native coin"
         else:
             reached = ledger.received_by_pools(receipt.logs, currency, self._pool_manager)
-        if reached != expected and doings.strange:
+        if reached != expected and effects.strange:
             return expected, f"{receipt.tx} also changed liquidity past PositionManager, whose price is not known"
         if reached != expected and currency != NATIVE:
-            beyond = await self._unlogged(receipt.block_number, currency, self._pool_manager)
+            beyond = await self._unlogged_gain(receipt.block_number, currency, self._pool_manager)
             if beyond is not None and reached + beyond == expected:
                 return expected, ""  # a token that keeps part of every transfer and does not say so
             if beyond != 0:
                 return expected, f"{receipt.tx}: the events of {currency} do not tell what it moved"
         return reached, ""
 
-    async def _unlogged(
+    async def _unlogged_gain(
         self, number: int, currency: Address, party: Address, receipt: Receipt | None = None
     ) -> int | None:
         """What a party's balance gained over a block beyond its events, those of one transaction by its receipt."""
-        logs = await ledger.transfers(self._node, currency, party, number)
+        logs = await ledger.read_transfers(self._node, currency, party, number)
         if receipt is not None:
             logs = [*(log for log in logs if log.tx != receipt.tx), *receipt.logs]
-        return await ledger.unlogged(self._node, self._times, (number, number), logs, currency, party, self._head)
+        return await ledger.unlogged_gain(self._node, self._times, (number, number), logs, currency, party, self._head)
 
-    async def _gas_seen(self, receipt: Receipt, coin: Coin, coin_moved: bool, computed: list[str]) -> Wei | None:
+    async def _observed_gas(
+        self, receipt: Receipt, coin: CoinChange, coin_moved: bool, computed: list[str]
+    ) -> Wei | None:
         """What the wallet's balance fell by where nothing but gas can have made it fall; else None, and why."""
         if not coin_moved:
             if coin.fell == coin.gas:
@@ -168,13 +174,13 @@ class Settling:
         return None
 
 
-def expected_of(
-    doings: Doings, key: PoolKey, own: Two, gave: Sequence[int], loose: Sequence[bool], *, sent: bool
+def expected_payment(
+    effects: PoolEffects, key: PoolKey, own: Two, gave: Sequence[int], loose: Sequence[bool], *, sent: bool
 ) -> tuple[Two, bool]:
     """What the wallet should have given up, and whether a swap is part of it. What it sent, it donated itself."""
-    aside = of_pair(doings.donated, key) if sent else (0, 0)
+    aside = of_pair(effects.donated, key) if sent else (0, 0)
     without = (own[0] + aside[0], own[1] + aside[1])
-    swapped = doings.exchange(key)[1]
+    swapped = effects.exchange(key)[1]
     if _took_part(gave, loose, without, swapped, sent=sent):
         return (without[0] + swapped[0], without[1] + swapped[1]), True
     return without, False
@@ -186,12 +192,12 @@ def _took_part(gave: Sequence[int], loose: Sequence[bool], without: Two, swapped
         return False
 
     def shows(amounts: Sequence[int]) -> bool:
-        return all(is_loose or seen == one for seen, one, is_loose in zip(gave, amounts, loose, strict=True))
+        return all(is_loose or seen == amount for seen, amount, is_loose in zip(gave, amounts, loose, strict=True))
 
     if shows((without[0] + swapped[0], without[1] + swapped[1])):
         return True
     return sent and not shows(without)
 
 
-def _pair(values: Sequence[int]) -> Two:
+def _two(values: Sequence[int]) -> Two:
     return values[0], values[1]

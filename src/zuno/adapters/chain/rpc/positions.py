@@ -1,7 +1,7 @@
 """What PositionManager says of a position: pool, range, owner, subscriber.
 
-Pool and range never change; owner and subscriber do, and both changes leave an event. So a remembered deed costs one
-log query and one look at its owner and subscriber to trust again, instead of being read anew.
+Pool and range never change; owner and subscriber do, and both changes leave an event. So a remembered position costs
+one log query and one look at its owner and subscriber to trust again, instead of being read anew.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from zuno.adapters.chain.rpc import abi
-from zuno.adapters.chain.rpc.cache import Shelf
-from zuno.adapters.chain.rpc.errors import CallReverted, NoSuchState, Oversized
-from zuno.adapters.chain.rpc.node import Log, Node
+from zuno.adapters.chain.rpc.cache import JsonCache
+from zuno.adapters.chain.rpc.errors import CallReverted, NoSuchState, ResponseTooLarge
+from zuno.adapters.chain.rpc.node import Log, RpcNode
 from zuno.adapters.chain.rpc.transport import Callee
 from zuno.amm.identity import decode_position_info, pool_id
 from zuno.amm.model import Block, PoolKey, Range
@@ -29,21 +29,21 @@ T = TypeVar("T")
 IDS_PER_CALL: Final = 500
 """Two words each: about 5 million gas and 130 kB; a node that allows less is asked for half as much at a time."""
 LOOKED_AT: Final = 250
-"""Remembered deeds that are compared one by one; of more, only how many each owner has."""
+"""Remembered positions that are compared one by one; of more, only how many each owner has."""
 TRUSTED_BLOCKS: Final = 2_000
-"""Beyond this many blocks, reading every deed again is cheaper than asking what happened since."""
+"""Beyond this many blocks, reading every position again is cheaper than asking what happened since."""
 
-_SHELF: Final = "positions"
+_RECORD: Final = "positions"
 _SAVE_EVERY: Final = 100
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]{40}")
 _NOBODY: Final = Address("0x" + "00" * 20)
 
-Papers = dict[int, tuple[int, int]]
+PackedPositions = dict[int, tuple[int, int]]
 """What `positionInfo` and `ownerOf` returned, of those that exist."""
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class PositionNft:
     """A position as PositionManager knows it."""
 
     key: PoolKey
@@ -54,21 +54,21 @@ class Deed:
 
 
 @dataclass(frozen=True, slots=True)
-class DeedsRead:
-    """Deeds at one block. An id in neither place names nothing."""
+class PositionNfts:
+    """Positions at one block. An id in neither place names nothing."""
 
-    deeds: dict[int, Deed]
+    nfts: dict[int, PositionNft]
     unread: dict[int, ZunoError]
 
 
-class Deeds:
-    """Deeds at the head, remembered between reads and between runs."""
+class PositionReader:
+    """Positions at the head, remembered between reads and between runs."""
 
-    def __init__(self, node: Node, position_manager: Address, shelf: Shelf) -> None:
+    def __init__(self, node: RpcNode, position_manager: Address, cache: JsonCache) -> None:
         self._node = node
         self._manager = position_manager
-        self._shelf = shelf
-        self._known: dict[int, Deed] = {}
+        self._cache = cache
+        self._known: dict[int, PositionNft] = {}
         self._keys: dict[str, PoolKey] = {}
         """By the first 25 bytes of the pool's id; a hash cannot come to mean another key."""
         self._seen: set[int] = set()
@@ -76,14 +76,14 @@ class Deeds:
         self._as_of: Block | None = None
         self._loaded = False
         self._saved_at = 0
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
-    async def read(self, ids: Iterable[int], at: Block) -> DeedsRead:
-        """Deeds at the head `at`, from memory where memory can be trusted; one reader at a time changes memory."""
-        async with self._turn:
-            return await self._read(ids, at)
+    async def read(self, ids: Iterable[int], at: Block) -> PositionNfts:
+        """Positions at the head `at`, from memory where memory can be trusted; one reader at a time changes memory."""
+        async with self._lock:
+            return await self._read_locked(ids, at)
 
-    async def _read(self, ids: Iterable[int], at: Block) -> DeedsRead:
+    async def _read_locked(self, ids: Iterable[int], at: Block) -> PositionNfts:
         self._load()
         if self._as_of is not None and at.number < self._as_of.number:
             return await self.read_anew(ids, at)  # a node behind the last one; what we remember is of its future
@@ -92,70 +92,70 @@ class Deeds:
             await self._catch_up(at)
             if self._as_of != at:
                 self._seen.clear()
-            if not await self._true_at(at, [token for token in wanted if token in self._known.keys() - self._seen]):
+            if not await self._is_true_at(at, [token for token in wanted if token in self._known.keys() - self._seen]):
                 self._forget()
         except (Unavailable, Malformed):
             return await self.read_anew(wanted, at)  # what we remember may still be true: it is kept for another time
         fresh = await self.read_anew([token for token in wanted if token not in self._known], at)
-        self._known.update(fresh.deeds)
+        self._known.update(fresh.nfts)
         self._seen.update(token for token in wanted if token in self._known)
         self._as_of = at
-        if fresh.deeds or at.number - self._saved_at >= _SAVE_EVERY:
+        if fresh.nfts or at.number - self._saved_at >= _SAVE_EVERY:
             self._save()
-        return DeedsRead({token: self._known[token] for token in wanted if token in self._known}, fresh.unread)
+        return PositionNfts({token: self._known[token] for token in wanted if token in self._known}, fresh.unread)
 
-    async def read_anew(self, ids: Iterable[int], at: Block) -> DeedsRead:
-        """Deeds at any block, from the chain."""
+    async def read_anew(self, ids: Iterable[int], at: Block) -> PositionNfts:
+        """Positions at any block, from the chain."""
         wanted = list(dict.fromkeys(ids))
         parts = [wanted[start : start + IDS_PER_CALL] for start in range(0, len(wanted), IDS_PER_CALL)]
-        answers = await asyncio.gather(*(self._ask(part, at) for part in parts), return_exceptions=True)
-        papers, unread = Papers(), dict[int, ZunoError]()
+        answers = await asyncio.gather(*(self._fetch(part, at) for part in parts), return_exceptions=True)
+        packed, unread = PackedPositions(), dict[int, ZunoError]()
         for part, answer in zip(parts, answers, strict=True):
             if isinstance(answer, Unavailable | Malformed) and not isinstance(answer, NoSuchState):
                 unread.update(dict.fromkeys(part, answer))
             elif isinstance(answer, BaseException):
                 raise answer
             else:
-                papers.update(answer)
+                packed.update(answer)
         if unread and len(unread) == len(wanted):
             raise next(iter(unread.values()))
-        return DeedsRead(await self._written_out(papers, at), unread)
+        return PositionNfts(await self._unpack(packed, at), unread)
 
-    async def _ask(self, ids: Sequence[int], at: Block) -> Papers:
+    async def _fetch(self, ids: Sequence[int], at: Block) -> PackedPositions:
         try:
-            calls = [call for token in ids for call in (_info(token), _owner(token))]
+            calls = [call for token in ids for call in (_info_call(token), _owner_call(token))]
             words = await self._words(calls, at, Callee.MAY_REVERT)
             pairs = zip(ids, words[::2], words[1::2], strict=True)
             return {token: (info, owner) for token, info, owner in pairs if info}
-        except (CallReverted, Oversized):
+        except (CallReverted, ResponseTooLarge):
             # One burnt id makes ownerOf, and with it the whole call, revert: ask first who exists.
-            return await self._ask_twice(ids, at)
+            return await self._fetch_in_two_calls(ids, at)
 
-    async def _ask_twice(self, ids: Sequence[int], at: Block) -> Papers:
+    async def _fetch_in_two_calls(self, ids: Sequence[int], at: Block) -> PackedPositions:
         try:
-            infos = dict(zip(ids, await self._words([_info(token) for token in ids], at), strict=True))
+            infos = dict(zip(ids, await self._words([_info_call(token) for token in ids], at), strict=True))
             alive = [token for token, info in infos.items() if info]
-            owners = await self._words([_owner(token) for token in alive], at)
-        except (CallReverted, Oversized):
+            owners = await self._words([_owner_call(token) for token in alive], at)
+        except (CallReverted, ResponseTooLarge):
             # The node's own limits, then: half as much at a time.
             if len(ids) == 1:
                 raise
             half = len(ids) // 2
-            return await self._ask_twice(ids[:half], at) | await self._ask_twice(ids[half:], at)
+            return await self._fetch_in_two_calls(ids[:half], at) | await self._fetch_in_two_calls(ids[half:], at)
         return {token: (infos[token], owner) for token, owner in zip(alive, owners, strict=True)}
 
-    async def _written_out(self, papers: Papers, at: Block) -> dict[int, Deed]:
-        """Deeds from packed words: a word has the ticks and 25 bytes of the pool's id; its key is filed once a pool."""
-        infos = {token: decode_position_info(info) for token, (info, _) in papers.items()}
+    async def _unpack(self, packed: PackedPositions, at: Block) -> dict[int, PositionNft]:
+        """Positions from packed words: one has the ticks and 25 bytes of the pool's id; its key is filed per pool."""
+        infos = {token: decode_position_info(info) for token, (info, _) in packed.items()}
         strange = sorted({info.pool_id_prefix for info in infos.values()} - self._keys.keys())
         questions = [abi.pool_keys(bytes.fromhex(prefix[2:])) for prefix in strange]
-        self._keys.update(await self._multicall(questions, at, lambda filed: _keys_of(strange, filed)))
+        self._keys.update(await self._multicall(questions, at, lambda filed: _parse_keys(strange, filed)))
         return {
-            token: Deed(
+            token: PositionNft(
                 key := self._keys[info.pool_id_prefix],
-                id_of(key),
+                pool_id_of(key),
                 Range(Tick(info.tick_lower), Tick(info.tick_upper)),
-                _address(papers[token][1]),
+                _word_address(packed[token][1]),
                 info.has_subscriber,
             )
             for token, info in infos.items()
@@ -164,15 +164,11 @@ class Deeds:
     async def _words(self, calls: Sequence[bytes], at: Block, callee: Callee = Callee.CERTAIN) -> list[int]:
         """Calls that return one word each."""
         return await self._multicall(
-            calls, at, lambda answers: [abi.number(word, "a view") for word in answers], callee
+            calls, at, lambda answers: [abi.decode_uint(word, "a view") for word in answers], callee
         )
 
     async def _multicall(
-        self,
-        calls: Sequence[bytes],
-        at: Block,
-        read: Callable[[Sequence[bytes]], T],
-        callee: Callee = Callee.CERTAIN,
+        self, calls: Sequence[bytes], at: Block, read: Callable[[Sequence[bytes]], T], callee: Callee = Callee.CERTAIN
     ) -> T:
         if not calls:
             return read(())
@@ -192,22 +188,22 @@ class Deeds:
         topics = [[abi.TRANSFER, abi.SUBSCRIPTION, abi.UNSUBSCRIPTION]]
         events = await self._node.logs(self._manager, topics, last.number + 1, at.number)
         for event in events:
-            self._follow(event)
+            self._apply_event(event)
 
-    async def _true_at(self, at: Block, tokens: Sequence[int]) -> bool:
-        """Whether these deeds are the state's own: events come from wherever the node keeps them, perhaps late."""
+    async def _is_true_at(self, at: Block, tokens: Sequence[int]) -> bool:
+        """Whether these positions are the state's own: events come from wherever the node keeps them, perhaps late."""
         if len(tokens) > LOOKED_AT:
             return await self._within_balances(at, {self._known[token].owner for token in tokens})
         try:
-            calls = [call for token in tokens for call in (_owner(token), _info(token))]
+            calls = [call for token in tokens for call in (_owner_call(token), _info_call(token))]
             words = await self._words(calls, at, Callee.MAY_REVERT)
-        except (CallReverted, Oversized):
+        except (CallReverted, ResponseTooLarge):
             return False  # one of them is burnt
-        told = zip(map(_address, words[::2]), map(decode_position_info, words[1::2]), strict=True)
+        now = zip(map(_word_address, words[::2]), map(decode_position_info, words[1::2]), strict=True)
         known = (self._known[token] for token in tokens)
         return all(
-            (owner, info.has_subscriber) == (deed.owner, deed.subscribed)
-            for (owner, info), deed in zip(told, known, strict=True)
+            (owner, info.has_subscriber) == (nft.owner, nft.subscribed)
+            for (owner, info), nft in zip(now, known, strict=True)
         )
 
     async def _within_balances(self, at: Block, owners: Collection[Address]) -> bool:
@@ -216,14 +212,14 @@ class Deeds:
         parts = [asked[start : start + IDS_PER_CALL] for start in range(0, len(asked), IDS_PER_CALL)]
         calls = ([abi.balance_of(owner) for owner in part] for part in parts)
         balances = [balance for part in calls for balance in await self._words(part, at)]
-        held = Counter(deed.owner for deed in self._known.values())
+        held = Counter(nft.owner for nft in self._known.values())
         return all(balance >= held[owner] for owner, balance in zip(asked, balances, strict=True))
 
-    def _follow(self, event: Log) -> None:
+    def _apply_event(self, event: Log) -> None:
         if event.topics[0] == abi.TRANSFER:
             token = int(event.topics[3], 16)
             if token in self._known:
-                owner = abi.address_in(event.topics[2])
+                owner = abi.topic_address(event.topics[2])
                 if owner == _NOBODY:
                     del self._known[token]
                 else:
@@ -242,7 +238,7 @@ class Deeds:
         if self._loaded:
             return
         self._loaded = True
-        record = self._shelf.load(_SHELF, _record)
+        record = self._cache.load(_RECORD, _parse_record)
         if record is not None:
             self._as_of, self._known = record
             self._saved_at = self._as_of.number
@@ -252,55 +248,55 @@ class Deeds:
             return
         block = self._as_of
         self._saved_at = block.number
-        deeds = {str(token): _fields(deed) for token, deed in self._known.items()}
-        self._shelf.save(_SHELF, {"as_of": [block.number, block.hash, block.timestamp], "deeds": deeds})
+        nfts = {str(token): _nft_fields(nft) for token, nft in self._known.items()}
+        self._cache.save(_RECORD, {"as_of": [block.number, block.hash, block.timestamp], "deeds": nfts})
 
 
-def _info(token: int) -> bytes:
+def _info_call(token: int) -> bytes:
     return abi.POSITION_INFO + abi.word(token)
 
 
-def _owner(token: int) -> bytes:
+def _owner_call(token: int) -> bytes:
     return abi.OWNER_OF + abi.word(token)
 
 
-def _address(word: int) -> Address:
-    return abi.address_in(abi.id_word(word))
+def _word_address(word: int) -> Address:
+    return abi.topic_address(abi.id_word(word))
 
 
-def _keys_of(prefixes: Sequence[str], filed: Sequence[bytes]) -> dict[str, PoolKey]:
+def _parse_keys(prefixes: Sequence[str], filed: Sequence[bytes]) -> dict[str, PoolKey]:
     """Keys by the beginnings of their ids, under which they were filed."""
     keys = dict(zip(prefixes, map(abi.pool_key, filed), strict=True))
-    if not all(id_of(key).startswith(prefix) for prefix, key in keys.items()):
+    if not all(pool_id_of(key).startswith(prefix) for prefix, key in keys.items()):
         raise Malformed("poolKeys: the key does not belong to the position")
     return keys
 
 
 @lru_cache(maxsize=4096)
-def id_of(key: PoolKey) -> HexId:
+def pool_id_of(key: PoolKey) -> HexId:
     return HexId(pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks))
 
 
-def _fields(deed: Deed) -> list[Any]:
-    key = deed.key
+def _nft_fields(nft: PositionNft) -> list[Any]:
+    key = nft.key
     return [
         *(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks),
-        *(deed.range.lower, deed.range.upper, deed.owner, deed.subscribed),
+        *(nft.range.lower, nft.range.upper, nft.owner, nft.subscribed),
     ]
 
 
-def _record(written: dict[str, Any]) -> tuple[Block, dict[int, Deed]]:
+def _parse_record(written: dict[str, Any]) -> tuple[Block, dict[int, PositionNft]]:
     number, block_hash, timestamp = written["as_of"]
     if type(number) is not int or type(timestamp) is not int or number < 0:
         raise ValueError("a block that is none")
     block = Block(number, HexId(str(block_hash)), Seconds(timestamp))
-    return block, {int(token): _deed_from(fields) for token, fields in written["deeds"].items()}
+    return block, {int(token): _parse_nft(fields) for token, fields in written["deeds"].items()}
 
 
-def _deed_from(fields: Any) -> Deed:
+def _parse_nft(fields: Any) -> PositionNft:
     currency0, currency1, fee, tick_spacing, hooks, lower, upper, owner, subscribed = fields
     key = PoolKey(Address(currency0), Address(currency1), Pips(int(fee)), int(tick_spacing), Address(hooks))
     range_ = Range(Tick(int(lower)), Tick(int(upper)))
     if not -MAX_TICK <= range_.lower < range_.upper <= MAX_TICK or not _ADDRESS.fullmatch(owner):
         raise ValueError("no position has such a range or owner")
-    return Deed(key, id_of(key), range_, Address(owner), bool(subscribed))
+    return PositionNft(key, pool_id_of(key), range_, Address(owner), bool(subscribed))

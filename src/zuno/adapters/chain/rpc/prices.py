@@ -1,20 +1,23 @@
-"""A pool's past prices from its Swap events, and the few block times that takes."""
+"""A pool's past prices and fees from its Swap events, and the few block times that takes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from zuno.adapters.chain.rpc import abi
-from zuno.adapters.chain.rpc.errors import NoSuchState
-from zuno.adapters.chain.rpc.node import Log, Node
-from zuno.adapters.chain.rpc.scan import Query, Scanner
-from zuno.amm.model import Block
+from zuno.adapters.chain.rpc.errors import NodeBehind, NoSuchState
+from zuno.adapters.chain.rpc.node import Log, RpcNode
+from zuno.adapters.chain.rpc.scan import BlockSpan, Query, Scanner
+from zuno.amm.fees import PIPS
+from zuno.amm.model import Block, PoolState
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Address, HexId, Seconds, SqrtPriceX96
-from zuno.lp.model.history import PricedBlock
+from zuno.lp.model.history import PricedBlock, SwapFees
 from zuno.lp.model.market import HOUR
+from zuno.lp.rules.fee_yield import SwapEvent, growth_of_swaps
 
 _MOST_REMEMBERED: Final = 20_000
 MOST_SWAPS: Final = 500_000
@@ -22,17 +25,17 @@ MOST_SWAPS: Final = 500_000
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class SwapPrice:
     """The price a swap left behind."""
 
     log: Log
     sqrt_price_x96: SqrtPriceX96
 
 
-class Times:
+class BlockTimes:
     """Block times, each asked for once."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: RpcNode) -> None:
         self._node = node
         self._known: dict[int, Block] = {}
 
@@ -79,20 +82,20 @@ class Times:
         return low
 
 
-class Prices:
+class PriceReader:
     """Prices of a pool between two blocks."""
 
-    def __init__(self, scanner: Scanner, times: Times, pool_manager: Address) -> None:
+    def __init__(self, scanner: Scanner, times: BlockTimes, pool_manager: Address) -> None:
         self._scanner = scanner
         self._times = times
         self._pool_manager = pool_manager
 
     async def hourly(self, pool_id: HexId, first: int, head: Block) -> list[PricedBlock]:
         """The last swap of every hour from block `first` to the head, oldest first."""
-        closing = await self._closing(pool_id, first, head.number)
-        if closing and closing[-1].log.block_number == head.number and closing[-1].log.block_hash != head.hash:
-            raise NoSuchState(f"block {head.number} was replaced while its swaps were read")
-        dated = await self._dated(closing, head)
+        closing = await self._read_closing_swaps(pool_id, first, head.number)
+        if closing:
+            _check_last(closing[-1].log, head)
+        dated = await self._add_times(closing, head)
         times = [at for _, at in dated]
         if times != sorted(times) or (times and times[-1] > head.timestamp):
             raise Malformed("swaps are dated against the order of their blocks")
@@ -102,25 +105,56 @@ class Prices:
             hours[at // HOUR] = PricedBlock(Block(log.block_number, log.block_hash, at), swap.sqrt_price_x96)
         return list(hours.values())
 
-    async def _closing(self, pool_id: HexId, first: int, last: int) -> list[Priced]:
-        """The last swap of every block that has one, oldest first."""
-        newest_first, seen = list[Log](), 0
-        async for stretch in self._scanner.back(Query(self._pool_manager, (abi.SWAP, pool_id)), first, last):
-            seen += len(stretch.logs)
+    async def swap_fees(self, pool: PoolState, since: Seconds, head: Block) -> SwapFees:
+        """What Swap events say the pool earned between the block of the first swap from `since` on and the head: for
+        nodes that keep no past state."""
+        before = await self._times.last_by(Seconds(since - 1), head)
+        first = 0 if before is None else before.number + 1
+        spans = [span.logs async for span in self._scan_swaps(pool.id, first, head.number)]
+        logs = list(chain.from_iterable(reversed(spans)))
+        if not logs:
+            raise Unavailable(f"pool {pool.id} had no swap since {since}")
+        _check_last(logs[-1], head)
+        opened = await self._times.block(logs[0].block_number, head)
+        if opened.hash != logs[0].block_hash:
+            raise NoSuchState(f"block {opened.number} was replaced while its swaps were read")
+        swaps, price = list[SwapEvent](), 0
+        for log in logs:
+            amount0, amount1, price, liquidity, _, fee = abi.decode_abi(abi.SWAP_FIELDS, log.data, "a Swap event")
+            if fee > PIPS or price == 0:
+                raise Malformed(f"a Swap event of block {log.block_number} charges {fee} pips at price {price}")
+            if log.block_number == opened.number:
+                swaps.clear()  # only how that block ended matters
+            swaps.append(SwapEvent(-amount0, -amount1, liquidity, fee))
+        if price != pool.sqrt_price_x96:
+            raise NodeBehind("the last swap among the events is not the one that left the pool's price")
+        growth0, growth1, uneven = growth_of_swaps(swaps, pool)
+        return SwapFees(opened, head, growth0, growth1, len(swaps) - 1, uneven)
+
+    async def _scan_swaps(self, pool_id: HexId, first: int, last: int) -> AsyncIterator[BlockSpan]:
+        seen = 0
+        async for span in self._scanner.back(Query(self._pool_manager, (abi.SWAP, pool_id)), first, last):
+            seen += len(span.logs)
             if seen > MOST_SWAPS:
                 raise Unavailable(f"more than {MOST_SWAPS} swaps since block {first}: ask for a shorter time")
-            newest_first += reversed({log.block_number: log for log in stretch.logs}.values())
-        return [Priced(log, swap_price(log)) for log in reversed(newest_first)]
+            yield span
 
-    async def _dated(self, swaps: Sequence[Priced], head: Block) -> list[tuple[Priced, Seconds]]:
+    async def _read_closing_swaps(self, pool_id: HexId, first: int, last: int) -> list[SwapPrice]:
+        """The last swap of every block that has one, oldest first."""
+        newest_first = list[Log]()
+        async for span in self._scan_swaps(pool_id, first, last):
+            newest_first += reversed({log.block_number: log for log in span.logs}.values())
+        return [SwapPrice(log, swap_price(log)) for log in reversed(newest_first)]
+
+    async def _add_times(self, swaps: Sequence[SwapPrice], head: Block) -> list[tuple[SwapPrice, Seconds]]:
         """Swaps with their times, oldest first; at least the last of every hour is among them."""
         dated = [(swap, swap.log.timestamp) for swap in swaps]
-        told = [(swap, at) for swap, at in dated if at is not None]
-        if len(told) == len(swaps):
-            return told
-        return await self._dated_by_headers(swaps, head)
+        timed = [(swap, at) for swap, at in dated if at is not None]
+        if len(timed) == len(swaps):
+            return timed
+        return await self._add_times_from_headers(swaps, head)
 
-    async def _dated_by_headers(self, swaps: Sequence[Priced], head: Block) -> list[tuple[Priced, Seconds]]:
+    async def _add_times_from_headers(self, swaps: Sequence[SwapPrice], head: Block) -> list[tuple[SwapPrice, Seconds]]:
         """Time only grows, so a run of blocks whose ends share an hour needs no more headers than its ends."""
         times: dict[int, Seconds] = {}
         runs = [(0, len(swaps) - 1)]
@@ -141,6 +175,11 @@ class Prices:
         return [(swap, times[swap.log.block_number]) for swap in swaps if swap.log.block_number in times]
 
 
+def _check_last(log: Log, head: Block) -> None:
+    if log.block_number == head.number and log.block_hash != head.hash:
+        raise NoSuchState(f"block {head.number} was replaced while its swaps were read")
+
+
 def swap_price(log: Log) -> SqrtPriceX96:
-    fields = abi.decoded(["int128", "int128", "uint160", "uint128", "int24", "uint24"], log.data, "a Swap event")
+    fields = abi.decode_abi(abi.SWAP_FIELDS, log.data, "a Swap event")
     return SqrtPriceX96(int(fields[2]))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from zuno.adapters.chain.rpc import abi, requests
-from zuno.adapters.chain.rpc.errors import Behind, NoSuchState
-from zuno.adapters.chain.rpc.node import Node, Receipt, receipt_of
+from zuno.adapters.chain.rpc.errors import NodeBehind, NoSuchState
+from zuno.adapters.chain.rpc.node import Receipt, RpcNode, parse_receipt
 from zuno.amm.model import Block
 from zuno.kernel.errors import Malformed
 from zuno.kernel.text import NATIVE
@@ -21,7 +21,7 @@ _NO_BLOCK: Final = {None, "0x" + "00" * 32}
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundTransaction:
     """A transaction as a node knows it."""
 
     tx: HexId
@@ -32,30 +32,36 @@ class _Found:
     waiting: bool
 
 
-class Traces:
+class NonceTracker:
     """Looks for transactions at one head."""
 
-    def __init__(self, node: Node, info: ChainInfo) -> None:
+    def __init__(self, node: RpcNode, info: ChainInfo) -> None:
         self._node = node
         self._info = info
 
-    async def at(self, head: Block, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
-        settled = await self._settled(head)
-        counted, final = await asyncio.gather(self._node.sent(wallet, head), self._node.sent(wallet, settled))
-        found = await self._look(head, hashes, spent=counted > nonce)
-        mined = [one for one in await asyncio.gather(*(self._mined(each, wallet, head) for each in found)) if one]
+    async def status_at(self, head: Block, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
+        settled = await self._settled_block(head)
+        counted, final = await asyncio.gather(
+            self._node.transaction_count(wallet, head), self._node.transaction_count(wallet, settled)
+        )
+        found = await self._find_transactions(head, hashes, spent=counted > nonce)
+        mined = [
+            result
+            for result in await asyncio.gather(*(self._mined_result(each, wallet, head) for each in found))
+            if result
+        ]
         if len(mined) > 1:
             raise Malformed(f"two transactions of number {nonce} cannot both be mined")
         if mined and counted <= nonce:
-            raise Behind(f"number {nonce} is mined by a receipt and not by the state")
+            raise NodeBehind(f"number {nonce} is mined by a receipt and not by the state")
         waiting = tuple(each.tx for each in found if each.waiting)
         return NonceStatus(head, mined[0] if mined else None, waiting, counted, final)
 
-    async def _settled(self, head: Block) -> Block:
+    async def _settled_block(self, head: Block) -> Block:
         number = max(0, head.number - max(1, self._info.confirmations) + 1)
         return head if number == head.number else await self._node.block(number)
 
-    async def _look(self, head: Block, hashes: Sequence[HexId], *, spent: bool) -> list[_Found]:
+    async def _find_transactions(self, head: Block, hashes: Sequence[HexId], *, spent: bool) -> list[_FoundTransaction]:
         """Receipts and pool of one machine that has the head.
 
         That a number is spent and none of ours has it would make the transaction somebody else's: before that is said,
@@ -66,26 +72,26 @@ class Traces:
         asked = [requests.height(head.number)]
         asked += [ask(tx) for tx in hashes for ask in (requests.receipt, requests.transaction)]
 
-        def read(results: list[Any]) -> list[_Found]:
+        def parse(results: list[Any]) -> list[_FoundTransaction]:
             _, *rest = results
-            return [_found(tx, *rest[2 * at : 2 * at + 2]) for at, tx in enumerate(hashes)]
+            return [_parse_found(tx, *rest[2 * index : 2 * index + 2]) for index, tx in enumerate(hashes)]
 
-        def doubtful(results: list[Any]) -> list[_Found]:
-            found = read(results)
+        def parse_doubtful(results: list[Any]) -> list[_FoundTransaction]:
+            found = parse(results)
             if not any(each.receipt for each in found):
                 raise NoSuchState("the number is spent, and by none of the transactions this node knows")
             return found
 
-        told: list[_Found]
+        found: list[_FoundTransaction]
         try:
-            told = await self._node.together(asked, judge=doubtful if spent else read)
+            found = await self._node.ask_together(asked, judge=parse_doubtful if spent else parse)
         except NoSuchState:
             if not spent:
                 raise
-            told = await self._node.together(asked, judge=read)
-        return told
+            found = await self._node.ask_together(asked, judge=parse)
+        return found
 
-    async def _mined(self, found: _Found, wallet: Address, head: Block) -> Mined | None:
+    async def _mined_result(self, found: _FoundTransaction, wallet: Address, head: Block) -> Mined | None:
         """The receipt's story, if its block is still one of this chain."""
         receipt = found.receipt
         if receipt is None:
@@ -97,22 +103,24 @@ class Traces:
         block = head if receipt.block_number == head.number else await self._node.block(receipt.block_number)
         if block.hash != found.block_hash:
             return None
-        return Mined(found.tx, block, found.success, found.gas_used, receipt.cost, self._minted(receipt, wallet))
+        return Mined(found.tx, block, found.success, found.gas_used, receipt.cost, self._minted_ids(receipt, wallet))
 
-    def _minted(self, receipt: Receipt, wallet: Address) -> tuple[int, ...]:
+    def _minted_ids(self, receipt: Receipt, wallet: Address) -> tuple[int, ...]:
         given = (abi.TRANSFER, abi.address_word(NATIVE), abi.address_word(wallet))
         manager = self._info.deployment.position_manager
         logs = (log for log in receipt.logs if log.address == manager and log.topics[:3] == given)
         return tuple(int(log.topics[3], 16) for log in logs)
 
 
-def _found(tx: HexId, receipt: Any, transaction: Any) -> _Found:
+def _parse_found(tx: HexId, receipt: Any, transaction: Any) -> _FoundTransaction:
     if receipt is None:
         if transaction is not None and transaction["blockHash"] not in _NO_BLOCK:
             raise NoSuchState("a transaction in a block, and no receipt of it yet")
-        return _Found(tx, None, None, False, 0, transaction is not None)
+        return _FoundTransaction(tx, None, None, False, 0, transaction is not None)
     if "status" not in receipt or "blockHash" not in receipt:
         raise Malformed("a receipt that does not say in which block it is and how it went")
     block_hash = HexId(receipt["blockHash"].lower())
-    gas_used = requests.whole(receipt["gasUsed"])
-    return _Found(tx, receipt_of(receipt), block_hash, requests.whole(receipt["status"]) == 1, gas_used, False)
+    gas_used = requests.parse_int(receipt["gasUsed"])
+    return _FoundTransaction(
+        tx, parse_receipt(receipt), block_hash, requests.parse_int(receipt["status"]) == 1, gas_used, False
+    )

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from zuno.adapters.chain.rpc import abi
-from zuno.adapters.chain.rpc.node import Log, Node
-from zuno.adapters.chain.rpc.prices import Times, swap_price
-from zuno.adapters.chain.rpc.storage import Place, Storage, Words, place
+from zuno.adapters.chain.rpc.node import Log, RpcNode
+from zuno.adapters.chain.rpc.prices import BlockTimes, swap_price
+from zuno.adapters.chain.rpc.storage import PositionPlace, Storage, Words, locate_position
 from zuno.amm.fees import earned_rounding_down
 from zuno.amm.identity import pool_slots, unpack_position, unpack_slot0
 from zuno.amm.integers import MAX_UINT256
@@ -26,11 +26,10 @@ from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Address, HexId, SqrtPriceX96, Tick
 
 _ANYTHING: Final = 1 << 255
-DONATE: Final = abi.DONATE
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LiquidityEvent:
     """A ModifyLiquidity event of PositionManager."""
 
     log: Log
@@ -41,10 +40,10 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Worked:
+class ReplayedChange:
     """A change as the contracts computed it: what its owner owed (negative: was owed), fees included."""
 
-    change: Change
+    change: LiquidityEvent
     sqrt_price_x96: SqrtPriceX96
     before: PositionInfo
     after: PositionInfo
@@ -62,7 +61,7 @@ class PoolBlock:
 
     opening: SqrtPriceX96
     logs: tuple[Log, ...]
-    worked: dict[int, Worked] = field(default_factory=dict)
+    replayed: dict[int, ReplayedChange] = field(default_factory=dict)
     """By log index."""
 
     def price_before(self, index: int) -> SqrtPriceX96:
@@ -74,21 +73,23 @@ class PoolBlock:
         return price
 
 
-class Replay:
+class BlockReplay:
     """Works blocks through, each pool's block once."""
 
-    def __init__(self, node: Node, storage: Storage, times: Times, pool_manager: Address, manager: Address) -> None:
+    def __init__(
+        self, node: RpcNode, storage: Storage, times: BlockTimes, pool_manager: Address, manager: Address
+    ) -> None:
         self._node = node
         self._storage = storage
         self._times = times
         self._pool_manager = pool_manager
         self._manager = manager
 
-    def changes(self, logs: Iterable[Log]) -> list[Change]:
+    def changes(self, logs: Iterable[Log]) -> list[LiquidityEvent]:
         """PositionManager's liquidity changes among any events."""
         sender = abi.address_word(self._manager)
         return [
-            _change(log)
+            _parse_change(log)
             for log in logs
             if log.address == self._pool_manager
             and log.topics[:1] == (abi.MODIFY_LIQUIDITY,)
@@ -96,7 +97,7 @@ class Replay:
         ]
 
     async def block(self, pool_id: HexId, number: int, head: Block) -> PoolBlock:
-        topics = ([abi.INITIALIZE, abi.SWAP, abi.MODIFY_LIQUIDITY, DONATE], pool_id)
+        topics = ([abi.INITIALIZE, abi.SWAP, abi.MODIFY_LIQUIDITY, abi.DONATE], pool_id)
         logs = tuple(await self._node.logs(self._pool_manager, topics, number, number))
         changes = self.changes(logs)
         slot0 = pool_slots(pool_id).slot0
@@ -104,33 +105,38 @@ class Replay:
         edges = await self._times.blocks([number - 1, number], head)
         before = await self._storage.words([slot0, *slots], edges[number - 1])
         after = await self._storage.words(slots, edges[number]) if slots else Words()
-        through = PoolBlock(SqrtPriceX96(unpack_slot0(before[slot0]).sqrt_price_x96), logs)
-        self._work(through, changes, before, after)
-        return through
+        pool_block = PoolBlock(SqrtPriceX96(unpack_slot0(before[slot0]).sqrt_price_x96), logs)
+        self._replay_changes(pool_block, changes, before, after)
+        return pool_block
 
-    def place(self, change: Change) -> Place:
-        return place(self._manager, change.pool_id, change.range.lower, change.range.upper, change.token)
+    def place(self, change: LiquidityEvent) -> PositionPlace:
+        return locate_position(self._manager, change.pool_id, change.range.lower, change.range.upper, change.token)
 
-    def _work(self, through: PoolBlock, changes: Sequence[Change], before: Words, after: Words) -> None:
-        infos = {change.token: info_at(self.place(change), before) for change in changes}
+    def _replay_changes(
+        self, pool_block: PoolBlock, changes: Sequence[LiquidityEvent], before: Words, after: Words
+    ) -> None:
+        infos = {change.token: unpack_info(self.place(change), before) for change in changes}
         last = {change.token: change.log.index for change in changes}
         for change in changes:
-            index, final = change.log.index, info_at(self.place(change), after)
+            index, final = change.log.index, unpack_info(self.place(change), after)
             traded = any(
-                index < log.index < last[change.token] and log.topics[0] in (abi.SWAP, DONATE) for log in through.logs
+                index < log.index < last[change.token] and log.topics[0] in (abi.SWAP, abi.DONATE)
+                for log in pool_block.logs
             )
-            worked = _worked(change, through.price_before(index), infos[change.token], final, certain=not traded)
-            infos[change.token] = worked.after
-            through.worked[index] = worked
+            replayed = _replay_change(
+                change, pool_block.price_before(index), infos[change.token], final, certain=not traded
+            )
+            infos[change.token] = replayed.after
+            pool_block.replayed[index] = replayed
 
 
-def resplit(through: PoolBlock, token: int, fees: Mapping[int, tuple[int | None, int | None]]) -> None:
+def split_fees(pool_block: PoolBlock, token: int, fees: Mapping[int, tuple[int | None, int | None]]) -> None:
     """Tell apart the changes of one position around a trade by the fees each was seen to pay out, by log index.
 
     The growth of the whole block is known; every fee narrows where in between its own change stands. Fees that
     no growth can explain leave the split unknown.
     """
-    items = [item for _, item in sorted(through.worked.items()) if item.change.token == token]
+    items = [item for _, item in sorted(pool_block.replayed.items()) if item.change.token == token]
     growths = list[list[int]]()
     known = True
     for side in (0, 1):
@@ -140,22 +146,24 @@ def resplit(through: PoolBlock, token: int, fees: Mapping[int, tuple[int | None,
         known = known and split is not None
     before = items[0].before
     for at, item in enumerate(items):
-        again = _worked(
+        again = _replay_change(
             item.change,
             item.sqrt_price_x96,
             before,
             PositionInfo(item.after.liquidity, growths[0][at], growths[1][at]),
             certain=item.certain or known,
         )
-        through.worked[item.change.log.index] = again
+        pool_block.replayed[item.change.log.index] = again
         before = again.after
 
 
-def info_at(at: Place, words: Words) -> PositionInfo:
+def unpack_info(at: PositionPlace, words: Words) -> PositionInfo:
     return unpack_position(*(words[slot] for slot in at.position))
 
 
-def _worked(change: Change, price: SqrtPriceX96, before: PositionInfo, final: PositionInfo, *, certain: bool) -> Worked:
+def _replay_change(
+    change: LiquidityEvent, price: SqrtPriceX96, before: PositionInfo, final: PositionInfo, *, certain: bool
+) -> ReplayedChange:
     inside0, inside1 = final.fee_growth_inside0_last_x128, final.fee_growth_inside1_last_x128
     principal0, principal1 = amounts_for_liquidity(
         price,
@@ -165,7 +173,7 @@ def _worked(change: Change, price: SqrtPriceX96, before: PositionInfo, final: Po
         round_up=change.delta > 0,
     )
     sign = 1 if change.delta > 0 else -1
-    return Worked(
+    return ReplayedChange(
         change,
         price,
         before,
@@ -182,7 +190,7 @@ def _growth(info: PositionInfo, side: int) -> int:
     return info.fee_growth_inside1_last_x128 if side else info.fee_growth_inside0_last_x128
 
 
-def _growth_between(items: Sequence[Worked], side: int, seen: Sequence[int | None]) -> list[int] | None:
+def _growth_between(items: Sequence[ReplayedChange], side: int, seen: Sequence[int | None]) -> list[int] | None:
     """Fee growth at each change such that each paid out the fees it was seen to; None where that is not possible.
 
     Worked as what was still to grow after each change, because the growth a fresh position starts from means nothing.
@@ -217,18 +225,18 @@ def _growth_for(fee: int, liquidity: int) -> tuple[int, int]:
     return -(-(fee << 128) // liquidity), -(-((fee + 1) << 128) // liquidity) - 1
 
 
-def _change(log: Log) -> Change:
-    lower, upper, delta, salt = abi.decoded(
+def _parse_change(log: Log) -> LiquidityEvent:
+    lower, upper, delta, salt = abi.decode_abi(
         ["int24", "int24", "int256", "bytes32"], log.data, "a ModifyLiquidity event"
     )
-    return Change(log, log.topics[1], int.from_bytes(salt, "big"), Range(Tick(lower), Tick(upper)), int(delta))
+    return LiquidityEvent(log, log.topics[1], int.from_bytes(salt, "big"), Range(Tick(lower), Tick(upper)), int(delta))
 
 
 def _price_after(log: Log) -> SqrtPriceX96 | None:
     if log.topics[0] == abi.SWAP:
         return swap_price(log)
     if log.topics[0] == abi.INITIALIZE:
-        fields = abi.decoded(["uint24", "int24", "address", "uint160", "int24"], log.data, "an Initialize event")
+        fields = abi.decode_abi(abi.INITIALIZE_FIELDS, log.data, "an Initialize event")
         if not fields[3]:
             raise Malformed("an Initialize event without a price")
         return SqrtPriceX96(int(fields[3]))

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from eth_utils.address import to_checksum_address
 
-from zuno.adapters.chain.rpc.errors import Behind
-from zuno.adapters.chain.rpc.transport import Callee, Question
+from zuno.adapters.chain.rpc.errors import NodeBehind
+from zuno.adapters.chain.rpc.transport import Callee, RpcRequest
 from zuno.amm.model import Block
 from zuno.kernel.units import Address, HexId
 from zuno.lp.ports.spending import Call
@@ -16,24 +16,24 @@ from zuno.lp.ports.spending import Call
 PENDING: Final = "pending"
 
 
-def whole(value: Any) -> int:
+def parse_int(value: Any) -> int:
     return int(value, 16)
 
 
-def view(to: Address, data: bytes, at: Block, read: Callable[[bytes], Any], gas: int | None = None) -> Question:
+def view(to: Address, data: bytes, at: Block, read: Callable[[bytes], Any], gas: int | None = None) -> RpcRequest:
     """A call of a contract that only tells something."""
     tx = {"to": to_checksum_address(to), "data": "0x" + data.hex()}
     if gas is not None:
         tx["gas"] = hex(gas)
-    return Question("eth_call", [tx], lambda result: read(bytes.fromhex(result[2:])), at)
+    return RpcRequest("eth_call", [tx], lambda result: read(bytes.fromhex(result[2:])), at)
 
 
-def spending(method: str, wallet: Address, call: Call, at: Block, read: Callable[[Any], Any]) -> Question:
+def spending(method: str, wallet: Address, call: Call, at: Block, read: Callable[[Any], Any]) -> RpcRequest:
     """A call as the wallet would send it; that it reverts is one of the answers."""
-    return Question(method, [sent_by(wallet, call)], read, at, Callee.MAY_REVERT)
+    return RpcRequest(method, [call_fields(wallet, call)], read, at, Callee.MAY_REVERT)
 
 
-def sent_by(wallet: Address, call: Call) -> dict[str, Any]:
+def call_fields(wallet: Address, call: Call) -> dict[str, Any]:
     return {
         "from": to_checksum_address(wallet),
         "to": to_checksum_address(call.to),
@@ -42,33 +42,33 @@ def sent_by(wallet: Address, call: Call) -> dict[str, Any]:
     }
 
 
-def balance(account: Address, at: Block) -> Question:
-    return Question("eth_getBalance", [to_checksum_address(account)], whole, at)
+def balance(account: Address, at: Block) -> RpcRequest:
+    return RpcRequest("eth_getBalance", [to_checksum_address(account)], parse_int, at)
 
 
-def sent(account: Address, at: Block) -> Question:
+def transaction_count(account: Address, at: Block) -> RpcRequest:
     """Transactions the account had sent by the end of a block."""
-    return Question("eth_getTransactionCount", [to_checksum_address(account)], whole, at)
+    return RpcRequest("eth_getTransactionCount", [to_checksum_address(account)], parse_int, at)
 
 
-def sent_or_waiting(account: Address) -> Question:
-    return Question("eth_getTransactionCount", [to_checksum_address(account), PENDING], whole)
+def pending_count(account: Address) -> RpcRequest:
+    return RpcRequest("eth_getTransactionCount", [to_checksum_address(account), PENDING], parse_int)
 
 
-def height(at_least: int) -> Question:
+def height(at_least: int) -> RpcRequest:
     """How far the machine is, asked beside what it would otherwise leave out without a word."""
 
-    def reached(result: Any) -> int:
-        if whole(result) < at_least:
-            raise Behind(f"it is at block {whole(result)}, {at_least} was asked for")
-        return whole(result)
+    def check_height(result: Any) -> int:
+        if parse_int(result) < at_least:
+            raise NodeBehind(f"it is at block {parse_int(result)}, {at_least} was asked for")
+        return parse_int(result)
 
-    return Question("eth_blockNumber", [], reached)
-
-
-def receipt(tx: HexId) -> Question:
-    return Question("eth_getTransactionReceipt", [tx], may_lack=True)
+    return RpcRequest("eth_blockNumber", [], check_height)
 
 
-def transaction(tx: HexId) -> Question:
-    return Question("eth_getTransactionByHash", [tx], may_lack=True)
+def receipt(tx: HexId) -> RpcRequest:
+    return RpcRequest("eth_getTransactionReceipt", [tx], may_lack=True)
+
+
+def transaction(tx: HexId) -> RpcRequest:
+    return RpcRequest("eth_getTransactionByHash", [tx], may_lack=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
-from zuno.adapters.chain.rpc.cache import Shelf
-from zuno.adapters.chain.rpc.errors import NoSuchState, Oversized, RangeRefused
-from zuno.adapters.chain.rpc.node import Log, Node, Topics
+from zuno.adapters.chain.rpc.cache import JsonCache
+from zuno.adapters.chain.rpc.errors import NoSuchState, RangeRefused, ResponseTooLarge
+from zuno.adapters.chain.rpc.node import Log, RpcNode, Topics
 from zuno.amm.model import Block
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Address
@@ -29,7 +29,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class BlockSpan:
     """A run of blocks, both ends included, and the events in it."""
 
     first: int
@@ -40,25 +40,25 @@ class Stretch:
 class Scanner:
     """Log queries whose width follows what the node bears: narrower when it refuses, wider when it does not."""
 
-    def __init__(self, node: Node, first_span: int = FIRST_SPAN) -> None:
+    def __init__(self, node: RpcNode, first_span: int = FIRST_SPAN) -> None:
         self._node = node
         self.span = first_span
         self._refused: int | None = None
         self._since_refusal = 0
 
-    async def back(self, query: Query, first: int, last: int) -> AsyncIterator[Stretch]:
-        """Every block from `last` down to `first`, in stretches, newest first."""
+    async def back(self, query: Query, first: int, last: int) -> AsyncIterator[BlockSpan]:
+        """Every block from `last` down to `first`, in spans, newest first."""
         for _ in range(MOST_QUERIES):
             if last < first:
                 return
             low = max(first, last - self.span + 1)
             try:
                 logs = await self._node.logs(query.address, query.topics, low, last)
-            except (RangeRefused, Oversized) as refusal:
+            except (RangeRefused, ResponseTooLarge) as refusal:
                 self._narrow(last - low + 1, refusal)
                 continue
             self._widen()
-            yield Stretch(low, last, tuple(logs))
+            yield BlockSpan(low, last, tuple(logs))
             last = low - 1
         if last >= first:
             left = last - first + 1
@@ -66,8 +66,8 @@ class Scanner:
 
     async def all(self, query: Query, first: int, last: int) -> list[Log]:
         """Everything between two blocks, oldest first."""
-        stretches = [stretch async for stretch in self.back(query, first, last)]
-        return [log for stretch in reversed(stretches) for log in stretch.logs]
+        spans = [block_span async for block_span in self.back(query, first, last)]
+        return [log for block_span in reversed(spans) for log in block_span.logs]
 
     def _narrow(self, refused: int, refusal: Exception) -> None:
         if refused <= 1:
@@ -78,19 +78,19 @@ class Scanner:
     def _widen(self) -> None:
         self._since_refusal += 1
         if self._since_refusal >= _FORGIVE_AFTER:
-            self._refused = None  # the dense stretch may be behind us
+            self._refused = None  # the dense span may be behind us
         # Creeping up to the refused width, not onto it, or every second query would be wasted.
         limit = self.span * 2 if self._refused is None else max(self.span, self._refused * 3 // 4)
         self.span = min(self.span * 2, limit)
 
 
-Stretches = list[tuple[int, int]]
+Spans = list[tuple[int, int]]
 
 
-def with_stretch(stretches: Stretches, first: int, last: int) -> Stretches:
+def add_span(spans: Spans, first: int, last: int) -> Spans:
     """The same set of blocks and these, as sorted runs that do not touch."""
-    merged: Stretches = []
-    for low, high in sorted([*stretches, (first, last)]):
+    merged: Spans = []
+    for low, high in sorted([*spans, (first, last)]):
         if merged and low <= merged[-1][1] + 1:
             merged[-1] = (merged[-1][0], max(merged[-1][1], high))
         else:
@@ -98,10 +98,10 @@ def with_stretch(stretches: Stretches, first: int, last: int) -> Stretches:
     return merged
 
 
-def gaps(stretches: Stretches, first: int, last: int) -> Stretches:
+def gaps(spans: Spans, first: int, last: int) -> Spans:
     """What is missing between two blocks, newest first."""
-    missing, high = Stretches(), last
-    for low, top in sorted(stretches, reverse=True):
+    missing, high = Spans(), last
+    for low, top in sorted(spans, reverse=True):
         if top < high:
             missing.append((max(first, top + 1), high))
         high = min(high, low - 1)
@@ -117,12 +117,12 @@ class _Record:
     """A search as it was left."""
 
     anchor: tuple[int, str]
-    searched: Stretches
+    searched: Spans
     found: list[str]
 
 
-class Trail:
-    """A search that remembers: which blocks were searched, and what was found, on disk after every stretch.
+class LogSearch:
+    """A search that remembers: which blocks were searched, and what was found, on disk after every span.
 
     Blocks younger than the chain's confirmations are searched but not ticked off, so a reorganisation is searched
     again. A deeper one, or another chain behind the same address, shows in the anchor's hash and voids the record.
@@ -130,9 +130,9 @@ class Trail:
 
     def __init__(
         self,
-        node: Node,
+        node: RpcNode,
         scanner: Scanner,
-        shelf: Shelf,
+        cache: JsonCache,
         name: str,
         query: Query,
         keep: Callable[[Log], str],
@@ -141,13 +141,13 @@ class Trail:
         """`keep` makes a finding of an event; `check` raises ValueError over one that was never made by it."""
         self._node = node
         self._scanner = scanner
-        self._shelf = shelf
+        self._cache = cache
         self._name = name
         self._query = query
         self._keep = keep
         self._check = check
         self._anchor: tuple[int, str] | None = None
-        self._searched: Stretches = []
+        self._searched: Spans = []
         self.found: dict[str, None] = {}
         """In the order found; a dict because sets have none."""
         self.resumed = False
@@ -155,7 +155,7 @@ class Trail:
     async def open(self) -> None:
         """Take up the record as it was left, if its chain is still this one."""
         self.forget()
-        record = self._shelf.load(self._name, self._record)
+        record = self._cache.load(self._name, self._parse_record)
         if record is None:
             return
         try:
@@ -166,7 +166,7 @@ class Trail:
             self._anchor, self._searched, self.found = record.anchor, record.searched, dict.fromkeys(record.found)
             self.resumed = True
 
-    def _record(self, written: dict[str, Any]) -> _Record:
+    def _parse_record(self, written: dict[str, Any]) -> _Record:
         number, block_hash = written["anchor"]
         searched = [(first, last) for first, last in written["searched"]]
         if not all(type(at) is int and at >= 0 for at in (number, *chain.from_iterable(searched))):
@@ -181,31 +181,31 @@ class Trail:
     def drop(self) -> None:
         """Forget what is on disk as well: it was found to be wrong."""
         self.forget()
-        self._shelf.drop(self._name)
+        self._cache.drop(self._name)
 
     async def walk(self, first: int, head: Block, confirmations: int) -> AsyncIterator[list[str]]:
-        """Search what is still unsearched, newest first; yields what each stretch brought."""
+        """Search what is still unsearched, newest first; yields what each span brought."""
         settled = head.number - confirmations
         for low, high in gaps(self._searched, first, head.number):
-            async for stretch in self._scanner.back(self._query, low, high):
-                kept = dict.fromkeys(self._keep(log) for log in reversed(stretch.logs))
+            async for block_span in self._scanner.back(self._query, low, high):
+                kept = dict.fromkeys(self._keep(log) for log in reversed(block_span.logs))
                 news = [finding for finding in kept if finding not in self.found]
                 self.found.update(kept)
-                await self._tick_off(stretch, settled)
+                await self._tick_off(block_span, settled)
                 yield news
 
-    def unsearched(self, first: int, last: int) -> int:
+    def count_unsearched(self, first: int, last: int) -> int:
         """How many blocks between two are still to be searched."""
         return sum(high - low + 1 for low, high in gaps(self._searched, first, last))
 
-    async def _tick_off(self, stretch: Stretch, settled: int) -> None:
-        last = min(stretch.last, settled)
-        if last < stretch.first:
+    async def _tick_off(self, block_span: BlockSpan, settled: int) -> None:
+        last = min(block_span.last, settled)
+        if last < block_span.first:
             return
         if self._anchor is None or last > self._anchor[0]:
             block = await self._node.block(last)
             self._anchor = (block.number, block.hash)
-        self._searched = with_stretch(self._searched, stretch.first, last)
-        self._shelf.save(
+        self._searched = add_span(self._searched, block_span.first, last)
+        self._cache.save(
             self._name, {"anchor": list(self._anchor), "searched": self._searched, "found": list(self.found)}
         )

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from zuno.adapters.chain.rpc import abi, requests, reverts
-from zuno.adapters.chain.rpc.errors import BadRequest, CallReverted, NoSuchMethod, Unfunded, fault_of
-from zuno.adapters.chain.rpc.node import Node
-from zuno.adapters.chain.rpc.transport import Callee, Question
+from zuno.adapters.chain.rpc.errors import BadRequest, CallReverted, InsufficientFunds, NoSuchMethod, parse_error
+from zuno.adapters.chain.rpc.node import RpcNode
+from zuno.adapters.chain.rpc.transport import Callee, RpcRequest
 from zuno.amm.identity import pool_slots, unpack_slot0
 from zuno.amm.model import Block
 from zuno.kernel.errors import Malformed
@@ -17,14 +17,14 @@ from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId
 from zuno.lp.ports.spending import Call, SimulatedCall, Simulation, SimulationMethod
 
-_SCALE: Final = Address("0x" + "7a756e6f" * 5)
-_WEIGHING: Final = "0x5f35315f5260205ff3"
+_BALANCE_PROBE: Final = Address("0x" + "7a756e6f" * 5)
+_BALANCE_CODE: Final = "0x5f35315f5260205ff3"
 """Lent to that address for the time of a simulation: it answers an account's balance of the chain's own coin, which no
 contract tells. Transfer events would not do for tokens that charge for a transfer, nor where a node reports none."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Result:
     """How each call went, and what was read before the first and after the last of them."""
 
     calls: tuple[SimulatedCall, ...]
@@ -32,101 +32,105 @@ class _Seen:
     sqrt_price_x96: int
 
     @property
-    def failed(self) -> int | None:
+    def failed_at(self) -> int | None:
         return next((at for at, call in enumerate(self.calls) if call.error is not None), None)
 
 
-class Rehearsals:
+class Simulator:
     """Pretended transactions of one wallet."""
 
-    def __init__(self, node: Node, pool_manager: Address) -> None:
+    def __init__(self, node: RpcNode, pool_manager: Address) -> None:
         self._node = node
         self._pool_manager = pool_manager
 
-    async def on(
+    async def simulate(
         self, head: Block, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
     ) -> Simulation:
         try:
-            seen = await self._until_it_fails(head, wallet, calls, currencies, pool_id)
+            result = await self._until_it_fails(head, wallet, calls, currencies, pool_id)
         except (NoSuchMethod, BadRequest):
-            return Simulation(head, SimulationMethod.FIRST_CALL, await self._first(head, wallet, calls), {}, None)
-        return Simulation(head, SimulationMethod.SIMULATED, seen.calls, seen.changes, seen.sqrt_price_x96)
+            return Simulation(
+                head, SimulationMethod.FIRST_CALL, await self._try_first_call(head, wallet, calls), {}, None
+            )
+        return Simulation(head, SimulationMethod.SIMULATED, result.calls, result.changes, result.sqrt_price_x96)
 
     async def _until_it_fails(
         self, head: Block, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
-    ) -> _Seen:
+    ) -> _Result:
         """A simulation goes on after a revert, and refuses as a whole what one call cannot pay for: what came before is
         then looked at by itself."""
         try:
-            seen = await self._simulated(head, wallet, calls, currencies, pool_id)
-        except Unfunded as fault:
+            result = await self._simulate_once(head, wallet, calls, currencies, pool_id)
+        except InsufficientFunds as fault:
             if not calls:
                 raise  # nothing was to be paid for
-            seen = await self._until_it_fails(head, wallet, calls[:-1], currencies, pool_id)
-            if seen.failed is not None:
-                return seen
-            return _Seen((*seen.calls, SimulatedCall(0, reverts.why(fault))), seen.changes, seen.sqrt_price_x96)
-        if seen.failed is None or seen.failed == len(calls) - 1:
-            return seen
-        return await self._simulated(head, wallet, calls[: seen.failed + 1], currencies, pool_id)
+            result = await self._until_it_fails(head, wallet, calls[:-1], currencies, pool_id)
+            if result.failed_at is not None:
+                return result
+            return _Result(
+                (*result.calls, SimulatedCall(0, reverts.revert_reason(fault))), result.changes, result.sqrt_price_x96
+            )
+        if result.failed_at is None or result.failed_at == len(calls) - 1:
+            return result
+        return await self._simulate_once(head, wallet, calls[: result.failed_at + 1], currencies, pool_id)
 
-    async def _simulated(
+    async def _simulate_once(
         self, head: Block, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
-    ) -> _Seen:
+    ) -> _Result:
         wanted = list(dict.fromkeys(currencies))
-        purses = [_weighing(currency, wallet) for currency in wanted]
-        price = _reading(self._pool_manager, abi.extsload([pool_slots(pool_id).slot0]))
-        steps = [*purses, *(requests.sent_by(wallet, call) for call in calls), *purses, price]
+        balances = [_balance_call(currency, wallet) for currency in wanted]
+        price = _view_call(self._pool_manager, abi.extsload([pool_slots(pool_id).slot0]))
+        steps = [*balances, *(requests.call_fields(wallet, call) for call in calls), *balances, price]
         wish = {
-            "blockStateCalls": [{"stateOverrides": {_SCALE: {"code": _WEIGHING}}, "calls": steps}],
+            "blockStateCalls": [{"stateOverrides": {_BALANCE_PROBE: {"code": _BALANCE_CODE}}, "calls": steps}],
             "validation": False,
         }
 
-        def read(result: Any) -> _Seen:
-            (block,) = result
-            before, tried, after, (slot0,) = _parted(block["calls"], len(wanted), len(calls), len(wanted), 1)
-            held = [(_word(one), _word(other)) for one, other in zip(before, after, strict=True)]
+        def read(raw: Any) -> _Result:
+            (block,) = raw
+            before, tried, after, (slot0,) = _split_results(block["calls"], len(wanted), len(calls), len(wanted), 1)
+            held = [(_word(earlier), _word(later)) for earlier, later in zip(before, after, strict=True)]
             changes = {currency: now - then for currency, (then, now) in zip(wanted, held, strict=True)}
-            (packed,) = abi.extsload_results(_returned(slot0), 1)
-            return _Seen(tuple(map(_rehearsed, tried)), changes, unpack_slot0(packed).sqrt_price_x96)
+            (packed,) = abi.extsload_results(_return_data(slot0), 1)
+            return _Result(tuple(map(_parse_call, tried)), changes, unpack_slot0(packed).sqrt_price_x96)
 
-        question = Question("eth_simulateV1", [wish], _careful(read), head, Callee.MAY_REVERT)
-        seen: _Seen = await self._node.ask(question)
-        return seen
+        question = RpcRequest("eth_simulateV1", [wish], _careful(read), head, Callee.MAY_REVERT)
+        result: _Result = await self._node.ask(question)
+        return result
 
-    async def _first(self, head: Block, wallet: Address, calls: Sequence[Call]) -> tuple[SimulatedCall, ...]:
+    async def _try_first_call(self, head: Block, wallet: Address, calls: Sequence[Call]) -> tuple[SimulatedCall, ...]:
         """What a node without simulations can say: whether the first call goes through, and its gas."""
         try:
             for call in calls[:1]:
-                await self._node.ask(requests.spending("eth_call", wallet, call, head, lambda result: result))
-                asked = requests.spending("eth_estimateGas", wallet, call, head, requests.whole)
+                await self._node.ask(requests.spending("eth_call", wallet, call, head, lambda raw: raw))
+                asked = requests.spending("eth_estimateGas", wallet, call, head, requests.parse_int)
                 return (SimulatedCall(await self._node.ask(asked)),)
         except CallReverted as fault:
-            return (SimulatedCall(0, reverts.why(fault)),)
+            return (SimulatedCall(0, reverts.revert_reason(fault)),)
         return ()
 
 
-def _weighing(currency: Address, wallet: Address) -> dict[str, Any]:
+def _balance_call(currency: Address, wallet: Address) -> dict[str, Any]:
     if currency == NATIVE:
-        return _reading(_SCALE, bytes.fromhex(abi.address_word(wallet)[2:]))
-    return _reading(currency, abi.balance_of(wallet))
+        return _view_call(_BALANCE_PROBE, bytes.fromhex(abi.address_word(wallet)[2:]))
+    return _view_call(currency, abi.balance_of(wallet))
 
 
-def _reading(to: Address, data: bytes) -> dict[str, Any]:
+def _view_call(to: Address, data: bytes) -> dict[str, Any]:
     return {"to": to, "data": "0x" + data.hex()}
 
 
 def _careful(read: Any) -> Any:
-    def reading(result: Any) -> Any:
+    def reading(raw: Any) -> Any:
         try:
-            return read(result)
+            return read(raw)
         except (ValueError, KeyError, TypeError) as error:
             raise Malformed("a simulation of something else") from error
 
     return reading
 
 
-def _parted(calls: Sequence[Any], *sizes: int) -> list[Sequence[Any]]:
+def _split_results(calls: Sequence[Any], *sizes: int) -> list[Sequence[Any]]:
     if len(calls) != sum(sizes):
         raise Malformed(f"{len(calls)} results for {sum(sizes)} calls")
     parts, start = list[Sequence[Any]](), 0
@@ -136,22 +140,22 @@ def _parted(calls: Sequence[Any], *sizes: int) -> list[Sequence[Any]]:
     return parts
 
 
-def _returned(call: Any) -> bytes:
-    if requests.whole(call["status"]) != 1:
+def _return_data(call: Any) -> bytes:
+    if requests.parse_int(call["status"]) != 1:
         raise Malformed("a reading that cannot fail did")
     return bytes.fromhex(call["returnData"][2:])
 
 
 def _word(call: Any) -> int:
-    return abi.number(_returned(call), "a balance")
+    return abi.decode_uint(_return_data(call), "a balance")
 
 
-def _rehearsed(call: Any) -> SimulatedCall:
-    gas = requests.whole(call["gasUsed"])
-    if requests.whole(call["status"]) == 1:
+def _parse_call(call: Any) -> SimulatedCall:
+    gas = requests.parse_int(call["gasUsed"])
+    if requests.parse_int(call["status"]) == 1:
         return SimulatedCall(gas)
     output = bytes.fromhex(call.get("returnData", "0x")[2:])
-    fault = fault_of("eth_simulateV1", call.get("error") or {"code": 3, "message": "execution reverted"})
+    fault = parse_error("eth_simulateV1", call.get("error") or {"code": 3, "message": "execution reverted"})
     if output or not isinstance(fault, CallReverted):
         fault = CallReverted(str(fault), output)
-    return SimulatedCall(gas, reverts.why(fault))
+    return SimulatedCall(gas, reverts.revert_reason(fault))

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Final
 
 from zuno.adapters.chain.rpc import abi
-from zuno.adapters.chain.rpc.errors import CallReverted, NoSuchState, Oversized
-from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.errors import CallReverted, NoSuchState, ResponseTooLarge
+from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.amm.fees import earned_rounding_down, growth_inside
 from zuno.amm.identity import (
     PoolSlots,
@@ -36,7 +36,7 @@ Words = dict[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PositionPlace:
     """Where a position's numbers live."""
 
     pool_id: HexId
@@ -57,7 +57,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class PositionWorth:
     """A position at one block, in the contracts' integers: what a full burn would pay, principal and fees apart."""
 
     slot0: Slot0
@@ -71,9 +71,9 @@ class Holding:
 
 
 @lru_cache(maxsize=1 << 14)
-def place(position_manager: Address, pool_id: HexId, lower: int, upper: int, token_id: int) -> Place:
+def locate_position(position_manager: Address, pool_id: HexId, lower: int, upper: int, token_id: int) -> PositionPlace:
     key = position_key(position_manager, lower, upper, token_id)
-    return Place(
+    return PositionPlace(
         pool_id,
         Range(Tick(lower), Tick(upper)),
         pool_slots(pool_id),
@@ -86,7 +86,7 @@ def place(position_manager: Address, pool_id: HexId, lower: int, upper: int, tok
 class Storage:
     """Words of PoolManager at a block."""
 
-    def __init__(self, node: Node, pool_manager: Address) -> None:
+    def __init__(self, node: RpcNode, pool_manager: Address) -> None:
         self._node = node
         self._pool_manager = pool_manager
 
@@ -104,7 +104,7 @@ class Storage:
         """
         wanted = list(dict.fromkeys(slots))
         parts = [wanted[start : start + WORDS_PER_CALL] for start in range(0, len(wanted), WORDS_PER_CALL)]
-        answers = await asyncio.gather(*(self._read(part, at) for part in parts), return_exceptions=True)
+        answers = await asyncio.gather(*(self._read_words(part, at) for part in parts), return_exceptions=True)
         found, faults = Words(), list[ZunoError]()
         for answer in answers:
             if isinstance(answer, Unavailable | Malformed) and not isinstance(answer, NoSuchState):
@@ -117,17 +117,17 @@ class Storage:
             raise faults[0]
         return found, faults[0] if faults else None
 
-    async def _read(self, slots: Sequence[int], at: Block) -> Words:
+    async def _read_words(self, slots: Sequence[int], at: Block) -> Words:
         try:
             words = await self._node.call(
                 self._pool_manager, abi.extsload(slots), at, lambda data: abi.extsload_results(data, len(slots))
             )
-        except (CallReverted, Oversized):
+        except (CallReverted, ResponseTooLarge):
             # extsload cannot refuse: a node with a lower gas or body limit gets half as much.
             if len(slots) == 1:
                 raise
             half = len(slots) // 2
-            return await self._read(slots[:half], at) | await self._read(slots[half:], at)
+            return await self._read_words(slots[:half], at) | await self._read_words(slots[half:], at)
         return dict(zip(slots, words, strict=True))
 
 
@@ -153,7 +153,7 @@ def pool_state(key: PoolKey, pool_id: HexId, tokens: tuple[Token, Token], words:
     )
 
 
-def holding(at: Place, words: Words) -> Holding:
+def read_worth(at: PositionPlace, words: Words) -> PositionWorth:
     """A position out of its words."""
     slot0 = unpack_slot0(words[at.pool.slot0])
     info = unpack_position(*(words[slot] for slot in at.position))
@@ -169,7 +169,7 @@ def holding(at: Place, words: Words) -> Holding:
         info.liquidity,
         round_up=False,
     )
-    return Holding(
+    return PositionWorth(
         slot0,
         info,
         inside0,

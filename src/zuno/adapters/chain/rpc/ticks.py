@@ -24,11 +24,11 @@ _BITMAP: Final = 5
 """Where a pool's state keeps the bitmap, counted from slot0; checked against the contract."""
 
 
-class Ticks:
+class TickReader:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
-    async def around(self, pool: PoolState, at: Block) -> Depth:
+    async def read_depth(self, pool: PoolState, at: Block) -> Depth:
         spacing = pool.key.tick_spacing
         first, last = _window(pool.tick, spacing)
         slots = {word: _bitmap_slot(pool.id, word) for word in range(first, last + 1)}

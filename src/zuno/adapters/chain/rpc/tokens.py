@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 from zuno.adapters.chain.rpc import abi
-from zuno.adapters.chain.rpc.cache import Shelf
-from zuno.adapters.chain.rpc.errors import CallReverted, Oversized, Unfit
-from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.cache import JsonCache
+from zuno.adapters.chain.rpc.errors import CallReverted, ResponseTooLarge, UnfitResult
+from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.transport import Callee
 from zuno.amm.model import Block
 from zuno.kernel.errors import Malformed
@@ -18,22 +18,22 @@ from zuno.kernel.units import Address
 from zuno.lp.model.chains import ChainInfo
 
 T = TypeVar("T")
-_SHELF: Final = "tokens"
+_RECORD: Final = "tokens"
 _WORD: Final = 32
 CALL_GAS: Final = 1_000_000
 """Enough for any honest token behind a proxy, too little for one that wants to keep the node busy."""
 
 
-class Tokens:
+class TokenReader:
     """Tokens by address; what a contract said once is kept, because honest ones never change it.
 
     Silence is not kept: whether the contract has nothing to say or the node did not ask it, nobody can tell.
     """
 
-    def __init__(self, node: Node, info: ChainInfo, shelf: Shelf) -> None:
+    def __init__(self, node: RpcNode, info: ChainInfo, cache: JsonCache) -> None:
         self._node = node
         self._info = info
-        self._shelf = shelf
+        self._cache = cache
         self._known = {token.address: token for token in info.tokens}
         self._loaded = False
 
@@ -42,13 +42,13 @@ class Tokens:
         wanted = set(addresses)
         strange = sorted(wanted - self._known.keys())
         mute = dict[Address, Token]()
-        for token, spoke in await asyncio.gather(*(self._ask(address, at) for address in strange)):
+        for token, spoke in await asyncio.gather(*(self._fetch(address, at) for address in strange)):
             (self._known if spoke else mute)[token.address] = token
         if len(strange) > len(mute):
             self._save()
         return {address: mute.get(address) or self._known[address] for address in wanted}
 
-    async def _ask(self, address: Address, at: Block) -> tuple[Token, bool]:
+    async def _fetch(self, address: Address, at: Block) -> tuple[Token, bool]:
         """The token as it can be shown, and whether its contract said both things.
 
         Without decimals to believe, amounts are shown in base units, never scaled by a guess.
@@ -56,31 +56,31 @@ class Tokens:
         if address == NATIVE:
             return Token(NATIVE, "ETH", 18), True
         symbol, decimals = await asyncio.gather(
-            self._answer(address, abi.SYMBOL, at, lambda answer: symbol_of(answer, address)),
-            self._answer(address, abi.DECIMALS, at, decimals_of),
+            self._call(address, abi.SYMBOL, at, lambda answer: parse_symbol(answer, address)),
+            self._call(address, abi.DECIMALS, at, parse_decimals),
         )
         spoke = symbol is not None and decimals is not None
-        return Token(address, _nameless(address) if symbol is None else symbol, decimals or 0), spoke
+        return Token(address, _short_address(address) if symbol is None else symbol, decimals or 0), spoke
 
-    async def _answer(self, address: Address, question: bytes, at: Block, read: Callable[[bytes], T]) -> T | None:
+    async def _call(self, address: Address, question: bytes, at: Block, read: Callable[[bytes], T]) -> T | None:
         try:
-            return await self._node.call(address, question, at, read, callee=Callee.STRANGE, gas=CALL_GAS)
-        except (CallReverted, Oversized, Unfit):
+            return await self._node.call(address, question, at, read, callee=Callee.UNTRUSTED, gas=CALL_GAS)
+        except (CallReverted, ResponseTooLarge, UnfitResult):
             return None  # it reverts, answers something else or with megabytes, whichever node is asked
 
     def _load(self) -> None:
         if self._loaded:
             return
         self._loaded = True
-        for kept in self._shelf.load(_SHELF, _kept) or ():
-            self._known.setdefault(kept.address, kept)
+        for token in self._cache.load(_RECORD, _parse_record) or ():
+            self._known.setdefault(token.address, token)
 
     def _save(self) -> None:
         strangers = [token for token in self._known.values() if not token.verified]
-        self._shelf.save(_SHELF, {token.address: [token.symbol, token.decimals] for token in strangers})
+        self._cache.save(_RECORD, {token.address: [token.symbol, token.decimals] for token in strangers})
 
 
-def _kept(record: dict[str, Any]) -> list[Token]:
+def _parse_record(record: dict[str, Any]) -> list[Token]:
     """What was written down; an entry that cannot be true is asked for again."""
     tokens = list[Token]()
     for address, said in record.items():
@@ -90,7 +90,7 @@ def _kept(record: dict[str, Any]) -> list[Token]:
     return tokens
 
 
-def symbol_of(answer: bytes, address: Address) -> str:
+def parse_symbol(answer: bytes, address: Address) -> str:
     """A symbol as string or, in tokens older than that convention, as bytes32; an empty one is shown by address."""
     if len(answer) == _WORD:
         try:
@@ -98,17 +98,17 @@ def symbol_of(answer: bytes, address: Address) -> str:
         except UnicodeDecodeError as error:
             raise Malformed("symbol: a word that is no text") from error
     else:
-        said = bytes(abi.decoded(["bytes"], answer, "symbol")[0]).decode("utf-8", "replace")
+        said = bytes(abi.decode_abi(["bytes"], answer, "symbol")[0]).decode("utf-8", "replace")
     shown = plain_text(said, MAX_SYMBOL)
-    return _nameless(address) if shown == "?" else shown
+    return _short_address(address) if shown == "?" else shown
 
 
-def decimals_of(answer: bytes) -> int:
-    value = abi.number(answer, "decimals")
+def parse_decimals(answer: bytes) -> int:
+    value = abi.decode_uint(answer, "decimals")
     if value > MAX_DECIMALS:
         raise Malformed("decimals: more than any token has")
     return value
 
 
-def _nameless(address: Address) -> str:
+def _short_address(address: Address) -> str:
     return f"{address[:6]}…{address[-4:]}"

@@ -27,21 +27,21 @@ from web3.providers.async_base import AsyncJSONBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
 from zuno.adapters.chain.rpc.errors import (
-    BLAMELESS,
-    UNWAVERING,
+    HONEST_FAULTS,
+    LASTING_FAULTS,
     BadRequest,
-    Behind,
     CallReverted,
+    NodeBehind,
     NoSuchMethod,
     NoSuchState,
-    Oversized,
+    NotConnected,
     RangeRefused,
-    Unfit,
-    Unreached,
-    fault_of,
-    takes_no_batches,
+    ResponseTooLarge,
+    UnfitResult,
+    parse_error,
+    refuses_batches,
 )
-from zuno.adapters.chain.rpc.validate import Answers, quantity
+from zuno.adapters.chain.rpc.validate import ResultValidator, parse_quantity
 from zuno.adapters.foreign_json import shallow
 from zuno.amm.model import Block
 from zuno.kernel.backoff import SPREAD, Backoff
@@ -56,7 +56,7 @@ _DISTRUSTED_AFTER: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RpcPolicy:
     """How patient we are. Every number bounds something; the worst case is rounds × nodes × timeout, plus pauses."""
 
     timeout: float = 15.0
@@ -99,7 +99,7 @@ class Endpoint:
         return said
 
 
-def endpoint(url: str, variable: str = "the RPC URL") -> Endpoint:
+def parse_endpoint(url: str, variable: str = "the RPC URL") -> Endpoint:
     """A node from its address; the address never appears in the complaint."""
     try:
         parts = urlsplit(url.strip())
@@ -118,12 +118,12 @@ class Callee(Enum):
     """Ours to know, and it cannot refuse: a revert is as much the node's fault as data that does not fit."""
     MAY_REVERT = auto()
     """Ours to know, and a revert is one of its answers."""
-    STRANGE = auto()
+    UNTRUSTED = auto()
     """It may say anything, and no node is to blame; another node is asked all the same, because the node may lie."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RpcRequest:
     """What is asked, and how to tell an answer: `read` makes the result of it or raises Malformed."""
 
     method: str
@@ -135,7 +135,7 @@ class Question:
     may_lack: bool = False
     """Whether having nothing is an answer: `read` is then given None."""
 
-    def pinned(self, by_hash: bool) -> Any:
+    def params_at(self, by_hash: bool) -> Any:
         """The parameters, with the block where one is meant."""
         if self.at is None:
             return self.params
@@ -169,13 +169,13 @@ class FailoverProvider(AsyncJSONBaseProvider):
         urls: Sequence[str],
         chain_id: int,
         variable: str,
-        policy: Policy | None = None,
-        answers: Answers | None = None,
+        policy: RpcPolicy | None = None,
+        validator: ResultValidator | None = None,
     ) -> None:
         super().__init__()
         if not urls:
             raise Usage(f"no RPC URL: set {variable}")
-        self.endpoints = tuple(endpoint(url, variable) for url in urls)
+        self.endpoints = tuple(parse_endpoint(url, variable) for url in urls)
         self.requests = 0
         """HTTP requests sent so far."""
         self.by_number = 0
@@ -183,14 +183,14 @@ class FailoverProvider(AsyncJSONBaseProvider):
         afterwards says that they are of this one."""
         # Per task: questions run side by side, and each wants to know who answered *it*.
         self._served_by: ContextVar[Endpoint | None] = ContextVar("served_by", default=None)
-        self._in_vain_until = 0.0
-        self._answers = answers or Answers()
+        self._one_round_until = 0.0
+        self._validator = validator or ResultValidator()
         self._chain_id = chain_id
         self._variable = variable
-        self._policy = policy or Policy()
+        self._policy = policy or RpcPolicy()
         self._ids = itertools.count(1)
         self._client: httpx2.AsyncClient | None = None
-        self._turnstile = asyncio.Semaphore(self._policy.at_once)
+        self._slots = asyncio.Semaphore(self._policy.at_once)
         logger = logging.getLogger("httpx2")
         if _HOST_ONLY not in logger.filters:
             logger.addFilter(_HOST_ONLY)
@@ -201,61 +201,56 @@ class FailoverProvider(AsyncJSONBaseProvider):
         return self._served_by.get()
 
     async def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
-        return cast(RPCResponse, {"jsonrpc": "2.0", "id": 0, "result": await self.ask(Question(str(method), params))})
+        return cast(RPCResponse, {"jsonrpc": "2.0", "id": 0, "result": await self.ask(RpcRequest(str(method), params))})
 
     async def make_batch_request(self, requests: list[tuple[RPCEndpoint, Any]]) -> list[RPCResponse]:
-        results = await self.ask_together([(str(method), params) for method, params in requests])
+        asked = [RpcRequest(str(method), params) for method, params in requests]
+        results = await self.ask_all(asked, Callee.CERTAIN, lambda results: results)
         return [cast(RPCResponse, {"jsonrpc": "2.0", "id": at, "result": result}) for at, result in enumerate(results)]
 
-    async def ask_together(
-        self, requests: list[tuple[str, Any]], read: Callable[[Any], Any] = lambda results: results
-    ) -> Any:
-        """Several questions in one exchange; `read` judges the results together."""
-        return await self.ask(Question(_BATCH, [Question(method, params) for method, params in requests], read))
-
-    async def ask_all(self, questions: Sequence[Question], callee: Callee, judge: Callable[[Any], Any]) -> Any:
+    async def ask_all(self, requests: Sequence[RpcRequest], callee: Callee, judge: Callable[[Any], Any]) -> Any:
         """Several questions in one exchange, each with its own pin and reader; `judge` sees the results together."""
-        return await self.ask(Question(_BATCH, list(questions), judge, callee=callee))
+        return await self.ask(RpcRequest(_BATCH, list(requests), judge, callee=callee))
 
-    async def ask_each(self, question: Question) -> AsyncGenerator[tuple[Endpoint, Any], None]:
+    async def ask_each(self, request: RpcRequest) -> AsyncGenerator[tuple[Endpoint, Any], None]:
         """One question to every node in turn, once, resting ones last: results and faults, until enough was heard."""
         now = time.monotonic()
         for node in sorted(self.endpoints, key=lambda node: max(node.cool_until, now)):
             try:
-                async with self._turnstile:
-                    result = await self._ask(node, question)
+                async with self._slots:
+                    result = await self._ask(node, request)
             except _AnotherChain as other:
                 yield node, Malformed(f"it is chain {other.found}, expected {self._chain_id}: check {self._variable}")
             except (Unavailable, Malformed) as fault:
-                if not _is_blameless(fault, question.callee):
-                    self._cool(node)
+                if not _is_blameless(fault, request.callee):
+                    self._rest(node)
                 yield node, fault
             else:
                 node.cool_until = 0.0
                 yield node, result
 
-    def leave_alone(self) -> None:
+    def skip_last_node(self) -> None:
         """Let others answer for a while in place of who gave this task its last answer."""
         if self.served_by is not None:
-            self._cool(self.served_by)
+            self._rest(self.served_by)
 
     async def disconnect(self) -> None:
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
 
-    async def ask(self, question: Question) -> Any:
+    async def ask(self, request: RpcRequest) -> Any:
         """One question, asked around until someone answers it."""
         policy, faults = self._policy, list[tuple[str, ZunoError]]()
         # Who asked everyone in vain a moment ago does not wait so long again: one round says whether anyone is back.
-        for turn in range(1 if time.monotonic() < self._in_vain_until else policy.rounds):
+        for turn in range(1 if time.monotonic() < self._one_round_until else policy.rounds):
             if turn:
                 pauses = Backoff(policy.first_pause, policy.longest_pause, SPREAD)
                 await asyncio.sleep(pauses.delay(turn, random.random()))
             for node in self._healthy():
                 try:
-                    async with self._turnstile:
-                        result = await self._ask(node, question)
+                    async with self._slots:
+                        result = await self._ask(node, request)
                 except RangeRefused:
                     raise  # whoever asked will ask for less
                 except _AnotherChain as other:
@@ -263,20 +258,20 @@ class FailoverProvider(AsyncJSONBaseProvider):
                         f"{node.host} is chain {other.found}, expected {self._chain_id}: check {self._variable}"
                     ) from None
                 except (Unavailable, Malformed) as fault:
-                    if isinstance(fault, CallReverted) and question.callee is Callee.MAY_REVERT:
+                    if isinstance(fault, CallReverted) and request.callee is Callee.MAY_REVERT:
                         raise
-                    if not _is_blameless(fault, question.callee):
-                        self._cool(node)
+                    if not _is_blameless(fault, request.callee):
+                        self._rest(node)
                     faults.append((node.host, fault))
                 else:
-                    node.cool_until = self._in_vain_until = 0.0
+                    node.cool_until = self._one_round_until = 0.0
                     self._served_by.set(node)
                     return result
-            _raise_settled(faults, question.callee, self._variable)
-        self._in_vain_until = time.monotonic() + policy.cool_down
+            _raise_settled(faults, request.callee, self._variable)
+        self._one_round_until = time.monotonic() + policy.cool_down
         raise _verdict(faults, self._variable)
 
-    def _cool(self, node: Endpoint) -> None:
+    def _rest(self, node: Endpoint) -> None:
         node.cool_until = time.monotonic() + self._policy.cool_down
 
     def _healthy(self) -> list[Endpoint]:
@@ -285,78 +280,78 @@ class FailoverProvider(AsyncJSONBaseProvider):
         rested = [node for node in self.endpoints if node.cool_until <= now]
         return rested or sorted(self.endpoints, key=lambda node: node.cool_until)
 
-    async def _ask(self, node: Endpoint, question: Question) -> Any:
+    async def _ask(self, node: Endpoint, request: RpcRequest) -> Any:
         try:
             if not node.chain_checked:
                 await self._check_chain(node)
-            if question.method == _BATCH:
-                return question.read(await self._ask_many_pinned(node, question.params))
-            return _read(question, await self._ask_pinned(node, question))
+            if request.method == _BATCH:
+                return request.read(await self._ask_many_pinned(node, request.params))
+            return _read_result(request, await self._ask_pinned(node, request))
         except ZunoError as fault:
             fault.args = (node.without_keys(str(fault)), *fault.args[1:])
             raise
 
-    async def _ask_pinned(self, node: Endpoint, question: Question) -> Any:
-        async def put(by_hash: bool) -> Any:
-            return await self._ask_one(node, question, by_hash)
+    async def _ask_pinned(self, node: Endpoint, request: RpcRequest) -> Any:
+        async def ask_by(by_hash: bool) -> Any:
+            return await self._ask_one(node, request, by_hash)
 
-        return await self._pinned(node, put, pins=question.at is not None)
+        return await self._ask_with_pin(node, ask_by, pins=request.at is not None)
 
-    async def _ask_many_pinned(self, node: Endpoint, questions: list[Question]) -> list[Any]:
-        async def put(by_hash: bool) -> list[Any]:
-            return await self._ask_many(node, questions, by_hash)
+    async def _ask_many_pinned(self, node: Endpoint, requests: list[RpcRequest]) -> list[Any]:
+        async def ask_by(by_hash: bool) -> list[Any]:
+            return await self._ask_many(node, requests, by_hash)
 
-        results = await self._pinned(node, put, pins=any(question.at is not None for question in questions))
-        return [_read(question, result) for question, result in zip(questions, results, strict=True)]
+        results = await self._ask_with_pin(node, ask_by, pins=any(request.at is not None for request in requests))
+        return [_read_result(request, result) for request, result in zip(requests, results, strict=True)]
 
-    async def _pinned(self, node: Endpoint, put: Callable[[bool], Awaitable[Any]], *, pins: bool) -> Any:
+    async def _ask_with_pin(self, node: Endpoint, ask_by: Callable[[bool], Awaitable[Any]], *, pins: bool) -> Any:
         """With the block as the node can read it: by its hash, or else by its number."""
         if not pins:
-            return await put(True)
+            return await ask_by(True)
         if node.pins_by_hash:
             try:
-                result = await put(True)
+                result = await ask_by(True)
             except BadRequest:
                 # It cannot read such a pin, or nothing at all just now, or the question is bad in both forms.
-                result = await put(False)
+                result = await ask_by(False)
                 node.bad_pins += 1
                 self.by_number += 1
             else:
                 node.bad_pins = 0
             return result
         self.by_number += 1
-        return await put(False)
+        return await ask_by(False)
 
     async def _check_chain(self, node: Endpoint) -> None:
-        found = quantity(await self._ask_one(node, Question("eth_chainId", [])))
+        found = parse_quantity(await self._ask_one(node, RpcRequest("eth_chainId", [])))
         if found != self._chain_id:
             raise _AnotherChain(found)
         node.chain_checked = True
 
-    async def _ask_one(self, node: Endpoint, question: Question, by_hash: bool = True) -> Any:
-        asked, params = next(self._ids), question.pinned(by_hash)
-        body = {"jsonrpc": "2.0", "id": asked, "method": question.method, "params": params}
-        return self._answer(question, params, asked, await self._post(node, body))
+    async def _ask_one(self, node: Endpoint, request: RpcRequest, by_hash: bool = True) -> Any:
+        asked, params = next(self._ids), request.params_at(by_hash)
+        body = {"jsonrpc": "2.0", "id": asked, "method": request.method, "params": params}
+        return self._answer(request, params, asked, await self._post(node, body))
 
-    async def _ask_many(self, node: Endpoint, questions: list[Question], by_hash: bool) -> list[Any]:
-        asked = [(next(self._ids), question, question.pinned(by_hash)) for question in questions]
+    async def _ask_many(self, node: Endpoint, requests: list[RpcRequest], by_hash: bool) -> list[Any]:
+        asked = [(next(self._ids), request, request.params_at(by_hash)) for request in requests]
         body = [{"jsonrpc": "2.0", "id": at, "method": each.method, "params": params} for at, each, params in asked]
         replies = await self._post(node, body)
         if isinstance(replies, dict) and replies.get("error") is not None:
             # A node that is merely busy or broken refuses a batch as it refuses anything: that is no inability.
-            if takes_no_batches(replies["error"]):
+            if refuses_batches(replies["error"]):
                 raise NoSuchMethod("the node does not take batches")
-            raise fault_of("batch", replies["error"])
+            raise parse_error("batch", replies["error"])
         if not isinstance(replies, list):
             raise Malformed("a batch was answered with something else")
         by_id = {reply["id"]: reply for reply in replies if isinstance(reply, dict) and type(reply.get("id")) is int}
         return [self._answer(each, params, at, by_id.get(at)) for at, each, params in asked]
 
-    def _answer(self, question: Question, params: Any, asked: int, reply: object) -> Any:
-        result = _result(question.method, asked, reply)
-        if result is None and question.may_lack:
+    def _answer(self, request: RpcRequest, params: Any, asked: int, reply: object) -> Any:
+        result = _result(request.method, asked, reply)
+        if result is None and request.may_lack:
             return None
-        return self._answers.read(question.method, params, result)
+        return self._validator.validate(request.method, params, result)
 
     async def _post(self, node: Endpoint, body: object) -> Any:
         """One HTTP exchange within the time and size limits; anything but JSON is a fault."""
@@ -374,12 +369,12 @@ class FailoverProvider(AsyncJSONBaseProvider):
                 async for chunk in response.aiter_bytes():
                     raw += chunk
                     if len(raw) > self._policy.max_response:
-                        raise Oversized(f"the answer is larger than {self._policy.max_response} bytes")
+                        raise ResponseTooLarge(f"the answer is larger than {self._policy.max_response} bytes")
         except TimeoutError as error:
             raise Unavailable(f"no answer within {self._policy.timeout:g} s") from error
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             raise transport_fault(error) from error
-        return _decoded(status, bytes(raw))
+        return _decode_reply(status, bytes(raw))
 
     def _http(self) -> httpx2.AsyncClient:
         if self._client is None:
@@ -418,20 +413,20 @@ def transport_fault(error: Exception) -> ZunoError:
         case httpx2.DecodingError():
             return Malformed("the answer cannot be decompressed")
         case httpx2.ConnectTimeout():
-            return Unreached("no connection in time")
+            return NotConnected("no connection in time")
         case httpx2.TimeoutException():
             return Unavailable("timed out")
         case httpx2.ConnectError():
-            return Unreached("no connection")
+            return NotConnected("no connection")
         case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
             return Unavailable("the address cannot be used")
         case _:
             return Unavailable(f"the connection broke ({type(error).__name__})")
 
 
-def _decoded(status: int, raw: bytes) -> Any:
+def _decode_reply(status: int, raw: bytes) -> Any:
     if status == _TOO_LARGE:
-        raise Oversized("HTTP 413: the question is too large")
+        raise ResponseTooLarge("HTTP 413: the question is too large")
     if status == _TOO_MANY_REQUESTS or status >= 500:
         raise Unavailable(f"HTTP {status}")
     if 300 <= status < 400:
@@ -448,54 +443,58 @@ def _decoded(status: int, raw: bytes) -> Any:
     return reply
 
 
-def _read(question: Question, result: Any) -> Any:
+def _read_result(request: RpcRequest, result: Any) -> Any:
     try:
-        return question.read(result)
+        return request.read(result)
     except CallReverted:
         raise
     except Malformed as fault:
-        raise Unfit(f"{question.method}: {fault}") from fault
+        raise UnfitResult(f"{request.method}: {fault}") from fault
 
 
 def _result(method: str, asked: int, reply: object) -> Any:
     if not isinstance(reply, dict):
         raise Malformed(f"{method}: the answer is not a JSON-RPC object")
     if reply.get("error") is not None:
-        raise fault_of(method, reply["error"])
+        raise parse_error(method, reply["error"])
     if reply.get("id") != asked or "result" not in reply:
         raise Malformed(f"{method}: the answer belongs to no question of ours")
     return reply["result"]
 
 
 def _is_blameless(fault: ZunoError, callee: Callee) -> bool:
-    if isinstance(fault, CallReverted | Unfit):
-        return callee is Callee.STRANGE
-    return isinstance(fault, BLAMELESS) and not isinstance(fault, Behind)
+    if isinstance(fault, CallReverted | UnfitResult):
+        return callee is Callee.UNTRUSTED
+    return isinstance(fault, HONEST_FAULTS) and not isinstance(fault, NodeBehind)
 
 
 def _raise_settled(faults: list[tuple[str, ZunoError]], callee: Callee, variable: str) -> None:
     """After a round: what another round would only repeat."""
-    if faults and all(isinstance(fault, UNWAVERING) for _, fault in faults):
+    if faults and all(isinstance(fault, LASTING_FAULTS) for _, fault in faults):
         raise _verdict(faults, variable)
     # Someone heard the question whole and said no: whoever asked may ask for less, or take it for the answer.
-    settled = (CallReverted, Oversized, Unfit) if callee is Callee.STRANGE else (CallReverted, Oversized)
+    settled = (
+        (CallReverted, ResponseTooLarge, UnfitResult)
+        if callee is Callee.UNTRUSTED
+        else (CallReverted, ResponseTooLarge)
+    )
     for _, fault in faults:
         if isinstance(fault, settled):
-            raise type(fault)(f"{_told(faults)}; check {variable} or try again")
+            raise type(fault)(f"{_join_faults(faults)}; check {variable} or try again")
 
 
-def _told(faults: list[tuple[str, ZunoError]]) -> str:
+def _join_faults(faults: list[tuple[str, ZunoError]]) -> str:
     """The last thing each node said."""
     return "; ".join(f"{host}: {fault}" for host, fault in dict(faults).items())
 
 
 def _verdict(faults: list[tuple[str, ZunoError]], variable: str) -> ZunoError:
     """What to raise when nobody helped: the kind of fault that the nodes agree on."""
-    told, kinds = _told(faults), {type(fault) for fault in dict(faults).values()}
-    if kinds & {NoSuchState, Behind}:
-        return NoSuchState(told)
+    said, kinds = _join_faults(faults), {type(fault) for fault in dict(faults).values()}
+    if kinds & {NoSuchState, NodeBehind}:
+        return NoSuchState(said)
     if kinds <= {NoSuchMethod, BadRequest}:
-        return (NoSuchMethod if NoSuchMethod in kinds else BadRequest)(f"{told}; check {variable} or use another node")
+        return (NoSuchMethod if NoSuchMethod in kinds else BadRequest)(f"{said}; check {variable} or use another node")
     if all(issubclass(kind, Malformed) for kind in kinds):
-        return Malformed(f"{told}; check {variable} or try again")
-    return Unavailable(f"no RPC node answered ({told}); check {variable} or try again")
+        return Malformed(f"{said}; check {variable} or try again")
+    return Unavailable(f"no RPC node answered ({said}); check {variable} or try again")

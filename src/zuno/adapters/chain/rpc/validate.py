@@ -42,7 +42,7 @@ Events = Mapping[Address, Mapping[HexId, EventShape]]
 """Per contract, by the event's first topic. Other contracts may emit what they like."""
 
 
-class Answers:
+class ResultValidator:
     """Reads results: the same facts, validated, or Malformed; NoSuchState where the node says that it has nothing."""
 
     def __init__(self, events: Events | None = None) -> None:
@@ -55,7 +55,7 @@ class Answers:
             "eth_getBalance": _quantity_alone,
             "eth_getTransactionCount": _number_alone,
             "eth_estimateGas": _gas_alone,
-            "eth_sendRawTransaction": _its_hash,
+            "eth_sendRawTransaction": _transaction_hash,
             "eth_call": _data_alone,
             "eth_getCode": _data_alone,
             "eth_getBlockByNumber": _block,
@@ -63,10 +63,10 @@ class Answers:
             "eth_getLogs": self._logs,
             "eth_getTransactionReceipt": self._receipt,
             "eth_getTransactionByHash": _transaction,
-            "eth_simulateV1": self._simulated,
+            "eth_simulateV1": self._simulation,
         }
 
-    def read(self, method: str, params: Sequence[Any], result: Any) -> Any:
+    def validate(self, method: str, params: Sequence[Any], result: Any) -> Any:
         reader = self._readers[method]  # one that is not there is ours to write before the method is asked
         try:
             return reader(params, result)
@@ -76,21 +76,21 @@ class Answers:
             raise NoSuchState(f"{method}: {fault}") from fault
 
     def _logs(self, params: Sequence[Any], result: Any) -> list[dict[str, Any]]:
-        asked = _Asked.read(params[0])
-        logs = [self._log(log) for log in _listed(result) if not _removed(_fields(log))]
+        asked = _LogFilter.validate(params[0])
+        logs = [self._log(log) for log in _require_list(result) if not _is_removed(_require_object(log))]
         if not all(map(asked.covers, logs)):
             raise Malformed("an event that was not asked for")
-        _of_one_chain(logs)
+        _check_one_chain(logs)
         return logs
 
     def _receipt(self, params: Sequence[Any], result: Any) -> dict[str, Any]:
         if result is None:
             raise NoSuchState("the node does not have the transaction")
-        fields = _fields(result)
-        logs = [self._log(log) for log in _listed(fields.get("logs"))]
+        fields = _require_object(result)
+        logs = [self._log(log) for log in _require_list(fields.get("logs"))]
         receipt: dict[str, Any] = {
-            "transactionHash": _like(_WORD, fields, "transactionHash"),
-            "from": _like(_ADDRESS, fields, "from"),
+            "transactionHash": _require_match(_WORD, fields, "transactionHash"),
+            "from": _require_match(_ADDRESS, fields, "from"),
             "blockNumber": _quantity(fields, "blockNumber", _MOST_BLOCKS),
             "transactionIndex": _quantity(fields, "transactionIndex", _MOST_IN_BLOCK),
             "gasUsed": _quantity(fields, "gasUsed", _MOST_GAS),
@@ -101,46 +101,51 @@ class Answers:
         if fields.get("status") is not None:
             receipt["status"] = _quantity(fields, "status", 2)
         if fields.get("blockHash") is not None:
-            receipt["blockHash"] = _like(_WORD, fields, "blockHash")
-        if not _same(receipt["transactionHash"], params[0]):
+            receipt["blockHash"] = _require_match(_WORD, fields, "blockHash")
+        if not _equal_hex(receipt["transactionHash"], params[0]):
             raise Malformed("the receipt of another transaction")
         for log in logs:
-            if not all(_same(log[name], receipt[name]) for name in ("transactionHash", "blockNumber")):
+            if not all(_equal_hex(log[name], receipt[name]) for name in ("transactionHash", "blockNumber")):
                 raise Malformed("a receipt with an event of another transaction")
-        _of_one_chain(logs)
+        _check_one_chain(logs)
         return receipt
 
-    def _simulated(self, params: Sequence[Any], result: Any) -> list[dict[str, Any]]:
+    def _simulation(self, params: Sequence[Any], result: Any) -> list[dict[str, Any]]:
         return [
-            {"calls": [self._simulated_call(_fields(call)) for call in _listed(_fields(block).get("calls"))]}
-            for block in _listed(result)
+            {
+                "calls": [
+                    self._simulated_call(_require_object(call))
+                    for call in _require_list(_require_object(block).get("calls"))
+                ]
+            }
+            for block in _require_list(result)
         ]
 
     def _simulated_call(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         call: dict[str, Any] = {
             "status": _quantity(fields, "status"),
-            "logs": [self._log(log) for log in _listed(fields.get("logs") or [])],
+            "logs": [self._log(log) for log in _require_list(fields.get("logs") or [])],
         }
         if fields.get("gasUsed") is not None:
             call["gasUsed"] = _quantity(fields, "gasUsed", _MOST_GAS)
         if fields.get("returnData") is not None:
-            call["returnData"] = _like(_DATA, fields, "returnData")
+            call["returnData"] = _require_match(_DATA, fields, "returnData")
         if fields.get("error") is not None:
-            call["error"] = dict(_fields(fields["error"]))
+            call["error"] = dict(_require_object(fields["error"]))
         return call
 
     def _log(self, given: Any) -> dict[str, Any]:
-        fields = _fields(given)
-        topics = _listed(fields.get("topics"))
+        fields = _require_object(given)
+        topics = _require_list(fields.get("topics"))
         if len(topics) > _MOST_TOPICS or not all(isinstance(topic, str) and _WORD.fullmatch(topic) for topic in topics):
             raise Malformed("the topics of an event cannot be read")
         log = {
-            "address": _like(_ADDRESS, fields, "address"),
+            "address": _require_match(_ADDRESS, fields, "address"),
             "topics": topics,
-            "data": _like(_DATA, fields, "data"),
+            "data": _require_match(_DATA, fields, "data"),
             "blockNumber": _quantity(fields, "blockNumber", _MOST_BLOCKS),
-            "blockHash": _like(_WORD, fields, "blockHash"),
-            "transactionHash": _like(_WORD, fields, "transactionHash"),
+            "blockHash": _require_match(_WORD, fields, "blockHash"),
+            "transactionHash": _require_match(_WORD, fields, "transactionHash"),
             "transactionIndex": _quantity(fields, "transactionIndex", _MOST_IN_BLOCK),
             "logIndex": _quantity(fields, "logIndex", _MOST_IN_BLOCK),
         }
@@ -159,7 +164,7 @@ class Answers:
             raise Malformed("an event with too few topics or too little data")
 
 
-def quantity(value: Any, limit: int = _UINT256) -> int:
+def parse_quantity(value: Any, limit: int = _UINT256) -> int:
     """A JSON-RPC number below `limit`."""
     if not isinstance(value, str) or not _QUANTITY.fullmatch(value) or (number := int(value, 16)) >= limit:
         raise Malformed("a number cannot be read or is beyond all bounds")
@@ -168,29 +173,29 @@ def quantity(value: Any, limit: int = _UINT256) -> int:
 
 def _quantity(fields: Mapping[str, Any], name: str, limit: int = _UINT256) -> str:
     """A field's number, written the one way that web3 and we compare it."""
-    return hex(quantity(fields.get(name), limit))
+    return hex(parse_quantity(fields.get(name), limit))
 
 
-def _like(shape: re.Pattern[str], fields: Mapping[str, Any], name: str) -> str:
+def _require_match(shape: re.Pattern[str], fields: Mapping[str, Any], name: str) -> str:
     value = fields.get(name)
     if not isinstance(value, str) or not shape.fullmatch(value):
         raise Malformed(f"{name} is missing or cannot be read")
     return value
 
 
-def _fields(value: Any) -> Mapping[str, Any]:
+def _require_object(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise Malformed("not an object")
     return value
 
 
-def _listed(value: Any) -> list[Any]:
+def _require_list(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise Malformed("not a list")
     return value
 
 
-def _removed(log: Mapping[str, Any]) -> bool:
+def _is_removed(log: Mapping[str, Any]) -> bool:
     """Whether a reorganisation took the event back; only a plain yes leaves one out."""
     removed = log.get("removed") or False
     if type(removed) is not bool:
@@ -199,52 +204,52 @@ def _removed(log: Mapping[str, Any]) -> bool:
 
 
 def _quantity_alone(params: Sequence[Any], result: Any) -> str:
-    return hex(quantity(result))
+    return hex(parse_quantity(result))
 
 
 def _number_alone(params: Sequence[Any], result: Any) -> str:
-    return hex(quantity(result, _MOST_BLOCKS))
+    return hex(parse_quantity(result, _MOST_BLOCKS))
 
 
 def _gas_alone(params: Sequence[Any], result: Any) -> str:
-    return hex(quantity(result, _MOST_GAS))
+    return hex(parse_quantity(result, _MOST_GAS))
 
 
-def _its_hash(params: Sequence[Any], result: Any) -> str:
+def _transaction_hash(params: Sequence[Any], result: Any) -> str:
     """A node that took other bytes than it was given, or says so, is not believed to have taken ours."""
-    told = _like(_WORD, {"the hash": result}, "the hash")
-    if not _same(told, "0x" + keccak(bytes.fromhex(params[0][2:])).hex()):
+    hash_ = _require_match(_WORD, {"the hash": result}, "the hash")
+    if not _equal_hex(hash_, "0x" + keccak(bytes.fromhex(params[0][2:])).hex()):
         raise Malformed("the hash of another transaction")
-    return told
+    return hash_
 
 
 def _data_alone(params: Sequence[Any], result: Any) -> str:
-    return _like(_DATA, {"the returned data": result}, "the returned data")
+    return _require_match(_DATA, {"the returned data": result}, "the returned data")
 
 
 def _block(params: Sequence[Any], result: Any) -> dict[str, Any]:
     if result is None:
         raise NoSuchState(f"the node does not have block {params[0]}")
-    fields = _fields(result)
+    fields = _require_object(result)
     block: dict[str, Any] = {
         "number": _quantity(fields, "number", _MOST_BLOCKS),
-        "hash": _like(_WORD, fields, "hash"),
+        "hash": _require_match(_WORD, fields, "hash"),
         "timestamp": _quantity(fields, "timestamp", _LATEST_TIME),
     }
     if str(params[0]).startswith("0x") and int(block["number"], 16) != int(params[0], 16):
         raise Malformed("another block than the one asked for")
     if len(params) > 1 and params[1]:
-        block["transactions"] = [_parties(_fields(tx)) for tx in _listed(fields.get("transactions"))]
+        block["transactions"] = [_parties(_require_object(tx)) for tx in _require_list(fields.get("transactions"))]
     return block
 
 
 def _transaction(params: Sequence[Any], result: Any) -> dict[str, Any]:
     if result is None:
         raise NoSuchState("the node does not have the transaction")
-    fields = _fields(result)
-    transaction: dict[str, Any] = {"hash": _like(_WORD, fields, "hash"), "value": _quantity(fields, "value")}
-    transaction["blockHash"] = None if fields.get("blockHash") is None else _like(_WORD, fields, "blockHash")
-    if not _same(transaction["hash"], params[0]):
+    fields = _require_object(result)
+    transaction: dict[str, Any] = {"hash": _require_match(_WORD, fields, "hash"), "value": _quantity(fields, "value")}
+    transaction["blockHash"] = None if fields.get("blockHash") is None else _require_match(_WORD, fields, "blockHash")
+    if not _equal_hex(transaction["hash"], params[0]):
         raise Malformed("another transaction than the one asked for")
     return transaction
 
@@ -252,26 +257,28 @@ def _transaction(params: Sequence[Any], result: Any) -> dict[str, Any]:
 def _parties(fields: Mapping[str, Any]) -> dict[str, Any]:
     """A transaction's name, and who sent it to whom; a contract's creation goes to nobody."""
     return {
-        "hash": _like(_WORD, fields, "hash"),
-        "from": _like(_ADDRESS, fields, "from"),
-        "to": None if fields.get("to") is None else _like(_ADDRESS, fields, "to"),
+        "hash": _require_match(_WORD, fields, "hash"),
+        "from": _require_match(_ADDRESS, fields, "from"),
+        "to": None if fields.get("to") is None else _require_match(_ADDRESS, fields, "to"),
     }
 
 
 def _fee_history(params: Sequence[Any], result: Any) -> dict[str, Any]:
-    fields = _fields(result)
-    base_fees = [hex(quantity(fee)) for fee in _listed(fields.get("baseFeePerGas"))]
+    fields = _require_object(result)
+    base_fees = [hex(parse_quantity(fee)) for fee in _require_list(fields.get("baseFeePerGas"))]
     if not base_fees:
         raise Malformed("no base fee")
-    used = _listed(fields.get("gasUsedRatio") or [])
+    used = _require_list(fields.get("gasUsedRatio") or [])
     if not all(isinstance(ratio, int | float) for ratio in used):
         raise Malformed("a share of gas is not a number")
-    rewards = [[hex(quantity(tip)) for tip in _listed(tips)] for tips in _listed(fields.get("reward") or [])]
+    rewards = [
+        [hex(parse_quantity(tip)) for tip in _require_list(tips)] for tips in _require_list(fields.get("reward") or [])
+    ]
     return {"baseFeePerGas": base_fees, "gasUsedRatio": used, "reward": rewards}
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _LogFilter:
     """What a log query asked for, to hold the answer against."""
 
     first: int
@@ -280,7 +287,7 @@ class _Asked:
     topics: tuple[frozenset[str] | None, ...]
 
     @classmethod
-    def read(cls, given: Mapping[str, Any]) -> _Asked:
+    def validate(cls, given: Mapping[str, Any]) -> _LogFilter:
         return cls(
             int(given["fromBlock"], 16),
             int(given["toBlock"], 16),
@@ -304,11 +311,11 @@ def _choices(given: str | Sequence[str]) -> frozenset[str]:
     return frozenset(each.lower() for each in ([given] if isinstance(given, str) else given))
 
 
-def _same(one: str, other: str) -> bool:
-    return one.lower() == other.lower()
+def _equal_hex(left: str, right: str) -> bool:
+    return left.lower() == right.lower()
 
 
-def _of_one_chain(logs: Sequence[Mapping[str, Any]]) -> None:
+def _check_one_chain(logs: Sequence[Mapping[str, Any]]) -> None:
     """No event twice, and no block with two hashes: either would be counted as something that never happened."""
     hashes: dict[str, str] = {}
     seen: set[tuple[str, str]] = set()

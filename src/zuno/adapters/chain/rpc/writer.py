@@ -8,19 +8,17 @@ from typing import Any, Final
 from eth_hash.auto import keccak
 
 from zuno.adapters.chain.rpc import abi, requests, reverts
-from zuno.adapters.chain.rpc.errors import CallReverted, Unfunded
-from zuno.adapters.chain.rpc.one_block import Steady
-from zuno.adapters.chain.rpc.readers import Readers
-from zuno.adapters.chain.rpc.receipts import Traces
-from zuno.adapters.chain.rpc.simulate import Rehearsals
-from zuno.adapters.chain.rpc.ticks import Ticks
+from zuno.adapters.chain.rpc.errors import CallReverted, InsufficientFunds
+from zuno.adapters.chain.rpc.readers import PinnedRead, Readers
+from zuno.adapters.chain.rpc.receipts import NonceTracker
+from zuno.adapters.chain.rpc.simulate import Simulator
+from zuno.adapters.chain.rpc.ticks import TickReader
 from zuno.adapters.chain.rpc.tokens import CALL_GAS
-from zuno.adapters.chain.rpc.transport import Callee, Question
+from zuno.adapters.chain.rpc.transport import Callee, RpcRequest
 from zuno.amm.model import Block, Depth, PoolState
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
-from zuno.lp.model.chains import ChainInfo
 from zuno.lp.model.plan import Allowances, Grant
 from zuno.lp.ports.spending import Call, NonceStatus, SendResult, Simulation, WalletState
 
@@ -39,47 +37,45 @@ _GRANT_WORDS: Final = ["uint160", "uint48", "uint48"]
 class RpcWriter:
     """Writer over JSON-RPC, beside the reader of the same chain and on its connection."""
 
-    def __init__(self, read: Readers, steady: Steady, pool_at: PoolAt) -> None:
-        self._info = read.info
-        self._node = read.node
-        self._steady = steady
+    def __init__(self, readers: Readers, at_head: PinnedRead, pool_at: PoolAt) -> None:
+        self.info = readers.info
+        self._node = readers.node
+        self._at_head = at_head
         self._pool_at = pool_at
-        self._rehearsals = Rehearsals(read.node, read.info.deployment.pool_manager)
-        self._traces = Traces(read.node, read.info)
-        self._ticks = Ticks(read.storage)
+        self._simulator = Simulator(readers.node, readers.info.deployment.pool_manager)
+        self._nonces = NonceTracker(readers.node, readers.info)
+        self._ticks = TickReader(readers.storage)
         self._genesis: HexId | None = None
-
-    @property
-    def info(self) -> ChainInfo:
-        return self._info
 
     async def genesis(self) -> HexId:
         if self._genesis is None:
             self._genesis = (await self._node.block(0)).hash
         return self._genesis
 
-    async def purse(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletState:
-        return await self._steady(lambda head: self._purse_at(head, wallet, currencies, spenders))
+    async def wallet_state(
+        self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]
+    ) -> WalletState:
+        return await self._at_head(lambda head: self._wallet_state_at(head, wallet, currencies, spenders))
 
-    async def rehearse(
+    async def simulate(
         self, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
     ) -> Simulation:
-        return await self._steady(lambda head: self._rehearsals.on(head, wallet, calls, currencies, pool_id))
+        return await self._at_head(lambda head: self._simulator.simulate(head, wallet, calls, currencies, pool_id))
 
     async def estimate(self, wallet: Address, call: Call) -> int:
-        return await self._steady(lambda head: self._estimate_at(head, wallet, call))
+        return await self._at_head(lambda head: self._estimate_at(head, wallet, call))
 
     async def depth(self, pool_id: HexId) -> Depth:
-        return await self._steady(lambda head: self._depth_at(head, pool_id))
+        return await self._at_head(lambda head: self._depth_at(head, pool_id))
 
     async def send(self, raw: bytes) -> SendResult:
-        said = await self._node.offer(raw)
+        said = await self._node.send_raw(raw)
         if said is SendResult.NONCE_SPENT and await self._is_mined(HexId("0x" + keccak(raw).hex())):
             return SendResult.KNOWN  # most nodes say only that the number is spent, by whichever transaction
         return said
 
     async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
-        return await self._steady(lambda head: self._traces.at(head, wallet, nonce, hashes), by_events=True)
+        return await self._at_head(lambda head: self._nonces.status_at(head, wallet, nonce, hashes), by_events=True)
 
     async def _is_mined(self, tx: HexId) -> bool:
         try:
@@ -89,20 +85,23 @@ class RpcWriter:
 
     # -- at one block
 
-    async def _purse_at(
+    async def _wallet_state_at(
         self, head: Block, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]
     ) -> WalletState:
         held = list(dict.fromkeys(currencies))
         tokens = [currency for currency in held if currency != NATIVE]
         grants = [(token, spender) for token in tokens for spender in dict.fromkeys(spenders)]
         asked = [
-            requests.sent(wallet, head),
-            requests.sent_or_waiting(wallet),
-            *(_held(currency, wallet, head) for currency in held),
-            *(_allowed(token, wallet, self._info.deployment.permit2, head) for token in tokens),
-            *(_granted(token, wallet, spender, self._info.deployment.permit2, head) for token, spender in grants),
+            requests.transaction_count(wallet, head),
+            requests.pending_count(wallet),
+            *(_balance_request(currency, wallet, head) for currency in held),
+            *(_allowance_request(token, wallet, self.info.deployment.permit2, head) for token in tokens),
+            *(
+                _permit2_request(token, wallet, spender, self.info.deployment.permit2, head)
+                for token, spender in grants
+            ),
         ]
-        nonce, waiting, *rest = await self._node.together(asked, Callee.STRANGE)
+        nonce, waiting, *rest = await self._node.ask_together(asked, Callee.UNTRUSTED)
         return WalletState(
             block=head,
             holdings=dict(zip(held, rest[: len(held)], strict=True)),
@@ -121,41 +120,43 @@ class RpcWriter:
                 f"The wallet has {held} wei and the call sends {call.value} wei: {call.value - held} are missing."
             )
         try:
-            needed: int = await self._node.ask(requests.spending("eth_estimateGas", wallet, call, head, requests.whole))
-        except Unfunded as fault:
+            needed: int = await self._node.ask(
+                requests.spending("eth_estimateGas", wallet, call, head, requests.parse_int)
+            )
+        except InsufficientFunds as fault:
             raise Refused(
-                f"The wallet has {held} wei, which does not pay for the call: {reverts.why(fault)}."
+                f"The wallet has {held} wei, which does not pay for the call: {reverts.revert_reason(fault)}."
             ) from fault
         except CallReverted as fault:
-            raise Refused(f"The call would revert: {reverts.why(fault)}.") from fault
+            raise Refused(f"The call would revert: {reverts.revert_reason(fault)}.") from fault
         return needed * MARGIN[0] // MARGIN[1]
 
     async def _depth_at(self, head: Block, pool_id: HexId) -> Depth:
         pool = await self._pool_at(pool_id, head)
-        return await self._ticks.around(pool, head)
+        return await self._ticks.read_depth(pool, head)
 
 
-def _held(currency: Address, wallet: Address, at: Block) -> Question:
+def _balance_request(currency: Address, wallet: Address, at: Block) -> RpcRequest:
     if currency == NATIVE:
         return requests.balance(wallet, at)
-    return requests.view(currency, abi.balance_of(wallet), at, _one(currency, "balanceOf"), CALL_GAS)
+    return requests.view(currency, abi.balance_of(wallet), at, _uint_of(currency, "balanceOf"), CALL_GAS)
 
 
-def _allowed(token: Address, wallet: Address, permit2: Address, at: Block) -> Question:
+def _allowance_request(token: Address, wallet: Address, permit2: Address, at: Block) -> RpcRequest:
     data = _ALLOWANCE + _words(wallet, permit2)
-    return requests.view(token, data, at, _one(token, "allowance"), CALL_GAS)
+    return requests.view(token, data, at, _uint_of(token, "allowance"), CALL_GAS)
 
 
-def _granted(token: Address, wallet: Address, spender: Address, permit2: Address, at: Block) -> Question:
-    def read(data: bytes) -> Grant:
-        amount, until, _ = abi.decoded(_GRANT_WORDS, data, "Permit2's allowance")
+def _permit2_request(token: Address, wallet: Address, spender: Address, permit2: Address, at: Block) -> RpcRequest:
+    def parse_grant(data: bytes) -> Grant:
+        amount, until, _ = abi.decode_abi(_GRANT_WORDS, data, "Permit2's allowance")
         return Grant(amount, Seconds(until))
 
-    return requests.view(permit2, _GRANT + _words(wallet, token, spender), at, read)
+    return requests.view(permit2, _GRANT + _words(wallet, token, spender), at, parse_grant)
 
 
-def _one(token: Address, what: str) -> Any:
-    return abi.numbered(f"{what} of {token}")
+def _uint_of(token: Address, what: str) -> Any:
+    return abi.uint_reader(f"{what} of {token}")
 
 
 def _words(*addresses: Address) -> bytes:

@@ -9,15 +9,15 @@ from decimal import Decimal
 from fractions import Fraction
 
 from zuno.adapters.chain.sim.engine import BASE_FEE, PRIORITY_FEE, SimWorld
-from zuno.adapters.chain.sim.saved import SimFile
-from zuno.adapters.chain.sim.telling import tell
-from zuno.adapters.chain.sim.transactions import read
-from zuno.adapters.chain.world import SIM, WALLET, moved_reference
+from zuno.adapters.chain.sim.history import position_history
+from zuno.adapters.chain.sim.transactions import parse_transaction
+from zuno.adapters.chain.sim.world_file import SimFile
+from zuno.adapters.chain.world import SIM, WALLET, shift_reference
 from zuno.amm import identity
 from zuno.amm.model import Block, PoolState
 from zuno.kernel.errors import PoolNotInitialized, Refused, Unavailable, Unknown
 from zuno.kernel.units import Address, HexId, Seconds
-from zuno.lp.model.chains import ChainInfo, curated_keys
+from zuno.lp.model.chains import curated_keys
 from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
 from zuno.lp.model.market import HOUR, GasQuote
 from zuno.lp.ports.chain import Holdings, Missing, OwnedPositions, PoolsFound, Snapshot, WitnessedState
@@ -32,13 +32,11 @@ class SimChain:
     Answers are of the world at opening, or as it was when somebody here was last about to change it.
     """
 
+    info = SIM
+
     def __init__(self, file: SimFile) -> None:
         self._file = file
         self._world: SimWorld | None = None
-
-    @property
-    def info(self) -> ChainInfo:
-        return SIM
 
     async def head(self) -> Block:
         return self._now.head
@@ -91,7 +89,7 @@ class SimChain:
         )
 
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
-        return tell(self._now, position_id, since)
+        return position_history(self._now, position_id, since)
 
     async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
         index, world = self.index(pool_id), self._now
@@ -130,7 +128,7 @@ class SimChain:
         with self._changing() as world:
             before = [world.state(index) for index in range(len(world.pools))]
             reference_before = world.reference
-            move = world.next_move(moved_reference(reference_before, percent))
+            move = world.next_move(shift_reference(reference_before, percent))
             world.apply(move)
             self._file.save(world)
         return PriceMove(
@@ -162,7 +160,7 @@ class SimChain:
 
     def take(self, raw: bytes) -> SendResult:
         """Mine signed bytes, or say why not; once this answers, they are on disk."""
-        tx = read(raw, SIM.id)
+        tx = parse_transaction(raw, SIM.id)
         with self._changing() as world:
             said = world.admit(tx)
             if said is SendResult.ACCEPTED:

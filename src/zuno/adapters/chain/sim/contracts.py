@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from zuno.adapters.chain.sim.books import Books, Change, Doing, Nft, Trade
-from zuno.adapters.chain.sim.gas import data_floor, needed, wasted
+from zuno.adapters.chain.sim.gas import data_floor, gas_needed, gas_wasted
 from zuno.adapters.chain.sim.ledger import VAULT
 from zuno.adapters.chain.sim.permissions import MAX_UINT160
-from zuno.adapters.chain.world import DEPLOYMENT, LIQUIDITY_ROUTER, SWAP_ROUTER, USDC, WETH, PoolSpec
+from zuno.adapters.chain.sim.state import Nft, PoolEvent, PositionChange, SimState, Trade
+from zuno.adapters.chain.world import DEPLOYMENT, LIQUIDITY_ROUTER, SWAP_ROUTER, USDC, WETH, PoolSpec, furthest_price
 from zuno.amm.model import PoolKey
 from zuno.amm.pool import LiquidityChange
-from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
 from zuno.kernel.errors import Panic, PoolRefusal, Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Seconds
@@ -56,7 +55,7 @@ _ACTION_IDS: Final[dict[type[calls.Action], int]] = {
 """Of those that one of the two contracts does not know."""
 
 
-class Reverted(Refused):
+class ContractRevert(Refused):
     """A contract said no; the message is its own word for it, with its numbers."""
 
     def __init__(self, word: str, *values: object) -> None:
@@ -64,66 +63,66 @@ class Reverted(Refused):
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class CallOutcome:
     """How a call went: the books after it, which are those before where it reverted."""
 
-    books: Books
+    books: SimState
     gas_used: int
     gas_needed: int
     error: str | None = None
-    doings: tuple[Doing, ...] = ()
+    pool_events: tuple[PoolEvent, ...] = ()
     minted: tuple[tuple[int, Address], ...] = ()
-    """Deeds that were given out, and to whom."""
+    """NFTs that were given out, and to whom."""
     burnt: tuple[int, ...] = ()
 
 
 def attempt(
-    books: Books, specs: Sequence[PoolSpec], sender: Address, call: Call, now: Seconds, gas: int | None = None
-) -> Attempt:
+    books: SimState, specs: Sequence[PoolSpec], sender: Address, call: Call, now: Seconds, gas: int | None = None
+) -> CallOutcome:
     """Run a call in a block of that time, with so much gas (None: as much as it takes)."""
     floor, decoded = data_floor(call.data), None
     need = floor
     try:
         if call.to in CONTRACTS:
-            decoded = _decoded(call)
-            need = max(floor, needed(decoded.call))
+            decoded = _decode_call(call)
+            need = max(floor, gas_needed(decoded.call))
         run = _Run(books.copy(), specs, now)
         run.call(sender, call, decoded)
-    except (Reverted, PoolRefusal) as refusal:
-        spent = wasted(floor, need)
-        return Attempt(books, spent if gas is None else min(spent, gas), need, _word_for(refusal))
+    except (ContractRevert, PoolRefusal) as refusal:
+        spent = gas_wasted(floor, need)
+        return CallOutcome(books, spent if gas is None else min(spent, gas), need, _refusal_text(refusal))
     if gas is not None and gas < need:
-        return Attempt(books, gas, need, OUT_OF_GAS)
-    return Attempt(run.books, need, need, None, tuple(run.doings), tuple(run.minted), tuple(run.burnt))
+        return CallOutcome(books, gas, need, OUT_OF_GAS)
+    return CallOutcome(run.books, need, need, None, tuple(run.pool_events), tuple(run.minted), tuple(run.burnt))
 
 
-def _word_for(refusal: Reverted | PoolRefusal) -> str:
-    if isinstance(refusal, Reverted):
+def _refusal_text(refusal: ContractRevert | PoolRefusal) -> str:
+    if isinstance(refusal, ContractRevert):
         return str(refusal)
     return "panic 0x11 (arithmetic overflow)" if isinstance(refusal, Panic) else type(refusal).__name__
 
 
-def _decoded(call: Call) -> calls.Decoded:
+def _decode_call(call: Call) -> calls.DecodedCall:
     try:
         return decode(call.to, call.value, call.data, DEPLOYMENT.swap_struct)
     except Refused as unread:
-        raise Reverted(f"{NO_REASON}: sim cannot read it ({unread})") from unread
+        raise ContractRevert(f"{NO_REASON}: sim cannot read it ({unread})") from unread
 
 
 class _Run:
     """One call and all it leads to."""
 
-    def __init__(self, books: Books, specs: Sequence[PoolSpec], now: Seconds) -> None:
+    def __init__(self, books: SimState, specs: Sequence[PoolSpec], now: Seconds) -> None:
         self.books, self._now = books, now
         self._ledger, self._permissions = books.ledger, books.permissions
         self.keys = [spec.key for spec in specs]
-        self.doings: list[Doing] = []
+        self.pool_events: list[PoolEvent] = []
         self.minted: list[tuple[int, Address]] = []
         self.burnt: list[int] = []
 
-    def call(self, sender: Address, call: Call, decoded: calls.Decoded | None) -> None:
+    def call(self, sender: Address, call: Call, decoded: calls.DecodedCall | None) -> None:
         if self._ledger.of(sender, NATIVE) < call.value:
-            raise Reverted("insufficient funds for transfer")
+            raise ContractRevert("insufficient funds for transfer")
         if decoded is None:
             self._ledger.pay(sender, call.to, NATIVE, call.value)
             return
@@ -142,23 +141,23 @@ class _Run:
                 self._ledger.pay(sender, ROUTER, NATIVE, call.value)
                 self._execute(sender, execute)
             case _:
-                raise Reverted(NO_REASON)  # the contract has no such function, or takes no ether with it
+                raise ContractRevert(NO_REASON)  # the contract has no such function, or takes no ether with it
 
     # -- UniversalRouter
 
     def _execute(self, sender: Address, execute: calls.Execute) -> None:
         if self._now > execute.deadline:
-            raise Reverted("TransactionDeadlinePassed")
+            raise ContractRevert("TransactionDeadlinePassed")
         for command in execute.commands:
             match command:
                 case calls.RouterSwap(actions):
-                    _RouterLock(self, ROUTER, sender).run(actions)
+                    _RouterLock(self, ROUTER, sender).execute(actions)
                 case calls.TransferFrom(token, recipient, amount):
                     to = {_CALLER: sender, _CONTRACT: ROUTER}.get(recipient, recipient)
                     self.move_permitted(sender, ROUTER, to, token, amount)
                 case calls.ModifyLiquidities(actions) as modify:
                     if any(isinstance(act, calls.Increase | calls.Decrease | calls.Burn) for act in actions):
-                        raise Reverted("OnlyMintAllowed")
+                        raise ContractRevert("OnlyMintAllowed")
                     self._ledger.pay(ROUTER, MANAGER, NATIVE, self._ledger.of(ROUTER, NATIVE))
                     self._modify(ROUTER, modify)
 
@@ -166,22 +165,22 @@ class _Run:
 
     def _modify(self, caller: Address, modify: calls.ModifyLiquidities) -> None:
         if self._now > modify.deadline:
-            raise Reverted("DeadlinePassed", modify.deadline)
-        _ManagerLock(self, MANAGER, caller).run(modify.actions)
+            raise ContractRevert("DeadlinePassed", modify.deadline)
+        _ManagerLock(self, MANAGER, caller).execute(modify.actions)
 
     # -- what both do
 
     def pool(self, key: PoolKey) -> int:
         if key not in self.keys:
-            raise Reverted("PoolNotInitialized")
+            raise ContractRevert("PoolNotInitialized")
         return self.keys.index(key)
 
-    def owned(self, caller: Address, token_id: int) -> Nft:
+    def require_owner(self, caller: Address, token_id: int) -> Nft:
         nft = self.books.nfts.get(token_id)
         if nft is None:
-            raise Reverted("NOT_MINTED")
+            raise ContractRevert("NOT_MINTED")
         if nft.owner != caller:
-            raise Reverted("NotApproved", caller)
+            raise ContractRevert("NotApproved", caller)
         return nft
 
     def modify_liquidity(self, nft: Nft, delta: int) -> LiquidityChange:
@@ -189,46 +188,46 @@ class _Run:
         change = pool.modify_liquidity(*place, delta, nft.id)
         after = pool.position(*place, nft.id)
         price = pool.slot0.sqrt_price_x96
-        self.doings.append(Change(nft, delta, after, price, -change.amount0, -change.amount1))
+        self.pool_events.append(PositionChange(nft, delta, after, price, -change.amount0, -change.amount1))
         return change
 
     def swap(self, index: int, zero_for_one: bool, amount_in: int) -> tuple[int, int]:
         prices = tuple(pool.slot0.sqrt_price_x96 for pool in self.books.pools)
         pool = self.books.pools[index]
-        result = pool.swap(zero_for_one, -amount_in, MIN_SQRT_PRICE + 1 if zero_for_one else MAX_SQRT_PRICE - 1)
-        self.doings.append(Trade(index, zero_for_one, prices, -result.amount0, -result.amount1, pool.liquidity))
+        result = pool.swap(zero_for_one, -amount_in, furthest_price(zero_for_one))
+        self.pool_events.append(Trade(index, zero_for_one, prices, -result.amount0, -result.amount1, pool.liquidity))
         return result.amount0, result.amount1
 
     def balance(self, holder: Address, currency: Address) -> int:
         if currency != NATIVE and currency not in TOKENS:
-            raise Reverted(NO_REASON)  # there is no contract to ask
+            raise ContractRevert(NO_REASON)  # there is no contract to ask
         return self._ledger.of(holder, currency)
 
     def move(self, payer: Address, payee: Address, currency: Address, amount: int) -> None:
         """A contract's own transfer."""
         if currency == NATIVE:
             if self.balance(payer, NATIVE) < amount or not _takes_ether(payee, payer):
-                raise Reverted("NativeTransferFailed")
+                raise ContractRevert("NativeTransferFailed")
         elif self.balance(payer, currency) < amount:
-            raise Reverted("TRANSFER_FAILED" if payer == ROUTER else "ERC20TransferFailed")
+            raise ContractRevert("TRANSFER_FAILED" if payer == ROUTER else "ERC20TransferFailed")
         self._ledger.pay(payer, payee, currency, amount)
 
     def pay_ether(self, payer: Address, amount: int) -> None:
         """Ether that a contract sends along with its settlement."""
         if self.balance(payer, NATIVE) < amount:
-            raise Reverted(NO_REASON)
+            raise ContractRevert(NO_REASON)
         self._ledger.pay(payer, VAULT, NATIVE, amount)
 
     def move_permitted(self, owner: Address, spender: Address, payee: Address, token: Address, amount: int) -> None:
         """Permit2's transferFrom."""
         grant = self._permissions.grant(owner, token, spender)
         if self._now > grant.until:
-            raise Reverted("AllowanceExpired", grant.until)
+            raise ContractRevert("AllowanceExpired", grant.until)
         if amount > grant.amount:  # no amount is above the one that means everything
-            raise Reverted("InsufficientAllowance", grant.amount)
+            raise ContractRevert("InsufficientAllowance", grant.amount)
         allowed = self._permissions.allowance(owner, token, PERMIT2)
         if token not in TOKENS or min(allowed, self._ledger.of(owner, token)) < amount:
-            raise Reverted("TRANSFER_FROM_FAILED")
+            raise ContractRevert("TRANSFER_FROM_FAILED")
         self._permissions.use_grant(owner, token, spender, amount)
         self._permissions.use_allowance(owner, token, PERMIT2, amount)
         self._ledger.pay(owner, payee, token, amount)
@@ -241,11 +240,11 @@ class _Lock:
         self._run, self._contract, self._caller = run, contract, caller
         self._deltas: defaultdict[Address, int] = defaultdict(int)
 
-    def run(self, actions: Sequence[calls.Action]) -> None:
+    def execute(self, actions: Sequence[calls.Action]) -> None:
         for action in actions:
             self._act(action)
         if any(self._deltas.values()):
-            raise Reverted("CurrencyNotSettled")
+            raise ContractRevert("CurrencyNotSettled")
 
     def _act(self, action: calls.Action) -> None:
         match action:
@@ -257,7 +256,7 @@ class _Lock:
             case calls.Take(currency, recipient, amount):
                 self._take(currency, recipient, amount or self._credit(currency))
             case _:
-                raise Reverted("UnsupportedAction", _ACTION_IDS[type(action)])
+                raise ContractRevert("UnsupportedAction", _ACTION_IDS[type(action)])
 
     def _account(self, key: PoolKey, amount0: int, amount1: int) -> None:
         self._deltas[key.currency0] += amount0
@@ -265,12 +264,12 @@ class _Lock:
 
     def _debt(self, currency: Address) -> int:
         if self._deltas[currency] > 0:
-            raise Reverted("DeltaNotNegative", currency)
+            raise ContractRevert("DeltaNotNegative", currency)
         return -self._deltas[currency]
 
     def _credit(self, currency: Address) -> int:
         if self._deltas[currency] < 0:
-            raise Reverted("DeltaNotPositive", currency)
+            raise ContractRevert("DeltaNotPositive", currency)
         return self._deltas[currency]
 
     def _settle(self, currency: Address, payer: Address, amount: int) -> None:
@@ -287,18 +286,18 @@ class _Lock:
 
     def _as_uint160(self, amount: int) -> int:
         if amount > MAX_UINT160:
-            raise Reverted("UnsafeCast")
+            raise ContractRevert("UnsafeCast")
         return amount
 
     def _take(self, currency: Address, recipient: Address, amount: int) -> None:
         if not amount:
             return
         if amount > _MAX_INT128:
-            raise Reverted("SafeCastOverflow")
+            raise ContractRevert("SafeCastOverflow")
         self._deltas[currency] -= amount
-        self._run.move(VAULT, self._resolved(recipient), currency, amount)
+        self._run.move(VAULT, self._resolve(recipient), currency, amount)
 
-    def _resolved(self, recipient: Address) -> Address:
+    def _resolve(self, recipient: Address) -> Address:
         return {_CALLER: self._caller, _CONTRACT: self._contract}.get(recipient, recipient)
 
 
@@ -314,7 +313,7 @@ class _RouterLock(_Lock):
         amounts = self._run.swap(index, action.zero_for_one, amount_in)
         self._account(key, *amounts)
         if (got := amounts[action.zero_for_one]) < action.amount_out_min:
-            raise Reverted("V4TooLittleReceived", action.amount_out_min, got)
+            raise ContractRevert("V4TooLittleReceived", action.amount_out_min, got)
 
 
 class _ManagerLock(_Lock):
@@ -323,16 +322,16 @@ class _ManagerLock(_Lock):
     def _act(self, action: calls.Action) -> None:
         match action:
             case calls.Mint(_, _, liquidity, max0, max1, owner):
-                nft = self._new(action, self._resolved(owner))
-                self._check_most(self._change(nft, liquidity), max0, max1)
+                nft = self._new(action, self._resolve(owner))
+                self._check_maximum(self._change(nft, liquidity), max0, max1)
             case calls.Increase(token_id, liquidity, max0, max1):
-                nft = self._run.owned(self._caller, token_id)
-                self._check_most(self._change(nft, liquidity), max0, max1)
+                nft = self._run.require_owner(self._caller, token_id)
+                self._check_maximum(self._change(nft, liquidity), max0, max1)
             case calls.Decrease(token_id, liquidity, min0, min1):
-                nft = self._run.owned(self._caller, token_id)
-                self._check_least(self._change(nft, -liquidity), min0, min1)
+                nft = self._run.require_owner(self._caller, token_id)
+                self._check_minimum(self._change(nft, -liquidity), min0, min1)
             case calls.Burn(token_id, min0, min1):
-                self._burn(self._run.owned(self._caller, token_id), min0, min1)
+                self._burn(self._run.require_owner(self._caller, token_id), min0, min1)
             case calls.SettlePair(currency0, currency1):
                 for currency in (currency0, currency1):
                     self._settle(currency, self._caller, self._debt(currency))
@@ -348,14 +347,14 @@ class _ManagerLock(_Lock):
             case calls.Sweep(currency, recipient):
                 left = self._run.balance(self._contract, currency)
                 if left:
-                    self._run.move(self._contract, self._resolved(recipient), currency, left)
+                    self._run.move(self._contract, self._resolve(recipient), currency, left)
             case _:
                 super()._act(action)
 
     def _new(self, mint: calls.Mint, owner: Address) -> Nft:
         books = self._run.books
         if owner == NATIVE:
-            raise Reverted("INVALID_RECIPIENT")
+            raise ContractRevert("INVALID_RECIPIENT")
         nft = Nft(books.next_id, owner, self._run.pool(mint.key), mint.range)
         books.nfts[nft.id] = nft
         books.next_id += 1
@@ -373,23 +372,23 @@ class _ManagerLock(_Lock):
         del books.nfts[nft.id]
         self._run.burnt.append(nft.id)
         if held:  # the minima of an empty position are not looked at
-            self._check_least(self._change(nft, -held), min0, min1)
+            self._check_minimum(self._change(nft, -held), min0, min1)
 
     def _as_uint160(self, amount: int) -> int:
         return amount & MAX_UINT160  # cut off, not checked: what is cut is missing when the pools are locked again
 
     @staticmethod
-    def _check_most(change: LiquidityChange, max0: int, max1: int) -> None:
+    def _check_maximum(change: LiquidityChange, max0: int, max1: int) -> None:
         """Of the principal alone: fees that pay for part of it do not widen the bound."""
         for most, asked in ((max0, change.fees0 - change.amount0), (max1, change.fees1 - change.amount1)):
             if asked > most:
-                raise Reverted("MaximumAmountExceeded", most, asked)
+                raise ContractRevert("MaximumAmountExceeded", most, asked)
 
     @staticmethod
-    def _check_least(change: LiquidityChange, min0: int, min1: int) -> None:
+    def _check_minimum(change: LiquidityChange, min0: int, min1: int) -> None:
         for least, got in ((min0, change.amount0 - change.fees0), (min1, change.amount1 - change.fees1)):
             if got < least:
-                raise Reverted("MinimumAmountInsufficient", least, got)
+                raise ContractRevert("MinimumAmountInsufficient", least, got)
 
 
 def _takes_ether(payee: Address, payer: Address) -> bool:

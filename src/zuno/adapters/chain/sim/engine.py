@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from zuno.adapters.chain.sim.books import Books, Change, Dealing, Doing, Nft, Trade
-from zuno.adapters.chain.sim.contracts import Attempt, attempt
+from zuno.adapters.chain.sim.contracts import CallOutcome, attempt
 from zuno.adapters.chain.sim.gas import BLOCK_GAS, data_floor
 from zuno.adapters.chain.sim.ledger import Ledger
 from zuno.adapters.chain.sim.permissions import Permissions
-from zuno.adapters.chain.sim.transactions import Transaction, read
+from zuno.adapters.chain.sim.state import Nft, PoolEvent, PositionChange, SimState, Trade, TransactionEffects
+from zuno.adapters.chain.sim.transactions import SimTransaction, parse_transaction
 from zuno.adapters.chain.world import (
     DEPLOYMENT,
     GENESIS_TIME,
@@ -25,25 +25,25 @@ from zuno.adapters.chain.world import (
     MintStep,
     PoolSpec,
     SwapStep,
+    furthest_price,
     write_script,
 )
 from zuno.amm.fees import protocol_fee_of_direction, swap_fee
 from zuno.amm.model import Block, LpPosition, PoolState, Range
 from zuno.amm.pool import LiquidityChange, Pool, PositionInfo
-from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
-from zuno.lp.model.ballot import GasStep
 from zuno.lp.model.history import PricedBlock, Standing
+from zuno.lp.model.plan import StepKind
 from zuno.lp.ports.spending import Call, Mined, SendResult
 from zuno.lp.rules.carry import MEASURED_GAS
-from zuno.lp.rules.fee_yield import Swapped
+from zuno.lp.rules.fee_yield import SwapEvent
 
 BASE_FEE: Wei = Wei(10**9)
 PRIORITY_FEE: Wei = Wei(10**9)
 """What the devnet settles at: the floor of its base fee, and one gwei on top."""
-MINT_GAS = MEASURED_GAS[GasStep.MINT]
+MINT_GAS = MEASURED_GAS[StepKind.MINT]
 BLOCK_SECONDS = 12
 _LEAST_TIP = 1
 _SENT_BEFORE = {WALLET: 6, OTHERS: 12}
@@ -51,7 +51,7 @@ _SENT_BEFORE = {WALLET: 6, OTHERS: 12}
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class PriceShift:
     """A push of the ETH price to a reference (micro-USDC), as a command that can be played again."""
 
     reference: int
@@ -59,7 +59,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentTransaction:
     """A transaction that was taken, as bytes that can be played again."""
 
     raw: bytes
@@ -68,7 +68,7 @@ class Sent:
     timestamp: Seconds
 
 
-Event = Move | Sent
+WorldEvent = PriceShift | SentTransaction
 
 
 class SimWorld:
@@ -77,16 +77,16 @@ class SimWorld:
     def __init__(self, seed: int) -> None:
         script = write_script(seed)
         self.seed = seed
-        self.events: list[Event] = []
+        self.events: list[WorldEvent] = []
         """What happened since the story's end: with the seed, all it takes to play this world again."""
         self.specs: tuple[PoolSpec, ...] = script.pools
         pools = [
             Pool.initialize(spec.key.fee, spec.key.tick_spacing, spec.sqrt_price(START_PRICE)) for spec in self.specs
         ]
-        self.books = Books(pools, Ledger(), Permissions(), {})
-        self.deeds: dict[int, Nft] = {}
+        self.books = SimState(pools, Ledger(), Permissions(), {})
+        self.all_nfts: dict[int, Nft] = {}
         """Every position there ever was, the burnt ones too."""
-        self.dealings: list[Dealing] = []
+        self.effects: list[TransactionEffects] = []
         """The transactions that touched positions, and those that came in and swapped."""
         self.mined: dict[HexId, tuple[Address, Mined]] = {}
         """Transactions that came in, by hash, with their sender."""
@@ -94,7 +94,7 @@ class SimWorld:
         self.prices: list[list[PricedBlock]] = [[] for _ in self.pools]
         self.traded: list[set[int]] = [set() for _ in self.pools]
         """Numbers of the blocks in which somebody swapped, by pool."""
-        self.swaps: list[list[tuple[Block, Swapped]]] = [[] for _ in self.pools]
+        self.swaps: list[list[tuple[Block, SwapEvent]]] = [[] for _ in self.pools]
         """Every swap, by pool; its block is known by number and time, not yet by hash."""
         self.closes: list[tuple[Seconds, int]] = [(GENESIS_TIME, START_PRICE)]
         """Reference prices in micro-USDC, one for every block that had one."""
@@ -109,7 +109,7 @@ class SimWorld:
         self._seal(Seconds(GENESIS_TIME + SETUP_BLOCKS))
 
     @classmethod
-    def play(cls, seed: int, events: Iterable[Event] = (), until: Seconds | None = None) -> SimWorld:
+    def play(cls, seed: int, events: Iterable[WorldEvent] = (), until: Seconds | None = None) -> SimWorld:
         """The world as it stood after the last block not later than `until` (None: now)."""
         world = cls(seed)
         for hour in write_script(seed).hours:
@@ -152,17 +152,17 @@ class SimWorld:
     def next_time(self) -> Seconds:
         return Seconds(self.head.timestamp + BLOCK_SECONDS)
 
-    def next_move(self, reference: int) -> Move:
-        return Move(reference, self.next_time)
+    def next_move(self, reference: int) -> PriceShift:
+        return PriceShift(reference, self.next_time)
 
-    def replay(self, event: Event) -> None:
+    def replay(self, event: WorldEvent) -> None:
         """Do again what was done; that it ends on the same hash is for the file to check."""
-        if isinstance(event, Move):
+        if isinstance(event, PriceShift):
             self.apply(event)
         else:
-            self.transact(read(event.raw, SIM.id, event.sender), event.timestamp)
+            self.transact(parse_transaction(event.raw, SIM.id, event.sender), event.timestamp)
 
-    def apply(self, move: Move) -> None:
+    def apply(self, move: PriceShift) -> None:
         """Swap every pool to the new reference, in one block."""
         self.events.append(move)
         self._begin(move.timestamp)
@@ -176,7 +176,7 @@ class SimWorld:
 
     # -- transactions
 
-    def admit(self, tx: Transaction) -> SendResult:
+    def admit(self, tx: SimTransaction) -> SendResult:
         """What is said to bytes before anything is done with them; `Refused` in a node's own words."""
         if tx.hash in self.mined:
             return SendResult.KNOWN
@@ -198,9 +198,9 @@ class SimWorld:
             raise Refused(f"insufficient funds for gas * price + value: have {have} want {tx.cost}")
         return SendResult.ACCEPTED
 
-    def attempt(self, sender: Address, calls: Sequence[Call], gas: int | None = None) -> list[Attempt]:
+    def attempt(self, sender: Address, calls: Sequence[Call], gas: int | None = None) -> list[CallOutcome]:
         """How these calls would go in the next block, each on top of the one before, up to the first that reverts."""
-        tried, books = list[Attempt](), self.books
+        tried, books = list[CallOutcome](), self.books
         for call in calls:
             tried.append(attempt(books, self.specs, sender, call, self.next_time, gas))
             books = tried[-1].books
@@ -208,9 +208,9 @@ class SimWorld:
                 break
         return tried
 
-    def transact(self, tx: Transaction, timestamp: Seconds) -> None:
+    def transact(self, tx: SimTransaction, timestamp: Seconds) -> None:
         """Mine an admitted transaction, in a block of its own."""
-        self.events.append(Sent(tx.raw, tx.sender, timestamp))
+        self.events.append(SentTransaction(tx.raw, tx.sender, timestamp))
         self._begin(timestamp)
         done = attempt(self.books, self.specs, tx.sender, tx.call, timestamp, tx.gas)
         before, self.books = self.ledger, done.books
@@ -218,26 +218,28 @@ class SimWorld:
         tip = Wei(min(tx.tip, tx.max_fee - BASE_FEE))
         gas_paid = self._pay_gas(tx.sender, done.gas_used, tip)
         self.nonces[tx.sender] += 1
-        self.deeds |= {token_id: self._deed(done, token_id) for token_id, _ in done.minted}
-        for doing in done.doings:
-            if isinstance(doing, Trade):
-                self._note_swap(doing.pool, doing.zero_for_one, doing.owed0, doing.owed1, doing.liquidity_after)
+        self.all_nfts |= {token_id: self._minted_nft(done, token_id) for token_id, _ in done.minted}
+        for event in done.pool_events:
+            if isinstance(event, Trade):
+                self._note_swap(event.pool, event.zero_for_one, event.owed0, event.owed1, event.liquidity_after)
         self.closes.append((timestamp, self.reference))
         self._seal(timestamp, transacted=True)
         cost = Wei(done.gas_used * (BASE_FEE + tip))
         theirs = tuple(token_id for token_id, owner in done.minted if owner == tx.sender)
         self.mined[tx.hash] = tx.sender, Mined(tx.hash, self.head, done.error is None, done.gas_used, cost, theirs)
-        if done.doings or done.burnt:
+        if done.pool_events or done.burnt:
             minted = tuple(token_id for token_id, _ in done.minted)
-            self.dealings.append(
-                Dealing(self.head, tx.hash, tx.sender, cost, gas_paid, done.doings, moved, minted, done.burnt)
+            self.effects.append(
+                TransactionEffects(
+                    self.head, tx.hash, tx.sender, cost, gas_paid, done.pool_events, moved, minted, done.burnt
+                )
             )
 
-    def _deed(self, done: Attempt, token_id: int) -> Nft:
+    def _minted_nft(self, done: CallOutcome, token_id: int) -> Nft:
         """Of a position that may have been burnt in the transaction that minted it."""
         kept = done.books.nfts.get(token_id)
         return kept or next(
-            doing.nft for doing in done.doings if isinstance(doing, Change) and doing.nft.id == token_id
+            event.nft for event in done.pool_events if isinstance(event, PositionChange) and event.nft.id == token_id
         )
 
     def _pay_gas(self, sender: Address, units: int, tip: Wei) -> Wei:
@@ -311,10 +313,10 @@ class SimWorld:
 
     def _proceeds(self, nft: Nft) -> tuple[int, int]:
         """What the owner's balances would gain by burning, and the vault's lose: both are copies here."""
-        key, burn, purse = self.specs[nft.pool].key, self._full_burn(nft), self.ledger.copy()
-        before = purse.of_pair(nft.owner, key)
-        purse.settle(nft.owner, key, burn.amount0, burn.amount1)
-        after = purse.of_pair(nft.owner, key)
+        key, burn, ledger_copy = self.specs[nft.pool].key, self._full_burn(nft), self.ledger.copy()
+        before = ledger_copy.of_pair(nft.owner, key)
+        ledger_copy.settle(nft.owner, key, burn.amount0, burn.amount1)
+        after = ledger_copy.of_pair(nft.owner, key)
         return after[0] - before[0], after[1] - before[1]
 
     def _begin(self, timestamp: Seconds) -> None:
@@ -323,7 +325,7 @@ class SimWorld:
 
     def _play_step(self, step: SwapStep | MintStep) -> None:
         if isinstance(step, SwapStep):
-            self._swap(step.pool, step.zero_for_one, step.amount_in, _furthest(step.zero_for_one))
+            self._swap(step.pool, step.zero_for_one, step.amount_in, furthest_price(step.zero_for_one))
         else:
             self._mint(step)
 
@@ -337,25 +339,27 @@ class SimWorld:
         slot0 = self.pools[index].slot0
         fee = swap_fee(protocol_fee_of_direction(slot0.protocol_fee, zero_for_one), slot0.lp_fee)
         self.traded[index].add(self.head.number)
-        self.swaps[index].append((self.head, Swapped(paid0, paid1, liquidity, fee)))
+        self.swaps[index].append((self.head, SwapEvent(paid0, paid1, liquidity, fee)))
 
     def _mint(self, step: MintStep) -> None:
         pool, key = self.pools[step.pool], self.specs[step.pool].key
         nft = Nft(self.books.next_id, step.owner, step.pool, Range(Tick(step.lower), Tick(step.upper)))
         change = pool.modify_liquidity(DEPLOYMENT.position_manager, step.lower, step.upper, step.liquidity, nft.id)
         self.books.next_id += 1
-        self.nfts[nft.id] = self.deeds[nft.id] = nft
+        self.nfts[nft.id] = self.all_nfts[nft.id] = nft
         before = self.ledger.copy()
         self.ledger.settle(step.owner, key, change.amount0, change.amount1)
         moved = self.ledger.changes_since(before)
         gas_paid = self._pay_gas(step.owner, MINT_GAS, PRIORITY_FEE)
         self.nonces[step.owner] += 1
-        doing: Doing = Change(
+        event: PoolEvent = PositionChange(
             nft, step.liquidity, self._info(nft), pool.slot0.sqrt_price_x96, -change.amount0, -change.amount1
         )
         tx = HexId("0x" + sha256(f"{self.head.hash} {nft.id}".encode()).hexdigest())
         cost = Wei(MINT_GAS * (BASE_FEE + PRIORITY_FEE))
-        self.dealings.append(Dealing(self.head, tx, step.owner, cost, gas_paid, (doing,), moved, (nft.id,), ()))
+        self.effects.append(
+            TransactionEffects(self.head, tx, step.owner, cost, gas_paid, (event,), moved, (nft.id,), ())
+        )
 
     def _seal(self, timestamp: Seconds, *, transacted: bool = False) -> None:
         """Close the block: its hash binds the one before and every pool's state; once there was a transaction, whatever
@@ -368,11 +372,7 @@ class SimWorld:
             digest.update(repr((number, timestamp, tuple(slot0), pool.liquidity, growth)).encode())
         if transacted or self.mined:
             # Until somebody transacts, seed and moves decide everything that is not a pool.
-            digest.update((self.books.sealed() + repr(sorted(self.nonces.items()))).encode())
+            digest.update((self.books.canonical_text() + repr(sorted(self.nonces.items()))).encode())
         self.head = Block(number, HexId("0x" + digest.hexdigest()), timestamp)
         for pool, prices in zip(self.pools, self.prices, strict=True):
             prices.append(PricedBlock(self.head, SqrtPriceX96(pool.slot0.sqrt_price_x96)))
-
-
-def _furthest(zero_for_one: bool) -> int:
-    return MIN_SQRT_PRICE + 1 if zero_for_one else MAX_SQRT_PRICE - 1

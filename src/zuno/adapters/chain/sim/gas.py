@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from zuno.lp.model.ballot import GasStep
+from zuno.lp.model.plan import StepKind
 from zuno.lp.plan import calls
 from zuno.lp.rules.carry import MEASURED_GAS
 
@@ -23,23 +23,23 @@ BARE_CALL_GAS: Final = 46_525
 """A call that does nothing to any position: a sweep."""
 
 
-def needed(call: calls.Call) -> int:
+def gas_needed(call: calls.Call) -> int:
     """Units a call takes when it goes through; combinations that no plan makes are the sum of their parts."""
     match call:
         case calls.Wrap():
-            return MEASURED_GAS[GasStep.WRAP]
+            return MEASURED_GAS[StepKind.WRAP]
         case calls.Approve():
-            return MEASURED_GAS[GasStep.APPROVE_PERMIT2]
+            return MEASURED_GAS[StepKind.APPROVE_PERMIT2]
         case calls.Permit():
-            return MEASURED_GAS[GasStep.PERMIT2_APPROVE]
+            return MEASURED_GAS[StepKind.PERMIT2_APPROVE]
         case calls.ModifyLiquidities():
-            return max(BARE_CALL_GAS, _modifying(call))
+            return max(BARE_CALL_GAS, _modify_gas(call))
         case calls.Execute(commands):
             if any(isinstance(command, calls.RouterSwap) for command in commands) and any(
                 isinstance(command, calls.ModifyLiquidities) for command in commands
             ):
-                return MEASURED_GAS[GasStep.SWAP_AND_MINT]
-            return max(BARE_CALL_GAS, sum(map(_commanded, commands)))
+                return MEASURED_GAS[StepKind.SWAP_AND_MINT]
+            return max(BARE_CALL_GAS, sum(map(_command_gas, commands)))
 
 
 def data_floor(data: bytes) -> int:
@@ -48,32 +48,32 @@ def data_floor(data: bytes) -> int:
     return _TRANSFER + _FLOOR_PER_TOKEN * (zeros + _TOKENS_PER_NONZERO * (len(data) - zeros))
 
 
-def wasted(floor: int, need: int) -> int:
+def gas_wasted(floor: int, need: int) -> int:
     """What a revert costs. Where in the call it happens is not followed: half of the way is a guess, and is called one
     here alone; it never exceeds what the call would have taken."""
     return floor + (need - floor) // 2
 
 
-def _modifying(call: calls.ModifyLiquidities) -> int:
+def _modify_gas(call: calls.ModifyLiquidities) -> int:
     kinds = [type(action) for action in call.actions]
     if kinds.count(calls.Burn) == kinds.count(calls.Mint) == 1:
-        return MEASURED_GAS[GasStep.BURN_AND_MINT]
+        return MEASURED_GAS[StepKind.BURN_AND_MINT]
     return sum(_BY_ACTION.get(kind, 0) for kind in kinds)
 
 
-def _commanded(command: calls.Command) -> int:
+def _command_gas(command: calls.Command) -> int:
     match command:
         case calls.RouterSwap():
             return SWAP_GAS
         case calls.TransferFrom():
             return PERMITTED_TRANSFER_GAS
         case calls.ModifyLiquidities():
-            return _modifying(command)
+            return _modify_gas(command)
 
 
 _BY_ACTION: Final[dict[type[calls.Action], int]] = {
-    calls.Mint: MEASURED_GAS[GasStep.MINT],
-    calls.Burn: MEASURED_GAS[GasStep.BURN],
+    calls.Mint: MEASURED_GAS[StepKind.MINT],
+    calls.Burn: MEASURED_GAS[StepKind.BURN],
     calls.Increase: INCREASE_GAS,
     calls.Decrease: DECREASE_GAS,
 }

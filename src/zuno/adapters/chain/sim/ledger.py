@@ -33,15 +33,15 @@ class Ledger:
     """Balances by holder and currency. Money is moved, wrapped or, as a base fee, burnt; it is never made."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[Address, Address], int] = dict(_FUNDS)
+        self._balances: dict[tuple[Address, Address], int] = dict(_FUNDS)
 
     def copy(self) -> Ledger:
-        twin = Ledger()
-        twin._held = dict(self._held)
-        return twin
+        copied = Ledger()
+        copied._balances = dict(self._balances)
+        return copied
 
     def of(self, holder: Address, currency: Address) -> int:
-        return self._held.get((holder, currency), 0)
+        return self._balances.get((holder, currency), 0)
 
     def of_pair(self, holder: Address, key: PoolKey) -> tuple[int, int]:
         return self.of(holder, key.currency0), self.of(holder, key.currency1)
@@ -63,12 +63,12 @@ class Ledger:
 
     def changes_since(self, before: Ledger) -> dict[tuple[Address, Address], int]:
         """By holder and currency, what balances have gained."""
-        moved = ((entry, self.of(*entry) - before.of(*entry)) for entry in {**before._held, **self._held})
+        moved = ((entry, self.of(*entry) - before.of(*entry)) for entry in {**before._balances, **self._balances})
         return {entry: change for entry, change in moved if change}
 
     def entries(self) -> tuple[tuple[tuple[Address, Address], int], ...]:
         """Every balance that is not zero, in one order whatever happened."""
-        return tuple(sorted((entry, held) for entry, held in self._held.items() if held))
+        return tuple(sorted((entry, held) for entry, held in self._balances.items() if held))
 
     def pay_gas(self, sender: Address, units: int, base_fee: Wei, tip: Wei) -> None:
         """The base fee is burnt, the tip is the proposer's."""
@@ -79,7 +79,7 @@ class Ledger:
     def _take(self, holder: Address, currency: Address, amount: int) -> None:
         if self.of(holder, currency) < amount:
             raise Broken(f"{holder} on sim holds less than the {amount} of {currency} it would have to pay")
-        self._held[holder, currency] = self.of(holder, currency) - amount
+        self._balances[holder, currency] = self.of(holder, currency) - amount
 
     def _put(self, holder: Address, currency: Address, amount: int) -> None:
-        self._held[holder, currency] = self.of(holder, currency) + amount
+        self._balances[holder, currency] = self.of(holder, currency) + amount

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from zuno.adapters.chain.world import DEPLOYMENT, OTHERS, USDC, WALLET, WETH
+from zuno.amm.integers import MAX_UINT256
 from zuno.kernel.units import Address, Seconds
 from zuno.lp.model.plan import Grant
 
-MAX_UINT256: Final = (1 << 256) - 1
 MAX_UINT160: Final = (1 << 160) - 1
 FOREVER: Final = Seconds((1 << 48) - 1)
 
-Trust = tuple[Address, Address, Address]
+AllowanceKey = tuple[Address, Address, Address]
 """Owner, token, spender."""
 _SPENDERS: Final = {
     WALLET: (DEPLOYMENT.position_manager,),
@@ -25,8 +25,8 @@ class Permissions:
     """What was allowed and is not used up. An allowance of everything is never used up."""
 
     def __init__(self) -> None:
-        self.allowed: dict[Trust, int] = {}
-        self.granted: dict[Trust, Grant] = {}
+        self.allowed: dict[AllowanceKey, int] = {}
+        self.granted: dict[AllowanceKey, Grant] = {}
         for owner, spenders in _SPENDERS.items():
             for token in (WETH.address, USDC.address):
                 self.allowed[owner, token, DEPLOYMENT.permit2] = MAX_UINT256
@@ -34,9 +34,9 @@ class Permissions:
                     self.granted[owner, token, spender] = Grant(MAX_UINT160, FOREVER)
 
     def copy(self) -> Permissions:
-        twin = Permissions()
-        twin.allowed, twin.granted = dict(self.allowed), dict(self.granted)
-        return twin
+        copied = Permissions()
+        copied.allowed, copied.granted = dict(self.allowed), dict(self.granted)
+        return copied
 
     def allowance(self, owner: Address, token: Address, spender: Address) -> int:
         return self.allowed.get((owner, token, spender), 0)

@@ -25,7 +25,7 @@ _WORD_BITS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction:
+class SimTransaction:
     """What the bytes say, and who signed them."""
 
     hash: HexId
@@ -43,7 +43,7 @@ class Transaction:
         return self.gas * self.max_fee + self.call.value
 
 
-def read(raw: bytes, chain_id: int, sender: Address | None = None) -> Transaction:
+def parse_transaction(raw: bytes, chain_id: int, sender: Address | None = None) -> SimTransaction:
     """`Refused` for bytes that are not a signed EIP-1559 transaction of this chain; `sender` is believed if given."""
     if raw[:1] != bytes([_DYNAMIC_FEE]):
         raise Refused("transaction type not supported: sim takes EIP-1559 transactions alone")
@@ -51,30 +51,30 @@ def read(raw: bytes, chain_id: int, sender: Address | None = None) -> Transactio
     if len(items) != _FIELDS:
         raise Refused(f"rlp: {len(items)} fields where a signed EIP-1559 transaction has {_FIELDS}")
     chain, nonce, tip, max_fee, gas, to, value, data, access, parity, r, s = items
-    if _number(chain) != chain_id:
-        raise Refused(f"invalid chain id for signer: have {_number(chain)} want {chain_id}")
+    if _item_int(chain) != chain_id:
+        raise Refused(f"invalid chain id for signer: have {_item_int(chain)} want {chain_id}")
     if access != _NO_ACCESS_LIST:
         raise Refused("access lists are in no plan of ours: sim does not take them")
-    target = _text(to)
+    target = _item_bytes(to)
     if len(target) != 20:
         raise Refused("a transaction without a target creates a contract, which sim cannot run")
     if sender is None:
         unsigned = b"".join(items[:_UNSIGNED_FIELDS])
         digest = keccak(bytes([_DYNAMIC_FEE]) + _list_header(len(unsigned)) + unsigned)
-        sender = _signer(digest, _number(parity), _number(r), _number(s))
-    return Transaction(
+        sender = _recover_signer(digest, _item_int(parity), _item_int(r), _item_int(s))
+    return SimTransaction(
         hash=HexId("0x" + keccak(raw).hex()),
         raw=raw,
         sender=sender,
-        nonce=_number(nonce),
-        call=Call(Address("0x" + target.hex()), _number(value), _text(data)),
-        gas=_number(gas),
-        max_fee=Wei(_number(max_fee)),
-        tip=Wei(_number(tip)),
+        nonce=_item_int(nonce),
+        call=Call(Address("0x" + target.hex()), _item_int(value), _item_bytes(data)),
+        gas=_item_int(gas),
+        max_fee=Wei(_item_int(max_fee)),
+        tip=Wei(_item_int(tip)),
     )
 
 
-def _signer(digest: bytes, parity: int, r: int, s: int) -> Address:
+def _recover_signer(digest: bytes, parity: int, r: int, s: int) -> Address:
     from eth_keys.datatypes import Signature
     from eth_keys.exceptions import BadSignature
     from eth_utils.exceptions import ValidationError
@@ -96,10 +96,10 @@ def _items(data: bytes) -> list[bytes]:
     kind, start, end = _span(data, 0)
     if kind != "list" or end != len(data):
         raise Refused("rlp: a transaction is one list, and nothing after it")
-    return list(_split(data, start))
+    return list(_split_items(data, start))
 
 
-def _split(data: bytes, at: int) -> Iterator[bytes]:
+def _split_items(data: bytes, at: int) -> Iterator[bytes]:
     while at < len(data):
         _, _, after = _span(data, at)
         yield data[at:after]
@@ -129,15 +129,15 @@ def _span(data: bytes, at: int) -> tuple[str, int, int]:
     return kind, start, end
 
 
-def _text(item: bytes) -> bytes:
+def _item_bytes(item: bytes) -> bytes:
     kind, start, end = _span(item, 0)
     if kind != "text":
         raise Refused("rlp: a list where a value belongs")
     return item[start:end]
 
 
-def _number(item: bytes) -> int:
-    text = _text(item)
+def _item_int(item: bytes) -> int:
+    text = _item_bytes(item)
     if text[:1] == b"\0" or len(text) * 8 > _WORD_BITS:
         raise Refused("rlp: a number is not written as short as it can be, or is too large")
     return int.from_bytes(text, "big")

@@ -11,7 +11,6 @@ from zuno.amm.ticks import MAX_TICK, MIN_TICK
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Tick
-from zuno.lp.model.chains import ChainInfo
 from zuno.lp.model.plan import Allowances
 from zuno.lp.ports.spending import (
     Call,
@@ -27,20 +26,20 @@ from zuno.lp.ports.spending import (
 class SimWriter:
     """Shares its world with the chain that is read: once something is sent, both see what came of it."""
 
+    info = SIM
+
     def __init__(self, chain: SimChain) -> None:
         self._chain = chain
-
-    @property
-    def info(self) -> ChainInfo:
-        return SIM
 
     async def genesis(self) -> HexId:
         """Of the seed, which is all that tells two simulated chains apart."""
         return self._chain.latest().genesis
 
-    async def purse(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletState:
+    async def wallet_state(
+        self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]
+    ) -> WalletState:
         world, owner = self._chain.latest(), _lower(wallet)
-        permissions, tokens = world.books.permissions, [one for one in map(_lower, currencies) if one != NATIVE]
+        permissions, tokens = world.books.permissions, [token for token in map(_lower, currencies) if token != NATIVE]
         allowances = Allowances(
             {token: permissions.allowance(owner, token, DEPLOYMENT.permit2) for token in tokens},
             {
@@ -53,23 +52,23 @@ class SimWriter:
         nonce = world.nonces[owner]
         return WalletState(world.head, holdings, allowances, nonce, nonce)
 
-    async def rehearse(
+    async def simulate(
         self, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
     ) -> Simulation:
         world, owner = self._chain.latest(), _lower(wallet)
         index = self._chain.index(pool_id)
-        tried = world.attempt(owner, [_plain(call) for call in calls])
+        tried = world.attempt(owner, [_normalize(call) for call in calls])
         after = tried[-1].books if tried else world.books
         return Simulation(
             world.head,
             SimulationMethod.SIMULATED,
-            tuple(SimulatedCall(one.gas_used, one.error) for one in tried),
-            {one: after.ledger.of(owner, one) - world.ledger.of(owner, one) for one in map(_lower, currencies)},
+            tuple(SimulatedCall(call.gas_used, call.error) for call in tried),
+            {token: after.ledger.of(owner, token) - world.ledger.of(owner, token) for token in map(_lower, currencies)},
             after.pools[index].slot0.sqrt_price_x96,
         )
 
     async def estimate(self, wallet: Address, call: Call) -> int:
-        (tried,) = self._chain.latest().attempt(_lower(wallet), [_plain(call)])
+        (tried,) = self._chain.latest().attempt(_lower(wallet), [_normalize(call)])
         if tried.error is not None:
             raise Refused(f"The call to {call.to} would revert: {tried.error}.")
         return tried.gas_needed
@@ -87,11 +86,11 @@ class SimWriter:
     async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
         world, owner = self._chain.latest(), _lower(wallet)
         found = [world.mined[tx] for tx in map(_lower_id, hashes) if tx in world.mined]
-        mined = next((one for sender, one in found if sender == owner), None)
+        mined = next((result for sender, result in found if sender == owner), None)
         return NonceStatus(world.head, mined, (), world.nonces[owner], world.nonces[owner])
 
 
-def _plain(call: Call) -> Call:
+def _normalize(call: Call) -> Call:
     return Call(_lower(call.to), call.value, call.data)
 
 

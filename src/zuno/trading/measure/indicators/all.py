@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 
@@ -13,60 +13,63 @@ from zuno.trading.measure.indicators import momentum, volatility_bands
 from zuno.trading.measure.indicators import volume as flows
 from zuno.trading.measure.portable import GAUGE_DIGITS, RATIO_PLACES, places
 
+T = TypeVar("T")
 _NO_PRICE: Final = frozenset("rsi stoch_rsi_k stoch_rsi_d adx bb_width squeeze supertrend_side mfi cmf obv cvd".split())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
-    """One value a bar; NaN where it cannot be known yet. No row depends on a later one."""
-
-    rsi: Floats
-    stoch_rsi_k: Floats
-    stoch_rsi_d: Floats
-    macd: Floats
-    macd_signal: Floats
-    macd_histogram: Floats
-    adx: Floats
-    ema9: Floats
-    ema21: Floats
-    ema50: Floats
-    ema200: Floats
-    atr: Floats
-    bb_upper: Floats
-    bb_middle: Floats
-    bb_lower: Floats
-    bb_width: Floats
+class Indicators(Generic[T]):
+    rsi: T
+    stoch_rsi_k: T
+    stoch_rsi_d: T
+    macd: T
+    macd_signal: T
+    macd_histogram: T
+    adx: T
+    ema9: T
+    ema21: T
+    ema50: T
+    ema200: T
+    atr: T
+    bb_upper: T
+    bb_middle: T
+    bb_lower: T
+    bb_width: T
     """(upper − lower) / middle."""
-    keltner_upper: Floats
-    keltner_middle: Floats
-    keltner_lower: Floats
-    squeeze: Floats
+    keltner_upper: T
+    keltner_middle: T
+    keltner_lower: T
+    squeeze: T
     """1 or 0."""
-    supertrend: Floats
-    supertrend_side: Floats
+    supertrend: T
+    supertrend_side: T
     """1 when the price is above its line, −1 when below."""
-    tenkan: Floats
-    kijun: Floats
-    span_a: Floats
-    span_b: Floats
-    lead_a: Floats
-    lead_b: Floats
-    chikou: Floats
-    mfi: Floats
-    cmf: Floats
-    obv: Floats
-    vwap: Floats
-    cvd: Floats
+    tenkan: T
+    kijun: T
+    span_a: T
+    span_b: T
+    lead_a: T
+    lead_b: T
+    chikou: T
+    mfi: T
+    cmf: T
+    obv: T
+    vwap: T
+    cvd: T
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns(Indicators[Floats]):
+    """One value a bar; NaN where it cannot be known yet. No row depends on a later one."""
 
     def last(self, count: int) -> Columns:
         """The rows of the last bars: gauges are computed over all and cut afterwards."""
         return Columns(*(getattr(self, each.name)[-count:] if count else np.empty(0) for each in fields(self)))
 
 
-@dataclass(frozen=True, slots=True)
-class Readings:
-    """The last value of every column, to the digits it is kept to; None where it cannot be known. The columns say what
-    each one is."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings(Indicators[float | None]):
+    """The last value of every column, to the digits it is kept to; None where it cannot be known."""
 
     at: Millis
     """When the last bar opened."""
@@ -77,40 +80,8 @@ class Readings:
     unsound: int
     """Bars that no market can have made, left out."""
     close: float
-    rsi: float | None
-    stoch_rsi_k: float | None
-    stoch_rsi_d: float | None
-    macd: float | None
-    macd_signal: float | None
-    macd_histogram: float | None
-    adx: float | None
-    ema9: float | None
-    ema21: float | None
-    ema50: float | None
-    ema200: float | None
-    atr: float | None
-    bb_upper: float | None
-    bb_middle: float | None
-    bb_lower: float | None
-    bb_width: float | None
-    keltner_upper: float | None
-    keltner_middle: float | None
-    keltner_lower: float | None
     squeeze: bool | None
-    supertrend: float | None
     supertrend_side: int | None
-    tenkan: float | None
-    kijun: float | None
-    span_a: float | None
-    span_b: float | None
-    lead_a: float | None
-    lead_b: float | None
-    chikou: float | None
-    mfi: float | None
-    cmf: float | None
-    obv: float | None
-    vwap: float | None
-    cvd: float | None
 
 
 def columns(bars: Bars) -> Columns:
@@ -177,7 +148,9 @@ def readings_of(bars: Bars, gauges: Columns, unsound: int = 0) -> Readings:
     close = float(bars.close[-1])
     decimals = places(close, GAUGE_DIGITS)
     row = {
-        each.name: _known(float(getattr(gauges, each.name)[-1]), RATIO_PLACES if each.name in _NO_PRICE else decimals)
+        each.name: _round_or_none(
+            float(getattr(gauges, each.name)[-1]), RATIO_PLACES if each.name in _NO_PRICE else decimals
+        )
         for each in fields(gauges)
     }
     squeezed, side = row.pop("squeeze"), row.pop("supertrend_side")
@@ -207,5 +180,5 @@ def sound(bars: Bars) -> Bars:
     return Bars(bars.timeframe, bars.at[good], *(column[good] for column in kept))
 
 
-def _known(value: float, decimals: int) -> float | None:
+def _round_or_none(value: float, decimals: int) -> float | None:
     return round(value, decimals) if np.isfinite(value) else None

@@ -37,14 +37,14 @@ def volume_profile(bars: Bars) -> VolumeProfile | None:
     if low == high:
         return VolumeProfile(low, high, (total, *(0.0,) * (BINS - 1)), low, low, low)
     edges = np.linspace(low, high, BINS + 1)
-    volumes = _spread(bars, edges)
+    volumes = _volume_by_bin(bars, edges)
     first, last = _value_area(volumes)
     busiest = int(np.argmax(volumes))
     middle = float(edges[busiest] + edges[busiest + 1]) / 2
     return VolumeProfile(low, high, tuple(volumes), middle, float(edges[first]), float(edges[last + 1]))
 
 
-def _spread(bars: Bars, edges: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[float]:
+def _volume_by_bin(bars: Bars, edges: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[float]:
     """Volume of each bin: by how much of a bar's height lies in it; a bar without height goes to the bin it is in."""
     height = bars.high - bars.low
     tall = height > 0

@@ -37,7 +37,7 @@ def lowest(values: Floats, window: int) -> Floats:
     return talib.MIN(values, window)
 
 
-def delayed(values: Floats, by: int) -> Floats:
+def lag(values: Floats, by: int) -> Floats:
     """Each value as it stood so many rows before."""
     count = min(by, len(values))
     return np.concatenate((np.full(count, np.nan), values[: len(values) - count]))

@@ -12,7 +12,7 @@ import talib
 
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.indicators.momentum import ema
-from zuno.trading.measure.indicators.rolling import delayed, highest, lowest, rolling_sum
+from zuno.trading.measure.indicators.rolling import highest, lag, lowest, rolling_sum
 
 ATR_BARS: Final = 14
 BOLLINGER: Final = (20, 2.0)
@@ -62,7 +62,7 @@ def bollinger(close: Floats) -> Band:
     middle = rolling_sum(close, window) / window
     squares = np.zeros(len(close))
     for back in range(window):
-        squares += np.square(delayed(close, back) - middle)
+        squares += np.square(lag(close, back) - middle)
     spread = width * np.sqrt(squares / window)
     return Band(middle + spread, middle, middle - spread)
 
@@ -108,7 +108,7 @@ def ichimoku(high: Floats, low: Floats, close: Floats) -> Ichimoku:
     tenkan, kijun, lead_b = (_middle(high, low, bars) for bars in (TENKAN, KIJUN, SENKOU_B))
     lead_a = (tenkan + kijun) / 2
     chikou = np.where(np.arange(len(close)) >= SHIFT, close, np.nan)
-    return Ichimoku(tenkan, kijun, delayed(lead_a, SHIFT), delayed(lead_b, SHIFT), lead_a, lead_b, chikou)
+    return Ichimoku(tenkan, kijun, lag(lead_a, SHIFT), lag(lead_b, SHIFT), lead_a, lead_b, chikou)
 
 
 def _middle(high: Floats, low: Floats, bars: int) -> Floats:

@@ -51,7 +51,7 @@ def vwap(bars: Bars) -> Floats:
         return out
     days = bars.at // DAY_MS
     first = np.searchsorted(days, days, side="left")
-    out = _weighted(bars, first)
+    out = _vwap_since(bars, first)
     out[bars.at[first] % DAY_MS != 0] = np.nan
     return out
 
@@ -59,7 +59,7 @@ def vwap(bars: Bars) -> Floats:
 def anchored_vwap(bars: Bars, since: int) -> Floats:
     """The volume-weighted typical price since the bar that opened then, or the first after it; unknown before."""
     start = int(np.searchsorted(bars.at, since, side="left"))
-    out = _weighted(bars, np.full(len(bars), min(start, max(0, len(bars) - 1))))
+    out = _vwap_since(bars, np.full(len(bars), min(start, max(0, len(bars) - 1))))
     out[:start] = np.nan
     return out
 
@@ -67,7 +67,7 @@ def anchored_vwap(bars: Bars, since: int) -> Floats:
 def cvd(bars: Bars) -> Floats:
     """What takers bought less what they sold, added up. Unknown where the venue does not say; after such a bar it
     counts from zero again, for what it passed over is not known."""
-    delta = taken(bars)
+    delta = taker_delta(bars)
     known = ~np.isnan(delta)
     total = np.cumsum(np.where(known, delta, 0.0))
     unknown = np.maximum.accumulate(np.where(known, -1, np.arange(len(bars)))) if len(bars) else np.arange(0)
@@ -75,12 +75,12 @@ def cvd(bars: Bars) -> Floats:
     return np.where(known, total - base, np.nan)
 
 
-def taken(bars: Bars) -> Floats:
+def taker_delta(bars: Bars) -> Floats:
     """Bought less sold by takers, bar by bar."""
     return 2 * bars.taker_buy - bars.volume
 
 
-def _weighted(bars: Bars, first: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Floats:
+def _vwap_since(bars: Bars, first: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Floats:
     """Σ price · volume / Σ volume from row `first` of each row on."""
     money = np.cumsum(typical(bars.high, bars.low, bars.close) * bars.volume)
     volume = np.cumsum(bars.volume)

@@ -9,9 +9,9 @@ import numpy as np
 from zuno.trading.measure.bars import LOOKBACK, Bars
 from zuno.trading.measure.indicators.all import Columns, columns, readings_of, sound
 from zuno.trading.measure.indicators.profile import VolumeProfile, volume_profile
-from zuno.trading.measure.indicators.volume import anchored_vwap, taken
+from zuno.trading.measure.indicators.volume import anchored_vwap, taker_delta
 from zuno.trading.measure.structure.gaps import Gap, fair_value_gaps
-from zuno.trading.measure.structure.levels import AnchoredVwap, Measured, PriceLevel, Zone, levels, zones
+from zuno.trading.measure.structure.levels import AnchoredVwap, LevelZone, Measured, PriceLevel, levels, zones
 from zuno.trading.measure.structure.lines import Divergence, TrendLine, divergences, trend_lines
 from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, closed_at, of, pivots
 from zuno.trading.measure.structure.swings import Break, Fibonacci, Swing, breaks, fibonacci, swings, trend
@@ -33,7 +33,7 @@ class Structure:
     profile: VolumeProfile | None
     anchored: tuple[AnchoredVwap, ...]
     levels: tuple[PriceLevel, ...]
-    zones: tuple[Zone, ...]
+    zones: tuple[LevelZone, ...]
 
 
 def structure(bars: Bars, shoulder: int) -> Structure | None:
@@ -56,7 +56,7 @@ def structure_of(bars: Bars, gauges: Columns, shoulder: int) -> Structure:
         gaps=fair_value_gaps(bars),
         lines=trend_lines(bars, turns),
         profile=volume_profile(bars),
-        anchored=_anchored(bars, turns),
+        anchored=_anchor_vwaps(bars, turns),
     )
     menu = levels(measured)
     return Structure(
@@ -67,7 +67,7 @@ def structure_of(bars: Bars, gauges: Columns, shoulder: int) -> Structure:
         gaps=measured.gaps,
         fibonacci=measured.fibonacci,
         lines=measured.lines,
-        divergences=divergences(bars, turns, gauges.rsi, taken(bars)),
+        divergences=divergences(bars, turns, gauges.rsi, taker_delta(bars)),
         profile=measured.profile,
         anchored=measured.anchored,
         levels=menu,
@@ -75,7 +75,7 @@ def structure_of(bars: Bars, gauges: Columns, shoulder: int) -> Structure:
     )
 
 
-def _anchored(bars: Bars, turns: tuple[Pivot, ...]) -> tuple[AnchoredVwap, ...]:
+def _anchor_vwaps(bars: Bars, turns: tuple[Pivot, ...]) -> tuple[AnchoredVwap, ...]:
     """Since the newest confirmed high and since the newest low; unknown without any volume since."""
     anchors = [pivot for extreme in Extreme for pivot in of(extreme, turns)[-1:]]
     prices = [(pivot, float(anchored_vwap(bars, pivot.at)[-1])) for pivot in anchors]

@@ -46,7 +46,7 @@ class PriceLevel:
 
 
 @dataclass(frozen=True, slots=True)
-class Zone:
+class LevelZone:
     """Levels of at least two kinds within a quarter of an ATR."""
 
     low: float
@@ -92,18 +92,18 @@ def levels(measured: Measured) -> tuple[PriceLevel, ...]:
     return tuple(sorted(named, key=lambda level: (level.price, level.id)))
 
 
-def zones(menu: Sequence[PriceLevel], atr: float | None) -> tuple[Zone, ...]:
+def zones(menu: Sequence[PriceLevel], atr: float | None) -> tuple[LevelZone, ...]:
     """By price. The one where most kinds meet is taken first, of those the narrowest, then the lowest; no level is in
     two. None without an ATR, or with one of zero."""
     if not atr:
         return ()
     left = sorted(menu, key=lambda level: (level.price, level.id))
-    found: list[Zone] = []
+    found: list[LevelZone] = []
     while (best := _best(left, atr)) is not None:
         start, end = best
         group = left[start:end]
         kinds = tuple(sorted({level.kind for level in group}))
-        found.append(Zone(group[0].price, group[-1].price, kinds, tuple(level.id for level in group)))
+        found.append(LevelZone(group[0].price, group[-1].price, kinds, tuple(level.id for level in group)))
         del left[start:end]
     return tuple(sorted(found, key=lambda zone: zone.low))
 

@@ -61,7 +61,7 @@ def trend_lines(bars: Bars, turns: Sequence[Pivot]) -> tuple[TrendLine, ...]:
 def divergences(bars: Bars, turns: Sequence[Pivot], strength: Floats, taken: Floats) -> tuple[Divergence, ...]:
     """Oldest first: of the RSI column, and of what takers bought less what they sold, bar by bar. Where either is not
     known at both ends and, for the takers, all between, there is none."""
-    rsi, balance, churn = strength.tolist(), _added(taken), _added(np.abs(taken))
+    rsi, balance, churn = strength.tolist(), _running_sum(taken), _running_sum(np.abs(taken))
     unknown = np.cumsum(np.isnan(taken)).tolist()
     found: list[Divergence] = []
     for first, second, start, end in _neighbours(bars, turns):
@@ -98,6 +98,6 @@ def _diverging(gauge: Gauge, first: Pivot, second: Pivot, move: float) -> Iterat
         yield Divergence(gauge, way, not second.tops(first), first, second, second.known_at)
 
 
-def _added(values: Floats) -> list[float]:
+def _running_sum(values: Floats) -> list[float]:
     added: list[float] = np.cumsum(np.nan_to_num(values)).tolist()
     return added

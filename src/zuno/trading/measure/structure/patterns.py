@@ -17,13 +17,11 @@ POLE: Final = 4.0
 """Of the ATR: a move that a flag can hang on."""
 SHALLOW: Final = (0.1, 0.5)
 """Of the pole: how much of it a flag may give back."""
-
-
 PLAYED_OUT: Final = 4.0
 """Of the ATR: a shape whose line lies further away has done what it would."""
 
 
-class Shape(StrEnum):
+class PatternKind(StrEnum):
     HEAD_AND_SHOULDERS = "H&S"
     INVERSE_HEAD_AND_SHOULDERS = "inv_H&S"
     DOUBLE_TOP = "double_top"
@@ -38,7 +36,7 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Formation:
-    shape: Shape
+    shape: PatternKind
     way: Way | None
     """Where it points; None where it may break either way."""
     line: float
@@ -54,7 +52,9 @@ def formation(turns: Sequence[Pivot], close: float, atr: float | None) -> Format
         return None
     ends = zigzag(turns)
     found = (_head(ends, close, atr), _corner(ends, close, atr), _double(ends, close, atr), _flag(ends, close, atr))
-    return next((one for one in found if one is not None and abs(close - one.line) <= PLAYED_OUT * atr), None)
+    return next(
+        (pattern for pattern in found if pattern is not None and abs(close - pattern.line) <= PLAYED_OUT * atr), None
+    )
 
 
 def _head(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None:
@@ -72,7 +72,7 @@ def _head(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None:
         if between:
             neck = sum(between) / len(between)
             top = extreme is Extreme.HIGH
-            shape = Shape.HEAD_AND_SHOULDERS if top else Shape.INVERSE_HEAD_AND_SHOULDERS
+            shape = PatternKind.HEAD_AND_SHOULDERS if top else PatternKind.INVERSE_HEAD_AND_SHOULDERS
             return _at(shape, Way.DOWN if top else Way.UP, neck, close)
     return None
 
@@ -89,7 +89,9 @@ def _double(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None
         neck = min(between) if top else max(between)
         if abs(same[1].price - neck) < DEPTH * atr:
             continue
-        return _at(Shape.DOUBLE_TOP if top else Shape.DOUBLE_BOTTOM, Way.DOWN if top else Way.UP, neck, close)
+        return _at(
+            PatternKind.DOUBLE_TOP if top else PatternKind.DOUBLE_BOTTOM, Way.DOWN if top else Way.UP, neck, close
+        )
     return None
 
 
@@ -103,14 +105,14 @@ def _corner(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None
         return None
     flat = LEVEL * atr
     if abs(top) <= flat < bottom:
-        return _at(Shape.ASCENDING_TRIANGLE, Way.UP, highs[1].price, close)
+        return _at(PatternKind.ASCENDING_TRIANGLE, Way.UP, highs[1].price, close)
     if abs(bottom) <= flat and top < -flat:
-        return _at(Shape.OTHER, Way.DOWN, lows[1].price, close)
+        return _at(PatternKind.OTHER, Way.DOWN, lows[1].price, close)
     if top > flat and bottom > flat:
-        return _at(Shape.WEDGE, Way.DOWN, lows[1].price, close)
+        return _at(PatternKind.WEDGE, Way.DOWN, lows[1].price, close)
     if top < -flat and bottom < -flat:
-        return _at(Shape.WEDGE, Way.UP, highs[1].price, close)
-    return Formation(Shape.OTHER, None, highs[1].price, False) if top < -flat < flat < bottom else None
+        return _at(PatternKind.WEDGE, Way.UP, highs[1].price, close)
+    return Formation(PatternKind.OTHER, None, highs[1].price, False) if top < -flat < flat < bottom else None
 
 
 def _flag(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None:
@@ -123,7 +125,9 @@ def _flag(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None:
     if abs(pole) < POLE * atr or not SHALLOW[0] <= given <= SHALLOW[1]:
         return None
     up = pole > 0
-    return Formation(Shape.BULL_FLAG if up else Shape.BEAR_FLAG, Way.UP if up else Way.DOWN, tip.price, False)
+    return Formation(
+        PatternKind.BULL_FLAG if up else PatternKind.BEAR_FLAG, Way.UP if up else Way.DOWN, tip.price, False
+    )
 
 
 def _newest_first(ends: Sequence[Pivot]) -> tuple[Extreme, ...]:
@@ -133,5 +137,5 @@ def _newest_first(ends: Sequence[Pivot]) -> tuple[Extreme, ...]:
     return (last, Extreme.LOW if last is Extreme.HIGH else Extreme.HIGH)
 
 
-def _at(shape: Shape, way: Way, line: float, close: float) -> Formation:
+def _at(shape: PatternKind, way: Way, line: float, close: float) -> Formation:
     return Formation(shape, way, line, close > line if way is Way.UP else close < line)

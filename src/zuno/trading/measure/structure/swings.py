@@ -15,7 +15,7 @@ RETRACEMENTS: Final = (0.236, 0.382, 0.5, 0.618, 0.786)
 EXTENSIONS: Final = (1.272, 1.618)
 
 
-class Step(StrEnum):
+class SwingKind(StrEnum):
     HIGHER_HIGH = "HH"
     LOWER_HIGH = "LH"
     HIGHER_LOW = "HL"
@@ -25,7 +25,7 @@ class Step(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Swing:
     pivot: Pivot
-    step: Step | None
+    step: SwingKind | None
     """Against the last pivot of its kind: a high that is not higher is lower, a low that is not lower is higher. None
     for the first of a kind."""
 
@@ -118,9 +118,9 @@ def fibonacci(turns: Sequence[Pivot]) -> Fibonacci | None:
     )
 
 
-_STEPS: Final[Mapping[tuple[Extreme, bool], Step]] = {
-    (Extreme.HIGH, True): Step.HIGHER_HIGH,
-    (Extreme.HIGH, False): Step.LOWER_HIGH,
-    (Extreme.LOW, True): Step.LOWER_LOW,
-    (Extreme.LOW, False): Step.HIGHER_LOW,
+_STEPS: Final[Mapping[tuple[Extreme, bool], SwingKind]] = {
+    (Extreme.HIGH, True): SwingKind.HIGHER_HIGH,
+    (Extreme.HIGH, False): SwingKind.LOWER_HIGH,
+    (Extreme.LOW, True): SwingKind.LOWER_LOW,
+    (Extreme.LOW, False): SwingKind.HIGHER_LOW,
 }

@@ -10,11 +10,11 @@ import pytest
 
 pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
-from zuno.adapters.chain.devnet.evm import ETHER, Chain, Genesis
+from zuno.adapters.chain.devnet.evm import ETHER, Genesis, LocalChain
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.node import Node
+from zuno.adapters.chain.devnet.node import DevnetNode
 from zuno.adapters.chain.devnet.rpc import Rpc
-from zuno.adapters.chain.devnet.transactions import Transaction, sign
+from zuno.adapters.chain.devnet.transactions import LocalTransaction, sign
 
 GENESIS_TIME = 1_700_000_000
 CHAIN_ID = 31337
@@ -53,7 +53,7 @@ class Clock:
 class Bench:
     """A node, its JSON face, and short ways to ask for things."""
 
-    node: Node
+    node: DevnetNode
     clock: Clock
     rpc: Rpc = field(init=False)
 
@@ -61,10 +61,10 @@ class Bench:
         self.rpc = Rpc(self.node)
 
     @property
-    def chain(self) -> Chain:
+    def chain(self) -> LocalChain:
         return self.node.chain
 
-    def sign(self, role: str = "alice", **wishes: Any) -> Transaction:
+    def sign(self, role: str = "alice", **wishes: Any) -> LocalTransaction:
         defaults: dict[str, Any] = {
             "chain_id": CHAIN_ID,
             "nonce": self.node.pending_nonce(dev_address(role)),
@@ -76,7 +76,7 @@ class Bench:
         }
         return sign(dev_key(role), **(defaults | wishes))
 
-    def submit(self, role: str = "alice", **wishes: Any) -> Transaction:
+    def submit(self, role: str = "alice", **wishes: Any) -> LocalTransaction:
         return self.node.submit(self.sign(role, **wishes).raw)
 
     def ask(self, method: str, *params: Any) -> Any:
@@ -84,19 +84,19 @@ class Bench:
         return self.rpc._call(method, list(params))
 
 
-def fresh_chain(**wishes: Any) -> Chain:
+def fresh_chain(**wishes: Any) -> LocalChain:
     balances = {dev_address(role): 100 * ETHER for role in ("alice", "bob", "carol")}
     defaults: dict[str, Any] = {"timestamp": GENESIS_TIME, "balances": balances, "code": CODE}
-    return Chain.create(Genesis(**(defaults | wishes)))
+    return LocalChain.create(Genesis(**(defaults | wishes)))
 
 
 @pytest.fixture
 def bench() -> Bench:
     clock = Clock()
     unlocked = {dev_address("alice"): dev_key("alice")}
-    return Bench(Node(fresh_chain(), unlocked=unlocked, clock=clock), clock)
+    return Bench(DevnetNode(fresh_chain(), unlocked=unlocked, clock=clock), clock)
 
 
 @pytest.fixture
-def make_chain() -> Callable[..., Chain]:
+def make_chain() -> Callable[..., LocalChain]:
     return fresh_chain

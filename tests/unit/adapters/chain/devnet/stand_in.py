@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from zuno.adapters.chain.devnet.running import DevnetProcess
+from zuno.adapters.chain.devnet.process import DevnetProcess
 from zuno.adapters.file_lock import FileLock
 
 
@@ -23,11 +23,11 @@ def main() -> None:
 
 
 def serve(process: DevnetProcess) -> None:
-    from zuno.adapters.chain.devnet.evm import Chain, Genesis
-    from zuno.adapters.chain.devnet.node import Node
+    from zuno.adapters.chain.devnet.evm import Genesis, LocalChain
+    from zuno.adapters.chain.devnet.node import DevnetNode
     from zuno.adapters.chain.devnet.server import serve_until_signalled
 
-    node = Node(Chain.create(Genesis()))
+    node = DevnetNode(LocalChain.create(Genesis()))
     serve_until_signalled(node, 0, lambda url: process._write({"url": url, "pid": os.getpid()}))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from zuno.adapters.chain.devnet.artifacts import VERSIONS, locate
+from zuno.adapters.chain.devnet.artifacts import VERSIONS, find_artifacts
 from zuno.kernel.errors import Malformed, Unavailable
 
 
@@ -26,23 +26,23 @@ def test_missing_packages_name_the_cure(tmp_path: Path) -> None:
     with pytest.raises(
         Unavailable, match=r"`make devnet`; elsewhere run `npm install .*v4-core@1\.0\.2.* set ZUNO_CONTRACTS_DIR"
     ):
-        locate(tmp_path)
+        find_artifacts(tmp_path)
 
 
 def test_another_version_is_not_used(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"@uniswap/v4-core is 1\.0\.9, but the devnet knows 1\.0\.2"):
-        locate(install(tmp_path, v4_core="1.0.9"))
+        find_artifacts(install(tmp_path, v4_core="1.0.9"))
 
 
 def test_an_unreadable_manifest_is_malformed(tmp_path: Path) -> None:
     install(tmp_path)
     (tmp_path / "@uniswap/v4-core/package.json").write_text("[]")
     with pytest.raises(Malformed, match="unreadable"):
-        locate(tmp_path)
+        find_artifacts(tmp_path)
 
 
 def test_bytecode_is_read_from_both_compilers_and_checked(tmp_path: Path) -> None:
-    artifacts = locate(install(tmp_path))
+    artifacts = find_artifacts(install(tmp_path))
     with pytest.raises(Unavailable, match="then in a checkout run `make devnet`"):
         artifacts.init_code("PoolManager")
     with pytest.raises(Unavailable, match="not installed"):
@@ -63,7 +63,7 @@ def test_bytecode_is_read_from_both_compilers_and_checked(tmp_path: Path) -> Non
 def test_a_missing_engine_names_the_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(Unavailable, match=r"py-evm is not installed.*`make devnet`.*zuno\[devnet\]"):
-        locate(install(tmp_path))
+        find_artifacts(install(tmp_path))
 
 
 def test_asking_costs_no_heavy_import() -> None:

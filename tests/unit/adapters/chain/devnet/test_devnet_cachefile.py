@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from zuno.adapters.chain.devnet import cachefile
-from zuno.adapters.chain.devnet.execution import Call
+from zuno.adapters.chain.devnet.execution import CallMessage
 from zuno.adapters.chain.devnet.history import LogFilter
 from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.kernel.errors import Malformed, Unavailable
@@ -42,7 +42,7 @@ def test_a_round_trip_keeps_every_answer(story: Any, tmp_path: Path) -> None:
     assert [block.receipts for block in copy.history] == [block.receipts for block in story.history]
     everything = LogFilter(0, 99)
     assert list(copy.history.logs(everything)) == list(story.history.logs(everything))
-    call = Call(sender=bytes(20), to=TICKER, data=bytes(64))
+    call = CallMessage(sender=bytes(20), to=TICKER, data=bytes(64))
     for height in (0, 3, 7):
         assert copy.call(call, copy.history.at(height)) == story.call(call, story.history.at(height))
     assert list(tmp_path.rglob("*.partial")) == []

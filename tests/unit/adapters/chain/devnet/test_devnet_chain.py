@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.chain.devnet.draft import next_base_fee
+from zuno.adapters.chain.devnet.block_builder import next_base_fee
 from zuno.adapters.chain.devnet.evm import ETHER, GWEI
-from zuno.adapters.chain.devnet.execution import Call
+from zuno.adapters.chain.devnet.execution import CallMessage
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
 from zuno.adapters.chain.devnet.refusals import NodeRefusal, revert_message
 
@@ -83,25 +83,25 @@ def test_every_past_block_stays_readable(make_chain: Any) -> None:
     for _ in range(4):
         chain.apply_block([tick(chain)], chain.head.timestamp + 1)
     assert [count(chain, block) for block in chain.history] == [0, 1, 2, 3, 4]
-    answer = chain.call(Call(sender=NOBODY, to=TICKER, data=bytes(64)), chain.history.at(2))
+    answer = chain.call(CallMessage(sender=NOBODY, to=TICKER, data=bytes(64)), chain.history.at(2))
     assert int.from_bytes(answer, "big") == 3
 
 
 def test_a_call_needs_no_money_and_leaves_no_mark(make_chain: Any) -> None:
     chain = make_chain()
     nodes, head = len(chain.store), chain.head.hash
-    assert int.from_bytes(chain.call(Call(sender=NOBODY, to=TICKER, data=bytes(64))), "big") == 1
+    assert int.from_bytes(chain.call(CallMessage(sender=NOBODY, to=TICKER, data=bytes(64))), "big") == 1
     assert (count(chain), len(chain.store), chain.head.hash) == (0, nodes, head)
 
 
 def test_a_call_cannot_send_ether_it_does_not_have(make_chain: Any) -> None:
     with pytest.raises(NodeRefusal, match=r"insufficient funds for gas \* price \+ value: address 0x0+dead have 0"):
-        make_chain().call(Call(sender=NOBODY, to=TICKER, value=1))
+        make_chain().call(CallMessage(sender=NOBODY, to=TICKER, value=1))
 
 
 def test_a_revert_carries_its_bytes(make_chain: Any) -> None:
     with pytest.raises(NodeRefusal) as caught:
-        make_chain().call(Call(sender=NOBODY, to=REVERTER))
+        make_chain().call(CallMessage(sender=NOBODY, to=REVERTER))
     assert (caught.value.code, caught.value.message, caught.value.data) == (3, "execution reverted", "0xdeadbeef")
 
 
@@ -129,7 +129,7 @@ def test_revert_reasons_are_told_as_geth_tells_them(output: str, message: str) -
 
 def test_an_estimate_suffices_where_the_gas_used_does_not(make_chain: Any) -> None:
     chain = make_chain()
-    call = Call(sender=dev_address("alice"), to=FORWARDER)
+    call = CallMessage(sender=dev_address("alice"), to=FORWARDER)
     used = chain.execute_call(call).gas_used
     assert not chain.execute_call(replace(call, gas=used)).ok, "the test needs a case where 1/64 matters"
     estimate = chain.estimate_gas(call)
@@ -139,11 +139,11 @@ def test_an_estimate_suffices_where_the_gas_used_does_not(make_chain: Any) -> No
 
 def test_estimates_of_transfers_are_exact_and_of_reverts_refused(make_chain: Any) -> None:
     chain = make_chain()
-    assert chain.estimate_gas(Call(sender=dev_address("alice"), to=NOBODY, value=ETHER)) == 21_000
+    assert chain.estimate_gas(CallMessage(sender=dev_address("alice"), to=NOBODY, value=ETHER)) == 21_000
     with pytest.raises(NodeRefusal, match="execution reverted"):
-        chain.estimate_gas(Call(sender=NOBODY, to=REVERTER))
+        chain.estimate_gas(CallMessage(sender=NOBODY, to=REVERTER))
     with pytest.raises(NodeRefusal, match=r"gas required exceeds allowance \(30000\)"):
-        chain.estimate_gas(Call(sender=NOBODY, to=SPENDER, gas=30_000))
+        chain.estimate_gas(CallMessage(sender=NOBODY, to=SPENDER, gas=30_000))
 
 
 def test_the_base_fee_follows_the_protocol_down_to_its_floor(make_chain: Any) -> None:
@@ -175,7 +175,7 @@ def test_contracts_see_their_block(make_chain: Any) -> None:
     chain = make_chain()
     for _ in range(2):
         chain.apply_block([], chain.head.timestamp + 7)
-    outcome = chain.execute_call(Call(sender=NOBODY, to=b"", data=code))
+    outcome = chain.execute_call(CallMessage(sender=NOBODY, to=b"", data=code))
     words = [outcome.output[start : start + 32] for start in (0, 32, 64)]
     assert [int.from_bytes(word, "big") for word in words[:2]] == [2, chain.head.timestamp]
     assert words[2] == chain.history.at(1).hash

@@ -12,27 +12,28 @@ pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
 from zuno.adapters.chain.devnet import fingerprint as room
 from zuno.adapters.chain.devnet.fingerprint import SHAPING, fingerprint, source_of
-from zuno.adapters.chain.devnet.story import _WORLDS_KEPT, _forget_old
+from zuno.adapters.chain.devnet.story import _WORLDS_KEPT, _drop_old_worlds
 
 # Types, words, and our own pools, which only check the finished chain.
 NOT_SHAPING = (
     "zuno.adapters.atomic_file",
     "zuno.adapters.chain.devnet.fingerprint",
     "zuno.adapters.chain.devnet.refusals",
-    "zuno.adapters.chain.sim.books",
+    "zuno.adapters.chain.sim.state",
     "zuno.adapters.chain.sim.contracts",
     "zuno.adapters.chain.sim.engine",
     "zuno.adapters.chain.sim.gas",
     "zuno.adapters.chain.sim.ledger",
-    "zuno.adapters.chain.sim.permissions",
     "zuno.adapters.chain.sim.transactions",
     "zuno.adapters.recursion",
     "zuno.amm.model",
     "zuno.kernel.errors",
     "zuno.kernel.text",
     "zuno.kernel.units",
+    "zuno.kernel.wire",
     "zuno.lp.model.ballot",
     "zuno.lp.model.chains",
+    "zuno.lp.model.debate",
     "zuno.lp.model.history",
     "zuno.lp.model.market",
     "zuno.lp.model.plan",
@@ -71,7 +72,7 @@ def test_only_the_newest_worlds_are_kept(tmp_path: Path) -> None:
         os.utime(world, (1000 - age, 1000 - age))
     other = tmp_path / "building.lock"
     other.touch()
-    _forget_old(tmp_path)
+    _drop_old_worlds(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
         "building.lock",
         *(f"world-{age}.chain" for age in range(_WORLDS_KEPT)),

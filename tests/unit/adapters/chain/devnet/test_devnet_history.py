@@ -6,23 +6,23 @@ import random
 from types import SimpleNamespace
 from typing import Any
 
-from zuno.adapters.chain.devnet.history import History, Log, LogFilter
+from zuno.adapters.chain.devnet.history import ChainIndex, LocalLog, LogFilter
 
 ADDRESSES = [bytes([n]) * 20 for n in range(3)]
 TOPICS = [bytes([n]) * 32 for n in range(4)]
 
 
-def build(rng: random.Random, blocks: int) -> tuple[History, list[Any]]:
-    history: History = History()
+def build(rng: random.Random, blocks: int) -> tuple[ChainIndex, list[Any]]:
+    history: ChainIndex = ChainIndex()
     return history, grow(rng, history, blocks)
 
 
-def grow(rng: random.Random, history: History, blocks: int) -> list[Any]:
+def grow(rng: random.Random, history: ChainIndex, blocks: int) -> list[Any]:
     """History needs only a hash, receipts and logs of a block, so stand-ins do."""
     made = []
     for number in range(len(history), blocks):
         logs = tuple(
-            Log(
+            LocalLog(
                 address=rng.choice(ADDRESSES),
                 topics=tuple(rng.choice(TOPICS) for _ in range(rng.randrange(4))),
                 data=b"",
@@ -48,7 +48,7 @@ def random_filter(rng: random.Random, blocks: int) -> LogFilter:
     return LogFilter(first, first + rng.randrange(blocks), addresses, topics)
 
 
-def walk(blocks: list[Any], wanted: LogFilter) -> list[Log]:
+def walk(blocks: list[Any], wanted: LogFilter) -> list[LocalLog]:
     return [
         log
         for block in blocks

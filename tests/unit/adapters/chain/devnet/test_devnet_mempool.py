@@ -10,7 +10,7 @@ import rlp
 from zuno.adapters.chain.devnet.evm import ETHER, GWEI
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
 from zuno.adapters.chain.devnet.refusals import NodeRefusal
-from zuno.adapters.chain.devnet.transactions import decode
+from zuno.adapters.chain.devnet.transactions import decode_transaction
 
 
 @pytest.fixture
@@ -152,4 +152,4 @@ def test_a_transaction_without_a_chain_is_refused() -> None:
     account = pytest.importorskip("eth_account").Account.from_key(dev_key("alice").to_bytes())
     signed = account.sign_transaction({"to": "0x" + "11" * 20, "value": 5, "gas": 30_000, "gasPrice": 1, "nonce": 0})
     with pytest.raises(NodeRefusal, match=r"only replay-protected \(EIP-155\)"):
-        decode(signed.raw_transaction, 31337)
+        decode_transaction(signed.raw_transaction, 31337)

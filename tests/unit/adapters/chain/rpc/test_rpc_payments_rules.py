@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zuno.adapters.chain.rpc import abi
-from zuno.adapters.chain.rpc.ledger import ETHER, given_up, received_by_pools
+from zuno.adapters.chain.rpc.ledger import ETHER, amount_given, received_by_pools
 from zuno.adapters.chain.rpc.node import Log
-from zuno.adapters.chain.rpc.payments import expected_of
-from zuno.adapters.chain.rpc.pool_effects import Doings
+from zuno.adapters.chain.rpc.payments import expected_payment
+from zuno.adapters.chain.rpc.pool_effects import PoolEffects
 from zuno.adapters.chain.rpc.position_record import Share
-from zuno.adapters.chain.rpc.replay import Change, PoolBlock, Worked, resplit
+from zuno.adapters.chain.rpc.replay import LiquidityEvent, PoolBlock, ReplayedChange, split_fees
 from zuno.amm.fees import earned_rounding_down
 from zuno.amm.model import PoolKey, Range
 from zuno.amm.pool import PositionInfo
@@ -47,8 +47,8 @@ def test_transfers_add_up_for_each_party() -> None:
         transfer(OTHER, WALLET, POOLS, 1_000),  # another token
         deed,
     ]
-    assert given_up(logs, COIN, WALLET) == 93
-    assert given_up(logs, COIN, OTHER) == -30
+    assert amount_given(logs, COIN, WALLET) == 93
+    assert amount_given(logs, COIN, OTHER) == -30
     assert received_by_pools(logs, COIN, POOLS) == 63
 
 
@@ -91,18 +91,18 @@ def test_fees_tell_where_growth_stood_between_changes(steps: list[tuple[int, int
         before = PositionInfo(liquidity, *growth)
         growth = [(growth[0] + grown0) & ((1 << 256) - 1), (growth[1] + grown1) & ((1 << 256) - 1)]
         following = steps[index + 1][0] if index + 1 < len(steps) else 0
-        change = Change(log(POOLS, ZERO, index=index), ZERO, 7, span, following - liquidity)
+        change = LiquidityEvent(log(POOLS, ZERO, index=index), ZERO, 7, span, following - liquidity)
         after = PositionInfo(following, final[0], final[1])
         last = index + 1 == len(steps)
-        through.worked[index] = Worked(change, SqrtPriceX96(1 << 96), before, after, 0, 0, 0, 0, certain=last)
+        through.replayed[index] = ReplayedChange(change, SqrtPriceX96(1 << 96), before, after, 0, 0, 0, 0, certain=last)
         paid = (
             earned_rounding_down(growth[0], before.fee_growth_inside0_last_x128, liquidity),
             earned_rounding_down(growth[1], before.fee_growth_inside1_last_x128, liquidity),
         )
         seen.append(paid)
         fees[index] = paid
-    resplit(through, 7, fees)
-    again = [through.worked[index] for index in range(len(steps))]
+    split_fees(through, 7, fees)
+    again = [through.replayed[index] for index in range(len(steps))]
     assert all(item.certain for item in again)
     for item, paid in zip(again, seen, strict=True):
         assert (item.principal0 - item.owed0, item.principal1 - item.owed1) == paid
@@ -113,17 +113,19 @@ def test_fees_that_no_growth_explains_leave_the_split_unknown() -> None:
     for paid, known in (((3, 2), True), ((3, 1), True), ((3, 3), False), ((6, 0), False), ((None, 2), False)):
         through, span, final = PoolBlock(SqrtPriceX96(1 << 96), ()), Range(Tick(-60), Tick(60)), 5 << 128
         for index in (0, 1):
-            change = Change(log(POOLS, ZERO, index=index), ZERO, 7, span, 0)
+            change = LiquidityEvent(log(POOLS, ZERO, index=index), ZERO, 7, span, 0)
             info = PositionInfo(1, 0 if index == 0 else final, 0)
             after = PositionInfo(1, final, 0)
-            through.worked[index] = Worked(change, SqrtPriceX96(1 << 96), info, after, 0, 0, 0, 0, certain=index == 1)
-        resplit(through, 7, {index: (fee, 0) for index, fee in enumerate(paid)})
-        assert through.worked[0].certain == known
-        assert [-item.owed0 for item in through.worked.values()] == (list(paid) if known else [5, 0])
+            through.replayed[index] = ReplayedChange(
+                change, SqrtPriceX96(1 << 96), info, after, 0, 0, 0, 0, certain=index == 1
+            )
+        split_fees(through, 7, {index: (fee, 0) for index, fee in enumerate(paid)})
+        assert through.replayed[0].certain == known
+        assert [-item.owed0 for item in through.replayed.values()] == (list(paid) if known else [5, 0])
 
 
 def test_what_a_wallet_sent_it_donated_itself() -> None:
     key = PoolKey(COIN, OTHER, Pips(500), 10)
-    doings = Doings([], [], {COIN: 5, OTHER: 7, POOLS: 9}, strange=False)
-    assert expected_of(doings, key, (100, 200), (0, 0), (False, False), sent=True) == ((105, 207), False)
-    assert expected_of(doings, key, (100, 200), (0, 0), (False, False), sent=False) == ((100, 200), False)
+    doings = PoolEffects([], [], {COIN: 5, OTHER: 7, POOLS: 9}, strange=False)
+    assert expected_payment(doings, key, (100, 200), (0, 0), (False, False), sent=True) == ((105, 207), False)
+    assert expected_payment(doings, key, (100, 200), (0, 0), (False, False), sent=False) == ((100, 200), False)

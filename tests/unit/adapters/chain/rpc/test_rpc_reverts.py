@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zuno.adapters.chain.rpc import reverts
-from zuno.adapters.chain.rpc.errors import CallReverted, Unfunded, fault_of
-from zuno.adapters.chain.rpc.reverts import reason, why
+from zuno.adapters.chain.rpc.errors import CallReverted, InsufficientFunds, parse_error
+from zuno.adapters.chain.rpc.reverts import decode_reason, revert_reason
 
 
 def error(signature: str, *values: object) -> bytes:
@@ -49,28 +49,28 @@ GOLDEN = [
 
 @pytest.mark.parametrize(("output", "expected"), GOLDEN, ids=[expected[:40] for _, expected in GOLDEN])
 def test_the_reason_is_the_contract_s(output: bytes, expected: str) -> None:
-    assert reason(output) == expected
+    assert decode_reason(output) == expected
 
 
 def test_a_matryoshka_comes_to_an_end() -> None:
     output = TOO_MUCH
     for _ in range(30):
         output = error("ExecutionFailed(uint256,bytes)", 0, output)
-    assert reason(output).startswith("ExecutionFailed(0, 0x")
-    assert len(reason(output)) <= 200
+    assert decode_reason(output).startswith("ExecutionFailed(0, 0x")
+    assert len(decode_reason(output)) <= 200
 
 
 def test_a_stranger_s_words_are_made_harmless() -> None:
-    said = reason(error("Error(string)", "\x1b[2Jpay\u202e 0xdead\n" + "x" * 10_000))
+    said = decode_reason(error("Error(string)", "\x1b[2Jpay\u202e 0xdead\n" + "x" * 10_000))
     assert said.isprintable()
     assert len(said) <= 200
 
 
 @given(st.binary(max_size=200))
 def test_no_bytes_are_too_strange(output: bytes) -> None:
-    assert reason(output).isprintable()
+    assert decode_reason(output).isprintable()
     for selector in reverts._BY_SELECTOR:
-        assert reason(selector + output)
+        assert decode_reason(selector + output)
 
 
 @pytest.mark.parametrize(
@@ -87,12 +87,12 @@ def test_no_bytes_are_too_strange(output: bytes) -> None:
 )
 @pytest.mark.parametrize("method", ["eth_call", "eth_estimateGas", "eth_simulateV1"])
 def test_every_way_a_node_passes_it_on(answer: dict[str, Any], expected: str | None, method: str) -> None:
-    fault = fault_of(method, answer)
+    fault = parse_error(method, answer)
     assert isinstance(fault, CallReverted)
-    assert not isinstance(fault, Unfunded)
+    assert not isinstance(fault, InsufficientFunds)
     if "gas required" in answer["message"]:
         expected = answer["message"]
-    assert why(fault) == (expected or "MaximumAmountExceeded(10, 12)")
+    assert revert_reason(fault) == (expected or "MaximumAmountExceeded(10, 12)")
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_every_way_a_node_passes_it_on(answer: dict[str, Any], expected: str | N
     ],
 )
 def test_a_caller_without_the_coin_is_told_from_a_revert(answer: dict[str, Any]) -> None:
-    assert isinstance(fault_of("eth_simulateV1", answer), Unfunded)
-    assert not isinstance(fault_of("eth_getLogs", answer), CallReverted)
+    assert isinstance(parse_error("eth_simulateV1", answer), InsufficientFunds)
+    assert not isinstance(parse_error("eth_getLogs", answer), CallReverted)
 
 
 def test_every_error_we_name_is_one_of_the_contracts(node_modules: Path) -> None:

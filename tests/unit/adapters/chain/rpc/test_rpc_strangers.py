@@ -9,7 +9,7 @@ from eth_abi.abi import encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno.adapters.chain.rpc.tokens import decimals_of, symbol_of
+from zuno.adapters.chain.rpc.tokens import parse_decimals, parse_symbol
 from zuno.kernel.errors import Malformed
 from zuno.kernel.text import MAX_SYMBOL
 from zuno.kernel.units import Address
@@ -31,29 +31,29 @@ NAMELESS = "0xabab…abab"
     ],
 )
 def test_symbols(answer: bytes, shown: str) -> None:
-    assert symbol_of(answer, ADDRESS) == shown
+    assert parse_symbol(answer, ADDRESS) == shown
 
 
 @pytest.mark.parametrize("answer", [b"", b"\xff" * 64, b"\xff" * 33, b"\xff" * 32])
 def test_what_is_no_text_is_no_symbol(answer: bytes) -> None:
     with pytest.raises(Malformed):
-        symbol_of(answer, ADDRESS)
+        parse_symbol(answer, ADDRESS)
 
 
 @given(st.binary(max_size=300))
 def test_no_answer_can_make_a_symbol_that_is_long_or_unprintable(answer: bytes) -> None:
     with suppress(Malformed):
-        symbol = symbol_of(answer, ADDRESS)
+        symbol = parse_symbol(answer, ADDRESS)
         assert 0 < len(symbol) <= MAX_SYMBOL
         assert symbol.isprintable()
 
 
 @pytest.mark.parametrize("value", [0, 6, 18, 255])
 def test_decimals(value: int) -> None:
-    assert decimals_of(value.to_bytes(32, "big")) == value
+    assert parse_decimals(value.to_bytes(32, "big")) == value
 
 
 @pytest.mark.parametrize("answer", [b"\x06", b"", bytes(64), (256).to_bytes(32, "big"), (2**255).to_bytes(32, "big")])
 def test_what_no_token_has_are_no_decimals(answer: bytes) -> None:
     with pytest.raises(Malformed):
-        decimals_of(answer)
+        parse_decimals(answer)

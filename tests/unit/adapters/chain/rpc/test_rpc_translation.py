@@ -9,7 +9,14 @@ import httpx2
 import pytest
 import web3.exceptions
 
-from zuno.adapters.chain.rpc.errors import BadRequest, CallReverted, NoSuchMethod, NoSuchState, RangeRefused, fault_of
+from zuno.adapters.chain.rpc.errors import (
+    BadRequest,
+    CallReverted,
+    NoSuchMethod,
+    NoSuchState,
+    RangeRefused,
+    parse_error,
+)
 from zuno.adapters.chain.rpc.node import VENDOR_ERRORS, vendor_fault
 from zuno.adapters.chain.rpc.transport import transport_fault
 from zuno.kernel.errors import Malformed, Unavailable, ZunoError
@@ -92,10 +99,10 @@ def test_every_web3_error_passes_through_the_one_gate() -> None:
     ],
 )
 def test_what_a_refusal_means(method: str, error: object, expected: type[ZunoError]) -> None:
-    assert type(fault_of(method, error)) is expected
+    assert type(parse_error(method, error)) is expected
 
 
 def test_a_refusal_is_quoted_short_and_harmless() -> None:
-    fault = fault_of("eth_call", {"code": -32000, "message": "\x1b[2J" + "x" * 10_000 + "\n"})
+    fault = parse_error("eth_call", {"code": -32000, "message": "\x1b[2J" + "x" * 10_000 + "\n"})
     assert len(str(fault)) < 200
     assert str(fault).isprintable()

@@ -11,7 +11,7 @@ from eth_account import Account
 
 from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.chain.world import DEPLOYMENT, SIM
 from zuno.lp.plan import calldata

@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import GENESIS_TIME, HOUR, HOURS, pool_specs
 from zuno.kernel.units import Seconds
 from zuno.lp.model.history import Touch

@@ -12,7 +12,7 @@ import pytest
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.engine import SimWorld
 from zuno.adapters.chain.sim.ledger import PROPOSER, VAULT, Ledger
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import (
     DEFAULT_SEED,
     DEPLOYMENT,

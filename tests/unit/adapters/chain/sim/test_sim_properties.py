@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from zuno.adapters.chain.sim.books import Books, Change
 from zuno.adapters.chain.sim.engine import SimWorld
+from zuno.adapters.chain.sim.history import position_history
 from zuno.adapters.chain.sim.ledger import VAULT
-from zuno.adapters.chain.sim.telling import tell
-from zuno.adapters.chain.sim.transactions import Transaction
+from zuno.adapters.chain.sim.state import PositionChange, SimState
+from zuno.adapters.chain.sim.transactions import SimTransaction
 from zuno.adapters.chain.world import DEFAULT_SEED, DEPLOYMENT, OTHERS, USDC, WALLET, WETH, pool_specs
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Wei
@@ -124,7 +124,7 @@ spending = st.one_of(
 )
 
 
-def total(books: Books) -> Counter[Address]:
+def total(books: SimState) -> Counter[Address]:
     whole: Counter[Address] = Counter()
     for (_, currency), held in books.ledger.entries():
         assert held > 0
@@ -132,8 +132,8 @@ def total(books: Books) -> Counter[Address]:
     return whole
 
 
-def image(books: Books) -> tuple[object, ...]:
-    return books.sealed(), [pool.to_state() for pool in books.pools]
+def image(books: SimState) -> tuple[object, ...]:
+    return books.canonical_text(), [pool.to_state() for pool in books.pools]
 
 
 @pytest.fixture(scope="module")
@@ -154,11 +154,11 @@ def test_money_is_only_moved_and_a_revert_leaves_no_trace(trusting: SimWorld, ca
     for one in trusting.attempt(WALLET, calls):
         if one.error is not None:
             assert one.books is books
-            assert (one.doings, one.minted, one.burnt) == ((), (), ())
+            assert (one.pool_events, one.minted, one.burnt) == ((), (), ())
         assert total(one.books) == whole
         owed: Counter[Address] = Counter()
-        for doing in one.doings:
-            key = KEYS[doing.nft.pool if isinstance(doing, Change) else doing.pool]
+        for doing in one.pool_events:
+            key = KEYS[doing.nft.pool if isinstance(doing, PositionChange) else doing.pool]
             owed[key.currency0] += doing.owed0
             owed[key.currency1] += doing.owed1
         for currency in CURRENCIES:
@@ -246,13 +246,13 @@ def test_every_record_adds_up_whatever_was_done(story: list[Deed]) -> None:
         call = call_of(world, deed)
         tx = HexId(f"0x{at:064x}")
         world.transact(
-            Transaction(tx, b"", WALLET, world.nonces[WALLET], call, 3_000_000, Wei(2 * 10**9), Wei(10**9)),
+            SimTransaction(tx, b"", WALLET, world.nonces[WALLET], call, 3_000_000, Wei(2 * 10**9), Wei(10**9)),
             world.next_time,
         )
-    for token_id, nft in world.deeds.items():
+    for token_id, nft in world.all_nfts.items():
         if nft.owner == WALLET:
-            told = tell(world, token_id, None)
+            told = position_history(world, token_id, None)
             assert attribute(told).exact, (token_id, told.notes)
             assert told.externals == ()
-    window = tell(world, max(world.nfts), WORLD.head.timestamp)
+    window = position_history(world, max(world.nfts), WORLD.head.timestamp)
     assert attribute(window).exact

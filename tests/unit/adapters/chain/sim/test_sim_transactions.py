@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from zuno.adapters.chain.devnet.keys import dev_key
-from zuno.adapters.chain.sim.transactions import read
+from zuno.adapters.chain.sim.transactions import parse_transaction
 from zuno.adapters.chain.world import OTHERS, SIM, WALLET
 from zuno.kernel.errors import Refused
 from zuno.lp.ports.spending import Call
@@ -53,12 +53,12 @@ def test_every_field_is_read_as_it_was_signed(nonce: int, value: int, gas: int, 
     raw, known_by = signed_with_hash(
         nonce=nonce, value=value, gas=gas, maxFeePerGas=fee, maxPriorityFeePerGas=fee // 2, data=data
     )
-    tx = read(raw, SIM.id)
+    tx = parse_transaction(raw, SIM.id)
     assert (tx.sender, tx.nonce, tx.gas, tx.max_fee, tx.tip) == (WALLET, nonce, gas, fee, fee // 2)
     assert tx.call == Call(TO, value, data)  # type: ignore[arg-type]
     assert tx.cost == gas * fee + value
     assert tx.hash == known_by
-    assert read(raw, SIM.id, OTHERS).sender == OTHERS, "who signed is not recovered again"
+    assert parse_transaction(raw, SIM.id, OTHERS).sender == OTHERS, "who signed is not recovered again"
 
 
 @pytest.mark.parametrize("at", range(0, 107, 3))
@@ -67,7 +67,7 @@ def test_a_changed_byte_is_refused_or_somebody_elses(at: int, flip: int) -> None
     raw = bytearray(signed())
     raw[at % len(raw)] ^= flip
     try:
-        tx = read(bytes(raw), SIM.id)
+        tx = parse_transaction(bytes(raw), SIM.id)
     except Refused:
         return
     assert tx.sender != WALLET
@@ -77,24 +77,24 @@ def test_bytes_cut_short_or_drawn_out_are_refused() -> None:
     raw = signed(data=b"x" * 300)
     for cut in range(len(raw)):
         with pytest.raises(Refused):
-            read(raw[:cut], SIM.id)
+            parse_transaction(raw[:cut], SIM.id)
     with pytest.raises(Refused, match="nothing after it"):
-        read(raw + b"\0", SIM.id)
+        parse_transaction(raw + b"\0", SIM.id)
 
 
 def test_what_is_no_transaction_of_ours_is_refused() -> None:
     with pytest.raises(Refused, match="have 1 want 31337"):
-        read(signed(chainId=1), SIM.id)
+        parse_transaction(signed(chainId=1), SIM.id)
     with pytest.raises(Refused, match="creates a contract"):
-        read(signed(to=b""), SIM.id)
+        parse_transaction(signed(to=b""), SIM.id)
     with pytest.raises(Refused, match="access lists"):
-        read(signed(accessList=[{"address": TO, "storageKeys": []}]), SIM.id)
+        parse_transaction(signed(accessList=[{"address": TO, "storageKeys": []}]), SIM.id)
     legacy = {"nonce": 0, "gasPrice": 1, "gas": 21_000, "to": bytes.fromhex(TO[2:]), "value": 0, "chainId": SIM.id}
     old = bytes(Account.sign_transaction(legacy, dev_key("wallet").to_bytes()).raw_transaction)
     with pytest.raises(Refused, match="EIP-1559"):
-        read(old, SIM.id)
+        parse_transaction(old, SIM.id)
     with pytest.raises(Refused):
-        read(b"\x02" + b"\xf9" * 5000, SIM.id)
+        parse_transaction(b"\x02" + b"\xf9" * 5000, SIM.id)
 
 
 def test_the_other_signature_of_the_same_words_is_refused() -> None:
@@ -105,7 +105,7 @@ def test_the_other_signature_of_the_same_words_is_refused() -> None:
     parity = raw[-67]
     twin = raw[:-67] + bytes([0x80 if parity == 1 else 1]) + raw[-66:-32] + (ORDER - s).to_bytes(32, "big")
     with pytest.raises(Refused, match="v, r, s"):
-        read(twin, SIM.id)
+        parse_transaction(twin, SIM.id)
 
 
 def test_what_could_be_written_shorter_is_refused() -> None:
@@ -117,7 +117,7 @@ def test_what_could_be_written_shorter_is_refused() -> None:
         body = chain + nonce + tail
         return b"\x02" + bytes([0xC0 + len(body)]) + body
 
-    assert read(whole(b"\x05"), SIM.id, WALLET).nonce == 5
+    assert parse_transaction(whole(b"\x05"), SIM.id, WALLET).nonce == 5
     for spelling, word in (
         (b"\x81\x05", "a byte is not"),
         (b"\x00", "a number is not"),
@@ -127,4 +127,4 @@ def test_what_could_be_written_shorter_is_refused() -> None:
         (b"\xc1\x05", "a list where a value"),
     ):
         with pytest.raises(Refused, match=word):
-            read(whole(spelling), SIM.id, WALLET)
+            parse_transaction(whole(spelling), SIM.id, WALLET)

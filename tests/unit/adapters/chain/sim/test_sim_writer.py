@@ -15,18 +15,17 @@ from pathlib import Path
 import pytest
 
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.engine import Sent, SimWorld
-from zuno.adapters.chain.sim.gas import BLOCK_GAS, needed
+from zuno.adapters.chain.sim.engine import SentTransaction, SimWorld
+from zuno.adapters.chain.sim.gas import BLOCK_GAS, gas_needed
 from zuno.adapters.chain.sim.ledger import PROPOSER
-from zuno.adapters.chain.sim.saved import SimFile
+from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.chain.world import DEFAULT_SEED, DEPLOYMENT, OTHERS, SIM, USDC, WALLET, WETH, pool_specs
 from zuno.kernel.errors import Broken, Refused, Unavailable, Unknown
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
-from zuno.lp.model.ballot import GasStep
 from zuno.lp.model.history import Touch, WalletSwap
-from zuno.lp.model.plan import Grant
+from zuno.lp.model.plan import Grant, StepKind
 from zuno.lp.plan import calldata, encoding
 from zuno.lp.plan.decoding import decode
 from zuno.lp.ports.spending import Call, SendResult
@@ -72,7 +71,7 @@ async def test_what_is_taken_is_seen_at_once_and_by_everyone_who_looks(
     head = await chain.head()
     assert (head.number, head.timestamp) == (before.number + 1, before.timestamp + 12)
     assert await elsewhere.head() == before, "a command answers from the world it opened"
-    assert (await other.purse(WALLET, CURRENCIES, ())).nonce == FIRST + 1
+    assert (await other.wallet_state(WALLET, CURRENCIES, ())).nonce == FIRST + 1
     assert await elsewhere.head() == head
     assert await SimChain(SimFile(tmp_path)).head() == head
 
@@ -131,12 +130,12 @@ async def test_the_trace_is_of_the_wallet_asked_for(chain: SimChain, writer: Sim
 
 
 async def test_the_wallet_is_born_with_the_devnets_permissions(writer: SimWriter) -> None:
-    purse = await writer.purse(WALLET, CURRENCIES, (MANAGER, ROUTER))
+    wallet_state = await writer.wallet_state(WALLET, CURRENCIES, (MANAGER, ROUTER))
     forever = Grant((1 << 160) - 1, Seconds((1 << 48) - 1))
-    assert set(purse.allowances.to_permit2.values()) == {(1 << 256) - 1}
+    assert set(wallet_state.allowances.to_permit2.values()) == {(1 << 256) - 1}
     for token in CURRENCIES[1:]:
-        assert purse.allowances.grant(token, MANAGER) == forever
-        assert purse.allowances.grant(token, ROUTER) == Grant()
+        assert wallet_state.allowances.grant(token, MANAGER) == forever
+        assert wallet_state.allowances.grant(token, ROUTER) == Grant()
 
 
 # -- gas
@@ -146,19 +145,19 @@ def test_a_plans_steps_cost_what_was_measured(acting: Act) -> None:
     world = SimWorld.play(DEFAULT_SEED)
     burn, mint = calldata.burn_position(EDGE, 0, 0), minted(world, 0)
     for call, step in (
-        (acting(mint, *closing(PAIR)), GasStep.MINT),
-        (acting(burn, *closing(PAIR)), GasStep.BURN),
-        (acting(burn, mint, *closing(PAIR)), GasStep.BURN_AND_MINT),
-        (Call(WETH.address, 5, encoding.wrap()), GasStep.WRAP),
-        (Call(USDC.address, 0, encoding.approve(PERMIT2, 5)), GasStep.APPROVE_PERMIT2),
-        (Call(PERMIT2, 0, encoding.permit2_approve(USDC.address, ROUTER, 5, 5)), GasStep.PERMIT2_APPROVE),
+        (acting(mint, *closing(PAIR)), StepKind.MINT),
+        (acting(burn, *closing(PAIR)), StepKind.BURN),
+        (acting(burn, mint, *closing(PAIR)), StepKind.BURN_AND_MINT),
+        (Call(WETH.address, 5, encoding.wrap()), StepKind.WRAP),
+        (Call(USDC.address, 0, encoding.approve(PERMIT2, 5)), StepKind.APPROVE_PERMIT2),
+        (Call(PERMIT2, 0, encoding.permit2_approve(USDC.address, ROUTER, 5, 5)), StepKind.PERMIT2_APPROVE),
     ):
         (tried,) = world.attempt(WALLET, [call])
         assert (tried.error, tried.gas_used, tried.gas_needed) == (None, MEASURED_GAS[step], MEASURED_GAS[step])
     swap = calldata.swap_exact_in_single(NATIVE_SPEC.key, True, 10**15, 0, DEPLOYMENT.swap_struct)
     both = [calldata.v4_swap([swap]), encoding.position_manager_call([minted(world, 2)], 1 << 48)]
     whole = decode(ROUTER, 0, calldata.execute(both, 1 << 48), DEPLOYMENT.swap_struct)
-    assert needed(whole.call) == MEASURED_GAS[GasStep.SWAP_AND_MINT]
+    assert gas_needed(whole.call) == MEASURED_GAS[StepKind.SWAP_AND_MINT]
 
 
 @pytest.mark.parametrize("limit", [40_000, 70_000, 153_577, 153_578, 500_000])
@@ -187,10 +186,15 @@ async def test_a_world_played_again_is_the_same_to_the_last_balance(
     await writer.send(sign(acting(calldata.burn_position(EDGE, 0, 0)), FIRST + 1))
     await writer.send(sign(acting(calldata.burn_position(EDGE, 0, 0), *closing(PAIR)), FIRST + 2))
     ours, again = chain.latest(), SimFile(tmp_path).load()
-    assert again.books.sealed() == ours.books.sealed()
+    assert again.books.canonical_text() == ours.books.canonical_text()
     assert (again.pools, again.nonces, again.mined, again.head) == (ours.pools, ours.nonces, ours.mined, ours.head)
-    assert (again.dealings, again.deeds, again.closes) == (ours.dealings, ours.deeds, ours.closes)
-    assert [type(event).__name__ for event in again.events] == ["Sent", "Move", "Sent", "Sent"]
+    assert (again.effects, again.all_nfts, again.closes) == (ours.effects, ours.all_nfts, ours.closes)
+    assert [type(event).__name__ for event in again.events] == [
+        "SentTransaction",
+        "PriceShift",
+        "SentTransaction",
+        "SentTransaction",
+    ]
 
 
 async def test_a_file_from_before_there_were_transactions_is_read(
@@ -258,8 +262,8 @@ def test_nothing_a_transaction_can_change_is_left_out_of_the_hash() -> None:
     others[2].permissions.approve(WALLET, USDC.address, PERMIT2, 5)
     others[3].permissions.permit(WALLET, USDC.address, MANAGER, Grant(5, Seconds(5)))
     others[4].ledger.pay(WALLET, OTHERS, NATIVE, 1)
-    assert honest.copy().sealed() == honest.sealed()
-    assert len({books.sealed() for books in (honest, *others)}) == 6
+    assert honest.copy().canonical_text() == honest.canonical_text()
+    assert len({books.canonical_text() for books in (honest, *others)}) == 6
 
 
 async def test_the_reference_is_as_young_as_the_head(chain: SimChain, writer: SimWriter, sign: Sign) -> None:
@@ -271,7 +275,7 @@ async def test_the_reference_is_as_young_as_the_head(chain: SimChain, writer: Si
 async def test_what_cannot_be_saved_was_not_sent(
     chain: SimChain, writer: SimWriter, sign: Sign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, raw = await writer.purse(WALLET, CURRENCIES, ()), sign(HELLO, FIRST)
+    before, raw = await writer.wallet_state(WALLET, CURRENCIES, ()), sign(HELLO, FIRST)
 
     def full(source: object, target: object) -> None:
         raise OSError(28, "No space left on device")
@@ -281,7 +285,7 @@ async def test_what_cannot_be_saved_was_not_sent(
         with pytest.raises(Unavailable, match="No space left"):
             await writer.send(raw)
     assert await chain.head() == before.block
-    assert await writer.purse(WALLET, CURRENCIES, ()) == before
+    assert await writer.wallet_state(WALLET, CURRENCIES, ()) == before
     assert await writer.send(raw) is SendResult.ACCEPTED
 
 
@@ -291,7 +295,8 @@ def test_two_who_send_at_once_take_turns(sign: Sign, tmp_path: Path) -> None:
     def send(raw: bytes) -> str:
         code = (
             "import sys, asyncio\nfrom pathlib import Path\n"
-            "from zuno.adapters.chain.sim.chain import SimChain\nfrom zuno.adapters.chain.sim.saved import SimFile\n"
+            "from zuno.adapters.chain.sim.chain import SimChain\n"
+            "from zuno.adapters.chain.sim.world_file import SimFile\n"
             "from zuno.adapters.chain.sim.writer import SimWriter\n"
             "writer = SimWriter(SimChain(SimFile(Path(sys.argv[1]))))\n"
             "print(asyncio.run(writer.send(bytes.fromhex(sys.argv[2]))))"
@@ -304,7 +309,7 @@ def test_two_who_send_at_once_take_turns(sign: Sign, tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pair:
         said = sorted(pair.map(send, rivals))
     assert said == ["accepted", "nonce_spent", "nonce_spent", "nonce_spent"]
-    assert [type(event) for event in SimFile(tmp_path).load().events] == [Sent]
+    assert [type(event) for event in SimFile(tmp_path).load().events] == [SentTransaction]
 
 
 # -- the past
@@ -349,7 +354,7 @@ async def test_a_burnt_position_is_gone_and_its_record_is_not(
 
 
 async def done(writer: SimWriter, sign: Sign, call: Call) -> HexId:
-    nonce = (await writer.purse(WALLET, (), ())).nonce
+    nonce = (await writer.wallet_state(WALLET, (), ())).nonce
     raw = sign(call, nonce)
     assert await writer.send(raw) is SendResult.ACCEPTED
     (tx,) = [tx for tx, (_, mined) in writer._chain.latest().mined.items() if mined.block == await writer._chain.head()]
@@ -470,9 +475,9 @@ async def test_what_the_pools_got_beyond_their_arithmetic_is_a_residual(
 ) -> None:
     await done(writer, sign, acting(calldata.burn_position(EDGE, 0, 0), minted(chain.latest(), 0), *closing(PAIR)))
     world = chain.latest()
-    honest = world.dealings[-1]
+    honest = world.effects[-1]
     key = (DEPLOYMENT.pool_manager, PAIR[1])
-    world.dealings[-1] = replace(honest, moved={**honest.moved, key: honest.moved[key] + 1})
+    world.effects[-1] = replace(honest, moved={**honest.moved, key: honest.moved[key] + 1})
     told = await chain.history(world.books.next_id - 1, None)
     assert attribute(told).in_token1.residual == -1
     assert [(one.amount0, one.amount1) for one in told.externals] == [(0, 1)], "and the wallet did not pay it"

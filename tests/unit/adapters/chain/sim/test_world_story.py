@@ -15,8 +15,8 @@ from zuno.adapters.chain.world import (
     SETUP_BLOCKS,
     WALLET,
     SwapStep,
-    moved_reference,
     reference_path,
+    shift_reference,
     write_script,
 )
 from zuno.amm.model import price_of
@@ -92,7 +92,7 @@ def test_a_past_moment_is_the_present_of_that_moment() -> None:
 @pytest.mark.parametrize("percent", ["-6", "12.5", "0.000001", "-35"])
 def test_a_move_takes_every_pool_to_the_reference(percent: str) -> None:
     world = SimWorld.play(7)
-    target = moved_reference(world.reference, Decimal(percent))
+    target = shift_reference(world.reference, Decimal(percent))
     world.apply(world.next_move(target))
     for spec, pool in zip(world.specs, world.pools, strict=True):
         assert spec.micro_usdc(pool.slot0.sqrt_price_x96) == pytest.approx(target, rel=1e-8)
@@ -102,4 +102,4 @@ def test_a_move_takes_every_pool_to_the_reference(percent: str) -> None:
 @pytest.mark.parametrize("percent", ["-60", "400"])
 def test_a_move_off_the_stage_is_refused(percent: str) -> None:
     with pytest.raises(Refused, match="liquidity between"):
-        moved_reference(reference_path(7)[-1], Decimal(percent))
+        shift_reference(reference_path(7)[-1], Decimal(percent))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from zuno.adapters.venues.synthetic.candles import Market, market
+from zuno.adapters.venues.synthetic.candles import SyntheticMarket, market
 from zuno.adapters.venues.synthetic.derivatives import GRID, TOLD, _crowd_moves, _lately, batches, grid
 from zuno.adapters.venues.synthetic.path import HOURS_FROM, MINUTES_FROM, hour_of, paths
 from zuno.kernel.units import Millis
@@ -26,7 +26,7 @@ SEEDS = (1, 2, 3, 11)
 class Hours:
     """The hours that have minutes: what was open at the end of each, by venue."""
 
-    made: Market
+    made: SyntheticMarket
     levels: dict[str, list[Level]]
     opened: dict[str, Floats]
     moved: Floats
@@ -38,7 +38,7 @@ class Hours:
         return np.diff(np.log(sum(self.opened.values())))
 
 
-def hours_of(seed: int, one: Market) -> Hours:
+def hours_of(seed: int, one: SyntheticMarket) -> Hours:
     said = {batch.series.venue: list(batch.rows) for batch in batches(seed, one) if is_open_interest(batch.series)}
     ends = range(MINUTES_FROM + HOUR_MS, MINUTES_FROM + 45 * DAY_MS + 1, HOUR_MS)
     by_moment = {venue: {row.at: row.value for row in rows} for venue, rows in said.items()}
@@ -46,14 +46,14 @@ def hours_of(seed: int, one: Market) -> Hours:
     bars = one.bars[Timeframe.H1]
     prices = [one.grain.price(column) for column in bars.columns[1:5]]
     hours = Bars(Timeframe.H1, bars.at, *prices, one.grain.size(bars.volume), one.grain.size(bars.taker_buy))  # type: ignore[call-arg]
-    spikes = [spike for at in ends[1:] if fired(hours, {}, at) and (spike := fired(hours, said, at))]
+    spikes = [spike for at in ends[1:] if spike_at(hours, {}, at) and (spike := spike_at(hours, said, at))]
     late = hours.last(len(ends) - 1)
     return Hours(one, said, opened, np.log(late.close / late.open), np.log(late.high / late.low), spikes)
 
 
-def fired(hours: Bars, said: dict[str, list[Level]], at: int) -> Spike | None:
+def spike_at(hours: Bars, said: dict[str, list[Level]], at: int) -> Spike | None:
     found = measure_spike(hours, said, Millis(at))
-    return None if isinstance(found, Missing) or not found.fired else found
+    return None if isinstance(found, Missing) or not found.is_spike else found
 
 
 def is_open_interest(series: object) -> bool:

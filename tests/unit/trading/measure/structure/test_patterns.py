@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.structure.patterns import Shape, formation
+from zuno.trading.measure.structure.patterns import PatternKind, formation
 from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way
 
 
@@ -22,12 +22,14 @@ def mirrored(prices: tuple[float, ...]) -> list[Pivot]:
 @pytest.mark.parametrize(
     ("prices", "close", "shape", "twin"),
     [
-        ((110, 100, 115, 100, 110.5), 104.0, Shape.HEAD_AND_SHOULDERS, Shape.INVERSE_HEAD_AND_SHOULDERS),
-        ((112, 104, 112.3), 107.0, Shape.DOUBLE_TOP, Shape.DOUBLE_BOTTOM),
-        ((110, 104, 112, 107), 109.0, Shape.WEDGE, Shape.WEDGE),
+        ((110, 100, 115, 100, 110.5), 104.0, PatternKind.HEAD_AND_SHOULDERS, PatternKind.INVERSE_HEAD_AND_SHOULDERS),
+        ((112, 104, 112.3), 107.0, PatternKind.DOUBLE_TOP, PatternKind.DOUBLE_BOTTOM),
+        ((110, 104, 112, 107), 109.0, PatternKind.WEDGE, PatternKind.WEDGE),
     ],
 )
-def test_tops_point_down_and_bottoms_up(prices: tuple[float, ...], close: float, shape: Shape, twin: Shape) -> None:
+def test_tops_point_down_and_bottoms_up(
+    prices: tuple[float, ...], close: float, shape: PatternKind, twin: PatternKind
+) -> None:
     top = formation(turns(*prices), close, 1.0)
     bottom = formation(mirrored(prices), 200 - close, 1.0)
     assert top is not None
@@ -51,21 +53,21 @@ def test_a_triangle_that_ascends_and_one_that_does_not() -> None:
     down = formation(turns(112, 104, 108, 104.1), 106.0, 1.0)
     both = formation(turns(112, 104, 110, 106), 108.0, 1.0)
     assert up is not None
-    assert (up.shape, up.way, up.line) == (Shape.ASCENDING_TRIANGLE, Way.UP, 112.2)
+    assert (up.shape, up.way, up.line) == (PatternKind.ASCENDING_TRIANGLE, Way.UP, 112.2)
     assert down is not None
-    assert (down.shape, down.way) == (Shape.OTHER, Way.DOWN)
+    assert (down.shape, down.way) == (PatternKind.OTHER, Way.DOWN)
     assert both is not None
-    assert (both.shape, both.way) == (Shape.OTHER, None)
+    assert (both.shape, both.way) == (PatternKind.OTHER, None)
 
 
 @pytest.mark.parametrize(
-    ("close", "found"), [(109.5, None), (109.0, Shape.BULL_FLAG), (105.0, Shape.BULL_FLAG), (104.9, None)]
+    ("close", "found"), [(109.5, None), (109.0, PatternKind.BULL_FLAG), (105.0, PatternKind.BULL_FLAG), (104.9, None)]
 )
-def test_a_flag_gives_little_back(close: float, found: Shape | None) -> None:
+def test_a_flag_gives_little_back(close: float, found: PatternKind | None) -> None:
     shape = formation(turns(100, 110, first=Extreme.LOW), close, 2.0)
     assert (shape and shape.shape) == found
     mirror = formation(turns(100, 90), 200 - close, 2.0)
-    assert (mirror and mirror.shape) == (None if found is None else Shape.BEAR_FLAG)
+    assert (mirror and mirror.shape) == (None if found is None else PatternKind.BEAR_FLAG)
 
 
 def test_what_has_played_out_is_none() -> None:

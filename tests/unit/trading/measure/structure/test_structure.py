@@ -23,7 +23,7 @@ from zuno.trading.measure.structure.gaps import Gap, fair_value_gaps
 from zuno.trading.measure.structure.levels import NEWEST, ZONE_WIDTH, LevelKind, PriceLevel, zones
 from zuno.trading.measure.structure.lines import Divergence, Gauge, TrendLine, divergences, trend_lines
 from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, pivots, zigzag
-from zuno.trading.measure.structure.swings import BreakKind, Step, breaks, fibonacci, swings
+from zuno.trading.measure.structure.swings import BreakKind, SwingKind, breaks, fibonacci, swings
 from zuno.trading.model.market import Candle, Mode, Timeframe
 
 HOUR = Timeframe.H1.millis
@@ -119,19 +119,19 @@ def test_no_bars_have_no_structure() -> None:
 def test_swings_are_named_against_the_last_of_their_kind() -> None:
     assert [swing.step for swing in swings(pivots(STEPS, 1))] == [
         None,
-        Step.HIGHER_HIGH,
+        SwingKind.HIGHER_HIGH,
         None,
-        Step.LOWER_LOW,
-        Step.HIGHER_HIGH,
+        SwingKind.LOWER_LOW,
+        SwingKind.HIGHER_HIGH,
     ]
     line = (turn(HIGH, 1, 5), turn(LOW, 2, 3), turn(HIGH, 3, 5), turn(LOW, 4, 3), turn(HIGH, 5, 4), turn(LOW, 6, 3.5))
     assert [swing.step for swing in swings(line)] == [
         None,
         None,
-        Step.LOWER_HIGH,
-        Step.HIGHER_LOW,
-        Step.LOWER_HIGH,
-        Step.HIGHER_LOW,
+        SwingKind.LOWER_HIGH,
+        SwingKind.HIGHER_LOW,
+        SwingKind.LOWER_HIGH,
+        SwingKind.HIGHER_LOW,
     ]
 
 

@@ -1,0 +1,279 @@
+"""The devnet as a process: started once per home, found again by the file it leaves, stopped only if it is ours.
+
+The running node holds `devnet.lock` for as long as it lives. That lock, not a pid in a file, says whether a node runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+
+from zuno.adapters.atomic_file import replace_file
+from zuno.adapters.chain.devnet import artifacts
+from zuno.adapters.chain.devnet.refusals import INTERNAL_ERROR
+from zuno.adapters.file_lock import FileLock
+from zuno.adapters.foreign_json import shallow
+from zuno.adapters.process_identity import ProcessIdentity
+from zuno.amm.model import Block
+from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable
+from zuno.kernel.units import HexId, Seconds
+from zuno.lp.ports.world import NodeStatus, PoolMove, PriceMove
+
+START_SECONDS: Final = 600.0
+STOP_SECONDS: Final = 10.0
+STALE_SECONDS: Final = 60
+_DEEPEST: Final = 32
+_NOT_RUNNING: Final = "No devnet is running; `zuno devnet up --background` starts one."
+
+
+class DevnetProcess:
+    """One node per home. `program` is what a background node runs; `grace` is how long it may take to end.
+
+    `tell` gets every line a person who waits should see.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        node_modules: Path,
+        seed: int,
+        *,
+        program: Sequence[str] = (sys.executable, "-m", "zuno"),
+        grace: float = STOP_SECONDS,
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self._home = home
+        self._node_modules = node_modules
+        self._seed = seed
+        self._program = program
+        self._grace = grace
+        self._tell = tell
+        self._lock = FileLock(
+            home / "devnet.lock", "A devnet of this home is starting already; `zuno devnet status` shows it."
+        )
+        self._log = home / "devnet.log"
+        self.file = home / "devnet.json"
+
+    async def up(self, port: int, background: bool) -> NodeStatus:
+        found = artifacts.find_artifacts(self._node_modules)
+        if self._lock.is_held():
+            return await self._wait_for_running(port)
+        if background:
+            return await self._spawn(port)
+        return self._serve_here(found, port)
+
+    async def status(self) -> NodeStatus:
+        if not self._lock.is_held():
+            return NodeStatus(False, None, None, None, _NOT_RUNNING)
+        record = self._record()
+        if record is None:
+            return NodeStatus(False, None, None, None, "The devnet is starting; its first start builds the world.")
+        block = await ask_head(str(record["url"]))
+        return NodeStatus(True, str(record["url"]), int(record["pid"]), block)
+
+    async def down(self) -> NodeStatus:
+        if not self._lock.is_held():
+            self.file.unlink(missing_ok=True)
+            return NodeStatus(False, None, None, None, _NOT_RUNNING)
+        holder = self._lock.process()
+        if holder is None:
+            raise Unavailable("A devnet is starting just now; try again in a moment.")
+        ours = self._record() is not None
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            holder.send(number)
+            if await self._wait_for_end(holder):
+                break
+        else:
+            raise Unavailable(f"The devnet (pid {holder.pid}) does not end.")
+        if ours:
+            self.file.unlink(missing_ok=True)
+        return NodeStatus(False, None, holder.pid, None, f"The devnet (pid {holder.pid}) is stopped.")
+
+    def url(self) -> str:
+        """Where the running node answers, or `Unavailable` with the command that starts one."""
+        record = self._record()
+        if record is None:
+            raise Unavailable(_NOT_RUNNING)
+        return str(record["url"])
+
+    def _serve_here(self, found: artifacts.Artifacts, port: int) -> NodeStatus:
+        """Serve in this process until a signal; the heavy half is imported only now."""
+        from zuno.adapters.chain.devnet.serve_world import serve_world
+
+        # asyncio would only note an interrupt and wait for a task that never pauses; here it must stop the building.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with self._lock:
+            self.file.unlink(missing_ok=True)
+            serve_world(found, self._home / "devnet", self._seed, port, self._write, self._tell)
+            self.file.unlink(missing_ok=True)
+        return NodeStatus(False, None, os.getpid(), None, "The devnet is stopped.")
+
+    async def _spawn(self, port: int) -> NodeStatus:
+        with _term_as_exit():
+            child = self._child(port)
+            try:
+                return await self._ready(child, port)
+            except BaseException:
+                self._end(child)
+                raise
+
+    async def _wait_for_running(self, port: int) -> NodeStatus:
+        """Somebody started it before us: wait until it answers, as if we had."""
+        give_up = time.monotonic() + START_SECONDS
+        while self._lock.is_held() and time.monotonic() < give_up:
+            if self._record() is not None:
+                status = await self.status()
+                elsewhere = f", not at port {port}" if port and not str(status.url).endswith(f":{port}") else ""
+                note = f"It was running already{elsewhere}."
+                return NodeStatus(status.running, status.url, status.pid, status.block, note)
+            await asyncio.sleep(0.1)
+        raise Unavailable(f"A devnet of this home was starting and did not come up; its log is {self._log}.")
+
+    def _child(self, port: int) -> subprocess.Popen[bytes]:
+        """The same command in the foreground of a process of its own, its words in the log."""
+        command = [*self._program, "devnet", "up", "--port", str(port), "--home", str(self._home)]
+        self._log.write_bytes(b"")
+        with open(self._log, "ab") as log:  # appending: two starts at once may share it
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
+
+    def _end(self, child: subprocess.Popen[bytes]) -> None:
+        child.terminate()
+        try:
+            child.wait(self._grace)
+        except subprocess.TimeoutExpired:
+            child.kill()
+
+    async def _ready(self, child: subprocess.Popen[bytes], port: int) -> NodeStatus:
+        give_up, shown = time.monotonic() + START_SECONDS, 0
+        while time.monotonic() < give_up:
+            shown = self._pass_on(shown)
+            if child.poll() is not None:
+                if self._lock.is_held():
+                    return await self._wait_for_running(port)  # somebody else was a moment quicker
+                raise Unavailable(f"The devnet did not start: {self._last_words()}")
+            record = self._record()
+            if record is not None and record["pid"] == child.pid:
+                return await self.status()
+            await asyncio.sleep(0.05)
+        raise Unavailable(f"The devnet did not answer within {START_SECONDS:.0f} s; its log is {self._log}.")
+
+    def _pass_on(self, shown: int) -> int:
+        """Show the child's progress as it comes; returns how much of its log was shown."""
+        words = self._log.read_bytes()
+        whole = words[: words.rfind(b"\n") + 1]
+        for line in whole[shown:].splitlines():
+            if line.startswith((b"Building", b"  ")):
+                self._tell(line.decode(errors="replace"))
+        return len(whole)
+
+    def _last_words(self) -> str:
+        lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
+        return lines[-1].removeprefix("zuno: ") if lines else f"its log {self._log} is empty."
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        """The file others read: addresses, and a test key that protects nothing."""
+        replace_file(self.file, json.dumps(record, indent=1).encode(), durable=False)
+
+    def _record(self) -> dict[str, Any] | None:
+        """What the node that runs now has written; a file that a dead one left is no answer."""
+        holder = self._lock.process()
+        try:
+            record: dict[str, Any] = json.loads(self.file.read_text(encoding="utf-8"))
+            return record if holder and "url" in record and record["pid"] == holder.pid else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    async def _wait_for_end(self, holder: ProcessIdentity) -> bool:
+        give_up = time.monotonic() + self._grace
+        while time.monotonic() < give_up:
+            if not self._lock.is_held() or not holder.alive:
+                return True
+            await asyncio.sleep(0.05)
+        return False
+
+
+@contextmanager
+def _term_as_exit() -> Iterator[None]:
+    """While we wait for a child, SIGTERM ends us as Ctrl-C does, so that the child is ended too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+async def ask(url: str, method: str, *params: object) -> Any:
+    """One JSON-RPC question to our own node."""
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
+    try:
+        async with httpx2.AsyncClient(timeout=60.0, trust_env=False) as client:
+            reply = json.loads(shallow((await client.post(url, json=body)).content, _DEEPEST))
+    except httpx2.HTTPError as error:
+        raise Unavailable(f"The devnet at {url} does not answer; `zuno devnet down` ends it.") from error
+    except ValueError as error:
+        raise Malformed(f"The devnet at {url} answered nonsense; `zuno devnet down` ends it.") from error
+    match reply:
+        case {"error": {"code": code, "message": message}}:
+            raise (Broken if code == INTERNAL_ERROR else Refused)(str(message))
+        case {"result": result}:
+            return result
+    raise Malformed(f"The devnet at {url} answered nonsense; `zuno devnet down` ends it.")
+
+
+async def ask_head(url: str) -> Block:
+    head = await ask(url, "eth_getBlockByNumber", "latest", False)
+    return Block(int(head["number"], 16), HexId(head["hash"]), Seconds(int(head["timestamp"], 16)))
+
+
+class DevnetWorld:
+    """The running devnet behind the `World` port: asks the node to push its own price."""
+
+    def __init__(self, process: DevnetProcess) -> None:
+        self._process = process
+
+    async def move(self, percent: Decimal) -> PriceMove:
+        moved = await ask(self._process.url(), "zuno_move", str(percent))
+        block = moved["block"]
+        return PriceMove(
+            Block(block["number"], HexId(block["hash"]), Seconds(block["timestamp"])),
+            _usdc(moved["referenceBefore"]),
+            _usdc(moved["referenceAfter"]),
+            tuple(
+                PoolMove(HexId(pool["id"]), pool["label"], _usdc(pool["before"]), _usdc(pool["after"]))
+                for pool in moved["pools"]
+            ),
+        )
+
+    async def wake(self) -> None:
+        """A chain that mines only what it is sent stands still between transactions, and its next block is of now: a
+        deadline counted from a head of yesterday would be over before it began."""
+        url = self._process.url()
+        latest, pending = [await ask(url, "eth_getBlockByNumber", tag, False) for tag in ("latest", "pending")]
+        if int(pending["timestamp"], 16) - int(latest["timestamp"], 16) > STALE_SECONDS:
+            await ask(url, "evm_mine")
+
+    async def reference(self) -> Fraction:
+        return _usdc(await ask(self._process.url(), "zuno_reference"))
+
+
+def _usdc(micro: str) -> Fraction:
+    return Fraction(int(micro), 10**6)

@@ -1,0 +1,84 @@
+"""The devnet from the cache to the port: open the world, stand a node on it, write where it is, serve."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from eth_utils.address import to_checksum_address
+
+from zuno.adapters.chain.world import DEPLOYMENT, USDC, WETH, pool_specs, write_script
+
+from .artifacts import Artifacts
+from .evm import LocalChain
+from .keys import dev_address, dev_key
+from .node import DevnetNode
+from .price_moves import PriceMover
+from .server import check_port, serve_until_signalled
+from .story import OTHERS_ROLE, WALLET_ROLE, open_world
+
+Tell = Callable[[str], None]
+"""Where words for a person go, a line at a time; an adapter has no screen of its own."""
+
+
+def serve_world(
+    artifacts: Artifacts, cache: Path, seed: int, port: int, write: Callable[[Mapping[str, Any]], None], tell: Tell
+) -> None:
+    """Serve the world of a seed until SIGINT or SIGTERM; `write` is told where, once the node answers."""
+    check_port(port)
+    node, mover = open_node(artifacts, cache, seed, tell)
+
+    def ready(url: str) -> None:
+        write(record(node.chain, url, seed))
+        tell(f"Devnet at {url}, block {node.chain.head.number}; stop it with Ctrl-C.")
+
+    serve_until_signalled(node, port, ready, mover.methods())
+
+
+def open_node(
+    artifacts: Artifacts, cache: Path, seed: int, tell: Tell = lambda line: None
+) -> tuple[DevnetNode, PriceMover]:
+    """A node on the world of a seed. Its clock goes on where the story ended, whatever the wall clock says."""
+    chain = open_world(artifacts, cache, seed, lambda done, total: _tell_progress(tell, done, total))
+    keys = {dev_address(role): dev_key(role) for role in (WALLET_ROLE, OTHERS_ROLE)}
+    offset = chain.head.timestamp - int(time.time())
+    return DevnetNode(chain, unlocked=keys, time_offset=offset), PriceMover(write_script(seed).hours[-1].reference)
+
+
+def record(chain: LocalChain, url: str, seed: int) -> dict[str, Any]:
+    """What a script needs to talk to the node."""
+    contracts = {
+        "poolManager": DEPLOYMENT.pool_manager,
+        "positionManager": DEPLOYMENT.position_manager,
+        "stateView": DEPLOYMENT.state_view,
+        "quoter": DEPLOYMENT.quoter,
+        "universalRouter": DEPLOYMENT.universal_router,
+        "permit2": DEPLOYMENT.permit2,
+        "weth": WETH.address,
+        "usdc": USDC.address,
+    }
+    return {
+        "url": url,
+        "pid": os.getpid(),
+        "chainId": chain.chain_id,
+        "genesisHash": "0x" + next(iter(chain.history)).hash.hex(),
+        "seed": seed,
+        "swapStruct": DEPLOYMENT.swap_struct,
+        "contracts": {name: to_checksum_address(address) for name, address in contracts.items()},
+        "pools": [{"id": spec.id, "label": spec.label} for spec in pool_specs()],
+        "wallet": {
+            "address": to_checksum_address(dev_address(WALLET_ROLE)),
+            "privateKey": dev_key(WALLET_ROLE).to_hex(),
+            "warning": "a public test key: anyone can compute it, so never fund it elsewhere",
+        },
+    }
+
+
+def _tell_progress(tell: Tell, done: int, total: int) -> None:
+    if done == 1:
+        tell("Building the devnet's world with real swaps (once; about a minute) ...")
+    elif done % 72 == 0:
+        tell(f"  {100 * done // total} %")

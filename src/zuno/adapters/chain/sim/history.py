@@ -1,0 +1,267 @@
+"""What happened to a position on the simulated chain, in the form of a live chain's history.
+
+The rules are those of `adapters.chain.rpc` (decision 8): a mint follows what was closed for it, gas is charged once for
+each transaction, and what moved beyond the wallet's own payments was somebody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from zuno.adapters.chain.sim.engine import SimWorld
+from zuno.adapters.chain.sim.ledger import VAULT
+from zuno.adapters.chain.sim.state import Nft, PositionChange, Trade, TransactionEffects
+from zuno.adapters.chain.world import SIM
+from zuno.amm.model import Block
+from zuno.kernel.errors import Unknown, Usage
+from zuno.kernel.units import Address, Seconds, SqrtPriceX96, Wei
+from zuno.lp.model.history import External, PositionHistory, PricedBlock, Touch, WalletSwap
+from zuno.lp.model.market import HOUR
+
+PREPARATION = Seconds(900)
+"""How long before a mint the closing of a position counts as made for it."""
+_STARTS = "its record starts there"
+Two = tuple[int, int]
+
+
+def position_history(world: SimWorld, position_id: int, since: Seconds | None) -> PositionHistory:
+    """What happened to a position and to those it was rebalanced from, from `since` (None: the first mint) to now."""
+    if since is not None and since > world.head.timestamp:
+        raise Usage(f"The window would open at {since}, after the chain's own time {world.head.timestamp}.")
+    if position_id not in world.all_nfts:
+        raise Unknown(f"No position {position_id} on sim; `zuno lp positions --chain sim` lists them.")
+    return _HistoryBuilder(world, position_id, since).build()
+
+
+@dataclass(frozen=True, slots=True)
+class _Life:
+    """A position, and the index of the transaction that closed it for its successor, which ends its history."""
+
+    nft: Nft
+    until: int
+
+
+@dataclass(slots=True)
+class _Entries:
+    """What a record gains from transactions."""
+
+    events: list[Touch | WalletSwap] = field(default_factory=list)
+    externals: list[External] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class _HistoryBuilder:
+    def __init__(self, world: SimWorld, position_id: int, since: Seconds | None) -> None:
+        self._world, self._since = world, since
+        self._nft = world.all_nfts[position_id]
+        self._key = world.specs[self._nft.pool].key
+        self._notes: list[str] = []
+
+    def build(self) -> PositionHistory:
+        world, nft = self._world, self._nft
+        burn = next((found for _, found in self._window() if nft.id in found.burnt), None)
+        if burn is None and nft.id not in world.nfts:
+            raise Unknown(f"position {nft.id} on sim was burnt before the window opens")
+        lives = self._lives()
+        start = None
+        if self._since is not None and self._mint(lives[-1].nft) is None:
+            start = world.past(self._since).standing(lives[-1].nft)
+        entries = self._build_entries({life.nft.id: life for life in lives})
+        opened = entries.events[0].block if start is None else start.block
+        closed = world.head if burn is None else burn.block
+        spec = world.specs[nft.pool]
+        return PositionHistory(
+            key=spec.key,
+            token0=spec.token0,
+            token1=spec.token1,
+            opened=opened,
+            closed=closed,
+            start=start,
+            end=world.standing(nft) if burn is None else None,
+            events=tuple(entries.events),
+            path=_hourly(world.prices[nft.pool], opened, closed),
+            native_side=SIM.native_side(spec.key),
+            externals=tuple(entries.externals),
+            notes=(*self._notes, *entries.notes),
+        )
+
+    def _window(self) -> Iterator[tuple[int, TransactionEffects]]:
+        """The transactions after `since`, with their indexes."""
+        for place, effects in enumerate(self._world.effects):
+            if self._since is None or effects.block.timestamp > self._since:
+                yield place, effects
+
+    def _mint(self, nft: Nft) -> tuple[int, TransactionEffects] | None:
+        return next(((place, found) for place, found in self._window() if nft.id in found.minted), None)
+
+    # -- which positions it came from
+
+    def _lives(self) -> list[_Life]:
+        """The position and those it was rebalanced from in the window, newest first."""
+        lives = [_Life(self._nft, len(self._world.effects))]
+        while (mint := self._mint(lives[-1].nft)) is not None:
+            closing = self._find_closing(lives[-1].nft, *mint)
+            if closing is None:
+                break
+            lives.append(closing)
+        return lives
+
+    def _find_closing(self, nft: Nft, place: int, mint: TransactionEffects) -> _Life | None:
+        """What the owner closed in the transaction of this mint, or else shortly before it."""
+        emptied = [_Life(old, place) for old in _find_emptied(mint, nft)]
+        if len(emptied) > 1:
+            self._notes.append(f"{len(emptied)} positions were closed when {nft.id} was minted: {_STARTS}")
+            return None
+        closing, said = (emptied[0], "") if emptied else self._find_closed_before(nft, place, mint)
+        if closing is None:
+            self._notes += [said] if said else []
+            return None
+        siblings = [token for token in mint.minted if self._is_sibling(token, nft)]
+        if len(siblings) > 1:
+            said = f"position {closing.nft.id} was closed for {len(siblings)} new ones, {nft.id} among them: {_STARTS}"
+            closing = None
+        self._notes += [said] if said else []
+        return closing
+
+    def _find_closed_before(self, nft: Nft, place: int, mint: TransactionEffects) -> tuple[_Life | None, str]:
+        """A rebalance in two transactions: closed, then swapped and minted, with no other deposit in between."""
+        closed = list[_Life]()
+        for at, effects in self._window():
+            soon = effects.block.timestamp > mint.block.timestamp - PREPARATION
+            if at >= place or not soon or effects.sender != nft.owner:
+                continue
+            if any(change.delta > 0 for change in effects.changes if change.nft.pool == nft.pool):
+                closed = []  # what was closed before has found its successor
+            else:
+                closed += [_Life(old, at) for old in _find_emptied(effects, nft)]
+        if len(closed) != 1:
+            said = f"{len(closed)} positions were closed shortly before {nft.id} was minted: {_STARTS}"
+            return None, said if closed else ""
+        (life,) = closed
+        waited = mint.block.timestamp - self._world.effects[life.until].block.timestamp
+        return life, (
+            f"position {life.nft.id} was closed {waited} s before {nft.id} was minted and counts as its predecessor"
+        )
+
+    def _is_sibling(self, token_id: int, nft: Nft) -> bool:
+        sibling = self._world.all_nfts[token_id]
+        return (sibling.pool, sibling.owner) == (nft.pool, nft.owner)
+
+    # -- what happened to them
+
+    def _build_entries(self, lives: dict[int, _Life]) -> _Entries:
+        entries = _Entries()
+        for place, effects in self._window():
+            ours = [
+                change for change in effects.changes if change.nft.id in lives and place <= lives[change.nft.id].until
+            ]
+            if ours:
+                self._add_transaction(effects, ours, entries)
+        return entries
+
+    def _add_transaction(self, effects: TransactionEffects, ours: Sequence[PositionChange], entries: _Entries) -> None:
+        """One transaction: its touches, the swap made for them, gas once, and money of others."""
+        owner = ours[0].nft.owner
+        mine = {change.nft.id for change in ours}
+        everyone = {change.nft.id for change in effects.changes if change.nft.owner == owner}
+        left = self._pool_surplus(effects)
+        own = self._sum(change for change in effects.changes if change.nft.id in everyone)
+        gave = self._amount_given(effects, owner)
+        trades = self._trades(effects)
+        swapped = self._sum(trades)
+        swap_is_ours = effects.sender == owner and any(swapped) and gave != own
+        events = list[Touch | WalletSwap]()
+        for event in effects.pool_events:
+            if isinstance(event, PositionChange) and event in ours:
+                touch = effects.touch(event)
+                extra = left if event is ours[-1] else (0, 0)
+                events.append(replace(touch, paid0=touch.paid0 + extra[0], paid1=touch.paid1 + extra[1]))
+            elif trades and event is trades[0] and swap_is_ours:
+                part = (_share(swapped[0], mine, everyone), _share(swapped[1], mine, everyone))
+                price = SqrtPriceX96(trades[0].prices_before_x96[self._nft.pool])
+                events.append(WalletSwap(effects.block, effects.tx, price, *part, *part))
+        if effects.sender == owner:
+            events[0] = replace(
+                events[0],
+                gas=Wei(_share(effects.gas, mine, everyone)),
+                gas_paid=Wei(_share(effects.gas_paid, mine, everyone)),
+            )
+        expected = (own[0] + swapped[0], own[1] + swapped[1]) if swap_is_ours else own
+        others = tuple(
+            _share(due + beyond - given, mine, everyone)
+            for due, beyond, given in zip(expected, left, gave, strict=True)
+        )
+        entries.events += events
+        if any(others):
+            price = SqrtPriceX96(ours[-1].sqrt_price_x96)
+            entries.externals.append(External(effects.block, effects.tx, price, others[0], others[1]))
+            entries.notes.append(
+                f"{effects.tx}: {others[0]} and {others[1]} base units of what moved were not the wallet's"
+                " (another payer or recipient); they count as flows of others"
+            )
+        if everyone - mine and effects.sender == owner:
+            entries.notes.append(
+                f"{effects.tx} also touched the wallet's positions {sorted(everyone - mine)}:"
+                " gas and any swap in it are shared equally"
+            )
+
+    def _pool_surplus(self, effects: TransactionEffects) -> Two:
+        """What the pools were measured to receive beyond their own arithmetic: what a residual would be made of."""
+        whole = self._sum(effects.pool_events)
+        key = self._key
+        received = [effects.moved.get((VAULT, currency), 0) for currency in (key.currency0, key.currency1)]
+        return received[0] - whole[0], received[1] - whole[1]
+
+    def _amount_given(self, effects: TransactionEffects, owner: Address) -> Two:
+        """What the wallet gave up of the pair."""
+        return -effects.moved.get((owner, self._key.currency0), 0), -effects.moved.get((owner, self._key.currency1), 0)
+
+    def _trades(self, effects: TransactionEffects) -> list[Trade]:
+        """The swaps between the pair's own currencies."""
+        pair = (self._key.currency0, self._key.currency1)
+        keys = [spec.key for spec in self._world.specs]
+        return [
+            event
+            for event in effects.pool_events
+            if isinstance(event, Trade) and (keys[event.pool].currency0, keys[event.pool].currency1) == pair
+        ]
+
+    def _sum(self, pool_events: Collection[PositionChange | Trade] | Iterator[PositionChange]) -> Two:
+        """What the pools are owed for these, in the pair's currencies, whichever pools they are."""
+        total = dict.fromkeys((self._key.currency0, self._key.currency1), 0)
+        for event in pool_events:
+            key = self._world.specs[event.nft.pool if isinstance(event, PositionChange) else event.pool].key
+            for currency, owed in ((key.currency0, event.owed0), (key.currency1, event.owed1)):
+                if currency in total:
+                    total[currency] += owed
+        return total[self._key.currency0], total[self._key.currency1]
+
+
+def _find_emptied(effects: TransactionEffects, nft: Nft) -> list[Nft]:
+    """Positions of the same pool and owner that a transaction burnt or emptied."""
+    last = {change.nft.id: change for change in effects.changes}
+    return [
+        change.nft
+        for change in last.values()
+        if (change.nft.pool, change.nft.owner) == (nft.pool, nft.owner)
+        and change.nft.id != nft.id
+        and change.delta < 0
+        and change.after.liquidity == 0
+    ]
+
+
+def _share(amount: int, mine: Collection[int], everyone: Collection[int]) -> int:
+    """Equal parts that add up to the whole, whichever record asks."""
+    order = sorted(everyone)
+    parts = [amount * (at + 1) // len(order) - amount * at // len(order) for at in range(len(order))]
+    return sum(part for token, part in zip(order, parts, strict=True) if token in mine)
+
+
+def _hourly(prices: Sequence[PricedBlock], opened: Block, closed: Block) -> tuple[PricedBlock, ...]:
+    """The price at the opening, then the last of every hour: as coarse as a live chain's history."""
+    first = next(price for price in prices if price.block.number == opened.number)
+    closes = {
+        price.block.timestamp // HOUR: price for price in prices if opened.number < price.block.number <= closed.number
+    }
+    return (first, *closes.values())

@@ -1,0 +1,112 @@
+"""The simulated chain on disk: a seed and what happened since, small enough to read by eye, safe to lose half-way."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from zuno.adapters.atomic_file import replace_file
+from zuno.adapters.chain.sim.engine import PriceShift, SentTransaction, SimWorld, WorldEvent
+from zuno.adapters.chain.world import DEFAULT_SEED
+from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
+from zuno.kernel.errors import Broken, Refused, Unavailable
+from zuno.kernel.units import Address, Seconds
+
+FORMAT = 2
+_MOVES_ALONE = 1
+"""The format of worlds in which nobody could transact yet."""
+_REPAIR = "run `zuno sim reset` to start a new one."
+
+
+@dataclass(frozen=True, slots=True)
+class SavedWorld:
+    """What is needed to play a world again, and the hash it must end on."""
+
+    seed: int
+    events: tuple[WorldEvent, ...]
+    head_hash: str
+
+
+class SimFile:
+    """One world per home. Reading never writes; writing is atomic and one at a time."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "sim.json"
+        self._lock = home / "sim.lock"
+
+    def load(self) -> SimWorld:
+        """The saved world, or the default one where nothing was saved yet."""
+        saved = self._load_saved()
+        if saved is None:
+            return SimWorld.play(DEFAULT_SEED)
+        other = f"The simulated world in {self._path} was made by another version of Zuno; {_REPAIR}"
+        try:
+            world = SimWorld.play(saved.seed, saved.events)
+        except (Refused, Broken) as error:  # bytes that were taken once and would not be taken now
+            raise Broken(other) from error
+        if world.head.hash != saved.head_hash:
+            raise Broken(other)
+        return world
+
+    def ends_on(self, world: SimWorld) -> bool:
+        """Whether that world is the one on disk, without playing it."""
+        saved = self._load_saved()
+        if saved is None:
+            return world.seed == DEFAULT_SEED and not world.events
+        return saved.head_hash == world.head.hash
+
+    def save(self, world: SimWorld) -> None:
+        document = {
+            "format": FORMAT,
+            "seed": world.seed,
+            "events": [_format_event(event) for event in world.events],
+            "head": world.head.hash,
+        }
+        try:
+            replace_file(self._path, json.dumps(document, indent=1).encode())
+        except OSError as error:
+            raise Unavailable(f"{self._path} cannot be written ({error.strerror}); the world is as it was.") from error
+
+    def lock(self) -> FileLock:
+        """Two commands that change the world take turns."""
+        return FileLock(self._lock, timeout=WAIT_SECONDS)
+
+    def _load_saved(self) -> SavedWorld | None:
+        try:
+            text = self._path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except PermissionError as error:  # a world may be there: the default one must not pass for it
+            raise Unavailable(f"{self._path} cannot be read ({error.strerror}); choose another --home.") from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise Broken(f"{self._path} cannot be read ({error}); {_REPAIR}") from error
+        try:
+            return _parse_world(json.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise Broken(f"{self._path} is damaged; {_REPAIR}") from error
+
+
+def _format_event(event: WorldEvent) -> dict[str, Any]:
+    if isinstance(event, PriceShift):
+        return {"reference": str(event.reference), "timestamp": event.timestamp}
+    return {"transaction": "0x" + event.raw.hex(), "from": event.sender, "timestamp": event.timestamp}
+
+
+def _parse_world(document: dict[str, Any]) -> SavedWorld:
+    if document["format"] not in (_MOVES_ALONE, FORMAT):
+        raise ValueError("unknown format")
+    entries = document["moves" if document["format"] == _MOVES_ALONE else "events"]
+    return SavedWorld(int(document["seed"]), tuple(map(_parse_event, entries)), str(document["head"]))
+
+
+def _parse_event(entry: dict[str, Any]) -> WorldEvent:
+    at = Seconds(int(entry["timestamp"]))
+    if "transaction" in entry:
+        raw = bytes.fromhex(entry["transaction"].removeprefix("0x"))
+        return SentTransaction(raw, Address(str(entry["from"])), at)
+    move = PriceShift(int(entry["reference"]), at)
+    if move.reference <= 0:
+        raise ValueError("a price is positive")
+    return move

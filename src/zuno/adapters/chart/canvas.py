@@ -1,0 +1,126 @@
+"""What a chart is drawn with: lines, boxes, letters, an image, in pixels from the lower left, each above the last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zuno.adapters.chart.frames import LAST, LEFT, Floats, PanelFrame
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.figure import Figure
+    from matplotlib.font_manager import FontProperties
+
+DPI: Final = 100
+PIXEL: Final = 72 / DPI
+"""Of a pixel, in the points that matplotlib counts lines and letters in."""
+SMALL, LARGE, HUGE = 12.0, 15.0, 88.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fonts:
+    plain: FontProperties
+    bold: FontProperties
+    title: FontProperties
+    mark: FontProperties
+    known: frozenset[int]
+    """What the letters are drawn from; anything else would be a box."""
+
+    def readable(self, text: str) -> str:
+        return "".join(char if ord(char) in self.known else "?" for char in text)
+
+
+@cache
+def fonts() -> Fonts:
+    import matplotlib
+    from matplotlib.font_manager import FontProperties, get_font
+
+    folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+    plain, bold = folder / "DejaVuSans.ttf", folder / "DejaVuSans-Bold.ttf"
+    known = get_font(str(plain)).get_charmap().keys() & get_font(str(bold)).get_charmap().keys()
+    return Fonts(
+        FontProperties(fname=str(plain), size=SMALL * PIXEL),
+        FontProperties(fname=str(bold), size=SMALL * PIXEL),
+        FontProperties(fname=str(bold), size=LARGE * PIXEL),
+        FontProperties(fname=str(bold), size=HUGE * PIXEL),
+        frozenset(known),
+    )
+
+
+class ChartCanvas:
+    """Goes on one figure."""
+
+    def __init__(self, figure: Figure) -> None:
+        self._figure = figure
+        self._layer = 0
+        self.fonts = fonts()
+
+    def image(self, pixels: NDArray[np.uint8], left: int, bottom: int) -> None:
+        """Lowest row first."""
+        self._layer += 1
+        self._figure.figimage(pixels, left, bottom, origin="lower", zorder=self._layer)
+
+    def line(self, x: Floats, y: Floats, colour: str, wide: float, frame: PanelFrame, dashes: Any = (0, ())) -> None:
+        from matplotlib.lines import Line2D
+        from matplotlib.transforms import Bbox
+
+        line = Line2D(x, y, color=colour, linewidth=wide * PIXEL, linestyle=dashes)
+        self._add(line)
+        line.set_clip_box(Bbox.from_extents(LEFT, frame.bottom, LAST, frame.top))
+
+    def lines(self, segments: Sequence[Any], colour: str, wide: float, dashes: Any = (0, ())) -> None:
+        from matplotlib.collections import LineCollection
+
+        if len(segments):
+            self._add(LineCollection(segments, colors=colour, linewidths=wide * PIXEL, linestyles=[dashes]))
+
+    def boxes(
+        self,
+        left: Floats,
+        low: Floats,
+        right: Floats,
+        high: Floats,
+        fill: str,
+        edge: str | None = None,
+        alpha: float | None = None,
+    ) -> None:
+        from matplotlib.collections import PolyCollection
+
+        if len(left):
+            corners = np.stack([left, low, left, high, right, high, right, low], axis=1).reshape(-1, 4, 2)
+            boxes = PolyCollection(list(corners), facecolors=fill, edgecolors=edge or "none", alpha=alpha)
+            boxes.set(antialiased=edge is not None, linewidth=PIXEL if edge else 0.0)
+            self._add(boxes)
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        font: FontProperties,
+        colour: str,
+        side: str = "left",
+        alpha: float | None = None,
+    ) -> None:
+        from matplotlib.text import Text
+
+        if not text:
+            return
+        written = Text(x, y, self.fonts.readable(text), fontproperties=font, color=colour, alpha=alpha)
+        written.set(horizontalalignment=side, verticalalignment="center_baseline", parse_math=False)
+        self._add(written)
+
+    def _add(self, artist: Artist) -> None:
+        from matplotlib.transforms import IdentityTransform
+
+        self._layer += 1
+        # Pixels are chosen here: matplotlib would move what stands in the middle of one to the next.
+        artist.set(transform=IdentityTransform(), zorder=self._layer, snap=False)
+        self._figure.add_artist(artist)

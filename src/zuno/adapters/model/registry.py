@@ -1,0 +1,84 @@
+"""From settings to registry: which models of a role's chain can be asked with the keys there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from zuno.adapters.model.vendors import Price, open_model
+from zuno.kernel.errors import Usage
+from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor
+from zuno.llm.port import Model, RoleModels
+
+
+class ModelTable:
+    """A fixed table, and a default for roles that are not in it. Owns its models."""
+
+    def __init__(self, otherwise: RoleModels, roles: Mapping[str, RoleModels] | None = None) -> None:
+        self._otherwise = otherwise
+        self._roles = dict(roles or {})
+
+    def models_for(self, role: str, round: int) -> RoleModels:
+        return self._roles.get(role, self._otherwise)
+
+    async def close(self) -> None:
+        assigned = (self._otherwise, *self._roles.values())
+        models: dict[int, Model] = {id(model): model for assigned in assigned for model in assigned.models}
+        for model in models.values():
+            await model.close()
+
+
+NO_KEY = "no key for a model"
+BY_ORDER = "ZUNO_DETERMINISTIC is set"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelKeys:
+    """The keys there are, by vendor and, for other servers, by host. Prints as nothing."""
+
+    vendors: Mapping[Vendor, str] = field(default_factory=dict, repr=False)
+    hosts: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def of(self, model_id: ModelId) -> str | None:
+        if model_id.vendor is not Vendor.URL:
+            return self.vendors.get(model_id.vendor)
+        key = self.hosts.get(model_id.host)
+        if key is not None and model_id.sends_unencrypted:
+            raise Usage(f"The key for {model_id.host} would travel unencrypted; use https or remove the key.")
+        return key
+
+
+def open_models(
+    table: Mapping[str, tuple[ModelId, ...]],
+    keys: ModelKeys,
+    prices: Mapping[str, Price] | None = None,
+    deterministic: bool = False,
+) -> ModelTable:
+    """The registry of a process. A model is opened once, however many roles it speaks for; nothing is imported."""
+    if deterministic:
+        return ModelTable(RoleModels((), BY_ORDER))
+    opened: dict[ModelId, Model] = {}
+
+    def models(chain: tuple[ModelId, ...]) -> tuple[Model, ...]:
+        for model_id in chain:
+            if model_id not in opened:
+                opened[model_id] = open_model(model_id, keys.of(model_id), (prices or {}).get(str(model_id)))
+        return tuple(opened[model_id] for model_id in chain)
+
+    roles = {}
+    for role, chain in table.items():
+        usable = usable_chain(chain, keys)
+        roles[role] = RoleModels(models(usable)) if usable else RoleModels((), NO_KEY)
+    return ModelTable(RoleModels((), "no model is configured for this role"), roles)
+
+
+def usable_chain(chain: tuple[ModelId, ...], keys: ModelKeys) -> tuple[ModelId, ...]:
+    """The models of a chain that can be asked: servers by URL always, vendors with a key.
+
+    A chain of which none can gives way to what the keys there are can buy: a user with one vendor's key gets that
+    vendor for every role.
+    """
+    usable = tuple(model_id for model_id in chain if model_id.vendor is Vendor.URL or keys.vendors.get(model_id.vendor))
+    if usable:
+        return usable
+    return tuple(ModelId(vendor, name) for vendor, name in DEFAULT_MODELS.items() if keys.vendors.get(vendor))[:1]

@@ -1,0 +1,89 @@
+"""How a row becomes columns or a document, and how it comes back equal."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from zuno.kernel.errors import Malformed
+from zuno.kernel.units import Millis
+from zuno.trading.model.bundle import lowered, raised
+from zuno.trading.model.market import Alive, Book, Candle, Funding, Level, Marks, OptionChain, Print, Side, Strike, Text
+
+NUMBERS: Final = 6
+_FAST: Final = 1
+"""How hard documents are pressed together: more would cost a bulk write its time and save a tenth."""
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class RowShape:
+    """How rows of one kind are stored. Both tables have the columns series, at, id and known."""
+
+    table: str
+    """rows: up to six numbers; documents: canonical JSON, compressed."""
+    columns: tuple[str, ...]
+    """What must be read to make a row again."""
+    to_columns: Callable[[Any], tuple[Any, ...]]
+    """A row's own columns: six numbers, or the document."""
+    from_columns: Callable[[Sequence[Any]], Any]
+
+
+def shape_of(row: type[Any]) -> RowShape:
+    return _SHAPES[row]
+
+
+def _numeric(count: int, kind: type[Any]) -> RowShape:
+    rest = (None,) * (NUMBERS - count)
+    from_columns = partial(
+        tuple.__new__, kind
+    )  # its `_make` counts the columns each time, and rows come by ten thousands
+    columns = ("at", *(f"v{place}" for place in range(count)))
+    return RowShape("rows", columns, lambda row: (*row[1:], *rest), from_columns)
+
+
+def _strike(columns: Sequence[Any]) -> Strike:
+    at, long, price, quantity, usd, name = columns
+    return Strike(at, Side.LONG if long else Side.SHORT, price, quantity, usd, name)
+
+
+def _print(columns: Sequence[Any]) -> Print:
+    at, value, released = columns
+    return Print(at, value, Millis(int(released)))
+
+
+def _document(kind: type[Any]) -> RowShape:
+    def from_columns(columns: Sequence[Any]) -> Any:
+        at, body = columns
+        plain = json.loads(zlib.decompress(body))
+        if not isinstance(plain, list):
+            raise Malformed(f"A {kind.__name__} is kept as a list.")
+        return raised(kind, [at, *plain])
+
+    def to_columns(row: Any) -> tuple[bytes]:
+        return (zlib.compress(_ENCODER.encode(lowered(row)[1:]).encode(), _FAST),)
+
+    return RowShape("documents", ("at", "body"), to_columns, from_columns)
+
+
+_SHAPES: Final[Mapping[type[Any], RowShape]] = {
+    Candle: _numeric(6, Candle),
+    Funding: _numeric(2, Funding),
+    Level: _numeric(1, Level),
+    Marks: _numeric(2, Marks),
+    Alive: _numeric(0, Alive),
+    Print: RowShape("rows", ("at", "v0", "id"), lambda row: (row.value, None, None, None, None, None), _print),
+    Strike: RowShape(
+        "rows",
+        ("at", "v0", "v1", "v2", "v3", "id"),
+        lambda row: (row.side is Side.LONG, row.price, row.quantity, row.usd, None, None),
+        _strike,
+    ),
+    Book: _document(Book),
+    OptionChain: _document(OptionChain),
+    Text: _document(Text),
+}

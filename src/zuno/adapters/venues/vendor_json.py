@@ -1,0 +1,188 @@
+"""A stranger's answer read field by field: what is gone or of another kind is `Malformed` and named."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Final, TypeVar
+
+from zuno.adapters import foreign_json
+from zuno.kernel.errors import Malformed
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import DAY_MS, Book, Quote, Row
+
+EARLIEST, LATEST = Millis(10**11), Millis(10**14)
+"""1973 and 5138: what lies outside is no moment in milliseconds but one in another unit."""
+LONGEST_NUMBER: Final = 40
+
+R = TypeVar("R", bound=Row)
+
+
+def parse_json(body: bytes, what: str) -> VendorJson:
+    try:
+        return VendorJson(what, foreign_json.parse(body))
+    except (ValueError, RecursionError):
+        raise Malformed(f"{what} is not JSON") from None
+
+
+@dataclass(frozen=True, slots=True)
+class VendorJson:
+    """An object or an array somebody sent. Fields of arrays are read by their place."""
+
+    what: str
+    """Whose it is and what: `Binance's klines`."""
+    value: object
+
+    def __getitem__(self, field: str | int) -> object:
+        match self.value, field:
+            case dict() as found, str() if field in found:
+                return found[field]
+            case list() as found, int() if -len(found) <= field < len(found):
+                return found[field]
+        raise Malformed(f"{self.what} has no field {field!r}")
+
+    def number(self, field: str | int) -> float:
+        """JSON's number or one in quotes, as exchanges send them."""
+        value = self.maybe_number(field)
+        if value is None:
+            raise self._is_not(field, "a number")
+        return value
+
+    def maybe_number(self, field: str | int) -> float | None:
+        """None where the vendor says null or an empty text; the field itself has to be there."""
+        value = self[field]
+        if value is None or value == "":
+            return None
+        if isinstance(value, bool) or not isinstance(value, (int, Decimal, str)) or len(str(value)) > LONGEST_NUMBER:
+            raise self._is_not(field, "a number")
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            raise self._is_not(field, "a number") from None
+        if not math.isfinite(number) or (isinstance(value, str) and "_" in value):
+            raise self._is_not(field, "a number")
+        return number
+
+    def moment(self, field: str | int) -> Millis:
+        return self._moment(field, 1, 1)
+
+    def moment_of_seconds(self, field: str | int) -> Millis:
+        return self._moment(field, 1_000, 1)
+
+    def moment_of_micros(self, field: str | int) -> Millis:
+        return self._moment(field, 1, 1_000)
+
+    def moment_of_text(self, field: str | int) -> Millis:
+        """ISO 8601; without a zone it is UTC."""
+        at = parse_instant(self.text(field))
+        if at is None:
+            raise self._is_not(field, "a date and time")
+        return at
+
+    def day(self, field: str | int) -> Millis:
+        """Midnight, UTC, of an ISO date."""
+        try:
+            return Millis((date.fromisoformat(self.text(field)) - date(1970, 1, 1)).days * DAY_MS)
+        except ValueError:
+            raise self._is_not(field, "a date") from None
+
+    def text(self, field: str | int) -> str:
+        value = self[field]
+        if not isinstance(value, str):
+            raise self._is_not(field, "text")
+        return value
+
+    def choice(self, field: str | int, known: Sequence[str]) -> str:
+        value = self.text(field)
+        if value not in known:
+            raise self._is_not(field, f"one of {', '.join(known)}")
+        return value
+
+    def whole(self, field: str | int) -> int:
+        value = self[field]
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self._is_not(field, "a whole number")
+        return value
+
+    def flag(self, field: str | int) -> bool:
+        value = self[field]
+        if not isinstance(value, bool):
+            raise self._is_not(field, "true or false")
+        return value
+
+    def child(self, field: str | int) -> VendorJson:
+        return VendorJson(self.what, self[field])
+
+    def children(self, field: str | int) -> list[VendorJson]:
+        return self.child(field).items()
+
+    def items(self) -> list[VendorJson]:
+        if not isinstance(self.value, list):
+            raise Malformed(f"{self.what} is not a list")
+        return [VendorJson(self.what, value) for value in self.value]
+
+    def only(self) -> VendorJson:
+        """The one item of a list that holds what was asked for and nothing else."""
+        items = self.items()
+        if len(items) != 1:
+            raise Malformed(f"{self.what} has {len(items)} items where one was asked for")
+        return items[0]
+
+    def _moment(self, field: str | int, times: int, parts: int) -> Millis:
+        value = self[field]
+        digits = value if isinstance(value, str) and value.isascii() and len(value) <= LONGEST_NUMBER else None
+        if digits is not None and digits.isdigit():
+            value = int(digits)
+        if isinstance(value, bool) or not isinstance(value, int) or not EARLIEST < value * times // parts < LATEST:
+            raise self._is_not(field, "a moment in the unit it is documented in")
+        return Millis(value * times // parts)
+
+    def _is_not(self, field: str | int, kind: str) -> Malformed:
+        return Malformed(f"{self.what}: field {field!r} is not {kind}")
+
+
+def parse_instant(text: str) -> Millis | None:
+    """The moment of an ISO date and time; without a zone it is UTC."""
+    try:
+        at = datetime.fromisoformat(text)
+        millis = round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000)
+    except (ValueError, OverflowError):
+        return None
+    return Millis(millis) if EARLIEST < millis < LATEST else None
+
+
+def order_rows(what: str, rows: Sequence[R], since: int, until: int) -> tuple[R, ...]:
+    """Oldest first, each moment once, inside the time asked for. Repeated rows are one; two that contradict each other
+    are `Malformed`."""
+    kept: dict[int, R] = {}
+    for row in rows:
+        if since <= row.at <= until and kept.setdefault(row.at, row) != row:
+            raise Malformed(f"{what} say two things of one moment ({row.at})")
+    return tuple(kept[at] for at in sorted(kept))
+
+
+def parse_book(answer: VendorJson, at: Millis, bids: str, asks: str, depth: int) -> Book:
+    """A book best first. One that is crossed, empty on a side or has an amount below zero is no book."""
+    bought = sorted(_quotes(answer, bids), reverse=True)
+    sold = sorted(_quotes(answer, asks))
+    if not bought or not sold:
+        raise Malformed(f"{answer.what} is empty on one side")
+    return check_uncrossed(Book(at, tuple(bought[:depth]), tuple(sold[:depth])), answer.what)
+
+
+def check_uncrossed(book: Book, what: str) -> Book:
+    if book.bids and book.asks and book.bids[0].price >= book.asks[0].price:
+        raise Malformed(f"{what} is crossed: {book.bids[0].price:g} is bid and {book.asks[0].price:g} asked")
+    return book
+
+
+def _quotes(answer: VendorJson, side: str) -> list[Quote]:
+    quotes = [Quote(level.number(0), level.number(1)) for level in answer.children(side)]
+    if any(quote.price <= 0 or quote.size < 0 for quote in quotes):
+        raise Malformed(f"{answer.what} has a price or a size below zero")
+    if len({quote.price for quote in quotes}) != len(quotes):
+        raise Malformed(f"{answer.what} says one price twice")
+    return quotes
