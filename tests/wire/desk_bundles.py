@@ -50,7 +50,7 @@ from zuno.trading.model.market import (
     Text,
     Timeframe,
 )
-from zuno.trading.model.venues import BINANCE, DERIBIT, FIGURES, PERPETUALS, TAPES, wanted
+from zuno.trading.model.venues import BINANCE, DERIBIT, FIGURES, PERPETUALS, TAPES, wanted_series
 
 BTC = Symbol.BTCUSDT
 AS_OF = Millis(1_767_225_600_000)
@@ -96,10 +96,12 @@ def _market(world: World) -> tuple[tuple[Block, ...], tuple[Absent, ...]]:
     rows = _rows(world)
     blocks = tuple(
         _block(series, rows[str(series)])
-        for series in sorted(wanted(BTC), key=str)
+        for series in sorted(wanted_series(BTC), key=str)
         if str(series) in rows and rows[str(series)]
     )
-    return blocks, tuple(Absent(str(series), "not in this market") for series in wanted(BTC) if str(series) not in rows)
+    return blocks, tuple(
+        Absent(str(series), "not in this market") for series in wanted_series(BTC) if str(series) not in rows
+    )
 
 
 def without(bundle: Bundle, *gone: str) -> Bundle:

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from zuno.trading.service.data import DataDesk
     from zuno.trading.service.download import Downloads
     from zuno.trading.service.features import Refresh, TradingDesk
-    from zuno.trading.service.paper_book import Bookkeeper, Inventory
+    from zuno.trading.service.paper_book import Inventory, PaperBookDesk
     from zuno.trading.service.runs import Cycles
 
 OBSERVE_SECONDS = 300.0
@@ -234,10 +234,10 @@ class Application:
         self._chains.require_writable()
         return self._markets.downloads(self._recordings.own())
 
-    def book(self) -> Bookkeeper:
+    def book(self) -> PaperBookDesk:
         from zuno.adapters.account.paper import JournalBook
         from zuno.trading.rules.inputs import FeeRates, Fees
-        from zuno.trading.service.paper_book import Bookkeeper
+        from zuno.trading.service.paper_book import PaperBookDesk
 
         settings = self._settings
         fees = Fees(
@@ -246,7 +246,7 @@ class Application:
         )
         store = self._recordings.selected_store()
         desk = self._desk(self._markets.refresh_marks(store) if self._settings.market == "live" else None)
-        return Bookkeeper(desk, store, JournalBook(self._open_journal), self._inventory(), fees)
+        return PaperBookDesk(desk, store, JournalBook(self._open_journal), self._inventory(), fees)
 
     def _inventory(self) -> Inventory:
         """The liquidity positions an account counts, or why none are looked for."""

@@ -64,7 +64,7 @@ from zuno.trading.model.venues import (
     PERPETUALS,
     UPBIT,
     WON,
-    wanted,
+    wanted_series,
     won_symbol,
 )
 from zuno.trading.ports.series import Batch
@@ -100,7 +100,7 @@ def dirty(clean: World) -> World:
 
 
 def test_every_series_the_desk_wants_is_here(clean: World) -> None:
-    assert {series for symbol in Symbol for series in wanted(symbol)} - set(clean) == set()
+    assert {series for symbol in Symbol for series in wanted_series(symbol)} - set(clean) == set()
 
 
 def test_every_row_is_one_a_market_can_have_made(clean: World) -> None:
@@ -118,7 +118,7 @@ def test_nothing_is_of_after_the_end(clean: World) -> None:
 
 def test_every_feed_is_fresh_at_every_full_hour(clean: World) -> None:
     for symbol in Symbol:
-        for series in wanted(symbol):
+        for series in wanted_series(symbol):
             rows = clean[series]
             if series.feed in (Feed.LIQUIDATIONS, Feed.WHALES) and series.row is not Alive:
                 continue
@@ -375,7 +375,7 @@ def test_nothing_shown_by_a_moment_depends_on_what_comes_after(clean: World, wal
     so nobody can tell which of the two is to come."""
     turned = {Symbol.BTCUSDT: walks[Symbol.BTCUSDT].mirror(AFTER)}
     other = {batch.series: batch.rows for batch in draw_batches(SEED, turned)}
-    assert set(wanted(Symbol.BTCUSDT)) <= other.keys()
+    assert set(wanted_series(Symbol.BTCUSDT)) <= other.keys()
     for series, rows in other.items():
         before = [row for row in clean[series] if complete_at(series, row) <= AFTER]
         assert [row for row in rows if complete_at(series, row) <= AFTER] == before, series
