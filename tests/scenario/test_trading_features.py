@@ -40,15 +40,6 @@ END = Millis(1_767_225_600_000)
 SEED = "7"
 
 
-@pytest.fixture(scope="module")
-def invented(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with a synthetic market in it, for all tests of this file."""
-    home = tmp_path_factory.mktemp("trading")
-    made = run_zuno(home, "data", "synth", "--seed", SEED)
-    assert made.code == 0, made.err
-    return home
-
-
 def store_of(home: Path) -> SqliteSeries:
     return SqliteSeries(home / "market" / "synthetic", Origin(True, "SYNTHETIC"))
 

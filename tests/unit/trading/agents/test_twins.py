@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -404,8 +405,13 @@ def meta_of(regime: Regime = Regime.RANGE_BOUND) -> Meta:
     )
 
 
+@cache
+def usual() -> Case:
+    return build_case(bundle_of())
+
+
 def judged(board: Blackboard, bundle: Bundle | None = None, regime: Regime = Regime.RANGE_BOUND) -> Any:
-    case = build_case(bundle or bundle_of())
+    case = build_case(bundle) if bundle else usual()
     said = judge.answer_by_rules(case, meta_of(regime), board)
     assert find_objection(said, case.menu, case.inputs, board) is None
     return said
