@@ -23,10 +23,10 @@ from zuno.adapters.chain.devnet.artifacts import find_artifacts
 from zuno.adapters.chain.devnet.deploy import deploy, v4_genesis
 from zuno.adapters.chain.devnet.evm import ETHER, LocalChain
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.node import LocalNode as Devnet
+from zuno.adapters.chain.devnet.node import DevnetNode as Devnet
 from zuno.adapters.chain.devnet.server import serve
 from zuno.adapters.chain.rpc import RpcChain, RpcPolicy
-from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.positions import pool_id_of
 from zuno.adapters.chain.rpc.transport import FailoverProvider
 from zuno.amm.identity import position_key
@@ -111,7 +111,7 @@ def _range(number: int) -> tuple[int, int]:
     return -200_800 - 10 * (number % 40), -199_800 + 10 * (number % 40)
 
 
-async def one_by_one(node: Node, world: World, ids: Sequence[int]) -> None:
+async def one_by_one(node: RpcNode, world: World, ids: Sequence[int]) -> None:
     """Five facts a position, one request each, pinned to the head as well."""
     head, at = await node.head(), world.info.deployment
     pool = bytes.fromhex(pool_id_of(world.key)[2:])
@@ -147,7 +147,7 @@ class Round:
 
 async def play(world: World, url: str, cache: Path, sample: Sequence[int]) -> Round:
     ids = range(1, POSITIONS + 1)
-    node = Node(FailoverProvider([url], world.info.id, "URL", PATIENT))
+    node = RpcNode(FailoverProvider([url], world.info.id, "URL", PATIENT))
     naive = await seconds(lambda: one_by_one(node, world, sample)) * POSITIONS / len(sample)
     await node.close()
     chain = RpcChain(world.info, [url], cache, world.wallet, PATIENT)

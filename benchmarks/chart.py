@@ -24,7 +24,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from benchmarks.figure import report
-from zuno.adapters.chart.painter import drawn, painted
+from zuno.adapters.chart.painter import draw_figure, paint_png
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.chart.charting import describe
 from zuno.trading.model.bundle import Block, Bundle
@@ -128,13 +128,13 @@ def best_times(*jobs: Callable[[], object]) -> list[float]:
 def measured(mode: Mode) -> bool:
     bundle = market(mode)
     picture = describe(bundle)
-    figure = drawn(picture)
+    figure = draw_figure(picture)
     ready, images = list(makers(figure)), list(figure.images)
-    png = painted(picture)
+    png = paint_png(picture)
     if bare(ready, images) != png:
         sys.stderr.write("the yardstick does not draw the same picture\n")
         return False
-    ours, theirs, told = best_times(lambda: painted(picture), lambda: bare(ready, images), lambda: describe(bundle))
+    ours, theirs, told = best_times(lambda: paint_png(picture), lambda: bare(ready, images), lambda: describe(bundle))
     return report(
         f"chart of {picture.timeframe} × {picture.width}",
         ours,

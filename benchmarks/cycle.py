@@ -26,7 +26,7 @@ from benchmarks.debate import NODES, empty_graph, timed
 from benchmarks.figure import report
 from tests.wire.fakes.model import ScriptedModel
 from zuno.adapters.checkpoints import sqlite as checkpoints
-from zuno.adapters.model.model_table import ModelTable
+from zuno.adapters.model.registry import ModelTable
 from zuno.adapters.venues.synthetic.path import END
 from zuno.llm.port import ModelRequest, RoleModels
 from zuno.settings import read_settings

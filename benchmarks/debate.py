@@ -27,7 +27,7 @@ from benchmarks.figure import report
 from tests.wire.fakes.model import ScriptedModel
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
-from zuno.adapters.model.model_table import ModelTable
+from zuno.adapters.model.registry import ModelTable
 from zuno.amm.model import PoolState
 from zuno.kernel.units import HexId, Seconds
 from zuno.llm.port import ModelRegistry, ModelRequest, RoleModels

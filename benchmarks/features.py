@@ -23,7 +23,7 @@ from zuno.trading.data.bundle_builder import gather, reach_of
 from zuno.trading.measure.features import features
 from zuno.trading.model.bundle import name_of
 from zuno.trading.model.market import Mode, Symbol
-from zuno.trading.model.venues import wanted
+from zuno.trading.model.venues import wanted_series
 
 REPEATS = 15
 SEED = 11
@@ -37,7 +37,7 @@ async def measured(store: SqliteSeries) -> tuple[float, float, float, int]:
     for _ in range(REPEATS):
         start = perf_counter()
         count = 0
-        for series in wanted(Symbol.BTCUSDT):
+        for series in wanted_series(Symbol.BTCUSDT):
             reach = reach_of(series)
             count += len(await store.read(series, Millis(END - reach.span), NOW, NOW, reach.newest))
         read = perf_counter()

@@ -17,7 +17,7 @@ from time import perf_counter, time
 from benchmarks.chain import MOST_REQUESTS, PATIENT, POSITIONS, World, build
 from benchmarks.figure import report
 from tests.wire.fakes.clock import FixedClock
-from zuno.adapters.chain.devnet.node import LocalNode as Devnet
+from zuno.adapters.chain.devnet.node import DevnetNode as Devnet
 from zuno.adapters.chain.devnet.server import serve
 from zuno.adapters.chain.rpc import RpcChain
 from zuno.adapters.file_lock import monitor_lock

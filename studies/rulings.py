@@ -191,7 +191,7 @@ def _moments(seed: int, given: Sequence[Any]) -> list[Moment]:
     """On the hour, as the venues of the past were read, and chosen by what had happened by then."""
     import numpy as np
 
-    from zuno.adapters.venues.synthetic.dirt import DIRT
+    from zuno.adapters.venues.synthetic.injected_faults import MARKET_FAULTS
     from zuno.adapters.venues.synthetic.path import DAYS_FROM, END, MINUTES_FROM, chance, panics, paths
     from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol, funding_next
     from zuno.trading.model.venues import BINANCE, WON
@@ -217,10 +217,12 @@ def _moments(seed: int, given: Sequence[Any]) -> list[Moment]:
         if abs(row.rate) * 8 / row.interval_hours > DEAR and row.at >= first and row.at % HOUR_MS == 0
     ]
     found += [dear[place] for place in draw.permutation(len(dear))[:CROWDED].tolist()]
-    wrong = {-(-one.first // HOUR_MS) * HOUR_MS for one in DIRT if one.first >= first and one.series.name != WON}
+    wrong = {
+        -(-one.first // HOUR_MS) * HOUR_MS for one in MARKET_FAULTS if one.first >= first and one.series.name != WON
+    }
     rest = ORDINARY + VIOLENT + CROWDED + DIRTY - len(found)
     found += [Moment("dirty", at, None) for at in draw.permutation(sorted(wrong)).tolist()[:rest]]
-    (gone,) = (one for one in DIRT if one.series.name == WON)
+    (gone,) = (one for one in MARKET_FAULTS if one.series.name == WON)
     found += [Moment("no won", gone.first + (1 + seed % 6) * HOUR_MS, symbol) for symbol in both[:WITHOUT_WON]]
     return [Moment(one.why, one.at, one.symbol or both[number % 2]) for number, one in enumerate(found)]
 

@@ -17,13 +17,13 @@ from tests.paths import CACHE, NODE_MODULES
 from tests.skips import check_skips
 from zuno.adapters.chain.sim import world_file
 from zuno.adapters.chain.sim.engine import SimWorld, WorldEvent
-from zuno.adapters.recursion import tame
+from zuno.adapters.recursion import limit_recursion
 
 # Import order differs from worker to worker; whoever raised the recursion limit has done so after these.
 for name in ("py_ecc", "eth", "web3"):
     with suppress(ImportError):
         import_module(name)
-tame()
+limit_recursion()
 
 WORLD_CACHE = CACHE / "devnet"
 

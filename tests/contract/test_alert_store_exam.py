@@ -102,7 +102,7 @@ def test_several_processes_lose_nothing(tmp_path: Path) -> None:
         worker.start()
     for worker in workers:
         worker.join(60)
-    assert AlertsFile(tmp_path)._read().dropped == 45
+    assert AlertsFile(tmp_path)._load().dropped == 45
 
 
 def test_a_second_monitor_says_who_runs(tmp_path: Path) -> None:

@@ -31,8 +31,7 @@ from zuno.adapters.chain.world import (
     WETH,
     pool_specs,
 )
-from zuno.adapters.prices.gas import ChainGas
-from zuno.adapters.prices.native import NativePrice
+from zuno.adapters.prices.gas import ChainGas, NativePrice
 from zuno.adapters.prices.seeded import SeededFeed
 from zuno.amm import identity
 from zuno.kernel.errors import PoolNotInitialized, Refused, Unavailable, Unknown, Usage

@@ -33,7 +33,7 @@ from zuno.adapters.venues.bybit import Bybit, BybitTape
 from zuno.adapters.venues.channels import Channels
 from zuno.adapters.venues.deribit import VENDOR as DERIBIT_VENDOR
 from zuno.adapters.venues.deribit import Deribit
-from zuno.adapters.venues.exchange import Exchange, Vendor
+from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
 from zuno.adapters.venues.fear_greed import FearGreed
 from zuno.adapters.venues.fred import Fred
 from zuno.adapters.venues.okx import VENDOR as OKX_VENDOR
@@ -41,7 +41,7 @@ from zuno.adapters.venues.okx import Okx
 from zuno.adapters.venues.search import Search
 from zuno.adapters.venues.upbit import VENDOR as UPBIT_VENDOR
 from zuno.adapters.venues.upbit import Upbit
-from zuno.adapters.venues.web import Web
+from zuno.adapters.venues.web import WebService
 from zuno.adapters.venues.yahoo import Yahoo
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
@@ -95,11 +95,13 @@ class Candidate:
     says_taker: bool = True
 
 
-def over_exchange(kind: Callable[[Exchange], Any], who: Vendor, routes: Callable[[World], dict[str, Route]]) -> Making:
+def over_exchange(
+    kind: Callable[[ExchangeClient], Any], who: ExchangeVendor, routes: Callable[[World], dict[str, Route]]
+) -> Making:
     @asynccontextmanager
     async def knowing(world: World) -> AsyncIterator[Any]:
         async with vendor(routes(world)) as here:
-            feed = kind(Exchange(who, here.url, patience=QUICK, throttled=False))
+            feed = kind(ExchangeClient(who, here.url, patience=QUICK, throttled=False))
             try:
                 yield feed
             finally:
@@ -108,11 +110,13 @@ def over_exchange(kind: Callable[[Exchange], Any], who: Vendor, routes: Callable
     return knowing
 
 
-def over_web(kind: Callable[[Web, World], Any], path: str, routes: Callable[[World], dict[str, Route]]) -> Making:
+def over_web(
+    kind: Callable[[WebService, World], Any], path: str, routes: Callable[[World], dict[str, Route]]
+) -> Making:
     @asynccontextmanager
     async def knowing(world: World) -> AsyncIterator[Any]:
         async with vendor(routes(world)) as here:
-            feed = kind(Web("The service", here.url + path, patience=QUICK), world)
+            feed = kind(WebService("The service", here.url + path, patience=QUICK), world)
             try:
                 yield feed
             finally:
@@ -433,7 +437,7 @@ MINUTES = [
 ]
 
 
-def mood(web: Web, world: World) -> FearGreed:
+def mood(web: WebService, world: World) -> FearGreed:
     return FearGreed(web, lambda: Millis(world.now))
 
 

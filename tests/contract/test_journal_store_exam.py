@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import pytest
 
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.adapters.store.kept import KeptStore
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.store.sqlite import open_sqlite
+from zuno.adapters.store.table_store import TableStore
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Author, DamagedRow, Entry, EntryFilter, JournalStore, Link, Row, Tail
 from zuno.kernel.canonical import Digest, digest
@@ -259,7 +259,7 @@ async def test_rows_are_found_by_request_kind_and_place(store: JournalStore) -> 
 
 
 async def test_long_journals_are_read_in_pages(store: JournalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zuno.adapters.store.kept.PAGE", 3)
+    monkeypatch.setattr("zuno.adapters.store.table_store.PAGE", 3)
     await fill(store, 9)
     assert await seqs(store.rows()) == list(range(1, 10))
     assert await seqs(store.rows(kind="kind_1")) == [2, 4, 6, 8]
@@ -525,11 +525,11 @@ async def _die(store: JournalStore, key: KeyFile, moment: str) -> None:
     def cut(*_: object) -> None:
         raise _PowerCut
 
-    if isinstance(store, KeptStore):
+    if isinstance(store, TableStore):
         if moment == "before the row":
             store._tables.insert = cut  # type: ignore[assignment]
         else:
-            store._outside.replace_head = cut  # type: ignore[assignment]
+            store._head_file.replace_head = cut  # type: ignore[assignment]
         dying: Awaitable[object] = chained(store, key).append(
             kind="last_words", author=Author("critic"), payload={}, request_id="req_9"
         )

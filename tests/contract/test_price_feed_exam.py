@@ -21,7 +21,7 @@ from tests.examples import examples
 from zuno.adapters.chain.world import USDC
 from zuno.adapters.http import Patience
 from zuno.adapters.prices.coingecko import CoinGecko
-from zuno.adapters.prices.fallback import FirstThatAnswers
+from zuno.adapters.prices.combined import FirstThatAnswers
 from zuno.adapters.prices.pool_history import PoolHistory
 from zuno.adapters.prices.seeded import SeededFeed
 from zuno.amm.model import Block, PoolKey, PoolState

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
+import httpx2
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -196,18 +197,15 @@ class RealNode:
             self._process = await asyncio.create_subprocess_exec(
                 AXL_NODE, "-config", str(self._config), stdout=log, stderr=log
             )
-        probe = AxlTransport(CLI, self.url, {}, patience=1.0)
         deadline = time.monotonic() + 10
         while True:
-            try:
-                known = await probe.topology()
-            except Unavailable:
-                known = None
-            if known is not None and (known.peers or "hub" in self._config.name):
-                break
+            with suppress(httpx2.HTTPError):
+                async with httpx2.AsyncClient(timeout=1.0, trust_env=False) as client:
+                    known = (await client.get(f"{self.url}/topology")).json()
+                if known["peers"] or "hub" in self._config.name:
+                    break
             assert time.monotonic() < deadline, f"an AXL node did not start: {self._log.read_text()[-500:]}"
             await asyncio.sleep(0.1)
-        await probe.close()
 
     async def stop(self) -> None:
         if self._process is not None:

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.paths import CHECKOUT
-from zuno.adapters.store.outside import Outside
+from zuno.adapters.store.head_file import HeadFile
 from zuno.doors.cli.main import run
 from zuno.journal.port import Entry
 from zuno.lp.execute.context import ExecutionContext
@@ -112,17 +112,17 @@ class DoomedJournal:
     @contextmanager
     def _torn(self, kind: str) -> Iterator[None]:
         """Between the row and the head that vouches for it."""
-        original = Outside.replace_head
+        original = HeadFile.replace_head
 
-        def torn(outside: Outside, head: bytes) -> None:
+        def torn(outside: HeadFile, head: bytes) -> None:
             self._doom.point(f"while {kind} is written")
             original(outside, head)
 
-        Outside.replace_head = torn  # type: ignore[assignment]
+        HeadFile.replace_head = torn  # type: ignore[assignment]
         try:
             yield
         finally:
-            Outside.replace_head = original
+            HeadFile.replace_head = original
 
 
 class DoomedWriter:

@@ -23,7 +23,7 @@ from zuno.adapters.chain.devnet.artifacts import find_artifacts
 from zuno.adapters.chain.devnet.evm import ETHER
 from zuno.adapters.chain.devnet.execution import CallMessage as EvmCall
 from zuno.adapters.chain.devnet.keys import dev_key
-from zuno.adapters.chain.devnet.node import LocalNode
+from zuno.adapters.chain.devnet.node import DevnetNode
 from zuno.adapters.chain.devnet.params import Params
 from zuno.adapters.chain.devnet.price_moves import PriceMover
 from zuno.adapters.chain.devnet.story import WALLET_ROLE, check_against_sim, open_world
@@ -98,7 +98,7 @@ def sign(nonce: int, call: Call, gas: int = 3_000_000, fees: Fees = FEES, chain_
 class Stage:
     """Both chains, told the same at the same times."""
 
-    node: LocalNode
+    node: DevnetNode
     pusher: PriceMover
     chain: SimChain
     gas: int = 0
@@ -126,8 +126,8 @@ class Stage:
         """One transaction of the wallet, on both."""
         nonce = self.world.nonces[WALLET]
         raw = sign(nonce, call, gas)
-        (rehearsed,) = (await self.writer.rehearse(WALLET, [call], CURRENCIES, pool_specs()[0].id)).calls
-        self.error = rehearsed.error or ""
+        (simulated,) = (await self.writer.simulate(WALLET, [call], CURRENCIES, pool_specs()[0].id)).calls
+        self.error = simulated.error or ""
         assert await self.writer.send(raw) is SendResult.ACCEPTED
         self.world = self.chain.latest()
         self.node.set_next_timestamp(self.world.head.timestamp)
@@ -135,10 +135,10 @@ class Stage:
         (receipt,) = self.node.chain.history.at(self.node.chain.head.number).receipts  # type: ignore[union-attr]
         trace = await self.writer.trace(WALLET, nonce, [HexId("0x" + tx.hash.hex())])
         assert trace.mined is not None
-        assert trace.mined.success == receipt.ok, (rehearsed.error, receipt.error, receipt.revert_data.hex())
+        assert trace.mined.success == receipt.ok, (simulated.error, receipt.error, receipt.revert_data.hex())
         if not receipt.ok and gas == 3_000_000:
-            assert rehearsed.error is not None
-            assert same_error(rehearsed.error, receipt.revert_data), (name, rehearsed.error, receipt.revert_data.hex())
+            assert simulated.error is not None
+            assert same_error(simulated.error, receipt.revert_data), (name, simulated.error, receipt.revert_data.hex())
         self.gas += receipt.gas_used * receipt.gas_price - trace.mined.cost
         self.used = receipt.gas_used
         self.compare()
@@ -172,14 +172,14 @@ class Stage:
         return self.world.position(self.world.nfts[token_id])
 
     async def terms(self, bounds: Bounds | None = None) -> PlanContext:
-        purse = await self.writer.purse(WALLET, CURRENCIES, (MANAGER, ROUTER))
-        now = Seconds(purse.block.timestamp)
+        wallet_state = await self.writer.wallet_state(WALLET, CURRENCIES, (MANAGER, ROUTER))
+        now = Seconds(wallet_state.block.timestamp)
         return PlanContext(
             DEPLOYMENT,
             WALLET,
             now,
-            purse.holdings,
-            purse.allowances,
+            wallet_state.holdings,
+            wallet_state.allowances,
             bounds or Bounds(),
             wrapper=WETH.address,
         )
@@ -258,13 +258,13 @@ def _bytes(address: str) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def node(world_cache: Path, node_modules: Path) -> LocalNode:
+def node(world_cache: Path, node_modules: Path) -> DevnetNode:
     chain = open_world(find_artifacts(node_modules), world_cache, DEFAULT_SEED, lambda done, total: None)
-    return LocalNode(chain, clock=lambda: 0.0)
+    return DevnetNode(chain, clock=lambda: 0.0)
 
 
 @pytest.fixture
-def stage(node: LocalNode, tmp_path: Path) -> Any:
+def stage(node: DevnetNode, tmp_path: Path) -> Any:
     before = node.snapshot()
     chain = SimChain(SimFile(tmp_path))
     both = Stage(node, PriceMover(chain.latest().reference), chain)

@@ -24,7 +24,7 @@ pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
 from zuno.adapters.chain.devnet.evm import ETHER, Genesis, LocalChain
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.node import LocalNode
+from zuno.adapters.chain.devnet.node import DevnetNode
 from zuno.adapters.chain.devnet.server import serve
 from zuno.adapters.chain.devnet.transactions import sign
 from zuno.kernel.errors import Unavailable
@@ -37,7 +37,7 @@ LONG_CODE = bytes(24_000)
 def url() -> Iterator[str]:
     balances = {dev_address(role): ETHER for role in ROLES}
     chain = LocalChain.create(Genesis(balances=balances, code={b"\x77" * 20: LONG_CODE}))
-    with serve(LocalNode(chain)) as address:
+    with serve(DevnetNode(chain)) as address:
         yield address
 
 
@@ -170,13 +170,13 @@ def test_an_unknown_fault_is_refused(url: str) -> None:
 
 def test_a_taken_port_is_told(url: str) -> None:
     port = int(url.rsplit(":", 1)[1])
-    node = LocalNode(LocalChain.create(Genesis()))
+    node = DevnetNode(LocalChain.create(Genesis()))
     with pytest.raises(Unavailable, match=f"Port {port} on 127.0.0.1 is taken"), serve(node, port):
         pass
 
 
 def test_leaving_the_block_frees_the_port_even_with_idle_clients() -> None:
-    node = LocalNode(LocalChain.create(Genesis()))
+    node = DevnetNode(LocalChain.create(Genesis()))
     with serve(node) as url:
         idle = http.client.HTTPConnection(url.removeprefix("http://"))
         idle.request("GET", "/")

@@ -20,7 +20,7 @@ from zuno.adapters.chain.devnet.artifacts import Artifacts, find_artifacts
 from zuno.adapters.chain.devnet.deploy import DeployedContracts, deploy, v4_genesis
 from zuno.adapters.chain.devnet.evm import ETHER, GWEI, Genesis, LocalChain
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.node import LocalNode
+from zuno.adapters.chain.devnet.node import DevnetNode
 from zuno.adapters.chain.devnet.server import serve
 from zuno.adapters.chain.world import DEPLOYMENT
 from zuno.kernel.errors import Broken, Unavailable
@@ -134,7 +134,7 @@ def swap_usdc_for_ether(world: World, amount: int) -> bytes:
 def world(artifacts: Artifacts) -> Iterator[World]:
     chain = LocalChain.create(v4_genesis(artifacts, balances={WALLET: 10_000 * ETHER}, timestamp=1_700_000_000))
     at = deploy(chain, artifacts)
-    node = LocalNode(chain, unlocked={WALLET: dev_key("wallet")})
+    node = DevnetNode(chain, unlocked={WALLET: dev_key("wallet")})
     with serve(node) as url:
         made = World(Web3(HTTPProvider(url)), url, at, artifacts)
         made.send(at.usdc, invoke("mint(address,uint256)", WALLET, 10**15))

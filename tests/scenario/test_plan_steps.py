@@ -20,7 +20,7 @@ from tests.wire.tokens import TETHER_LIKE, assemble
 from zuno.adapters.chain.devnet.artifacts import find_artifacts
 from zuno.adapters.chain.devnet.evm import ETHER
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.node import LocalNode
+from zuno.adapters.chain.devnet.node import DevnetNode
 from zuno.adapters.chain.devnet.rpc import Rpc
 from zuno.adapters.chain.devnet.story import OTHERS_ROLE, WALLET_ROLE, open_world
 from zuno.adapters.chain.rpc.storage import locate_position, pool_state, read_worth
@@ -77,7 +77,7 @@ GAS = 3_000_000
 class Stage:
     """The story's chain behind JSON-RPC, and the reads a gate would make before each step."""
 
-    node: LocalNode
+    node: DevnetNode
 
     def __post_init__(self) -> None:
         self.answer = Rpc(self.node).answer
@@ -298,7 +298,7 @@ class Stage:
 def world(world_cache: Path, node_modules: Path) -> Stage:
     chain = open_world(find_artifacts(node_modules), world_cache, DEFAULT_SEED, lambda done, total: None)
     keys = {dev_address(role): dev_key(role) for role in (WALLET_ROLE, OTHERS_ROLE)}
-    stage = Stage(LocalNode(chain, unlocked=keys, clock=lambda: 0.0))
+    stage = Stage(DevnetNode(chain, unlocked=keys, clock=lambda: 0.0))
     stage.forget_allowances()
     return stage
 

@@ -32,7 +32,7 @@ from zuno.trading.model.market import (
     Timeframe,
     candles,
 )
-from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, FRED, OKX, PERPETUALS, wanted
+from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, FRED, OKX, PERPETUALS, wanted_series
 from zuno.trading.ports.series import Batch, Origin, Slice
 from zuno.trading.service.features_view import features_view, iso
 
@@ -268,7 +268,7 @@ def aged(bundle: Bundle, series: Series[Any], seconds: int) -> Bundle:
 
 
 SYMBOL = Symbol.BTCUSDT
-EVERY = wanted(SYMBOL)
+EVERY = wanted_series(SYMBOL)
 
 
 @pytest.mark.parametrize("series", EVERY, ids=str)

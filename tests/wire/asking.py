@@ -15,7 +15,7 @@ from pydantic import Field
 
 from tests.wire.fakes.clock import FixedClock
 from zuno.adapters.model.daybook import DayBookInMemory
-from zuno.adapters.model.model_table import ModelTable
+from zuno.adapters.model.registry import ModelTable
 from zuno.kernel.units import Seconds
 from zuno.llm.ask import ModelContext
 from zuno.llm.breaker import Breakers

@@ -13,7 +13,7 @@ from tests.wire.fakes.alerts import SeatInMemory
 from tests.wire.fakes.series import MemorySeries
 from tests.wire.fakes.venues import RecordedFigures, RecordedTexts, RecordedVenue
 from zuno.adapters.venues.synthetic.path import paths
-from zuno.adapters.venues.synthetic.world import drawn, origin
+from zuno.adapters.venues.synthetic.world import draw_batches, origin
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.data.sources import Sources
@@ -29,7 +29,7 @@ from zuno.trading.model.venues import (
     SEARCH,
     UPBIT,
     YAHOO,
-    neighbours,
+    neighbour_series,
 )
 from zuno.trading.ports.series import Batch, Origin, SeriesStore
 from zuno.trading.service.collector import Collector, CollectView
@@ -46,7 +46,7 @@ SEED = 11
 def rows() -> tuple[tuple[Series[Any], tuple[Any, ...]], ...]:
     """Of one symbol, clean, and not more of it than a test reads: what is finer than hours for half a day, hours for
     ten."""
-    given = drawn(SEED, {Symbol.BTCUSDT: paths(SEED)[Symbol.BTCUSDT]})
+    given = draw_batches(SEED, {Symbol.BTCUSDT: paths(SEED)[Symbol.BTCUSDT]})
     return tuple(
         (batch.series, tuple(row for row in batch.rows if row.at >= END - _reach(batch.series))) for batch in given
     )
@@ -61,7 +61,9 @@ def _reach(series: Series[Any]) -> int:
 async def market() -> MemorySeries:
     store = MemorySeries(origin(SEED))
     marks = dict(rows())[basis(BINANCE, Symbol.BTCUSDT)]
-    beside = [Batch(series, marks) for series in neighbours(Symbol.BTCUSDT)]  # one symbol's past is enough to draw
+    beside = [
+        Batch(series, marks) for series in neighbour_series(Symbol.BTCUSDT)
+    ]  # one symbol's past is enough to draw
     await store.write([*(Batch(series, given) for series, given in rows()), *beside])
     return store
 

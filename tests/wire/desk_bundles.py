@@ -14,7 +14,7 @@ import numpy as np
 
 from zuno.adapters.clock.system import SystemClock
 from zuno.adapters.model.daybook import DayBookInMemory
-from zuno.adapters.model.model_table import ModelTable
+from zuno.adapters.model.registry import ModelTable
 from zuno.kernel.units import Millis, Seconds
 from zuno.llm.ask import ModelContext
 from zuno.llm.breaker import Breakers
@@ -49,7 +49,7 @@ from zuno.trading.model.market import (
     Text,
     Timeframe,
 )
-from zuno.trading.model.venues import BINANCE, DERIBIT, FIGURES, PERPETUALS, TAPES, wanted
+from zuno.trading.model.venues import BINANCE, DERIBIT, FIGURES, PERPETUALS, TAPES, wanted_series
 
 BTC = Symbol.BTCUSDT
 AS_OF = Millis(1_767_225_600_000)
@@ -88,11 +88,11 @@ def bundle_of(
     rows = _rows(given)
     blocks = tuple(
         _block(series, rows[str(series)])
-        for series in sorted(wanted(BTC), key=str)
+        for series in sorted(wanted_series(BTC), key=str)
         if str(series) in rows and rows[str(series)]
     )
     held = account_slots(account or Account(usd=2_000.0, krw=2_000_000.0), AS_OF)
-    gone = tuple(Absent(str(one), "not in this market") for one in wanted(BTC) if str(one) not in rows)
+    gone = tuple(Absent(str(one), "not in this market") for one in wanted_series(BTC) if str(one) not in rows)
     return Bundle(BTC, mode, AS_OF, "SYNTHETIC by hand", blocks, gone, (*held, *slots))
 
 

@@ -1,1 +1,1 @@
-"""PLUGS: a folder per port, a file per vendor, one shipped fake each."""
+"""Adapters: a folder per port, a file per vendor; fakes that only tests use are beside the tests."""

@@ -78,7 +78,7 @@ class FileLock:
     def __exit__(self, *exception: object) -> None:
         self.leave()
 
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether anybody holds it. Writes nothing, so a read-only home can be asked too."""
         try:
             handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
@@ -95,7 +95,7 @@ class FileLock:
         """Who signed it, if the lock is held and that process lives: a new holder may not have signed yet."""
         with suppress(OSError):
             signature = _parse(self._path.read_bytes())
-            return signature if signature is not None and self.held() and signature.alive else None
+            return signature if signature is not None and self.is_held() and signature.alive else None
         return None
 
     def holder(self) -> int | None:

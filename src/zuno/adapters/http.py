@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import unquote, unquote_plus
 
 import httpx2
 
@@ -18,6 +20,9 @@ TOO_MANY_REQUESTS = 429
 WORTH_RETRYING = frozenset({408, TOO_MANY_REQUESTS})
 SERVER_ERROR = 500
 OK = 200
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+CLIENT_LOG = logging.getLogger("httpx2")
+"""The client logs whole addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ PATIENCE = Patience()
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What the server said; the body is read only when it said OK or something whose words are wanted."""
 
     status: int
@@ -85,20 +90,20 @@ class BoundedGet:
         self._sleep = sleep
         self._chance = chance
 
-    async def get(self, path: str, params: Mapping[str, str]) -> Answer:
+    async def get(self, path: str, params: Mapping[str, str]) -> HttpAnswer:
         """The answer, whatever its status, once it is neither a rate limit nor a server's own failure."""
         return await self._answer("GET", path, {"params": dict(params)})
 
-    async def post(self, path: str, document: object) -> Answer:
+    async def post(self, path: str, document: object) -> HttpAnswer:
         """The same for a question that does not fit an address. It must be harmless to repeat."""
         return await self._answer("POST", path, {"json": document})
 
-    async def _answer(self, method: str, path: str, content: Mapping[str, Any]) -> Answer:
+    async def _answer(self, method: str, path: str, content: Mapping[str, Any]) -> HttpAnswer:
         patience = self._patience
         attempt = 1
         while True:
             outcome = await self._attempt(method, path, content)
-            if isinstance(outcome, Answer):
+            if isinstance(outcome, HttpAnswer):
                 return outcome
             asked, last = outcome.asked_wait, attempt == patience.attempts
             if asked is not None and (last or asked > patience.longest_wait):
@@ -110,7 +115,7 @@ class BoundedGet:
             await self._sleep(backoff.delay(attempt, self._chance()) if asked is None else asked)
             attempt += 1
 
-    async def _attempt(self, method: str, path: str, content: Mapping[str, Any]) -> Answer | _Again:
+    async def _attempt(self, method: str, path: str, content: Mapping[str, Any]) -> HttpAnswer | _Again:
         try:
             async with (
                 asyncio.timeout(self._patience.timeout),
@@ -121,8 +126,8 @@ class BoundedGet:
                     reason = "limits our requests (HTTP 429)" if limited else f"failed (HTTP {response.status_code})"
                     return _Again(reason, asked_wait(response.headers))
                 if response.status_code not in self._reads:
-                    return Answer(response.status_code)
-                return Answer(response.status_code, await self._body(response))
+                    return HttpAnswer(response.status_code)
+                return HttpAnswer(response.status_code, await self._body(response))
         except (TimeoutError, httpx2.TimeoutException):
             return _Again(f"did not answer within {self._patience.timeout:g} s")
         except httpx2.ConnectError:
@@ -139,6 +144,18 @@ class BoundedGet:
             if len(body) > self._patience.max_bytes:
                 raise Malformed(f"{self._name} answered with more than {self._patience.max_bytes} bytes")
         return bytes(body)
+
+
+class SecretFilter(logging.Filter):
+    """Lets no line pass that holds the secret, as it is or as addresses write it."""
+
+    def __init__(self, secret: str) -> None:
+        super().__init__()
+        self._secret = secret
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said = record.getMessage()
+        return not any(self._secret in text for text in (said, unquote(said), unquote_plus(said)))
 
 
 def asked_wait(headers: Mapping[str, str]) -> float | None:

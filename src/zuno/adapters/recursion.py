@@ -11,6 +11,6 @@ import sys
 LIMIT = 20_000
 
 
-def tame() -> None:
+def limit_recursion() -> None:
     """Call after importing web3 or py-evm."""
     sys.setrecursionlimit(min(sys.getrecursionlimit(), LIMIT))

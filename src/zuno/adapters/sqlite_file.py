@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from zuno.kernel.errors import Broken, Unavailable
 
 T = TypeVar("T")
-_MAY_PASS: Final = {
+MAY_PASS: Final = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_FULL,
@@ -37,29 +37,29 @@ class SqliteFile:
         self._prepare = prepare
         self._remedy = remedy
         self._connection: sqlite3.Connection | None = None
-        self._turn = threading.RLock()
+        self._lock = threading.RLock()
 
     def exists(self) -> bool:
         return self.path.exists() and self.path.stat().st_size > 0
 
     def read(self, act: Callable[[sqlite3.Connection], T]) -> T | None:
         """One thread at a time, on one state of the file; None where there is none."""
-        with self._turn, self.vendor():
+        with self._lock, self.translate_errors():
             return self._within("BEGIN", act) if self._connection is not None or self.exists() else None
 
     def write(self, act: Callable[[sqlite3.Connection], T]) -> T:
         """One writer at a time among all processes; everything or nothing."""
-        with self._turn, self.vendor():
+        with self._lock, self.translate_errors():
             return self._within("BEGIN IMMEDIATE", act)
 
     def close(self) -> None:
-        with self._turn:
+        with self._lock:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
 
     @contextmanager
-    def vendor(self) -> Iterator[None]:
+    def translate_errors(self) -> Iterator[None]:
         """SQLite's errors in our words: busy, full and unreachable may pass, the rest is damage."""
         try:
             yield
@@ -67,18 +67,18 @@ class SqliteFile:
             code = getattr(error, "sqlite_errorcode", None)
             if code is None:
                 raise  # the module's own complaint about our call: a bug
-            if code & 0xFF in _MAY_PASS:
+            if code & 0xFF in MAY_PASS:
                 raise Unavailable(f"{self.path} did not answer ({error}).") from error
             raise Broken(f"{self.path} is damaged ({error}); {self._remedy}") from error
 
     def _within(self, begin: str, act: Callable[[sqlite3.Connection], T]) -> T:
         if self._connection is None:
-            self._connection = self._opened()
+            self._connection = self._open()
         with self._connection as connection:
             connection.execute(begin)
             return act(connection)
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:

@@ -97,8 +97,7 @@ class Chains:
         return True
 
     def feeds(self, chain: Chain, pool_id: HexId) -> Feeds:
-        from zuno.adapters.prices.gas import ChainGas
-        from zuno.adapters.prices.native import NativePrice
+        from zuno.adapters.prices.gas import ChainGas, NativePrice
 
         prices = self._prices(chain, pool_id)
         return Feeds(prices, ChainGas(chain), NativePrice(prices))
@@ -142,7 +141,7 @@ class Chains:
 
     def _prices(self, chain: Chain, pool_id: HexId) -> PriceFeed:
         """Price service, then the pool's own swaps; local worlds have no service, and the simulation only its seed."""
-        from zuno.adapters.prices.fallback import FirstThatAnswers
+        from zuno.adapters.prices.combined import FirstThatAnswers
         from zuno.adapters.prices.pool_history import PoolHistory
         from zuno.adapters.prices.seeded import SeededFeed
 
@@ -151,7 +150,7 @@ class Chains:
         own = PoolHistory(chain, pool_id)
         if chain.info is DEVNET:
             from zuno.adapters.chain.devnet.process import DevnetWorld
-            from zuno.adapters.prices.reference import WithReference
+            from zuno.adapters.prices.combined import WithReference
 
             return WithReference(own, Pair("ETH", "USDC"), DevnetWorld(self.devnet()).reference, "devnet reference")
         return FirstThatAnswers((self._price_service(), own))

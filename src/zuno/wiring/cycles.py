@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from zuno.llm.ask import ModelContext
     from zuno.llm.port import Attempt, ModelRegistry
     from zuno.trading.model.market import Symbol
-    from zuno.trading.run.record import Notebook
+    from zuno.trading.run.record import RunJournal
     from zuno.trading.service.features import TradingDesk
     from zuno.trading.service.runs import Cycles, Rehearsal, Slots
 
@@ -94,7 +94,7 @@ def build_cycles(
 
 
 def build_run_context(
-    models: Models, notebook: Notebook, registry: ModelRegistry, *, limited: bool = True
+    models: Models, notebook: RunJournal, registry: ModelRegistry, *, limited: bool = True
 ) -> ModelContext:
     """A model context that recalls what this run asked already, and what it cost."""
     from decimal import Decimal

@@ -98,17 +98,17 @@ class Markets:
     def _open_venues(self) -> Sources:
         from zuno.adapters.clock.system import steady_millis, unix_millis
         from zuno.adapters.venues import binance, bybit, deribit, okx, upbit
-        from zuno.adapters.venues.exchange import Exchange, Vendor
+        from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
         from zuno.adapters.venues.fear_greed import FearGreed
-        from zuno.adapters.venues.web import Web
+        from zuno.adapters.venues.web import WebService
         from zuno.adapters.venues.yahoo import Yahoo
         from zuno.trading.data.sources import Sources
         from zuno.trading.model.venues import ALTERNATIVE, BINANCE, BYBIT, DERIBIT, OKX, UPBIT, YAHOO
 
         settings = self._settings
 
-        def exchange(vendor: Vendor, url: str | None) -> Exchange:
-            opened = Exchange(vendor, url)
+        def exchange(vendor: ExchangeVendor, url: str | None) -> ExchangeClient:
+            opened = ExchangeClient(vendor, url)
             self._opened.append(opened.close)
             return opened
 
@@ -117,8 +117,8 @@ class Markets:
         okxs = okx.Okx(exchange(okx.VENDOR, settings.okx_url))
         upbits = upbit.Upbit(exchange(upbit.VENDOR, settings.upbit_url))
         deribits = deribit.Deribit(exchange(deribit.VENDOR, settings.deribit_url))
-        yahoos = Yahoo(self._web(Web("Yahoo", settings.yahoo_url)))
-        moods = FearGreed(self._web(Web("alternative.me", settings.fear_greed_url)), unix_millis)
+        yahoos = Yahoo(self._web(WebService("Yahoo", settings.yahoo_url)))
+        moods = FearGreed(self._web(WebService("alternative.me", settings.fear_greed_url)), unix_millis)
         macro, texts, closed = self._with_keys()
         return Sources(
             candles={BINANCE: binances, BYBIT: bybits, UPBIT: upbits},
@@ -140,7 +140,7 @@ class Markets:
         from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.venues import channels, search
         from zuno.adapters.venues.fred import Fred
-        from zuno.adapters.venues.web import Web
+        from zuno.adapters.venues.web import WebService
         from zuno.trading.model.venues import CHANNELS, FRED, SEARCH
 
         settings = self._settings
@@ -151,18 +151,20 @@ class Markets:
             closed[FRED] = "FRED needs a key, which is free: set ZUNO_FRED_API_KEY"
         else:
             key = settings.fred_api_key.get_secret_value()
-            macro[FRED] = Fred(self._web(Web("FRED", settings.fred_url, secret=key)), key, unix_millis)
+            macro[FRED] = Fred(self._web(WebService("FRED", settings.fred_url, secret=key)), key, unix_millis)
         if settings.perplexity_api_key is None:
             closed[SEARCH] = "the search needs a key: set ZUNO_PERPLEXITY_API_KEY"
         else:
             key = settings.perplexity_api_key.get_secret_value()
             headers = {"authorization": f"Bearer {key}"}
-            web = Web("The search", settings.perplexity_url, secret=key, headers=headers, patience=search.PATIENCE)
+            web = WebService(
+                "The search", settings.perplexity_url, secret=key, headers=headers, patience=search.PATIENCE
+            )
             texts[SEARCH] = search.Search(self._web(web), unix_millis)
         if not settings.news_channels:
             closed[CHANNELS] = "no channel is read: set ZUNO_NEWS_CHANNELS"
         else:
-            web = self._web(Web("Telegram", channels.PUBLIC_URL))
+            web = self._web(WebService("Telegram", channels.PUBLIC_URL))
             texts[CHANNELS] = channels.Channels(web, settings.news_channels)
         return macro, texts, closed
 

@@ -27,7 +27,7 @@ class Models:
 
     def registry(self) -> ModelRegistry:
         if self.offline:
-            from zuno.adapters.model.model_table import ModelTable
+            from zuno.adapters.model.registry import ModelTable
             from zuno.llm.port import RoleModels
 
             return ModelTable(RoleModels((), "the tour asks no model"))
@@ -87,13 +87,13 @@ class Models:
             self._registry = None
 
     def _open_models(self) -> ModelRegistry:
-        from zuno.adapters.model.opening import Keys, open_models
+        from zuno.adapters.model.registry import ModelKeys, open_models
         from zuno.adapters.model.vendors import Price
 
         settings = self._settings
         prices = {name: Price(*usd) for name, usd in settings.model_prices.items()}
         hosts = {host: key.get_secret_value() for host, key in settings.model_keys.items()}
-        keys = Keys(settings.vendor_keys(), hosts)
+        keys = ModelKeys(settings.vendor_keys(), hosts)
         table = settings.model_table()
         table["reader"] = table["scout"]  # who puts a market into words can read a line
         return open_models(table, keys, prices, settings.deterministic)

@@ -25,7 +25,7 @@ from zuno.adapters.chain.devnet.evm import ETHER, LocalChain
 from zuno.adapters.chain.devnet.execution import CallMessage
 from zuno.adapters.chain.devnet.history import LocalReceipt
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.node import LocalNode
+from zuno.adapters.chain.devnet.node import DevnetNode
 from zuno.adapters.chain.devnet.rpc import Rpc
 from zuno.adapters.chain.rpc import RpcChain, RpcPolicy
 from zuno.amm.model import DYNAMIC_FEE_FLAG, PoolKey
@@ -80,7 +80,7 @@ class Stage:
             MUTE_TOKEN: bytes.fromhex("60006000fd"),
         }
         self.chain = LocalChain.create(replace(genesis, code={**genesis.code, **odd}))
-        self.node = LocalNode(self.chain)
+        self.node = DevnetNode(self.chain)
         at = deploy(self.chain, artifacts)
         self.weth, self.usdc = _text(at.weth), _text(at.usdc)
         self.info = ChainInfo(

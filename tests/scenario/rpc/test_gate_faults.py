@@ -21,12 +21,11 @@ from eth_account import Account
 from tests.wire.tokens import ANSWER, OF_TWO, TETHER_LIKE, assemble, entry
 from zuno.adapters.chain.dev_signer import DevSigner
 from zuno.adapters.chain.devnet.keys import dev_key
-from zuno.adapters.chain.devnet.node import LocalNode
+from zuno.adapters.chain.devnet.node import DevnetNode
 from zuno.adapters.chain.devnet.rpc import Rpc
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.keys.wallets import WatchOnly
-from zuno.adapters.prices.gas import ChainGas
-from zuno.adapters.prices.native import NativePrice
+from zuno.adapters.prices.gas import ChainGas, NativePrice
 from zuno.adapters.prices.pool_history import PoolHistory
 from zuno.adapters.store.memory import MemoryStore
 from zuno.amm.identity import pool_id
@@ -177,7 +176,7 @@ def _turn(name: str) -> Iterator[None]:
 def one_stage(artifacts: Any, new_stage: Any) -> Any:
     """Its time passes with its blocks, not with ours."""
     stage = new_stage(artifacts)
-    stage.node = LocalNode(stage.chain, clock=lambda: stage.chain.head.timestamp + 12)
+    stage.node = DevnetNode(stage.chain, clock=lambda: stage.chain.head.timestamp + 12)
     return stage
 
 
@@ -570,6 +569,6 @@ async def test_a_look_is_of_one_block(plans: Plans, stage: Any) -> None:
     (token_id,) = stage.mint(stage.weth_pool, -201_000, -199_980, 10**15)
     position = await plans.position(token_id)
     sight = await read_onchain_state(plans.hands, HexId(position.pool.id), token_id)
-    assert sight.purse.block == sight.pool.block
+    assert sight.wallet_state.block == sight.pool.block
     with pytest.raises(Refused, match=f"position {token_id} lies in pool {position.pool.id}, the plan is about"):
         await read_onchain_state(plans.hands, id_of(stage.native_pool), token_id)

@@ -11,7 +11,7 @@ import pytest
 
 from zuno.adapters.chain.rpc import RpcChain, RpcPolicy, abi
 from zuno.adapters.chain.rpc.errors import NoSuchState
-from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.positions import pool_id_of
 from zuno.adapters.chain.rpc.storage import Storage
 from zuno.adapters.chain.rpc.transport import FailoverProvider
@@ -198,10 +198,10 @@ async def test_a_node_whose_events_contradict_its_state_is_left_for_the_next(
 @pytest.fixture
 async def bare(desk_of_quiet: Any) -> Any:
     """Makes the adapter's own view of one node."""
-    made = list[Node]()
+    made = list[RpcNode]()
 
-    def make(serving: Any) -> Node:
-        made.append(Node(FailoverProvider([serving.url], desk_of_quiet.stage.info.id, "the RPC URL", QUICK)))
+    def make(serving: Any) -> RpcNode:
+        made.append(RpcNode(FailoverProvider([serving.url], desk_of_quiet.stage.info.id, "the RPC URL", QUICK)))
         return made[-1]
 
     yield make

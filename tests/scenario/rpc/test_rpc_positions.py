@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from zuno.adapters.chain.rpc.cache import JsonCache
-from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.positions import PositionReader
 from zuno.adapters.chain.rpc.transport import FailoverProvider
 from zuno.amm.model import Block
@@ -14,7 +14,7 @@ from zuno.kernel.units import Address
 from zuno.lp.plan import calldata
 
 
-class SlowAt(Node):
+class SlowAt(RpcNode):
     """A node that takes its time over calls at one block."""
 
     slow: Block | None = None

@@ -68,7 +68,7 @@ def test_a_second_holder_is_refused_with_the_first_ones_pid(path: Path) -> None:
                 second.take()
         with FileLock(path.with_name("b.lock")):
             pass
-        assert lock.held(), "a refusal does not disturb the holder"
+        assert lock.is_held(), "a refusal does not disturb the holder"
     with refusing(path):
         pass
 
@@ -98,14 +98,14 @@ def test_it_is_released_after_an_error_and_by_leaving_twice(path: Path) -> None:
     lock.take()
     lock.leave()
     lock.leave()
-    assert not lock.held()
+    assert not lock.is_held()
     with pytest.raises(ValueError, match="not held"):
         _ = lock.handle
 
 
 def test_another_process_is_named_and_a_kill_releases_it(path: Path, child: subprocess.Popen[str]) -> None:
     lock = refusing(path)
-    assert lock.held()
+    assert lock.is_held()
     assert lock.holder() == child.pid
     assert lock.process() == ProcessIdentity(child.pid, start_time(child.pid) or "")
     with pytest.raises(Refused, match=f"process {child.pid}$"):
@@ -113,7 +113,7 @@ def test_another_process_is_named_and_a_kill_releases_it(path: Path, child: subp
     os.kill(child.pid, signal.SIGKILL)
     child.wait(timeout=10)
     assert path.read_text().startswith(f"{child.pid} "), "a killed process cannot sign off"
-    assert (lock.held(), lock.holder()) == (False, None)
+    assert (lock.is_held(), lock.holder()) == (False, None)
     with lock:
         assert lock.holder() == os.getpid()
     assert path.read_bytes() == b""
@@ -152,7 +152,7 @@ def test_a_stale_signature_names_nobody(path: Path) -> None:
         other.write(f"{os.getpid()} 1")
         other.flush()
         lock = refusing(path)
-        assert (lock.held(), lock.process(), lock.holder()) == (True, None, None)
+        assert (lock.is_held(), lock.process(), lock.holder()) == (True, None, None)
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\x1b[31m nobody", b"-1 x", "²".encode(), b"9" * 5_000])
@@ -173,7 +173,7 @@ def test_an_unsigned_lock_leaves_the_files_content_to_its_holder(path: Path) -> 
 
 
 def test_looking_creates_nothing(path: Path) -> None:
-    assert (FileLock(path).held(), FileLock(path).process()) == (False, None)
+    assert (FileLock(path).is_held(), FileLock(path).process()) == (False, None)
     assert not path.exists()
 
 

@@ -31,16 +31,12 @@ class ScriptedModel:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._script = script
-        self._name = name
+        self.name = name
         self._usage = usage
         self._usd_per_token = usd_per_token
         self._seconds = seconds
         self._sleep = sleep
         self.asked: list[ModelRequest] = []
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     async def price(self, tokens_in: int, tokens_out: int) -> Decimal | None:
         return None if self._usd_per_token is None else self._usd_per_token * (tokens_in + tokens_out)

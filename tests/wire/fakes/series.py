@@ -6,22 +6,32 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from zuno.adapters.series.weighing import (
+from zuno.adapters.series.merge_rows import (
     BAD,
+    CheckedBatch,
     Key,
-    Note,
-    Past,
-    Sound,
-    Standing,
-    add,
-    judged_all,
-    must_not_mix,
+    PastRow,
+    RowNote,
+    StoredRow,
+    add_counts,
+    check_batches,
+    check_origin,
+    merge_batch,
     newest_prints,
-    weighed,
 )
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import Print, Row, Series
-from zuno.trading.ports.series import Aside, Batch, Begun, Flaw, Origin, Slice, Span, State, Written
+from zuno.trading.ports.series import (
+    Batch,
+    Flaw,
+    Origin,
+    RejectedRow,
+    RenewedStore,
+    SeriesSnapshot,
+    Slice,
+    Span,
+    WriteCounts,
+)
 
 R = TypeVar("R", bound=Row)
 
@@ -30,24 +40,20 @@ class MemorySeries:
     """A `SeriesStore` without a file."""
 
     def __init__(self, origin: Origin) -> None:
-        self._origin = origin
-        self._rows: dict[Series[Any], dict[Key, Standing]] = {}
-        self._pasts: dict[Series[Any], dict[Key, list[Past]]] = {}
-        self._notes: dict[tuple[str, str, Millis, str, str], tuple[Series[Any], Note]] = {}
+        self.origin = origin
+        self._rows: dict[Series[Any], dict[Key, StoredRow]] = {}
+        self._pasts: dict[Series[Any], dict[Key, list[PastRow]]] = {}
+        self._notes: dict[tuple[str, str, Millis, str, str], tuple[Series[Any], RowNote]] = {}
         self._sealed: set[tuple[Series[Any], Key]] = set()
 
-    @property
-    def origin(self) -> Origin:
-        return self._origin
+    async def write(self, batches: Sequence[Batch[Any]]) -> WriteCounts:
+        return self._put_batches(check_batches(batches))
 
-    async def write(self, batches: Sequence[Batch[Any]]) -> Written:
-        return self._put(judged_all(batches))
-
-    def _put(self, offered: Sequence[tuple[Batch[Any], Sound]]) -> Written:
-        done = Written(0, 0, 0, 0)
+    def _put_batches(self, offered: Sequence[tuple[Batch[Any], CheckedBatch]]) -> WriteCounts:
+        done = WriteCounts(0, 0, 0, 0)
         for batch, sound in offered:
             pasts = self._pasts.setdefault(batch.series, {})
-            result = weighed(sound, self._rows.get(batch.series, {}), pasts)
+            result = merge_batch(sound, self._rows.get(batch.series, {}), pasts)
             for past in result.pasts:
                 pasts.setdefault(past[:2], []).append(past)
             for at, name, known, row in result.puts:
@@ -57,28 +63,28 @@ class MemorySeries:
                 place = (str(batch.series), note.kind, note.at, note.id, note.detail)
                 _, before = self._notes.get(place, (batch.series, note))
                 self._notes[place] = (batch.series, replace(note, known=min(note.known, before.known)))
-            done = add(done, result.written)
+            done = add_counts(done, result.counts)
         return done
 
     async def read(
         self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
     ) -> tuple[R, ...]:
-        return self._read(Slice(series, since, until, newest), known_by)
+        return self._read_slice(Slice(series, since, until, newest), known_by)
 
-    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> State:
-        rows = tuple(self._read(one, known_by) for one in slices)
-        return State(self._origin, rows, tuple(self._asides(one, known_by) for one in slices))
+    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
+        rows = tuple(self._read_slice(asked, known_by) for asked in slices)
+        return SeriesSnapshot(self.origin, rows, tuple(self._asides(asked, known_by) for asked in slices))
 
-    def _asides(self, asked: Slice[Any], known_by: Millis) -> tuple[Aside, ...]:
+    def _asides(self, asked: Slice[Any], known_by: Millis) -> tuple[RejectedRow, ...]:
         found = [
-            Aside(note.at, note.detail)
+            RejectedRow(note.at, note.detail)
             for series, note in self._notes.values()
             if note.kind == BAD and series == asked.series
             if note.known <= known_by and asked.since <= note.at <= asked.until
         ]
-        return tuple(sorted(found, key=lambda one: (one.at, one.detail)))
+        return tuple(sorted(found, key=lambda aside: (aside.at, aside.detail)))
 
-    def _read(self, asked: Slice[R], known_by: Millis) -> tuple[R, ...]:
+    def _read_slice(self, asked: Slice[R], known_by: Millis) -> tuple[R, ...]:
         series, newest = asked.series, asked.newest
         found = {key: row for key, (known, row) in self._rows.get(series, {}).items() if known <= known_by}
         for pasts in self._pasts.get(series, {}).values():
@@ -102,7 +108,9 @@ class MemorySeries:
         return min(first, default=None)
 
     async def all_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
-        return tuple(max((known for known, _ in self._rows.get(one, {}).values()), default=None) for one in several)
+        return tuple(
+            max((known for known, _ in self._rows.get(series, {}).values()), default=None) for series in several
+        )
 
     async def flaws(self) -> tuple[Flaw, ...]:
         return tuple(
@@ -122,15 +130,15 @@ class MemorySeries:
         self._sealed |= old
         return count
 
-    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> Begun:
-        offered = judged_all(batches)
-        must_not_mix(self._origin, origin)
-        self._origin = origin
+    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> RenewedStore:
+        offered = check_batches(batches)
+        check_origin(self.origin, origin)
+        self.origin = origin
         self._rows, self._pasts, self._notes, self._sealed = {}, {}, {}, set()
-        return Begun(origin, self._put(offered), await self.spans())
+        return RenewedStore(origin, self._put_batches(offered), await self.spans())
 
     async def begin(self, origin: Origin, batches: Sequence[Batch[Any]]) -> bool:
-        must_not_mix(self._origin, origin)
+        check_origin(self.origin, origin)
         if self._rows:
             return False
         await self.renew(origin, batches)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
-from zuno.adapters.venues.reading import uncrossed
+from zuno.adapters.venues.vendor_json import check_uncrossed
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import (
@@ -84,43 +84,39 @@ class RecordedVenue:
 
     def __init__(self, store: SeriesStore, venue: str, now: Now, *, heard_since: Millis = BEGINNING) -> None:
         self._past = Recording(store, now)
-        self._venue = venue
+        self.venue = venue
         self._heard_since = heard_since
 
-    @property
-    def venue(self) -> str:
-        return self._venue
-
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
-        return await self._past.rows(candles(self._venue, symbol, timeframe), since, until)
+        return await self._past.rows(candles(self.venue, symbol, timeframe), since, until)
 
     async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]:
-        return await self._past.rows(funding(self._venue, symbol), since, until)
+        return await self._past.rows(funding(self.venue, symbol), since, until)
 
     async def funding_next(self, symbol: str) -> Funding:
-        return await self._past.newest(funding_next(self._venue, symbol))
+        return await self._past.newest(funding_next(self.venue, symbol))
 
     async def open_interest(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]:
-        return await self._past.rows(open_interest(self._venue, symbol), since, until)
+        return await self._past.rows(open_interest(self.venue, symbol), since, until)
 
     async def long_short(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]:
-        return await self._past.rows(long_short(self._venue, symbol), since, until)
+        return await self._past.rows(long_short(self.venue, symbol), since, until)
 
     async def basis(self, symbol: str) -> Marks:
-        return await self._past.newest(basis(self._venue, symbol))
+        return await self._past.newest(basis(self.venue, symbol))
 
     async def book(self, symbol: str, depth: int) -> Book:
-        book = await self._past.newest(books(self._venue, symbol))
-        return uncrossed(Book(book.at, book.bids[:depth], book.asks[:depth]), f"the recorded book of {symbol}")
+        book = await self._past.newest(books(self.venue, symbol))
+        return check_uncrossed(Book(book.at, book.bids[:depth], book.asks[:depth]), f"the recorded book of {symbol}")
 
     async def chain(self, currency: str) -> OptionChain:
-        return await self._past.newest(options(self._venue, currency))
+        return await self._past.newest(options(self.venue, currency))
 
     async def dvol(self, currency: str, since: Millis, until: Millis) -> Sequence[Level]:
-        return await self._past.rows(dvol(self._venue, currency), since, until)
+        return await self._past.rows(dvol(self.venue, currency), since, until)
 
     async def levels(self, name: str, since: Millis, until: Millis) -> Sequence[Level]:
-        series = fear_greed(self._venue) if self._venue == ALTERNATIVE else rates(self._venue, name)
+        series = fear_greed(self.venue) if self.venue == ALTERNATIVE else rates(self.venue, name)
         return await self._past.rows(series, since, until)
 
     async def listen(
@@ -130,12 +126,12 @@ class RecordedVenue:
         recording ends, the stream is lost."""
         heard: list[tuple[int, Series[Any], Any]] = []
         now = self._past.now()
-        for series in _tape(self._venue, symbols):
+        for series in _tape(self.venue, symbols):
             late = MINUTE_MS if series.row is Alive else 0
             heard += [(row.at + late, series, row) for row in await self._past.some(series, self._heard_since, now)]
         for _, series, row in sorted(heard, key=itemgetter(0)):
             yield series, row
-        raise Unavailable(f"The recording of {self._venue}'s tape ends here")
+        raise Unavailable(f"The recording of {self.venue}'s tape ends here")
 
 
 class RecordedFigures:
@@ -143,18 +139,14 @@ class RecordedFigures:
 
     def __init__(self, store: SeriesStore, venue: str, now: Now) -> None:
         self._past = Recording(store, now)
-        self._venue = venue
-
-    @property
-    def venue(self) -> str:
-        return self._venue
+        self.venue = venue
 
     @property
     def figures(self) -> Sequence[str]:
-        return FIGURES[self._venue]
+        return FIGURES[self.venue]
 
     async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[Print]:
-        return await self._past.rows(macro(self._venue, figure), since, until)
+        return await self._past.rows(macro(self.venue, figure), since, until)
 
 
 class RecordedTexts:
@@ -162,19 +154,11 @@ class RecordedTexts:
 
     def __init__(self, store: SeriesStore, feed: Feed, venue: str, now: Now) -> None:
         self._past = Recording(store, now)
-        self._feed = feed
-        self._venue = venue
-
-    @property
-    def venue(self) -> str:
-        return self._venue
-
-    @property
-    def feed(self) -> Feed:
-        return self._feed
+        self.feed = feed
+        self.venue = venue
 
     async def texts(self, about: str, since: Millis, until: Millis) -> Sequence[Text]:
-        return await self._past.rows(texts(self._feed, self._venue, about), since, until)
+        return await self._past.rows(texts(self.feed, self.venue, about), since, until)
 
 
 def _tape(venue: str, symbols: Sequence[str]) -> Iterator[Series[Any]]:

@@ -16,12 +16,12 @@ from zuno.adapters.venues import bybit as bybit_feed
 from zuno.adapters.venues import deribit as deribit_feed
 from zuno.adapters.venues import okx as okx_feed
 from zuno.adapters.venues import upbit as upbit_feed
-from zuno.adapters.venues.exchange import Exchange
-from zuno.adapters.venues.exchange import Vendor as Who
+from zuno.adapters.venues.exchange import ExchangeClient
+from zuno.adapters.venues.exchange import ExchangeVendor as Who
 from zuno.adapters.venues.fear_greed import FearGreed
 from zuno.adapters.venues.fred import Fred
 from zuno.adapters.venues.search import Search
-from zuno.adapters.venues.web import Web
+from zuno.adapters.venues.web import WebService
 from zuno.adapters.venues.yahoo import Yahoo
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Level, Print, Text, Timeframe
@@ -47,12 +47,14 @@ async def no_sleep(seconds: float) -> None:
     """Waiting is not what is tested."""
 
 
-def through(kind: Callable[[Exchange], Any], who: Who) -> Make:
-    return lambda url, patience: kind(Exchange(who, url, patience=patience, throttled=False, sleep=no_sleep))
+def through(kind: Callable[[ExchangeClient], Any], who: Who) -> Make:
+    return lambda url, patience: kind(ExchangeClient(who, url, patience=patience, throttled=False, sleep=no_sleep))
 
 
-def web(kind: Callable[[Web], Any], path: str = "", secret: str | None = None) -> Make:
-    return lambda url, patience: kind(Web("The service", url + path, secret=secret, patience=patience, sleep=no_sleep))
+def web(kind: Callable[[WebService], Any], path: str = "", secret: str | None = None) -> Make:
+    return lambda url, patience: kind(
+        WebService("The service", url + path, secret=secret, patience=patience, sleep=no_sleep)
+    )
 
 
 def now() -> Millis:

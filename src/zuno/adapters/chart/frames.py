@@ -28,7 +28,7 @@ LAST: Final = WIDTH - RIGHT
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class BarLayout:
     """How bars stand: where the first place begins, how wide a place and how wide a body is."""
 
     left: float
@@ -45,7 +45,7 @@ class Stand:
         return self.body >= 3
 
 
-def stand(places: int) -> Stand:
+def layout_bars(places: int) -> BarLayout:
     """Bars end where the profile begins, on a whole number of pixels each where there are four or more."""
     room = LAST - PROFILE - LEFT
     pitch = room / max(places, FEWEST)
@@ -53,11 +53,11 @@ def stand(places: int) -> Stand:
         pitch = min(float(int(pitch)), 15.0)
     body = max(1, int(pitch * 0.75))
     odd = body - 1 + body % 2 if body > 2 else body  # a wick stands in the middle
-    return Stand(LAST - PROFILE - max(places, 1) * pitch, pitch, odd)
+    return BarLayout(LAST - PROFILE - max(places, 1) * pitch, pitch, odd)
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PanelFrame:
     """A panel's place from top to bottom, and the axis that its height stands for."""
 
     bottom: int
@@ -97,7 +97,7 @@ def _straight(axis: Axis, values: Floats) -> Floats:
     return np.log(values) if axis.scale is Scale.LOG else values
 
 
-def spread(wanted: Sequence[float], apart: float, low: float, high: float) -> list[float]:
+def spread_labels(wanted: Sequence[float], apart: float, low: float, high: float) -> list[float]:
     """Places for labels that would like to stand at `wanted`, in the same order.
 
     They keep their order, stay in [low, high] and no two are nearer than `apart`; where that cannot be, they are as far

@@ -18,8 +18,18 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from zuno.adapters.chart.frames import LAST, LEFT, PROFILE, Floats, Frame, Stand, rows, spread, stand
-from zuno.adapters.chart.ink import DPI, Ink
+from zuno.adapters.chart.canvas import DPI, ChartCanvas
+from zuno.adapters.chart.frames import (
+    LAST,
+    LEFT,
+    PROFILE,
+    BarLayout,
+    Floats,
+    PanelFrame,
+    layout_bars,
+    rows,
+    spread_labels,
+)
 from zuno.trading.model.chart import (
     HEIGHT,
     WIDTH,
@@ -28,10 +38,10 @@ from zuno.trading.model.chart import (
     Heat,
     MarkKind,
     Panel,
+    PanelShape,
     Picture,
     PricePanel,
-    Profile,
-    Shape,
+    VolumeProfile,
     price_text,
     short_text,
 )
@@ -76,22 +86,22 @@ class MatplotlibPainter:
     media_type = "image/png"
 
     async def paint(self, picture: Picture) -> bytes:
-        return await asyncio.to_thread(painted, picture)
+        return await asyncio.to_thread(paint_png, picture)
 
 
-def painted(picture: Picture) -> bytes:
+def paint_png(picture: Picture) -> bytes:
     """A PNG of `WIDTH` × `HEIGHT` pixels."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     out = BytesIO()
     with _PAINTING, matplotlib.rc_context(_unusual()):
-        canvas: Any = FigureCanvasAgg(drawn(picture))
+        canvas: Any = FigureCanvasAgg(draw_figure(picture))
         canvas.print_png(out, metadata={"Software": None})
     return out.getvalue()
 
 
-def drawn(picture: Picture) -> Figure:
+def draw_figure(picture: Picture) -> Figure:
     """Every artist of the picture, in place."""
     from matplotlib.figure import Figure
 
@@ -120,11 +130,11 @@ class _Sheet:
     """One picture on its way to paper."""
 
     def __init__(self, figure: Figure, picture: Picture) -> None:
-        self._ink = Ink(figure)
+        self._canvas = ChartCanvas(figure)
         self._picture = picture
-        self._stand = stand(picture.width)
+        self._layout = layout_bars(picture.width)
         self._places = np.array(picture.places, dtype=float)
-        self._middle = self._stand.middle(self._places)
+        self._middle = self._layout.middle(self._places)
 
     def draw(self) -> None:
         picture = self._picture
@@ -133,7 +143,7 @@ class _Sheet:
         if isinstance(picture.price, Blank):
             self._blank(picture.price, bottom, height)
         else:
-            frame = Frame(bottom, height, picture.price.axis)
+            frame = PanelFrame(bottom, height, picture.price.axis)
             if isinstance(picture.price.heat, Heat):
                 self._heat(picture.price.heat, frame)
             self._dates(below[-1][0] if below else bottom, bottom + height)
@@ -142,59 +152,61 @@ class _Sheet:
             if isinstance(panel, Blank):
                 self._blank(panel, low, tall)
             else:
-                self._panel(panel, Frame(low, tall - STRIP, panel.axis))
+                self._panel(panel, PanelFrame(low, tall - STRIP, panel.axis))
         if picture.synthetic:
-            self._ink.text(
-                WIDTH / 2 - 60, bottom + height / 2, "SYNTHETIC", self._ink.fonts.mark, BLACK, "center", alpha=0.10
+            self._canvas.text(
+                WIDTH / 2 - 60, bottom + height / 2, "SYNTHETIC", self._canvas.fonts.mark, BLACK, "center", alpha=0.10
             )
 
     # -- around the panels
 
     def _header(self) -> None:
-        picture, fonts = self._picture, self._ink.fonts
-        self._ink.text(8, HEIGHT - 15, picture.title, fonts.title, BLACK)
+        picture, fonts = self._picture, self._canvas.fonts
+        self._canvas.text(8, HEIGHT - 15, picture.title, fonts.title, BLACK)
         colour = VERMILLION if picture.synthetic else GREY
-        self._ink.text(WIDTH - 8, HEIGHT - 15, picture.origin, fonts.title, colour, "right")
-        self._ink.text(8, HEIGHT - 35, _key(self._stand), fonts.plain, BLACK)
-        self._ink.text(8, HEIGHT - 52, _cut(_heat_told(picture.price), ACROSS), fonts.plain, BLACK)
-        self._ink.text(8, HEIGHT - 69, _cut(_absences(picture.price), ACROSS), fonts.plain, VERMILLION)
+        self._canvas.text(WIDTH - 8, HEIGHT - 15, picture.origin, fonts.title, colour, "right")
+        self._canvas.text(8, HEIGHT - 35, _key(self._layout), fonts.plain, BLACK)
+        self._canvas.text(8, HEIGHT - 52, _shorten(_heat_caption(picture.price), ACROSS), fonts.plain, BLACK)
+        self._canvas.text(8, HEIGHT - 69, _shorten(_absences(picture.price), ACROSS), fonts.plain, VERMILLION)
         if picture.notes:
-            self._ink.text(WIDTH - 8, HEIGHT - 35, _cut(" · ".join(picture.notes), 62), fonts.bold, VERMILLION, "right")
+            self._canvas.text(
+                WIDTH - 8, HEIGHT - 35, _shorten(" · ".join(picture.notes), 62), fonts.bold, VERMILLION, "right"
+            )
 
     def _dates(self, bottom: int, top: int) -> None:
         for tick in self._picture.times:
-            x = float(self._stand.middle(np.array([tick.at]))[0])
-            self._ink.lines([[(x, bottom), (x, top)]], FAINT, 1.0)
-            self._ink.text(x, 12, tick.label, self._ink.fonts.plain, BLACK, "center")
+            x = float(self._layout.middle(np.array([tick.at]))[0])
+            self._canvas.lines([[(x, bottom), (x, top)]], FAINT, 1.0)
+            self._canvas.text(x, 12, tick.label, self._canvas.fonts.plain, BLACK, "center")
 
     def _blank(self, blank: Blank, bottom: int, height: int) -> None:
         self._border(bottom, height)
-        self._ink.text(LEFT + 6, bottom + height - 9, blank.title, self._ink.fonts.bold, BLACK)
+        self._canvas.text(LEFT + 6, bottom + height - 9, blank.title, self._canvas.fonts.bold, BLACK)
         lines = wrap(f"absent: {blank.why}", 110)[: 3 if height < 200 else 6]
         for place, line in enumerate(lines):
             y = bottom + height / 2 + ((len(lines) - 1) / 2 - place) * 16
-            self._ink.text((LEFT + LAST) / 2, y - 6, line, self._ink.fonts.plain, VERMILLION, "center")
+            self._canvas.text((LEFT + LAST) / 2, y - 6, line, self._canvas.fonts.plain, VERMILLION, "center")
 
     def _border(self, bottom: int, height: int) -> None:
         left, right, low, high = LEFT + 0.5, LAST + 0.5, bottom + 0.5, bottom + height + 0.5
-        self._ink.lines([[(left, low), (right, low), (right, high), (left, high), (left, low)]], GREY, 1.0)
+        self._canvas.lines([[(left, low), (right, low), (right, high), (left, high), (left, low)]], GREY, 1.0)
 
-    def _axis(self, frame: Frame) -> None:
+    def _axis(self, frame: PanelFrame) -> None:
         heights = np.floor(frame.y(np.array([tick.at for tick in frame.axis.ticks]))) + 0.5
-        self._ink.lines([[(LEFT, y), (LAST, y)] for y in heights], FAINT, 1.0)
+        self._canvas.lines([[(LEFT, y), (LAST, y)] for y in heights], FAINT, 1.0)
         shown = [y for y in heights if frame.bottom + 4 < y < frame.top - 4]
         for tick, y in zip(frame.axis.ticks, heights, strict=True):
             if y in shown:
-                self._ink.text(LEFT - 5, y, tick.label, self._ink.fonts.plain, BLACK, "right")
+                self._canvas.text(LEFT - 5, y, tick.label, self._canvas.fonts.plain, BLACK, "right")
 
     # -- the price
 
-    def _price(self, panel: PricePanel, frame: Frame) -> None:
+    def _price(self, panel: PricePanel, frame: PanelFrame) -> None:
         self._axis(frame)
         if isinstance(panel.heat, Heat):
             self._unheard(panel.heat, frame)
         self._zones(panel, frame)
-        if isinstance(panel.profile, Profile):
+        if isinstance(panel.profile, VolumeProfile):
             self._profile(panel.profile, frame)
         self._levels(panel, frame)
         self._candles(panel, frame)
@@ -202,29 +214,29 @@ class _Sheet:
         self._border(frame.bottom, frame.height)
         self._labels(panel, frame)
 
-    def _heat(self, heat: Heat, frame: Frame) -> None:
+    def _heat(self, heat: Heat, frame: PanelFrame) -> None:
         """An image of the bars' own pixels; a place without a bar stays white."""
-        left, right = int(np.ceil(self._stand.left)), LAST - PROFILE
-        colours = _shaded(np.array(heat.columns).T, np.array(heat.observed, dtype=bool))
+        left, right = int(np.ceil(self._layout.left)), LAST - PROFILE
+        colours = _heat_colours(np.array(heat.columns).T, np.array(heat.observed, dtype=bool))
         table = np.full((colours.shape[0] + 2, self._picture.width + 1, 3), 255.0)
         table[1:-1, np.array(self._picture.places, dtype=int)] = colours
         middles: Floats = np.arange(frame.bottom, frame.top, dtype=np.float64) + 0.5
         row = np.searchsorted(np.array(heat.edges), frame.values(middles), side="right")
-        column = ((np.arange(left, right) + 0.5 - self._stand.left) / self._stand.pitch).astype(int)
+        column = ((np.arange(left, right) + 0.5 - self._layout.left) / self._layout.pitch).astype(int)
         image = table[row[:, None], np.clip(column, 0, self._picture.width)[None, :]]
-        self._ink.image(image.astype(np.uint8), left, frame.bottom)
+        self._canvas.image(image.astype(np.uint8), left, frame.bottom)
 
-    def _unheard(self, heat: Heat, frame: Frame) -> None:
+    def _unheard(self, heat: Heat, frame: PanelFrame) -> None:
         deaf = self._middle[~np.array(heat.heard, dtype=bool)]
-        half, foot = self._stand.pitch / 2, np.full(len(deaf), float(frame.bottom))
-        self._ink.boxes(deaf - half, foot, deaf + half, foot + 5, PURPLE)
+        half, foot = self._layout.pitch / 2, np.full(len(deaf), float(frame.bottom))
+        self._canvas.boxes(deaf - half, foot, deaf + half, foot + 5, PURPLE)
 
-    def _zones(self, panel: PricePanel, frame: Frame) -> None:
-        x = self._stand.middle(np.array([zone.since for zone in panel.zones]))
+    def _zones(self, panel: PricePanel, frame: PanelFrame) -> None:
+        x = self._layout.middle(np.array([zone.since for zone in panel.zones]))
         low, high = (frame.y(np.array([getattr(zone, side) for zone in panel.zones])) for side in ("low", "high"))
-        self._ink.boxes(x, low, np.full(len(x), float(LAST)), high, SKY, alpha=0.30)
+        self._canvas.boxes(x, low, np.full(len(x), float(LAST)), high, SKY, alpha=0.30)
 
-    def _profile(self, profile: Profile, frame: Frame) -> None:
+    def _profile(self, profile: VolumeProfile, frame: PanelFrame) -> None:
         edges = np.linspace(profile.low, profile.high, len(profile.volumes) + 1)
         volumes, middle = np.array(profile.volumes), (edges[1:] + edges[:-1]) / 2
         heights = np.round(frame.y(edges))
@@ -233,100 +245,100 @@ class _Sheet:
         inside = (middle >= profile.value_low) & (middle <= profile.value_high)
         for held, colour in ((inside, SKY), (~inside, "#c9e4f6")):
             right = np.full(int(held.sum()), float(LAST))
-            self._ink.boxes(left[held], low[held], right, high[held], colour)
+            self._canvas.boxes(left[held], low[held], right, high[held], colour)
 
-    def _levels(self, panel: PricePanel, frame: Frame) -> None:
+    def _levels(self, panel: PricePanel, frame: PanelFrame) -> None:
         for kind, (colour, dashes) in _MARKS.items():
             marks = [mark for mark in panel.marks if mark.kind is kind]
-            starts = self._stand.middle(np.array([mark.since for mark in marks]))
+            starts = self._layout.middle(np.array([mark.since for mark in marks]))
             heights = np.floor(frame.y(np.array([mark.price for mark in marks]))) + 0.5
             segments = [[(x, y), (LAST, y)] for x, y in zip(starts, heights, strict=True)]
-            self._ink.lines(segments, colour, 1.0 if kind is not MarkKind.NOW else 1.4, dashes)
+            self._canvas.lines(segments, colour, 1.0 if kind is not MarkKind.NOW else 1.4, dashes)
         slants = [*panel.slants, *([panel.swing] if panel.swing else [])]
         for slant in slants:
             # Straight in the price, and so bent where equal distances are equal ratios.
             x, prices = np.linspace(slant.start, slant.end, SLANT_POINTS).T
             y = frame.y(prices)
             style = (GREEN, 1.2, (0, (1.5, 2.5))) if slant is panel.swing else (VERMILLION, 1.6, (0, (10, 3)))
-            self._ink.line(self._stand.middle(x), y, style[0], style[1], frame, style[2])
+            self._canvas.line(self._layout.middle(x), y, style[0], style[1], frame, style[2])
 
-    def _candles(self, panel: PricePanel, frame: Frame) -> None:
+    def _candles(self, panel: PricePanel, frame: PanelFrame) -> None:
         opened, high, low, close = (np.array(column) for column in _columns(panel))
         rising = close >= opened
         foot, head = np.floor(frame.y(np.minimum(opened, close))), np.floor(frame.y(np.maximum(opened, close)))
         head = np.maximum(head, foot + 1)
-        half = self._stand.body / 2
+        half = self._layout.body / 2
         for some, colour in ((rising, BLUE), (~rising, VERMILLION)):
             wicks = zip(self._middle[some], frame.y(low[some]), frame.y(high[some]), strict=True)
-            self._ink.lines([[(x, y0), (x, max(y1, y0 + 1))] for x, y0, y1 in wicks], colour, 1.0)
+            self._canvas.lines([[(x, y0), (x, max(y1, y0 + 1))] for x, y0, y1 in wicks], colour, 1.0)
             left, right = self._middle[some] - half, self._middle[some] + half
-            if some is rising and self._stand.hollow:
-                self._ink.boxes(left + 0.5, foot[some] + 0.5, right - 0.5, head[some] + 0.5, WHITE, edge=colour)
+            if some is rising and self._layout.hollow:
+                self._canvas.boxes(left + 0.5, foot[some] + 0.5, right - 0.5, head[some] + 0.5, WHITE, edge=colour)
             else:
-                self._ink.boxes(left, foot[some], right, head[some] + 1, PALE_BLUE if some is rising else colour)
+                self._canvas.boxes(left, foot[some], right, head[some] + 1, PALE_BLUE if some is rising else colour)
 
-    def _curves(self, panel: PricePanel, frame: Frame) -> None:
+    def _curves(self, panel: PricePanel, frame: PanelFrame) -> None:
         for curve in panel.curves:
             colour, wide = _CURVES[curve.kind]
             heights = frame.y(_numbers(curve.values))
             if curve.kind is CurveKind.DAY_VWAP:
-                half = max(1.5, self._stand.pitch / 2)
+                half = max(1.5, self._layout.pitch / 2)
                 known = zip(self._middle, heights, strict=True)
-                self._ink.lines([[(x - half, y), (x + half, y)] for x, y in known if np.isfinite(y)], colour, wide)
+                self._canvas.lines([[(x - half, y), (x + half, y)] for x, y in known if np.isfinite(y)], colour, wide)
             else:
-                self._ink.line(*self._over_places(heights), colour, wide, frame)
+                self._canvas.line(*self._over_places(heights), colour, wide, frame)
 
-    def _labels(self, panel: PricePanel, frame: Frame) -> None:
+    def _labels(self, panel: PricePanel, frame: PanelFrame) -> None:
         """Price and name of everything that has one price now, right of the panel, each tied to where it belongs."""
-        labels = [*_named(panel, frame)]
-        places = spread([label.y for label in labels], APART, frame.bottom + 7, frame.top - 7)
+        labels = [*_price_labels(panel, frame)]
+        places = spread_labels([label.y for label in labels], APART, frame.bottom + 7, frame.top - 7)
         for label, y in zip(labels, places, strict=True):
-            self._ink.lines([[(LAST + 1, label.y), (LAST + 4, label.y), (LAST + 12, y)]], label.colour, 1.0)
-            self._ink.lines([[(LAST + 12, y), (LAST + 21, y)]], label.colour, 3.0 if label.bold else 1.5)
-            self._ink.text(
-                LAST + 24, y, label.text, self._ink.fonts.bold if label.bold else self._ink.fonts.plain, BLACK
+            self._canvas.lines([[(LAST + 1, label.y), (LAST + 4, label.y), (LAST + 12, y)]], label.colour, 1.0)
+            self._canvas.lines([[(LAST + 12, y), (LAST + 21, y)]], label.colour, 3.0 if label.bold else 1.5)
+            self._canvas.text(
+                LAST + 24, y, label.text, self._canvas.fonts.bold if label.bold else self._canvas.fonts.plain, BLACK
             )
 
     # -- below it
 
-    def _panel(self, panel: Panel, frame: Frame) -> None:
+    def _panel(self, panel: Panel, frame: PanelFrame) -> None:
         self._axis(frame)
         values = _numbers(panel.values)
-        if panel.shape is Shape.LINE:
-            self._ink.line(*self._over_places(frame.y(values)), BLACK, 1.6, frame)
+        if panel.shape is PanelShape.LINE:
+            self._canvas.line(*self._over_places(frame.y(values)), BLACK, 1.6, frame)
             x, y = _alone(*self._over_places(frame.y(values)))
-            self._ink.boxes(x - 2.5, y - 2.5, x + 2.5, y + 2.5, BLACK)
+            self._canvas.boxes(x - 2.5, y - 2.5, x + 2.5, y + 2.5, BLACK)
         else:
             self._columns(values, np.array(panel.rising, dtype=np.bool_), frame)
         self._border(frame.bottom, frame.height + STRIP)
-        self._ink.text(LEFT + 6, frame.top + 7, panel.title, self._ink.fonts.bold, BLACK)
-        self._ink.text(
-            LAST + 8, frame.top + 7, f"last {short_text(panel.last)} {panel.unit}", self._ink.fonts.bold, BLACK
+        self._canvas.text(LEFT + 6, frame.top + 7, panel.title, self._canvas.fonts.bold, BLACK)
+        self._canvas.text(
+            LAST + 8, frame.top + 7, f"last {short_text(panel.last)} {panel.unit}", self._canvas.fonts.bold, BLACK
         )
         for place, line in enumerate(wrap(panel.note, 27)[:4]):
-            self._ink.text(LAST + 8, frame.top - 10 - 15 * place, line, self._ink.fonts.plain, VERMILLION)
+            self._canvas.text(LAST + 8, frame.top - 10 - 15 * place, line, self._canvas.fonts.plain, VERMILLION)
 
-    def _columns(self, values: Floats, rising: NDArray[np.bool_], frame: Frame) -> None:
-        zero, half = np.floor(frame.at(0.0)), self._stand.body / 2
+    def _columns(self, values: Floats, rising: NDArray[np.bool_], frame: PanelFrame) -> None:
+        zero, half = np.floor(frame.at(0.0)), self._layout.body / 2
         for some, colour in ((rising, BLUE), (~rising, VERMILLION)):
             held = some & np.isfinite(values)
             ends = np.floor(frame.y(values[held]))
             left, right = self._middle[held] - half, self._middle[held] + half
             low, high = np.minimum(ends, zero), np.maximum(np.maximum(ends, zero), np.minimum(ends, zero) + 1)
-            if some is rising and self._stand.hollow:
-                self._ink.boxes(left + 0.5, low + 0.5, right - 0.5, high - 0.5, WHITE, edge=colour)
+            if some is rising and self._layout.hollow:
+                self._canvas.boxes(left + 0.5, low + 0.5, right - 0.5, high - 0.5, WHITE, edge=colour)
             else:
-                self._ink.boxes(left, low, right, high, PALE_BLUE if some is rising else colour)
-        self._ink.lines([[(LEFT, zero + 0.5), (LAST, zero + 0.5)]], GREY, 1.0)
+                self._canvas.boxes(left, low, right, high, PALE_BLUE if some is rising else colour)
+        self._canvas.lines([[(LEFT, zero + 0.5), (LAST, zero + 0.5)]], GREY, 1.0)
 
     def _over_places(self, heights: Floats) -> tuple[Floats, Floats]:
         """One point for each place; none where there is no bar, so that a line breaks there."""
         whole = np.full(self._picture.width, np.nan)
         whole[self._places.astype(int)] = heights
-        return self._stand.middle(np.arange(self._picture.width, dtype=float)), whole
+        return self._layout.middle(np.arange(self._picture.width, dtype=float)), whole
 
 
-def _named(panel: PricePanel, frame: Frame) -> Iterator[_Label]:
+def _price_labels(panel: PricePanel, frame: PanelFrame) -> Iterator[_Label]:
     for mark in panel.marks:
         yield _label(frame, mark.price, mark.label, _MARKS[mark.kind][0], bold=mark.kind is MarkKind.NOW)
     for slant in panel.slants:
@@ -335,7 +347,7 @@ def _named(panel: PricePanel, frame: Frame) -> Iterator[_Label]:
         yield _label(frame, curve.last, curve.label, _CURVES[curve.kind][0], bold=True)
 
 
-def _label(frame: Frame, price: float, name: str, colour: str, *, bold: bool) -> _Label:
+def _label(frame: PanelFrame, price: float, name: str, colour: str, *, bold: bool) -> _Label:
     """What lies beyond the panel is named at its edge, with the way it lies."""
     y = frame.at(price) if price > 0 else float(frame.bottom)
     beyond = " ↑" if y > frame.top else " ↓" if y < frame.bottom else ""
@@ -343,15 +355,15 @@ def _label(frame: Frame, price: float, name: str, colour: str, *, bold: bool) ->
     return _Label(inside, f"{price_text(price)} {name}{beyond}", colour, bold)
 
 
-def _key(stand: Stand) -> str:
-    rise = "hollow blue" if stand.hollow else "pale blue"
+def _key(layout: BarLayout) -> str:
+    rise = "hollow blue" if layout.hollow else "pale blue"
     return (
         f"bars: {rise} rose, full orange fell; short black dashes: day VWAP · "
         "right edge: volume by price, darker in its value area"
     )
 
 
-def _shaded(usd: Floats, observed: NDArray[np.bool_]) -> Floats:
+def _heat_colours(usd: Floats, observed: NDArray[np.bool_]) -> Floats:
     """The colour of each cell. The two kinds are not of one measure: each is as dark as its own."""
     colours = np.full((*usd.shape, 3), 255.0)
     for some, colour in ((observed, OBSERVED), (~observed, MODELLED)):
@@ -363,7 +375,7 @@ def _shaded(usd: Floats, observed: NDArray[np.bool_]) -> Floats:
     return colours
 
 
-def _heat_told(price: PricePanel | Blank) -> str:
+def _heat_caption(price: PricePanel | Blank) -> str:
     if isinstance(price, Blank) or isinstance(price.heat, Blank):
         return ""
     heat = price.heat
@@ -396,5 +408,5 @@ def _alone(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return x[held], y[held]
 
 
-def _cut(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from zuno.adapters.checkpoints.strict import strict
+from zuno.adapters.checkpoints.serializer import strict_serializer
 from zuno.kernel.errors import Broken, Unavailable
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ async def postgres_checkpoints(url: str) -> AsyncIterator[AsyncPostgresSaver]:
             await connection.execute("CREATE SCHEMA IF NOT EXISTS zuno_cycles")
             await connection.execute("SET search_path = zuno_cycles")  # the saver's tables have common names
             await connection.execute("SET statement_timeout = '30s'")
-            saver = AsyncPostgresSaver(connection, serde=strict())
+            saver = AsyncPostgresSaver(connection, serde=strict_serializer())
             await saver.setup()
             yield saver
     except psycopg.OperationalError as error:

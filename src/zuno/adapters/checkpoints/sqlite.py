@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zuno.adapters.checkpoints.strict import strict
+from zuno.adapters.checkpoints.serializer import strict_serializer
 from zuno.kernel.errors import Broken, Unavailable
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ async def sqlite_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
         async with aiosqlite.connect(path, timeout=30) as connection:
             await connection.execute("PRAGMA journal_mode = WAL")
             await connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last: the journal has it
-            saver = AsyncSqliteSaver(connection, serde=strict())
+            saver = AsyncSqliteSaver(connection, serde=strict_serializer())
             await saver.setup()
             yield saver
     except sqlite3.DatabaseError as error:

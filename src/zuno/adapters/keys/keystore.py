@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr, ValidationError
 
 from zuno.adapters.foreign_json import parse
-from zuno.adapters.recursion import tame
+from zuno.adapters.recursion import limit_recursion
 from zuno.adapters.signing import address_of, is_key
 from zuno.kernel.units import Address
 
@@ -50,22 +50,21 @@ class _Iv(_Part):
     iv: Annotated[str, Field(pattern=r"^(0x)?[0-9a-fA-F]{32}$")]
 
 
-class _ByScrypt(_Part):
+class _Cipher(_Part):
+    cipher: Literal["aes-128-ctr"]
+    cipherparams: _Iv
+    ciphertext: _Hash
+    mac: _Hash
+
+
+class _ByScrypt(_Cipher):
     kdf: Literal["scrypt"]
     kdfparams: _Scrypt
-    cipher: Literal["aes-128-ctr"]
-    cipherparams: _Iv
-    ciphertext: _Hash
-    mac: _Hash
 
 
-class _ByPbkdf2(_Part):
+class _ByPbkdf2(_Cipher):
     kdf: Literal["pbkdf2"]
     kdfparams: _Pbkdf2
-    cipher: Literal["aes-128-ctr"]
-    cipherparams: _Iv
-    ciphertext: _Hash
-    mac: _Hash
 
 
 class _Document(_Part):
@@ -89,7 +88,7 @@ class Keystore:
         """The key, or None where the passphrase is another one. `ValueError` for a key of another address."""
         from eth_account import Account
 
-        tame()
+        limit_recursion()
         sealed = {"version": VERSION, "crypto": self.document.crypto.model_dump()}
         key: SecretBytes | None = None
         with suppress(ValueError):  # "MAC mismatch"; the vendor's frames hold the passphrase: nothing is raised from it
@@ -124,7 +123,7 @@ def read_keystore(body: bytes) -> Keystore:
         raise ValueError(f"its {where} is not what it should be") from None
     crypto = document.crypto
     if isinstance(crypto, _ByScrypt):
-        _bound(crypto.kdfparams)
+        _check_scrypt(crypto.kdfparams)
     return Keystore(document)
 
 
@@ -132,12 +131,12 @@ def write_keystore(key: SecretBytes, passphrase: SecretStr, rounds: int | None =
     """The key as a document under this passphrase, by scrypt; `rounds` is its n, and None what wallets use."""
     from eth_account import Account
 
-    tame()
+    limit_recursion()
     document = Account.encrypt(key.get_secret_value(), passphrase.get_secret_value(), kdf="scrypt", iterations=rounds)
     return json.dumps(document, indent=1).encode() + b"\n"
 
 
-def _bound(params: _Scrypt) -> None:
+def _check_scrypt(params: _Scrypt) -> None:
     if params.n & (params.n - 1):
         raise ValueError("its scrypt n is not a power of two")
     if params.n * params.r > _MOST_SCRYPT:

@@ -66,7 +66,7 @@ class Passphrases:
         """The passphrase that opens `what`."""
         if self._file is not None:
             return _first_line(self._file)
-        return self._asked(f"Passphrase of {what}: ")
+        return self._require_answer(f"Passphrase of {what}: ")
 
     def of_stranger(self, what: str) -> SecretStr:
         """The passphrase of something made elsewhere: the person's word first, the file where nobody can be asked."""
@@ -75,7 +75,7 @@ class Passphrases:
 
     def new(self) -> SecretStr:
         """A passphrase for a new wallet; typed, it is typed twice."""
-        chosen = _first_line(self._file) if self._file is not None else self._twice()
+        chosen = _first_line(self._file) if self._file is not None else self._ask_twice()
         length = len(chosen.get_secret_value())
         if length < FEWEST:
             raise Refused(f"A passphrase of {length} characters is too short; use {FEWEST} or more.")
@@ -88,13 +88,13 @@ class Passphrases:
             raise Refused("A private key is typed at a terminal, and there is none; import a keystore file instead.")
         return said
 
-    def _twice(self) -> SecretStr:
-        chosen, again = self._asked("New passphrase: "), self._asked("The same again: ")
+    def _ask_twice(self) -> SecretStr:
+        chosen, again = self._require_answer("New passphrase: "), self._require_answer("The same again: ")
         if chosen != again:
             raise Refused("The two passphrases differ; nothing was written.")
         return chosen
 
-    def _asked(self, prompt: str) -> SecretStr:
+    def _require_answer(self, prompt: str) -> SecretStr:
         said = self._ask(prompt)
         if said is None:
             raise Refused(

@@ -58,14 +58,14 @@ class KeystoreSigner:
         self._key: SecretBytes | None = None
 
     def ready(self) -> None:
-        self._opened()
+        self._unlock_once()
 
     def sign(self, tx: Unsigned) -> Signed:
-        return sign(self._opened(), tx)
+        return sign(self._unlock_once(), tx)
 
-    def _opened(self) -> SecretBytes:
+    def _unlock_once(self) -> SecretBytes:
         if self._key is None:
-            self._key = self._unlocked()
+            self._key = self._unlock()
         return self._key
 
     def __repr__(self) -> str:
@@ -74,8 +74,8 @@ class KeystoreSigner:
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a signer is neither copied nor kept")
 
-    def _unlocked(self) -> SecretBytes:
-        body, others_read = _read(self._path, self._missing)
+    def _unlock(self) -> SecretBytes:
+        body, others_read = _read_file(self._path, self._missing)
         if others_read:
             raise Refused(f"Others may read the wallet {self._path}; run `chmod 600` on it.")
         try:
@@ -142,7 +142,7 @@ class WalletFolder:
 
     def add_keystore(self, file: str) -> StoredWallet:
         path = Path(file).expanduser()
-        body, others_read = _read(path, lambda: Usage(f"There is no file {path}."))
+        body, others_read = _read_file(path, lambda: Usage(f"There is no file {path}."))
         try:
             keystore = read_keystore(body)
             if keystore.address is not None:
@@ -153,24 +153,24 @@ class WalletFolder:
         if key is None:
             raise Refused(f"That is not the passphrase of {path}.")
         self._must_be_new(address_of(key))
-        told = (f"others may read {path}: run `chmod 600` on it, or delete it",) if others_read else ()
-        return self._keep(key, self._passphrases.new(), told)
+        notes = (f"others may read {path}: run `chmod 600` on it, or delete it",) if others_read else ()
+        return self._keep(key, self._passphrases.new(), notes)
 
     def watch(self, address: Address) -> StoredWallet:
         self._must_be_new(address)
         path = self._folder / f"{address}.watch.json"
-        if not self._placed(path, json.dumps({"version": 1, "watch": address}).encode() + b"\n"):
+        if not self._create(path, json.dumps({"version": 1, "watch": address}).encode() + b"\n"):
             raise Refused(f"{address} is watched already, by {path}.")
         return StoredWallet(address, True, str(path))
 
     def _keep(self, key: SecretBytes, passphrase: SecretStr, notes: tuple[str, ...] = ()) -> StoredWallet:
         address = address_of(key)
         path = self._path(address)
-        if not self._placed(path, write_keystore(key, passphrase, self._rounds)):
-            raise self._kept_already(address)
+        if not self._create(path, write_keystore(key, passphrase, self._rounds)):
+            raise self._already_kept(address)
         return StoredWallet(address, False, str(path), notes)
 
-    def _placed(self, path: Path, content: bytes) -> bool:
+    def _create(self, path: Path, content: bytes) -> bool:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             return create_file(path, content)
@@ -180,16 +180,16 @@ class WalletFolder:
     def _must_be_new(self, address: Address) -> None:
         """Told before anybody types a passphrase for nothing; what decides is that no file is written over."""
         if self._path(address).exists():
-            raise self._kept_already(address)
+            raise self._already_kept(address)
 
-    def _kept_already(self, address: Address) -> Refused:
+    def _already_kept(self, address: Address) -> Refused:
         return Refused(f"{address} is kept already, in {self._path(address)}; nothing was written.")
 
     def _path(self, address: Address) -> Path:
         return self._folder / f"{address}.json"
 
 
-def _read(path: Path, missing: Callable[[], Exception]) -> tuple[bytes, bool]:
+def _read_file(path: Path, missing: Callable[[], Exception]) -> tuple[bytes, bool]:
     """The file, and whether others than its owner may read it too."""
     try:
         with open(path, "rb") as file:

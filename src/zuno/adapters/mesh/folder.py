@@ -51,7 +51,7 @@ class MeshFiles:
         except OSError as error:
             raise Unavailable(f"{self._table} cannot be read ({error.strerror}).") from error
         try:
-            return _read(text)
+            return _parse_table(text)
         except ValueError:
             raise Broken(f"{self._table} is damaged; put it back from a copy, or from another machine's.") from None
 
@@ -62,7 +62,7 @@ class MeshFiles:
     def table_of(self, path: str) -> Table:
         try:
             with open(path, "rb") as file:
-                return _read(file.read(_LONGEST_TABLE))
+                return _parse_table(file.read(_LONGEST_TABLE))
         except OSError as error:
             raise Usage(f"{path} cannot be read ({error.strerror}).") from error
         except ValueError:
@@ -78,7 +78,7 @@ class MeshFiles:
         config = {
             "PrivateKeyPath": str((self.of(role) / "axl.key").absolute()),
             "Peers": [table[other].axl_listens for other in before],
-            "Listen": [f"{listens.scheme}://{_bound(listens.hostname or '')}:{listens.port}"],
+            "Listen": [f"{listens.scheme}://{_listen_host(listens.hostname or '')}:{listens.port}"],
             "api_port": urlsplit(own.axl_api_url).port or 9002,
             "tcp_port": AXL_TCP_PORT,
             "bridge_addr": "127.0.0.1",
@@ -87,7 +87,7 @@ class MeshFiles:
 
     def free_port(self, host: str) -> int:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.bind((_bound(host), 0))
+            probe.bind((_listen_host(host), 0))
             return int(probe.getsockname()[1])
 
     def lock(self, name: str) -> FileLock:
@@ -148,7 +148,7 @@ class MeshFiles:
             raise Unavailable(f"{path} cannot be written ({error.strerror}).") from error
 
 
-def _read(text: bytes) -> Table:
+def _parse_table(text: bytes) -> Table:
     try:
         found = _TableFile.model_validate_json(text)
     except ValidationError:
@@ -158,6 +158,6 @@ def _read(text: bytes) -> Table:
     return {role: found.roles[role] for role in Role}
 
 
-def _bound(host: str) -> str:
+def _listen_host(host: str) -> str:
     """Where to listen to be reached under that name: on loopback alone, or at every address of this machine."""
     return host if host.startswith("127.") else "0.0.0.0"

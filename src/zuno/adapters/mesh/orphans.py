@@ -20,7 +20,7 @@ GRACE: Final = 5.0
 _LOOK: Final = 0.02
 
 
-class _Left(Wire):
+class _Orphan(Wire):
     pid: int
     began: str
 
@@ -29,20 +29,20 @@ def note(path: Path, pid: int) -> None:
     """Write down a process that was just started; one that cannot be named for certain is not written down."""
     began = start_time(pid)
     if began is not None:
-        path.write_text(_Left(pid=pid, began=began).model_dump_json(), encoding="utf-8")
+        path.write_text(_Orphan(pid=pid, began=began).model_dump_json(), encoding="utf-8")
 
 
 async def end(path: Path) -> int | None:
     """End the process that is written down there, if it still is that one; its number."""
-    left = _noted(path)
-    ended = None if left is None else await _ended(left)
+    orphan = _read_note(path)
+    ended = None if orphan is None else await _end_process(orphan)
     _forget(path)
     return ended
 
 
-def _noted(path: Path) -> _Left | None:
+def _read_note(path: Path) -> _Orphan | None:
     with suppress(OSError, ValidationError):
-        return _Left.model_validate_json(path.read_bytes())
+        return _Orphan.model_validate_json(path.read_bytes())
     return None
 
 
@@ -51,23 +51,23 @@ def _forget(path: Path) -> None:
         path.unlink()
 
 
-async def _ended(left: _Left) -> int | None:
-    with _held(left.pid) as handle:
-        if start_time(left.pid) != left.began:  # it is gone, and its number may be somebody else's
+async def _end_process(orphan: _Orphan) -> int | None:
+    with _open_pidfd(orphan.pid) as handle:
+        if start_time(orphan.pid) != orphan.began:  # it is gone, and its number may be somebody else's
             return None
         for number in (signal.SIGTERM, signal.SIGKILL):
-            _signal(left, handle, number)
+            _signal(orphan, handle, number)
             waited = 0.0
             while waited < GRACE:
-                if start_time(left.pid) != left.began:
-                    return left.pid
+                if start_time(orphan.pid) != orphan.began:
+                    return orphan.pid
                 await asyncio.sleep(_LOOK)
                 waited += _LOOK
-    return left.pid
+    return orphan.pid
 
 
 @contextmanager
-def _held(pid: int) -> Iterator[int | None]:
+def _open_pidfd(pid: int) -> Iterator[int | None]:
     """A hold on a process, where there is such a thing: its number cannot become another's before it is let go."""
     handle: int | None = None
     with suppress(OSError, AttributeError):
@@ -79,9 +79,9 @@ def _held(pid: int) -> Iterator[int | None]:
             os.close(handle)
 
 
-def _signal(left: _Left, handle: int | None, number: signal.Signals) -> None:
+def _signal(orphan: _Orphan, handle: int | None, number: signal.Signals) -> None:
     with suppress(ProcessLookupError, PermissionError):
         if handle is not None:
             signal.pidfd_send_signal(handle, number)
-        elif start_time(left.pid) == left.began:
-            os.kill(left.pid, number)
+        elif start_time(orphan.pid) == orphan.began:
+            os.kill(orphan.pid, number)

@@ -50,7 +50,7 @@ class Processes:
             "--home",
             str(self._home),
         ]
-        return _started([*self._program, *words], self._files.of(role) / "peer.log")
+        return _start([*self._program, *words], self._files.of(role) / "peer.log")
 
     @property
     def has_nodes(self) -> bool:
@@ -62,16 +62,16 @@ class Processes:
         config = self._files.node_config(role)
         # Somebody else's program: it is told where it is, and none of our keys.
         plain = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
-        child = _started([str(self._axl_node), "-config", str(config)], self._files.of(role) / "axl.log", plain)
+        child = _start([str(self._axl_node), "-config", str(config)], self._files.of(role) / "axl.log", plain)
         with suppress(OSError):  # then it is left to its owner, should we be killed
-            orphans.note(self._left(role), child.pid)
+            orphans.note(self._pid_file(role), child.pid)
         return child
 
     async def end_orphans(self) -> tuple[int, ...]:
-        ended = await asyncio.gather(*(orphans.end(self._left(role)) for role in Role))
+        ended = await asyncio.gather(*(orphans.end(self._pid_file(role)) for role in Role))
         return tuple(pid for pid in ended if pid is not None)
 
-    def _left(self, role: Role) -> Path:
+    def _pid_file(self, role: Role) -> Path:
         return self._files.of(role) / "axl.pid"
 
 
@@ -118,7 +118,7 @@ def _shorten(log: Path) -> None:
             os.truncate(log, 0)
 
 
-def _started(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> LoggedChild:
+def _start(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> LoggedChild:
     try:
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _shorten(log)

@@ -42,8 +42,8 @@ class DayBookFile:
 
     async def book(self, day: int, change: Spend, ceiling: Ceiling) -> bool:
         # Under a millisecond, and held for no longer: not worth a thread.
-        with self._locked():
-            days = self._read()
+        with self._hold_lock():
+            days = self._load()
             total = days.get(day, Spend()) + change
             if ceiling.is_exceeded_by(total):
                 return False
@@ -51,30 +51,30 @@ class DayBookFile:
         return True
 
     async def total(self, day: int) -> Spend:
-        with self._locked():
-            return self._read().get(day, Spend())
+        with self._hold_lock():
+            return self._load().get(day, Spend())
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _hold_lock(self) -> Iterator[None]:
         try:
             with FileLock(self._lock, timeout=WAIT_SECONDS):
                 yield
         except OSError as error:
             raise Unavailable(f"{self._path.name} cannot be used ({error.strerror})") from error
 
-    def _read(self) -> dict[int, Spend]:
+    def _load(self) -> dict[int, Spend]:
         try:
             rows = json.loads(self._path.read_bytes())
         except FileNotFoundError:
             return {}
         except ValueError as error:
-            raise self._damaged() from error
+            raise self._damage() from error
         try:
             days = {int(day): Spend(int(row["tokens"]), Decimal(row["usd"])) for day, row in rows.items()}
         except (AttributeError, TypeError, KeyError, ValueError, InvalidOperation) as error:
-            raise self._damaged() from error
+            raise self._damage() from error
         if not all(spend.usd.is_finite() for spend in days.values()):
-            raise self._damaged()
+            raise self._damage()
         return days
 
     def _write(self, days: dict[int, Spend]) -> None:
@@ -82,5 +82,5 @@ class DayBookFile:
         rows = {str(day): {"tokens": days[day].tokens, "usd": str(days[day].usd)} for day in kept}
         replace_file(self._path, json.dumps(rows).encode(), durable=False)
 
-    def _damaged(self) -> Unavailable:
+    def _damage(self) -> Unavailable:
         return Unavailable(f"{self._path.name} cannot be read; delete it to start counting anew")

@@ -66,11 +66,7 @@ class RecordedModels:
 class _RecordedModel:
     def __init__(self, registry: RecordedModels, name: str) -> None:
         self._registry = registry
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        return self._name
+        self.name = name
 
     async def price(self, tokens_in: int, tokens_out: int) -> Decimal | None:
         return Decimal(0)  # paid then
@@ -79,7 +75,7 @@ class _RecordedModel:
         return None
 
     async def reply(self, request: ModelRequest) -> Reply:
-        return self._registry.speak(self._name, request)
+        return self._registry.speak(self.name, request)
 
     async def close(self) -> None:
         return None

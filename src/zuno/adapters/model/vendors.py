@@ -97,10 +97,10 @@ class VendorModel:
         return await asyncio.to_thread(_list_price, self._id, tokens_in, tokens_out)
 
     async def ready(self) -> None:
-        await self._opened()
+        await self._open()
 
     async def reply(self, request: ModelRequest) -> Reply:
-        sdk = await self._opened()
+        sdk = await self._open()
         from pydantic_ai.models import ModelRequestParameters
         from pydantic_ai.output import OutputObjectDefinition
         from pydantic_ai.settings import ModelSettings
@@ -162,7 +162,7 @@ class VendorModel:
         """A server that repeats our key to us does not get it into a record that way."""
         return text.replace(self._key, "[key]") if self._key else text
 
-    async def _opened(self) -> VendorSdk:
+    async def _open(self) -> VendorSdk:
         async with self._opening:
             if self._sdk is None:
                 self._http = self._http or self._client()
@@ -177,7 +177,7 @@ class VendorModel:
             timeout=httpx2.Timeout(None, connect=_CONNECT_SECONDS),
             follow_redirects=False,
             trust_env=not local,
-            event_hooks={"response": [_bound]},
+            event_hooks={"response": [_bound_body]},
         )
 
 
@@ -231,17 +231,17 @@ def _build(model_id: ModelId, key: str, base_url: str, http: httpx2.AsyncClient)
 def _messages(request: ModelRequest) -> list[ModelMessage]:
     from pydantic_ai import messages as wire
 
-    told: list[ModelMessage] = []
+    messages: list[ModelMessage] = []
     opening: list[wire.ModelRequestPart] = [wire.SystemPromptPart(request.system)]
     images = request.images
     for turn in request.turns:
         if turn.who == "model":
-            told.append(wire.ModelResponse(parts=[wire.TextPart(turn.text)]))
+            messages.append(wire.ModelResponse(parts=[wire.TextPart(turn.text)]))
             continue
         content: list[wire.UserContent] = [turn.text, *map(_picture, images)]
-        told.append(wire.ModelRequest(parts=[*opening, wire.UserPromptPart(content if images else turn.text)]))
+        messages.append(wire.ModelRequest(parts=[*opening, wire.UserPromptPart(content if images else turn.text)]))
         opening, images = [], ()
-    return told
+    return messages
 
 
 def _picture(image: Image) -> BinaryContent:
@@ -250,7 +250,7 @@ def _picture(image: Image) -> BinaryContent:
     return Binary(data=image.data, media_type=image.media_type)
 
 
-async def _bound(response: httpx2.Response) -> None:
+async def _bound_body(response: httpx2.Response) -> None:
     if response.headers.get("content-encoding", "identity").lower() not in ("identity", ""):
         raise TooMuch("compressed, though we asked for plain bytes")
     response.stream = _Bounded(response.stream)

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import re
 from html import escape
 from typing import Any, Final
 
 import httpx2
 
+from zuno.adapters.http import CLIENT_LOG, LOOPBACK, SecretFilter
 from zuno.kernel.errors import Usage
 from zuno.kernel.notify import Notice, RetryLater, SendResult, Sent, Severity, Undeliverable
 from zuno.kernel.text import plain_text
 
 TIMEOUT: Final = 10.0
-_CLIENT_LOG: Final = logging.getLogger("httpx2")
 _TOKEN: Final = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{1,128}")
 _CHAT: Final = re.compile(r"-?[0-9]{1,20}|@[A-Za-z0-9_]{1,64}")
 _LONGEST_REASON: Final = 1_000
@@ -36,17 +35,6 @@ _MARKS: Final = {Severity.CRITICAL: "\N{LARGE RED CIRCLE}", Severity.WARNING: "\
 _CALM: Final = "\N{LARGE GREEN CIRCLE}"
 
 
-class _Without(logging.Filter):
-    """Lets no line pass that holds the secret."""
-
-    def __init__(self, secret: str) -> None:
-        super().__init__()
-        self._secret = secret
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return self._secret not in record.getMessage()
-
-
 class TelegramNotifier:
     """Sends to one chat. `timeout` bounds an attempt as a whole."""
 
@@ -56,10 +44,10 @@ class TelegramNotifier:
         if not _CHAT.fullmatch(chat_id.strip()):
             raise Usage("ZUNO_TELEGRAM_CHAT_ID is not a chat; give its number or @name.")
         url = httpx2.URL(base_url)
-        if url.scheme == "http" and url.host not in {"127.0.0.1", "::1", "localhost"}:
+        if url.scheme == "http" and url.host not in LOOPBACK:
             raise Usage("ZUNO_TELEGRAM_API_BASE_URL must be https: the bot's token travels in the address.")
         self._url = f"{base_url.rstrip('/')}/bot{token.strip()}/sendMessage"
-        self._hush = _Without(token.strip())
+        self._hush = SecretFilter(token.strip())
         self._chat = chat_id.strip()
         self._timeout = timeout
         self._client: httpx2.AsyncClient | None = None
@@ -72,10 +60,7 @@ class TelegramNotifier:
             "link_preview_options": {"is_disabled": True},
         }
         try:
-            async with (
-                asyncio.timeout(self._timeout),
-                self._http().stream("POST", self._url, json=body) as response,
-            ):
+            async with asyncio.timeout(self._timeout), self._http().stream("POST", self._url, json=body) as response:
                 return _outcome(response.status_code, await _document(response))
         except (TimeoutError, httpx2.TimeoutException):
             return RetryLater(f"Telegram did not answer within {self._timeout:g} s")
@@ -88,11 +73,11 @@ class TelegramNotifier:
         if self._client is not None:
             await self._client.aclose()
             self._client = None
-            _CLIENT_LOG.removeFilter(self._hush)
+            CLIENT_LOG.removeFilter(self._hush)
 
     def _http(self) -> httpx2.AsyncClient:
         if self._client is None:
-            _CLIENT_LOG.addFilter(self._hush)
+            CLIENT_LOG.addFilter(self._hush)
             # Redirects are not followed: the body is for this server alone.
             self._client = httpx2.AsyncClient(timeout=self._timeout, follow_redirects=False)
         return self._client

@@ -20,7 +20,7 @@ from urllib.parse import quote as quoted
 import httpx2
 
 from zuno.adapters import foreign_json
-from zuno.adapters.http import OK, PATIENCE, AskedToWait, BoundedGet, Patience
+from zuno.adapters.http import LOOPBACK, OK, PATIENCE, AskedToWait, BoundedGet, Patience
 from zuno.adapters.prices.hourly import HISTORY_LIMIT, SPOT_LIMIT, history_fact, window
 from zuno.kernel.errors import Malformed, Unavailable, Usage
 from zuno.kernel.units import Seconds
@@ -47,14 +47,14 @@ LARGEST_EXPONENT, MOST_DIGITS = 30, 60
 NOT_FOUND = 404
 
 
-class Plan(StrEnum):
+class KeyPlan(StrEnum):
     """What kind of key we hold: each is sent under its own header."""
 
     DEMO = "demo"
     PRO = "pro"
 
     @classmethod
-    def of(cls, host: str) -> Plan:
+    def of(cls, host: str) -> KeyPlan:
         """The service keeps its paying users on a host of their own."""
         return cls.PRO if host == PRO_HOST else cls.DEMO
 
@@ -84,11 +84,13 @@ class CoinGecko:
     Without `plan` the address tells which header carries the key.
     """
 
+    source = "coingecko"
+
     def __init__(
         self,
         base_url: str = PUBLIC_URL,
         api_key: str | None = None,
-        plan: Plan | None = None,
+        plan: KeyPlan | None = None,
         *,
         coins: Mapping[str, str] = COINS,
         limit: Seconds = HISTORY_LIMIT,
@@ -102,7 +104,7 @@ class CoinGecko:
         url = _service_url(base_url, keyed=bool(api_key))
         headers = {"accept": "application/json", "user-agent": "zuno"}
         if api_key:
-            headers[(plan or Plan.of(url.host)).header] = _header_safe(api_key)
+            headers[(plan or KeyPlan.of(url.host)).header] = _header_safe(api_key)
         self._client = httpx2.AsyncClient(
             base_url=url, headers=headers, timeout=patience.timeout, transport=transport, follow_redirects=False
         )
@@ -114,11 +116,7 @@ class CoinGecko:
         self._charts: dict[str, _Chart] = {}
         self._pause = range(0)
         # One request at a time: it spares the allowance, and whoever waits finds the chart already there.
-        self._turn = asyncio.Lock()
-
-    @property
-    def source(self) -> str:
-        return "coingecko"
+        self._lock = asyncio.Lock()
 
     async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
         wanted = window(hours, now)
@@ -153,7 +151,7 @@ class CoinGecko:
             raise Unavailable(f"{self.source} is not asked about {symbol}: the tokens it knows are {known}") from None
 
     async def _chart(self, coin: str, days: int, now: Seconds) -> tuple[Observation, ...]:
-        async with self._turn:
+        async with self._lock:
             kept = self._charts.get(coin)
             if kept and kept.days >= days and 0 <= now - kept.read_at < self._keep:
                 return kept.observations
@@ -244,7 +242,7 @@ def _service_url(text: str, *, keyed: bool) -> httpx2.URL:
         raise Usage("The price service's address cannot be read") from error
     if url.scheme not in {"http", "https"} or not url.host or url.query or url.userinfo:
         raise Usage("The price service's address must be http(s)://host/path, without user, password or query")
-    if keyed and url.scheme == "http" and url.host not in {"127.0.0.1", "::1", "localhost"}:
+    if keyed and url.scheme == "http" and url.host not in LOOPBACK:
         raise Usage("The price service's key is only sent over https")
     return url
 

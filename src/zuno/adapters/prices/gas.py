@@ -1,12 +1,17 @@
-"""What gas costs, as the chain itself says, dated by its head."""
+"""What gas costs, as the chain itself says, dated by its head, and what the currency it is paid in is worth."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
+
+from zuno.adapters.prices.hourly import unwrap_symbol
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Seconds
 from zuno.lp.model.chains import DataFee
-from zuno.lp.model.market import Fact, GasQuote
+from zuno.lp.model.market import Fact, GasQuote, Pair
 from zuno.lp.ports.chain import Chain
+from zuno.lp.ports.market import PriceFeed
 
 GAS_LIMIT = Seconds(60)
 
@@ -32,3 +37,20 @@ class ChainGas:
         if self._chain.info.data_fee is DataFee.OP_STACK and quote.l1_fee_per_byte is None:
             return ("the L1 data fee is unknown: a cost from this quote is a lower bound",)
         return ()
+
+
+NATIVE_LIMIT = Seconds(600)
+
+
+class NativePrice:
+    """The newest price of the native currency that `feed` knows: a price service's, a pool's, or a seed."""
+
+    def __init__(self, feed: PriceFeed, *, symbol: str = "ETH", limit: Seconds = NATIVE_LIMIT) -> None:
+        self._feed = feed
+        self._symbol = symbol
+        self._limit = limit
+
+    async def native(self, quote: str, now: Seconds) -> Fact[Fraction]:
+        if unwrap_symbol(quote) == unwrap_symbol(self._symbol):
+            return Fact(Fraction(1), "same currency", now, now, self._limit)
+        return replace(await self._feed.spot(Pair(self._symbol, quote), now), limit=self._limit)

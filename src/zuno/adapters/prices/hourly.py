@@ -1,4 +1,4 @@
-"""The window every price feed answers for: the hours that ended by `now`, and what is missing of them."""
+"""What every price feed shares: the hours it answers for, what is missing of them, and which way round a pair is."""
 
 from __future__ import annotations
 
@@ -8,6 +8,28 @@ from fractions import Fraction
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Seconds
 from zuno.lp.model.market import HOUR, Fact, Pair, PricePoint, PriceSeries
+
+_WRAPPED = {"WETH": "ETH"}
+"""A wrapped native token redeems one for one in its own contract, so both names have one price."""
+
+
+def unwrap_symbol(symbol: str) -> str:
+    return _WRAPPED.get(symbol, symbol)
+
+
+def is_inverse(asked: Pair, known: Pair, source: str) -> bool:
+    """Whether `asked` is `known` upside down; `Unavailable` when it is another pair.
+
+    Exact names win; failing that, WETH counts as ETH. (In an ETH/WETH pool only exact names tell the legs apart.)
+    """
+    for name in (str, unwrap_symbol):
+        base, quote = name(asked.base), name(asked.quote)
+        if (base, quote) == (name(known.base), name(known.quote)):
+            return False
+        if (base, quote) == (name(known.quote), name(known.base)):
+            return True
+    raise Unavailable(f"{source} prices {known}, not {asked}")
+
 
 HISTORY_LIMIT = Seconds(2 * HOUR)
 """The last close is at most an hour old when it comes; one missed hour more and the history is stale."""

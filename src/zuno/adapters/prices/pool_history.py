@@ -5,8 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import pairwise
 
-from zuno.adapters.prices.hourly import HISTORY_LIMIT, SPOT_LIMIT, history_fact, window
-from zuno.adapters.prices.legs import turned_round
+from zuno.adapters.prices.hourly import HISTORY_LIMIT, SPOT_LIMIT, history_fact, is_inverse, window
 from zuno.amm.model import PoolState, whole_token1_price
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.units import HexId, Seconds, SqrtPriceX96
@@ -24,28 +23,21 @@ class PoolHistory:
     both are gaps.
     """
 
+    source = "pool swaps"
+
     def __init__(
-        self,
-        chain: Chain,
-        pool_id: HexId,
-        *,
-        limit: Seconds = HISTORY_LIMIT,
-        spot_limit: Seconds = SPOT_LIMIT,
+        self, chain: Chain, pool_id: HexId, *, limit: Seconds = HISTORY_LIMIT, spot_limit: Seconds = SPOT_LIMIT
     ) -> None:
         self._chain = chain
         self._pool_id = pool_id
         self._limit = limit
         self._spot_limit = spot_limit
 
-    @property
-    def source(self) -> str:
-        return "pool swaps"
-
     async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
         wanted = window(hours, now)
         try:
             pool = await self._chain.pool(self._pool_id)
-            inverse = turned_round(pair, _pair_of(pool), self.source)
+            inverse = is_inverse(pair, _pair_of(pool), self.source)
             head = await self._chain.head()
             path = await self._chain.price_path(self._pool_id, Seconds(wanted[0] - HOUR))
         except Refused as refusal:  # a pool that is unknown or has no price cannot know the pair's
@@ -62,7 +54,7 @@ class PoolHistory:
             pool = await self._chain.pool(self._pool_id)
         except Refused as refusal:
             raise Unavailable(f"{self.source}: {refusal}") from refusal
-        inverse = turned_round(pair, _pair_of(pool), self.source)
+        inverse = is_inverse(pair, _pair_of(pool), self.source)
         if pool.sqrt_price_x96 <= 0:
             raise Malformed(f"The pool has no {pair} price")
         price = _whole_price(pool.sqrt_price_x96, pool, inverse)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-from zuno.adapters.prices.hourly import HISTORY_LIMIT, SPOT_LIMIT, history_fact
-from zuno.adapters.prices.legs import turned_round
+from zuno.adapters.prices.hourly import HISTORY_LIMIT, SPOT_LIMIT, history_fact, is_inverse
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Seconds
 from zuno.lp.model.market import HOUR, Fact, Pair, PriceSeries
@@ -23,6 +22,8 @@ class SeededFeed:
     unlike a pool's price, a reference says nothing about the time it does not mention.
     """
 
+    source = "seed"
+
     def __init__(
         self,
         pair: Pair,
@@ -36,24 +37,22 @@ class SeededFeed:
         self._limit = limit
         self._spot_limit = spot_limit
 
-    @property
-    def source(self) -> str:
-        return "seed"
-
     async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
-        closes = {-(-at // HOUR) * HOUR: price for at, price in self._known(pair, now)}  # ends round up; the last stays
+        closes = {
+            -(-at // HOUR) * HOUR: price for at, price in self._records_by(pair, now)
+        }  # ends round up; the last stays
         return history_fact(closes, pair, hours, now, self.source, self._limit)
 
     async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
-        known = self._known(pair, now)
+        known = self._records_by(pair, now)
         if not known:
             raise Unavailable(f"{self.source} has no price of {pair} by {now}")
         as_of, price = known[-1]
         return Fact(price, self.source, as_of, now, self._spot_limit)
 
-    def _known(self, pair: Pair, now: Seconds) -> list[Record]:
+    def _records_by(self, pair: Pair, now: Seconds) -> list[Record]:
         """The records dated by `now`, priced the way round that was asked."""
-        inverse = turned_round(pair, self._pair, self.source)
+        inverse = is_inverse(pair, self._pair, self.source)
         records = self._records()
         if any(price.numerator <= 0 for _, price in records):
             raise Malformed(f"The seeded {self._pair} series holds a price that is not above zero")

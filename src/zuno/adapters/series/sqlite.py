@@ -18,26 +18,36 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from zuno.adapters.series.history import Gone, History, Sealed
-from zuno.adapters.series.shapes import NUMBERS, shape_of
-from zuno.adapters.series.weighing import (
+from zuno.adapters.series.merge_rows import (
     BAD,
+    CheckedBatch,
     Key,
-    Note,
-    Put,
-    Sound,
-    Standing,
-    add,
-    judged_all,
-    must_not_mix,
+    RowNote,
+    RowPut,
+    StoredRow,
+    add_counts,
+    check_batches,
+    check_origin,
+    merge_batch,
     newest_prints,
-    weighed,
 )
+from zuno.adapters.series.parquet_files import FileGone, ParquetFiles, SealedFile
+from zuno.adapters.series.row_shapes import NUMBERS, shape_of
 from zuno.adapters.sqlite_file import SqliteFile
 from zuno.kernel.errors import Broken, Malformed
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import Print, Row, Series, series_named
-from zuno.trading.ports.series import Aside, Batch, Begun, Flaw, Origin, Slice, Span, State, Written
+from zuno.trading.ports.series import (
+    Batch,
+    Flaw,
+    Origin,
+    RejectedRow,
+    RenewedStore,
+    SeriesSnapshot,
+    Slice,
+    Span,
+    WriteCounts,
+)
 
 R = TypeVar("R", bound=Row)
 T = TypeVar("T")
@@ -90,31 +100,34 @@ class SqliteSeries:
         """`origin`: whose past a store that is not there yet will be; one that is there keeps its own."""
         self._wanted = origin
         self._file = SqliteFile(folder / "series.db", self._prepare, f"{_REMEDY}.")
-        self._history = History(folder / "history")
+        self._parquet = ParquetFiles(folder / "history")
 
     @property
     def origin(self) -> Origin:
         return self._file.read(_origin) or self._wanted
 
-    async def write(self, batches: Sequence[Batch[Any]]) -> Written:
+    async def write(self, batches: Sequence[Batch[Any]]) -> WriteCounts:
         return await asyncio.to_thread(self._write, batches)
 
     async def read(
         self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
     ) -> tuple[R, ...]:
         asked = Slice(series, since, until, newest)
-        return await asyncio.to_thread(self._read, lambda connection: self._slice(connection, asked, known_by)) or ()
+        return (
+            await asyncio.to_thread(self._read_retrying, lambda connection: self._slice(connection, asked, known_by))
+            or ()
+        )
 
-    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> State:
-        def act(connection: sqlite3.Connection) -> State:
+    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
+        def act(connection: sqlite3.Connection) -> SeriesSnapshot:
             rows = tuple(self._slice(connection, asked, known_by) for asked in slices)
-            return State(_origin(connection) or self._wanted, rows, _asides(connection, slices, known_by))
+            return SeriesSnapshot(_origin(connection) or self._wanted, rows, _asides(connection, slices, known_by))
 
         nothing = ((),) * len(slices)
-        return await asyncio.to_thread(self._read, act) or State(self._wanted, nothing, nothing)
+        return await asyncio.to_thread(self._read_retrying, act) or SeriesSnapshot(self._wanted, nothing, nothing)
 
     async def spans(self) -> tuple[Span, ...]:
-        return await asyncio.to_thread(self._read, self._spans) or ()
+        return await asyncio.to_thread(self._read_retrying, self._spans) or ()
 
     async def newest_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
         return await self._of_each(several, self._newest_known)
@@ -129,10 +142,10 @@ class SqliteSeries:
             found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if found != "ok":
                 raise Broken(f"{self._file.path} is damaged ({found}); {_REMEDY}.")
-            self._history.inspect(_files(connection))
+            self._parquet.inspect(_files(connection))
             return tuple(map(self._flaw, connection.execute(_NOTED).fetchall()))
 
-        return await asyncio.to_thread(self._read, act) or ()
+        return await asyncio.to_thread(self._read_retrying, act) or ()
 
     async def mend(self, flaws: Sequence[Flaw]) -> None:
         def act(connection: sqlite3.Connection) -> None:
@@ -148,7 +161,7 @@ class SqliteSeries:
     async def seal(self, before: Millis) -> int:
         return await asyncio.to_thread(self._seal, before) if self._file.exists() else 0
 
-    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> Begun:
+    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> RenewedStore:
         begun = await asyncio.to_thread(self._renew, origin, batches, lambda _: True)
         assert begun is not None
         return begun
@@ -163,7 +176,7 @@ class SqliteSeries:
 
     def _close(self) -> None:
         self._file.close()
-        self._history.close()
+        self._parquet.close()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
@@ -175,18 +188,18 @@ class SqliteSeries:
                     connection.execute(statement)
                 connection.execute("INSERT OR IGNORE INTO meta VALUES ('version', ?)", (VERSION,))
                 if _origin(connection) is None:
-                    _say_origin(connection, self._wanted)
+                    _write_origin(connection, self._wanted)
         version = connection.execute("SELECT value FROM meta WHERE name = 'version'").fetchone()
         if version != (VERSION,):
             raise Broken(f"{self._file.path} was written by another version of Zuno; move it away.")
         kept = _origin(connection)
         if kept is not None:
-            must_not_mix(kept, self._wanted)
+            check_origin(kept, self._wanted)
 
-    def _read(self, act: Callable[[sqlite3.Connection], T]) -> T | None:
+    def _read_retrying(self, act: Callable[[sqlite3.Connection], T]) -> T | None:
         try:
             return self._file.read(act)
-        except Gone:
+        except FileGone:
             return self._file.read(act)  # renewed by another process between its manifest and its files
 
     @contextmanager
@@ -220,91 +233,95 @@ class SqliteSeries:
         name, kind, at, own, detail, mended, packed = noted
         with self._readable(name):
             series = series_named(name)
-            replaced = None if packed is None else _replaced(series, at, own, packed)
+            replaced = None if packed is None else _unpack(series, at, own, packed)
         return Flaw(series, kind, Millis(at), Millis(at), 1, detail, mended, replaced)
 
     # -- rows
 
-    def _write(self, batches: Sequence[Batch[Any]]) -> Written:
-        offered = judged_all(batches)
+    def _write(self, batches: Sequence[Batch[Any]]) -> WriteCounts:
+        offered = check_batches(batches)
         return self._file.write(lambda connection: self._put_all(connection, offered)) if offered else _NOTHING
 
     def _renew(
         self, origin: Origin, batches: Sequence[Batch[Any]], may: Callable[[sqlite3.Connection], bool]
-    ) -> Begun | None:
-        offered = judged_all(batches)
+    ) -> RenewedStore | None:
+        offered = check_batches(batches)
 
-        def act(connection: sqlite3.Connection) -> Begun | None:
-            must_not_mix(_origin(connection) or self._wanted, origin)
+        def act(connection: sqlite3.Connection) -> RenewedStore | None:
+            check_origin(_origin(connection) or self._wanted, origin)
             if not may(connection):
                 return None
             for table in _TABLES:
                 connection.execute(f"DELETE FROM {table}")
-            _say_origin(connection, origin)
-            return Begun(origin, self._put_all(connection, offered), self._spans(connection))
+            _write_origin(connection, origin)
+            return RenewedStore(origin, self._put_all(connection, offered), self._spans(connection))
 
         begun = self._file.write(act)
         if begun is not None:
             self._file.write(self._tidy)
         return begun
 
-    def _put_all(self, connection: sqlite3.Connection, offered: Sequence[tuple[Batch[Any], Sound]]) -> Written:
-        _let_notes_know_when(connection)
+    def _put_all(
+        self, connection: sqlite3.Connection, offered: Sequence[tuple[Batch[Any], CheckedBatch]]
+    ) -> WriteCounts:
+        _add_known_column(connection)
         done = _NOTHING
         for batch, sound in offered:
-            done = add(done, self._put(connection, batch, sound))
+            done = add_counts(done, self._put_batch(connection, batch, sound))
         return done
 
-    def _put(self, connection: sqlite3.Connection, batch: Batch[Any], sound: Sound) -> Written:
-        number = _numbered(connection, batch.series)
-        standing = self._standing(connection, batch.series, number, sound)
-        result = weighed(sound, standing, _changed(connection, number, sound) if standing else ())
+    def _put_batch(self, connection: sqlite3.Connection, batch: Batch[Any], sound: CheckedBatch) -> WriteCounts:
+        number = _ensure_number(connection, batch.series)
+        standing = self._stored_rows(connection, batch.series, number, sound)
+        result = merge_batch(sound, standing, _changed_keys(connection, number, sound) if standing else ())
         shape = shape_of(batch.series.row)
-        stored = shape.stored
+        to_columns = shape.to_columns
         _keep_latest(connection, shape.table, number, result.puts, standing)
         places = ", ".join("?" * (NUMBERS if shape.table == "rows" else 1))
         connection.executemany(
             f"INSERT OR REPLACE INTO {shape.table} (series, at, id, known, {_OWN[shape.table]}) "
             f"VALUES ({number}, ?, ?, ?, {places})",
-            ((at, name, known, *stored(row)) for at, name, known, row in result.puts),
+            ((at, name, known, *to_columns(row)) for at, name, known, row in result.puts),
         )
         connection.executemany(
             f"INSERT INTO earlier (series, at, id, known, until, {_OWN[shape.table]}) "
             f"VALUES ({number}, ?, ?, ?, ?, {places})",
-            ((at, name, known, until, *stored(row)) for at, name, known, until, row in result.pasts),
+            ((at, name, known, until, *to_columns(row)) for at, name, known, until, row in result.pasts),
         )
         self._supersede(connection, number, batch.series, result.puts)
         _note(connection, number, batch.series, result.notes)
-        return result.written
+        return result.counts
 
-    def _standing(
-        self, connection: sqlite3.Connection, series: Series[Any], number: int, sound: Sound
-    ) -> dict[Key, Standing]:
+    def _stored_rows(
+        self, connection: sqlite3.Connection, series: Series[Any], number: int, sound: CheckedBatch
+    ) -> dict[Key, StoredRow]:
         if not sound.rows:
             return {}
         span = sound.span()
         shape = shape_of(series.row)
-        query = f"SELECT id, known, {_listed(shape.columns)} FROM {shape.table} WHERE series = ? AND "
+        query = f"SELECT id, known, {_join(shape.columns)} FROM {shape.table} WHERE series = ? AND "
         if len(sound.rows) <= _FEW:
             asked = query + "at = ? AND id = ?"
             found = [row for at, name, _, _ in sound.rows for row in connection.execute(asked, (number, at, name))]
         else:
             found = connection.execute(query + "at BETWEEN ? AND ?", (number, *span)).fetchall()
-        for file, hidden in self._sealed(connection, number, span):
+        for file, hidden in self._sealed_files(connection, number, span):
             columns = ("id", "known", *shape.columns)
-            rows = self._history.read([file], columns, str(series), span, _EVER, None)
+            rows = self._parquet.read([file], columns, str(series), span, _EVER, None)
             found += [row for row in rows if (row[2], row[0]) not in hidden]
         with self._readable(series):
-            return {(Millis(row[2]), row[0]): (Millis(row[1]), shape.made(row[2:])) for row in found}
+            return {(Millis(row[2]), row[0]): (Millis(row[1]), shape.from_columns(row[2:])) for row in found}
 
-    def _supersede(self, connection: sqlite3.Connection, number: int, series: Series[Any], puts: Sequence[Put]) -> None:
+    def _supersede(
+        self, connection: sqlite3.Connection, number: int, series: Series[Any], puts: Sequence[RowPut]
+    ) -> None:
         """What was put over a sealed row hides that one."""
         keys = {(at, name) for at, name, _, _ in puts} if _any_sealed(connection, number) else set()
         if not keys:
             return
         span = (min(keys)[0], max(keys)[0])
-        for file, _ in self._sealed(connection, number, span):
-            there = self._history.read([file], ("at", "id"), str(series), span, _EVER, None)
+        for file, _ in self._sealed_files(connection, number, span):
+            there = self._parquet.read([file], ("at", "id"), str(series), span, _EVER, None)
             connection.executemany(
                 "INSERT OR IGNORE INTO superseded (series, at, id, file) VALUES (?, ?, ?, ?)",
                 [(number, at, name, file.name) for at, name in there if (at, name) in keys],
@@ -334,14 +351,14 @@ class SqliteSeries:
         limit, order = ("", "") if newest is None else (f" LIMIT {int(newest)}", " DESC")
         with_id = (*shape.columns, "id")
         earlier = connection.execute(
-            f"SELECT {_listed(with_id)} FROM earlier WHERE series = ? AND at BETWEEN ? AND ? "
+            f"SELECT {_join(with_id)} FROM earlier WHERE series = ? AND at BETWEEN ? AND ? "
             f"AND known <= ? AND until > ? ORDER BY at{order}, id{order}{limit}",
             (number, *span, known_by, known_by),
         ).fetchall()
-        sealed = list(self._sealed(connection, number, span))
+        sealed = list(self._sealed_files(connection, number, span))
         alone = not earlier and not sealed  # the rule: then nothing is merged, and no id is needed for it
         live = connection.execute(
-            f"SELECT {_listed(shape.columns if alone else with_id)} FROM {shape.table} WHERE series = ? "
+            f"SELECT {_join(shape.columns if alone else with_id)} FROM {shape.table} WHERE series = ? "
             f"AND at BETWEEN ? AND ? AND known <= ? ORDER BY at{order}, id{order}{limit}",
             (number, *span, known_by),
         ).fetchall()
@@ -349,26 +366,26 @@ class SqliteSeries:
             live.reverse()
         if alone:
             with self._readable(series):
-                yield from map(shape.made, live)
+                yield from map(shape.from_columns, live)
             return
         stacks = [live, earlier if newest is None else earlier[::-1]]
         for file, hidden in sealed:
             # So many are enough: a key that is hidden here is shown by another stack.
-            rows = self._history.read([file], with_id, str(series), span, known_by, newest)
+            rows = self._parquet.read([file], with_id, str(series), span, known_by, newest)
             stacks.append([row for row in rows if (row[0], row[-1]) not in hidden] if hidden else rows)
         whole = list(merge(*stacks, key=_place))
         with self._readable(series):
-            yield from map(shape.made, (row[:-1] for row in (whole if newest is None else whole[-newest:])))
+            yield from map(shape.from_columns, (row[:-1] for row in (whole if newest is None else whole[-newest:])))
 
     async def _of_each(
         self, several: Sequence[Series[Any]], ask: Callable[[sqlite3.Connection, Series[Any], int], Millis | None]
     ) -> tuple[Millis | None, ...]:
         def act(connection: sqlite3.Connection) -> tuple[Millis | None, ...]:
-            numbers = [_number(connection, one) for one in several]
+            numbers = [_number(connection, series) for series in several]
             held = zip(several, numbers, strict=True)
-            return tuple(None if number is None else ask(connection, one, number) for one, number in held)
+            return tuple(None if number is None else ask(connection, series, number) for series, number in held)
 
-        return await asyncio.to_thread(self._read, act) or (None,) * len(several)
+        return await asyncio.to_thread(self._read_retrying, act) or (None,) * len(several)
 
     def _newest_known(self, connection: sqlite3.Connection, series: Series[Any], number: int) -> Millis | None:
         table = shape_of(series.row).table
@@ -384,8 +401,8 @@ class SqliteSeries:
             UNION ALL SELECT known FROM earlier WHERE series = ? AND at = ?""",
             (number, last, number, last),
         ).fetchall()
-        for file, hidden in self._sealed(connection, number, (last, last)):
-            rows = self._history.read([file], ("known", "at", "id"), str(series), (last, last), _EVER, None)
+        for file, hidden in self._sealed_files(connection, number, (last, last)):
+            rows = self._parquet.read([file], ("known", "at", "id"), str(series), (last, last), _EVER, None)
             found += [row[:1] for row in rows if row[1:] not in hidden]
         return Millis(min(known for (known,) in found))
 
@@ -395,13 +412,13 @@ class SqliteSeries:
         if kept is not None:
             return Millis(kept[0])
         found = [connection.execute(f"SELECT MAX(known) FROM {table} WHERE series = ?", (number,)).fetchone()[0]]
-        for file, hidden in self._sealed(connection, number, (-_EVER, _EVER)):
-            found.append(self._history.all_known(file, hidden, str(series)))
+        for file, hidden in self._sealed_files(connection, number, (-_EVER, _EVER)):
+            found.append(self._parquet.all_known(file, hidden, str(series)))
         return max((known for known in found if known is not None), default=None)
 
-    def _sealed(
+    def _sealed_files(
         self, connection: sqlite3.Connection, number: int, span: tuple[int, int]
-    ) -> list[tuple[Sealed, set[Key]]]:
+    ) -> list[tuple[SealedFile, set[Key]]]:
         """Files that hold rows of that series and time, each with the keys in it that no longer count."""
         files = connection.execute(
             """SELECT name, size, digest FROM files JOIN sealed ON file = name
@@ -415,7 +432,7 @@ class SqliteSeries:
             "SELECT at, id, file FROM superseded WHERE series = ? AND at BETWEEN ? AND ?", (number, *span)
         ):
             hidden.setdefault(file, set()).add((at, name))
-        return [(Sealed(*file), hidden.get(file[0], set())) for file in files]
+        return [(SealedFile(*file), hidden.get(file[0], set())) for file in files]
 
     # -- sealing
 
@@ -454,7 +471,7 @@ class SqliteSeries:
                 rows += found
                 spans.append((number, len(found), found[0][1], found[-1][1]))
         part = connection.execute("SELECT COUNT(*) FROM files WHERE name LIKE ?", (f"{table}-{month}-%",)).fetchone()[0]
-        file = self._history.write(f"{table}-{month}-{part + 1:04}.parquet", table, rows)
+        file = self._parquet.write(f"{table}-{month}-{part + 1:04}.parquet", table, rows)
         connection.execute("INSERT INTO files VALUES (?, ?, ?)", (file.name, file.size, file.digest))
         connection.executemany(
             "INSERT INTO sealed (series, file, count, first, last) VALUES (?, ?, ?, ?, ?)",
@@ -466,11 +483,11 @@ class SqliteSeries:
         return len(rows)
 
     def _tidy(self, connection: sqlite3.Connection) -> None:
-        self._history.tidy([file.name for file in _files(connection)])
+        self._parquet.tidy([file.name for file in _files(connection)])
 
 
 _EVER: Final = 2**62
-_NOTHING: Final = Written(0, 0, 0, 0)
+_NOTHING: Final = WriteCounts(0, 0, 0, 0)
 _NOTED: Final = """SELECT name, kind, at, id, detail, mended, replaced FROM notes JOIN series ON number = series
     ORDER BY name, at, kind, id, detail"""
 
@@ -480,7 +497,7 @@ def _origin(connection: sqlite3.Connection) -> Origin | None:
     return Origin(said["synthetic"] == "1", said["label"]) if len(said) == 2 else None
 
 
-def _say_origin(connection: sqlite3.Connection, origin: Origin) -> None:
+def _write_origin(connection: sqlite3.Connection, origin: Origin) -> None:
     said = (("synthetic", str(int(origin.synthetic))), ("label", origin.label))
     connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", said)
 
@@ -501,7 +518,7 @@ def _any_sealed(connection: sqlite3.Connection, number: int) -> bool:
 
 
 def _keep_latest(
-    connection: sqlite3.Connection, table: str, number: int, puts: Sequence[Put], standing: Mapping[Key, Standing]
+    connection: sqlite3.Connection, table: str, number: int, puts: Sequence[RowPut], standing: Mapping[Key, StoredRow]
 ) -> None:
     """Before these are put. A row in another's place may lower the latest: then it is looked for when it is asked."""
     if not puts:
@@ -517,47 +534,47 @@ def _keep_latest(
         connection.execute("UPDATE latest SET known = MAX(known, ?) WHERE series = ?", (newest, number))
 
 
-def _numbered(connection: sqlite3.Connection, series: Series[Any]) -> int:
+def _ensure_number(connection: sqlite3.Connection, series: Series[Any]) -> int:
     connection.execute("INSERT OR IGNORE INTO series (name) VALUES (?)", (str(series),))
     return int(connection.execute("SELECT number FROM series WHERE name = ?", (str(series),)).fetchone()[0])
 
 
-def _changed(connection: sqlite3.Connection, number: int, sound: Sound) -> set[Key]:
+def _changed_keys(connection: sqlite3.Connection, number: int, sound: CheckedBatch) -> set[Key]:
     asked = "SELECT DISTINCT at, id FROM earlier WHERE series = ? AND at BETWEEN ? AND ?"
     return set(connection.execute(asked, (number, *sound.span())))
 
 
-def _notes_know_when(connection: sqlite3.Connection) -> bool:
+def _has_known_column(connection: sqlite3.Connection) -> bool:
     asked = "SELECT 1 FROM pragma_table_info('notes') WHERE name = 'known'"
     return connection.execute(asked).fetchone() is not None
 
 
-def _let_notes_know_when(connection: sqlite3.Connection) -> None:
+def _add_known_column(connection: sqlite3.Connection) -> None:
     """Of a file from before they did. Nobody can say when its notes came to be known, so no bundle tells them."""
-    if not _notes_know_when(connection):
+    if not _has_known_column(connection):
         connection.execute("ALTER TABLE notes ADD COLUMN known INTEGER")
 
 
 def _asides(
     connection: sqlite3.Connection, slices: Sequence[Slice[Any]], known_by: Millis
-) -> tuple[tuple[Aside, ...], ...]:
+) -> tuple[tuple[RejectedRow, ...], ...]:
     """All of them by one question: there are few or none, and every series has to be looked at."""
-    found: list[list[Aside]] = [[] for _ in slices]
-    asked = [(place, str(one.series), one.since, one.until) for place, one in enumerate(slices)]
-    if asked and _notes_know_when(connection):
+    found: list[list[RejectedRow]] = [[] for _ in slices]
+    wanted = [(place, str(asked.series), asked.since, asked.until) for place, asked in enumerate(slices)]
+    if wanted and _has_known_column(connection):
         for place, at, detail in connection.execute(
-            f"""WITH asked (place, name, since, until) AS (VALUES {", ".join(["(?, ?, ?, ?)"] * len(asked))})
+            f"""WITH asked (place, name, since, until) AS (VALUES {", ".join(["(?, ?, ?, ?)"] * len(wanted))})
             SELECT place, at, detail FROM asked CROSS JOIN series ON series.name = asked.name
             CROSS JOIN notes ON notes.series = number AND at BETWEEN since AND until
             WHERE kind = ? AND known <= ? ORDER BY at, detail""",
-            (*chain.from_iterable(asked), BAD, known_by),
+            (*chain.from_iterable(wanted), BAD, known_by),
         ):
-            found[place].append(Aside(Millis(at), detail))
+            found[place].append(RejectedRow(Millis(at), detail))
     return tuple(map(tuple, found))
 
 
-def _note(connection: sqlite3.Connection, number: int, series: Series[Any], notes: Sequence[Note]) -> None:
-    stored = shape_of(series.row).stored
+def _note(connection: sqlite3.Connection, number: int, series: Series[Any], notes: Sequence[RowNote]) -> None:
+    to_columns = shape_of(series.row).to_columns
     # What happens again is news again, whatever was done about it the last time.
     connection.executemany(
         """INSERT INTO notes (series, at, kind, id, detail, replaced, mended, known) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -570,7 +587,7 @@ def _note(connection: sqlite3.Connection, number: int, series: Series[Any], note
                 note.kind,
                 note.id,
                 note.detail,
-                None if note.replaced is None else _packed(stored(note.replaced)),
+                None if note.replaced is None else _pack(to_columns(note.replaced)),
                 note.mended,
                 note.known,
             )
@@ -579,24 +596,24 @@ def _note(connection: sqlite3.Connection, number: int, series: Series[Any], note
     )
 
 
-def _packed(columns: Sequence[Any]) -> bytes:
+def _pack(columns: Sequence[Any]) -> bytes:
     """A row that was replaced, as one value: its document, or its numbers."""
     return columns[0] if isinstance(columns[0], bytes) else json.dumps(columns).encode()
 
 
-def _replaced(series: Series[Any], at: int, own: str, packed: bytes) -> Any:
+def _unpack(series: Series[Any], at: int, own: str, packed: bytes) -> Any:
     shape = shape_of(series.row)
     held: dict[str, Any] = {"at": at, "id": own, "body": packed}
     if shape.table == "rows":
         held.update((f"v{place}", number) for place, number in enumerate(json.loads(packed)))
-    return shape.made([held[column] for column in shape.columns])
+    return shape.from_columns([held[column] for column in shape.columns])
 
 
-def _files(connection: sqlite3.Connection) -> list[Sealed]:
-    return [Sealed(*file) for file in connection.execute("SELECT name, size, digest FROM files ORDER BY name")]
+def _files(connection: sqlite3.Connection) -> list[SealedFile]:
+    return [SealedFile(*file) for file in connection.execute("SELECT name, size, digest FROM files ORDER BY name")]
 
 
-def _listed(columns: Sequence[str]) -> str:
+def _join(columns: Sequence[str]) -> str:
     return ", ".join(columns)
 
 

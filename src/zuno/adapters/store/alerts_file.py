@@ -30,20 +30,20 @@ class AlertsFile:
         self._patience = patience
 
     async def book(self) -> AlertBook:
-        return await asyncio.to_thread(self._read)
+        return await asyncio.to_thread(self._load)
 
     async def change(self, make: Callable[[AlertBook], tuple[AlertBook, T]]) -> T:
         return await asyncio.to_thread(self._change, make)
 
     def _change(self, make: Callable[[AlertBook], tuple[AlertBook, T]]) -> T:
-        with self._locked():
-            before = self._read()
+        with self._lock_file():
+            before = self._load()
             after, answer = make(before)
             if after != before:
                 self._write(after)
             return answer
 
-    def _read(self) -> AlertBook:
+    def _load(self) -> AlertBook:
         try:
             with open(self._path, "rb") as file:
                 data = file.read(_MOST_BYTES + 1)
@@ -65,7 +65,7 @@ class AlertsFile:
         except OSError as error:
             raise Unavailable(f"{self._path} cannot be written ({error.strerror}); make room.") from error
 
-    def _locked(self) -> FileLock:
+    def _lock_file(self) -> FileLock:
         return FileLock(self._lock, timeout=self._patience)
 
 

@@ -51,14 +51,14 @@ class MemoryStore:
     ) -> AsyncIterator[Row | DamagedRow]:
         for seq in sorted(self.kept):
             inside = (after is None or seq > after) and (upto is None or seq <= upto)
-            if inside and _asked(self.kept[seq], request_id, kind):
+            if inside and _matches(self.kept[seq], request_id, kind):
                 yield self.kept[seq]
 
     async def newest(
         self, count: int, *, request_id: str | None = None, kind: str | None = None
     ) -> list[Row | DamagedRow]:
         found = [self.kept[seq] for seq in sorted(self.kept, reverse=True)]
-        return [row for row in found if _asked(row, request_id, kind)][:count]
+        return [row for row in found if _matches(row, request_id, kind)][:count]
 
     async def put_bundle(self, name: Digest, content: bytes) -> None:
         self.bundles.setdefault(name, content)
@@ -80,13 +80,13 @@ class MemoryStore:
         if where is None:
             return None
         found = (self.kept[seq] for seq in sorted(self.kept))
-        return next((row for row in found if _asked(row, where.request_id, where.kind)), None)
+        return next((row for row in found if _matches(row, where.request_id, where.kind)), None)
 
     def _exists(self) -> bool:
         return bool(self.kept or self.bundles)
 
 
-def _asked(row: Row | DamagedRow, request_id: str | None, kind: str | None) -> bool:
+def _matches(row: Row | DamagedRow, request_id: str | None, kind: str | None) -> bool:
     if isinstance(row, DamagedRow):
         return request_id is None and kind is None
     return request_id in (None, row.request_id) and kind in (None, row.kind)

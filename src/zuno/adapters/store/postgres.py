@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 
-from zuno.adapters.store.kept import KeptStore
-from zuno.adapters.store.outside import Outside
+from zuno.adapters.store.head_file import HeadFile
+from zuno.adapters.store.table_store import TableStore
 from zuno.journal.port import DamagedRow, Row
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.signing import NodeKey
@@ -30,9 +30,9 @@ _SCHEMA: tuple[LiteralString, ...] = (
 _CONNECT_SECONDS = 10
 
 
-def open_postgres(url: str, home: Path, key: NodeKey) -> KeptStore:
+def open_postgres(url: str, home: Path, key: NodeKey) -> TableStore:
     """This node's journal behind `url`; its head and lock stay in the node's own home."""
-    return KeptStore(PostgresTables(url, key), Outside(home, "journal-postgres"))
+    return TableStore(PostgresTables(url, key), HeadFile(home, "journal-postgres"))
 
 
 class PostgresTables:
@@ -71,7 +71,7 @@ class PostgresTables:
                 query += clause
         query += " ORDER BY seq DESC LIMIT %s" if newest else " ORDER BY seq LIMIT %s"
         values = [value for _, value in limits if value is not None]
-        return [Row(*row) for row in self._read(query, (*values, limit))]
+        return [Row(*row) for row in self._select(query, (*values, limit))]
 
     def put_bundle(self, name: str, content: bytes) -> None:
         self._write(
@@ -79,14 +79,14 @@ class PostgresTables:
         )
 
     def bundle(self, name: str) -> bytes | None:
-        found = self._read("SELECT content FROM zuno.bundles WHERE node = %s AND hash = %s", (name,))
+        found = self._select("SELECT content FROM zuno.bundles WHERE node = %s AND hash = %s", (name,))
         return bytes(found[0][0]) if found else None
 
     def bundle_names(self, after: str | None, limit: int) -> list[str]:
         query: LiteralString = (
             "SELECT hash FROM zuno.bundles WHERE node = %s AND (%s::text IS NULL OR hash > %s) ORDER BY hash LIMIT %s"
         )
-        return [row[0] for row in self._read(query, (after, after, limit))]
+        return [row[0] for row in self._select(query, (after, after, limit))]
 
     def inspect(self) -> str | None:
         return None  # the server keeps its own checksums
@@ -96,7 +96,7 @@ class PostgresTables:
         if connection is not None:
             connection.close()
 
-    def _read(self, query: LiteralString, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    def _select(self, query: LiteralString, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """Rows of this node; none where nobody made the tables yet."""
         if not self._key.exists():
             return []

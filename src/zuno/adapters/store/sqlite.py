@@ -8,8 +8,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from zuno.adapters.store.kept import KeptStore
-from zuno.adapters.store.outside import Outside
+from zuno.adapters.sqlite_file import MAY_PASS
+from zuno.adapters.store.head_file import HeadFile
+from zuno.adapters.store.table_store import TableStore
 from zuno.journal.port import DamagedRow, Row
 from zuno.kernel.errors import Broken, Unavailable
 
@@ -21,23 +22,12 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS entries_by_kind ON entries (kind, seq)",
     "CREATE TABLE IF NOT EXISTS bundles (hash TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID",
 )
-_MAY_PASS = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_INTERRUPT,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_READONLY,
-}
 _COLUMNS = "seq, at, request_id, kind, body, hash, signature"
 
 
-def open_sqlite(home: Path) -> KeptStore:
+def open_sqlite(home: Path) -> TableStore:
     """The journal of a home: `journal.db`, with `journal.head` and `journal.lock` beside it."""
-    return KeptStore(SqliteTables(home / "journal.db"), Outside(home, "journal"))
+    return TableStore(SqliteTables(home / "journal.db"), HeadFile(home, "journal"))
 
 
 class SqliteTables:
@@ -55,7 +45,7 @@ class SqliteTables:
         return next(iter(self.page(None, None, None, None, 1, True)), None)
 
     def insert(self, row: Row) -> None:
-        with self._vendor():
+        with self._translate_errors():
             connection = self._writer()
             try:
                 with _transaction(connection):
@@ -75,19 +65,19 @@ class SqliteTables:
         chosen = {clause: value for clause, value in limits.items() if value is not None}
         where = f"WHERE {' AND '.join(chosen)}" if chosen else ""
         order = "DESC" if newest else "ASC"
-        rows = self._read(
+        rows = self._select(
             f"SELECT {_COLUMNS} FROM entries {where} ORDER BY seq {order} LIMIT ?", (*chosen.values(), limit)
         )
         return [_row(row) for row in rows]
 
     def put_bundle(self, name: str, content: bytes) -> None:
-        with self._vendor():
+        with self._translate_errors():
             connection = self._writer()
             with _transaction(connection):
                 connection.execute("INSERT OR IGNORE INTO bundles (hash, content) VALUES (?, ?)", (name, content))
 
     def bundle(self, name: str) -> bytes | None:
-        found = self._read("SELECT content FROM bundles WHERE hash = ?", (name,))
+        found = self._select("SELECT content FROM bundles WHERE hash = ?", (name,))
         if not found:
             return None
         content = found[0][0]
@@ -95,11 +85,11 @@ class SqliteTables:
 
     def bundle_names(self, after: str | None, limit: int) -> list[str]:
         where, values = ("", ()) if after is None else ("WHERE hash > ?", (after,))
-        rows = self._read(f"SELECT hash FROM bundles {where} ORDER BY hash LIMIT ?", (*values, limit))
+        rows = self._select(f"SELECT hash FROM bundles {where} ORDER BY hash LIMIT ?", (*values, limit))
         return [str(row[0]) for row in rows]
 
     def inspect(self) -> str | None:
-        found = [str(row[0]) for row in self._read("PRAGMA integrity_check(1)", ())]
+        found = [str(row[0]) for row in self._select("PRAGMA integrity_check(1)", ())]
         return None if found in ([], ["ok"]) else f"{self._path.name} is damaged ({found[0]})"
 
     def close(self) -> None:
@@ -108,10 +98,10 @@ class SqliteTables:
                 connection.close()
         self._reading = self._writing = None
 
-    def _read(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    def _select(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         if not self.exists():
             return []
-        with self._vendor():
+        with self._translate_errors():
             try:
                 return self._reader().execute(query, values).fetchall()
             except sqlite3.OperationalError as error:
@@ -152,12 +142,12 @@ class SqliteTables:
         return connection
 
     @contextmanager
-    def _vendor(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """SQLite's errors in our words: busy, full and unreachable may pass, the rest is damage."""
         try:
             yield
         except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode & 0xFF in _MAY_PASS:
+            if error.sqlite_errorcode & 0xFF in MAY_PASS:
                 raise Unavailable(f"{self._path} did not answer ({error}).") from error
             raise Broken(f"{self._path.name} cannot be read as a journal ({error})") from error
 

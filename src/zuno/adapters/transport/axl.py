@@ -9,12 +9,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Final
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from typing import TYPE_CHECKING, Final
 
 from zuno.adapters.transport.inbox import CLOSED, Inbox
-from zuno.adapters.transport.yggdrasil import overlay_address
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Malformed, Refused, Unavailable, Usage
 from zuno.lp.model.debate import Role
@@ -22,6 +19,7 @@ from zuno.lp.ports.transport import Parcel
 
 if TYPE_CHECKING:
     import httpx2
+
 
 NODE_LIMIT: Final = 16 * 1024 * 1024
 PATIENCE: Final = 5.0
@@ -32,32 +30,10 @@ _MARK: Final = b"\x01"
 _PEER_ID: Final = re.compile(r"[0-9a-f]{64}")
 _LONGEST_ANSWER: Final = 4 * 1024 * 1024
 _OK, _EMPTY = 200, 204
-
-
-def _listed(value: object) -> object:
-    """Go writes an empty list as null."""
-    return [] if value is None else value
-
-
-class Link(BaseModel):
-    """One direct neighbour of a node."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    public_key: str
-    up: bool
-    uri: str = ""
-    inbound: bool = False
-
-
-class Topology(BaseModel):
-    """What a node says of itself. Peers behind a neighbour do not appear and links that are gone may: no liveness."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    our_public_key: str
-    our_ipv6: str = ""
-    peers: Annotated[tuple[Link, ...], BeforeValidator(_listed)] = ()
+KEY_BYTES = 32
+_KEY_BITS = 8 * KEY_BYTES
+_KEPT_BITS = 112
+_ALL = (1 << _KEY_BITS) - 1
 
 
 class AxlTransport:
@@ -75,7 +51,7 @@ class AxlTransport:
         self._client: httpx2.AsyncClient | None = None
         self._fetching: asyncio.Task[None] | None = None
         self._under_way: set[asyncio.Timeout] = set()
-        self._stir = asyncio.Event()
+        self._traffic = asyncio.Event()
         self.dropped = 0
         """Messages that were none of a known peer's, or not written by such a transport."""
 
@@ -86,7 +62,7 @@ class AxlTransport:
     async def send(self, to: Role, data: bytes) -> None:
         if len(data) > self.limit:
             raise Refused(f"A message of {len(data)} bytes is over the limit of {self.limit}.")
-        if self._inbox.closed:
+        if self._inbox.is_closed:
             raise Unavailable(CLOSED)
         peer_id = self._ids.get(to)
         if peer_id is None:
@@ -95,7 +71,7 @@ class AxlTransport:
             "POST", "/send", {"X-Destination-Peer-Id": peer_id}, _MARK + data, most=_LONGEST_ANSWER
         )
         _judge(status, to)
-        self._stir.set()
+        self._traffic.set()
         sent = headers.get("X-Sent-Bytes")
         if sent is not None and sent != str(len(data) + len(_MARK)):
             raise Unavailable(f"The AXL node sent {sent} of {len(data) + len(_MARK)} bytes to the {to}.")
@@ -103,21 +79,11 @@ class AxlTransport:
     async def receive(self, role: Role) -> Parcel:
         if role is not self._me:
             raise Refused(f"This endpoint is the {self._me}'s: nothing arrives here for the {role}.")
-        if self._fetching is None and not self._inbox.closed:
+        if self._fetching is None and not self._inbox.is_closed:
             # A task of its own: a node forgets what it has handed out, so a receiver that gives up must not lose it.
             self._fetching = asyncio.create_task(self._fetch())
-            self._fetching.add_done_callback(self._fetched)
+            self._fetching.add_done_callback(self._fetch_ended)
         return await self._inbox.take()
-
-    async def topology(self) -> Topology:
-        """The node's own word on itself and its neighbours."""
-        status, body, _ = await self._exchange("GET", "/topology", {}, b"", most=_LONGEST_ANSWER)
-        try:
-            if status == _OK:
-                return Topology.model_validate_json(body)
-        except ValidationError:
-            pass
-        raise Malformed(f"What answers at {self._url} is no AXL node (HTTP {status} for its topology).")
 
     async def close(self) -> None:
         self._inbox.close()
@@ -140,20 +106,20 @@ class AxlTransport:
                 pause = Backoff(SHORTEST_PAUSE, LONGEST_PAUSE).delay(empty)
             except (Unavailable, Malformed):
                 pause = LONGEST_PAUSE
-            if pause and await self._stirred(pause):
+            if pause and await self._wait_for_traffic(pause):
                 empty = 0
 
-    async def _stirred(self, pause: float) -> bool:
+    async def _wait_for_traffic(self, pause: float) -> bool:
         """Whether something was sent in this pause, which is then over: an answer is not far."""
         try:
             async with asyncio.timeout(pause):
-                await self._stir.wait()
+                await self._traffic.wait()
         except TimeoutError:
             return False
-        self._stir.clear()
+        self._traffic.clear()
         return True
 
-    def _fetched(self, task: asyncio.Task[None]) -> None:
+    def _fetch_ended(self, task: asyncio.Task[None]) -> None:
         """Fetching ends by closing; ended otherwise, it is a bug that whoever receives has to see."""
         bug = None if task.cancelled() else task.exception()
         if isinstance(bug, Exception):
@@ -185,10 +151,7 @@ class AxlTransport:
         bound = asyncio.timeout(self._patience)
         self._under_way.add(bound)
         try:
-            async with (
-                bound,
-                self._http().stream(method, self._url + path, headers=headers, content=body) as response,
-            ):
+            async with bound, self._http().stream(method, self._url + path, headers=headers, content=body) as response:
                 return response.status_code, await _whole(response, most), response.headers
         except (TimeoutError, httpx2.HTTPError) as error:
             raise Unavailable(self._trouble(isinstance(error, TimeoutError | httpx2.TimeoutException))) from None
@@ -196,7 +159,7 @@ class AxlTransport:
             self._under_way.discard(bound)
 
     def _trouble(self, late: bool) -> str:
-        if self._inbox.closed:
+        if self._inbox.is_closed:
             return CLOSED
         if late:
             return f"The AXL node at {self._url} did not answer within {self._patience:g} s; what was sent may arrive."
@@ -205,15 +168,12 @@ class AxlTransport:
     def _http(self) -> httpx2.AsyncClient:
         import httpx2
 
-        if self._inbox.closed:
+        if self._inbox.is_closed:
             raise Unavailable(CLOSED)
         if self._client is None:
             # No proxy and no redirect: a node is a neighbour, and the message is for it alone.
             self._client = httpx2.AsyncClient(
-                timeout=self._patience,
-                headers={"Accept-Encoding": "identity"},
-                follow_redirects=False,
-                trust_env=False,
+                timeout=self._patience, headers={"Accept-Encoding": "identity"}, follow_redirects=False, trust_env=False
             )
         return self._client
 
@@ -245,3 +205,17 @@ async def _whole(response: httpx2.Response, most: int) -> bytes:
         if len(body) > most:
             raise Malformed(f"An AXL node answered with more than {most} bytes.")
     return bytes(body)
+
+
+def overlay_address(key: bytes) -> bytes:
+    """The 16 bytes, a Yggdrasil address, that a node with this ed25519 public key is reached by: as much of the key as
+    fits. AXL hands out a key rebuilt from it; such a key never equals the real one, and both derive the same address.
+
+    0x02; the count of leading zeros of the key; then, every bit turned over, the 112 bits behind the first one.
+    """
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"a key has {KEY_BYTES} bytes, this one {len(key)}")
+    number = int.from_bytes(key, "big")
+    zeros = _KEY_BITS - number.bit_length()
+    behind = ((number ^ _ALL) << (zeros + 1)) & _ALL
+    return bytes((0x02, zeros & 0xFF)) + (behind >> (_KEY_BITS - _KEPT_BITS)).to_bytes(_KEPT_BITS // 8, "big")

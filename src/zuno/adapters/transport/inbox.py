@@ -26,7 +26,7 @@ class Inbox:
         self._changed = asyncio.Event()
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         return self._end is not None
 
     def put(self, parcel: Parcel) -> None:

@@ -16,13 +16,11 @@ _END = None
 class InProcess:
     """Nothing is lost and nothing is reordered; the messages are bytes all the same."""
 
+    limit = LIMIT
+
     def __init__(self) -> None:
         self._inboxes: defaultdict[Role, asyncio.Queue[bytes | None]] = defaultdict(asyncio.Queue)
         self._closed = False
-
-    @property
-    def limit(self) -> int:
-        return LIMIT
 
     async def send(self, to: Role, data: bytes) -> None:
         if len(data) > LIMIT:

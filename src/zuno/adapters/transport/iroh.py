@@ -19,7 +19,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from zuno.adapters.transport.crossing import hasten
 from zuno.adapters.transport.inbox import CLOSED, Inbox
 from zuno.kernel.errors import Refused, Unavailable, Usage
 from zuno.lp.model.debate import Role
@@ -27,6 +26,7 @@ from zuno.lp.ports.transport import Parcel
 
 if TYPE_CHECKING:
     from iroh import BiStream, Connection, Endpoint, Incoming
+import ctypes
 
 INSTALL: Final = "pip install 'zuno[mesh]'"
 LIMIT: Final = 16 * 1024 * 1024
@@ -53,7 +53,7 @@ _LOOK: Final = 0.05
 _IDLE: Final = 0.02
 """Seconds without a new message after which none waits to be read."""
 _IDLE_LOOK: Final = 1.0
-_MOST_AT_THE_DOOR: Final = 32
+_MOST_HANDSHAKES: Final = 32
 HANDSHAKE: Final = 2.0
 """Seconds a handshake may take: a few round trips around the world."""
 _STRANGER, _REPLACED, _TOO_MUCH, _LEAVING = 1, 2, 3, 0
@@ -76,6 +76,8 @@ class IrohTransport:
     A message is a stream of its own: its length in four bytes, the message, and one byte back once it is taken.
     A stream that breaks off looks like one that ended; the length tells them apart.
     """
+
+    limit = LIMIT
 
     def __init__(
         self,
@@ -104,14 +106,10 @@ class IrohTransport:
         self._dialling: defaultdict[Role, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._connections: defaultdict[Role, list[Connection]] = defaultdict(list)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._at_the_door: OrderedDict[int, asyncio.Task[None]] = OrderedDict()
+        self._handshakes: OrderedDict[int, asyncio.Task[None]] = OrderedDict()
         self._callers = itertools.count()
         self.dropped = 0
         """Strangers that were shown out, and messages that broke off or were no messages."""
-
-    @property
-    def limit(self) -> int:
-        return LIMIT
 
     @property
     def address(self) -> str | None:
@@ -119,7 +117,7 @@ class IrohTransport:
         if self._endpoint is None:
             return None
         host = self._bind.rpartition(":")[0]
-        return next(one for one in self._endpoint.bound_sockets() if one.rpartition(":")[0] == host)
+        return next(bound for bound in self._endpoint.bound_sockets() if bound.rpartition(":")[0] == host)
 
     async def open(self) -> None:
         """Listens from here on; sending and receiving do so by themselves."""
@@ -141,7 +139,7 @@ class IrohTransport:
                 raise Unavailable(
                     f"The {self._me} cannot listen at {self._bind}; free that port, or give an address of this machine."
                 ) from None
-            self._run(self._accept(self._endpoint))
+            self._spawn(self._accept(self._endpoint))
 
     async def send(self, to: Role, data: bytes) -> None:
         if len(data) > LIMIT:
@@ -160,7 +158,7 @@ class IrohTransport:
                 f"The {to} did not answer within {self._patience:g} s; the message may have arrived."
             ) from None
         except iroh.IrohError:
-            raise Unavailable(CLOSED if self._inbox.closed else f"The connection to the {to} broke off.") from None
+            raise Unavailable(CLOSED if self._inbox.is_closed else f"The connection to the {to} broke off.") from None
 
     async def receive(self, role: Role) -> Parcel:
         if role is not self._me:
@@ -174,7 +172,7 @@ class IrohTransport:
             endpoint, self._endpoint = self._endpoint, None
         if endpoint is None:
             return
-        for connection in (one for several in self._connections.values() for one in several):
+        for connection in (kept for several in self._connections.values() for kept in several):
             connection.close(_LEAVING, b"leaving")
         self._connections.clear()
         tasks = list(self._tasks)
@@ -212,7 +210,7 @@ class IrohTransport:
             raise Unavailable(f"The {to} has not called yet, and the address book does not say where it is.")
         iroh = _library()
         there = iroh.EndpointAddr(
-            iroh.EndpointId.from_bytes(bytes.fromhex(peer.endpoint_id)), None, await _resolved(to, peer.address)
+            iroh.EndpointId.from_bytes(bytes.fromhex(peer.endpoint_id)), None, await _resolve(to, peer.address)
         )
         connection = await endpoint.connect(there, _ALPN)
         self._keep(to, connection)
@@ -229,10 +227,10 @@ class IrohTransport:
                     continue
             except iroh.IrohError:  # it has gone meanwhile
                 continue
-            while len(self._at_the_door) >= _MOST_AT_THE_DOOR:
-                self._at_the_door.popitem(last=False)[1].cancel()
+            while len(self._handshakes) >= _MOST_HANDSHAKES:
+                self._handshakes.popitem(last=False)[1].cancel()
             caller = next(self._callers)
-            self._at_the_door[caller] = self._run(self._admit(incoming, caller))
+            self._handshakes[caller] = self._spawn(self._admit(incoming, caller))
 
     async def _admit(self, incoming: Incoming, caller: int) -> None:
         """The handshake proves the key; whoever is not in the book is shown out before a byte is read."""
@@ -243,7 +241,7 @@ class IrohTransport:
         except (iroh.IrohError, TimeoutError):
             return
         finally:
-            self._at_the_door.pop(caller, None)
+            self._handshakes.pop(caller, None)
         role = self._roles.get(connection.remote_id().to_bytes())
         if role is None:
             self.dropped += 1
@@ -258,8 +256,8 @@ class IrohTransport:
             kept.pop(0).close(_REPLACED, b"replaced")
         connection.set_max_concurrent_uni_streams(0)
         connection.set_max_concurrent_bi_streams(_MOST_STREAMS)
-        self._run(self._listen(role, connection))
-        self._run(self._turn_away(connection))
+        self._spawn(self._listen(role, connection))
+        self._spawn(self._turn_away(connection))
 
     def _forget(self, role: Role, connection: Connection, code: int = _REPLACED, why: bytes = b"silent") -> None:
         """So that the next message does not go the same way."""
@@ -275,7 +273,7 @@ class IrohTransport:
         One that is busy is another matter. Its library answers for it, and it has our whole patience.
         """
         heard = connection.stats().udp_rx_datagrams
-        task = asyncio.ensure_future(_written(connection, data))
+        task = asyncio.ensure_future(_write_message(connection, data))
         try:
             await asyncio.wait([task], timeout=self._silence)
             if not task.done() and connection.stats().udp_rx_datagrams == heard:
@@ -343,13 +341,13 @@ class IrohTransport:
         except iroh.IrohError:  # the sender has given up waiting; it has arrived all the same
             pass
 
-    def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ran)
+        task.add_done_callback(self._task_ended)
         return task
 
-    def _ran(self, task: asyncio.Task[None]) -> None:
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
         """Work that ended in a bug ends the transport: whoever receives has to see it."""
         self._tasks.discard(task)
         bug = None if task.cancelled() else task.exception()
@@ -357,7 +355,7 @@ class IrohTransport:
             self._inbox.close(bug)
 
     def _unless_closed(self) -> None:
-        if self._inbox.closed:
+        if self._inbox.is_closed:
             raise Unavailable(CLOSED)
 
 
@@ -400,7 +398,7 @@ async def _next_stream(connection: Connection, unread: _Unread) -> BiStream:
         accepting.cancel()
 
 
-async def _written(connection: Connection, data: bytes) -> bytes:
+async def _write_message(connection: Connection, data: bytes) -> bytes:
     stream = await connection.open_bi()
     there = stream.send()
     await there.write_all(len(data).to_bytes(_PREFIX_BYTES, "big") + data)
@@ -408,7 +406,7 @@ async def _written(connection: Connection, data: bytes) -> bytes:
     return await stream.recv().read_to_end(len(_TAKEN))
 
 
-async def _resolved(role: Role, address: str) -> list[str]:
+async def _resolve(role: Role, address: str) -> list[str]:
     """The library takes numbers alone."""
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
@@ -438,3 +436,44 @@ def _library() -> Any:
         raise Unavailable(f"This transport needs the iroh library; install it with {INSTALL}.") from None
     hasten(getattr(crossing, "_UniffiRustBufferBuilder", None))
     return iroh
+
+
+_PROBE: Final = bytes(range(256)) * 3
+
+
+def hasten(builder: Any) -> bool:
+    """Gives the library's buffer builder a `write` that copies at once; whether it could."""
+    if builder is None or getattr(builder, "write", None) is _write:
+        return builder is not None
+    if not _fits(builder):
+        return False
+    builder.write = _write
+    return True
+
+
+def _write(self: Any, value: bytes) -> None:
+    size = len(value)
+    with self._reserve(size):
+        if self.rbuf.len + size > self.rbuf.capacity:
+            raise BufferError("the iroh library reserved less than it was asked for")
+        ctypes.memmove(ctypes.addressof(self.rbuf.data.contents) + self.rbuf.len, bytes(value), size)
+
+
+def _fits(builder: Any) -> bool:
+    """Whether both ways of writing leave the same bytes behind."""
+    try:
+        theirs, ours = builder(), builder()
+        try:
+            for piece in (b"\x07", _PROBE, b"", _PROBE):
+                theirs.write(piece)
+                _write(ours, piece)
+            return _buffer_bytes(theirs) == _buffer_bytes(ours) == b"\x07" + 2 * _PROBE
+        finally:
+            theirs.discard()
+            ours.discard()
+    except (AttributeError, TypeError, ValueError, BufferError):
+        return False
+
+
+def _buffer_bytes(builder: Any) -> bytes:
+    return bytes(builder.rbuf.data[: builder.rbuf.len])

@@ -8,19 +8,17 @@ orders and aggregated trades are both under /market since the streams were split
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Final
 
-from zuno.adapters.venues.exchange import Exchange, Vendor
-from zuno.adapters.venues.paging import irregular, regular
-from zuno.adapters.venues.reading import Answer, book_of
-from zuno.adapters.venues.streams import STEADY, WHALE_USD, Manners, News, Stream, Told, listening
+from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
+from zuno.adapters.venues.paging import fetch_irregular, fetch_regular, pick_period
+from zuno.adapters.venues.streams import WHALE_USD, StreamAddress, StreamEvent, StreamMessage, VenueTape, listen_to
+from zuno.adapters.venues.vendor_json import VendorJson, parse_book
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import (
     DAY_MS,
-    HOUR_MS,
-    MINUTE_MS,
     Alive,
     Book,
     Candle,
@@ -38,26 +36,22 @@ from zuno.trading.model.market import (
 )
 from zuno.trading.model.venues import BINANCE, DOLLAR
 
-VENDOR: Final = Vendor("binanceusdm", "Binance")
+VENDOR: Final = ExchangeVendor("binanceusdm", "Binance")
 STREAM_URL: Final = "wss://fstream.binance.com"
 BARS_A_PAGE, RATES_A_PAGE, POINTS_A_PAGE = 1_500, 1_000, 500
 SPOT_BARS_A_PAGE: Final = 1_000
 DEPTHS: Final = (5, 10, 20, 50, 100, 500, 1_000)
 USUAL_HOURS: Final = 8.0
 """Between two fundings of a symbol that the list of exceptions does not name."""
-FINE_SPAN: Final = 2 * DAY_MS
-"""So much time is read in points of five minutes, more in hours. The venue keeps a month of either."""
 
 
 class Binance:
     """Candles, derivatives, the book and the rate of USDC of one venue."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+    venue = BINANCE
 
-    @property
-    def venue(self) -> str:
-        return BINANCE
+    def __init__(self, exchange: ExchangeClient) -> None:
+        self._exchange = exchange
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
         now = (await self._exchange.ask("fapiPublicGetTime", "time")).moment("serverTime")
@@ -73,7 +67,7 @@ class Binance:
             )
             return [Funding(row.moment("fundingTime"), row.number("fundingRate"), hours) for row in answer.items()]
 
-        return await irregular("Binance's rates of funding", page, since, until, newest_first=False)
+        return await fetch_irregular("Binance's rates of funding", page, since, until, newest_first=False)
 
     async def funding_next(self, symbol: str) -> Funding:
         """The rate as it stands now for the coming settlement, which the venue calls the last."""
@@ -98,7 +92,7 @@ class Binance:
         """Levels come in fixed numbers: the next larger is asked for and cut."""
         limit = next((size for size in DEPTHS if size >= depth), DEPTHS[-1])
         answer = await self._exchange.ask("fapiPublicGetDepth", "book", symbol=symbol, limit=limit)
-        return book_of(answer, answer.moment("T"), "bids", "asks", depth)
+        return parse_book(answer, answer.moment("T"), "bids", "asks", depth)
 
     async def levels(self, name: str, since: Millis, until: Millis) -> Sequence[Level]:
         """Closes of the spot market, each when its bar ended: of minutes for up to a day, of hours for more."""
@@ -122,25 +116,19 @@ class Binance:
 
         async def page(low: Millis, high: Millis) -> Sequence[Candle]:
             answer = await self._exchange.ask(
-                endpoint,
-                "klines",
-                symbol=symbol,
-                interval=str(timeframe),
-                startTime=low,
-                endTime=high,
-                limit=limit,
+                endpoint, "klines", symbol=symbol, interval=str(timeframe), startTime=low, endTime=high, limit=limit
             )
             return [_candle(row) for row in answer.items() if row.moment(6) < now]
 
         first = timeframe.floor(since + step - 1)
         newest = timeframe.floor(now) - step
         last = Millis(min(timeframe.floor(until), newest))
-        return await regular("Binance's klines", page, first, last, step, limit, newest)
+        return await fetch_regular("Binance's klines", page, first, last, step, limit, newest)
 
     async def _points(
         self, symbol: str, since: Millis, until: Millis, endpoint: str, what: str, field: str
     ) -> Sequence[Level]:
-        period, step = ("5m", 5 * MINUTE_MS) if until - since <= FINE_SPAN else ("1h", HOUR_MS)
+        period, step = pick_period(since, until, "5m", "1h")
 
         async def page(low: Millis, high: Millis) -> Sequence[Level]:
             answer = await self._exchange.ask(
@@ -149,9 +137,9 @@ class Binance:
             return [Level(row.moment("timestamp"), row.number(field)) for row in answer.items()]
 
         span = POINTS_A_PAGE * step
-        return await irregular(f"Binance's {what}", page, since, until, newest_first=False, apart=step, span=span)
+        return await fetch_irregular(f"Binance's {what}", page, since, until, newest_first=False, apart=step, span=span)
 
-    async def _premium(self, symbol: str) -> Answer:
+    async def _premium(self, symbol: str) -> VendorJson:
         return await self._exchange.ask("fapiPublicGetPremiumIndex", "premium index", symbol=symbol)
 
     async def _interval(self, symbol: str) -> float:
@@ -164,50 +152,43 @@ class Binance:
         return hours
 
 
-def _candle(row: Answer) -> Candle:
+def _candle(row: VendorJson) -> Candle:
     """Index 9 is the part of the volume that buyers took."""
     start, high, low, close, volume = (row.number(place) for place in range(1, 6))
     return Candle(row.moment(0), start, high, low, close, volume, row.number(9))
 
 
-class BinanceTape:
+class BinanceTape(VenueTape):
     """Forced trades and those of whales on one connection. The venue pushes at most one forced order of a symbol in a
     second: totals are a lower bound."""
 
-    def __init__(self, steady: Callable[[], Millis], url: str = STREAM_URL, *, manners: Manners = STEADY) -> None:
-        """`steady`: a clock nobody sets."""
-        self._steady = steady
-        self._url = url.rstrip("/")
-        self._manners = manners
-
-    @property
-    def venue(self) -> str:
-        return BINANCE
+    venue = BINANCE
+    default_url = STREAM_URL
 
     def listen(
         self, symbols: Sequence[str]
     ) -> AsyncIterator[tuple[Series[Strike], Strike] | tuple[Series[Alive], Alive]]:
         names = [f"{symbol.lower()}@{kind}" for symbol in symbols for kind in ("forceOrder", "aggTrade")]
-        stream = Stream("Binance", f"{self._url}/market/stream?streams={'/'.join(names)}")
+        stream = StreamAddress("Binance", f"{self._url}/market/stream?streams={'/'.join(names)}")
         feeds = (Feed.LIQUIDATIONS, Feed.WHALES)
         proven = {symbol: [alive(feed, BINANCE, symbol) for feed in feeds] for symbol in symbols}
-        return listening(stream, _told, proven, self._steady, self._manners)
+        return listen_to(stream, _parse_message, proven, self._steady, self._timing)
 
 
-def _told(message: Answer) -> Told:
+def _parse_message(message: VendorJson) -> StreamEvent:
     """One message of the combined stream. What is neither kind of trade is an error the venue tells us of."""
-    data = message.one("data")
+    data = message.child("data")
     at = data.moment("E")
     match data.text("e"):
         case "forceOrder":
-            return News(at, data.one("o").text("s"), tuple(_forced(data.one("o"))))
+            return StreamMessage(at, data.child("o").text("s"), tuple(_liquidation(data.child("o"))))
         case "aggTrade":
-            return News(at, data.text("s"), tuple(_large(data)))
+            return StreamMessage(at, data.text("s"), tuple(_whale(data)))
         case kind:
             raise Unavailable(f"Binance's stream sent {kind[:20]!r}, which nobody asked for")
 
 
-def _forced(order: Answer) -> Iterator[tuple[Series[Strike], Strike]]:
+def _liquidation(order: VendorJson) -> Iterator[tuple[Series[Strike], Strike]]:
     """S is the side of the order that closes the position: a sale ends a long one."""
     side = {"SELL": Side.LONG, "BUY": Side.SHORT}[order.choice("S", ("SELL", "BUY"))]
     at, price, quantity = order.moment("T"), order.number("ap"), order.number("z")
@@ -216,7 +197,7 @@ def _forced(order: Answer) -> Iterator[tuple[Series[Strike], Strike]]:
         yield liquidations(BINANCE, order.text("s")), row
 
 
-def _large(trade: Answer) -> Iterator[tuple[Series[Strike], Strike]]:
+def _whale(trade: VendorJson) -> Iterator[tuple[Series[Strike], Strike]]:
     """m: the buyer had been waiting in the book, so a seller took."""
     at, price, quantity = trade.moment("T"), trade.number("p"), trade.number("q")
     side = Side.SHORT if trade.flag("m") else Side.LONG

@@ -12,16 +12,21 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
-from zuno.adapters.venues.exchange import Exchange, Vendor
-from zuno.adapters.venues.paging import irregular, regular
-from zuno.adapters.venues.reading import Answer, book_of
-from zuno.adapters.venues.streams import STEADY, Begun, Manners, News, Pong, Stream, Told, listening
+from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
+from zuno.adapters.venues.paging import fetch_irregular, fetch_regular, pick_period
+from zuno.adapters.venues.streams import (
+    StreamAddress,
+    StreamEvent,
+    StreamMessage,
+    Subscribed,
+    VenuePong,
+    VenueTape,
+    listen_to,
+)
+from zuno.adapters.venues.vendor_json import VendorJson, parse_book
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import (
-    DAY_MS,
-    HOUR_MS,
-    MINUTE_MS,
     Alive,
     Book,
     Candle,
@@ -38,30 +43,20 @@ from zuno.trading.model.market import (
 )
 from zuno.trading.model.venues import BYBIT
 
-VENDOR: Final = Vendor("bybit", "Bybit", envelope="retCode")
+VENDOR: Final = ExchangeVendor("bybit", "Bybit", envelope="retCode")
 STREAM_URL: Final = "wss://stream.bybit.com"
 BARS_A_PAGE, RATES_A_PAGE, INTEREST_A_PAGE, RATIOS_A_PAGE = 1_000, 200, 200, 500
 MOST_LEVELS: Final = 500
-INTERVALS: Final = {
-    Timeframe.M1: "1",
-    Timeframe.H1: "60",
-    Timeframe.H4: "240",
-    Timeframe.D1: "D",
-    Timeframe.W1: "W",
-}
-FINE_SPAN: Final = 2 * DAY_MS
-"""So much time is read in points of five minutes, more in hours."""
+INTERVALS: Final = {Timeframe.M1: "1", Timeframe.H1: "60", Timeframe.H4: "240", Timeframe.D1: "D", Timeframe.W1: "W"}
 
 
 class Bybit:
     """Candles, derivatives and the book of one venue. It does not say which side took, so a bar has no taker volume."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+    venue = BYBIT
 
-    @property
-    def venue(self) -> str:
-        return BYBIT
+    def __init__(self, exchange: ExchangeClient) -> None:
+        self._exchange = exchange
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
         step = timeframe.millis
@@ -70,12 +65,12 @@ class Bybit:
             answer = await self._ask(
                 "Kline", "klines", symbol, interval=INTERVALS[timeframe], start=low, end=high, limit=BARS_A_PAGE
             )
-            return [_candle(row) for row in _list(answer)]
+            return [_candle(row) for row in _result_list(answer)]
 
         now = (await self._ask("Tickers", "tickers", symbol)).moment("time")
         newest = timeframe.floor(now) - step
         first, last = timeframe.floor(since + step - 1), min(timeframe.floor(until), newest)
-        return await regular("Bybit's klines", page, first, Millis(last), step, BARS_A_PAGE, newest)
+        return await fetch_regular("Bybit's klines", page, first, Millis(last), step, BARS_A_PAGE, newest)
 
     async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]:
         hours = await self._interval(symbol)
@@ -83,116 +78,105 @@ class Bybit:
         async def page(low: Millis, high: Millis) -> Sequence[Funding]:
             answer = await self._ask("FundingHistory", "rates", symbol, startTime=low, endTime=high, limit=RATES_A_PAGE)
             return [
-                Funding(row.moment("fundingRateTimestamp"), row.number("fundingRate"), hours) for row in _list(answer)
+                Funding(row.moment("fundingRateTimestamp"), row.number("fundingRate"), hours)
+                for row in _result_list(answer)
             ]
 
-        return await irregular("Bybit's rates of funding", page, since, until, newest_first=True)
+        return await fetch_irregular("Bybit's rates of funding", page, since, until, newest_first=True)
 
     async def funding_next(self, symbol: str) -> Funding:
         hours = await self._interval(symbol)
         answer = await self._ask("Tickers", "tickers", symbol)
-        return Funding(answer.moment("time"), _one(answer).number("fundingRate"), hours)
+        return Funding(answer.moment("time"), _result_item(answer).number("fundingRate"), hours)
 
     async def open_interest(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]:
         """Of a linear contract: in the base currency."""
-        period, step = ("5min", 5 * MINUTE_MS) if until - since <= FINE_SPAN else ("1h", HOUR_MS)
-
-        async def page(low: Millis, high: Millis) -> Sequence[Level]:
-            answer = await self._ask(
-                "OpenInterest",
-                "open interest",
-                symbol,
-                intervalTime=period,
-                startTime=low,
-                endTime=high,
-                limit=INTEREST_A_PAGE,
-            )
-            return [Level(row.moment("timestamp"), row.number("openInterest")) for row in _list(answer)]
-
-        what, span = "Bybit's open interest", INTEREST_A_PAGE * step
-        return await irregular(what, page, since, until, newest_first=True, apart=step, span=span)
+        return await self._points(
+            symbol, since, until, "OpenInterest", "open interest", "intervalTime", INTEREST_A_PAGE, _open_interest
+        )
 
     async def long_short(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]:
-        period, step = ("5min", 5 * MINUTE_MS) if until - since <= FINE_SPAN else ("1h", HOUR_MS)
-
-        async def page(low: Millis, high: Millis) -> Sequence[Level]:
-            answer = await self._ask(
-                "AccountRatio",
-                "long/short ratios",
-                symbol,
-                period=period,
-                startTime=low,
-                endTime=high,
-                limit=RATIOS_A_PAGE,
-            )
-            return [Level(row.moment("timestamp"), _ratio(row)) for row in _list(answer)]
-
-        what, span = "Bybit's long/short ratios", RATIOS_A_PAGE * step
-        return await irregular(what, page, since, until, newest_first=True, apart=step, span=span)
+        return await self._points(
+            symbol, since, until, "AccountRatio", "long/short ratios", "period", RATIOS_A_PAGE, _ratio
+        )
 
     async def basis(self, symbol: str) -> Marks:
         answer = await self._ask("Tickers", "tickers", symbol)
-        ticker = _one(answer)
+        ticker = _result_item(answer)
         return Marks(answer.moment("time"), ticker.number("markPrice"), ticker.number("indexPrice"))
 
     async def book(self, symbol: str, depth: int) -> Book:
         answer = await self._ask("Orderbook", "book", symbol, limit=min(depth, MOST_LEVELS))
-        result = answer.one("result")
-        return book_of(result, result.moment("ts"), "b", "a", depth)
+        result = answer.child("result")
+        return parse_book(result, result.moment("ts"), "b", "a", depth)
 
     async def close(self) -> None:
         await self._exchange.close()
 
-    async def _ask(self, endpoint: str, what: str, symbol: str, **params: object) -> Answer:
+    async def _ask(self, endpoint: str, what: str, symbol: str, **params: object) -> VendorJson:
         return await self._exchange.ask(
             f"publicGetV5Market{endpoint}", what, category="linear", symbol=symbol, **params
         )
 
+    async def _points(
+        self,
+        symbol: str,
+        since: Millis,
+        until: Millis,
+        endpoint: str,
+        what: str,
+        period_name: str,
+        limit: int,
+        value: Callable[[VendorJson], float],
+    ) -> Sequence[Level]:
+        period, step = pick_period(since, until, "5min", "1h")
+
+        async def page(low: Millis, high: Millis) -> Sequence[Level]:
+            params = {period_name: period, "startTime": low, "endTime": high, "limit": limit}
+            answer = await self._ask(endpoint, what, symbol, **params)
+            return [Level(row.moment("timestamp"), value(row)) for row in _result_list(answer)]
+
+        whose, span = f"Bybit's {what}", limit * step
+        return await fetch_irregular(whose, page, since, until, newest_first=True, apart=step, span=span)
+
     async def _interval(self, symbol: str) -> float:
-        minutes = _one(await self._ask("InstrumentsInfo", "instruments", symbol)).number("fundingInterval")
+        minutes = _result_item(await self._ask("InstrumentsInfo", "instruments", symbol)).number("fundingInterval")
         if not 0 < minutes <= 24 * 60:
             raise Malformed(f"Bybit says that {symbol} is funded every {minutes:g} minutes, which cannot be")
         return minutes / 60
 
 
-class BybitTape:
+class BybitTape(VenueTape):
     """Every forced trade of a symbol, by the position that was closed."""
 
-    def __init__(self, steady: Callable[[], Millis], url: str = STREAM_URL, *, manners: Manners = STEADY) -> None:
-        """`steady`: a clock nobody sets."""
-        self._steady = steady
-        self._url = url.rstrip("/")
-        self._manners = manners
-
-    @property
-    def venue(self) -> str:
-        return BYBIT
+    venue = BYBIT
+    default_url = STREAM_URL
 
     def listen(
         self, symbols: Sequence[str]
     ) -> AsyncIterator[tuple[Series[Strike], Strike] | tuple[Series[Alive], Alive]]:
         topics = [f"{kind}.{symbol}" for symbol in symbols for kind in ("allLiquidation", "tickers")]
         hello = json.dumps({"op": "subscribe", "args": topics})
-        stream = Stream("Bybit", f"{self._url}/v5/public/linear", hello, ping='{"op":"ping"}')
+        stream = StreamAddress("Bybit", f"{self._url}/v5/public/linear", hello, ping='{"op":"ping"}')
         proven = {symbol: [alive(Feed.LIQUIDATIONS, BYBIT, symbol)] for symbol in symbols}
-        return listening(stream, _told, proven, self._steady, self._manners)
+        return listen_to(stream, _parse_message, proven, self._steady, self._timing)
 
 
-def _told(message: Answer) -> Told:
+def _parse_message(message: VendorJson) -> StreamEvent:
     if isinstance(message.value, dict) and "op" in message.value:
         if not message.flag("success"):
             raise Unavailable("Bybit's stream does not take that wish; check the symbols")
-        return Begun() if message.text("op") == "subscribe" else Pong()
+        return Subscribed() if message.text("op") == "subscribe" else VenuePong()
     kind, _, symbol = message.text("topic").partition(".")
     if kind == "tickers":
-        return News(message.moment("ts"), symbol, ())
+        return StreamMessage(message.moment("ts"), symbol, ())
     if kind != "allLiquidation":
         raise Malformed("Bybit's stream sent a topic nobody asked for")
-    rows = tuple(_forced(row, place) for place, row in enumerate(message.many("data")))
-    return News(message.moment("ts"), symbol, rows)
+    rows = tuple(_liquidation(row, place) for place, row in enumerate(message.children("data")))
+    return StreamMessage(message.moment("ts"), symbol, rows)
 
 
-def _forced(row: Answer, place: int) -> tuple[Series[Strike], Strike]:
+def _liquidation(row: VendorJson, place: int) -> tuple[Series[Strike], Strike]:
     """S is the side of the position: Buy means that a long one was liquidated."""
     side = {"Buy": Side.LONG, "Sell": Side.SHORT}[row.choice("S", ("Buy", "Sell"))]
     at, price, quantity = row.moment("T"), row.number("p"), row.number("v")
@@ -200,20 +184,24 @@ def _forced(row: Answer, place: int) -> tuple[Series[Strike], Strike]:
     return liquidations(BYBIT, row.text("s")), Strike(at, side, price, quantity, price * quantity, name)
 
 
-def _list(answer: Answer) -> list[Answer]:
-    return answer.one("result").many("list")
+def _result_list(answer: VendorJson) -> list[VendorJson]:
+    return answer.child("result").children("list")
 
 
-def _one(answer: Answer) -> Answer:
-    return answer.one("result").one("list").only()
+def _result_item(answer: VendorJson) -> VendorJson:
+    return answer.child("result").child("list").only()
 
 
-def _candle(row: Answer) -> Candle:
+def _candle(row: VendorJson) -> Candle:
     start, high, low, close, volume = (row.number(place) for place in range(1, 6))
     return Candle(row.moment(0), start, high, low, close, volume, None)
 
 
-def _ratio(row: Answer) -> float:
+def _open_interest(row: VendorJson) -> float:
+    return row.number("openInterest")
+
+
+def _ratio(row: VendorJson) -> float:
     """Shares of accounts, made accounts that are long for each one that is short."""
     long, short = row.number("buyRatio"), row.number("sellRatio")
     if not (0 <= long <= 1 and 0 < short <= 1):

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Final
 
-from zuno.adapters.venues.paging import bounded
-from zuno.adapters.venues.reading import instant
-from zuno.adapters.venues.web import Web
-from zuno.adapters.venues.words import clean
+from zuno.adapters.venues.paging import time_limit
+from zuno.adapters.venues.vendor_json import parse_instant
+from zuno.adapters.venues.web import WebService, clean
 from zuno.kernel.errors import Malformed, Unavailable, Usage
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import Feed, Text
@@ -38,25 +37,20 @@ class Channels:
     """Posts of several channels. One that cannot be read makes the answer `Unavailable`: half the news is not known to
     be half."""
 
-    def __init__(self, web: Web, names: Sequence[str]) -> None:
+    feed = Feed.NEWS
+    venue = CHANNELS
+
+    def __init__(self, web: WebService, names: Sequence[str]) -> None:
         for name in names:
             if not _CHANNEL.fullmatch(name):
                 raise Usage(f"{name[:40]!r} is not a channel's name; write it as in t.me/NAME.")
         self._web = web
         self._names = tuple(names)
 
-    @property
-    def venue(self) -> str:
-        return CHANNELS
-
-    @property
-    def feed(self) -> Feed:
-        return Feed.NEWS
-
     async def texts(self, about: str, since: Millis, until: Millis) -> Sequence[Text]:
         """Posts of that time about a coin, oldest first; pages are read back until one begins before it."""
         found: dict[tuple[str, str], Text] = {}
-        async with bounded("the channels"):
+        async with time_limit("the channels"):
             for name in self._names:
                 for text in await self._posts(name, since):
                     if since <= text.at <= until and concerns(text.body, about):
@@ -96,7 +90,7 @@ class Preview:
 def preview(page: str, channel: str) -> Preview:
     """A page that has none of the marks of a channel's preview is `Malformed`. What a channel does (it pins a post, it
     changes its picture) is shown as a message too; it has a number and says nothing."""
-    reader = _Page()
+    reader = _PreviewPage()
     reader.feed(page)
     reader.close()
     if not reader.is_channel:
@@ -125,13 +119,13 @@ def _number(post: _Post, channel: str) -> int:
 
 
 def _text(post: _Post, channel: str, number: int) -> Text:
-    at = None if post.time is None else instant(post.time)
+    at = None if post.time is None else parse_instant(post.time)
     if at is None:
         raise Malformed(f"A post of the channel {channel} has no time that can be read")
     return Text(at, channel, str(number), clean("".join(post.words), LONGEST))
 
 
-class _Page(HTMLParser):
+class _PreviewPage(HTMLParser):
     """Collects posts: depth tells where a message and its text end."""
 
     def __init__(self) -> None:

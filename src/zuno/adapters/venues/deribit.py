@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from zuno.adapters.venues.exchange import Exchange, Vendor
-from zuno.adapters.venues.paging import bounded, regular
-from zuno.adapters.venues.reading import Answer
+from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
+from zuno.adapters.venues.paging import fetch_regular, time_limit
+from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import HOUR_MS, Level, OptionChain, OptionQuote
 from zuno.trading.model.venues import DERIBIT
 
-VENDOR: Final = Vendor("deribit", "Deribit")
+VENDOR: Final = ExchangeVendor("deribit", "Deribit")
 HOURS_A_PAGE: Final = 1_000
 _CALL: Final = {"call": True, "put": False}
 
@@ -25,21 +25,19 @@ _CALL: Final = {"call": True, "put": False}
 class Deribit:
     """Options of one venue."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+    venue = DERIBIT
 
-    @property
-    def venue(self) -> str:
-        return DERIBIT
+    def __init__(self, exchange: ExchangeClient) -> None:
+        self._exchange = exchange
 
     async def chain(self, currency: str) -> OptionChain:
         """An option that is summed up but no longer listed (it just expired) keeps its figures and has no expiry."""
-        async with bounded("Deribit's options"):
+        async with time_limit("Deribit's options"):
             asked = {"currency": currency, "kind": "option"}
             listed = await self._exchange.ask("publicGetGetInstruments", "instruments", **asked, expired="false")
             summary = await self._exchange.ask("publicGetGetBookSummaryByCurrency", "summary", **asked)
-        terms = {item.text("instrument_name"): _terms(item) for item in listed.many("result")}
-        quotes = tuple(_quote(item, terms) for item in summary.many("result"))
+        terms = {item.text("instrument_name"): _terms(item) for item in listed.children("result")}
+        quotes = tuple(_quote(item, terms) for item in summary.children("result"))
         return OptionChain(summary.moment_of_micros("usOut"), quotes)
 
     async def dvol(self, currency: str, since: Millis, until: Millis) -> Sequence[Level]:
@@ -54,14 +52,14 @@ class Deribit:
                 end_timestamp=high,
                 resolution="3600",
             )
-            return [Level(row.moment(0), row.number(4)) for row in answer.one("result").many("data")]
+            return [Level(row.moment(0), row.number(4)) for row in answer.child("result").children("data")]
 
         now = (await self._exchange.ask("publicGetGetTime", "time")).moment("result")
         first = -(-since // HOUR_MS) * HOUR_MS - HOUR_MS
         newest = (now // HOUR_MS - 1) * HOUR_MS
         last = min((until // HOUR_MS - 1) * HOUR_MS, newest)
         what = "Deribit's volatility index"
-        rows = await regular(what, page, Millis(first), Millis(last), HOUR_MS, HOURS_A_PAGE, newest)
+        rows = await fetch_regular(what, page, Millis(first), Millis(last), HOUR_MS, HOURS_A_PAGE, newest)
         return [Level(Millis(row.at + HOUR_MS), row.value) for row in rows]
 
     async def close(self) -> None:
@@ -71,14 +69,14 @@ class Deribit:
 _Terms = tuple[Millis, float, bool]
 
 
-def _terms(item: Answer) -> _Terms:
+def _terms(item: VendorJson) -> _Terms:
     kind = item.text("option_type")
     if kind not in _CALL:
         raise Malformed(f"{item.what}: an option is neither a call nor a put")
     return item.moment("expiration_timestamp"), item.number("strike"), _CALL[kind]
 
 
-def _quote(item: Answer, terms: dict[str, _Terms]) -> OptionQuote:
+def _quote(item: VendorJson, terms: dict[str, _Terms]) -> OptionQuote:
     name = item.text("instrument_name")
     expiry, strike, call = terms[name] if name in terms else _terms_of_name(name, item.what)
     return OptionQuote(

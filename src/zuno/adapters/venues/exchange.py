@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from zuno.adapters import foreign_json
 from zuno.adapters.http import AskedToWait, Patience, asked_wait
-from zuno.adapters.venues.reading import Answer
+from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Malformed, Unavailable, ZunoError
 
@@ -51,7 +51,7 @@ WORTH_RETRYING: Final = frozenset({"RequestTimeout", "ExchangeNotAvailable", "Ne
 
 
 @dataclass(frozen=True, slots=True)
-class Vendor:
+class ExchangeVendor:
     """An exchange as ccxt and as people call it."""
 
     ccxt_id: str
@@ -60,7 +60,7 @@ class Vendor:
     """The field that every answer of it opens with, where there is one."""
 
 
-class Exchange:
+class ExchangeClient:
     """One exchange's public endpoints, by ccxt's names of them. `url` stands in for the exchange's own address.
 
     An exchange that limits us is left alone for as long as it asks; questions in the meantime fail without being sent.
@@ -68,7 +68,7 @@ class Exchange:
 
     def __init__(
         self,
-        vendor: Vendor,
+        vendor: ExchangeVendor,
         url: str | None = None,
         *,
         patience: Patience = PATIENCE,
@@ -86,7 +86,7 @@ class Exchange:
         self._quiet_until = -math.inf
         self._ccxt: Any = None
 
-    async def ask(self, endpoint: str, what: str, **params: object) -> Answer:
+    async def ask(self, endpoint: str, what: str, **params: object) -> VendorJson:
         """The answer of a raw endpoint; `what` names it in errors."""
         attempt = 1
         while True:
@@ -94,16 +94,16 @@ class Exchange:
             if left > 0:
                 raise AskedToWait(f"{self.name} limits our requests; {math.ceil(left)} s are left to wait", left)
             try:
-                return Answer(f"{self.name}'s {what}", await getattr(self._opened(), endpoint)(dict(params)))
+                return VendorJson(f"{self.name}'s {what}", await getattr(self._open(), endpoint)(dict(params)))
             except AskedToWait as asked:
                 self._quiet_until = self._monotonic() + asked.seconds
                 raise
             except ZunoError:
                 raise
             except Exception as error:
-                told, again = self._told(error, what)
+                fault, again = self._translate(error, what)
                 if not again or attempt == self._patience.attempts:
-                    raise told from None
+                    raise fault from None
             await self._sleep(Backoff(self._patience.first_wait, self._patience.longest_wait).delay(attempt))
             attempt += 1
 
@@ -112,9 +112,9 @@ class Exchange:
             opened, self._ccxt = self._ccxt, None
             await opened.close()
 
-    def _told(self, error: Exception, what: str) -> tuple[ZunoError, bool]:
+    def _translate(self, error: Exception, what: str) -> tuple[ZunoError, bool]:
         """ccxt's error as one of ours, and whether to ask again. What is not ccxt's is our own bug."""
-        kind = nearest(error)
+        kind = nearest_known(error)
         if kind is None:
             raise error
         if type(error).__name__ == "ExchangeError" and type(error.__cause__).__module__.startswith("aiohttp"):
@@ -124,13 +124,13 @@ class Exchange:
             self._quiet_until = self._monotonic() + PAUSE
         return tree(f"{self.name} {words} ({what}; {type(error).__name__})"), kind in WORTH_RETRYING
 
-    def _opened(self) -> Any:
+    def _open(self) -> Any:
         if self._ccxt is None:
             try:
                 import ccxt.async_support as vendors
             except ImportError:
                 raise Unavailable(f"{self.name} is read with ccxt, which is not installed: {INSTALL}") from None
-            kind = _careful(getattr(vendors, self._vendor.ccxt_id), self._vendor, self._patience.max_bytes)
+            kind = _bounded_class(getattr(vendors, self._vendor.ccxt_id), self._vendor, self._patience.max_bytes)
             opened = kind({"timeout": round(self._patience.timeout * 1_000), "enableRateLimit": self._throttled})
             opened.timeout_on_exit = 0
             opened.ssl_context = _certificates(opened.cafile)
@@ -149,12 +149,12 @@ def _certificates(file: str) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=file)
 
 
-def nearest(error: BaseException) -> str | None:
+def nearest_known(error: BaseException) -> str | None:
     """The closest ancestor of an error that we have words for."""
     return next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in MAPPED), None)
 
 
-def _careful(kind: Any, vendor: Vendor, max_bytes: int) -> Any:
+def _bounded_class(kind: Any, vendor: ExchangeVendor, max_bytes: int) -> Any:
     """ccxt's class of an exchange, reading no more than it should and telling limits from other refusals."""
     import aiohttp
 
@@ -202,7 +202,7 @@ def _careful(kind: Any, vendor: Vendor, max_bytes: int) -> Any:
             try:
                 super().handle_errors(code, reason, url, method, headers, body, response, *asked)
             except Exception as error:
-                if nearest(error) is not None:
+                if nearest_known(error) is not None:
                     raise
                 # ccxt reads an answer of a form it does not know as one it knows, and stumbles
                 raise Malformed(f"{vendor.name} answered in a form nobody knows (HTTP {code})") from None

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from zuno.adapters.venues.reading import Answer, ordered
-from zuno.adapters.venues.web import Web
+from zuno.adapters.venues.vendor_json import VendorJson, order_rows
+from zuno.adapters.venues.web import WebService
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, Level
@@ -22,13 +22,11 @@ INDEX: Final = "index"
 class FearGreed:
     """Mood, 0 to 100."""
 
-    def __init__(self, web: Web, now: Callable[[], Millis]) -> None:
+    venue = ALTERNATIVE
+
+    def __init__(self, web: WebService, now: Callable[[], Millis]) -> None:
         self._web = web
         self._now = now
-
-    @property
-    def venue(self) -> str:
-        return ALTERNATIVE
 
     async def levels(self, name: str, since: Millis, until: Millis) -> Sequence[Level]:
         """The service counts days back from its own today: two more than the time reaches back are asked for."""
@@ -36,13 +34,13 @@ class FearGreed:
             raise Unavailable(f"alternative.me publishes {INDEX}, not {name}")
         days = max(1, (self._now() - since) // DAY_MS + 2)
         answer = await self._web.json("fng/", "index", {"limit": str(days), "format": "json"})
-        return ordered("alternative.me's index", [_level(row) for row in answer.many("data")], since, until)
+        return order_rows("alternative.me's index", [_level(row) for row in answer.children("data")], since, until)
 
     async def close(self) -> None:
         await self._web.close()
 
 
-def _level(row: Answer) -> Level:
+def _level(row: VendorJson) -> Level:
     value = row.number("value")
     if not 0 <= value <= 100:
         raise Malformed(f"alternative.me's index is {value:g}, which is not between 0 and 100")

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Final
 
-from zuno.adapters.venues.paging import bounded
-from zuno.adapters.venues.reading import Answer
-from zuno.adapters.venues.web import Declined, Web
+from zuno.adapters.venues.paging import time_limit
+from zuno.adapters.venues.vendor_json import VendorJson
+from zuno.adapters.venues.web import RequestDeclined, WebService
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Print
@@ -41,14 +41,12 @@ revisions nobody knows when."""
 class Fred:
     """Prints by FRED's own names of them."""
 
-    def __init__(self, web: Web, api_key: str, now: Callable[[], Millis]) -> None:
+    venue = FRED
+
+    def __init__(self, web: WebService, api_key: str, now: Callable[[], Millis]) -> None:
         self._web = web
         self._key = api_key
         self._now = now
-
-    @property
-    def venue(self) -> str:
-        return FRED
 
     @property
     def figures(self) -> Sequence[str]:
@@ -62,7 +60,7 @@ class Fred:
         if len(spans) > MOST_SPANS:
             raise Refused(f"FRED is asked for at most {MOST_SPANS * 2} years at once; ask for less time")
         found: set[Print] = set()
-        async with bounded("FRED's observations"):
+        async with time_limit("FRED's observations"):
             for start in spans:
                 end = min(until, start + SPAN - 1)
                 found.update(await self._span(figure, start, end))
@@ -76,12 +74,12 @@ class Fred:
         known = {"realtime_start": _day(min(start, today)), "realtime_end": _day(min(end + REVISED_FOR, today))}
         try:
             return list(_prints(await self._observations(figure, start, end, known), "realtime_start"))
-        except Declined as refusal:
+        except RequestDeclined as refusal:
             if NO_VINTAGES not in refusal.said or figure not in SAME_DAY:
                 raise
         return list(_prints(await self._observations(figure, start, end, {}), "date"))
 
-    async def _observations(self, figure: str, start: int, end: int, known: Mapping[str, str]) -> Answer:
+    async def _observations(self, figure: str, start: int, end: int, known: Mapping[str, str]) -> VendorJson:
         params = {
             "series_id": figure,
             "api_key": self._key,
@@ -94,9 +92,9 @@ class Fred:
         return await self._web.json("series/observations", "observations", params)
 
 
-def _prints(answer: Answer, released_on: str) -> Iterator[Print]:
+def _prints(answer: VendorJson, released_on: str) -> Iterator[Print]:
     """A day whose value is a point has no print. An answer that stops before its own count is half of one."""
-    rows = answer.many("observations")
+    rows = answer.children("observations")
     if answer.whole("count") != len(rows):
         raise Malformed(f"FRED counts {answer.whole('count')} observations and sent {len(rows)}")
     for row in rows:

@@ -10,29 +10,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from zuno.adapters.venues.exchange import Exchange, Vendor
-from zuno.adapters.venues.paging import irregular
-from zuno.adapters.venues.reading import Answer
+from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
+from zuno.adapters.venues.paging import fetch_irregular, pick_period
+from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Funding, Level, Marks
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Funding, Level, Marks
 from zuno.trading.model.venues import OKX
 
-VENDOR: Final = Vendor("okx", "OKX", envelope="code")
+VENDOR: Final = ExchangeVendor("okx", "OKX", envelope="code")
 POINTS_A_PAGE: Final = 100
-FINE_SPAN: Final = 2 * DAY_MS
-"""So much time is read in points of five minutes, more in hours."""
 
 
 class Okx:
     """Derivatives of one venue."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+    venue = OKX
 
-    @property
-    def venue(self) -> str:
-        return OKX
+    def __init__(self, exchange: ExchangeClient) -> None:
+        self._exchange = exchange
 
     async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]:
         """The rate that was paid, with the interval the venue has now."""
@@ -49,7 +45,7 @@ class Okx:
             )
             return [Funding(row.moment("fundingTime"), row.number("realizedRate"), hours) for row in answer]
 
-        return await irregular("OKX's rates of funding", page, since, until, newest_first=True)
+        return await fetch_irregular("OKX's rates of funding", page, since, until, newest_first=True)
 
     async def funding_next(self, symbol: str) -> Funding:
         rate = await self._rate(symbol)
@@ -72,10 +68,10 @@ class Okx:
     async def close(self) -> None:
         await self._exchange.close()
 
-    async def _ask(self, endpoint: str, what: str, **params: object) -> list[Answer]:
-        return (await self._exchange.ask(f"publicGet{endpoint}", what, **params)).many("data")
+    async def _ask(self, endpoint: str, what: str, **params: object) -> list[VendorJson]:
+        return (await self._exchange.ask(f"publicGet{endpoint}", what, **params)).children("data")
 
-    async def _rate(self, symbol: str) -> Answer:
+    async def _rate(self, symbol: str) -> VendorJson:
         return _only(await self._ask("PublicFundingRate", "rate", instId=_swap(symbol)), symbol)
 
     async def _contract(self, symbol: str) -> float:
@@ -93,7 +89,7 @@ class Okx:
     async def _points(
         self, symbol: str, since: Millis, until: Millis, endpoint: str, what: str, times: float
     ) -> Sequence[Level]:
-        period, step = ("5m", 5 * MINUTE_MS) if until - since <= FINE_SPAN else ("1H", HOUR_MS)
+        period, step = pick_period(since, until, "5m", "1H")
 
         async def page(low: Millis, high: Millis) -> Sequence[Level]:
             rows = await self._ask(
@@ -108,20 +104,20 @@ class Okx:
             return [Level(row.moment(0), row.number(1) * times) for row in rows]
 
         span = POINTS_A_PAGE * step
-        return await irregular(f"OKX's {what}", page, since, until, newest_first=True, apart=step, span=span)
+        return await fetch_irregular(f"OKX's {what}", page, since, until, newest_first=True, apart=step, span=span)
 
 
 def _swap(symbol: str) -> str:
     return f"{symbol.removesuffix('USDT')}-USDT-SWAP"
 
 
-def _only(rows: list[Answer], symbol: str) -> Answer:
+def _only(rows: list[VendorJson], symbol: str) -> VendorJson:
     if not rows:
         raise Unavailable(f"OKX says nothing of {symbol}")
-    return Answer(rows[0].what, [row.value for row in rows]).only()
+    return VendorJson(rows[0].what, [row.value for row in rows]).only()
 
 
-def _interval(rate: Answer) -> float:
+def _interval(rate: VendorJson) -> float:
     """Hours from the coming settlement to the one after it."""
     span = rate.moment("nextFundingTime") - rate.moment("fundingTime")
     if not 0 < span <= DAY_MS:

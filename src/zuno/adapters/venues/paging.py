@@ -9,23 +9,31 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Final, TypeAlias, TypeVar
 
-from zuno.adapters.venues.reading import ordered
+from zuno.adapters.venues.vendor_json import order_rows
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import Row
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Row
 
 MOST_PAGES: Final = 200
 """Of one answer; who wants more asks for less time at once."""
 LONGEST: Final = 300.0
 """Seconds that one answer may take, all its pages together."""
 
+FINE_SPAN: Final = 2 * DAY_MS
+"""So much time is read in points of five minutes, more in hours."""
+
 R = TypeVar("R", bound=Row)
 Ask: TypeAlias = Callable[[Millis, Millis], Awaitable[Sequence[R]]]
 """One page: rows of [since, until], as many as the venue gives at once."""
 
 
+def pick_period(since: Millis, until: Millis, fine: str, hourly: str) -> tuple[str, int]:
+    """Which of a venue's two names of a period to ask for, and its length."""
+    return (fine, 5 * MINUTE_MS) if until - since <= FINE_SPAN else (hourly, HOUR_MS)
+
+
 @asynccontextmanager
-async def bounded(what: str, seconds: float = LONGEST) -> AsyncIterator[None]:
+async def time_limit(what: str, seconds: float = LONGEST) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(seconds):
             yield
@@ -33,7 +41,7 @@ async def bounded(what: str, seconds: float = LONGEST) -> AsyncIterator[None]:
         raise Unavailable(f"{what} took longer than {seconds:g} s; ask for less time at once") from None
 
 
-async def regular(
+async def fetch_regular(
     what: str, ask: Ask[R], first: Millis, last: Millis, step: int, limit: int, newest: int | None = None
 ) -> tuple[R, ...]:
     """Rows that the venue makes at every step from the day it began: `first` and `last` lie on a step.
@@ -45,10 +53,10 @@ async def regular(
     """
     found: list[R] = []
     pages = _pages(what, (last - first) // step // limit + 1)
-    async with bounded(what):
+    async with time_limit(what):
         for low in range(first, last + 1, limit * step):
             high = min(last, low + (limit - 1) * step)
-            rows = await _filled(what, ask, low, high, step, pages)
+            rows = await _fetch_filled(what, ask, low, high, step, pages)
             if found and not rows:
                 break
             found += rows
@@ -58,28 +66,21 @@ async def regular(
     return tuple(found)
 
 
-async def _filled(what: str, ask: Ask[R], low: int, high: int, step: int, pages: Iterator[int]) -> list[R]:
+async def _fetch_filled(what: str, ask: Ask[R], low: int, high: int, step: int, pages: Iterator[int]) -> list[R]:
     next(pages)
-    rows = ordered(what, await ask(Millis(low), Millis(high)), low, high)
+    rows = order_rows(what, await ask(Millis(low), Millis(high)), low, high)
     if not rows:
         return []
     edges = [low - step, *(row.at for row in rows), high + step]
     found = list(rows)
     for before, after in pairwise(edges):
         if after - before > step:
-            found += await _filled(what, ask, before + step, after - step, step, pages)
-    return list(ordered(what, found, low, high))
+            found += await _fetch_filled(what, ask, before + step, after - step, step, pages)
+    return list(order_rows(what, found, low, high))
 
 
-async def irregular(
-    what: str,
-    ask: Ask[R],
-    since: Millis,
-    until: Millis,
-    *,
-    newest_first: bool,
-    apart: int = 1,
-    span: int | None = None,
+async def fetch_irregular(
+    what: str, ask: Ask[R], since: Millis, until: Millis, *, newest_first: bool, apart: int = 1, span: int | None = None
 ) -> tuple[R, ...]:
     """Rows that come when they come, never less than `apart` from each other. Only an empty page is an end: a short one
     is asked for what is behind it. Where the venue does not say which end of a long time it cuts off, time is cut into
@@ -88,17 +89,17 @@ async def irregular(
     starts = range(since, until + 1, max(span, 1))
     pages = _pages(what, len(starts))
     found: list[R] = []
-    async with bounded(what):
+    async with time_limit(what):
         for start in starts:
             low, high = start, min(until, start + span - 1)
             while low <= high:
                 next(pages)
-                rows = ordered(what, await ask(Millis(low), Millis(high)), low, high)
+                rows = order_rows(what, await ask(Millis(low), Millis(high)), low, high)
                 found += rows
                 if not rows:
                     break
                 low, high = (low, rows[0].at - apart) if newest_first else (rows[-1].at + apart, high)
-    return ordered(what, found, since, until)
+    return order_rows(what, found, since, until)
 
 
 def _pages(what: str, needed: int) -> Iterator[int]:

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from zuno.adapters.http import Patience
-from zuno.adapters.venues.web import Web
-from zuno.adapters.venues.words import clean
+from zuno.adapters.venues.web import WebService, clean
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import MINUTE_MS, Feed, Text
@@ -29,26 +28,21 @@ NAMES: Final = {"BTC": "Bitcoin (BTC)", "ETH": "Ethereum (ETH)"}
 class Search:
     """One answer about now. The past cannot be asked for: a time that is over has none."""
 
-    def __init__(self, web: Web, now: Callable[[], Millis], *, model: str = MODEL) -> None:
+    feed = Feed.NARRATIVE
+    venue = SEARCH
+
+    def __init__(self, web: WebService, now: Callable[[], Millis], *, model: str = MODEL) -> None:
         self._web = web
         self._now = now
         self._model = model
-
-    @property
-    def venue(self) -> str:
-        return SEARCH
-
-    @property
-    def feed(self) -> Feed:
-        return Feed.NARRATIVE
 
     async def texts(self, about: str, since: Millis, until: Millis) -> Sequence[Text]:
         now = self._now()
         if not since <= now <= until + MINUTE_MS:
             return ()
         answer = await self._web.post("chat/completions", "answer", self._question(about))
-        choice = answer.one("choices").only()
-        body = clean(choice.one("message").text("content"), LONGEST)
+        choice = answer.child("choices").only()
+        body = clean(choice.child("message").text("content"), LONGEST)
         if not body:
             raise Malformed("The search answered with no words")
         at = Millis(min(now, until))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from zuno.adapters.venues.exchange import INSTALL
-from zuno.adapters.venues.reading import Answer, parsed
+from zuno.adapters.venues.vendor_json import VendorJson, parse_json
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import MINUTE_MS, Alive, Series, Strike
@@ -31,7 +31,7 @@ LARGEST_MESSAGE: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
+class StreamTiming:
     """Seconds: until the stream is open, between pings, and for the answer to one."""
 
     open_within: float = 10.0
@@ -39,11 +39,11 @@ class Manners:
     pong_within: float = 10.0
 
 
-STEADY: Final = Manners()
+USUAL_TIMING: Final = StreamTiming()
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class StreamAddress:
     """Where a venue's stream is, what is sent to it first, and how it is pinged where it has a way of its own."""
 
     name: str
@@ -53,7 +53,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class StreamMessage:
     """Trades of one message, and when the venue sent it."""
 
     at: Millis
@@ -61,27 +61,27 @@ class News:
     rows: tuple[tuple[Series[Strike], Strike], ...]
 
 
-class Begun:
+class Subscribed:
     """The venue took our wish: from here on silence means that nothing happened."""
 
 
-class Pong:
+class VenuePong:
     """The answer to a ping in the venue's own words."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class PingAnswered:
     """A ping was, and when we had sent it."""
 
     asked: Millis
 
 
-Told: TypeAlias = News | Begun | Pong
+StreamEvent: TypeAlias = StreamMessage | Subscribed | VenuePong
 Item: TypeAlias = tuple[Series[Strike], Strike] | tuple[Series[Alive], Alive]
 
 
 @dataclass(slots=True)
-class Watch:
+class ProvenMinutes:
     """Which minutes of a symbol are proven, by what the venue stamped and by pings it answered."""
 
     _begun: bool = False
@@ -94,7 +94,7 @@ class Watch:
     def begin(self) -> None:
         self._begun = True
 
-    def stamped(self, at: Millis, read: Millis, *, own: bool = True) -> Iterator[Alive]:
+    def prove_by_stamp(self, at: Millis, read: Millis, *, own: bool = True) -> Iterator[Alive]:
         """The minutes proven by a message of that time by the venue's clock, which was read then by ours. `own`: it
         speaks of this symbol."""
         self._ahead = at - read
@@ -104,7 +104,7 @@ class Watch:
                 self._next = -(-at // MINUTE_MS) * MINUTE_MS
         return self._until(at)
 
-    def answered(self, asked: Millis) -> Iterator[Alive]:
+    def prove_by_pong(self, asked: Millis) -> Iterator[Alive]:
         """The minutes proven by the answer to a ping that was sent then by our clock."""
         return iter(()) if self._ahead is None else self._until(asked + self._ahead)
 
@@ -116,104 +116,123 @@ class Watch:
             self._next += MINUTE_MS
 
 
-async def listening(
-    stream: Stream,
-    told: Callable[[Answer], Told],
+class VenueTape:
+    """Where a venue's stream is and how patiently it is listened to. `steady`: a clock nobody sets."""
+
+    default_url: str
+
+    def __init__(
+        self, steady: Callable[[], Millis], url: str | None = None, *, timing: StreamTiming = USUAL_TIMING
+    ) -> None:
+        self._steady = steady
+        self._url = (url or self.default_url).rstrip("/")
+        self._timing = timing
+
+
+async def listen_to(
+    stream: StreamAddress,
+    parse: Callable[[VendorJson], StreamEvent],
     proven: Mapping[str, Sequence[Series[Alive]]],
     steady: Callable[[], Millis],
-    manners: Manners,
+    timing: StreamTiming,
 ) -> AsyncIterator[Item]:
     """Everything a stream says until it is lost, which is `Unavailable`. `proven`: for each symbol the series whose
     minutes are. `steady`: our clock; one that is set while we listen would prove minutes that have not been."""
     errors, connect = _websockets(stream.name)
-    watches = {symbol: Watch() for symbol in proven}
+    minutes = {symbol: ProvenMinutes() for symbol in proven}
     try:
         async with (
             connect(
                 stream.url,
-                open_timeout=manners.open_within,
+                open_timeout=timing.open_within,
                 close_timeout=1,
                 ping_interval=None,  # we ask ourselves, because the answer is a proof
                 max_size=LARGEST_MESSAGE,
             ) as socket,
-            aclosing(_messages(socket, stream, told, steady, manners)) as messages,
+            aclosing(_messages(socket, stream, parse, steady, timing)) as messages,
         ):
             if stream.hello is not None:
                 await socket.send(stream.hello)
             async for message in messages:
-                read = steady() if isinstance(message, News) else None
-                for symbol in _begins(message, stream, watches):
-                    watches[symbol].begin()
-                for row in message.rows if isinstance(message, News) else ():
+                read = steady() if isinstance(message, StreamMessage) else None
+                for symbol in _begins(message, stream, minutes):
+                    minutes[symbol].begin()
+                for row in message.rows if isinstance(message, StreamMessage) else ():
                     yield row
-                for symbol, watch in watches.items():
-                    for minute in _proven(symbol, watch, message, read):
+                for symbol, proof in minutes.items():
+                    for minute in _new_minutes(symbol, proof, message, read):
                         for series in proven[symbol]:
                             yield series, minute
     except errors as error:
         raise Unavailable(f"{stream.name}'s stream was lost ({type(error).__name__})") from None
 
 
-def _proven(symbol: str, watch: Watch, message: Told | Answered, read: Millis | None) -> Iterator[Alive]:
+def _new_minutes(
+    symbol: str, proof: ProvenMinutes, message: StreamEvent | PingAnswered, read: Millis | None
+) -> Iterator[Alive]:
     match message:
-        case News() if read is not None:
-            return watch.stamped(message.at, read, own=message.symbol == symbol)
-        case Answered():
-            return watch.answered(message.asked)
+        case StreamMessage() if read is not None:
+            return proof.prove_by_stamp(message.at, read, own=message.symbol == symbol)
+        case PingAnswered():
+            return proof.prove_by_pong(message.asked)
     return iter(())
 
 
-def _begins(news: Told | Answered, stream: Stream, symbols: Collection[str]) -> Collection[str]:
+def _begins(message: StreamEvent | PingAnswered, stream: StreamAddress, symbols: Collection[str]) -> Collection[str]:
     """Whose silence means something from here on. A venue that does not say that it took our wish has shown it for a
     symbol with the first news of it: until then it may be answering pings and serving nobody."""
-    match news:
-        case Begun():
+    match message:
+        case Subscribed():
             return symbols
-        case News() if stream.hello is None and news.symbol in symbols:
-            return (news.symbol,)
+        case StreamMessage() if stream.hello is None and message.symbol in symbols:
+            return (message.symbol,)
     return ()
 
 
-def _parsed(message: str | bytes, stream: Stream) -> Answer:
-    return parsed(message.encode() if isinstance(message, str) else message, f"{stream.name}'s stream")
+def _parse(message: str | bytes, stream: StreamAddress) -> VendorJson:
+    return parse_json(message.encode() if isinstance(message, str) else message, f"{stream.name}'s stream")
 
 
 async def _messages(
-    socket: Any, stream: Stream, told: Callable[[Answer], Told], steady: Callable[[], Millis], manners: Manners
-) -> AsyncGenerator[Told | Answered, None]:
+    socket: Any,
+    stream: StreamAddress,
+    parse: Callable[[VendorJson], StreamEvent],
+    steady: Callable[[], Millis],
+    timing: StreamTiming,
+) -> AsyncGenerator[StreamEvent | PingAnswered, None]:
     """What comes, and which pings were answered. `TimeoutError` when one was not: other messages are no answer, for
     they may have been under way when we asked."""
     clock = asyncio.get_running_loop().time
     receiving: asyncio.Future[Any] | None = None
     answer: asyncio.Future[Any] | None = None
     asked = Millis(0)
-    due = clock() + manners.ping_every
+    due = clock() + timing.ping_every
     try:
         while True:
             receiving = receiving or asyncio.ensure_future(socket.recv())
             waiting = {receiving} if answer is None else {receiving, answer}
             done, _ = await asyncio.wait(waiting, timeout=max(0.0, due - clock()), return_when=asyncio.FIRST_COMPLETED)
             if receiving in done:
-                message, receiving = told(_parsed(receiving.result(), stream)), None
-                if isinstance(message, Pong) and answer is not None and not answer.done():
+                message, receiving = parse(_parse(receiving.result(), stream)), None
+                if isinstance(message, VenuePong) and answer is not None and not answer.done():
                     answer.set_result(None)
                 yield message
             if answer is not None and answer.done():
                 answer.result()
-                answer, due = None, clock() + manners.ping_every
-                yield Answered(asked)
+                answer, due = None, clock() + timing.ping_every
+                yield PingAnswered(asked)
             elif not done:
                 if answer is not None:
                     raise TimeoutError
                 asked = steady()
-                answer = await _asked(socket, stream)
-                due = clock() + manners.pong_within
+                answer = await _ping(socket, stream)
+                due = clock() + timing.pong_within
     finally:
         if receiving is not None:
             receiving.cancel()
 
 
-async def _asked(socket: Any, stream: Stream) -> asyncio.Future[Any]:
+async def _ping(socket: Any, stream: StreamAddress) -> asyncio.Future[Any]:
     if stream.ping is None:
         pong: asyncio.Future[Any] = asyncio.ensure_future(await socket.ping())
         return pong

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from zuno.adapters.venues.exchange import Exchange, Vendor
-from zuno.adapters.venues.paging import irregular
-from zuno.adapters.venues.reading import Answer
+from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
+from zuno.adapters.venues.paging import fetch_irregular
+from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, SECOND_MS, Candle, Level, Timeframe
 from zuno.trading.model.venues import UPBIT
 
-VENDOR: Final = Vendor("upbit", "Upbit")
+VENDOR: Final = ExchangeVendor("upbit", "Upbit")
 BARS_A_PAGE: Final = 200
 ENDPOINTS: Final = {
     Timeframe.M1: "Minutes1",
@@ -31,12 +31,10 @@ ENDPOINTS: Final = {
 class Upbit:
     """Candles and exchange rates in won, by the venue's names: `KRW-BTC`."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+    venue = UPBIT
 
-    @property
-    def venue(self) -> str:
-        return UPBIT
+    def __init__(self, exchange: ExchangeClient) -> None:
+        self._exchange = exchange
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
         tickers = await self._exchange.ask("publicGetTicker", "ticker", markets=symbol)
@@ -50,7 +48,7 @@ class Upbit:
             return [_candle(row) for row in answer.items()]
 
         apart = timeframe.millis
-        return await irregular("Upbit's candles", page, since, Millis(last), newest_first=True, apart=apart)
+        return await fetch_irregular("Upbit's candles", page, since, Millis(last), newest_first=True, apart=apart)
 
     async def levels(self, name: str, since: Millis, until: Millis) -> Sequence[Level]:
         """Closes, each when its bar ended: of minutes for up to a day, of hours for more."""
@@ -63,7 +61,7 @@ class Upbit:
         await self._exchange.close()
 
 
-def _candle(row: Answer) -> Candle:
+def _candle(row: VendorJson) -> Candle:
     fields = ("opening_price", "high_price", "low_price", "trade_price", "candle_acc_trade_volume")
     start, high, low, close, volume = map(row.number, fields)
     return Candle(row.moment_of_text("candle_date_time_utc"), start, high, low, close, volume, None)

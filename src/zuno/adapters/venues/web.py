@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
+import unicodedata
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
-from urllib.parse import unquote, unquote_plus
 
 import httpx2
 
-from zuno.adapters.http import OK, PATIENCE, BoundedGet, Patience
-from zuno.adapters.http import Answer as Raw
-from zuno.adapters.venues.reading import Answer, parsed
+from zuno.adapters.http import CLIENT_LOG, LOOPBACK, OK, PATIENCE, BoundedGet, HttpAnswer, Patience, SecretFilter
+from zuno.adapters.venues.vendor_json import VendorJson, parse_json
 from zuno.kernel.errors import Unavailable, Usage
 
 BAD_REQUEST: Final = 400
-LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-_LOG: Final = logging.getLogger("httpx2")
 
 
-class Declined(Unavailable):
+class RequestDeclined(Unavailable):
     """The service will not answer that question. What it said of it is for us to read, never to repeat."""
 
     def __init__(self, message: str, said: bytes) -> None:
@@ -29,7 +25,7 @@ class Declined(Unavailable):
         self.said = said
 
 
-class Web:
+class WebService:
     """GETs and POSTs of one service. The client's log quotes addresses; lines with the key, as it is or as
     addresses write it, are taken out of it."""
 
@@ -50,7 +46,7 @@ class Web:
         if secret and not (secret.isascii() and secret.isprintable()):
             raise Usage(f"The key of {name} holds characters that no key has; copy it again.")
         self.name = name
-        self._secret = secret
+        self._hide_key = SecretFilter(secret) if secret else None
         self._client = httpx2.AsyncClient(
             base_url=url,
             headers={"user-agent": "zuno", **(headers or {})},
@@ -59,31 +55,38 @@ class Web:
             follow_redirects=False,
         )
         self._http = BoundedGet(name, self._client, patience, sleep=sleep, chance=chance, reads=(OK, BAD_REQUEST))
-        if secret:
-            _LOG.addFilter(self._harmless)
+        if self._hide_key is not None:
+            CLIENT_LOG.addFilter(self._hide_key)
 
-    async def json(self, path: str, what: str, params: Mapping[str, str]) -> Answer:
-        return parsed(self._taken(await self._http.get(path, params)), f"{self.name}'s {what}")
+    async def json(self, path: str, what: str, params: Mapping[str, str]) -> VendorJson:
+        return parse_json(self._require_ok(await self._http.get(path, params)), f"{self.name}'s {what}")
 
     async def text(self, path: str, what: str, params: Mapping[str, str]) -> str:
-        body = self._taken(await self._http.get(path, params))
+        body = self._require_ok(await self._http.get(path, params))
         return body.decode("utf-8", errors="replace")
 
-    async def post(self, path: str, what: str, document: object) -> Answer:
-        return parsed(self._taken(await self._http.post(path, document)), f"{self.name}'s {what}")
+    async def post(self, path: str, what: str, document: object) -> VendorJson:
+        return parse_json(self._require_ok(await self._http.post(path, document)), f"{self.name}'s {what}")
 
     async def close(self) -> None:
-        _LOG.removeFilter(self._harmless)
+        if self._hide_key is not None:
+            CLIENT_LOG.removeFilter(self._hide_key)
         await self._client.aclose()
 
-    def _taken(self, answer: Raw) -> bytes:
+    def _require_ok(self, answer: HttpAnswer) -> bytes:
         if answer.status != OK:
             message = f"{self.name} declined (HTTP {answer.status}); check what was asked for and the key"
-            raise Declined(message, answer.body)
+            raise RequestDeclined(message, answer.body)
         return answer.body
 
-    def _harmless(self, record: logging.LogRecord) -> bool:
-        said = record.getMessage()
-        return self._secret is None or not any(
-            self._secret in text for text in (said, unquote(said), unquote_plus(said))
-        )
+
+def clean(raw: str, limit: int) -> str:
+    """Lines are kept; control, format and private characters go, runs of space become one, what is too long is cut."""
+    lines: list[str] = []
+    for line in raw[: limit * 16].splitlines():
+        kept = ("" if unicodedata.category(char)[0] == "C" and char != "\t" else char for char in line)
+        words = " ".join("".join(kept).split())
+        if words:
+            lines.append(words)
+    text = "\n".join(lines)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

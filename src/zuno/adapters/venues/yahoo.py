@@ -12,8 +12,8 @@ from typing import Final
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
-from zuno.adapters.venues.reading import Answer, ordered
-from zuno.adapters.venues.web import Web
+from zuno.adapters.venues.vendor_json import VendorJson, order_rows
+from zuno.adapters.venues.web import WebService
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, SECOND_MS, Print
@@ -26,12 +26,10 @@ SYMBOLS: Final[Mapping[str, str]] = {"DXY": "DX-Y.NYB", "NASDAQ": "^IXIC", "GOLD
 class Yahoo:
     """Daily closes; a day's is printed when the exchange's own day is over."""
 
-    def __init__(self, web: Web) -> None:
-        self._web = web
+    venue = YAHOO
 
-    @property
-    def venue(self) -> str:
-        return YAHOO
+    def __init__(self, web: WebService) -> None:
+        self._web = web
 
     @property
     def figures(self) -> Sequence[str]:
@@ -47,31 +45,31 @@ class Yahoo:
         }
         path = f"v8/finance/chart/{quote(SYMBOLS[figure], safe='')}"
         answer = await self._web.json(path, "chart", params)
-        return ordered("Yahoo's closes", list(_closes(answer.one("chart").one("result").only())), since, until)
+        return order_rows("Yahoo's closes", list(_closes(answer.child("chart").child("result").only())), since, until)
 
     async def close(self) -> None:
         await self._web.close()
 
 
-def _closes(chart: Answer) -> Iterator[Print]:
+def _closes(chart: VendorJson) -> Iterator[Print]:
     """By the exchange's own days. A null is a day without a close; the day that still trades has none yet."""
-    meta = chart.one("meta")
+    meta = chart.child("meta")
     zone = _zone(meta)
     last_trade = meta.moment_of_seconds("regularMarketTime")
-    session_over = meta.one("currentTradingPeriod").one("regular").moment_of_seconds("end") <= last_trade
+    session_over = meta.child("currentTradingPeriod").child("regular").moment_of_seconds("end") <= last_trade
     today = _date(last_trade, zone)
-    times = chart.many("timestamp")
-    closes = chart.one("indicators").one("quote").only().one("close")
+    times = chart.children("timestamp")
+    closes = chart.child("indicators").child("quote").only().child("close")
     if len(times) != len(closes.items()):
         raise Malformed(f"{chart.what} has {len(times)} times and {len(closes.items())} closes")
-    stamps = Answer(chart.what, [stamp.value for stamp in times])
+    stamps = VendorJson(chart.what, [stamp.value for stamp in times])
     for place in range(len(times)):
         day, value = _date(stamps.moment_of_seconds(place), zone), closes.maybe_number(place)
         if value is not None and (day < today or (day == today and session_over)):
             yield Print(_midnight(day, UTC), value, _midnight(day + timedelta(days=1), zone))
 
 
-def _zone(meta: Answer) -> ZoneInfo:
+def _zone(meta: VendorJson) -> ZoneInfo:
     """The exchange's clock, winter and summer: the offset that is told beside its name is of today alone."""
     try:
         return ZoneInfo(meta.text("exchangeTimezoneName"))

@@ -160,7 +160,7 @@ def _divergences(case: Case) -> list[Reason]:
 
 def _newest(divergences: tuple[Divergence, ...]) -> Divergence | None:
     found = [divergence for divergence in divergences if divergence.gauge is Gauge.CVD]
-    return max(found, key=lambda one: one.known_at, default=None)
+    return max(found, key=lambda divergence: divergence.known_at, default=None)
 
 
 def _whales(name: str, flow: Known[WhaleFlow], weight: float) -> list[Reason]:
@@ -181,10 +181,10 @@ def _whales(name: str, flow: Known[WhaleFlow], weight: float) -> list[Reason]:
 def hunt_reasons(case: Case) -> list[Reason]:
     """Whose stops were run: the hunted side is spent, unless new positions came in behind the move."""
     seen = case.features.forced
-    run = [one for one in (seen.longs_hour, seen.shorts_hour) if not isinstance(one, Missing) and _is_cluster(one)]
+    run = [hour for hour in (seen.longs_hour, seen.shorts_hour) if not isinstance(hour, Missing) and _is_cluster(hour)]
     if not run:
         return []
-    hour = max(run, key=lambda one: one.usd)
+    hour = max(run, key=lambda hour: hour.usd)
     side, usd = hour.side, hour.usd
     # Just over what an hour may bring it is a hint; from twice that on it is a hunt.
     strength = 0.4 if isinstance(hour.high, Missing) else min(0.6, 0.3 * usd / max(hour.high, CLUSTER_USD))

@@ -11,9 +11,9 @@ from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.trading.data.check import Check, Fetch, Now, rule_for
-from zuno.trading.ports.series import Begun, Flaw, Origin, SeriesStore, Span
+from zuno.trading.ports.series import Flaw, Origin, RenewedStore, SeriesStore, Span
 
-Invent: TypeAlias = Callable[[int], Awaitable[Begun]]
+Invent: TypeAlias = Callable[[int], Awaitable[RenewedStore]]
 """Fills the store of invented markets anew from a seed."""
 LARGEST_SEED: Final = 2**63 - 1
 

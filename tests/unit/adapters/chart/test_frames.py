@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno.adapters.chart.frames import spread
+from zuno.adapters.chart.frames import spread_labels
 
 wishes = st.lists(st.floats(0, 500, allow_nan=False), max_size=30)
 
 
 @given(wishes)
 def test_labels_are_apart_in_order_and_inside(wanted: list[float]) -> None:
-    found = spread(wanted, 15, 0, 500)
+    found = spread_labels(wanted, 15, 0, 500)
     order = sorted(range(len(wanted)), key=lambda place: wanted[place])
     placed = [found[place] for place in order]
     assert all(two - one >= 15 - 1e-6 for one, two in pairwise(placed))
@@ -25,20 +25,20 @@ def test_labels_are_apart_in_order_and_inside(wanted: list[float]) -> None:
 @given(wishes)
 def test_labels_that_have_room_stay_at_home(wanted: list[float]) -> None:
     far = sorted({round(one / 20) * 20.0 for one in wanted})
-    assert spread(far, 15, 0, 500) == far
+    assert spread_labels(far, 15, 0, 500) == far
 
 
 @pytest.mark.parametrize("count", [2, 40, 200])
 def test_too_many_share_what_there_is(count: int) -> None:
-    found = spread([250.0] * count, 15, 0, 500)
+    found = spread_labels([250.0] * count, 15, 0, 500)
     gap = min(15.0, 500 / (count - 1))
     assert all(two - one == pytest.approx(gap) for one, two in pairwise(sorted(found)))
     assert sum(found) / count == pytest.approx(250.0)
 
 
 def test_a_heap_lies_around_the_mean_of_its_wishes() -> None:
-    assert spread([100.0, 102.0, 104.0], 10, 0, 500) == [92.0, 102.0, 112.0]
-    assert spread([104.0, 100.0], 10, 0, 500) == [107.0, 97.0]
-    assert spread([1.0, 1.0], 10, 0, 500) == [0.0, 10.0]
-    assert spread([499.0, 499.0], 10, 0, 500) == [490.0, 500.0]
-    assert spread([], 10, 0, 500) == []
+    assert spread_labels([100.0, 102.0, 104.0], 10, 0, 500) == [92.0, 102.0, 112.0]
+    assert spread_labels([104.0, 100.0], 10, 0, 500) == [107.0, 97.0]
+    assert spread_labels([1.0, 1.0], 10, 0, 500) == [0.0, 10.0]
+    assert spread_labels([499.0, 499.0], 10, 0, 500) == [490.0, 500.0]
+    assert spread_labels([], 10, 0, 500) == []

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tests.wire.chart_bundles import DAYS, changed, whole
-from zuno.adapters.chart.frames import LAST, LEFT, PROFILE, Frame, rows, stand
+from zuno.adapters.chart.frames import LAST, LEFT, PROFILE, PanelFrame, layout_bars, rows
 from zuno.adapters.chart.painter import (
     ACROSS,
     BLUE,
@@ -22,8 +22,8 @@ from zuno.adapters.chart.painter import (
     OBSERVED,
     PURPLE,
     VERMILLION,
-    _heat_told,
-    painted,
+    _heat_caption,
+    paint_png,
 )
 from zuno.trading.chart.charting import describe
 from zuno.trading.model.chart import HEIGHT, WIDTH, Axis, Blank, Heat, Picture, PricePanel, Scale
@@ -35,7 +35,7 @@ PICTURE = describe(whole())
 
 def look(picture: Picture) -> Pixels:
     """Rows from the bottom up, as the frames count."""
-    with Image.open(BytesIO(painted(picture))) as image:
+    with Image.open(BytesIO(paint_png(picture))) as image:
         return np.asarray(image.convert("RGB"))[::-1]
 
 
@@ -60,7 +60,7 @@ def of(pixels: Pixels, colour: str) -> NDArray[np.bool_]:
 
 
 def test_the_image_has_the_size_a_model_sees_and_no_word_about_its_making() -> None:
-    with Image.open(BytesIO(painted(PICTURE))) as image:
+    with Image.open(BytesIO(paint_png(PICTURE))) as image:
         assert (image.size, image.format) == ((WIDTH, HEIGHT), "PNG")
         assert set(image.info) <= {"dpi"}
     assert WIDTH % 28 == HEIGHT % 28 == 0
@@ -69,8 +69,8 @@ def test_the_image_has_the_size_a_model_sees_and_no_word_about_its_making() -> N
 
 def test_a_rise_is_hollow_and_a_fall_is_full() -> None:
     picture = bare(describe(changed(whole(), DAYS, lambda rows: rows[-12:])))
-    pixels, where = look(picture), stand(picture.width)
-    frame = Frame(*rows(4)[0], price(picture).axis)
+    pixels, where = look(picture), layout_bars(picture.width)
+    frame = PanelFrame(*rows(4)[0], price(picture).axis)
     candles, seen = price(picture).candles, set()
     for place, (opened, close) in enumerate(zip(candles.open, candles.close, strict=True)):
         x = int(where.middle(np.array([float(place)]))[0])
@@ -86,8 +86,8 @@ def test_a_rise_is_hollow_and_a_fall_is_full() -> None:
 @pytest.mark.parametrize("mode", Mode)
 def test_every_bar_stands_apart_at_its_place_and_height(mode: Mode) -> None:
     picture = bare(describe(whole(mode)))
-    pixels, where = look(picture), stand(picture.width)
-    frame = Frame(*rows(4)[0], price(picture).axis)
+    pixels, where = look(picture), layout_bars(picture.width)
+    frame = PanelFrame(*rows(4)[0], price(picture).axis)
     panel = pixels[frame.bottom + 1 : frame.top, LEFT + 1 : LAST - PROFILE]
     inked = (panel.max(axis=2).astype(int) - panel.min(axis=2)) > 30  # anything with a colour of its own
     candles = price(picture).candles
@@ -104,8 +104,8 @@ def test_every_bar_stands_apart_at_its_place_and_height(mode: Mode) -> None:
 
 def test_an_empty_place_is_empty() -> None:
     picture = bare(describe(changed(whole(), DAYS, lambda rows: (*rows[-9:-5], *rows[-4:]))))
-    pixels, where = look(replace(picture, times=())), stand(picture.width)
-    frame = Frame(*rows(4)[0], price(picture).axis)
+    pixels, where = look(replace(picture, times=())), layout_bars(picture.width)
+    frame = PanelFrame(*rows(4)[0], price(picture).axis)
     x = int(where.middle(np.array([4.0]))[0])
     strip = pixels[frame.bottom + 2 : frame.top - 1, x - 2 : x + 3].astype(int)
     assert (strip.max(axis=2) - strip.min(axis=2)).max() == 0  # the grid is grey
@@ -122,7 +122,7 @@ def heat_of(observed: tuple[bool, ...], columns: tuple[tuple[float, ...], ...], 
 def test_the_heat_map_is_darkest_where_most_is() -> None:
     count = len(PICTURE.places)
     heat = heat_of((False,) * count, (COLUMN,) * count, (True,) * (count - 1) + (False,))
-    frame = Frame(*rows(4)[0], price(PICTURE).axis)
+    frame = PanelFrame(*rows(4)[0], price(PICTURE).axis)
     pixels = look(replace(bare(PICTURE, heat=heat, axis=replace(frame.axis, ticks=())), times=()))
     levels = [np.median(pixels[int(frame.at((a + b) / 2)), LEFT + 5 : LAST - PROFILE - 5]) for a, b in pairwise(EDGES)]
     assert levels[2] == 176
@@ -139,9 +139,9 @@ def test_observed_bars_are_of_another_colour_and_as_dark_as_their_own_kind() -> 
     little = tuple(usd / 1_000 for usd in COLUMN)
     observed = tuple(place >= count // 2 for place in range(count))
     heat = heat_of(observed, tuple(little if so else COLUMN for so in observed), (True,) * count)
-    frame = Frame(*rows(4)[0], price(PICTURE).axis)
+    frame = PanelFrame(*rows(4)[0], price(PICTURE).axis)
     pixels = look(replace(bare(PICTURE, heat=heat, axis=replace(frame.axis, ticks=())), times=()))
-    middle = int(stand(PICTURE.width).middle(np.array([count // 2]))[0])
+    middle = int(layout_bars(PICTURE.width).middle(np.array([count // 2]))[0])
     for place, (low, high) in enumerate(pairwise(EDGES)):
         row = pixels[int(frame.at((low + high) / 2))]
         left, right = (np.median(part, axis=0) for part in (row[LEFT + 5 : middle - 8], row[middle + 8 : LAST - 70]))
@@ -185,14 +185,14 @@ def test_the_longest_legend_has_room() -> None:
 
 
 def told_of(picture: Picture) -> str:
-    return _heat_told(picture.price)
+    return _heat_caption(picture.price)
 
 
 def test_a_log_axis_puts_the_heat_where_the_prices_are() -> None:
     axis = Axis(100.0, 10_000.0, Scale.LOG, ())
     edges, column, none = (100.0, 900.0, 1_100.0, 10_000.0), (0.0, 9.0, 0.0), (False,) * 180
     heat = Heat("modelled", "", edges, (column,) * 180, none, (True,) * 180, column)
-    frame = Frame(*rows(4)[0], axis)
+    frame = PanelFrame(*rows(4)[0], axis)
     pixels = look(replace(bare(PICTURE, heat=heat, axis=axis), times=()))
     shaded = [
         y for y in range(frame.bottom + 2, frame.top - 2) if np.median(pixels[y, LEFT + 5 : LAST - PROFILE]) == 176
@@ -205,7 +205,7 @@ def test_what_is_above_the_panel_is_named_at_its_edge() -> None:
     mark = replace(price(PICTURE).marks[0], price=price(PICTURE).axis.high * 5, label="far")
     near = look(bare(PICTURE, marks=(replace(mark, price=price(PICTURE).axis.high),)))
     far = look(bare(PICTURE, marks=(mark,)))
-    frame = Frame(*rows(4)[0], price(PICTURE).axis)
+    frame = PanelFrame(*rows(4)[0], price(PICTURE).axis)
     assert (far[: frame.top + 1, LAST + 30 :] != near[: frame.top + 1, LAST + 30 :]).any()
     assert (far[frame.top + 2 : HEIGHT - 60] == near[frame.top + 2 : HEIGHT - 60]).all()
 

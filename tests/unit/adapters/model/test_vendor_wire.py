@@ -14,7 +14,7 @@ import pytest
 
 from tests.wire.model_server import anthropic, chat, gemini, serving
 from zuno.adapters.model import vendors
-from zuno.adapters.model.opening import BY_ORDER, NO_KEY, Keys, open_models, usable_chain
+from zuno.adapters.model.registry import BY_ORDER, NO_KEY, ModelKeys, open_models, usable_chain
 from zuno.adapters.model.vendors import INSTALL, AbsentModel, Price, VendorModel, open_model
 from zuno.kernel.errors import Usage
 from zuno.llm.names import DEFAULT_MODELS, THINKING_TOKENS, ModelId, Vendor, parse_chain, parse_model
@@ -170,11 +170,11 @@ OPENAI, CLAUDE, GEMINI, LOCAL = map(
 def test_which_models_the_keys_can_buy(
     chain: tuple[ModelId, ...], vendors: list[Vendor], usable: tuple[ModelId, ...]
 ) -> None:
-    assert usable_chain(chain, Keys(dict.fromkeys(vendors, KEY))) == usable
+    assert usable_chain(chain, ModelKeys(dict.fromkeys(vendors, KEY))) == usable
 
 
 async def test_seats_follow_the_table() -> None:
-    keys = Keys({Vendor.OPENAI: KEY})
+    keys = ModelKeys({Vendor.OPENAI: KEY})
     registry = open_models({"critic": (OPENAI, LOCAL), "scout": (OPENAI,)}, keys)
     critic, scout = registry.models_for("critic", 0), registry.models_for("scout", 3)
     assert [model.name for model in critic.models] == ["gpt-4o-mini", "http://127.0.0.1:11434/v1#llama3.2"]
@@ -186,13 +186,13 @@ async def test_seats_follow_the_table() -> None:
 
 def test_without_a_key_or_by_order_nobody_sits() -> None:
     table = {"critic": (OPENAI,)}
-    assert open_models(table, Keys()).models_for("critic", 0).why == NO_KEY
-    ordered = open_models(table, Keys({Vendor.OPENAI: KEY}), deterministic=True).models_for("critic", 0)
+    assert open_models(table, ModelKeys()).models_for("critic", 0).why == NO_KEY
+    ordered = open_models(table, ModelKeys({Vendor.OPENAI: KEY}), deterministic=True).models_for("critic", 0)
     assert (ordered.models, ordered.why) == ((), BY_ORDER)
 
 
 def test_a_key_goes_to_its_own_host_and_never_in_the_clear() -> None:
-    keys = Keys({Vendor.OPENAI: "openai-key"}, {"models.example": "their-key", "127.0.0.1": "local-key"})
+    keys = ModelKeys({Vendor.OPENAI: "openai-key"}, {"models.example": "their-key", "127.0.0.1": "local-key"})
     assert keys.of(parse_model("https://models.example:8443/v1#m")) == "their-key"
     assert keys.of(parse_model("https://other.example/v1#m")) is None
     assert keys.of(parse_model("http://127.0.0.1:1/v1#m")) == "local-key"
@@ -202,10 +202,11 @@ def test_a_key_goes_to_its_own_host_and_never_in_the_clear() -> None:
 
 SILENT = """
 import asyncio, sys
-from zuno.adapters.model.opening import Keys, open_models
+from zuno.adapters.model.registry import ModelKeys, open_models
 from zuno.llm.names import Vendor, parse_chain
 import zuno.llm.ask
-for keys, deterministic in ((Keys(), False), (Keys({Vendor.OPENAI: "k"}), True), (Keys({Vendor.OPENAI: "k"}), False)):
+ours = ModelKeys({Vendor.OPENAI: "k"})
+for keys, deterministic in ((ModelKeys(), False), (ours, True), (ours, False)):
     registry = open_models({"critic": parse_chain("gpt-4o-mini")}, keys, deterministic=deterministic)
     registry.models_for("critic", 0)
     asyncio.run(registry.close())

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from zuno.adapters.http import AskedToWait, Patience
-from zuno.adapters.prices.coingecko import CoinGecko, Plan
+from zuno.adapters.prices.coingecko import CoinGecko, KeyPlan
 from zuno.kernel.errors import Malformed, Unavailable, Usage, ZunoError
 from zuno.kernel.units import Seconds
 from zuno.lp.model.market import HOUR, Pair
@@ -184,9 +184,9 @@ async def test_spot_is_the_last_row_of_each_leg_dated_by_the_older() -> None:
 # https://docs.coingecko.com/v3.0.1/reference/authentication and https://docs.coingecko.com/reference/authentication
 @pytest.mark.parametrize(
     ("plan", "header"),
-    [(None, "x-cg-demo-api-key"), (Plan.DEMO, "x-cg-demo-api-key"), (Plan.PRO, "x-cg-pro-api-key")],
+    [(None, "x-cg-demo-api-key"), (KeyPlan.DEMO, "x-cg-demo-api-key"), (KeyPlan.PRO, "x-cg-pro-api-key")],
 )
-async def test_the_key_travels_in_the_header_of_its_plan(plan: Plan | None, header: str) -> None:
+async def test_the_key_travels_in_the_header_of_its_plan(plan: KeyPlan | None, header: str) -> None:
     async with service() as vendor, feed(vendor.url, api_key=f" {KEY}\n", plan=plan) as coingecko:
         await coingecko.history(ETH_USDC, 24, NOW)
     assert all(head[header] == KEY for head in vendor.heads)
@@ -194,8 +194,8 @@ async def test_the_key_travels_in_the_header_of_its_plan(plan: Plan | None, head
 
 
 def test_the_paying_host_tells_the_plan() -> None:
-    assert Plan.of("pro-api.coingecko.com") is Plan.PRO
-    assert Plan.of("api.coingecko.com") is Plan.DEMO
+    assert KeyPlan.of("pro-api.coingecko.com") is KeyPlan.PRO
+    assert KeyPlan.of("api.coingecko.com") is KeyPlan.DEMO
 
 
 async def test_without_a_key_no_key_header_is_sent() -> None:

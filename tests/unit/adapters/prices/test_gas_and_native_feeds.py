@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from zuno.adapters.prices.gas import ChainGas
-from zuno.adapters.prices.native import NativePrice
+from zuno.adapters.prices.gas import ChainGas, NativePrice
 from zuno.adapters.prices.seeded import SeededFeed
 from zuno.amm.model import Block
 from zuno.kernel.errors import Malformed, Unavailable

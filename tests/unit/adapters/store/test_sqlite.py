@@ -240,7 +240,7 @@ def test_two_tables_and_nothing_that_changes_a_row() -> None:
     import zuno.adapters.store as room
 
     journal = [path for path in Path(room.__path__[0]).glob("*.py") if path.name != "samples.py"]
-    assert {"sqlite.py", "postgres.py", "kept.py"} <= {path.name for path in journal}
+    assert {"sqlite.py", "postgres.py", "table_store.py"} <= {path.name for path in journal}
     for path in journal:
         text = path.read_text().upper()
         assert "UPDATE " not in text.replace("UPDATE SET", ""), path

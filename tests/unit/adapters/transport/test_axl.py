@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
@@ -99,8 +98,6 @@ async def test_no_node_at_all_is_unavailable() -> None:
     cli = AxlTransport(CLI, "http://127.0.0.1:9", TABLE)
     with pytest.raises(Unavailable, match=r"No AXL node answers at http://127\.0\.0\.1:9; start it"):
         await cli.send(SCOUT, b"x")
-    with pytest.raises(Unavailable, match="No AXL node"):
-        await cli.topology()
     await cli.close()
 
 
@@ -109,7 +106,7 @@ async def test_something_else_at_the_nodes_address_is_bounded(answer: object) ->
     async with serving(lambda heard: answer) as server:  # type: ignore[arg-type, return-value]
         cli = AxlTransport(CLI, server.origin, TABLE, patience=0.5)
         with pytest.raises((Unavailable, Malformed)):
-            await asyncio.wait_for(cli.topology(), BOUND)
+            await asyncio.wait_for(cli.send(SCOUT, b"x"), BOUND)
         await cli.close()
 
 
@@ -238,30 +235,6 @@ async def test_a_bug_while_fetching_is_seen_by_whoever_receives(
     monkeypatch.setattr(cli, "_fetch_one", broken)
     with pytest.raises(ZeroDivisionError):
         await asyncio.wait_for(cli.receive(CLI), BOUND)
-
-
-# -- status
-
-
-async def test_the_topology_with_its_null_lists(nodes: list[AxlNode], cli: AxlTransport) -> None:
-    known = await cli.topology()
-    assert (known.our_public_key, known.peers) == (KEYS[0], ())
-    assert known.our_ipv6.startswith("204:")
-
-
-async def test_the_topology_with_neighbours(nodes: list[AxlNode], cli: AxlTransport) -> None:
-    link = {"uri": "tls://127.0.0.1:1", "up": True, "inbound": False, "public_key": KEYS[1], "port": 1, "coords": None}
-    told = {"our_ipv6": "200::", "our_public_key": KEYS[0], "peers": [link], "tree": [], "new": 1}
-    nodes[0].fault = lambda request: (200, {}, json.dumps(told).encode())
-    (neighbour,) = (await cli.topology()).peers
-    assert (neighbour.public_key, neighbour.up, neighbour.uri) == (KEYS[1], True, "tls://127.0.0.1:1")
-
-
-@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"peers": null}', b'{"our_public_key": 1}'])
-async def test_a_topology_that_is_none(nodes: list[AxlNode], cli: AxlTransport, body: bytes) -> None:
-    nodes[0].fault = lambda request: (200, {}, body)
-    with pytest.raises(Malformed, match="no AXL node"):
-        await cli.topology()
 
 
 # -- tables that cannot work

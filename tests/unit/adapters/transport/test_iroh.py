@@ -19,9 +19,8 @@ pytest.importorskip("iroh", reason="the iroh library is not installed: pip insta
 import iroh
 import iroh.iroh_ffi as generated
 
-from zuno.adapters.transport.crossing import hasten
 from zuno.adapters.transport.inbox import Inbox
-from zuno.adapters.transport.iroh import HANDSHAKE, LIMIT, MOST_UNREAD, IrohPeer, IrohTransport
+from zuno.adapters.transport.iroh import HANDSHAKE, LIMIT, MOST_UNREAD, IrohPeer, IrohTransport, hasten
 from zuno.kernel.errors import Refused, Unavailable, Usage
 from zuno.lp.model.debate import Role
 
@@ -200,7 +199,7 @@ async def test_whoever_opens_and_says_nothing_stands_in_nobody_s_way(cli: IrohTr
                 await asyncio.sleep(0.01)
                 answers |= {one: data for one in sockets if (data := heard(one))}
         assert {data[0] & 0xF0 for data in answers.values()} == {RETRY}
-        assert scout._at_the_door == {}
+        assert scout._handshakes == {}
         await asyncio.wait_for(cli.send(SCOUT, b"and yet"), BOUND)
         assert await got(scout, SCOUT) == b"and yet"
     finally:
@@ -262,10 +261,10 @@ async def test_at_a_full_door_the_one_who_stood_there_longest_makes_room(making:
     await transport._accept(door)
     await until(lambda: sum(one.left.is_set() for one in calls) == 8)
     assert [one.left.is_set() for one in calls] == [True] * 8 + [False] * 32
-    assert len(transport._at_the_door) == 32
+    assert len(transport._handshakes) == 32
     async with asyncio.timeout(HANDSHAKE + BOUND):  # and nobody stands there for as long as it likes
         await asyncio.gather(*(one.left.wait() for one in calls))
-    await until(lambda: not transport._at_the_door)
+    await until(lambda: not transport._handshakes)
 
 
 async def test_a_call_that_is_gone_when_it_is_looked_at_ends_nothing(making: Making) -> None:
@@ -273,8 +272,8 @@ async def test_a_call_that_is_gone_when_it_is_looked_at_ends_nothing(making: Mak
     calls = [Lingering(fails=True), Lingering()]
     door: Any = Doorstep([*calls])
     await transport._accept(door)
-    assert len(transport._at_the_door) == 1
-    assert not transport._inbox.closed
+    assert len(transport._handshakes) == 1
+    assert not transport._inbox.is_closed
 
 
 async def test_a_name_is_looked_up(making: Making, scout: IrohTransport) -> None:

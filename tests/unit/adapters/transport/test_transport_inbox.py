@@ -70,7 +70,7 @@ async def test_closing_ends_every_wait_and_forgets_what_was_there() -> None:
     await settled()
     inbox.close()
     inbox.close(ValueError("too late to be the reason"))
-    assert inbox.closed
+    assert inbox.is_closed
     for wait in (room, inbox.take(), inbox.room()):
         with pytest.raises(Unavailable, match="closed"):
             await wait

@@ -15,7 +15,7 @@ from tests.wire.vendors.serving import vendor
 from tests.wire.vendors.world import World
 from zuno.adapters.venues.fear_greed import FearGreed
 from zuno.adapters.venues.fred import SPAN, Fred
-from zuno.adapters.venues.web import Web
+from zuno.adapters.venues.web import WebService
 from zuno.adapters.venues.yahoo import Yahoo
 from zuno.kernel.errors import Malformed, Refused, Unavailable, Usage
 from zuno.kernel.units import Millis
@@ -64,7 +64,7 @@ async def test_nothing_is_asked_of_a_day_after_today_in_st_louis(hours: float) -
     midnight = LAST + DAY_MS
     world = World(now=round(midnight + hours * HOUR_MS), prints=prints(3.0, 3.1))
     async with vendor(figures.fred(world)) as here:
-        feed = Fred(Web("FRED", here.url + "/fred", patience=QUICK), figures.KEY, lambda: Millis(world.now))
+        feed = Fred(WebService("FRED", here.url + "/fred", patience=QUICK), figures.KEY, lambda: Millis(world.now))
         assert await feed.prints("DGS10", FIRST, Millis(midnight + 40 * DAY_MS)) == world.prints
         await feed.prints("DGS10", Millis(midnight + 2 * DAY_MS), Millis(midnight + 40 * DAY_MS))
         for _, query in here.asked:
@@ -76,7 +76,7 @@ async def test_nothing_is_asked_of_a_day_after_today_in_st_louis(hours: float) -
 async def test_only_a_figure_that_is_out_on_its_day_is_known_then_without_revisions() -> None:
     world = World(prints=prints(3.0, 3.1))
     async with vendor(figures.fred(world, without_vintages=True)) as here:
-        feed = Fred(Web("FRED", here.url + "/fred", patience=QUICK), figures.KEY, lambda: Millis(world.now))
+        feed = Fred(WebService("FRED", here.url + "/fred", patience=QUICK), figures.KEY, lambda: Millis(world.now))
         assert await feed.prints("NASDAQCOM", FIRST, LAST) == world.prints
         assert ["realtime_end" in query for _, query in here.asked] == [True, False]
         late = [figure for figure in feed.figures if figure != "NASDAQCOM"]
@@ -130,7 +130,7 @@ async def test_the_key_is_in_no_error_and_in_no_log(caplog: pytest.LogCaptureFix
 @pytest.mark.parametrize("shown", ["k&y/+ 1", "k%26y%2F%2B%201", "k%26y/%2B+1", "k%26y%2f%2b+1"])
 async def test_a_key_is_in_no_log_as_addresses_write_it(shown: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    web = Web("FRED", "https://mirror.example/fred", secret="k&y/+ 1")
+    web = WebService("FRED", "https://mirror.example/fred", secret="k&y/+ 1")
     logging.getLogger("httpx2").info("GET https://mirror.example/fred?api_key=%s", shown)
     logging.getLogger("httpx2").info("GET https://mirror.example/fred?api_key=%s", "another")
     await web.close()
@@ -139,10 +139,10 @@ async def test_a_key_is_in_no_log_as_addresses_write_it(shown: str, caplog: pyte
 
 async def test_a_key_does_not_travel_in_the_open() -> None:
     with pytest.raises(Usage, match="must be https"):
-        Web("FRED", "http://mirror.example/fred", secret="key")
+        WebService("FRED", "http://mirror.example/fred", secret="key")
     with pytest.raises(Usage, match="no key has"):
-        Web("FRED", "https://mirror.example/fred", secret="k\ney")
-    await Web("FRED", "http://localhost:1", secret="key").close()
+        WebService("FRED", "https://mirror.example/fred", secret="k\ney")
+    await WebService("FRED", "http://localhost:1", secret="key").close()
 
 
 # -- Yahoo
@@ -152,7 +152,7 @@ async def test_a_day_that_still_trades_has_no_close() -> None:
     world = World(prints=prints(1.0, 2.0, 3.0))
     for over, count in ((True, 3), (False, 2)):
         async with vendor(figures.yahoo(world, session_over=over)) as here:
-            feed = Yahoo(Web("Yahoo", here.url, patience=QUICK))
+            feed = Yahoo(WebService("Yahoo", here.url, patience=QUICK))
             assert len(await feed.prints("DXY", FIRST, LAST)) == count
             await feed.close()
 
@@ -241,7 +241,7 @@ async def test_the_index_is_asked_for_as_far_back_as_it_is_wanted() -> None:
     world = World(levels=[Level(Millis(day), 50.0) for day in DAYS])
     async with vendor(figures.fear_greed(world)) as here:
         feed = FearGreed(
-            Web("alternative.me", here.url, patience=QUICK, sleep=no_sleep), lambda: Millis(LAST + HOUR_MS)
+            WebService("alternative.me", here.url, patience=QUICK, sleep=no_sleep), lambda: Millis(LAST + HOUR_MS)
         )
         assert len(await feed.levels("index", Millis(DAYS[2]), LAST)) == 4
         assert here.asked[-1] == ("/fng/", {"limit": "5", "format": "json"})

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.wire.vendors.questions import QUESTIONS, Question, after, asking
 from tests.wire.vendors.serving import said
 from tests.wire.vendors.world import HALF_PAST, NOON, World
-from zuno.adapters.venues.reading import Answer, book_of
+from zuno.adapters.venues.vendor_json import VendorJson, parse_book
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import HOUR_MS, OptionQuote, Timeframe
@@ -28,7 +28,7 @@ def question(name: str) -> Question:
 
 
 def test_numbers_come_bare_or_in_quotes() -> None:
-    row = Answer("a row", {"a": 1, "b": Decimal("1.5"), "c": "-2.25", "d": "1e3", "e": None, "f": ""})
+    row = VendorJson("a row", {"a": 1, "b": Decimal("1.5"), "c": "-2.25", "d": "1e3", "e": None, "f": ""})
     assert [row.number(name) for name in "abcd"] == [1.0, 1.5, -2.25, 1_000.0]
     assert (row.maybe_number("e"), row.maybe_number("f")) == (None, None)
 
@@ -39,7 +39,7 @@ def test_numbers_come_bare_or_in_quotes() -> None:
 )
 def test_what_is_no_number_is_malformed(value: object) -> None:
     with pytest.raises(Malformed, match="a row: field 'x' is not a number"):
-        Answer("a row", {"x": value}).number("x")
+        VendorJson("a row", {"x": value}).number("x")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_what_is_no_number_is_malformed(value: object) -> None:
 )
 def test_a_moment_in_another_unit_is_malformed(value: object) -> None:
     with pytest.raises(Malformed, match="is not a moment in the unit"):
-        Answer("a row", {"x": value}).moment("x")
+        VendorJson("a row", {"x": value}).moment("x")
 
 
 @given(
@@ -58,9 +58,9 @@ def test_a_moment_in_another_unit_is_malformed(value: object) -> None:
 )
 def test_reading_strangers_values_is_malformed_or_works(value: Any) -> None:
     """Never anything else, whatever is sent."""
-    answer = Answer("it", value)
+    answer = VendorJson("it", value)
     readers = [answer.number, answer.moment, answer.text, answer.flag, answer.day, answer.moment_of_text, answer.whole]
-    readers += [answer.moment_of_seconds, answer.moment_of_micros, answer.many, answer.maybe_number]
+    readers += [answer.moment_of_seconds, answer.moment_of_micros, answer.children, answer.maybe_number]
     for read in readers:
         for field in ("a", 0, -1):
             try:
@@ -155,7 +155,7 @@ async def test_a_page_that_stops_half_way_is_unavailable(name: str) -> None:
 
 
 def book(bids: list[list[str]], asks: list[list[str]]) -> Any:
-    return book_of(Answer("a book", {"bids": bids, "asks": asks}), HALF_PAST, "bids", "asks", 10)
+    return parse_book(VendorJson("a book", {"bids": bids, "asks": asks}), HALF_PAST, "bids", "asks", 10)
 
 
 def test_a_book_out_of_order_is_put_best_first() -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from zuno.adapters.venues import paging
-from zuno.adapters.venues.paging import MOST_PAGES, bounded, irregular, regular
-from zuno.adapters.venues.reading import ordered
+from zuno.adapters.venues.paging import MOST_PAGES, fetch_irregular, fetch_regular, time_limit
+from zuno.adapters.venues.vendor_json import order_rows
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import Level
@@ -45,7 +45,7 @@ class Venue:
 
 
 async def read(venue: Venue, last: int, limit: int = 5) -> list[int]:
-    rows = await regular("its rows", venue.page, level(0).at, level(last).at, STEP, limit)
+    rows = await fetch_regular("its rows", venue.page, level(0).at, level(last).at, STEP, limit)
     return [round(row.value) for row in rows]
 
 
@@ -86,7 +86,7 @@ async def test_the_newest_row_alone_may_not_be_served_yet(limit: int) -> None:
 
     async def asked(upto: int, newest: int | None) -> list[int]:
         new = None if newest is None else level(newest).at
-        rows = await regular("its rows", Venue(range(upto)).page, level(0).at, level(19).at, STEP, limit, new)
+        rows = await fetch_regular("its rows", Venue(range(upto)).page, level(0).at, level(19).at, STEP, limit, new)
         return [round(row.value) for row in rows]
 
     assert await asked(19, newest=19) == list(range(19))
@@ -109,13 +109,13 @@ async def test_a_page_that_loses_rows_once_is_asked_again() -> None:
         rows = await answered(low, high)
         return [row for row in rows if len(rows) == 1 or round(row.value) % 3]
 
-    rows = await regular("its rows", forgetful, level(0).at, level(19).at, STEP, 5)
+    rows = await fetch_regular("its rows", forgetful, level(0).at, level(19).at, STEP, 5)
     assert [round(row.value) for row in rows] == list(range(20))
 
 
 async def test_a_window_without_a_bar_is_not_asked_for() -> None:
     venue = Venue(range(20))
-    assert not await regular("its rows", venue.page, level(5).at, level(4).at, STEP, 5)
+    assert not await fetch_regular("its rows", venue.page, level(5).at, level(4).at, STEP, 5)
     assert venue.asked == 0
 
 
@@ -132,7 +132,7 @@ def test_rows_that_come_when_they_come_are_all_found(
 ) -> None:
     venue = Venue(sorted(places), most, newest=newest_first, backwards=backwards)
     rows = asyncio.run(
-        irregular(
+        fetch_irregular(
             "its rows",
             venue.page,
             level(5).at,
@@ -148,11 +148,11 @@ def test_rows_that_come_when_they_come_are_all_found(
 async def test_more_pages_than_are_fetched_at_once_are_refused() -> None:
     venue = Venue(range(10))
     with pytest.raises(Refused, match=rf"at most {MOST_PAGES} are fetched at once"):
-        await regular("its rows", venue.page, level(0).at, level(10 * MOST_PAGES).at, STEP, 10)
+        await fetch_regular("its rows", venue.page, level(0).at, level(10 * MOST_PAGES).at, STEP, 10)
     assert venue.asked == 0
     endless = Venue(range(MOST_PAGES + 5), most=1)
     with pytest.raises(Refused, match=rf"{MOST_PAGES + 1} pages or more"):
-        await irregular("its rows", endless.page, level(0).at, level(10**6).at, newest_first=False)
+        await fetch_irregular("its rows", endless.page, level(0).at, level(10**6).at, newest_first=False)
     assert endless.asked == MOST_PAGES
     whole = Venue(range(MOST_PAGES * 10))
     assert len(await read(whole, MOST_PAGES * 10 - 1, 10)) == MOST_PAGES * 10
@@ -160,7 +160,7 @@ async def test_more_pages_than_are_fetched_at_once_are_refused() -> None:
 
 async def test_an_answer_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     async def never() -> None:
-        async with bounded("its rows", 0.01):
+        async with time_limit("its rows", 0.01):
             await asyncio.Event().wait()
 
     with pytest.raises(Unavailable, match=r"its rows took longer than 0\.01 s"):
@@ -170,9 +170,9 @@ async def test_an_answer_that_takes_too_long_is_given_up(monkeypatch: pytest.Mon
 
 def test_rows_are_sorted_and_repeated_ones_are_one() -> None:
     rows = [level(3), level(1), level(3), level(9), level(2)]
-    assert ordered("rows", rows, level(1).at, level(3).at) == (level(1), level(2), level(3))
+    assert order_rows("rows", rows, level(1).at, level(3).at) == (level(1), level(2), level(3))
 
 
 def test_rows_that_contradict_each_other_are_malformed() -> None:
     with pytest.raises(Malformed, match="say two things of one moment"):
-        ordered("rows", [level(1), level(2), level(1)._replace(value=9.0)], level(0).at, level(5).at)
+        order_rows("rows", [level(1), level(2), level(1)._replace(value=9.0)], level(0).at, level(5).at)

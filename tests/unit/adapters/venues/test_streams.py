@@ -19,14 +19,14 @@ from tests.wire.vendors.stream import Play, streaming
 from tests.wire.vendors.world import NOON, SYMBOL
 from zuno.adapters.venues.binance import BinanceTape
 from zuno.adapters.venues.bybit import BybitTape
-from zuno.adapters.venues.streams import MARGIN_MS, Manners, Watch
+from zuno.adapters.venues.streams import MARGIN_MS, ProvenMinutes, StreamTiming
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import MINUTE_MS, Alive, Side, Strike
 
-HASTY = Manners(open_within=5.0, ping_every=0.02, pong_within=30.0)
-DEAF = Manners(open_within=5.0, ping_every=0.02, pong_within=0.1)
-PATIENT = Manners(open_within=5.0, ping_every=30.0, pong_within=30.0)
+HASTY = StreamTiming(open_within=5.0, ping_every=0.02, pong_within=30.0)
+DEAF = StreamTiming(open_within=5.0, ping_every=0.02, pong_within=0.1)
+PATIENT = StreamTiming(open_within=5.0, ping_every=30.0, pong_within=30.0)
 
 
 def at(seconds: float) -> Millis:
@@ -61,7 +61,7 @@ async def heard(feed: Any, symbols: Iterable[str] = (SYMBOL,)) -> tuple[list[Any
 
 async def of_binance(*messages: str, seconds: tuple[float, ...] = (-1, 1)) -> tuple[list[Any], Exception]:
     async with streaming(saying(*messages)) as venue:
-        return await heard(BinanceTape(clock(*seconds), venue.url, manners=PATIENT))
+        return await heard(BinanceTape(clock(*seconds), venue.url, timing=PATIENT))
 
 
 # -- which minutes
@@ -72,17 +72,17 @@ def since_noon(found: Iterable[Alive]) -> list[float]:
     return [(minute.at - NOON) / 1_000 for minute in found]
 
 
-def stamped(watch: Watch, *stamps: float, late: float = 0) -> list[float]:
+def stamped(watch: ProvenMinutes, *stamps: float, late: float = 0) -> list[float]:
     """Messages of these times, each read so much later by our clock, which may be wrong by as much."""
-    return since_noon(minute for stamp in stamps for minute in watch.stamped(at(stamp), at(stamp + late)))
+    return since_noon(minute for stamp in stamps for minute in watch.prove_by_stamp(at(stamp), at(stamp + late)))
 
 
-def answered(watch: Watch, asked: float) -> list[float]:
-    return since_noon(watch.answered(at(asked)))
+def answered(watch: ProvenMinutes, asked: float) -> list[float]:
+    return since_noon(watch.prove_by_pong(at(asked)))
 
 
-def begun(*stamps: float, late: float = 0) -> Watch:
-    watch = Watch()
+def begun(*stamps: float, late: float = 0) -> ProvenMinutes:
+    watch = ProvenMinutes()
     watch.begin()
     assert stamped(watch, *stamps, late=late) == []
     return watch
@@ -110,10 +110,10 @@ def test_a_ping_proves_a_minute_beyond_the_last_stamp_and_no_more() -> None:
 
 def test_news_of_another_symbol_prove_a_minute_beyond_the_last_stamp_and_no_more() -> None:
     watch = begun(-1, 1)
-    assert since_noon(watch.stamped(at(3_600), at(3_600), own=False)) == [0]
+    assert since_noon(watch.prove_by_stamp(at(3_600), at(3_600), own=False)) == [0]
     assert stamped(watch, 3_601)[-1] == 3_540
     unheard = begun()
-    assert since_noon(unheard.stamped(at(0), at(0), own=False)) == stamped(unheard, 600) == []
+    assert since_noon(unheard.prove_by_stamp(at(0), at(0), own=False)) == stamped(unheard, 600) == []
 
 
 def test_the_minute_in_which_it_was_opened_is_not() -> None:
@@ -122,7 +122,7 @@ def test_the_minute_in_which_it_was_opened_is_not() -> None:
 
 
 def test_nothing_is_proven_before_the_venue_took_our_wish() -> None:
-    watch = Watch()
+    watch = ProvenMinutes()
     assert stamped(watch, 0, 500) == []
     watch.begin()
     assert answered(watch, 600) == []
@@ -167,7 +167,7 @@ def test_no_minute_ends_after_the_newest_stamp_or_answered_ping(
 ) -> None:
     """Each event is sent so long after the one before, by the venue or by us, and read whenever we come to it: on one
     connection in order. `skew` is how far our clock is fast."""
-    watch = Watch()
+    watch = ProvenMinutes()
     sent = read = proof = heard = int(NOON)
     first: int | None = None
     told: list[int] = []
@@ -180,7 +180,11 @@ def test_no_minute_ends_after_the_newest_stamp_or_answered_ping(
         heard = sent if is_stamp else heard
         if is_stamp and first is None and place >= opened:
             first = sent
-        new = watch.stamped(Millis(sent), Millis(read + skew)) if is_stamp else watch.answered(Millis(sent + skew))
+        new = (
+            watch.prove_by_stamp(Millis(sent), Millis(read + skew))
+            if is_stamp
+            else watch.prove_by_pong(Millis(sent + skew))
+        )
         for minute in new:
             assert minute.at + MINUTE_MS + MARGIN_MS <= min(proof, heard + MINUTE_MS)
             told.append(minute.at)
@@ -223,7 +227,7 @@ async def test_bybit_names_the_position_itself() -> None:
             await socket.send(message)
 
     async with streaming(play) as venue:
-        found, _ = await heard(BybitTape(clock(-1), venue.url, manners=PATIENT))
+        found, _ = await heard(BybitTape(clock(-1), venue.url, timing=PATIENT))
         assert venue.paths == ["/v5/public/linear"]
     assert [row.side for row in found] == [Side.LONG, Side.SHORT]
     assert {row.usd for row in found} == {30_000.25}
@@ -231,7 +235,7 @@ async def test_bybit_names_the_position_itself() -> None:
 
 async def test_binance_is_heard_under_market() -> None:
     async with streaming(saying()) as venue:
-        await heard(BinanceTape(clock(0), venue.url, manners=PATIENT), ["BTCUSDT", "ETHUSDT"])
+        await heard(BinanceTape(clock(0), venue.url, timing=PATIENT), ["BTCUSDT", "ETHUSDT"])
     streams = "btcusdt@forceOrder/btcusdt@aggTrade/ethusdt@forceOrder/ethusdt@aggTrade"
     assert venue.paths == [f"/market/stream?streams={streams}"]
 
@@ -268,7 +272,7 @@ async def test_a_renamed_field_of_bybits_message_is_missed() -> None:
             await socket.send(json.dumps(without(document, name)))
 
         async with streaming(play) as venue:
-            _, error = await heard(BybitTape(clock(-1), venue.url, manners=PATIENT))
+            _, error = await heard(BybitTape(clock(-1), venue.url, timing=PATIENT))
         if isinstance(error, Malformed):
             missed.add(name)
     assert missed == {"topic", "ts", "data", "T", "s", "S", "v", "p"}
@@ -292,7 +296,7 @@ async def test_a_minutes_silence_with_answers_to_pings_is_proven_and_no_more() -
         await asyncio.sleep(0.3)
 
     async with streaming(play) as venue:
-        found, _ = await heard(BinanceTape(clock(-1, 1, 61, 121, 3_600), venue.url, manners=HASTY))
+        found, _ = await heard(BinanceTape(clock(-1, 1, 61, 121, 3_600), venue.url, timing=HASTY))
     assert found == [Alive(NOON), Alive(NOON)]  # of both kinds of trades
 
 
@@ -303,14 +307,14 @@ async def test_answers_to_pings_alone_prove_nothing_of_a_stream_that_never_serve
         await asyncio.sleep(0.3)
 
     async with streaming(play) as venue:
-        found, _ = await heard(BinanceTape(clock(-1, 61, 121, 3_600), venue.url, manners=HASTY))
+        found, _ = await heard(BinanceTape(clock(-1, 61, 121, 3_600), venue.url, timing=HASTY))
     assert found == []
 
 
 async def test_a_symbol_that_was_never_heard_is_not_proven_by_another() -> None:
     messages = binance.traded(at(-1)), binance.traded(at(62))
     async with streaming(saying(*messages)) as venue:
-        tape = BinanceTape(clock(-1, 62), venue.url, manners=PATIENT).listen(["ETHUSDT", SYMBOL])
+        tape = BinanceTape(clock(-1, 62), venue.url, timing=PATIENT).listen(["ETHUSDT", SYMBOL])
         found = [await anext(tape) for _ in range(2)]
         with pytest.raises(Unavailable):
             await anext(tape)
@@ -326,7 +330,7 @@ async def test_a_symbol_that_fell_silent_is_not_proven_by_another() -> None:
 
     proven: dict[str, list[float]] = {}
     async with streaming(play) as venue:
-        tape = BybitTape(clock(-1, -1, 1, 200), venue.url, manners=PATIENT).listen(["ETHUSDT", SYMBOL])
+        tape = BybitTape(clock(-1, -1, 1, 200), venue.url, timing=PATIENT).listen(["ETHUSDT", SYMBOL])
         with suppress(Unavailable):
             async for series, row in tape:
                 proven.setdefault(series.name, []).append((row.at - NOON) / 1_000)
@@ -350,7 +354,7 @@ async def test_silence_without_answers_is_a_lost_stream_and_proves_nothing() -> 
         await socket.wait_closed()
 
     async with streaming(play) as venue:
-        found, error = await heard(BybitTape(clock(-1, 3_600), venue.url, manners=DEAF))
+        found, error = await heard(BybitTape(clock(-1, 3_600), venue.url, timing=DEAF))
     assert found == []
     assert "lost" in str(error)
     assert asked == ['{"op":"ping"}']
@@ -369,7 +373,7 @@ async def test_bybits_own_answer_to_a_ping_proves_until_it_was_asked(asked: floa
         await socket.send(bybit.taken(op="ping"))
 
     async with streaming(play) as venue:
-        found, _ = await heard(BybitTape(clock(-1, 5, asked), venue.url, manners=HASTY))
+        found, _ = await heard(BybitTape(clock(-1, 5, asked), venue.url, timing=HASTY))
     assert found == proven
 
 
@@ -382,7 +386,7 @@ async def test_bybits_pings_prove_nothing_before_it_told_its_time() -> None:
             await socket.send(bybit.taken(op="ping"))
 
     async with streaming(play) as venue:
-        found, _ = await heard(BybitTape(clock(-1, 61, 3_600), venue.url, manners=HASTY))
+        found, _ = await heard(BybitTape(clock(-1, 61, 3_600), venue.url, timing=HASTY))
     assert found == []
 
 
@@ -399,7 +403,7 @@ async def test_bybits_tickers_are_no_answer_to_a_ping() -> None:
             await asyncio.sleep(0.01)
 
     async with streaming(play) as venue:
-        found, error = await heard(BybitTape(clock(-1, 3_600), venue.url, manners=DEAF))
+        found, error = await heard(BybitTape(clock(-1, 3_600), venue.url, timing=DEAF))
     assert found == []
     assert "lost" in str(error)
 
@@ -419,7 +423,7 @@ async def test_minutes_before_a_reconnect_stay_unproven() -> None:
 
 
 async def test_a_venue_that_is_not_there_is_unavailable() -> None:
-    found, error = await heard(BinanceTape(clock(0), "ws://127.0.0.1:1", manners=HASTY))
+    found, error = await heard(BinanceTape(clock(0), "ws://127.0.0.1:1", timing=HASTY))
     assert found == []
     assert "lost" in str(error)
 
@@ -428,7 +432,7 @@ async def test_a_server_that_is_no_stream_is_unavailable() -> None:
     from tests.wire.model_server import http, serving
 
     async with serving(lambda heard: http(404, b"no")) as server:
-        _, error = await heard(BinanceTape(clock(0), server.origin.replace("http", "ws"), manners=HASTY))
+        _, error = await heard(BinanceTape(clock(0), server.origin.replace("http", "ws"), timing=HASTY))
     assert isinstance(error, Unavailable)
 
 
@@ -438,7 +442,7 @@ async def test_a_wish_that_is_not_taken_is_unavailable() -> None:
         await socket.send(bybit.taken(success=False))
 
     async with streaming(play) as venue:
-        _, error = await heard(BybitTape(clock(0), venue.url, manners=PATIENT), ["NOPE"])
+        _, error = await heard(BybitTape(clock(0), venue.url, timing=PATIENT), ["NOPE"])
     assert isinstance(error, Unavailable)
     assert "check the symbols" in str(error)
 
@@ -454,7 +458,7 @@ async def test_leaving_a_stream_leaves_nothing_behind() -> None:
         await socket.wait_closed()
 
     async with streaming(play) as venue:
-        tape: AsyncIterator[Any] = BinanceTape(clock(-1, 1), venue.url, manners=PATIENT).listen([SYMBOL])
+        tape: AsyncIterator[Any] = BinanceTape(clock(-1, 1), venue.url, timing=PATIENT).listen([SYMBOL])
         before = asyncio.all_tasks()
         await anext(tape)
         await tape.aclose()  # type: ignore[attr-defined]

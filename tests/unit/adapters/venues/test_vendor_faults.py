@@ -14,7 +14,7 @@ from tests.wire.vendors import binance, bybit, deribit, figures, okx, upbit, wor
 from tests.wire.vendors.questions import QUESTIONS, QUICK, Question, asking
 from tests.wire.vendors.serving import said
 from zuno.adapters.venues.binance import VENDOR, BinanceTape
-from zuno.adapters.venues.exchange import MAPPED, PAUSE, WORTH_RETRYING, Exchange, nearest
+from zuno.adapters.venues.exchange import MAPPED, PAUSE, WORTH_RETRYING, ExchangeClient, nearest_known
 from zuno.kernel.errors import Malformed, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 
@@ -152,7 +152,7 @@ async def test_a_limit_lasts_as_long_as_the_exchange_says(answer: bytes, seconds
     clock = [1_000.0]
     question = next(question for question in QUESTIONS if question.name == "binance basis")
     async with asking(question) as (here, _):
-        exchange = Exchange(VENDOR, here.url, patience=QUICK, throttled=False, monotonic=lambda: clock[0])
+        exchange = ExchangeClient(VENDOR, here.url, patience=QUICK, throttled=False, monotonic=lambda: clock[0])
         here.mood = answer
         with pytest.raises(Unavailable, match=f"wait {seconds:.0f} s"):
             await exchange.ask("fapiPublicGetTime", "time")
@@ -210,7 +210,7 @@ def leaves() -> list[type[BaseException]]:
 def test_every_error_of_ccxt_has_words() -> None:
     found = leaves()
     assert len(found) >= 25
-    assert [kind.__name__ for kind in found if nearest(kind("x")) is None] == []
+    assert [kind.__name__ for kind in found if nearest_known(kind("x")) is None] == []
     assert set(MAPPED) >= WORTH_RETRYING
 
 
@@ -234,11 +234,11 @@ def test_every_word_is_for_an_error_that_ccxt_has() -> None:
 def test_errors_of_ccxt_by_their_nearest_ancestor(name: str, tree: type[ZunoError]) -> None:
     import ccxt.async_support as vendors
 
-    assert MAPPED[nearest(getattr(vendors, name)("x")) or ""][0] is tree
+    assert MAPPED[nearest_known(getattr(vendors, name)("x")) or ""][0] is tree
 
 
 async def test_our_own_bugs_are_not_the_exchanges() -> None:
-    exchange = Exchange(VENDOR, "http://127.0.0.1:1", patience=QUICK, throttled=False)
+    exchange = ExchangeClient(VENDOR, "http://127.0.0.1:1", patience=QUICK, throttled=False)
     with pytest.raises(AttributeError):
         await exchange.ask("fapiPublicGetNothing", "nothing")
     await exchange.close()
@@ -253,7 +253,7 @@ async def test_without_the_extra_it_says_how_to_get_it(module: str, monkeypatch:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, module, None)
     asked = {
-        "ccxt": lambda: Exchange(VENDOR).ask("fapiPublicGetTime", "time"),
+        "ccxt": lambda: ExchangeClient(VENDOR).ask("fapiPublicGetTime", "time"),
         "websockets": lambda: anext(aiter(BinanceTape(lambda: Millis(0)).listen(["BTCUSDT"]))),
     }
     with pytest.raises(Unavailable, match=r"pip install 'zuno\[exchanges\]'"):
@@ -278,8 +278,8 @@ async def test_the_pace_is_ccxts_unless_told_otherwise() -> None:
     async with asking(question) as (here, _):
         waited: dict[bool, int] = {}
         for throttled in (True, False):
-            exchange = Exchange(VENDOR, here.url, patience=QUICK, throttled=throttled)
-            opened = exchange._opened()
+            exchange = ExchangeClient(VENDOR, here.url, patience=QUICK, throttled=throttled)
+            opened = exchange._open()
             waits: list[float] = []
 
             async def throttle(cost: float, waits: list[float] = waits) -> None:

@@ -19,8 +19,7 @@ from zuno.adapters.venues.channels import LONGEST as LONGEST_POST
 from zuno.adapters.venues.channels import MOST_PAGES, Channels, concerns, preview
 from zuno.adapters.venues.search import LONGEST as LONGEST_ANSWER
 from zuno.adapters.venues.search import PATIENCE
-from zuno.adapters.venues.web import Web
-from zuno.adapters.venues.words import clean
+from zuno.adapters.venues.web import WebService, clean
 from zuno.kernel.errors import Malformed, Unavailable, Usage
 from zuno.kernel.units import Millis
 from zuno.settings import read_settings
@@ -61,7 +60,7 @@ async def test_a_search_sends_its_question_and_its_key_in_a_header() -> None:
 
         headers = {"authorization": f"Bearer {words.KEY}"}
         feed = Search(
-            Web("Search", here.url, secret=words.KEY, headers=headers, patience=QUICK), lambda: Millis(WORLD.now)
+            WebService("Search", here.url, secret=words.KEY, headers=headers, patience=QUICK), lambda: Millis(WORLD.now)
         )
         await feed.texts("ETH", after(0), Millis(WORLD.now))
         assert here.headers[-1]["authorization"] == f"Bearer {words.KEY}"
@@ -107,7 +106,7 @@ def posts(page: str, channel: str) -> list[Text]:
 
 async def read(world: World, since: float, until: float, most: int = 20) -> tuple[list[Text], list[Any]]:
     async with vendor(words.channels(world, most)) as here:
-        feed = Channels(Web("Telegram", here.url, patience=QUICK), [words.CHANNEL])
+        feed = Channels(WebService("Telegram", here.url, patience=QUICK), [words.CHANNEL])
         try:
             return list(await feed.texts("BTC", after(since), after(until))), here.asked
         finally:
@@ -136,7 +135,7 @@ async def test_a_channel_with_more_pages_than_are_read_is_unavailable() -> None:
 async def test_a_channel_that_is_gone_is_unavailable() -> None:
     """Telegram sends such a reader on to a page that is no preview."""
     async with vendor({f"/s/{words.CHANNEL}": lambda query: http(302, b"", extra="location: /x\r\n")}) as here:
-        feed = Channels(Web("Telegram", here.url, patience=QUICK), [words.CHANNEL])
+        feed = Channels(WebService("Telegram", here.url, patience=QUICK), [words.CHANNEL])
         with pytest.raises(Unavailable):
             await feed.texts("BTC", after(-1), after(0))
         await feed.close()
@@ -145,7 +144,7 @@ async def test_a_channel_that_is_gone_is_unavailable() -> None:
 @pytest.mark.parametrize("name", ["a b", "../x", "x", "9abc", "coin?wire", "a" * 33])
 def test_what_is_no_name_of_a_channel_is_refused(name: str) -> None:
     with pytest.raises(Usage, match="is not a channel's name"):
-        Channels(Web("Telegram", "https://t.me"), [name])
+        Channels(WebService("Telegram", "https://t.me"), [name])
 
 
 def test_a_post_has_its_number_its_time_and_its_words() -> None:

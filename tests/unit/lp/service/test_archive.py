@@ -12,7 +12,7 @@ import pytest
 
 from tests.wire.debating import REQUEST, Table, observed, scout_says
 from tests.wire.fakes.model import ScriptedModel
-from zuno.adapters.model.model_table import ModelTable
+from zuno.adapters.model.registry import ModelTable
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Refused, Unavailable
@@ -274,7 +274,7 @@ async def test_a_failed_flow_shows_how_far_it_came(tmp_path: Path) -> None:
         return table.journal
 
     async def nobody(*arguments: object) -> ReplayRoom:
-        raise AssertionError("nothing to rehearse")
+        raise AssertionError("nothing to replay")
 
     archive = Archive(journal, nobody, lambda: "test")
     why = await archive.why(REQUEST)

@@ -13,9 +13,8 @@ from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import USDC, WETH
 from zuno.adapters.prices.coingecko import CoinGecko
-from zuno.adapters.prices.fallback import FirstThatAnswers
-from zuno.adapters.prices.gas import ChainGas
-from zuno.adapters.prices.native import NativePrice
+from zuno.adapters.prices.combined import FirstThatAnswers
+from zuno.adapters.prices.gas import ChainGas, NativePrice
 from zuno.adapters.prices.pool_history import PoolHistory
 from zuno.amm.model import PoolState
 from zuno.doors.cli.render import render

@@ -18,7 +18,7 @@ from zuno.amm.model import Block
 from zuno.kernel.errors import Unavailable, Usage
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
-from zuno.lp.model.chains import PERMIT2, ChainInfo
+from zuno.lp.model.chains import PERMIT2
 from zuno.lp.model.plan import Allowances, Grant
 from zuno.lp.ports.chain import Holdings
 from zuno.lp.service.wallets import UNLIMITED, WalletContents, WalletKeeper, WalletOnChain
@@ -52,17 +52,13 @@ class Unlisted(SimChain):
 class Backwards(SimChain):
     """A chain whose tokens are named in another order."""
 
-    @property
-    def info(self) -> ChainInfo:
-        return replace(SIM, tokens=SIM.tokens[::-1])
+    info = replace(SIM, tokens=SIM.tokens[::-1])
 
 
 class Bare(SimChain):
     """A chain of which ether alone is known."""
 
-    @property
-    def info(self) -> ChainInfo:
-        return replace(SIM, tokens=SIM.tokens[:1])
+    info = replace(SIM, tokens=SIM.tokens[:1])
 
 
 @pytest.fixture

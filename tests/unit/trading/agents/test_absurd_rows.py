@@ -38,7 +38,7 @@ from zuno.trading.model.market import (
     options,
     whales,
 )
-from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, wanted
+from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, wanted_series
 from zuno.trading.ports.series import Batch
 from zuno.trading.service.features_view import features_view
 
@@ -46,7 +46,7 @@ BTC = Symbol.BTCUSDT
 EXTREMES = (5e-324, 1e-300, 1e-18, 1e-9, 1e-3, 0.0, 1.0, 1e3, 1e9, 1e18, 1e19, 1e150, 1e305, 1.7e308)
 SHARES = (0.01, 0.2, 1.0)
 """Of a series, how many rows are spoilt; the last one always is."""
-TO_SPOIL = [one for one in wanted(BTC) if {"alive", "narrative", "news"}.isdisjoint(str(one).split("/"))]
+TO_SPOIL = [one for one in wanted_series(BTC) if {"alive", "narrative", "news"}.isdisjoint(str(one).split("/"))]
 
 
 @cache
@@ -153,7 +153,7 @@ def test_sums_of_the_largest_amounts_are_numbers() -> None:
 
 
 def test_a_print_beyond_all_bounds_is_set_aside() -> None:
-    series = next(one for one in wanted(BTC) if one.row is Print)
+    series = next(one for one in wanted_series(BTC) if one.row is Print)
     worst = Print(Millis(END - 1), 1.7e308, Millis(END - 1))
     bundle = with_rows(Mode.SWING, series, [*told(series), worst])
     assert worst not in bundle.rows(series)

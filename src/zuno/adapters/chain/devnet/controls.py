@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from . import geth_json, params
 from .methods import Method
-from .node import LocalNode, LogLimits
+from .node import DevnetNode, LogLimits
 from .params import Params
 from .refusals import bad_params
 from .transactions import LocalTransaction
@@ -17,13 +17,13 @@ _REORG_OPTIONS: Final = frozenset({"drop", "keep"})
 _LIMITS: Final = ("maxRange", "maxResults")
 
 
-def mine(node: LocalNode, given: Params) -> str:
+def mine(node: DevnetNode, given: Params) -> str:
     timestamp = given.get(0)
     node.mine(None if timestamp is None else params.moment(timestamp))
     return "0x0"
 
 
-def mine_many(node: LocalNode, given: Params) -> bool:
+def mine_many(node: DevnetNode, given: Params) -> bool:
     count, interval = params.quantity(given.get(0, 1)), params.moment(given.get(1, 1))
     if count > _MAX_BLOCKS_AT_ONCE or interval < 1:
         raise bad_params(f"at most {_MAX_BLOCKS_AT_ONCE} blocks, at least a second apart")
@@ -34,30 +34,30 @@ def mine_many(node: LocalNode, given: Params) -> bool:
     return True
 
 
-def set_automine(node: LocalNode, given: Params) -> bool:
+def set_automine(node: DevnetNode, given: Params) -> bool:
     node.set_automine(params.flag(given.need(0)))
     return True
 
 
-def increase_time(node: LocalNode, given: Params) -> int:
+def increase_time(node: DevnetNode, given: Params) -> int:
     seconds = params.moment(given.need(0))
     params.moment(node.now() + seconds)
     return node.increase_time(seconds)
 
 
-def set_next_timestamp(node: LocalNode, given: Params) -> None:
+def set_next_timestamp(node: DevnetNode, given: Params) -> None:
     node.set_next_timestamp(params.moment(given.need(0)))
 
 
-def snapshot(node: LocalNode, given: Params) -> str:
+def snapshot(node: DevnetNode, given: Params) -> str:
     return geth_json.quantity(node.snapshot())
 
 
-def revert(node: LocalNode, given: Params) -> bool:
+def revert(node: DevnetNode, given: Params) -> bool:
     return node.revert(params.quantity(given.need(0)))
 
 
-def reorg(node: LocalNode, given: Params) -> list[str]:
+def reorg(node: DevnetNode, given: Params) -> list[str]:
     options = params.options(given.get(1))
     params.only(options, _REORG_OPTIONS, "reorg option")
     dropped = frozenset(params.data(tx_hash, 32) for tx_hash in params.list_or_empty(options.get("drop")))
@@ -65,26 +65,26 @@ def reorg(node: LocalNode, given: Params) -> list[str]:
     return [geth_json.data(block.hash) for block in blocks]
 
 
-def drop_transaction(node: LocalNode, given: Params) -> bool:
+def drop_transaction(node: DevnetNode, given: Params) -> bool:
     return node.pool.drop(params.data(given.need(0), 32))
 
 
-def mempool(node: LocalNode, given: Params) -> list[geth_json.Json]:
+def mempool(node: DevnetNode, given: Params) -> list[geth_json.Json]:
     """All that waits, in order of arrival."""
     return [geth_json.transaction(tx, None) for tx in node.pool]
 
 
-def pool_status(node: LocalNode, given: Params) -> geth_json.Json:
+def pool_status(node: DevnetNode, given: Params) -> geth_json.Json:
     pending, queued = _pending_and_queued(node)
     return {"pending": geth_json.quantity(len(pending)), "queued": geth_json.quantity(len(queued))}
 
 
-def pool_content(node: LocalNode, given: Params) -> geth_json.Json:
+def pool_content(node: DevnetNode, given: Params) -> geth_json.Json:
     pending, queued = _pending_and_queued(node)
     return {"pending": _by_sender(pending), "queued": _by_sender(queued)}
 
 
-def set_log_limits(node: LocalNode, given: Params) -> bool:
+def set_log_limits(node: DevnetNode, given: Params) -> bool:
     """Impose what a public node would: `{"maxRange": …, "maxResults": …}`; null or absent is no limit."""
     limits = given.record(0)
     params.only(limits, frozenset(_LIMITS), "limit")
@@ -94,7 +94,7 @@ def set_log_limits(node: LocalNode, given: Params) -> bool:
     return True
 
 
-def _pending_and_queued(node: LocalNode) -> tuple[list[LocalTransaction], list[LocalTransaction]]:
+def _pending_and_queued(node: DevnetNode) -> tuple[list[LocalTransaction], list[LocalTransaction]]:
     """geth's two rooms: what could be mined now, and what waits behind a gap."""
     pending = [tx for lane in node.pool.lanes(node.chain.nonce) for tx in lane]
     ready = {tx.hash for tx in pending}

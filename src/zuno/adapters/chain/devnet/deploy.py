@@ -77,10 +77,7 @@ def deploy(chain: LocalChain, artifacts: Artifacts) -> DeployedContracts:
         ("address", "address", "uint256", "address", "address"),
         *(manager, PERMIT2, _UNSUBSCRIBE_GAS, _ZERO, weth),
     )
-    router_parameters = (
-        *(PERMIT2, weth, _ZERO, _ZERO, bytes(32), bytes(32)),
-        *(manager, _ZERO, positions, _ZERO),
-    )
+    router_parameters = (*(PERMIT2, weth, _ZERO, _ZERO, bytes(32), bytes(32)), *(manager, _ZERO, positions, _ZERO))
     return DeployedContracts(
         pool_manager=manager,
         position_manager=positions,

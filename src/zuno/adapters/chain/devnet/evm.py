@@ -13,7 +13,7 @@ from eth.db.backends.memory import MemoryDB
 from eth_keys.datatypes import PrivateKey
 from eth_typing import Address
 
-from zuno.adapters.recursion import tame
+from zuno.adapters.recursion import limit_recursion
 
 from .block_builder import BlockBuilder, genesis_header, next_base_fee, next_header
 from .execution import CallMessage, EvmState, ExecutionResult, FreeState, StateKind, execute, open_state
@@ -22,7 +22,7 @@ from .keys import dev_address
 from .refusals import NodeRefusal, revert_error, server_error
 from .transactions import LocalTransaction, sign
 
-tame()
+limit_recursion()
 
 GWEI: Final = 10**9
 ETHER: Final = 10**18

@@ -11,50 +11,50 @@ from . import geth_json, params
 from .evm import GWEI, return_data
 from .execution import execute
 from .history import LocalBlock
-from .node import LocalNode
+from .node import DevnetNode
 from .params import Params
 from .refusals import LIMIT_EXCEEDED, NodeRefusal, bad_params, server_error
 from .simulate import override_state, simulate
 
-Method = Callable[[LocalNode, Params], Any]
+Method = Callable[[DevnetNode, Params], Any]
 
 CLIENT_VERSION: Final = "Zuno/devnet/py-evm"
 _FEE_HISTORY_LIMIT: Final = 1024
 
 
-def get_block_by_number(node: LocalNode, given: Params) -> Any:
+def get_block_by_number(node: DevnetNode, given: Params) -> Any:
     reference = given.need(0)
     block = params.find_block(node, reference)
     return None if block is None else geth_json.block(block, full=given.flag(1), pending=reference == "pending")
 
 
-def get_block_by_hash(node: LocalNode, given: Params) -> Any:
+def get_block_by_hash(node: DevnetNode, given: Params) -> Any:
     block = node.chain.history.by_hash(params.data(given.need(0), 32))
     return None if block is None else geth_json.block(block, full=given.flag(1))
 
 
-def get_block_receipts(node: LocalNode, given: Params) -> Any:
+def get_block_receipts(node: DevnetNode, given: Params) -> Any:
     block = params.find_block(node, given.need(0))
     return None if block is None else [geth_json.receipt(block, receipt) for receipt in block.receipts]
 
 
-def get_balance(node: LocalNode, given: Params) -> str:
+def get_balance(node: DevnetNode, given: Params) -> str:
     view = given.view(1, node)
     return geth_json.quantity(view.chain.balance(params.address(given.need(0)), view.block))
 
 
-def get_code(node: LocalNode, given: Params) -> str:
+def get_code(node: DevnetNode, given: Params) -> str:
     view = given.view(1, node)
     return geth_json.data(view.chain.code(params.address(given.need(0)), view.block))
 
 
-def get_storage_at(node: LocalNode, given: Params) -> str:
+def get_storage_at(node: DevnetNode, given: Params) -> str:
     view = given.view(2, node)
     slot = params.quantity(given.need(1))
     return geth_json.word(view.chain.storage(params.address(given.need(0)), slot, view.block))
 
 
-def get_transaction_count(node: LocalNode, given: Params) -> str:
+def get_transaction_count(node: DevnetNode, given: Params) -> str:
     account = params.address(given.need(0))
     if given.get(1) == "pending":
         return geth_json.quantity(node.pending_nonce(account))
@@ -62,7 +62,7 @@ def get_transaction_count(node: LocalNode, given: Params) -> str:
     return geth_json.quantity(view.chain.nonce(account, view.block))
 
 
-def call(node: LocalNode, given: Params) -> str:
+def call(node: DevnetNode, given: Params) -> str:
     wanted = params.call(given.need(0))
     view = given.view(1, node)
     state = view.chain.free_state(view.block)
@@ -70,18 +70,18 @@ def call(node: LocalNode, given: Params) -> str:
     return geth_json.data(return_data(execute(state, view.chain.with_gas(wanted))))
 
 
-def estimate_gas(node: LocalNode, given: Params) -> str:
+def estimate_gas(node: DevnetNode, given: Params) -> str:
     view = given.view(1, node)
     if len(given) > 2:
         raise bad_params("state overrides are not supported by eth_estimateGas")
     return geth_json.quantity(view.chain.estimate_gas(params.call(given.need(0)), view.block))
 
 
-def simulate_v1(node: LocalNode, given: Params) -> Any:
+def simulate_v1(node: DevnetNode, given: Params) -> Any:
     return simulate(given.view(1, node), given.record(0))
 
 
-def fee_history(node: LocalNode, given: Params) -> geth_json.Json:
+def fee_history(node: DevnetNode, given: Params) -> geth_json.Json:
     newest = given.view(1, node).block
     count = min(params.quantity(given.need(0)), _FEE_HISTORY_LIMIT, newest.number + 1)
     percentiles = [_percentile(value) for value in params.list_or_empty(given.get(2))]
@@ -120,7 +120,7 @@ def _tips(block: LocalBlock, percentiles: list[float]) -> list[int]:
     return [paid[bisect_left(passed, threshold)][0] for threshold in thresholds]
 
 
-def get_logs(node: LocalNode, given: Params) -> list[geth_json.Json]:
+def get_logs(node: DevnetNode, given: Params) -> list[geth_json.Json]:
     wanted = params.log_filter(given.need(0), node)
     limits, history = node.log_limits, node.chain.history
     if limits.max_range is not None and wanted.last - wanted.first >= limits.max_range:
@@ -133,11 +133,11 @@ def get_logs(node: LocalNode, given: Params) -> list[geth_json.Json]:
     return [geth_json.log(block, log) for log in found if (block := blocks[log.block_number])]
 
 
-def send_raw_transaction(node: LocalNode, given: Params) -> str:
+def send_raw_transaction(node: DevnetNode, given: Params) -> str:
     return geth_json.data(node.submit(params.data(given.need(0))).hash)
 
 
-def send_transaction(node: LocalNode, given: Params) -> str:
+def send_transaction(node: DevnetNode, given: Params) -> str:
     fields = given.record(0)
     wanted = params.call(fields)
     if wanted.access_list:
@@ -157,7 +157,7 @@ def send_transaction(node: LocalNode, given: Params) -> str:
     return geth_json.data(tx.hash)
 
 
-def get_transaction_by_hash(node: LocalNode, given: Params) -> Any:
+def get_transaction_by_hash(node: DevnetNode, given: Params) -> Any:
     tx_hash = params.data(given.need(0), 32)
     found = node.chain.history.receipt(tx_hash)
     if found is not None:
@@ -167,7 +167,7 @@ def get_transaction_by_hash(node: LocalNode, given: Params) -> Any:
     return None if waiting is None else geth_json.transaction(waiting, None)
 
 
-def get_transaction_receipt(node: LocalNode, given: Params) -> Any:
+def get_transaction_receipt(node: DevnetNode, given: Params) -> Any:
     found = node.chain.history.receipt(params.data(given.need(0), 32))
     return None if found is None else geth_json.receipt(*found)
 

@@ -43,7 +43,7 @@ class _Snapshot:
     offset: int
 
 
-class LocalNode:
+class DevnetNode:
     """Not thread-safe: whoever shares it holds one lock around it (the server does)."""
 
     def __init__(

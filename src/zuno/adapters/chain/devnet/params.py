@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from .execution import CallMessage
 from .history import LocalBlock, LogFilter
-from .node import BlockView, LocalNode
+from .node import BlockView, DevnetNode
 from .refusals import bad_params, server_error
 
 _HEX: Final = re.compile(r"0x[0-9a-fA-F]*")
@@ -44,7 +44,7 @@ class Params:
     def flag(self, position: int) -> bool:
         return flag(self.get(position))
 
-    def view(self, position: int, node: LocalNode) -> BlockView:
+    def view(self, position: int, node: DevnetNode) -> BlockView:
         """The block a question is asked at, `latest` if none is named; it must exist."""
         reference = self.get(position, "latest")
         if reference == "pending":
@@ -125,7 +125,7 @@ def address(value: Any) -> bytes:
     return data(value, 20)
 
 
-def find_block(node: LocalNode, reference: Any) -> LocalBlock | None:
+def find_block(node: DevnetNode, reference: Any) -> LocalBlock | None:
     """A tag, a number, or EIP-1898's object; None if there is no such block."""
     chain = node.chain
     if isinstance(reference, dict):
@@ -184,7 +184,7 @@ def optional_quantity(fields: Mapping[str, Any], name: str, default: int) -> int
     return default if value is None else quantity(value)
 
 
-def log_filter(value: Any, node: LocalNode) -> LogFilter:
+def log_filter(value: Any, node: DevnetNode) -> LogFilter:
     fields = record(value)
     first, last = _log_range(fields, node)
     named = fields.get("address")
@@ -195,7 +195,7 @@ def log_filter(value: Any, node: LocalNode) -> LogFilter:
     return LogFilter(first, last, frozenset(map(address, addresses)), tuple(map(_topic, topics)))
 
 
-def _log_range(fields: Mapping[str, Any], node: LocalNode) -> tuple[int, int]:
+def _log_range(fields: Mapping[str, Any], node: DevnetNode) -> tuple[int, int]:
     named = [fields.get("fromBlock"), fields.get("toBlock")]
     if fields.get("blockHash") is not None:
         if any(name is not None for name in named):
@@ -210,7 +210,7 @@ def _log_range(fields: Mapping[str, Any], node: LocalNode) -> tuple[int, int]:
     return first, last
 
 
-def _height(node: LocalNode, reference: Any) -> int:
+def _height(node: DevnetNode, reference: Any) -> int:
     """Heights beyond the head are fine here: there is simply nothing in them yet."""
     if isinstance(reference, str) and not reference.startswith("0x"):
         block = find_block(node, "latest" if reference == "pending" else reference)

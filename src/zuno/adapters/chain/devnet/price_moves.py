@@ -5,13 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from zuno.adapters.chain.world import (
-    DEPLOYMENT,
-    SWAP_ROUTER,
-    PoolSpec,
-    pool_specs,
-    shift_reference,
-)
+from zuno.adapters.chain.world import DEPLOYMENT, SWAP_ROUTER, PoolSpec, pool_specs, shift_reference
 from zuno.amm.identity import pool_slots, unpack_slot0
 from zuno.kernel.errors import Broken
 from zuno.kernel.text import NATIVE
@@ -21,7 +15,7 @@ from . import params
 from .evm import ETHER
 from .keys import dev_address, dev_key
 from .methods import Method
-from .node import LocalNode
+from .node import DevnetNode
 from .params import Params
 from .refusals import bad_params
 from .story import OTHERS_ROLE, address_bytes
@@ -45,10 +39,10 @@ class PriceMover:
     def methods(self) -> dict[str, Method]:
         return {"zuno_move": self._move, "zuno_reference": self._tell}
 
-    def _tell(self, node: LocalNode, given: Params) -> str:
+    def _tell(self, node: DevnetNode, given: Params) -> str:
         return str(self._reference(node))
 
-    def _reference(self, node: LocalNode) -> int:
+    def _reference(self, node: DevnetNode) -> int:
         """What the last move on the chain as it stands left behind: a block that was reorganised away moved nothing."""
         for block_hash, number, reference in reversed(self._moves):
             block = node.chain.history.at(number)
@@ -56,7 +50,7 @@ class PriceMover:
                 return reference
         return self._first
 
-    def _move(self, node: LocalNode, given: Params) -> dict[str, Any]:
+    def _move(self, node: DevnetNode, given: Params) -> dict[str, Any]:
         """zuno_move(percent as text): every pool to the new reference, or nothing."""
         before = self._reference(node)
         after = shift_reference(before, _percent(given.need(0)))
@@ -82,11 +76,11 @@ class PriceMover:
             ],
         }
 
-    def _price(self, node: LocalNode, spec: PoolSpec) -> int:
+    def _price(self, node: DevnetNode, spec: PoolSpec) -> int:
         word = node.chain.storage(address_bytes(DEPLOYMENT.pool_manager), pool_slots(spec.id).slot0)
         return unpack_slot0(word).sqrt_price_x96
 
-    def _swaps(self, node: LocalNode, specs: tuple[PoolSpec, ...], reference: int) -> list[LocalTransaction]:
+    def _swaps(self, node: DevnetNode, specs: tuple[PoolSpec, ...], reference: int) -> list[LocalTransaction]:
         nonce, txs = node.chain.nonce(dev_address(OTHERS_ROLE)), list[LocalTransaction]()
         for spec in specs:
             here, target = self._price(node, spec), spec.sqrt_price(reference)

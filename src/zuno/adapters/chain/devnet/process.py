@@ -70,14 +70,14 @@ class DevnetProcess:
 
     async def up(self, port: int, background: bool) -> NodeStatus:
         found = artifacts.find_artifacts(self._node_modules)
-        if self._lock.held():
+        if self._lock.is_held():
             return await self._wait_for_running(port)
         if background:
             return await self._spawn(port)
         return self._serve_here(found, port)
 
     async def status(self) -> NodeStatus:
-        if not self._lock.held():
+        if not self._lock.is_held():
             return NodeStatus(False, None, None, None, _NOT_RUNNING)
         record = self._record()
         if record is None:
@@ -86,7 +86,7 @@ class DevnetProcess:
         return NodeStatus(True, str(record["url"]), int(record["pid"]), block)
 
     async def down(self) -> NodeStatus:
-        if not self._lock.held():
+        if not self._lock.is_held():
             self.file.unlink(missing_ok=True)
             return NodeStatus(False, None, None, None, _NOT_RUNNING)
         holder = self._lock.process()
@@ -134,7 +134,7 @@ class DevnetProcess:
     async def _wait_for_running(self, port: int) -> NodeStatus:
         """Somebody started it before us: wait until it answers, as if we had."""
         give_up = time.monotonic() + START_SECONDS
-        while self._lock.held() and time.monotonic() < give_up:
+        while self._lock.is_held() and time.monotonic() < give_up:
             if self._record() is not None:
                 status = await self.status()
                 elsewhere = f", not at port {port}" if port and not str(status.url).endswith(f":{port}") else ""
@@ -164,7 +164,7 @@ class DevnetProcess:
         while time.monotonic() < give_up:
             shown = self._pass_on(shown)
             if child.poll() is not None:
-                if self._lock.held():
+                if self._lock.is_held():
                     return await self._wait_for_running(port)  # somebody else was a moment quicker
                 raise Unavailable(f"The devnet did not start: {self._last_words()}")
             record = self._record()
@@ -202,7 +202,7 @@ class DevnetProcess:
     async def _wait_for_end(self, holder: ProcessIdentity) -> bool:
         give_up = time.monotonic() + self._grace
         while time.monotonic() < give_up:
-            if not self._lock.held() or not holder.alive:
+            if not self._lock.is_held() or not holder.alive:
                 return True
             await asyncio.sleep(0.05)
         return False

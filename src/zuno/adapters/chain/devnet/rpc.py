@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import threading
 from collections.abc import Mapping
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from eth_utils.exceptions import ValidationError
 
+from zuno.adapters.foreign_json import no_number, shallow
 from zuno.kernel.errors import Broken, Refused
 
 from .controls import CONTROLS
 from .methods import METHODS, Method
-from .node import LocalNode
+from .node import DevnetNode
 from .params import Params
 from .refusals import (
     INTERNAL_ERROR,
@@ -30,7 +30,6 @@ from .refusals import (
 _log = logging.getLogger(__name__)
 _MAX_BATCH: Final = 1_000
 _MAX_DEPTH: Final = 64
-_BRACKETS: Final = re.compile(rb"[\[\]{}]")
 
 Reply = dict[str, Any]
 
@@ -38,7 +37,7 @@ Reply = dict[str, Any]
 class Rpc:
     """Dispatches requests to a node, one at a time."""
 
-    def __init__(self, node: LocalNode, extra: Mapping[str, Method] | None = None) -> None:
+    def __init__(self, node: DevnetNode, extra: Mapping[str, Method] | None = None) -> None:
         self._node = node
         self._methods: dict[str, Method] = {**METHODS, **CONTROLS, **(extra or {})}
         # py-evm is single-threaded at heart, and a node answers from one consistent state.
@@ -90,22 +89,8 @@ class Rpc:
 
 
 def parse(body: bytes) -> Any:
-    """The JSON in a body. ValueError if there is none, or if it nests deeper than any request does.
-
-    The EVM raises Python's recursion limit so far that a hostile body would overflow the parser's C stack.
-    """
-    depth = 0
-    # Brackets inside strings count too: parameters are hex, so no honest request has them.
-    for bracket in _BRACKETS.findall(body):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > _MAX_DEPTH:
-            raise ValueError("nested too deeply")
-    return json.loads(body, parse_constant=_no_number)
-
-
-def _no_number(name: str) -> NoReturn:
-    """Python reads NaN and Infinity, which are no JSON."""
-    raise ValueError(f"{name} is not a JSON number")
+    """The JSON in a body. ValueError if there is none, or if it nests deeper than any request does."""
+    return json.loads(shallow(body, _MAX_DEPTH), parse_constant=no_number)
 
 
 def _failure(request_id: Any, refusal: NodeRefusal) -> Reply:

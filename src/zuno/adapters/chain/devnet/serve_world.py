@@ -15,7 +15,7 @@ from zuno.adapters.chain.world import DEPLOYMENT, USDC, WETH, pool_specs, write_
 from .artifacts import Artifacts
 from .evm import LocalChain
 from .keys import dev_address, dev_key
-from .node import LocalNode
+from .node import DevnetNode
 from .price_moves import PriceMover
 from .server import check_port, serve_until_signalled
 from .story import OTHERS_ROLE, WALLET_ROLE, open_world
@@ -40,12 +40,12 @@ def serve_world(
 
 def open_node(
     artifacts: Artifacts, cache: Path, seed: int, tell: Tell = lambda line: None
-) -> tuple[LocalNode, PriceMover]:
+) -> tuple[DevnetNode, PriceMover]:
     """A node on the world of a seed. Its clock goes on where the story ended, whatever the wall clock says."""
     chain = open_world(artifacts, cache, seed, lambda done, total: _tell_progress(tell, done, total))
     keys = {dev_address(role): dev_key(role) for role in (WALLET_ROLE, OTHERS_ROLE)}
     offset = chain.head.timestamp - int(time.time())
-    return LocalNode(chain, unlocked=keys, time_offset=offset), PriceMover(write_script(seed).hours[-1].reference)
+    return DevnetNode(chain, unlocked=keys, time_offset=offset), PriceMover(write_script(seed).hours[-1].reference)
 
 
 def record(chain: LocalChain, url: str, seed: int) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from zuno.kernel.errors import Unavailable
 from . import params
 from .faults import FaultPlan, PlannedFault, read_fault
 from .methods import Method
-from .node import LocalNode
+from .node import DevnetNode
 from .params import Params
 from .rpc import Rpc, parse
 
@@ -41,7 +41,7 @@ class Server(ThreadingHTTPServer):
     # Idle keep-alive connections would hold up a join for ever.
     block_on_close = False
 
-    def __init__(self, node: LocalNode, port: int, extra: Mapping[str, Method] | None = None) -> None:
+    def __init__(self, node: DevnetNode, port: int, extra: Mapping[str, Method] | None = None) -> None:
         self.faults = FaultPlan()
         self.requests = 0
         self._count_lock = threading.Lock()
@@ -67,7 +67,7 @@ class Server(ThreadingHTTPServer):
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             _log.exception("a connection failed")
 
-    def _fault(self, node: LocalNode, given: Params) -> bool:
+    def _fault(self, node: DevnetNode, given: Params) -> bool:
         """Plan a fault; without an argument, cancel those planned."""
         if given.get(0) is None:
             self.faults.clear()
@@ -75,7 +75,7 @@ class Server(ThreadingHTTPServer):
             self.faults.plan(read_fault(params.record(given.need(0))))
         return True
 
-    def _stats(self, node: LocalNode, given: Params) -> dict[str, int]:
+    def _stats(self, node: DevnetNode, given: Params) -> dict[str, int]:
         return {"requests": self.requests}
 
 
@@ -171,7 +171,7 @@ def _listening(port: int) -> Iterator[None]:
 
 
 @contextmanager
-def serve(node: LocalNode, port: int = 0, extra: Mapping[str, Method] | None = None) -> Iterator[str]:
+def serve(node: DevnetNode, port: int = 0, extra: Mapping[str, Method] | None = None) -> Iterator[str]:
     """Serve a node (and `extra` methods) for as long as the block lasts; yields its URL. Port 0 picks a free one."""
     server = Server(node, port, extra)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -185,7 +185,7 @@ def serve(node: LocalNode, port: int = 0, extra: Mapping[str, Method] | None = N
 
 
 def serve_until_signalled(
-    node: LocalNode, port: int, on_ready: Callable[[str], None], extra: Mapping[str, Method] | None = None
+    node: DevnetNode, port: int, on_ready: Callable[[str], None], extra: Mapping[str, Method] | None = None
 ) -> None:
     """Serve until SIGINT or SIGTERM; for a command line, so it must run in the main thread."""
     stop = threading.Event()

@@ -3,8 +3,8 @@
 from zuno.adapters.chain.rpc.chain import RpcChain
 from zuno.adapters.chain.rpc.transport import RpcPolicy
 from zuno.adapters.chain.rpc.writer import RpcWriter
-from zuno.adapters.recursion import tame
+from zuno.adapters.recursion import limit_recursion
 
 __all__ = ["RpcChain", "RpcPolicy", "RpcWriter"]
 
-tame()
+limit_recursion()

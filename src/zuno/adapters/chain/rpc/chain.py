@@ -18,7 +18,7 @@ from zuno.adapters.chain.rpc.abi import events_of
 from zuno.adapters.chain.rpc.cache import JsonCache
 from zuno.adapters.chain.rpc.errors import NodeBehind, NoSuchState
 from zuno.adapters.chain.rpc.history import HistoryReader
-from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.positions import PositionNft, PositionNfts
 from zuno.adapters.chain.rpc.readers import PinnedRead, Readers
 from zuno.adapters.chain.rpc.storage import PositionPlace, Words, locate_position, pool_state, read_worth
@@ -51,19 +51,15 @@ class RpcChain:
         wallet: Address | None = None,
         policy: RpcPolicy | None = None,
     ) -> None:
-        self._info = info
+        self.info = info
         self._wallet = None if wallet is None else _address(wallet)
         answers = ResultValidator(events_of(info.deployment))
-        self._node = Node(FailoverProvider(urls, info.id, info.rpc_url_variable, policy, answers))
+        self._node = RpcNode(FailoverProvider(urls, info.id, info.rpc_url_variable, policy, answers))
         # Another deployment on the same chain id (a devnet made anew) must not inherit this one's memory.
         cache = JsonCache(cache_dir / f"{info.id}-{info.deployment.position_manager}")
         self._read = Readers.create(self._node, info, cache)
         self._history_reader = HistoryReader(self._read)
         self._at_head = PinnedRead(self._read)
-
-    @property
-    def info(self) -> ChainInfo:
-        return self._info
 
     @property
     def requests(self) -> int:
@@ -115,7 +111,7 @@ class RpcChain:
         return await self._at_head(lambda head: self._swap_fees_at(wanted, since, head), by_events=True)
 
     async def gas(self) -> GasQuote:
-        return await self._at_head(lambda head: gas.quote(self._node, self._info.data_fee, head))
+        return await self._at_head(lambda head: gas.quote(self._node, self.info.data_fee, head))
 
     def writer(self) -> RpcWriter:
         """The same chain to write to, over the same nodes; closed with this one."""
@@ -148,10 +144,10 @@ class RpcChain:
                 f"pool {pool_id} has a price, but the events of this node do not tell its key: use another"
             )
         if key is None:
-            raise Unknown(f"no pool {pool_id} on {self._info.name}")
+            raise Unknown(f"no pool {pool_id} on {self.info.name}")
         state = (await self._pool_states({pool_id: key}, words, head)).get(pool_id)
         if state is None:
-            raise PoolNotInitialized(f"pool {pool_id} on {self._info.name} has no price yet")
+            raise PoolNotInitialized(f"pool {pool_id} on {self.info.name} has no price yet")
         return state
 
     async def _past_pool(self, present: PoolState, moment: Seconds, head: Block) -> PoolState:
@@ -180,7 +176,7 @@ class RpcChain:
     ) -> WitnessedState:
         """A block that somebody else named, if this chain has it."""
         if block.number > head.number or await self._node.block(block.number) != block:
-            raise Refused(f"{self._info.name} has no block {block.number} with hash {block.hash[:12]}…")
+            raise Refused(f"{self.info.name} has no block {block.number} with hash {block.hash[:12]}…")
         try:
             nfts = await self._read.positions.read_anew(position_ids, block)
             snapshot = await self._snapshot(list(dict.fromkeys(position_ids)), nfts, block)
@@ -222,14 +218,14 @@ class RpcChain:
         )
 
     def _locate(self, token: int, nft: PositionNft) -> PositionPlace:
-        manager = self._info.deployment.position_manager
+        manager = self.info.deployment.position_manager
         return locate_position(manager, nft.pool_id, nft.range.lower, nft.range.upper, token)
 
     def _position(self, token: int, nft: PositionNft, at: PositionPlace, pool: PoolState, words: Words) -> LpPosition:
         state = read_worth(at, words)
         return LpPosition(
             id=token,
-            chain=self._info.name,
+            chain=self.info.name,
             owner=nft.owner,
             pool=pool,
             range=nft.range,

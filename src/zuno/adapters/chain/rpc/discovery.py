@@ -10,7 +10,7 @@ from typing import Any, Final
 from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.cache import JsonCache
 from zuno.adapters.chain.rpc.errors import NoSuchMethod, NoSuchState
-from zuno.adapters.chain.rpc.node import Log, Node
+from zuno.adapters.chain.rpc.node import Log, RpcNode
 from zuno.adapters.chain.rpc.positions import PositionReader, pool_id_of
 from zuno.adapters.chain.rpc.scan import LogSearch, Query, Scanner
 from zuno.amm.model import Block, PoolKey
@@ -30,7 +30,7 @@ _RECORD: Final = "deployed"
 class DeploymentBlock:
     """The block before which v4 has no events, so that no search goes further back."""
 
-    def __init__(self, node: Node, contract: Address, cache: JsonCache) -> None:
+    def __init__(self, node: RpcNode, contract: Address, cache: JsonCache) -> None:
         self._node = node
         self._contract = contract
         self._cache = cache
@@ -81,7 +81,7 @@ class OwnedReader:
 
     def __init__(
         self,
-        node: Node,
+        node: RpcNode,
         scanner: Scanner,
         positions: PositionReader,
         deployment: DeploymentBlock,
@@ -173,7 +173,7 @@ class PoolKeyReader:
     """Pool keys: the curated ones are computed, the others found by their Initialize events or PositionManager."""
 
     def __init__(
-        self, node: Node, scanner: Scanner, deployment: DeploymentBlock, info: ChainInfo, cache: JsonCache
+        self, node: RpcNode, scanner: Scanner, deployment: DeploymentBlock, info: ChainInfo, cache: JsonCache
     ) -> None:
         self._node = node
         self._deployment = deployment

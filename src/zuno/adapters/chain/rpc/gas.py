@@ -8,7 +8,7 @@ from typing import Final
 
 from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.errors import BadRequest, CallReverted, NoSuchMethod
-from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.transport import Callee
 from zuno.amm.integers import ceil_div
 from zuno.amm.model import Block
@@ -32,13 +32,13 @@ _SMALLEST: Final = 500
 _L1_GAS_PER_BYTE: Final = 16
 
 
-async def quote(node: Node, data_fee: DataFee, at: Block) -> GasQuote:
+async def quote(node: RpcNode, data_fee: DataFee, at: Block) -> GasQuote:
     (base_fee, tip), per_byte = await asyncio.gather(_execution(node), _data(node, data_fee, at))
     data = None if per_byte is None else Wei(per_byte)
     return GasQuote(Wei(base_fee), Wei(tip), data, estimates_hold_data_fee=data_fee is DataFee.ARBITRUM)
 
 
-async def _execution(node: Node) -> tuple[int, int]:
+async def _execution(node: RpcNode) -> tuple[int, int]:
     """Base fee of the next block and the median of recent blocks' median tips."""
     try:
         history = await node.fee_history(RECENT_BLOCKS, _MEDIAN)
@@ -53,7 +53,7 @@ async def _execution(node: Node) -> tuple[int, int]:
         return history.base_fees[-1], max(0, await node.gas_price() - history.base_fees[-1])
 
 
-async def _whole_price(node: Node) -> tuple[int, int]:
+async def _whole_price(node: RpcNode) -> tuple[int, int]:
     """A node that knows one price only: split off the tip it suggests, if it suggests one."""
     price = await node.gas_price()
     try:
@@ -63,7 +63,7 @@ async def _whole_price(node: Node) -> tuple[int, int]:
     return price - tip, tip
 
 
-async def _data(node: Node, data_fee: DataFee, at: Block) -> int | None:
+async def _data(node: RpcNode, data_fee: DataFee, at: Block) -> int | None:
     match data_fee:
         case DataFee.NONE:
             return None
@@ -73,7 +73,7 @@ async def _data(node: Node, data_fee: DataFee, at: Block) -> int | None:
             return await _arbitrum(node, at)
 
 
-async def _op_stack(node: Node, at: Block) -> int:
+async def _op_stack(node: RpcNode, at: Block) -> int:
     """Wei per byte of transaction, from above.
 
     Since Fjord the oracle's upper bound is affine in the size with a positive intercept, so its price per byte falls
@@ -89,11 +89,11 @@ async def _op_stack(node: Node, at: Block) -> int:
         return ceil_div(_L1_GAS_PER_BYTE * base_scalar * base + blob_scalar * blob, 10**6)
 
 
-async def _oracle(node: Node, question: bytes, at: Block, callee: Callee = Callee.CERTAIN) -> int:
+async def _oracle(node: RpcNode, question: bytes, at: Block, callee: Callee = Callee.CERTAIN) -> int:
     return await node.call(GAS_PRICE_ORACLE, question, at, abi.uint_reader("the gas oracle"), callee=callee)
 
 
-async def _arbitrum(node: Node, at: Block) -> int:
+async def _arbitrum(node: RpcNode, at: Block) -> int:
     """Nitro's second price: its L1 price of a calldata unit times the 16 units of a byte."""
     prices = await node.call(
         ARB_GAS_INFO, _PRICES_IN_WEI, at, lambda data: abi.decode_abi(["uint256"] * 6, data, "getPricesInWei")

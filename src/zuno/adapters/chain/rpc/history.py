@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from zuno.adapters.chain.rpc import abi, ledger
-from zuno.adapters.chain.rpc.burn import BurnResult, BurnSimulator
-from zuno.adapters.chain.rpc.errors import NodeBehind, NoSuchState
+from zuno.adapters.chain.rpc.errors import NodeBehind, NoSuchMethod, NoSuchState
+from zuno.adapters.chain.rpc.ledger import ETHER, amount_given, received_by_pools
 from zuno.adapters.chain.rpc.lineage import LineageReader, PositionLife
-from zuno.adapters.chain.rpc.node import Log
+from zuno.adapters.chain.rpc.node import Log, RpcNode
 from zuno.adapters.chain.rpc.position_record import DatedEvents, EntryBuilder, HistoryEntries
 from zuno.adapters.chain.rpc.readers import Readers
-from zuno.adapters.chain.rpc.replay import BlockReplay, LiquidityChange
+from zuno.adapters.chain.rpc.replay import BlockReplay, LiquidityEvent
 from zuno.adapters.chain.rpc.scan import Query
 from zuno.adapters.chain.rpc.storage import locate_position, read_worth
 from zuno.amm.identity import pool_slots, unpack_slot0
-from zuno.amm.model import Block
+from zuno.amm.model import Block, PoolKey
 from zuno.kernel.errors import Malformed, Unavailable, Unknown, Usage
+from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Liquidity, Seconds, SqrtPriceX96
+from zuno.lp.model.chains import Deployment
 from zuno.lp.model.history import PositionHistory, PricedBlock, Standing, Touch, WalletSwap
+from zuno.lp.plan import calldata
 
 SPARE_PERCENT = 5
 """How much more than a deposit took a swap may have brought for it: the price moves in between."""
@@ -157,7 +161,7 @@ class HistoryReader:
         builder = EntryBuilder(self._read, self._replay, nft.key, nft.pool_id, head)
         query = Query(self._pool_manager, (abi.MODIFY_LIQUIDITY, nft.pool_id, abi.address_word(self._manager)))
         found = self._replay.changes(await self._read.scanner.all(query, first, last))
-        entries, by_tx = HistoryEntries(), dict[HexId, list[LiquidityChange]]()
+        entries, by_tx = HistoryEntries(), dict[HexId, list[LiquidityEvent]]()
         for change in found:
             if change.token in by_token and by_token[change.token].knows(change.log):
                 by_tx.setdefault(change.log.tx, []).append(change)
@@ -179,8 +183,8 @@ class HistoryReader:
     async def _read_preparing_swaps(
         self,
         builder: EntryBuilder,
-        deposit: LiquidityChange,
-        ours: Sequence[LiquidityChange],
+        deposit: LiquidityEvent,
+        ours: Sequence[LiquidityEvent],
         owner: Address,
         others: Sequence[Log],
         first: int,
@@ -269,3 +273,49 @@ def _check_complete(events: DatedEvents, start: Standing | None, end: Standing |
             held[event.position_id] = event.liquidity_after
     if end is not None and held.get(end.position_id, 0) != end.liquidity:
         raise NodeBehind(f"the node lacks events of position {end.position_id}, whose liquidity is not what they tell")
+
+
+_NO_HURRY = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class BurnResult:
+    """What the pool would pay, and what of it would reach the owner."""
+
+    paid0: int
+    paid1: int
+    received0: int
+    received1: int
+    blind_to_coin: bool
+    """True: the pool holds native coin and the simulation names no move of any."""
+
+
+class BurnSimulator:
+    """Pretended burns, where the node offers eth_simulateV1."""
+
+    def __init__(self, node: RpcNode, deployment: Deployment) -> None:
+        self._node = node
+        self._at = deployment
+        self._refusal = ""
+
+    async def simulate(self, token: int, owner: Address, key: PoolKey, at: Block) -> BurnResult | str:
+        """The burn on top of a block, or why nobody can say."""
+        if self._refusal:
+            return self._refusal
+        steps = [calldata.burn_position(token, 0, 0), calldata.take_pair(key.currency0, key.currency1, owner)]
+        data = calldata.modify_liquidities(steps, _NO_HURRY)
+        try:
+            logs = await self._node.simulate(owner, self._at.position_manager, data, at)
+        except NoSuchMethod:
+            self._refusal = "the node does not offer eth_simulateV1"
+            return self._refusal
+        except (Unavailable, Malformed) as fault:
+            return str(fault)
+        paid0, paid1 = (
+            -received_by_pools(logs, side, self._at.pool_manager) for side in (key.currency0, key.currency1)
+        )
+        received0, received1 = (
+            -amount_given(logs, ETHER if side == NATIVE else side, owner) for side in (key.currency0, key.currency1)
+        )
+        blind = key.currency0 == NATIVE and not any(log.address == ETHER for log in logs)
+        return BurnResult(paid0, paid1, received0, received1, blind)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from zuno.adapters.chain.rpc import abi
-from zuno.adapters.chain.rpc.node import Log, Node, Receipt
+from zuno.adapters.chain.rpc.node import Log, Receipt, RpcNode
 from zuno.adapters.chain.rpc.prices import BlockTimes
 from zuno.adapters.chain.rpc.transport import Callee
 from zuno.amm.model import Block
@@ -75,7 +75,9 @@ def wraps(receipt: Receipt, wrapper: Address | None) -> bool:
     )
 
 
-async def read_coin_change(node: Node, times: BlockTimes, receipt: Receipt, wallet: Address, head: Block) -> CoinChange:
+async def read_coin_change(
+    node: RpcNode, times: BlockTimes, receipt: Receipt, wallet: Address, head: Block
+) -> CoinChange:
     """The wallet's native balance before and after the transaction's block."""
     blocks = await times.blocks([receipt.block_number - 1, receipt.block_number], head)
     before, after = blocks[receipt.block_number - 1], blocks[receipt.block_number]
@@ -89,7 +91,7 @@ async def read_coin_change(node: Node, times: BlockTimes, receipt: Receipt, wall
     return CoinChange(fell, receipt.cost if receipt.sender == wallet else 0, tuple(beside))
 
 
-async def read_transfers(node: Node, currency: Address, party: Address, number: int) -> list[Log]:
+async def read_transfers(node: RpcNode, currency: Address, party: Address, number: int) -> list[Log]:
     """A token's transfers from and to a party in one block."""
     word = abi.address_word(party)
     return [
@@ -99,7 +101,7 @@ async def read_transfers(node: Node, currency: Address, party: Address, number: 
 
 
 async def unlogged_gain(
-    node: Node,
+    node: RpcNode,
     times: BlockTimes,
     span: tuple[int, int],
     logs: Iterable[Log],
@@ -130,7 +132,7 @@ def _balance(data: bytes) -> int:
 
 
 async def read_pools_coin(
-    node: Node, times: BlockTimes, receipt: Receipt, pool_manager: Address, head: Block
+    node: RpcNode, times: BlockTimes, receipt: Receipt, pool_manager: Address, head: Block
 ) -> int | None:
     """What the pools received of native coin, where no other transaction of the block used PoolManager."""
     number = receipt.block_number

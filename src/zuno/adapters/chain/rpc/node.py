@@ -77,7 +77,7 @@ class FeeHistory:
     tips: tuple[int, ...]
 
 
-class Node:
+class RpcNode:
     """Questions to whichever node the provider finds. State at a block is asked for by the block's hash.
 
     Where a node cannot read such a pin (EIP-1898) the number is used, and counted in `by_number`. Events and headers
@@ -215,12 +215,7 @@ class Node:
 
     async def logs(self, address: Address, topics: Topics, first: int, last: int) -> list[Log]:
         """Events in chain order, from `first` to `last`, both included."""
-        wanted = {
-            "address": _checksum(address),
-            "topics": list(topics),
-            "fromBlock": hex(first),
-            "toBlock": hex(last),
-        }
+        wanted = {"address": _checksum(address), "topics": list(topics), "fromBlock": hex(first), "toBlock": hex(last)}
         young = last > self._head.get() - YOUNG_BLOCKS
         raw = await self._young_logs(wanted, last) if young else await self.ask(RpcRequest("eth_getLogs", [wanted]))
         with _translate_errors("eth_getLogs"):

@@ -10,7 +10,7 @@ from zuno.adapters.chain.rpc.node import Log, Receipt
 from zuno.adapters.chain.rpc.payments import PaymentSettler
 from zuno.adapters.chain.rpc.pool_effects import EffectsReader, PoolEffects, Two, of_pair, sum_of
 from zuno.adapters.chain.rpc.readers import Readers
-from zuno.adapters.chain.rpc.replay import BlockReplay, LiquidityChange, ReplayedChange
+from zuno.adapters.chain.rpc.replay import BlockReplay, LiquidityEvent, ReplayedChange
 from zuno.amm.model import Block, PoolKey
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Liquidity, Wei
@@ -66,7 +66,7 @@ class EntryBuilder:
 
     # -- entries
 
-    async def build_touches(self, receipt: Receipt, ours: Sequence[LiquidityChange], owner: Address) -> HistoryEntries:
+    async def build_touches(self, receipt: Receipt, ours: Sequence[LiquidityEvent], owner: Address) -> HistoryEntries:
         """The touches of one transaction, with what was paid in it."""
         effects = await self._effects.effects_of(receipt)
         block = await self._times.block(receipt.block_number, self._head)
@@ -118,7 +118,7 @@ class EntryBuilder:
             entries.externals.append(External(swap.block, receipt.tx, swap.sqrt_price_before_x96, *others))
         return entries
 
-    async def read_share(self, receipt: Receipt, ours: Iterable[LiquidityChange], owner: Address) -> Share:
+    async def read_share(self, receipt: Receipt, ours: Iterable[LiquidityEvent], owner: Address) -> Share:
         """Which of a transaction's positions are the wallet's."""
         tokens = {change.token for change in ours}
         strangers = {change.token for change in self._replay.changes(receipt.logs)} - tokens

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.cache import JsonCache
 from zuno.adapters.chain.rpc.errors import CallReverted, NoSuchState, ResponseTooLarge
-from zuno.adapters.chain.rpc.node import Log, Node
+from zuno.adapters.chain.rpc.node import Log, RpcNode
 from zuno.adapters.chain.rpc.transport import Callee
 from zuno.amm.identity import decode_position_info, pool_id
 from zuno.amm.model import Block, PoolKey, Range
@@ -64,7 +64,7 @@ class PositionNfts:
 class PositionReader:
     """Positions at the head, remembered between reads and between runs."""
 
-    def __init__(self, node: Node, position_manager: Address, cache: JsonCache) -> None:
+    def __init__(self, node: RpcNode, position_manager: Address, cache: JsonCache) -> None:
         self._node = node
         self._manager = position_manager
         self._cache = cache
@@ -168,11 +168,7 @@ class PositionReader:
         )
 
     async def _multicall(
-        self,
-        calls: Sequence[bytes],
-        at: Block,
-        read: Callable[[Sequence[bytes]], T],
-        callee: Callee = Callee.CERTAIN,
+        self, calls: Sequence[bytes], at: Block, read: Callable[[Sequence[bytes]], T], callee: Callee = Callee.CERTAIN
     ) -> T:
         if not calls:
             return read(())

@@ -9,7 +9,7 @@ from typing import Final
 
 from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.errors import NodeBehind, NoSuchState
-from zuno.adapters.chain.rpc.node import Log, Node
+from zuno.adapters.chain.rpc.node import Log, RpcNode
 from zuno.adapters.chain.rpc.scan import BlockSpan, Query, Scanner
 from zuno.amm.fees import PIPS
 from zuno.amm.model import Block, PoolState
@@ -35,7 +35,7 @@ class SwapPrice:
 class BlockTimes:
     """Block times, each asked for once."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: RpcNode) -> None:
         self._node = node
         self._known: dict[int, Block] = {}
 

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from zuno.adapters.chain.rpc.cache import JsonCache
 from zuno.adapters.chain.rpc.discovery import DeploymentBlock, OwnedReader, PoolKeyReader
 from zuno.adapters.chain.rpc.errors import NodeBehind, NoSuchState
-from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.positions import PositionReader
 from zuno.adapters.chain.rpc.prices import BlockTimes, PriceReader
 from zuno.adapters.chain.rpc.scan import Scanner
@@ -30,7 +30,7 @@ class Readers:
     """Each knows one kind of fact; all share a node, and what it was learned to bear."""
 
     info: ChainInfo
-    node: Node
+    node: RpcNode
     scanner: Scanner
     deployed: DeploymentBlock
     storage: Storage
@@ -42,7 +42,7 @@ class Readers:
     prices: PriceReader
 
     @classmethod
-    def create(cls, node: Node, info: ChainInfo, cache: JsonCache) -> Readers:
+    def create(cls, node: RpcNode, info: ChainInfo, cache: JsonCache) -> Readers:
         deployment, scanner, times = info.deployment, Scanner(node), BlockTimes(node)
         deployed = DeploymentBlock(node, deployment.pool_manager, cache)
         positions = PositionReader(node, deployment.position_manager, cache)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from zuno.adapters.chain.rpc import abi, requests
 from zuno.adapters.chain.rpc.errors import NodeBehind, NoSuchState
-from zuno.adapters.chain.rpc.node import Node, Receipt, parse_receipt
+from zuno.adapters.chain.rpc.node import Receipt, RpcNode, parse_receipt
 from zuno.amm.model import Block
 from zuno.kernel.errors import Malformed
 from zuno.kernel.text import NATIVE
@@ -35,7 +35,7 @@ class _FoundTransaction:
 class NonceTracker:
     """Looks for transactions at one head."""
 
-    def __init__(self, node: Node, info: ChainInfo) -> None:
+    def __init__(self, node: RpcNode, info: ChainInfo) -> None:
         self._node = node
         self._info = info
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from zuno.adapters.chain.rpc import abi
-from zuno.adapters.chain.rpc.node import Log, Node
+from zuno.adapters.chain.rpc.node import Log, RpcNode
 from zuno.adapters.chain.rpc.prices import BlockTimes, swap_price
 from zuno.adapters.chain.rpc.storage import PositionPlace, Storage, Words, locate_position
 from zuno.amm.fees import earned_rounding_down
@@ -29,7 +29,7 @@ _ANYTHING: Final = 1 << 255
 
 
 @dataclass(frozen=True, slots=True)
-class LiquidityChange:
+class LiquidityEvent:
     """A ModifyLiquidity event of PositionManager."""
 
     log: Log
@@ -43,7 +43,7 @@ class LiquidityChange:
 class ReplayedChange:
     """A change as the contracts computed it: what its owner owed (negative: was owed), fees included."""
 
-    change: LiquidityChange
+    change: LiquidityEvent
     sqrt_price_x96: SqrtPriceX96
     before: PositionInfo
     after: PositionInfo
@@ -77,7 +77,7 @@ class BlockReplay:
     """Works blocks through, each pool's block once."""
 
     def __init__(
-        self, node: Node, storage: Storage, times: BlockTimes, pool_manager: Address, manager: Address
+        self, node: RpcNode, storage: Storage, times: BlockTimes, pool_manager: Address, manager: Address
     ) -> None:
         self._node = node
         self._storage = storage
@@ -85,7 +85,7 @@ class BlockReplay:
         self._pool_manager = pool_manager
         self._manager = manager
 
-    def changes(self, logs: Iterable[Log]) -> list[LiquidityChange]:
+    def changes(self, logs: Iterable[Log]) -> list[LiquidityEvent]:
         """PositionManager's liquidity changes among any events."""
         sender = abi.address_word(self._manager)
         return [
@@ -109,11 +109,11 @@ class BlockReplay:
         self._replay_changes(pool_block, changes, before, after)
         return pool_block
 
-    def place(self, change: LiquidityChange) -> PositionPlace:
+    def place(self, change: LiquidityEvent) -> PositionPlace:
         return locate_position(self._manager, change.pool_id, change.range.lower, change.range.upper, change.token)
 
     def _replay_changes(
-        self, pool_block: PoolBlock, changes: Sequence[LiquidityChange], before: Words, after: Words
+        self, pool_block: PoolBlock, changes: Sequence[LiquidityEvent], before: Words, after: Words
     ) -> None:
         infos = {change.token: unpack_info(self.place(change), before) for change in changes}
         last = {change.token: change.log.index for change in changes}
@@ -162,7 +162,7 @@ def unpack_info(at: PositionPlace, words: Words) -> PositionInfo:
 
 
 def _replay_change(
-    change: LiquidityChange, price: SqrtPriceX96, before: PositionInfo, final: PositionInfo, *, certain: bool
+    change: LiquidityEvent, price: SqrtPriceX96, before: PositionInfo, final: PositionInfo, *, certain: bool
 ) -> ReplayedChange:
     inside0, inside1 = final.fee_growth_inside0_last_x128, final.fee_growth_inside1_last_x128
     principal0, principal1 = amounts_for_liquidity(
@@ -225,11 +225,11 @@ def _growth_for(fee: int, liquidity: int) -> tuple[int, int]:
     return -(-(fee << 128) // liquidity), -(-((fee + 1) << 128) // liquidity) - 1
 
 
-def _parse_change(log: Log) -> LiquidityChange:
+def _parse_change(log: Log) -> LiquidityEvent:
     lower, upper, delta, salt = abi.decode_abi(
         ["int24", "int24", "int256", "bytes32"], log.data, "a ModifyLiquidity event"
     )
-    return LiquidityChange(log, log.topics[1], int.from_bytes(salt, "big"), Range(Tick(lower), Tick(upper)), int(delta))
+    return LiquidityEvent(log, log.topics[1], int.from_bytes(salt, "big"), Range(Tick(lower), Tick(upper)), int(delta))
 
 
 def _price_after(log: Log) -> SqrtPriceX96 | None:

@@ -26,84 +26,33 @@ _PANICS: Final = {
 
 _ERRORS: Final = (
     # PoolManager
-    "AlreadyUnlocked()",
-    "CannotUpdateEmptyPosition()",
-    "CurrenciesOutOfOrderOrEqual(address,address)",
-    "CurrencyNotSettled()",
-    "HookAddressNotValid(address)",
-    "HookCallFailed()",
-    "HookDeltaExceedsSwapAmount()",
-    "InvalidFeeForExactOut()",
-    "InvalidHookResponse()",
-    "InvalidPrice()",
-    "InvalidPriceOrLiquidity()",
-    "InvalidSqrtPrice(uint160)",
-    "InvalidTick(int24)",
-    "LPFeeTooLarge(uint24)",
-    "ManagerLocked()",
-    "MustClearExactPositiveDelta()",
-    "NonzeroNativeValue()",
-    "NotEnoughLiquidity()",
-    "PoolNotInitialized()",
-    "PriceLimitAlreadyExceeded(uint160,uint160)",
-    "PriceLimitOutOfBounds(uint160)",
-    "PriceOverflow()",
-    "ProtocolFeeCurrencySynced()",
-    "SafeCastOverflow()",
-    "SwapAmountCannotBeZero()",
-    "TickLiquidityOverflow(int24)",
-    "TickLowerOutOfBounds(int24)",
-    "TickMisaligned(int24,int24)",
-    "TickUpperOutOfBounds(int24)",
-    "TicksMisordered(int24,int24)",
-    "ERC20TransferFailed()",
-    "NativeTransferFailed()",
+    "AlreadyUnlocked() CannotUpdateEmptyPosition() CurrenciesOutOfOrderOrEqual(address,address) "
+    "CurrencyNotSettled() HookAddressNotValid(address) HookCallFailed() HookDeltaExceedsSwapAmount() "
+    "InvalidFeeForExactOut() InvalidHookResponse() InvalidPrice() InvalidPriceOrLiquidity() "
+    "InvalidSqrtPrice(uint160) InvalidTick(int24) LPFeeTooLarge(uint24) ManagerLocked() "
+    "MustClearExactPositiveDelta() NonzeroNativeValue() NotEnoughLiquidity() PoolNotInitialized() "
+    "PriceLimitAlreadyExceeded(uint160,uint160) PriceLimitOutOfBounds(uint160) PriceOverflow() "
+    "ProtocolFeeCurrencySynced() SafeCastOverflow() SwapAmountCannotBeZero() TickLiquidityOverflow(int24) "
+    "TickLowerOutOfBounds(int24) TickMisaligned(int24,int24) TickUpperOutOfBounds(int24) "
+    "TicksMisordered(int24,int24) ERC20TransferFailed() NativeTransferFailed() "
     # PositionManager
-    "BurnNotificationReverted(address,bytes)",
-    "ContractLocked()",
-    "DeadlinePassed(uint256)",
-    "DeltaNotNegative(address)",
-    "DeltaNotPositive(address)",
-    "InputLengthMismatch()",
-    "InsufficientBalance()",
-    "InvalidEthSender()",
-    "MaximumAmountExceeded(uint128,uint128)",
-    "MinimumAmountInsufficient(uint128,uint128)",
-    "ModifyLiquidityNotificationReverted(address,bytes)",
-    "NotApproved(address)",
-    "NotPoolManager()",
-    "PoolManagerMustBeLocked()",
-    "SliceOutOfBounds()",
-    "UnsupportedAction(uint256)",
+    "BurnNotificationReverted(address,bytes) ContractLocked() DeadlinePassed(uint256) DeltaNotNegative(address) "
+    "DeltaNotPositive(address) InputLengthMismatch() InsufficientBalance() InvalidEthSender() "
+    "MaximumAmountExceeded(uint128,uint128) MinimumAmountInsufficient(uint128,uint128) "
+    "ModifyLiquidityNotificationReverted(address,bytes) NotApproved(address) NotPoolManager() "
+    "PoolManagerMustBeLocked() SliceOutOfBounds() UnsupportedAction(uint256) "
     # Permit2
-    "AllowanceExpired(uint256)",
-    "ExcessiveInvalidation()",
-    "InsufficientAllowance(uint256)",
-    "UnsafeCast()",
+    "AllowanceExpired(uint256) ExcessiveInvalidation() InsufficientAllowance(uint256) UnsafeCast() "
     # UniversalRouter
-    "BalanceTooLow()",
-    "ETHNotAccepted()",
-    "InsufficientETH()",
-    "InsufficientToken()",
-    "InvalidAction(bytes4)",
-    "InvalidBips()",
-    "InvalidCommandType(uint256)",
-    "LengthMismatch()",
-    "NotAuthorizedForToken(uint256)",
-    "OnlyMintAllowed()",
-    "TransactionDeadlinePassed()",
-    "V4TooLittleReceived(uint256,uint256)",
-    "V4TooLittleReceivedPerHop(uint256,uint256,uint256)",
-    "V4TooMuchRequested(uint256,uint256)",
+    "BalanceTooLow() ETHNotAccepted() InsufficientETH() InsufficientToken() InvalidAction(bytes4) InvalidBips() "
+    "InvalidCommandType(uint256) LengthMismatch() NotAuthorizedForToken(uint256) OnlyMintAllowed() "
+    "TransactionDeadlinePassed() V4TooLittleReceived(uint256,uint256) "
+    "V4TooLittleReceivedPerHop(uint256,uint256,uint256) V4TooMuchRequested(uint256,uint256) "
     # Tokens
-    "ERC20InsufficientAllowance(address,uint256,uint256)",
-    "ERC20InsufficientBalance(address,uint256,uint256)",
-    "SafeERC20FailedOperation(address)",
-)
-_WRAPPERS: Final = {
-    "ExecutionFailed(uint256,bytes)": 1,
-    "WrappedError(address,bytes4,bytes,bytes)": 2,
-}
+    "ERC20InsufficientAllowance(address,uint256,uint256) ERC20InsufficientBalance(address,uint256,uint256) "
+    "SafeERC20FailedOperation(address) "
+).split()
+_WRAPPERS: Final = {"ExecutionFailed(uint256,bytes)": 1, "WrappedError(address,bytes4,bytes,bytes)": 2}
 """Errors that carry another one: the router's, and v4's around a hook, a subscriber or a token; which argument."""
 
 

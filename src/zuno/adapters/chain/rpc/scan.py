@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from zuno.adapters.chain.rpc.cache import JsonCache
 from zuno.adapters.chain.rpc.errors import NoSuchState, RangeRefused, ResponseTooLarge
-from zuno.adapters.chain.rpc.node import Log, Node, Topics
+from zuno.adapters.chain.rpc.node import Log, RpcNode, Topics
 from zuno.amm.model import Block
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Address
@@ -40,7 +40,7 @@ class BlockSpan:
 class Scanner:
     """Log queries whose width follows what the node bears: narrower when it refuses, wider when it does not."""
 
-    def __init__(self, node: Node, first_span: int = FIRST_SPAN) -> None:
+    def __init__(self, node: RpcNode, first_span: int = FIRST_SPAN) -> None:
         self._node = node
         self.span = first_span
         self._refused: int | None = None
@@ -130,7 +130,7 @@ class LogSearch:
 
     def __init__(
         self,
-        node: Node,
+        node: RpcNode,
         scanner: Scanner,
         cache: JsonCache,
         name: str,

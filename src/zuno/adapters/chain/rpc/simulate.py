@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from zuno.adapters.chain.rpc import abi, requests, reverts
 from zuno.adapters.chain.rpc.errors import BadRequest, CallReverted, InsufficientFunds, NoSuchMethod, parse_error
-from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.transport import Callee, RpcRequest
 from zuno.amm.identity import pool_slots, unpack_slot0
 from zuno.amm.model import Block
@@ -39,7 +39,7 @@ class _Result:
 class Simulator:
     """Pretended transactions of one wallet."""
 
-    def __init__(self, node: Node, pool_manager: Address) -> None:
+    def __init__(self, node: RpcNode, pool_manager: Address) -> None:
         self._node = node
         self._pool_manager = pool_manager
 

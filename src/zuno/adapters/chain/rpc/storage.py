@@ -10,7 +10,7 @@ from typing import Final
 
 from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.errors import CallReverted, NoSuchState, ResponseTooLarge
-from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.amm.fees import earned_rounding_down, growth_inside
 from zuno.amm.identity import (
     PoolSlots,
@@ -86,7 +86,7 @@ def locate_position(position_manager: Address, pool_id: HexId, lower: int, upper
 class Storage:
     """Words of PoolManager at a block."""
 
-    def __init__(self, node: Node, pool_manager: Address) -> None:
+    def __init__(self, node: RpcNode, pool_manager: Address) -> None:
         self._node = node
         self._pool_manager = pool_manager
 

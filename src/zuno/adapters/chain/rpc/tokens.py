@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.cache import JsonCache
 from zuno.adapters.chain.rpc.errors import CallReverted, ResponseTooLarge, UnfitResult
-from zuno.adapters.chain.rpc.node import Node
+from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.transport import Callee
 from zuno.amm.model import Block
 from zuno.kernel.errors import Malformed
@@ -30,7 +30,7 @@ class TokenReader:
     Silence is not kept: whether the contract has nothing to say or the node did not ask it, nobody can tell.
     """
 
-    def __init__(self, node: Node, info: ChainInfo, cache: JsonCache) -> None:
+    def __init__(self, node: RpcNode, info: ChainInfo, cache: JsonCache) -> None:
         self._node = node
         self._info = info
         self._cache = cache

@@ -19,7 +19,6 @@ from zuno.amm.model import Block, Depth, PoolState
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
-from zuno.lp.model.chains import ChainInfo
 from zuno.lp.model.plan import Allowances, Grant
 from zuno.lp.ports.spending import Call, NonceStatus, SendResult, Simulation, WalletState
 
@@ -39,7 +38,7 @@ class RpcWriter:
     """Writer over JSON-RPC, beside the reader of the same chain and on its connection."""
 
     def __init__(self, readers: Readers, at_head: PinnedRead, pool_at: PoolAt) -> None:
-        self._info = readers.info
+        self.info = readers.info
         self._node = readers.node
         self._at_head = at_head
         self._pool_at = pool_at
@@ -48,19 +47,17 @@ class RpcWriter:
         self._ticks = TickReader(readers.storage)
         self._genesis: HexId | None = None
 
-    @property
-    def info(self) -> ChainInfo:
-        return self._info
-
     async def genesis(self) -> HexId:
         if self._genesis is None:
             self._genesis = (await self._node.block(0)).hash
         return self._genesis
 
-    async def purse(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletState:
-        return await self._at_head(lambda head: self._purse_at(head, wallet, currencies, spenders))
+    async def wallet_state(
+        self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]
+    ) -> WalletState:
+        return await self._at_head(lambda head: self._wallet_state_at(head, wallet, currencies, spenders))
 
-    async def rehearse(
+    async def simulate(
         self, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
     ) -> Simulation:
         return await self._at_head(lambda head: self._simulator.simulate(head, wallet, calls, currencies, pool_id))
@@ -88,7 +85,7 @@ class RpcWriter:
 
     # -- at one block
 
-    async def _purse_at(
+    async def _wallet_state_at(
         self, head: Block, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]
     ) -> WalletState:
         held = list(dict.fromkeys(currencies))
@@ -98,9 +95,9 @@ class RpcWriter:
             requests.transaction_count(wallet, head),
             requests.pending_count(wallet),
             *(_balance_request(currency, wallet, head) for currency in held),
-            *(_allowance_request(token, wallet, self._info.deployment.permit2, head) for token in tokens),
+            *(_allowance_request(token, wallet, self.info.deployment.permit2, head) for token in tokens),
             *(
-                _permit2_request(token, wallet, spender, self._info.deployment.permit2, head)
+                _permit2_request(token, wallet, spender, self.info.deployment.permit2, head)
                 for token, spender in grants
             ),
         ]

@@ -17,7 +17,7 @@ from zuno.amm import identity
 from zuno.amm.model import Block, PoolState
 from zuno.kernel.errors import PoolNotInitialized, Refused, Unavailable, Unknown
 from zuno.kernel.units import Address, HexId, Seconds
-from zuno.lp.model.chains import ChainInfo, curated_keys
+from zuno.lp.model.chains import curated_keys
 from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
 from zuno.lp.model.market import HOUR, GasQuote
 from zuno.lp.ports.chain import Holdings, Missing, OwnedPositions, PoolsFound, Snapshot, WitnessedState
@@ -32,13 +32,11 @@ class SimChain:
     Answers are of the world at opening, or as it was when somebody here was last about to change it.
     """
 
+    info = SIM
+
     def __init__(self, file: SimFile) -> None:
         self._file = file
         self._world: SimWorld | None = None
-
-    @property
-    def info(self) -> ChainInfo:
-        return SIM
 
     async def head(self) -> Block:
         return self._now.head

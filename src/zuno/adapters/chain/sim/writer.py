@@ -11,7 +11,6 @@ from zuno.amm.ticks import MAX_TICK, MIN_TICK
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Tick
-from zuno.lp.model.chains import ChainInfo
 from zuno.lp.model.plan import Allowances
 from zuno.lp.ports.spending import (
     Call,
@@ -27,18 +26,18 @@ from zuno.lp.ports.spending import (
 class SimWriter:
     """Shares its world with the chain that is read: once something is sent, both see what came of it."""
 
+    info = SIM
+
     def __init__(self, chain: SimChain) -> None:
         self._chain = chain
-
-    @property
-    def info(self) -> ChainInfo:
-        return SIM
 
     async def genesis(self) -> HexId:
         """Of the seed, which is all that tells two simulated chains apart."""
         return self._chain.latest().genesis
 
-    async def purse(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletState:
+    async def wallet_state(
+        self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]
+    ) -> WalletState:
         world, owner = self._chain.latest(), _lower(wallet)
         permissions, tokens = world.books.permissions, [token for token in map(_lower, currencies) if token != NATIVE]
         allowances = Allowances(
@@ -53,7 +52,7 @@ class SimWriter:
         nonce = world.nonces[owner]
         return WalletState(world.head, holdings, allowances, nonce, nonce)
 
-    async def rehearse(
+    async def simulate(
         self, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
     ) -> Simulation:
         world, owner = self._chain.latest(), _lower(wallet)

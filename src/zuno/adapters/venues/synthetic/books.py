@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from zuno.adapters.venues.synthetic.candles import Market
+from zuno.adapters.venues.synthetic.candles import SyntheticMarket
 from zuno.adapters.venues.synthetic.path import HOURS, MINUTES_FROM, SIGMA, Chance, Ints, chance, fading, hour_of
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
@@ -27,7 +27,7 @@ WALLS: Final = 0.02
 """Share of hours in which a wall is shown and withdrawn."""
 
 
-def batches(seed: int, made: Market) -> list[Batch[Any]]:
+def batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     draw = chance(seed, f"books {made.symbol}")
     hours = HOURS - hour_of(MINUTES_FROM)
     ends = MINUTES_FROM + HOUR_MS * (1 + np.arange(hours))
@@ -40,7 +40,7 @@ def batches(seed: int, made: Market) -> list[Batch[Any]]:
     return [Batch(books(BINANCE, made.symbol), _books(made, at, (bids, asks), sizes))]
 
 
-def _restless(made: Market) -> Floats:
+def _restless(made: SyntheticMarket) -> Floats:
     sigma = made.path.sigma[hour_of(MINUTES_FROM) :] / SIGMA[made.symbol]
     return np.repeat(sigma, len(LOOKS_MS))
 
@@ -58,7 +58,7 @@ def _away(draw: Chance, middle: Ints, restless: Floats) -> tuple[Ints, Ints]:
     return sides[0], sides[1]
 
 
-def _sizes(draw: Chance, made: Market, middle: Ints, hours: int) -> tuple[Ints, Ints]:
+def _sizes(draw: Chance, made: SyntheticMarket, middle: Ints, hours: int) -> tuple[Ints, Ints]:
     """Lots of each level: never five times the others by chance, for that would look like a wall."""
     looks = len(LOOKS_MS)
     lean = np.repeat(tanh(fading(draw.normal(0.30, hours), 0.5)), looks)
@@ -83,12 +83,12 @@ def _put_walls(draw: Chance, sizes: tuple[Ints, Ints]) -> None:
         rows[:, level[hour]] = np.rint(np.median(rows, axis=1) * times[hour]).astype(np.int64)
 
 
-def _books(made: Market, at: Ints, ticks: tuple[Ints, Ints], lots: tuple[Ints, Ints]) -> list[Book]:
+def _books(made: SyntheticMarket, at: Ints, ticks: tuple[Ints, Ints], lots: tuple[Ints, Ints]) -> list[Book]:
     sides = [_quotes(made, price, size) for price, size in zip(ticks, lots, strict=True)]
     return [Book(Millis(moment), bids, asks) for moment, bids, asks in zip(at.tolist(), *sides, strict=True)]
 
 
-def _quotes(made: Market, ticks: Ints, lots: Ints) -> list[tuple[Quote, ...]]:
+def _quotes(made: SyntheticMarket, ticks: Ints, lots: Ints) -> list[tuple[Quote, ...]]:
     quote = partial(tuple.__new__, Quote)  # a million of them: the named tuple's own way takes twice as long
     prices, sizes = made.grain.price(ticks).tolist(), made.grain.size(lots).tolist()
     return [tuple(map(quote, zip(*level, strict=True))) for level in zip(prices, sizes, strict=True)]

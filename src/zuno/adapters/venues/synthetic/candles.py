@@ -22,14 +22,15 @@ from zuno.adapters.venues.synthetic.path import (
     Chance,
     Ints,
     Path,
-    Zone,
+    PathZone,
     by_daytime,
     chance,
     fading,
     hour_of,
+    hours_to_bars,
     total,
 )
-from zuno.adapters.venues.synthetic.takers import bought
+from zuno.adapters.venues.synthetic.takers import taker_buy_shares
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log
@@ -69,7 +70,7 @@ WON_GRAINS: Final[Mapping[Symbol, Grain]] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bars:
+class TickBars:
     """Bars of one length in ticks and lots."""
 
     timeframe: Timeframe
@@ -81,8 +82,8 @@ class Bars:
     volume: Ints
     taker_buy: Ints
 
-    def part(self, chosen: Any) -> Bars:
-        return Bars(self.timeframe, *(column[chosen] for column in self.columns))
+    def part(self, chosen: Any) -> TickBars:
+        return TickBars(self.timeframe, *(column[chosen] for column in self.columns))
 
     @property
     def columns(self) -> tuple[Ints, ...]:
@@ -90,12 +91,12 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Market:
+class SyntheticMarket:
     """One symbol's walk with the bars it made; what every other part of the market is drawn from."""
 
     path: Path
     grain: Grain
-    bars: Mapping[Timeframe, Bars]
+    bars: Mapping[Timeframe, TickBars]
     last_steps: Ints
     """The price after each step of each minute, minutes × steps, in ticks."""
 
@@ -104,7 +105,7 @@ class Market:
         return self.path.symbol
 
     @property
-    def minutes(self) -> Bars:
+    def minutes(self) -> TickBars:
         return self.bars[Timeframe.M1]
 
     def minute_sigma(self) -> Floats:
@@ -113,24 +114,24 @@ class Market:
         return np.repeat(self.path.sigma[hour_of(zone.start) :] / np.sqrt(60), 60)
 
 
-def market(seed: int, path: Path) -> Market:
+def market(seed: int, path: Path) -> SyntheticMarket:
     grain = GRAINS[path.symbol]
-    natives, walked = _walked(path, grain)
+    natives, walked = _walk_bars(path, grain)
     went = [total(steps) / _bar_sigma(zone, path.sigma) for zone, steps in zip(ZONES, path.steps, strict=True)]
-    volumes, shares = _volumes(seed, path, grain, natives, went), bought(seed, path, went)
+    volumes, shares = _volumes(seed, path, grain, natives, went), taker_buy_shares(seed, path, went)
     filled = [
         replace(bars, volume=volume, taker_buy=np.rint(volume * share).astype(np.int64))
         for bars, volume, share in zip(natives, volumes, shares, strict=True)
     ]
-    return Market(path, grain, _all_lengths(*filled), walked)
+    return SyntheticMarket(path, grain, _all_lengths(*filled), walked)
 
 
-def batches(made: Market) -> list[Batch[Any]]:
+def batches(made: SyntheticMarket) -> list[Batch[Any]]:
     """What the perpetual's venue says of its bars."""
     return [_batch(candles(BINANCE, made.symbol, bars.timeframe), bars, made.grain) for bars in made.bars.values()]
 
 
-def won_batches(seed: int, made: Market, won: Floats) -> list[Batch[Any]]:
+def won_batches(seed: int, made: SyntheticMarket, won: Floats) -> list[Batch[Any]]:
     """The same price in won, on a market that makes no bar without a trade and does not say who took."""
     grain = WON_GRAINS[made.symbol]
     draw = chance(seed, f"won {made.symbol}")
@@ -157,12 +158,12 @@ def won_rate(seed: int) -> Floats:
     return np.round(WON_START * exp(level), 1)
 
 
-def ends(bars: Bars, grain: Grain) -> Floats:
+def ends(bars: TickBars, grain: Grain) -> Floats:
     """Closing prices."""
     return np.asarray(grain.price(bars.close), dtype=np.float64)
 
 
-def coarser(timeframe: Timeframe, bars: Bars) -> Bars:
+def coarser(timeframe: Timeframe, bars: TickBars) -> TickBars:
     """What these bars add up to, bucket by bucket, where the first and the last bucket are whole."""
     shift = timeframe.floor(0)
     bucket = (bars.at - shift) // timeframe.millis * timeframe.millis + shift
@@ -170,7 +171,7 @@ def coarser(timeframe: Timeframe, bars: Bars) -> Bars:
     bars, bucket = bars.part(whole), bucket[whole]
     at, first = np.unique(bucket, return_index=True)
     last = np.append(first[1:], len(bucket)) - 1
-    return Bars(
+    return TickBars(
         timeframe,
         at,
         bars.open[first],
@@ -182,15 +183,15 @@ def coarser(timeframe: Timeframe, bars: Bars) -> Bars:
     )
 
 
-def _length(zone: Zone) -> Timeframe:
+def _length(zone: PathZone) -> Timeframe:
     return next(timeframe for timeframe in Timeframe if timeframe.millis == zone.bar)
 
 
-def _native(zone: Zone, bars: Bars) -> Bars:
+def _native(zone: PathZone, bars: TickBars) -> TickBars:
     return bars.part((bars.at >= zone.start) & (bars.at < zone.end))
 
 
-def _walked(path: Path, grain: Grain) -> tuple[list[Bars], Ints]:
+def _walk_bars(path: Path, grain: Grain) -> tuple[list[TickBars], Ints]:
     """Bars without volume, each opening where the one before closed; and the last zone's every step."""
     start, bars = float(log(START[path.symbol])), []
     walked: Ints = np.empty(0, np.int64)
@@ -205,11 +206,11 @@ def _walked(path: Path, grain: Grain) -> tuple[list[Bars], Ints]:
         high, low = np.maximum(opened, walked.max(axis=1)), np.minimum(opened, walked.min(axis=1))
         at = zone.start + zone.bar * np.arange(zone.bars)
         none = np.zeros(zone.bars, np.int64)
-        bars.append(Bars(_length(zone), at, opened, high, low, close, none, none))
+        bars.append(TickBars(_length(zone), at, opened, high, low, close, none, none))
     return bars, walked
 
 
-def _volumes(seed: int, path: Path, grain: Grain, bars: Sequence[Bars], went: Sequence[Floats]) -> list[Ints]:
+def _volumes(seed: int, path: Path, grain: Grain, bars: Sequence[TickBars], went: Sequence[Floats]) -> list[Ints]:
     """By the hour of the day, and more when the market is restless or went far."""
     found = []
     for zone, native, far in zip(ZONES, bars, went, strict=True):
@@ -221,7 +222,7 @@ def _volumes(seed: int, path: Path, grain: Grain, bars: Sequence[Bars], went: Se
     return found
 
 
-def _bar_sigma(zone: Zone, sigma: Floats) -> Floats:
+def _bar_sigma(zone: PathZone, sigma: Floats) -> Floats:
     first, hours = hour_of(zone.start), (zone.end - zone.start) // HOUR_MS
     squares = np.square(sigma[first : first + hours])
     if zone.bar > HOUR_MS:
@@ -229,23 +230,19 @@ def _bar_sigma(zone: Zone, sigma: Floats) -> Floats:
     return np.repeat(np.sqrt(squares * zone.bar / HOUR_MS), HOUR_MS // zone.bar)
 
 
-def _busy(seed: int, path: Path, zone: Zone) -> Floats:
+def _busy(seed: int, path: Path, zone: PathZone) -> Floats:
     """How much is traded against an ordinary time, bar by bar."""
     noise = chance(seed, f"busy {path.symbol}").normal(size=HOURS)
     drift = exp(fading(noise, 1 - 1 / 24) * 0.25 * np.sqrt(2 / 24))
     season = by_daytime(0.4, np.arange(HOURS))
     hours = season * drift * exp(0.9 * log(path.sigma / SIGMA[path.symbol]))
-    first = hour_of(zone.start)
-    hours = hours[first : first + (zone.end - zone.start) // HOUR_MS]
-    if zone.bar > HOUR_MS:
-        return np.asarray(total(hours.reshape(zone.bars, -1)) / (len(hours) // zone.bars), dtype=np.float64)
-    return np.repeat(hours, HOUR_MS // zone.bar)
+    return hours_to_bars(zone, hours)
 
 
-def _all_lengths(days: Bars, hours: Bars, minutes: Bars) -> dict[Timeframe, Bars]:
+def _all_lengths(days: TickBars, hours: TickBars, minutes: TickBars) -> dict[Timeframe, TickBars]:
     """Every length there is, each from the next finer one."""
-    hour = _joined(hours, coarser(Timeframe.H1, minutes))
-    day = _joined(days, coarser(Timeframe.D1, hour))
+    hour = _join_bars(hours, coarser(Timeframe.H1, minutes))
+    day = _join_bars(days, coarser(Timeframe.D1, hour))
     return {
         Timeframe.M1: minutes,
         Timeframe.H1: hour,
@@ -255,33 +252,33 @@ def _all_lengths(days: Bars, hours: Bars, minutes: Bars) -> dict[Timeframe, Bars
     }
 
 
-def _joined(early: Bars, late: Bars) -> Bars:
+def _join_bars(early: TickBars, late: TickBars) -> TickBars:
     pairs = zip(early.columns, late.columns, strict=True)
-    return Bars(early.timeframe, *(np.concatenate(pair) for pair in pairs))
+    return TickBars(early.timeframe, *(np.concatenate(pair) for pair in pairs))
 
 
-def _in_won(draw: Chance, bars: Bars, rate: Floats, dollars: Grain, grain: Grain) -> Bars:
+def _in_won(draw: Chance, bars: TickBars, rate: Floats, dollars: Grain, grain: Grain) -> TickBars:
     """Bars in won: each opens where the last one closed, and some minutes of the Korean night have no trade."""
     scale = rate / dollars.ticks * exp(draw.normal(0.0002, len(rate)))
     prices = (bars.open, bars.high, bars.low, bars.close)
-    first, high, low, close = (np.rint(one * scale / grain.step).astype(np.int64) * grain.step for one in prices)
+    first, high, low, close = (np.rint(price * scale / grain.step).astype(np.int64) * grain.step for price in prices)
     opened = np.append(first[:1], close[:-1])
     high, low = np.maximum(high, opened), np.minimum(low, opened)
     volume = np.rint(bars.volume * KOREA * exp(draw.normal(0.3, len(rate))) * grain.lots / dollars.lots)
     silent = _silent(draw, bars)
-    won = Bars(
+    won = TickBars(
         bars.timeframe, bars.at, opened, high, low, close, np.maximum(1, volume).astype(np.int64), bars.taker_buy
     )
     return won.part(~silent)
 
 
-def _silent(draw: Chance, bars: Bars) -> NDArray[np.bool_]:
+def _silent(draw: Chance, bars: TickBars) -> NDArray[np.bool_]:
     night = (bars.at // HOUR_MS % 24 >= 17) & (bars.at // HOUR_MS % 24 < 22)
     silent: NDArray[np.bool_] = draw.uniform(size=len(bars.at)) < 0.03
     return silent & night & (bars.timeframe is Timeframe.M1)
 
 
-def _batch(series: Series[Candle], bars: Bars, grain: Grain, taker: bool = True) -> Batch[Candle]:
+def _batch(series: Series[Candle], bars: TickBars, grain: Grain, taker: bool = True) -> Batch[Candle]:
     prices = [grain.price(column).tolist() for column in bars.columns[1:5]]
     taken: list[Any] = grain.size(bars.taker_buy).tolist() if taker else [None] * len(bars.at)
     columns = zip(bars.at.tolist(), *prices, grain.size(bars.volume).tolist(), taken, strict=True)

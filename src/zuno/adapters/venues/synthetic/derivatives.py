@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from zuno.adapters.venues.synthetic.candles import Market
+from zuno.adapters.venues.synthetic.candles import SyntheticMarket
 from zuno.adapters.venues.synthetic.path import (
     END,
     HOURS_FROM,
@@ -80,7 +80,7 @@ class Grid:
     """In lots. Of an hour that has no minutes, the same part each time: nobody reads a venue within one."""
 
 
-def grid(made: Market) -> Grid:
+def grid(made: SyntheticMarket) -> Grid:
     hours, minutes = made.path.steps[1], made.path.steps[2]
     step = np.concatenate([hours.reshape(-1), total(minutes.reshape(-1, 25))])
     usual = np.repeat(made.path.sigma[hour_of(HOURS_FROM) :] / np.sqrt(12), 12)
@@ -91,7 +91,7 @@ def grid(made: Market) -> Grid:
     return Grid(at, step, np.clip(step / usual, -5, 5), exp(before + np.cumsum(step)), volume)
 
 
-def batches(seed: int, made: Market) -> list[Batch[Any]]:
+def batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     seen = grid(made)
     premium, crowd = _premium(seed, made, seen), _crowd_moves(seed, made, seen)
     given: list[Batch[Any]] = []
@@ -110,7 +110,7 @@ def readings(at: Ints) -> NDArray[np.bool_]:
     return np.asarray(((at % HOUR_MS == 0) & (at > MINUTES_FROM)) | (at > END - CLOSE_LOOK))
 
 
-def _premium(seed: int, made: Market, seen: Grid) -> Floats:
+def _premium(seed: int, made: SyntheticMarket, seen: Grid) -> Floats:
     """How far the perpetual stands above its index: it leans the way the price went, for a day or two."""
     noise = chance(seed, f"premium {made.symbol}").normal(size=len(seen.at))
     return INTEREST + fading((0.8 * seen.surprise + 0.6 * noise) * 1.7e-5, 0.9988)
@@ -144,17 +144,17 @@ def levels(series: Series[Level], at: Ints, values: Floats) -> Batch[Any]:
     return Batch(series, list(map(Level._make, zip(at.tolist(), values.tolist(), strict=True))))
 
 
-def _open(draw: Chance, venue: str, made: Market, seen: Grid, crowd: Floats) -> Batch[Any]:
+def _open(draw: Chance, venue: str, made: SyntheticMarket, seen: Grid, crowd: Floats) -> Batch[Any]:
     """In base units: it grows with trends behind it, moves with the crowd, and is torn down, or built up, by jumps."""
     push = draw.normal(size=len(seen.at)) * 0.0006 + np.abs(seen.surprise) * 0.0001 - 0.00008
-    pushed = push + crowd + _torn(draw, made, len(seen.at))
+    pushed = push + crowd + _jump_changes(draw, made, len(seen.at))
     level = fading(pushed, 1 - 1 / 1_800)
     size = OPEN_USD[made.symbol] / START[made.symbol] * VENUES[venue] * exp(np.clip(level, -1.2, 1.2))
     read = readings(seen.at) | (seen.at % (4 * HOUR_MS) == 0)
     return levels(open_interest(venue, made.symbol), seen.at[read], np.round(size[read], 3))
 
 
-def _crowd_moves(seed: int, made: Market, seen: Grid) -> Floats:
+def _crowd_moves(seed: int, made: SyntheticMarket, seen: Grid) -> Floats:
     """What comes and leaves at every venue alike, while both volume and movement are beyond the usual."""
     way = np.repeat(chance(seed, f"crowd {made.symbol}").normal(size=len(seen.at) // 12), 12)
     jumps, first = made.path.jumps, hour_of(HOURS_FROM)
@@ -176,7 +176,7 @@ def _lately(column: Floats, span: int) -> Floats:
     return np.asarray((sums[place] - sums[start]) / (place - start), dtype=np.float64)
 
 
-def _torn(draw: Chance, made: Market, count: int) -> Floats:
+def _jump_changes(draw: Chance, made: SyntheticMarket, count: int) -> Floats:
     """What each jump did to open positions within its hour."""
     jumps, first = made.path.jumps, hour_of(HOURS_FROM)
     inside = jumps.hour >= first
@@ -197,7 +197,7 @@ def _crowd(draw: Chance, venue: str, symbol: Symbol, seen: Grid) -> Batch[Any]:
     return levels(long_short(venue, symbol), seen.at[late][read], ratio[read])
 
 
-def _basis(draw: Chance, venue: str, made: Market, seen: Grid, premium: Floats) -> Batch[Any]:
+def _basis(draw: Chance, venue: str, made: SyntheticMarket, seen: Grid, premium: Floats) -> Batch[Any]:
     read = readings(seen.at)
     apart = draw.normal(size=len(seen.at))[read] * 2e-5
     mark = np.round(seen.price[read] * (1 + apart), 2)

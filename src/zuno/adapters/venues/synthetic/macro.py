@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from zuno.adapters.venues.synthetic.candles import Market
+from zuno.adapters.venues.synthetic.candles import SyntheticMarket
 from zuno.adapters.venues.synthetic.derivatives import GRID, levels, readings
 from zuno.adapters.venues.synthetic.path import (
     END,
@@ -48,7 +48,7 @@ HOLIDAYS: Final = frozenset({(1, 1), (7, 4), (12, 25)})
 MACRO_DAYS: Final = 430
 
 
-def batches(seed: int, markets: Mapping[Symbol, Market], won: Floats) -> list[Batch[Any]]:
+def batches(seed: int, markets: Mapping[Symbol, SyntheticMarket], won: Floats) -> list[Batch[Any]]:
     given: list[Batch[Any]] = [Batch(macro(whose, name), _daily(seed, name)) for name, (whose, *_) in DAILY.items()]
     given.append(Batch(macro(FRED, "CPIAUCSL"), list(_prices(seed))))
     given.append(Batch(macro(FRED, "FEDFUNDS"), list(_policy())))
@@ -70,12 +70,12 @@ def _daily(seed: int, name: str) -> list[Print]:
     walk = np.cumsum(chance(seed, f"macro {SAME.get(name, name)}").normal(size=len(days)) * far)
     values = np.clip(start + walk, 0.1, None) if name.startswith("DGS") else start * exp(walk)
     return [
-        Print(_millis(day), round(value, 4 if start < 1_000 else 2), _released(day, hours))
+        Print(_millis(day), round(value, 4 if start < 1_000 else 2), _release_time(day, hours))
         for day, value in zip(days, values.tolist(), strict=True)
     ]
 
 
-def _released(day: datetime, hours: int) -> Millis:
+def _release_time(day: datetime, hours: int) -> Millis:
     """Never on a weekend; what is printed weekly on the Monday after, at 20:15."""
     out = day + (timedelta(hours=hours) if hours else timedelta(days=7 - day.weekday(), hours=20))
     out += timedelta(days=7 - out.weekday()) if out.weekday() >= 5 else timedelta()
@@ -114,7 +114,7 @@ def _millis(day: datetime) -> Millis:
     return Millis(int(day.timestamp()) * 1_000)
 
 
-def _mood(seed: int, made: Market) -> Batch[Any]:
+def _mood(seed: int, made: SyntheticMarket) -> Batch[Any]:
     """Greed after rises, fear after falls and in restless times; said at midnight of the days before."""
     days = made.bars[Timeframe.D1]
     days = days.part(days.at >= HOURS_FROM)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from zuno.adapters.venues.synthetic.candles import Market
+from zuno.adapters.venues.synthetic.candles import SyntheticMarket
 from zuno.adapters.venues.synthetic.derivatives import levels
 from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, SIGMA, Ints, chance, fading, hour_of, total
 from zuno.kernel.units import Millis
@@ -46,12 +46,12 @@ class Mood:
     """Positive after a fall."""
 
 
-def batches(seed: int, made: Market) -> list[Batch[Any]]:
+def batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     mood = _mood(seed, made)
     return [_index(made, mood), Batch(options(DERIBIT, made.symbol.base), list(_chains(seed, made, mood)))]
 
 
-def _mood(seed: int, made: Market) -> Mood:
+def _mood(seed: int, made: SyntheticMarket) -> Mood:
     hours = made.bars[Timeframe.H1]
     sigma = made.path.sigma[hour_of(int(hours.at[0])) :]
     year = np.sqrt(24 * 365)
@@ -74,14 +74,14 @@ def _atm(mood: Mood, place: Ints | slice, years: Floats | float) -> Floats:
     return np.asarray(np.clip(100 * np.sqrt(square) + PREMIUM * (1 - near), 15, 180), dtype=np.float64)
 
 
-def _index(made: Market, mood: Mood) -> Batch[Any]:
+def _index(made: SyntheticMarket, mood: Mood) -> Batch[Any]:
     count = DVOL_DAYS * 24
     at = END - HOUR_MS * np.arange(count - 1, -1, -1)
     values = np.round(_atm(mood, slice(-count, None), 30 / 365), 2)
     return levels(dvol(DERIBIT, made.symbol.base), at, values)
 
 
-def _chains(seed: int, made: Market, mood: Mood) -> Iterator[OptionChain]:
+def _chains(seed: int, made: SyntheticMarket, mood: Mood) -> Iterator[OptionChain]:
     """A chain on every full hour. Hours with the same expiries are drawn at once."""
     closes = made.grain.price(made.bars[Timeframe.H1].close)
     at = END - HOUR_MS * np.arange(len(closes) - 1, -1, -1)
@@ -131,13 +131,13 @@ def _half(
     seed: int, base: str, names: dict[tuple[int, float, bool], str], smiles: _Smiles, call: bool
 ) -> list[list[OptionQuote]]:
     """The puts, or the calls, hour by hour."""
-    held = _held(seed, smiles, call)
-    traded = np.round(held * (0.02 + 0.05 * _hashed(seed + 1, smiles.at, smiles.strike, call)), 1)
+    held = _open_interest(seed, smiles, call)
+    traded = np.round(held * (0.02 + 0.05 * _hash_uniform(seed + 1, smiles.at, smiles.strike, call)), 1)
     columns = (smiles.expiry, smiles.strike, smiles.mark_iv, held, traded, smiles.forward)
     hours = [column.reshape(len(smiles.at), -1).tolist() for column in columns]
     kinds = [call] * (held.size // len(held))
     return [
-        list(map(OptionQuote, _named(names, base, expiry, strike, call), expiry, strike, kinds, *rest))
+        list(map(OptionQuote, _option_names(names, base, expiry, strike, call), expiry, strike, kinds, *rest))
         for expiry, strike, *rest in zip(*hours, strict=True)
     ]
 
@@ -158,17 +158,17 @@ def _power_of_two(values: Floats) -> Floats:
     return np.asarray(np.ldexp(1.0, exponent - (mantissa == 0.5)))
 
 
-def _held(seed: int, smiles: _Smiles, call: bool) -> Floats:
+def _open_interest(seed: int, smiles: _Smiles, call: bool) -> Floats:
     """Open interest: most near the money, and each option's own."""
     near = exp(-0.5 * np.square(smiles.moneyness / 1.5))
-    own = 0.3 + 1.4 * _hashed(seed, smiles.expiry, smiles.strike, call)
+    own = 0.3 + 1.4 * _hash_uniform(seed, smiles.expiry, smiles.strike, call)
     return np.round((10 + 900 * near) * own * (1.0 if call else 0.8), 1)
 
 
-def _hashed(seed: int, one: Any, other: Any, call: bool) -> Floats:
+def _hash_uniform(seed: int, left: Any, right: Any, call: bool) -> Floats:
     """A number in [0, 1) that belongs to these: the same whenever it is asked for."""
-    mixed = np.asarray(one, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= np.asarray(np.rint(other), dtype=np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed = np.asarray(left, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= np.asarray(np.rint(right), dtype=np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
     mixed += np.uint64((2 * seed + call) * 0x165667B19E3779F9 % 2**64)
     for shift, factor in ((33, 0xFF51AFD7ED558CCD), (29, 0xC4CEB9FE1A85EC53)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
@@ -177,11 +177,11 @@ def _hashed(seed: int, one: Any, other: Any, call: bool) -> Floats:
 
 def expiries(at: int) -> tuple[int, ...]:
     """What is listed: two days, three Fridays, the last Friday of two months and of a quarter, at 08:00 UTC."""
-    return _listed((at - 8 * HOUR_MS) // DAY_MS)
+    return _list_expiries((at - 8 * HOUR_MS) // DAY_MS)
 
 
 @lru_cache(maxsize=64)
-def _listed(day: int) -> tuple[int, ...]:
+def _list_expiries(day: int) -> tuple[int, ...]:
     today = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)
     friday = today + timedelta(days=(3 - today.weekday()) % 7 + 1)
     months = [last for ahead in range(8) if (last := _last_friday(today, ahead)) > today]
@@ -198,7 +198,7 @@ def _last_friday(today: datetime, ahead: int) -> datetime:
     return end - timedelta(days=(end.weekday() - 4) % 7)
 
 
-def _named(
+def _option_names(
     names: dict[tuple[int, float, bool], str], base: str, expiries: list[int], strikes: list[float], call: bool
 ) -> list[str]:
     keys = [(expiry, strike, call) for expiry, strike in zip(expiries, strikes, strict=True)]

@@ -42,7 +42,7 @@ TOGETHER: Final = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Zone:
+class PathZone:
     """A stretch of time in bars of one length, each walked in so many steps."""
 
     start: int
@@ -60,9 +60,9 @@ class Zone:
 
 
 ZONES: Final = (
-    Zone(DAYS_FROM, HOURS_FROM, DAY_MS, 48),
-    Zone(HOURS_FROM, MINUTES_FROM, HOUR_MS, 12),
-    Zone(MINUTES_FROM, END, MINUTE_MS, 5),
+    PathZone(DAYS_FROM, HOURS_FROM, DAY_MS, 48),
+    PathZone(HOURS_FROM, MINUTES_FROM, HOUR_MS, 12),
+    PathZone(MINUTES_FROM, END, MINUTE_MS, 5),
 )
 
 
@@ -87,9 +87,9 @@ class Path:
     """Steps of the logarithm, bars × steps, zone by zone."""
     jumps: Jumps
 
-    def mirrored(self, after: int) -> Path:
+    def mirror(self, after: int) -> Path:
         """The walk that goes the other way from then on: as likely as this one."""
-        flipped = [_flipped(zone, steps, after) for zone, steps in zip(ZONES, self.steps, strict=True)]
+        flipped = [_flip(zone, steps, after) for zone, steps in zip(ZONES, self.steps, strict=True)]
         return replace(self, steps=(flipped[0], flipped[1], flipped[2]))
 
 
@@ -112,10 +112,10 @@ class Chance:
         return low + (high - low) * self._draw.random(size)
 
     def normal(self, scale: float = 1.0, size: Size = None) -> Any:
-        return scale * _cut(self._draw.standard_normal(size))
+        return scale * _quantise(self._draw.standard_normal(size))
 
     def exponential(self, scale: float, size: int) -> Floats:
-        return np.asarray(scale * _cut(self._draw.standard_exponential(size)))
+        return np.asarray(scale * _quantise(self._draw.standard_exponential(size)))
 
     def permutation(self, of: Any) -> Any:
         return self._draw.permutation(of)
@@ -124,7 +124,7 @@ class Chance:
         return self._draw.poisson(rate)
 
 
-def _cut(drawn: Any) -> Any:
+def _quantise(drawn: Any) -> Any:
     return np.rint(drawn * 2.0**32) / 2.0**32
 
 
@@ -171,6 +171,14 @@ def paths(seed: int) -> Mapping[Symbol, Path]:
 def hour_of(at: int) -> int:
     """The hour a moment falls in, from the first day on."""
     return (at - DAYS_FROM) // HOUR_MS
+
+
+def hours_to_bars(zone: PathZone, hours: Floats) -> Floats:
+    """A number for each hour from the first day on, made one for each bar of a zone: the mean of its hours."""
+    part = hours[hour_of(zone.start) : hour_of(zone.end)]
+    if zone.bar > HOUR_MS:
+        return np.asarray(total(part.reshape(zone.bars, -1)) / (len(part) // zone.bars), dtype=np.float64)
+    return np.repeat(part, HOUR_MS // zone.bar)
 
 
 def _jumps(seed: int) -> tuple[Jumps, Floats, Floats]:
@@ -223,13 +231,13 @@ def _own_movement(seed: int, symbol: Symbol) -> Floats:
     return np.asarray(exp(fading(noise, 1 - 1 / 48) * 0.12 * np.sqrt(2 / 48)), dtype=np.float64)
 
 
-def _step_sigma(zone: Zone, sigma: Floats) -> Floats:
+def _step_sigma(zone: PathZone, sigma: Floats) -> Floats:
     first = hour_of(zone.start)
     hours = sigma[first : first + (zone.end - zone.start) // HOUR_MS]
     return np.repeat(hours / np.sqrt(zone.per_hour), zone.per_hour)
 
 
-def _with_jumps(zone: Zone, walk: Floats, hour: Ints, place: Floats, far: Floats) -> Floats:
+def _with_jumps(zone: PathZone, walk: Floats, hour: Ints, place: Floats, far: Floats) -> Floats:
     first, last = hour_of(zone.start), hour_of(zone.end)
     inside = (hour >= first) & (hour < last)
     step = ((hour[inside] - first + place[inside]) * zone.per_hour).astype(np.int64)
@@ -238,7 +246,7 @@ def _with_jumps(zone: Zone, walk: Floats, hour: Ints, place: Floats, far: Floats
     return flat.reshape(walk.shape)
 
 
-def _flipped(zone: Zone, steps: Floats, after: int) -> Floats:
+def _flip(zone: PathZone, steps: Floats, after: int) -> Floats:
     kept = max(0, (after - zone.start) * zone.per_hour // HOUR_MS)
     flat = steps.reshape(-1).copy()
     flat[kept:] *= -1

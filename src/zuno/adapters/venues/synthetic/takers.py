@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from zuno.adapters.venues.synthetic.path import HOURS, ZONES, Path, Zone, chance, fading, hour_of, total
+from zuno.adapters.venues.synthetic.path import HOURS, ZONES, Path, chance, fading, hours_to_bars
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, tanh
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS
@@ -28,7 +28,7 @@ _FARTHEST: Final = 5.0
 """Deviations of a bar that are still followed: a jump is not."""
 
 
-def bought(seed: int, path: Path, surprises: Sequence[Floats]) -> list[Floats]:
+def taker_buy_shares(seed: int, path: Path, surprises: Sequence[Floats]) -> list[Floats]:
     """The share of each bar's volume that takers bought, zone by zone, from how far it went against what was usual."""
     shares = []
     behind = [_behind(surprises, memory) for memory, _ in BEHIND]
@@ -37,7 +37,7 @@ def bought(seed: int, path: Path, surprises: Sequence[Floats]) -> list[Floats]:
         noise = chance(seed, f"takers {zone.bar} {path.symbol}").normal(size=zone.bars)
         short = np.sqrt(MINUTE_MS / zone.bar)
         leaning = sum(far * parts[place] for (_, far), parts in zip(BEHIND, behind, strict=True))
-        share = 0.5 + leaning + _by_bar(zone, own) + short * (WITH * tanh(went) + NOISE * noise)
+        share = 0.5 + leaning + hours_to_bars(zone, own) + short * (WITH * tanh(went) + NOISE * noise)
         shares.append(np.clip(share, 0.05, 0.95))
     return shares
 
@@ -59,10 +59,3 @@ def _own(seed: int, path: Path) -> Floats:
     keep = float(exp(-HOUR_MS / OWN_MS))
     noise = chance(seed, f"takers {path.symbol}").normal(size=HOURS)
     return fading(noise, keep) * OWN * float(np.sqrt(1 - keep**2))
-
-
-def _by_bar(zone: Zone, hours: Floats) -> Floats:
-    part = hours[hour_of(zone.start) : hour_of(zone.end)]
-    if zone.bar > HOUR_MS:
-        return np.asarray(total(part.reshape(zone.bars, -1)) / (len(part) // zone.bars), dtype=np.float64)
-    return np.repeat(part, HOUR_MS // zone.bar)

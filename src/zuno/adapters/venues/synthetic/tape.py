@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from zuno.adapters.venues.synthetic.candles import TRADED, Market
+from zuno.adapters.venues.synthetic.candles import TRADED, SyntheticMarket
 from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, SIGMA, Ints, chance, total
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
@@ -30,22 +30,22 @@ LARGE_USD: Final = 100_000.0
 _Traded: TypeAlias = tuple[int, Side, float, float, float]
 
 
-def batches(seed: int, made: Market) -> list[Batch[Any]]:
+def batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     heard = [Alive(at) for at in made.minutes.at.tolist()]
-    given = [_large(seed, made), Batch(alive(Feed.WHALES, BINANCE, made.symbol), heard)]
+    given = [_whales(seed, made), Batch(alive(Feed.WHALES, BINANCE, made.symbol), heard)]
     for venue, since in HEARD_FROM.items():
-        given.append(_forced(seed, venue, made))
+        given.append(_liquidations(seed, venue, made))
         minutes = heard[(since - MINUTES_FROM) // MINUTE_MS :]
         given.append(Batch(alive(Feed.LIQUIDATIONS, venue, made.symbol), minutes))
     return given
 
 
-def _surprise(made: Market) -> Floats:
+def _surprise(made: SyntheticMarket) -> Floats:
     """How far each minute went against what was usual then."""
     return np.asarray(total(made.path.steps[2]) / made.minute_sigma(), dtype=np.float64)
 
 
-def _forced(seed: int, venue: str, made: Market) -> Batch[Any]:
+def _liquidations(seed: int, venue: str, made: SyntheticMarket) -> Batch[Any]:
     went, restless = _surprise(made), made.minute_sigma() * np.sqrt(60) / SIGMA[made.symbol]
     parts = []
     for side, against in ((Side.LONG, -went), (Side.SHORT, went)):
@@ -60,7 +60,7 @@ def _forced(seed: int, venue: str, made: Market) -> Batch[Any]:
     return Batch(liquidations(venue, made.symbol), rows)
 
 
-def _large(seed: int, made: Market) -> Batch[Any]:
+def _whales(seed: int, made: SyntheticMarket) -> Batch[Any]:
     """Takers of at least $100k, the way the minute's takers lean, and never the whole of its volume."""
     name = f"large {made.symbol}"
     minutes, prices = made.minutes, made.grain.price(made.minutes.close)
@@ -86,20 +86,22 @@ def _minutes(seed: int, name: str, rate: Floats, most: int) -> Ints:
     return np.repeat(np.arange(len(count)), count)
 
 
-def _strikes(seed: int, name: str, made: Market, side: Side, minute: Ints, place: Floats, usd: Floats) -> list[_Traded]:
+def _strikes(
+    seed: int, name: str, made: SyntheticMarket, side: Side, minute: Ints, place: Floats, usd: Floats
+) -> list[_Traded]:
     """Trades inside their minute's range; several in one minute follow each other."""
     bars = made.minutes
     low, high = bars.low[minute], bars.high[minute]
     price = made.grain.price(np.rint(low + place * (high - low)))
     quantity = made.grain.size(np.maximum(1, np.rint(usd / price * made.grain.lots)))
-    at = bars.at[minute] + _spread(seed, f"{name} {side}", minute)
+    at = bars.at[minute] + _spread_out(seed, f"{name} {side}", minute)
     paid = np.round(price * quantity, 2)
     return [
         (*row[:1], side, *row[1:]) for row in zip(*map(np.ndarray.tolist, (at, price, quantity, paid)), strict=True)
     ]
 
 
-def _spread(seed: int, name: str, minute: Ints) -> Ints:
+def _spread_out(seed: int, name: str, minute: Ints) -> Ints:
     """Milliseconds into the minute, in order, each trade in a slot of its own."""
     _, first, count = np.unique(minute, return_index=True, return_counts=True)
     slot = MINUTE_MS / np.repeat(count, count)

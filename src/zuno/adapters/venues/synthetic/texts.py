@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from zuno.adapters.venues.synthetic.candles import Market
+from zuno.adapters.venues.synthetic.candles import SyntheticMarket
 from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, chance
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Feed, Text, Timeframe, texts
@@ -29,38 +29,42 @@ _NARRATIVE: Final = (
 )
 
 
-def batches(seed: int, made: Market) -> list[Batch[Any]]:
+def batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     about = made.symbol.base
-    news = _said(seed, made, "news", NEWS_EVERY, 10 * MINUTE_MS, _NEWS)
-    narrative = _said(seed, made, "narrative", NARRATIVE_EVERY, 5 * MINUTE_MS, _NARRATIVE)
+    news = _write_texts(seed, made, "news", NEWS_EVERY, 10 * MINUTE_MS, _NEWS)
+    narrative = _write_texts(seed, made, "narrative", NARRATIVE_EVERY, 5 * MINUTE_MS, _NARRATIVE)
     search = [Text(row.at, SEARCH, row.id, row.body) for row in narrative]
     return [Batch(texts(Feed.NEWS, CHANNELS, about), news), Batch(texts(Feed.NARRATIVE, SEARCH, about), search)]
 
 
-def _said(seed: int, made: Market, name: str, every: int, after: int, forms: tuple[str, ...]) -> list[Text]:
+def _write_texts(
+    seed: int, made: SyntheticMarket, name: str, every: int, after: int, forms: tuple[str, ...]
+) -> list[Text]:
     """One text in every stretch of time, from the bars that had closed by then."""
     draw = chance(seed, f"{name} {made.symbol}")
     hours = made.bars[Timeframe.H1]
-    said = []
+    written = []
     for at in range(MINUTES_FROM, END, every):
         last = int(np.searchsorted(hours.at, at)) - 1
         form, channel = draw.integers(0, len(forms)), draw.integers(0, len(WRITERS))
         moved = hours.close[last] / hours.close[last - 24] - 1
         busy = hours.volume[last - 23 : last + 1].mean() / hours.volume[last - 167 : last + 1].mean()
-        body = forms[form].format(name=made.symbol.base, moved=_moved(moved), pace=_pace(busy), volume=_volume(busy))
-        said.append(Text(Millis(at + after), WRITERS[channel], f"{made.symbol.base}-{name}-{at}", body))
-    return said
+        body = forms[form].format(
+            name=made.symbol.base, moved=_move_words(moved), pace=_pace_word(busy), volume=_volume_words(busy)
+        )
+        written.append(Text(Millis(at + after), WRITERS[channel], f"{made.symbol.base}-{name}-{at}", body))
+    return written
 
 
-def _moved(share: float) -> str:
+def _move_words(share: float) -> str:
     if abs(share) < 0.002:
         return "hardly moved"
     return f"{'rose' if share > 0 else 'fell'} {abs(share):.1%}"
 
 
-def _pace(busy: float) -> str:
+def _pace_word(busy: float) -> str:
     return "busy" if busy > 1.3 else "quiet" if busy < 0.75 else "ordinary"
 
 
-def _volume(busy: float) -> str:
+def _volume_words(busy: float) -> str:
     return "well above" if busy > 1.3 else "well below" if busy < 0.75 else "near"

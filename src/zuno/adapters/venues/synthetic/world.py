@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from zuno.adapters.venues.synthetic import books, candles, derivatives, macro, options, tape, texts
-from zuno.adapters.venues.synthetic.dirt import DIRT, Dirt, stained
+from zuno.adapters.venues.synthetic.injected_faults import MARKET_FAULTS, MarketFault, inject_faults
 from zuno.adapters.venues.synthetic.path import Path, paths
 from zuno.trading.model.market import Symbol
 from zuno.trading.ports.series import Batch, Origin
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _without_gc() -> Iterator[None]:
     """Millions of small things are made and kept: to look for garbage among them takes longer than to make them."""
     before = gc.isenabled()
     gc.disable()
@@ -30,12 +30,12 @@ def origin(seed: int) -> Origin:
     return Origin(synthetic=True, label=f"SYNTHETIC seed {seed}")
 
 
-def batches(seed: int, dirt: Sequence[Dirt] = DIRT) -> list[Batch[Any]]:
-    return stained(drawn(seed, paths(seed)), dirt)
+def batches(seed: int, faults: Sequence[MarketFault] = MARKET_FAULTS) -> list[Batch[Any]]:
+    return inject_faults(draw_batches(seed, paths(seed)), faults)
 
 
-@_uncollected()
-def drawn(seed: int, walks: Mapping[Symbol, Path]) -> list[Batch[Any]]:
+@_without_gc()
+def draw_batches(seed: int, walks: Mapping[Symbol, Path]) -> list[Batch[Any]]:
     """Every feed that follows from these walks, clean."""
     won = candles.won_rate(seed)
     markets = {symbol: candles.market(seed, path) for symbol, path in walks.items()}

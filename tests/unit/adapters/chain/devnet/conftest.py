@@ -12,7 +12,7 @@ pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
 from zuno.adapters.chain.devnet.evm import ETHER, Genesis, LocalChain
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.node import LocalNode
+from zuno.adapters.chain.devnet.node import DevnetNode
 from zuno.adapters.chain.devnet.rpc import Rpc
 from zuno.adapters.chain.devnet.transactions import LocalTransaction, sign
 
@@ -53,7 +53,7 @@ class Clock:
 class Bench:
     """A node, its JSON face, and short ways to ask for things."""
 
-    node: LocalNode
+    node: DevnetNode
     clock: Clock
     rpc: Rpc = field(init=False)
 
@@ -94,7 +94,7 @@ def fresh_chain(**wishes: Any) -> LocalChain:
 def bench() -> Bench:
     clock = Clock()
     unlocked = {dev_address("alice"): dev_key("alice")}
-    return Bench(LocalNode(fresh_chain(), unlocked=unlocked, clock=clock), clock)
+    return Bench(DevnetNode(fresh_chain(), unlocked=unlocked, clock=clock), clock)
 
 
 @pytest.fixture

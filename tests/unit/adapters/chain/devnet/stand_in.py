@@ -24,10 +24,10 @@ def main() -> None:
 
 def serve(process: DevnetProcess) -> None:
     from zuno.adapters.chain.devnet.evm import Genesis, LocalChain
-    from zuno.adapters.chain.devnet.node import LocalNode
+    from zuno.adapters.chain.devnet.node import DevnetNode
     from zuno.adapters.chain.devnet.server import serve_until_signalled
 
-    node = LocalNode(LocalChain.create(Genesis()))
+    node = DevnetNode(LocalChain.create(Genesis()))
     serve_until_signalled(node, 0, lambda url: process._write({"url": url, "pid": os.getpid()}))
 
 

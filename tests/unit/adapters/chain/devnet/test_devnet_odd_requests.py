@@ -13,7 +13,7 @@ pytest.importorskip("eth", reason="py-evm is the devnet extra")
 from zuno.adapters.chain.devnet.controls import CONTROLS
 from zuno.adapters.chain.devnet.keys import dev_address
 from zuno.adapters.chain.devnet.methods import METHODS
-from zuno.adapters.chain.devnet.node import LocalNode, LogLimits
+from zuno.adapters.chain.devnet.node import DevnetNode, LogLimits
 from zuno.adapters.chain.devnet.server import Server
 
 ACCOUNT: Final = "0x" + "11" * 20
@@ -69,7 +69,7 @@ def combinations() -> Iterator[list[Any]]:
         yield ["0x1", "latest", odd]
 
 
-def standing(node: LocalNode) -> tuple[Any, ...]:
+def standing(node: DevnetNode) -> tuple[Any, ...]:
     waiting = tuple(tx.hash for tx in node.pool)
     return node.chain.head.hash, len(node.chain.store), waiting, node.automine, node.time_offset, node.log_limits
 
@@ -82,7 +82,7 @@ def exchange(server: Server, method: str, params: list[Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("method", names())
 def test_odd_parameters_are_refused_and_change_nothing(bench: Any, server: Server, method: str) -> None:
-    node: LocalNode = bench.node
+    node: DevnetNode = bench.node
     for params in combinations():
         snapshot = node.snapshot()
         before = standing(node)

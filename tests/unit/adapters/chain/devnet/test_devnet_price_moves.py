@@ -12,7 +12,7 @@ import pytest
 
 from zuno.adapters.chain.devnet.artifacts import find_artifacts
 from zuno.adapters.chain.devnet.keys import dev_address
-from zuno.adapters.chain.devnet.node import LocalNode
+from zuno.adapters.chain.devnet.node import DevnetNode
 from zuno.adapters.chain.devnet.price_moves import PriceMover
 from zuno.adapters.chain.devnet.process import DevnetProcess, DevnetWorld
 from zuno.adapters.chain.devnet.rpc import Rpc
@@ -22,7 +22,7 @@ from zuno.adapters.chain.world import DEFAULT_SEED, SWAP_ROUTER, WETH
 from zuno.kernel.errors import Broken, Refused
 from zuno.lp.plan import calldata
 
-Opened = tuple[LocalNode, PriceMover]
+Opened = tuple[DevnetNode, PriceMover]
 TRADER = "0x" + dev_address("trader").hex()
 
 
@@ -45,7 +45,7 @@ def ask(stage: Opened, method: str, *values: Any) -> Any:
     return Rpc(node, pusher.methods())._call(method, list(values))
 
 
-def standing(node: LocalNode) -> tuple[Any, ...]:
+def standing(node: DevnetNode) -> tuple[Any, ...]:
     return node.chain.head.hash, len(node.chain.store), len(node.pool), node.chain.nonce(dev_address("trader"))
 
 

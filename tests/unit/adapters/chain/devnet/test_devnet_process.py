@@ -78,7 +78,7 @@ async def test_a_background_node_outlives_its_terminal_and_ends_when_told(make: 
     assert process.url() == started.url
     stopped = await process.down()
     assert (stopped.running, stopped.pid) == (False, started.pid)
-    assert not lock_of(place).held()
+    assert not lock_of(place).is_held()
     assert not process.file.exists()
     assert (place / "devnet.lock").read_text() == "", "who leaves in good order signs off"
 
@@ -88,7 +88,7 @@ async def test_a_node_that_does_not_listen_is_ended_after_its_grace(make: Make, 
     await signed(place)
     await make("deaf", grace=0.3).down()
     assert deaf.wait(5) == -signal.SIGKILL
-    assert not lock_of(place).held()
+    assert not lock_of(place).is_held()
 
 
 async def test_the_file_of_a_dead_node_is_not_believed(make: Make, place: Path) -> None:
@@ -117,7 +117,7 @@ async def test_a_start_that_is_given_up_ends_its_child(make: Make, place: Path) 
     with pytest.raises(asyncio.CancelledError):
         await start
     assert not child.alive
-    assert not lock_of(place).held()
+    assert not lock_of(place).is_held()
 
 
 async def test_a_child_that_does_not_listen_is_ended_too(make: Make, place: Path) -> None:
@@ -127,7 +127,7 @@ async def test_a_child_that_does_not_listen_is_ended_too(make: Make, place: Path
     with pytest.raises(asyncio.CancelledError):
         await start
     give_up = time.monotonic() + 5
-    while lock_of(place).held():
+    while lock_of(place).is_held():
         assert time.monotonic() < give_up
         await asyncio.sleep(0.02)
 
@@ -141,7 +141,7 @@ def test_a_terminated_start_leaves_no_node_behind(place: Path, node_modules: Pat
     start.send_signal(signal.SIGTERM)
     assert start.wait(20) == 128 + signal.SIGTERM
     assert not child.alive
-    assert not lock_of(place).held()
+    assert not lock_of(place).is_held()
 
 
 def test_a_stranger_with_an_old_number_is_not_signalled(make: Make, place: Path) -> None:

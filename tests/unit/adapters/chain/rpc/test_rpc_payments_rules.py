@@ -11,7 +11,7 @@ from zuno.adapters.chain.rpc.node import Log
 from zuno.adapters.chain.rpc.payments import expected_payment
 from zuno.adapters.chain.rpc.pool_effects import PoolEffects
 from zuno.adapters.chain.rpc.position_record import Share
-from zuno.adapters.chain.rpc.replay import LiquidityChange, PoolBlock, ReplayedChange, split_fees
+from zuno.adapters.chain.rpc.replay import LiquidityEvent, PoolBlock, ReplayedChange, split_fees
 from zuno.amm.fees import earned_rounding_down
 from zuno.amm.model import PoolKey, Range
 from zuno.amm.pool import PositionInfo
@@ -91,7 +91,7 @@ def test_fees_tell_where_growth_stood_between_changes(steps: list[tuple[int, int
         before = PositionInfo(liquidity, *growth)
         growth = [(growth[0] + grown0) & ((1 << 256) - 1), (growth[1] + grown1) & ((1 << 256) - 1)]
         following = steps[index + 1][0] if index + 1 < len(steps) else 0
-        change = LiquidityChange(log(POOLS, ZERO, index=index), ZERO, 7, span, following - liquidity)
+        change = LiquidityEvent(log(POOLS, ZERO, index=index), ZERO, 7, span, following - liquidity)
         after = PositionInfo(following, final[0], final[1])
         last = index + 1 == len(steps)
         through.replayed[index] = ReplayedChange(change, SqrtPriceX96(1 << 96), before, after, 0, 0, 0, 0, certain=last)
@@ -113,7 +113,7 @@ def test_fees_that_no_growth_explains_leave_the_split_unknown() -> None:
     for paid, known in (((3, 2), True), ((3, 1), True), ((3, 3), False), ((6, 0), False), ((None, 2), False)):
         through, span, final = PoolBlock(SqrtPriceX96(1 << 96), ()), Range(Tick(-60), Tick(60)), 5 << 128
         for index in (0, 1):
-            change = LiquidityChange(log(POOLS, ZERO, index=index), ZERO, 7, span, 0)
+            change = LiquidityEvent(log(POOLS, ZERO, index=index), ZERO, 7, span, 0)
             info = PositionInfo(1, 0 if index == 0 else final, 0)
             after = PositionInfo(1, final, 0)
             through.replayed[index] = ReplayedChange(

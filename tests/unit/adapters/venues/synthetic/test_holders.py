@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from zuno.adapters.venues.synthetic.candles import Market, market
+from zuno.adapters.venues.synthetic.candles import SyntheticMarket, market
 from zuno.adapters.venues.synthetic.derivatives import GRID, TOLD, _crowd_moves, _lately, batches, grid
 from zuno.adapters.venues.synthetic.path import HOURS_FROM, MINUTES_FROM, hour_of, paths
 from zuno.kernel.units import Millis
@@ -25,7 +25,7 @@ SEEDS = (1, 2, 3, 11)
 class Hours:
     """The hours that have minutes: what was open at the end of each, by venue."""
 
-    made: Market
+    made: SyntheticMarket
     levels: dict[str, list[Level]]
     opened: dict[str, Floats]
     moved: Floats
@@ -37,7 +37,7 @@ class Hours:
         return np.diff(np.log(sum(self.opened.values())))
 
 
-def hours_of(seed: int, one: Market) -> Hours:
+def hours_of(seed: int, one: SyntheticMarket) -> Hours:
     said = {batch.series.venue: list(batch.rows) for batch in batches(seed, one) if is_open_interest(batch.series)}
     ends = range(MINUTES_FROM + HOUR_MS, MINUTES_FROM + 45 * DAY_MS + 1, HOUR_MS)
     by_moment = {venue: {row.at: row.value for row in rows} for venue, rows in said.items()}

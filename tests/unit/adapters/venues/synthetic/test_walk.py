@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from zuno.adapters.venues.synthetic.candles import Bars, Market, market
+from zuno.adapters.venues.synthetic.candles import SyntheticMarket, TickBars, market
 from zuno.adapters.venues.synthetic.path import (
     DAYS_FROM,
     END,
@@ -36,7 +36,7 @@ PATIENCE = 400
 
 
 @pytest.fixture(scope="module", params=SEEDS)
-def made(request: pytest.FixtureRequest) -> dict[Symbol, Market]:
+def made(request: pytest.FixtureRequest) -> dict[Symbol, SyntheticMarket]:
     return {symbol: market(request.param, path) for symbol, path in paths(request.param).items()}
 
 
@@ -47,22 +47,22 @@ def walks() -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def markets(walks: list[Path]) -> list[Market]:
+def markets(walks: list[Path]) -> list[SyntheticMarket]:
     return [market(seed, walk) for seed, walk in zip(MANY, walks, strict=True)]
 
 
 @pytest.fixture(scope="module")
-def many(markets: list[Market]) -> list[tuple[Floats, Floats, Floats]]:
+def many(markets: list[SyntheticMarket]) -> list[tuple[Floats, Floats, Floats]]:
     """Highs, lows and closes of their hours, as logarithms."""
     hours = [one.bars[Timeframe.H1] for one in markets]
     return [(np.log(bars.high), np.log(bars.low), np.log(bars.close)) for bars in hours]
 
 
-def returns(bars: Bars) -> Floats:
+def returns(bars: TickBars) -> Floats:
     return np.diff(np.log(bars.close))
 
 
-def test_the_market_is_as_long_as_it_should_be(made: dict[Symbol, Market]) -> None:
+def test_the_market_is_as_long_as_it_should_be(made: dict[Symbol, SyntheticMarket]) -> None:
     for one in made.values():
         counts = {timeframe: len(bars.at) for timeframe, bars in one.bars.items()}
         assert counts == {"1m": 45 * 1_440, "1h": 400 * 24, "4h": 400 * 6, "1d": 3_300, "1w": 471}
@@ -73,20 +73,20 @@ def test_the_market_is_as_long_as_it_should_be(made: dict[Symbol, Market]) -> No
             assert bars.at[-1] == whole - timeframe.millis  # the week that is not over is not here
 
 
-def test_hours_have_fat_tails(made: dict[Symbol, Market]) -> None:
+def test_hours_have_fat_tails(made: dict[Symbol, SyntheticMarket]) -> None:
     for one in made.values():
         moved = returns(one.bars[Timeframe.H1])
         beyond = np.mean((moved - moved.mean()) ** 4) / np.var(moved) ** 2 - 3
         assert beyond > 5, "even over and above a normal one's three"
 
 
-def test_restless_hours_come_together(made: dict[Symbol, Market]) -> None:
+def test_restless_hours_come_together(made: dict[Symbol, SyntheticMarket]) -> None:
     for one in made.values():
         far = np.abs(returns(one.bars[Timeframe.H1]))
         assert np.corrcoef(far[24:], far[:-24])[0, 1] > 0.05
 
 
-def test_volume_has_its_hours(made: dict[Symbol, Market]) -> None:
+def test_volume_has_its_hours(made: dict[Symbol, SyntheticMarket]) -> None:
     for one in made.values():
         bars = one.bars[Timeframe.H1]
         by_hour = bars.volume.reshape(-1, 24)  # the first hour is a midnight's
@@ -95,7 +95,7 @@ def test_volume_has_its_hours(made: dict[Symbol, Market]) -> None:
             assert middle.max() / middle.min() >= 1.5
 
 
-def test_spikes_are_as_rare_as_in_a_real_market(made: dict[Symbol, Market]) -> None:
+def test_spikes_are_as_rare_as_in_a_real_market(made: dict[Symbol, SyntheticMarket]) -> None:
     for one in made.values():
         hours = columns(one, Timeframe.H1)
         found = [measure_spike(hours, {}, Millis(at)) for at in range(END - 300 * DAY_MS, END, 7 * HOUR_MS)]
@@ -104,12 +104,12 @@ def test_spikes_are_as_rare_as_in_a_real_market(made: dict[Symbol, Market]) -> N
         assert 0.005 < sum(spike.is_spike for spike in known) / len(known) < 0.05
 
 
-def test_both_symbols_go_together(made: dict[Symbol, Market]) -> None:
+def test_both_symbols_go_together(made: dict[Symbol, SyntheticMarket]) -> None:
     both = [returns(one.bars[Timeframe.H1]) for one in made.values()]
     assert 0.7 < np.corrcoef(*both)[0, 1] < 0.95  # type: ignore[call-overload]
 
 
-def test_takers_lean_the_way_the_price_goes(made: dict[Symbol, Market]) -> None:
+def test_takers_lean_the_way_the_price_goes(made: dict[Symbol, SyntheticMarket]) -> None:
     for one in made.values():
         bars = one.minutes
         share = bars.taker_buy / bars.volume
@@ -118,7 +118,9 @@ def test_takers_lean_the_way_the_price_goes(made: dict[Symbol, Market]) -> None:
 
 
 @pytest.mark.parametrize("timeframe", [Timeframe.D1, Timeframe.H1])
-def test_takers_lean_as_far_however_finely_time_was_cut(made: dict[Symbol, Market], timeframe: Timeframe) -> None:
+def test_takers_lean_as_far_however_finely_time_was_cut(
+    made: dict[Symbol, SyntheticMarket], timeframe: Timeframe
+) -> None:
     """A day of minutes leans as far as one of hours and as one that was walked whole, and with its price like them."""
     for one in made.values():
         bars = one.bars[timeframe]
@@ -131,7 +133,7 @@ def test_takers_lean_as_far_however_finely_time_was_cut(made: dict[Symbol, Marke
         assert min(np.corrcoef(leaning[part], moved[part])[0, 1] for part in parts) > 0.25
 
 
-def test_every_market_has_a_panic_to_look_at_and_a_quiet_end(made: dict[Symbol, Market]) -> None:
+def test_every_market_has_a_panic_to_look_at_and_a_quiet_end(made: dict[Symbol, SyntheticMarket]) -> None:
     jumps = made[Symbol.BTCUSDT].path.jumps
     late = jumps.hour >= hour_of(MINUTES_FROM)
     assert np.any(jumps.cascade[late])
@@ -144,10 +146,10 @@ def test_every_market_has_a_panic_to_look_at_and_a_quiet_end(made: dict[Symbol, 
 # -- no edge
 
 
-def test_the_mirror_image_goes_the_other_way_and_has_the_same_past(made: dict[Symbol, Market]) -> None:
+def test_the_mirror_image_goes_the_other_way_and_has_the_same_past(made: dict[Symbol, SyntheticMarket]) -> None:
     after = MINUTES_FROM + 17 * DAY_MS + 5 * HOUR_MS
     for one in made.values():
-        turned = one.path.mirrored(after)
+        turned = one.path.mirror(after)
         for zone, steps, other in zip(ZONES, one.path.steps, turned.steps, strict=True):
             kept = max(0, min(zone.end, after) - zone.start) * zone.per_hour // HOUR_MS
             assert np.array_equal(other.reshape(-1)[:kept], steps.reshape(-1)[:kept])
@@ -175,7 +177,7 @@ def test_an_hour_goes_up_as_often_as_down_whatever_the_one_before_did(
 
 
 @pytest.mark.parametrize("timeframe", [Timeframe.M1, Timeframe.H1, Timeframe.D1])
-def test_how_takers_lean_says_nothing_of_the_next_bar(markets: list[Market], timeframe: Timeframe) -> None:
+def test_how_takers_lean_says_nothing_of_the_next_bar(markets: list[SyntheticMarket], timeframe: Timeframe) -> None:
     said = []
     for one in markets:
         bars = one.bars[timeframe]
@@ -248,7 +250,7 @@ def test_time_is_cut_where_it_says() -> None:
     assert hour_of(END) == HOURS
 
 
-def columns(one: Market, timeframe: Timeframe) -> Columns:
+def columns(one: SyntheticMarket, timeframe: Timeframe) -> Columns:
     bars = one.bars[timeframe]
     prices = [one.grain.price(column) for column in bars.columns[1:5]]
     return Columns(timeframe, bars.at, *prices, one.grain.size(bars.volume), one.grain.size(bars.taker_buy))  # type: ignore[call-arg]

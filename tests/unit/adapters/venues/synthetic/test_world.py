@@ -14,11 +14,11 @@ import pytest
 
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.synthetic.candles import WON_MINUTES_FROM
-from zuno.adapters.venues.synthetic.dirt import DIRT, Dirt, Stain, stained
+from zuno.adapters.venues.synthetic.injected_faults import MARKET_FAULTS, MarketFault, MarketFaultKind, inject_faults
 from zuno.adapters.venues.synthetic.macro import slips
 from zuno.adapters.venues.synthetic.path import DAYS_FROM, END, HOURS, HOURS_FROM, MINUTES_FROM, Path, panics, paths
 from zuno.adapters.venues.synthetic.tape import HEARD_FROM
-from zuno.adapters.venues.synthetic.world import drawn, origin
+from zuno.adapters.venues.synthetic.world import draw_batches, origin
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import resample_bars
 from zuno.trading.measure.data_quality import complete_at, impossible
@@ -64,7 +64,7 @@ from zuno.trading.model.venues import (
     PERPETUALS,
     UPBIT,
     WON,
-    wanted,
+    wanted_series,
     won_symbol,
 )
 from zuno.trading.ports.series import Batch
@@ -83,7 +83,7 @@ def walks() -> Mapping[Symbol, Path]:
 
 @pytest.fixture(scope="module")
 def clean(walks: Mapping[Symbol, Path]) -> Iterator[World]:
-    world = {batch.series: batch.rows for batch in drawn(SEED, walks)}
+    world = {batch.series: batch.rows for batch in draw_batches(SEED, walks)}
     gc.freeze()  # two million small things that stay: looked through again and again, they would slow every test down
     yield world
     gc.unfreeze()
@@ -91,14 +91,16 @@ def clean(walks: Mapping[Symbol, Path]) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def dirty(clean: World) -> World:
-    return {batch.series: batch.rows for batch in stained([Batch(series, rows) for series, rows in clean.items()])}
+    return {
+        batch.series: batch.rows for batch in inject_faults([Batch(series, rows) for series, rows in clean.items()])
+    }
 
 
 # -- it is all there
 
 
 def test_every_series_the_desk_wants_is_here(clean: World) -> None:
-    assert {series for symbol in Symbol for series in wanted(symbol)} - set(clean) == set()
+    assert {series for symbol in Symbol for series in wanted_series(symbol)} - set(clean) == set()
 
 
 def test_every_row_is_one_a_market_can_have_made(clean: World) -> None:
@@ -116,7 +118,7 @@ def test_nothing_is_of_after_the_end(clean: World) -> None:
 
 def test_every_feed_is_fresh_at_every_full_hour(clean: World) -> None:
     for symbol in Symbol:
-        for series in wanted(symbol):
+        for series in wanted_series(symbol):
             rows = clean[series]
             if series.feed in (Feed.LIQUIDATIONS, Feed.WHALES) and series.row is not Alive:
                 continue
@@ -371,9 +373,9 @@ def test_words_are_short_and_never_say_what_drives_the_market(clean: World) -> N
 def test_nothing_shown_by_a_moment_depends_on_what_comes_after(clean: World, walks: Mapping[Symbol, Path]) -> None:
     """The same market in a mirror from one moment on, which is exactly as likely: every row known by then is the same,
     so nobody can tell which of the two is to come."""
-    turned = {Symbol.BTCUSDT: walks[Symbol.BTCUSDT].mirrored(AFTER)}
-    other = {batch.series: batch.rows for batch in drawn(SEED, turned)}
-    assert set(wanted(Symbol.BTCUSDT)) <= other.keys()
+    turned = {Symbol.BTCUSDT: walks[Symbol.BTCUSDT].mirror(AFTER)}
+    other = {batch.series: batch.rows for batch in draw_batches(SEED, turned)}
+    assert set(wanted_series(Symbol.BTCUSDT)) <= other.keys()
     for series, rows in other.items():
         before = [row for row in clean[series] if complete_at(series, row) <= AFTER]
         assert [row for row in rows if complete_at(series, row) <= AFTER] == before, series
@@ -395,52 +397,56 @@ def test_equal_seeds_give_equal_bytes(clean: World) -> None:
 # -- dirt
 
 
-@pytest.mark.parametrize("dirt", DIRT, ids=lambda dirt: f"{dirt.stain} {dirt.series}")
-def test_a_stain_is_where_the_table_says(clean: World, dirty: World, dirt: Dirt) -> None:
+@pytest.mark.parametrize("dirt", MARKET_FAULTS, ids=lambda dirt: f"{dirt.kind} {dirt.series}")
+def test_a_stain_is_where_the_table_says(clean: World, dirty: World, dirt: MarketFault) -> None:
     before, after = (
         [row for row in world[dirt.series] if dirt.first <= row.at <= dirt.last] for world in (clean, dirty)
     )
     assert dirt.last < END - 2 * DAY_MS
-    match dirt.stain:
-        case Stain.GAP:
+    match dirt.kind:
+        case MarketFaultKind.GAP:
             assert after == []
             assert before or dirt.series.feed is Feed.LIQUIDATIONS, "something was there"
-        case Stain.REPEATED:
+        case MarketFaultKind.REPEATED:
             assert len(before) == 60
             assert after == before + before
-        case Stain.CORRECTED:
+        case MarketFaultKind.CORRECTED:
             (wrong, right) = after
             assert [right] == before
             assert wrong.at == right.at
             assert wrong.close > right.high
             assert impossible(dirt.series, wrong, None) is None, "only the second word shows that the first was wrong"
-        case Stain.SHUFFLED:
+        case MarketFaultKind.SHUFFLED:
             assert after != before
             assert sorted(after) == before
-        case Stain.NOT_A_NUMBER | Stain.UPSIDE_DOWN | Stain.NEGATIVE:
+        case MarketFaultKind.NOT_A_NUMBER | MarketFaultKind.UPSIDE_DOWN | MarketFaultKind.NEGATIVE:
             why = impossible(dirt.series, after[0], None) or ""
-            assert {Stain.NOT_A_NUMBER: "nan", Stain.UPSIDE_DOWN: "below low", Stain.NEGATIVE: "-"}[dirt.stain] in why
-        case Stain.WRONG_SUM:
+            assert {
+                MarketFaultKind.NOT_A_NUMBER: "nan",
+                MarketFaultKind.UPSIDE_DOWN: "below low",
+                MarketFaultKind.NEGATIVE: "-",
+            }[dirt.kind] in why
+        case MarketFaultKind.WRONG_SUM:
             assert after[0].volume == before[0].volume + 100
-        case Stain.PERCENT:
+        case MarketFaultKind.PERCENT:
             assert len(before) >= 3
             assert [row.rate for row in after] == [row.rate * 100 for row in before]
             assert min(abs(row.rate) for row in after) > PLAUSIBLE_RATE
-        case Stain.FROZEN:
+        case MarketFaultKind.FROZEN:
             assert len({row.value for row in after}) == 1 < len({row.value for row in before})
             assert [row.at for row in after] == [row.at for row in before]
             assert len(after) >= 12
-        case Stain.CROSSED:
+        case MarketFaultKind.CROSSED:
             assert "crossed" in (flaw_of(after[0]) or "")
-        case Stain.NO_EXPIRIES:
+        case MarketFaultKind.NO_EXPIRIES:
             assert {quote.expiry for quote in after[0].quotes} == {None}
             assert isinstance(surface(after[0]).term, Missing)
 
 
 def test_every_way_of_being_wrong_is_in_the_table_and_nothing_else_is_touched(clean: World, dirty: World) -> None:
-    assert {dirt.stain for dirt in DIRT} == set(Stain)
+    assert {dirt.kind for dirt in MARKET_FAULTS} == set(MarketFaultKind)
     for series, rows in clean.items():
-        places = [(dirt.first, dirt.last) for dirt in DIRT if dirt.series == series]
+        places = [(dirt.first, dirt.last) for dirt in MARKET_FAULTS if dirt.series == series]
         kept, left = (
             [row for row in world if not any(first <= row.at <= last for first, last in places)]
             for world in (rows, dirty[series])
@@ -450,7 +456,7 @@ def test_every_way_of_being_wrong_is_in_the_table_and_nothing_else_is_touched(cl
 
 async def test_a_store_takes_the_dirt_as_it_promises(dirty: World) -> None:
     store = MemorySeries(origin(SEED))
-    stained_bars = {dirt.series for dirt in DIRT if dirt.series.feed is Feed.CANDLES}
+    stained_bars = {dirt.series for dirt in MARKET_FAULTS if dirt.series.feed is Feed.CANDLES}
     written = await store.write([Batch(series, dirty[series]) for series in stained_bars])
     assert (written.bad, written.same, written.changed) == (3, 60, 1)
     kinds = Counter(flaw.kind for flaw in await store.flaws())

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 
-def strict() -> JsonPlusSerializer:
+def strict_serializer() -> JsonPlusSerializer:
     """Reads what our state is made of. The library's own default imports and calls whatever a file tells it to."""
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 

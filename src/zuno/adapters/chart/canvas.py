@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from zuno.adapters.chart.frames import LAST, LEFT, Floats, Frame
+from zuno.adapters.chart.frames import LAST, LEFT, Floats, PanelFrame
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -54,7 +54,7 @@ def fonts() -> Fonts:
     )
 
 
-class Ink:
+class ChartCanvas:
     """Goes on one figure."""
 
     def __init__(self, figure: Figure) -> None:
@@ -67,19 +67,19 @@ class Ink:
         self._layer += 1
         self._figure.figimage(pixels, left, bottom, origin="lower", zorder=self._layer)
 
-    def line(self, x: Floats, y: Floats, colour: str, wide: float, frame: Frame, dashes: Any = (0, ())) -> None:
+    def line(self, x: Floats, y: Floats, colour: str, wide: float, frame: PanelFrame, dashes: Any = (0, ())) -> None:
         from matplotlib.lines import Line2D
         from matplotlib.transforms import Bbox
 
         line = Line2D(x, y, color=colour, linewidth=wide * PIXEL, linestyle=dashes)
-        self._put(line)
+        self._add(line)
         line.set_clip_box(Bbox.from_extents(LEFT, frame.bottom, LAST, frame.top))
 
     def lines(self, segments: Sequence[Any], colour: str, wide: float, dashes: Any = (0, ())) -> None:
         from matplotlib.collections import LineCollection
 
         if len(segments):
-            self._put(LineCollection(segments, colors=colour, linewidths=wide * PIXEL, linestyles=[dashes]))
+            self._add(LineCollection(segments, colors=colour, linewidths=wide * PIXEL, linestyles=[dashes]))
 
     def boxes(
         self,
@@ -97,7 +97,7 @@ class Ink:
             corners = np.stack([left, low, left, high, right, high, right, low], axis=1).reshape(-1, 4, 2)
             boxes = PolyCollection(list(corners), facecolors=fill, edgecolors=edge or "none", alpha=alpha)
             boxes.set(antialiased=edge is not None, linewidth=PIXEL if edge else 0.0)
-            self._put(boxes)
+            self._add(boxes)
 
     def text(
         self,
@@ -115,9 +115,9 @@ class Ink:
             return
         written = Text(x, y, self.fonts.readable(text), fontproperties=font, color=colour, alpha=alpha)
         written.set(horizontalalignment=side, verticalalignment="center_baseline", parse_math=False)
-        self._put(written)
+        self._add(written)
 
-    def _put(self, artist: Artist) -> None:
+    def _add(self, artist: Artist) -> None:
         from matplotlib.transforms import IdentityTransform
 
         self._layer += 1

@@ -15,7 +15,7 @@ _SECTOR = 512
 _flush = getattr(os, "fdatasync", os.fsync)
 
 
-class Outside:
+class HeadFile:
     """`NAME.head` and `NAME.lock` in a home. The lock file's content is the note of the write that is under way."""
 
     def __init__(self, home: Path, name: str, patience: float = WAIT_SECONDS) -> None:
@@ -24,11 +24,11 @@ class Outside:
         self._patience = patience
 
     @contextmanager
-    def alone(self) -> Iterator[Held]:
+    def alone(self) -> Iterator[HeldLock]:
         """Hold the journal; every other process and every other store of this one waits its turn."""
         lock = FileLock(self._lock, timeout=self._patience, signed=False)
         with lock:
-            yield Held(lock.handle)
+            yield HeldLock(lock.handle)
 
     def head(self) -> bytes | None:
         try:
@@ -40,10 +40,10 @@ class Outside:
         whole = len(sector) == _SECTOR and sector.endswith(b"\n")
         return sector[:-1].rstrip(b" ") + b"\n" if whole else sector  # anything else is for the judge to see
 
-    def found(self, head: bytes) -> None:
+    def create(self, head: bytes) -> None:
         """The first head, there for good or not at all. Only while held."""
         with self._writing():
-            replace_file(self._head, _padded(head))
+            replace_file(self._head, _pad(head))
 
     def replace_head(self, head: bytes) -> None:
         """The next head over the last, in place: one sector, which a disk writes whole or not at all, and so does the
@@ -51,7 +51,7 @@ class Outside:
         with self._writing():
             handle = os.open(self._head, os.O_WRONLY | os.O_CLOEXEC)
             try:
-                os.pwrite(handle, _padded(head), 0)
+                os.pwrite(handle, _pad(head), 0)
                 _flush(handle)
             finally:
                 os.close(handle)
@@ -64,13 +64,13 @@ class Outside:
             raise Unavailable(f"{self._head} cannot be written ({error.strerror}).") from error
 
 
-class Held:
+class HeldLock:
     """The lock while it is ours."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
 
-    def begun(self) -> bytes | None:
+    def read_note(self) -> bytes | None:
         return os.pread(self._handle, 4_096, 0) or None
 
     def begin(self, note: bytes) -> None:
@@ -82,7 +82,7 @@ class Held:
         os.ftruncate(self._handle, 0)
 
 
-def _padded(head: bytes) -> bytes:
+def _pad(head: bytes) -> bytes:
     if not head.endswith(b"\n") or len(head) > _SECTOR:
         raise ValueError("a head is one line of at most a sector")
     return head[:-1].ljust(_SECTOR - 1) + b"\n"

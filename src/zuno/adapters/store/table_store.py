@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
-from zuno.adapters.store.outside import Held, Outside
+from zuno.adapters.store.head_file import HeadFile, HeldLock
 from zuno.journal.port import BuildLink, DamagedRow, EntryFilter, Row, Tail
 from zuno.kernel.canonical import Digest
 from zuno.kernel.errors import Broken
@@ -45,16 +45,16 @@ class Tables(Protocol):
     def close(self) -> None: ...
 
 
-class KeptStore:
+class TableStore:
     """The `JournalStore` over tables. One thread does all the work, so a cancelled caller never cuts a write in two."""
 
-    def __init__(self, tables: Tables, outside: Outside) -> None:
+    def __init__(self, tables: Tables, head_file: HeadFile) -> None:
         self._tables = tables
-        self._outside = outside
+        self._head_file = head_file
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="zuno-journal")
 
     async def initialise(self, head: bytes) -> None:
-        await self._call(self._found, head)
+        await self._call(self._create_head, head)
 
     async def append(self, build: BuildLink, where: EntryFilter | None = None) -> Row | None:
         return await self._call(self._append, build, where)
@@ -105,13 +105,13 @@ class KeptStore:
     async def _call(self, work: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(work, *arguments, **named))
 
-    def _found(self, head: bytes) -> None:
-        with self._outside.alone():
-            if self._outside.head() is None and not self._tables.exists():
-                self._outside.found(head)
+    def _create_head(self, head: bytes) -> None:
+        with self._head_file.alone():
+            if self._head_file.head() is None and not self._tables.exists():
+                self._head_file.create(head)
 
     def _append(self, build: BuildLink, where: EntryFilter | None) -> Row | None:
-        with self._outside.alone() as held:
+        with self._head_file.alone() as held:
             tail = self._look(held)
             if where is not None:
                 found = self._tables.page(None, None, where.request_id, where.kind, 1, False)
@@ -123,17 +123,17 @@ class KeptStore:
                 raise Broken("A journal begins with its head.")
             held.begin(link.note)
             self._tables.insert(link.row)
-            self._outside.replace_head(link.head)
+            self._head_file.replace_head(link.head)
             held.finish()
             return link.row
 
     def _put_bundle(self, name: str, content: bytes) -> None:
-        with self._outside.alone():
+        with self._head_file.alone():
             self._tables.put_bundle(name, content)
 
     def _tail(self) -> Tail:
-        with self._outside.alone() as held:
+        with self._head_file.alone() as held:
             return self._look(held)
 
-    def _look(self, held: Held) -> Tail:
-        return Tail(self._tables.last(), self._outside.head(), held.begun(), self._tables.exists())
+    def _look(self, held: HeldLock) -> Tail:
+        return Tail(self._tables.last(), self._head_file.head(), held.read_note(), self._tables.exists())

@@ -5,18 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from zuno.adapters.model.model_table import ModelTable
 from zuno.adapters.model.vendors import Price, open_model
 from zuno.kernel.errors import Usage
 from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor
 from zuno.llm.port import Model, RoleModels
+
+
+class ModelTable:
+    """A fixed table, and a default for roles that are not in it. Owns its models."""
+
+    def __init__(self, otherwise: RoleModels, roles: Mapping[str, RoleModels] | None = None) -> None:
+        self._otherwise = otherwise
+        self._roles = dict(roles or {})
+
+    def models_for(self, role: str, round: int) -> RoleModels:
+        return self._roles.get(role, self._otherwise)
+
+    async def close(self) -> None:
+        assigned = (self._otherwise, *self._roles.values())
+        models: dict[int, Model] = {id(model): model for assigned in assigned for model in assigned.models}
+        for model in models.values():
+            await model.close()
+
 
 NO_KEY = "no key for a model"
 BY_ORDER = "ZUNO_DETERMINISTIC is set"
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class ModelKeys:
     """The keys there are, by vendor and, for other servers, by host. Prints as nothing."""
 
     vendors: Mapping[Vendor, str] = field(default_factory=dict, repr=False)
@@ -33,7 +50,7 @@ class Keys:
 
 def open_models(
     table: Mapping[str, tuple[ModelId, ...]],
-    keys: Keys,
+    keys: ModelKeys,
     prices: Mapping[str, Price] | None = None,
     deterministic: bool = False,
 ) -> ModelTable:
@@ -55,7 +72,7 @@ def open_models(
     return ModelTable(RoleModels((), "no model is configured for this role"), roles)
 
 
-def usable_chain(chain: tuple[ModelId, ...], keys: Keys) -> tuple[ModelId, ...]:
+def usable_chain(chain: tuple[ModelId, ...], keys: ModelKeys) -> tuple[ModelId, ...]:
     """The models of a chain that can be asked: servers by URL always, vendors with a key.
 
     A chain of which none can gives way to what the keys there are can buy: a user with one vendor's key gets that

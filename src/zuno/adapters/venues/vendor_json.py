@@ -21,15 +21,15 @@ LONGEST_NUMBER: Final = 40
 R = TypeVar("R", bound=Row)
 
 
-def parsed(body: bytes, what: str) -> Answer:
+def parse_json(body: bytes, what: str) -> VendorJson:
     try:
-        return Answer(what, foreign_json.parse(body))
+        return VendorJson(what, foreign_json.parse(body))
     except (ValueError, RecursionError):
         raise Malformed(f"{what} is not JSON") from None
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class VendorJson:
     """An object or an array somebody sent. Fields of arrays are read by their place."""
 
     what: str
@@ -77,7 +77,7 @@ class Answer:
 
     def moment_of_text(self, field: str | int) -> Millis:
         """ISO 8601; without a zone it is UTC."""
-        at = instant(self.text(field))
+        at = parse_instant(self.text(field))
         if at is None:
             raise self._is_not(field, "a date and time")
         return at
@@ -113,18 +113,18 @@ class Answer:
             raise self._is_not(field, "true or false")
         return value
 
-    def one(self, field: str | int) -> Answer:
-        return Answer(self.what, self[field])
+    def child(self, field: str | int) -> VendorJson:
+        return VendorJson(self.what, self[field])
 
-    def many(self, field: str | int) -> list[Answer]:
-        return self.one(field).items()
+    def children(self, field: str | int) -> list[VendorJson]:
+        return self.child(field).items()
 
-    def items(self) -> list[Answer]:
+    def items(self) -> list[VendorJson]:
         if not isinstance(self.value, list):
             raise Malformed(f"{self.what} is not a list")
-        return [Answer(self.what, value) for value in self.value]
+        return [VendorJson(self.what, value) for value in self.value]
 
-    def only(self) -> Answer:
+    def only(self) -> VendorJson:
         """The one item of a list that holds what was asked for and nothing else."""
         items = self.items()
         if len(items) != 1:
@@ -144,7 +144,7 @@ class Answer:
         return Malformed(f"{self.what}: field {field!r} is not {kind}")
 
 
-def instant(text: str) -> Millis | None:
+def parse_instant(text: str) -> Millis | None:
     """The moment of an ISO date and time; without a zone it is UTC."""
     try:
         at = datetime.fromisoformat(text)
@@ -154,7 +154,7 @@ def instant(text: str) -> Millis | None:
     return Millis(millis) if EARLIEST < millis < LATEST else None
 
 
-def ordered(what: str, rows: Sequence[R], since: int, until: int) -> tuple[R, ...]:
+def order_rows(what: str, rows: Sequence[R], since: int, until: int) -> tuple[R, ...]:
     """Oldest first, each moment once, inside the time asked for. Repeated rows are one; two that contradict each other
     are `Malformed`."""
     kept: dict[int, R] = {}
@@ -164,23 +164,23 @@ def ordered(what: str, rows: Sequence[R], since: int, until: int) -> tuple[R, ..
     return tuple(kept[at] for at in sorted(kept))
 
 
-def book_of(answer: Answer, at: Millis, bids: str, asks: str, depth: int) -> Book:
+def parse_book(answer: VendorJson, at: Millis, bids: str, asks: str, depth: int) -> Book:
     """A book best first. One that is crossed, empty on a side or has an amount below zero is no book."""
     bought = sorted(_quotes(answer, bids), reverse=True)
     sold = sorted(_quotes(answer, asks))
     if not bought or not sold:
         raise Malformed(f"{answer.what} is empty on one side")
-    return uncrossed(Book(at, tuple(bought[:depth]), tuple(sold[:depth])), answer.what)
+    return check_uncrossed(Book(at, tuple(bought[:depth]), tuple(sold[:depth])), answer.what)
 
 
-def uncrossed(book: Book, what: str) -> Book:
+def check_uncrossed(book: Book, what: str) -> Book:
     if book.bids and book.asks and book.bids[0].price >= book.asks[0].price:
         raise Malformed(f"{what} is crossed: {book.bids[0].price:g} is bid and {book.asks[0].price:g} asked")
     return book
 
 
-def _quotes(answer: Answer, side: str) -> list[Quote]:
-    quotes = [Quote(level.number(0), level.number(1)) for level in answer.many(side)]
+def _quotes(answer: VendorJson, side: str) -> list[Quote]:
+    quotes = [Quote(level.number(0), level.number(1)) for level in answer.children(side)]
     if any(quote.price <= 0 or quote.size < 0 for quote in quotes):
         raise Malformed(f"{answer.what} has a price or a size below zero")
     if len({quote.price for quote in quotes}) != len(quotes):

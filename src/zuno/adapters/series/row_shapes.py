@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
-from zuno.trading.model.bundle import lowered, raised
+from zuno.trading.model.bundle import decode_row, encode_row
 from zuno.trading.model.market import Alive, Book, Candle, Funding, Level, Marks, OptionChain, Print, Side, Strike, Text
 
 NUMBERS: Final = 6
@@ -21,27 +21,29 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_key
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class RowShape:
     """How rows of one kind are stored. Both tables have the columns series, at, id and known."""
 
     table: str
     """rows: up to six numbers; documents: canonical JSON, compressed."""
     columns: tuple[str, ...]
     """What must be read to make a row again."""
-    stored: Callable[[Any], tuple[Any, ...]]
+    to_columns: Callable[[Any], tuple[Any, ...]]
     """A row's own columns: six numbers, or the document."""
-    made: Callable[[Sequence[Any]], Any]
+    from_columns: Callable[[Sequence[Any]], Any]
 
 
-def shape_of(row: type[Any]) -> Shape:
+def shape_of(row: type[Any]) -> RowShape:
     return _SHAPES[row]
 
 
-def _numeric(count: int, kind: type[Any]) -> Shape:
+def _numeric(count: int, kind: type[Any]) -> RowShape:
     rest = (None,) * (NUMBERS - count)
-    made = partial(tuple.__new__, kind)  # its `_make` counts the columns each time, and rows come by ten thousands
+    from_columns = partial(
+        tuple.__new__, kind
+    )  # its `_make` counts the columns each time, and rows come by ten thousands
     columns = ("at", *(f"v{place}" for place in range(count)))
-    return Shape("rows", columns, lambda row: (*row[1:], *rest), made)
+    return RowShape("rows", columns, lambda row: (*row[1:], *rest), from_columns)
 
 
 def _strike(columns: Sequence[Any]) -> Strike:
@@ -54,28 +56,28 @@ def _print(columns: Sequence[Any]) -> Print:
     return Print(at, value, Millis(int(released)))
 
 
-def _document(kind: type[Any]) -> Shape:
-    def made(columns: Sequence[Any]) -> Any:
+def _document(kind: type[Any]) -> RowShape:
+    def from_columns(columns: Sequence[Any]) -> Any:
         at, body = columns
         plain = json.loads(zlib.decompress(body))
         if not isinstance(plain, list):
             raise Malformed(f"A {kind.__name__} is kept as a list.")
-        return raised(kind, [at, *plain])
+        return decode_row(kind, [at, *plain])
 
-    def stored(row: Any) -> tuple[bytes]:
-        return (zlib.compress(_ENCODER.encode(lowered(row)[1:]).encode(), _FAST),)
+    def to_columns(row: Any) -> tuple[bytes]:
+        return (zlib.compress(_ENCODER.encode(encode_row(row)[1:]).encode(), _FAST),)
 
-    return Shape("documents", ("at", "body"), stored, made)
+    return RowShape("documents", ("at", "body"), to_columns, from_columns)
 
 
-_SHAPES: Final[Mapping[type[Any], Shape]] = {
+_SHAPES: Final[Mapping[type[Any], RowShape]] = {
     Candle: _numeric(6, Candle),
     Funding: _numeric(2, Funding),
     Level: _numeric(1, Level),
     Marks: _numeric(2, Marks),
     Alive: _numeric(0, Alive),
-    Print: Shape("rows", ("at", "v0", "id"), lambda row: (row.value, None, None, None, None, None), _print),
-    Strike: Shape(
+    Print: RowShape("rows", ("at", "v0", "id"), lambda row: (row.value, None, None, None, None, None), _print),
+    Strike: RowShape(
         "rows",
         ("at", "v0", "v1", "v2", "v3", "id"),
         lambda row: (row.side is Side.LONG, row.price, row.quantity, row.usd, None, None),

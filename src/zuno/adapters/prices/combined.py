@@ -1,4 +1,4 @@
-"""Several price feeds as one: the first that answers, and why the ones before it did not."""
+"""Price feeds made of other feeds: the first that answers, and one whose price right now is another's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TypeVar
 
+from zuno.adapters.prices.hourly import SPOT_LIMIT, is_inverse
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Seconds
 from zuno.lp.model.market import Fact, Pair, PriceSeries
@@ -55,3 +56,25 @@ class FirstThatAnswers:
             return replace(second_best, notes=(*notes, *second_best.notes))
         reasons = "; ".join(notes)
         raise Unavailable(f"No source priced {pair}: {reasons}") from ExceptionGroup("every feed failed", failures)
+
+
+class WithReference:
+    """`reference` gives whole quote tokens for one whole base token of `pair`, and is never the pool itself."""
+
+    def __init__(self, feed: PriceFeed, pair: Pair, reference: Callable[[], Awaitable[Fraction]], label: str) -> None:
+        self._feed = feed
+        self._pair = pair
+        self._reference = reference
+        self._label = label
+
+    @property
+    def source(self) -> str:
+        return f"{self._feed.source}, {self._label}"
+
+    async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
+        return await self._feed.history(pair, hours, now)
+
+    async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
+        inverse = is_inverse(pair, self._pair, self._label)
+        price = await self._reference()
+        return Fact(1 / price if inverse else price, self._label, now, now, SPOT_LIMIT)

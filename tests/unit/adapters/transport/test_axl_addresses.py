@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.wire.axl_node import address_of, rebuilt
-from zuno.adapters.transport.yggdrasil import overlay_address
+from zuno.adapters.transport.axl import overlay_address
 
 KEYS = st.one_of(
     st.binary(min_size=32, max_size=32),

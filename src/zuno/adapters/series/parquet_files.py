@@ -23,7 +23,7 @@ COLUMNS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class SealedFile:
     """A file as it was written: enough to notice another one in its place."""
 
     name: str
@@ -31,26 +31,26 @@ class Sealed:
     digest: str
 
 
-class History:
+class ParquetFiles:
     """The folder of sealed files. Which of them count is the manifest's word, not the folder's."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._vendor: duckdb.DuckDBPyConnection | None = None
 
-    def write(self, name: str, table: str, rows: Sequence[tuple[Any, ...]]) -> Sealed:
+    def write(self, name: str, table: str, rows: Sequence[tuple[Any, ...]]) -> SealedFile:
         """A new file, there for good when this returns."""
-        with self._writing():
+        with self._translate_os():
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with replacing(self._folder / name) as draft:
-                with self._reading(name):
+                with self._translate_duckdb(name):
                     self._copy(draft, table, rows)
-                sealed = Sealed(name, draft.stat().st_size, _digest(draft))
+                sealed = SealedFile(name, draft.stat().st_size, _digest(draft))
         return sealed
 
     def read(
         self,
-        files: Sequence[Sealed],
+        files: Sequence[SealedFile],
         columns: Sequence[str],
         series: str,
         span: tuple[int, int],
@@ -62,30 +62,30 @@ class History:
             self._must_be_whole(file)
         limit, order = ("", "") if newest is None else (f" LIMIT {int(newest)}", " DESC")
         query = (
-            f"SELECT {', '.join(map(_quoted, columns))} FROM read_parquet(?) "
+            f"SELECT {', '.join(map(_quote, columns))} FROM read_parquet(?) "
             f'WHERE series = ? AND "at" BETWEEN ? AND ? AND known <= ? ORDER BY "at"{order}, id{order}{limit}'
         )
         paths = [str(self._folder / file.name) for file in files]
-        with self._reading(", ".join(file.name for file in files)):
+        with self._translate_duckdb(", ".join(file.name for file in files)):
             rows = self._duck().execute(query, [paths, series, *span, known_by]).fetchall()
         return rows if newest is None else rows[::-1]
 
-    def all_known(self, file: Sealed, hidden: Collection[tuple[int, str]], series: str) -> int | None:
+    def all_known(self, file: SealedFile, hidden: Collection[tuple[int, str]], series: str) -> int | None:
         """The latest moment from which a row of that series in a file is known; `hidden`: keys that do not count."""
         self._must_be_whole(file)
         chosen = '"at", id, known' if hidden else "NULL, NULL, max(known)"
         query = f"SELECT {chosen} FROM read_parquet(?) WHERE series = ?"
-        with self._reading(file.name):
+        with self._translate_duckdb(file.name):
             rows = self._duck().execute(query, [str(self._folder / file.name), series]).fetchall()
         return max((row[2] for row in rows if row[2] is not None and row[:2] not in hidden), default=None)
 
-    def inspect(self, files: Sequence[Sealed]) -> None:
+    def inspect(self, files: Sequence[SealedFile]) -> None:
         """Hold every file against what was written; `Broken` for the first that is another."""
         for file in files:
             self._must_be_whole(file)
-            with self._reading(file.name):
+            with self._translate_duckdb(file.name):
                 if _digest(self._folder / file.name) != file.digest:
-                    raise self._damaged(file.name)
+                    raise self._damage(file.name)
 
     def tidy(self, kept: Sequence[str]) -> None:
         """Take away what a crash left or nobody lists any more. Only for whoever holds the store alone."""
@@ -110,9 +110,9 @@ class History:
             # A number that is not there is None with us and NULL in the file; numpy only has NaN for it.
             columns[name] = np.array(values, dtype=numpy_type)
         chosen = ", ".join(
-            f"CASE WHEN isnan({_quoted(name)}) THEN NULL ELSE {_quoted(name)} END AS {_quoted(name)}"
+            f"CASE WHEN isnan({_quote(name)}) THEN NULL ELSE {_quote(name)} END AS {_quote(name)}"
             if kind == "DOUBLE"
-            else f"{_quoted(name)}::{kind} AS {_quoted(name)}"
+            else f"{_quote(name)}::{kind} AS {_quote(name)}"
             for name, kind in COLUMNS[table]
         )
         duck = self._duck()
@@ -133,21 +133,21 @@ class History:
             self._vendor = duckdb.connect(config={"threads": 1, **quiet})
         return self._vendor
 
-    def _must_be_whole(self, file: Sealed) -> None:
+    def _must_be_whole(self, file: SealedFile) -> None:
         try:
             size = (self._folder / file.name).stat().st_size
         except FileNotFoundError:
-            raise Gone(f"{self._folder / file.name} is gone; put it back from a copy.") from None
+            raise FileGone(f"{self._folder / file.name} is gone; put it back from a copy.") from None
         except OSError as error:
             raise Unavailable(f"{self._folder / file.name} cannot be read ({error.strerror}).") from error
         if size != file.size:
-            raise self._damaged(file.name)
+            raise self._damage(file.name)
 
-    def _damaged(self, name: str) -> Broken:
+    def _damage(self, name: str) -> Broken:
         return Broken(f"{self._folder / name} is damaged; put it back from a copy.")
 
     @contextmanager
-    def _reading(self, name: str) -> Iterator[None]:
+    def _translate_duckdb(self, name: str) -> Iterator[None]:
         import duckdb
 
         try:
@@ -157,21 +157,21 @@ class History:
         except duckdb.OutOfMemoryException as error:
             raise Unavailable(f"{self._folder} needs more memory than there is ({_first_line(error)}).") from error
         except duckdb.Error as error:
-            raise self._damaged(name) from error
+            raise self._damage(name) from error
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _translate_os(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             raise Unavailable(f"{self._folder} cannot be written ({error.strerror}).") from error
 
 
-class Gone(Broken):
+class FileGone(Broken):
     """A file that the manifest lists is not in the folder."""
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return f'"{name}"'
 
 

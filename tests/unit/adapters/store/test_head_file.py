@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from zuno.adapters.store.outside import Outside
+from zuno.adapters.store.head_file import HeadFile
 from zuno.kernel.errors import Unavailable
 
 FIRST, SECOND = b'{"seq":0}\n', b'{"seq":1000000}\n'
 
 
 def test_a_head_fills_one_sector_and_comes_back_as_it_was_given(tmp_path: Path) -> None:
-    outside = Outside(tmp_path, "journal")
+    outside = HeadFile(tmp_path, "journal")
     assert outside.head() is None
-    outside.found(FIRST)
+    outside.create(FIRST)
     assert outside.head() == FIRST
     outside.replace_head(SECOND)
     assert outside.head() == SECOND
@@ -29,8 +29,8 @@ def test_a_head_fills_one_sector_and_comes_back_as_it_was_given(tmp_path: Path) 
 
 @pytest.mark.parametrize("place", [0, 5, 200, 510, 511])
 def test_no_byte_of_the_sector_can_change_unseen(tmp_path: Path, place: int) -> None:
-    outside = Outside(tmp_path, "journal")
-    outside.found(FIRST)
+    outside = HeadFile(tmp_path, "journal")
+    outside.create(FIRST)
     sector = bytearray((tmp_path / "journal.head").read_bytes())
     sector[place] ^= 1
     (tmp_path / "journal.head").write_bytes(sector)
@@ -39,8 +39,8 @@ def test_no_byte_of_the_sector_can_change_unseen(tmp_path: Path, place: int) -> 
 
 @pytest.mark.parametrize("size", [0, 10, 511, 513])
 def test_a_file_of_another_size_is_not_a_head(tmp_path: Path, size: int) -> None:
-    outside = Outside(tmp_path, "journal")
-    outside.found(FIRST)
+    outside = HeadFile(tmp_path, "journal")
+    outside.create(FIRST)
     (tmp_path / "journal.head").write_bytes((tmp_path / "journal.head").read_bytes().ljust(513)[:size])
     assert outside.head() != FIRST
 
@@ -48,25 +48,25 @@ def test_a_file_of_another_size_is_not_a_head(tmp_path: Path, size: int) -> None
 @pytest.mark.parametrize("head", [b"{}", b"x" * 512 + b"\n"])
 def test_what_does_not_fit_is_not_written(tmp_path: Path, head: bytes) -> None:
     with pytest.raises(ValueError, match="one line"):
-        Outside(tmp_path, "journal").found(head)
+        HeadFile(tmp_path, "journal").create(head)
 
 
 def test_a_note_outlives_its_writer(tmp_path: Path) -> None:
-    outside = Outside(tmp_path, "journal")
+    outside = HeadFile(tmp_path, "journal")
     with outside.alone() as held:
-        assert held.begun() is None
+        assert held.read_note() is None
         held.begin(b"a long note")
         held.begin(b"a note")
-    with Outside(tmp_path, "journal").alone() as held:
-        assert held.begun() == b"a note"
+    with HeadFile(tmp_path, "journal").alone() as held:
+        assert held.read_note() == b"a note"
         held.finish()
-        assert held.begun() is None
+        assert held.read_note() is None
 
 
 def test_whoever_waits_too_long_is_told_who_to_look_for(tmp_path: Path) -> None:
     with open(tmp_path / "journal.lock", "w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(Unavailable, match=r"journal\.lock"), Outside(tmp_path, "journal", patience=0.05).alone():
+        with pytest.raises(Unavailable, match=r"journal\.lock"), HeadFile(tmp_path, "journal", patience=0.05).alone():
             pass
 
 
@@ -74,10 +74,10 @@ def test_a_home_that_cannot_be_written_is_unavailable(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.write_bytes(b"a file, in which not even root can write another")
     with pytest.raises(Unavailable):
-        Outside(home, "journal").found(FIRST)
+        HeadFile(home, "journal").create(FIRST)
 
 
 def test_a_head_is_not_made_by_replacing(tmp_path: Path) -> None:
     with pytest.raises(Unavailable):
-        Outside(tmp_path, "journal").replace_head(FIRST)
+        HeadFile(tmp_path, "journal").replace_head(FIRST)
     assert not (tmp_path / "journal.head").exists()

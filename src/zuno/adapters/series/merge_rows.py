@@ -13,14 +13,14 @@ from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.data_quality import EARLIEST, LATEST, complete_at, id_of, impossible, sound_candle
 from zuno.trading.model.market import Candle, Series
-from zuno.trading.ports.series import Batch, Origin, Written
+from zuno.trading.ports.series import Batch, Origin, WriteCounts
 
 Key: TypeAlias = tuple[Millis, str]
-Standing: TypeAlias = tuple[Millis, Any]
+StoredRow: TypeAlias = tuple[Millis, Any]
 """Since when a row is known, and the row."""
-Put: TypeAlias = tuple[Millis, str, Millis, Any]
+RowPut: TypeAlias = tuple[Millis, str, Millis, Any]
 """A key and what is to stand there. Flat, because there are hundreds of thousands of them."""
-Past: TypeAlias = tuple[Millis, str, Millis, Millis, Any]
+PastRow: TypeAlias = tuple[Millis, str, Millis, Millis, Any]
 """A key and what stood there: known from when, and until when, which is when its successor was known."""
 GOOD_ENOUGH = "kept once"
 BAD = "bad"
@@ -28,7 +28,7 @@ BAD = "bad"
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class RowNote:
     """Something to be remembered about a place."""
 
     kind: str
@@ -41,52 +41,52 @@ class Note:
 
 
 @dataclass(slots=True)
-class Weighed:
+class MergeResult:
     """What is to be written, and what is to be said of it."""
 
-    puts: Sequence[Put] = ()
-    pasts: list[Past] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
+    puts: Sequence[RowPut] = ()
+    pasts: list[PastRow] = field(default_factory=list)
+    notes: list[RowNote] = field(default_factory=list)
     new: int = 0
     same: int = 0
     changed: int = 0
     bad: int = 0
 
     @property
-    def written(self) -> Written:
-        return Written(self.new, self.same, self.changed, self.bad)
+    def counts(self) -> WriteCounts:
+        return WriteCounts(self.new, self.same, self.changed, self.bad)
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
+class CheckedBatch:
     """A batch without the rows that cannot be, in the order it came."""
 
-    rows: Sequence[Put]
-    bad: Sequence[Note]
+    rows: Sequence[RowPut]
+    bad: Sequence[RowNote]
 
     def span(self) -> tuple[Millis, Millis]:
         times = [at for at, _, _, _ in self.rows]
         return min(times), max(times)
 
 
-def judged(batch: Batch[Any]) -> Sound:
-    bad: list[Note] = []
-    return Sound(list(_candles(batch, bad) if batch.series.row is Candle else _others(batch, bad)), bad)
+def check_batch(batch: Batch[Any]) -> CheckedBatch:
+    bad: list[RowNote] = []
+    return CheckedBatch(list(_candles(batch, bad) if batch.series.row is Candle else _others(batch, bad)), bad)
 
 
-def judged_all(batches: Sequence[Batch[Any]]) -> list[tuple[Batch[Any], Sound]]:
+def check_batches(batches: Sequence[Batch[Any]]) -> list[tuple[Batch[Any], CheckedBatch]]:
     """Before a store is touched: one nobody can judge leaves it as it is, and a file is held no longer than needed."""
-    return [(batch, judged(batch)) for batch in batches if batch.rows]
+    return [(batch, check_batch(batch)) for batch in batches if batch.rows]
 
 
-def weighed(sound: Sound, standing: Mapping[Key, Standing], changed: Container[Key]) -> Weighed:
+def merge_batch(sound: CheckedBatch, standing: Mapping[Key, StoredRow], changed: Container[Key]) -> MergeResult:
     """`standing`: the rows that are here already, at least those of the batch's keys; `changed`: those among them that
     others stood before."""
-    result = Weighed(bad=len(sound.bad), notes=list(sound.bad))
+    result = MergeResult(bad=len(sound.bad), notes=list(sound.bad))
     if not standing and all(before[:2] < after[:2] for before, after in pairwise(sound.rows)):
         result.puts, result.new = sound.rows, len(sound.rows)  # as a past is first written: nothing to compare
         return result
-    puts: dict[Key, Standing] = {}
+    puts: dict[Key, StoredRow] = {}
     replaced: set[Key] = set()
     for at, name, known, row in sound.rows:
         key = (at, name)
@@ -98,14 +98,14 @@ def weighed(sound: Sound, standing: Mapping[Key, Standing], changed: Container[K
             result.same += 1
             if offered:
                 detail = "the same row twice in one answer"
-                result.notes.append(Note("duplicate", *key, known, detail, mended=GOOD_ENOUGH))
+                result.notes.append(RowNote("duplicate", *key, known, detail, mended=GOOD_ENOUGH))
             # What took another's place was not known while that one was, whatever is said of it later.
             if before[0] <= known or key in changed or key in replaced:
                 continue
         else:
             result.changed += 1
             known = max(known, before[0])
-            result.notes.append(Note("conflict", *key, known, difference(before[1], row), before[1]))
+            result.notes.append(RowNote("conflict", *key, known, difference(before[1], row), before[1]))
             if before[0] < known:
                 result.pasts.append((*key, before[0], known, before[1]))
                 replaced.add(key)
@@ -114,8 +114,8 @@ def weighed(sound: Sound, standing: Mapping[Key, Standing], changed: Container[K
     return result
 
 
-def add(left: Written, right: Written) -> Written:
-    return Written(left.new + right.new, left.same + right.same, left.changed + right.changed, left.bad + right.bad)
+def add_counts(left: WriteCounts, right: WriteCounts) -> WriteCounts:
+    return WriteCounts(left.new + right.new, left.same + right.same, left.changed + right.changed, left.bad + right.bad)
 
 
 def newest_prints(rows: Iterator[Any]) -> list[Any]:
@@ -128,7 +128,7 @@ def newest_prints(rows: Iterator[Any]) -> list[Any]:
     return [days[at] for at in sorted(days)]
 
 
-def must_not_mix(kept: Origin, wanted: Origin) -> None:
+def check_origin(kept: Origin, wanted: Origin) -> None:
     if kept.synthetic != wanted.synthetic:
         raise Refused(f"What is kept here is {kept.label}; {wanted.label} rows belong into a store of their own.")
 
@@ -142,7 +142,7 @@ def difference(before: Any, after: Any) -> str:
     return ", ".join(f"{name} {old!r} → {new!r}" for name, old, new in changed if old != new)
 
 
-def _candles(batch: Batch[Any], bad: list[Note]) -> Iterator[Put]:
+def _candles(batch: Batch[Any], bad: list[RowNote]) -> Iterator[RowPut]:
     timeframe = timeframe_of(batch.series)
     span, shift = timeframe.millis, timeframe.floor(0)
     known = math.inf if batch.known is None else batch.known
@@ -155,10 +155,10 @@ def _candles(batch: Batch[Any], bad: list[Note]) -> Iterator[Put]:
         if fault is None:
             yield bar.at, "", bar.at + span if batch.known is None else batch.known, bar
         else:
-            bad.append(_aside(batch, bar, fault))
+            bad.append(_bad_note(batch, bar, fault))
 
 
-def _others(batch: Batch[Any], bad: list[Note]) -> Iterator[Put]:
+def _others(batch: Batch[Any], bad: list[RowNote]) -> Iterator[RowPut]:
     series, floor = batch.series, batch.known
     for row in batch.rows:
         fault = impossible(series, row, floor)
@@ -166,17 +166,17 @@ def _others(batch: Batch[Any], bad: list[Note]) -> Iterator[Put]:
             complete = complete_at(series, row)
             yield row.at, id_of(row), complete if floor is None else max(floor, complete), row
         else:
-            bad.append(_aside(batch, row, fault))
+            bad.append(_bad_note(batch, row, fault))
 
 
-def _aside(batch: Batch[Any], row: Any, fault: str) -> Note:
+def _bad_note(batch: Batch[Any], row: Any, fault: str) -> RowNote:
     said = getattr(row, "at", None)
     at = Millis(said) if type(said) is int and -(2**63) <= said < 2**63 else Millis(0)
-    known = _completed(batch.series, row, at) if batch.known is None else batch.known
-    return Note(BAD, at, "", known, f"{fault}: {_spelled(row)}")
+    known = _complete_time(batch.series, row, at) if batch.known is None else batch.known
+    return RowNote(BAD, at, "", known, f"{fault}: {_row_text(row)}")
 
 
-def _completed(series: Series[Any], row: Any, at: Millis) -> Millis:
+def _complete_time(series: Series[Any], row: Any, at: Millis) -> Millis:
     """When a row that cannot be would have been complete; its own time where nothing in it says so."""
     try:
         complete = complete_at(series, row)
@@ -185,5 +185,5 @@ def _completed(series: Series[Any], row: Any, at: Millis) -> Millis:
     return complete if type(complete) is int and EARLIEST <= complete < LATEST else at
 
 
-def _spelled(row: Any) -> str:
+def _row_text(row: Any) -> str:
     return repr(row)[:300].encode("utf-8", "backslashreplace").decode()

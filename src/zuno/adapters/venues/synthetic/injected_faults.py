@@ -1,0 +1,169 @@
+"""What goes wrong in the synthetic market, where and when: the same places for every seed, none in the last two days.
+
+A store is offered these rows as a careless source would offer them; what becomes of them is its own affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final, TypeAlias
+
+from zuno.adapters.venues.synthetic.path import END
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    Book,
+    Feed,
+    OptionChain,
+    Series,
+    Timeframe,
+    alive,
+    basis,
+    books,
+    candles,
+    funding,
+    funding_next,
+    liquidations,
+    long_short,
+    open_interest,
+    options,
+    rates,
+)
+from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, OKX, UPBIT, WON
+from zuno.trading.ports.series import Batch
+
+Rows: TypeAlias = list[Any]
+
+
+class MarketFaultKind(StrEnum):
+    """Ways in which a feed is wrong."""
+
+    GAP = "gap"
+    REPEATED = "repeated"
+    CORRECTED = "corrected"
+    SHUFFLED = "shuffled"
+    NOT_A_NUMBER = "not a number"
+    UPSIDE_DOWN = "high below low"
+    NEGATIVE = "negative volume"
+    WRONG_SUM = "wrong sum"
+    PERCENT = "percent"
+    FROZEN = "frozen"
+    CROSSED = "crossed"
+    NO_EXPIRIES = "no expiries"
+
+
+@dataclass(frozen=True, slots=True)
+class MarketFault:
+    """One stain on one series: rows from the first moment to the last, both included."""
+
+    kind: MarketFaultKind
+    series: Series[Any]
+    first: Millis
+    last: Millis
+
+
+def _before(days: int, hours: int = 0, minutes: int = 0) -> int:
+    """A moment so many days before the end, and so much later."""
+    return END - days * DAY_MS + hours * HOUR_MS + minutes * MINUTE_MS
+
+
+def _fault(kind: MarketFaultKind, series: Series[Any], first: int, last: int | None = None) -> MarketFault:
+    return MarketFault(kind, series, Millis(first), Millis(first if last is None else last))
+
+
+_BTC_MINUTES: Final = candles(BINANCE, "BTCUSDT", Timeframe.M1)
+_ETH_MINUTES: Final = candles(BINANCE, "ETHUSDT", Timeframe.M1)
+_BTC_HOURS: Final = candles(BINANCE, "BTCUSDT", Timeframe.H1)
+_OUT: Final = (_before(6, 10, 30), _before(6, 11, 30))
+_PERCENT: Final = (_before(11), _before(10) - 1)
+_SILENT: Final = (_before(8, 3, 20), _before(8, 3, 44))
+
+MARKET_FAULTS: Final[Sequence[MarketFault]] = (
+    _fault(MarketFaultKind.GAP, _BTC_MINUTES, _before(20, 7, 13), _before(20, 7, 29)),
+    _fault(MarketFaultKind.GAP, _ETH_MINUTES, _before(15, 22, 58), _before(15, 23, 4)),
+    _fault(MarketFaultKind.REPEATED, _BTC_MINUTES, _before(19, 5), _before(19, 5, 59)),
+    _fault(MarketFaultKind.CORRECTED, _ETH_MINUTES, _before(18, 6, 30)),
+    _fault(MarketFaultKind.SHUFFLED, _ETH_MINUTES, _before(17), _before(17, 2, 59)),
+    _fault(MarketFaultKind.NOT_A_NUMBER, _BTC_MINUTES, _before(16, 9, 41)),
+    _fault(MarketFaultKind.UPSIDE_DOWN, _BTC_MINUTES, _before(14, 13, 5)),
+    _fault(MarketFaultKind.NEGATIVE, _ETH_MINUTES, _before(13, 13, 6)),
+    # More than a thousand hours before the end: no indicator at the end looks back so far.
+    _fault(MarketFaultKind.GAP, _BTC_HOURS, _before(44, 3)),
+    _fault(MarketFaultKind.WRONG_SUM, _BTC_HOURS, _before(44, 15)),
+    *(_fault(MarketFaultKind.PERCENT, series(BYBIT, "BTCUSDT"), *_PERCENT) for series in (funding, funding_next)),
+    _fault(MarketFaultKind.FROZEN, open_interest(OKX, "ETHUSDT"), _before(9, 1), _before(9, 13)),
+    *(
+        _fault(MarketFaultKind.GAP, series(OKX, symbol), *_OUT)
+        for series in (funding_next, open_interest, long_short, basis)
+        for symbol in ("BTCUSDT", "ETHUSDT")
+    ),
+    _fault(MarketFaultKind.GAP, rates(UPBIT, WON), _before(12, 2), _before(12, 9)),
+    _fault(MarketFaultKind.CROSSED, books(BINANCE, "BTCUSDT"), _before(7, 16) - 500),
+    _fault(MarketFaultKind.NO_EXPIRIES, options(DERIBIT, "BTC"), _before(5, 12)),
+    _fault(MarketFaultKind.GAP, alive(Feed.LIQUIDATIONS, BINANCE, "BTCUSDT"), *_SILENT),
+    _fault(MarketFaultKind.GAP, liquidations(BINANCE, "BTCUSDT"), _SILENT[0], _SILENT[1] + MINUTE_MS - 1),
+)
+"""Every stain there is."""
+
+
+def inject_faults(batches: Iterable[Batch[Any]], faults: Sequence[MarketFault] = MARKET_FAULTS) -> list[Batch[Any]]:
+    """The same batches with every stain on them."""
+    by_series: dict[Series[Any], list[MarketFault]] = {}
+    for fault in faults:
+        by_series.setdefault(fault.series, []).append(fault)
+    return [_inject(batch, by_series.get(batch.series, [])) for batch in batches]
+
+
+def _inject(batch: Batch[Any], faults: Sequence[MarketFault]) -> Batch[Any]:
+    rows = list(batch.rows)
+    for fault in faults:
+        inside = [place for place, row in enumerate(rows) if fault.first <= row.at <= fault.last]
+        if not inside:
+            continue
+        start, end = inside[0], inside[-1] + 1
+        rows[start:end] = _EDITS[fault.kind](rows[start:end])
+    return replace(batch, rows=rows) if faults else batch
+
+
+def _shuffle(rows: Rows) -> Rows:
+    """Every third row first: out of order, and the same each time."""
+    return [row for start in (2, 0, 1) for row in rows[start::3]]
+
+
+def _correct_late(rows: Rows) -> Rows:
+    """Said once too high, then rightly."""
+    wrong = [row._replace(high=row.high + 100, close=row.high + 50) for row in rows]
+    return wrong + rows
+
+
+def _freeze(rows: Rows) -> Rows:
+    return [rows[0]._replace(at=row.at) for row in rows]
+
+
+def _cross(rows: Sequence[Book]) -> Rows:
+    """Best bid and best ask change places."""
+    return [Book(row.at, (row.asks[0], *row.bids[1:]), (row.bids[0], *row.asks[1:])) for row in rows]
+
+
+def _drop_expiries(rows: Sequence[OptionChain]) -> Rows:
+    return [OptionChain(row.at, tuple(replace(quote, expiry=None) for quote in row.quotes)) for row in rows]
+
+
+_EDITS: Final[Mapping[MarketFaultKind, Callable[[Rows], Rows]]] = {
+    MarketFaultKind.GAP: lambda rows: [],
+    MarketFaultKind.REPEATED: lambda rows: rows + rows,
+    MarketFaultKind.CORRECTED: _correct_late,
+    MarketFaultKind.SHUFFLED: _shuffle,
+    MarketFaultKind.NOT_A_NUMBER: lambda rows: [row._replace(close=float("nan")) for row in rows],
+    MarketFaultKind.UPSIDE_DOWN: lambda rows: [row._replace(high=row.low, low=row.high + 1) for row in rows],
+    MarketFaultKind.NEGATIVE: lambda rows: [row._replace(volume=-row.volume) for row in rows],
+    MarketFaultKind.WRONG_SUM: lambda rows: [row._replace(volume=row.volume + 100) for row in rows],
+    MarketFaultKind.PERCENT: lambda rows: [row._replace(rate=row.rate * 100) for row in rows],
+    MarketFaultKind.FROZEN: _freeze,
+    MarketFaultKind.CROSSED: _cross,
+    MarketFaultKind.NO_EXPIRIES: _drop_expiries,
+}
