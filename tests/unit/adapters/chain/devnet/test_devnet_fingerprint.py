@@ -16,7 +16,7 @@ from zuno.adapters.chain.devnet.story import _WORLDS_KEPT, SHAPING, _drop_old_wo
 # Types, words, and our own pools, which only check the finished chain.
 NOT_SHAPING = (
     "zuno.adapters.atomic_file",
-    "zuno.adapters.chain.devnet.story",
+    "zuno.adapters.chain.devnet.refusals",
     "zuno.adapters.chain.sim.state",
     "zuno.adapters.chain.sim.contracts",
     "zuno.adapters.chain.sim.engine",
