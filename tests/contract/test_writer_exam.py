@@ -54,16 +54,16 @@ class WriterCase:
     """The genesis of another world under the same chain id."""
     wallet: Address = WALLET
 
-    async def purse(self) -> WalletState:
-        return await self.writer.purse(self.wallet, CURRENCIES, (MANAGER, ROUTER))
+    async def wallet_state(self) -> WalletState:
+        return await self.writer.wallet_state(self.wallet, CURRENCIES, (MANAGER, ROUTER))
 
     async def sign(self, call: Call, *, nonce: int | None = None, gas: int = 2_000_000, fees: Fees = FEES) -> Signed:
-        number = (await self.purse()).next_nonce if nonce is None else nonce
+        number = (await self.wallet_state()).next_nonce if nonce is None else nonce
         return sign(Unsigned(self.writer.info.id, number, call, gas, fees))
 
     async def do(self, call: Call) -> Signed:
         """Sent, mined and gone well."""
-        before = await self.purse()
+        before = await self.wallet_state()
         signed = await self.sign(call)
         assert await self.writer.send(signed.raw) is SendResult.ACCEPTED
         trace = await self.writer.trace(self.wallet, before.next_nonce, [signed.hash])
@@ -219,21 +219,21 @@ async def test_a_world_is_known_by_its_first_block(case: WriterCase) -> None:
 
 
 async def test_a_purse_is_what_the_wallet_holds_and_allows(case: WriterCase) -> None:
-    purse = await case.purse()
-    assert set(purse.holdings) == set(CURRENCIES)
-    assert min(purse.holdings.values()) > 0
-    assert purse.nonce == purse.next_nonce
-    assert purse.block == await case.chain.head()
-    assert purse.allowances.to_permit2.keys() == {WETH.address, USDC.address}
-    assert purse.allowances.grant(USDC.address, MANAGER).amount > 0
-    assert purse.allowances.grant(USDC.address, ROUTER) == Grant()
+    wallet_state = await case.wallet_state()
+    assert set(wallet_state.holdings) == set(CURRENCIES)
+    assert min(wallet_state.holdings.values()) > 0
+    assert wallet_state.nonce == wallet_state.next_nonce
+    assert wallet_state.block == await case.chain.head()
+    assert wallet_state.allowances.to_permit2.keys() == {WETH.address, USDC.address}
+    assert wallet_state.allowances.grant(USDC.address, MANAGER).amount > 0
+    assert wallet_state.allowances.grant(USDC.address, ROUTER) == Grant()
 
 
 async def test_a_purse_after_approvals(case: WriterCase) -> None:
     await case.do(approving(12_345))
     until = Seconds((await case.chain.head()).timestamp + 1_000_000_000)
     await case.do(permitting(USDC.address, ROUTER, 678, until))
-    allowances = (await case.purse()).allowances
+    allowances = (await case.wallet_state()).allowances
     assert allowances.to_permit2[USDC.address] == 12_345
     assert allowances.grant(USDC.address, ROUTER) == Grant(678, until)
     assert allowances.grant(WETH.address, ROUTER) == Grant()
@@ -241,16 +241,16 @@ async def test_a_purse_after_approvals(case: WriterCase) -> None:
 
 async def test_a_stranger_s_purse_is_empty(case: WriterCase) -> None:
     nobody = Address("0x" + "77" * 20)
-    purse = await case.writer.purse(nobody, CURRENCIES, (MANAGER,))
-    assert set(purse.holdings.values()) == {0}
-    assert (purse.nonce, purse.next_nonce) == (0, 0)
+    wallet_state = await case.writer.wallet_state(nobody, CURRENCIES, (MANAGER,))
+    assert set(wallet_state.holdings.values()) == {0}
+    assert (wallet_state.nonce, wallet_state.next_nonce) == (0, 0)
 
 
 async def test_each_transaction_takes_one_number(case: WriterCase) -> None:
-    before = await case.purse()
+    before = await case.wallet_state()
     for amount in (1, 2):
         await case.do(approving(amount))
-    after = await case.purse()
+    after = await case.wallet_state()
     assert (after.nonce, after.next_nonce) == (before.nonce + 2, before.next_nonce + 2)
 
 
@@ -259,13 +259,13 @@ async def test_each_transaction_takes_one_number(case: WriterCase) -> None:
 
 async def test_the_same_bytes_twice_are_known(case: WriterCase) -> None:
     signed = await case.do(approving(1))
-    before = await case.purse()
+    before = await case.wallet_state()
     assert await case.writer.send(signed.raw) is SendResult.KNOWN
-    assert (await case.purse()).nonce == before.nonce
+    assert (await case.wallet_state()).nonce == before.nonce
 
 
 async def test_a_number_that_another_transaction_took_is_spent(case: WriterCase) -> None:
-    number = (await case.purse()).next_nonce
+    number = (await case.wallet_state()).next_nonce
     ours = await case.sign(approving(2), nonce=number)
     foreign = await case.do(approving(1))
     assert await case.writer.send(ours.raw) is SendResult.NONCE_SPENT
@@ -278,16 +278,16 @@ async def test_a_number_that_another_transaction_took_is_spent(case: WriterCase)
 
 
 async def test_what_the_wallet_cannot_pay_is_refused(case: WriterCase) -> None:
-    before = await case.purse()
+    before = await case.wallet_state()
     dear = Call(Address("0x" + "77" * 20), before.holdings[NATIVE] + 1, b"")
     signed = await case.sign(dear, gas=21_000)
     with pytest.raises(Refused, match=str(before.holdings[NATIVE])):
         await case.writer.send(signed.raw)
     with pytest.raises(Refused):
         await case.writer.estimate(case.wallet, dear)
-    tried = await case.writer.rehearse(case.wallet, [approving(1), dear], CURRENCIES, WETH_SPEC.id)
+    tried = await case.writer.simulate(case.wallet, [approving(1), dear], CURRENCIES, WETH_SPEC.id)
     assert [call.error is None for call in tried.calls] == [True, False]
-    assert (await case.purse()).nonce == before.nonce
+    assert (await case.wallet_state()).nonce == before.nonce
 
 
 async def test_too_little_gas_is_refused(case: WriterCase) -> None:
@@ -298,13 +298,13 @@ async def test_too_little_gas_is_refused(case: WriterCase) -> None:
 
 @pytest.mark.parametrize("spoil", [lambda raw: b"", lambda raw: raw[:-1], lambda raw: b"\x05" + raw[1:]])
 async def test_bytes_that_are_no_transaction_are_refused(case: WriterCase, spoil: Callable[[bytes], bytes]) -> None:
-    before = await case.purse()
+    before = await case.wallet_state()
     with pytest.raises((Refused, Unavailable)):
         await case.writer.send(spoil((await case.sign(approving(1))).raw))
-    assert (await case.purse()).next_nonce == before.next_nonce
+    assert (await case.wallet_state()).next_nonce == before.next_nonce
 
 
-# -- rehearsing
+# -- simulating
 
 
 async def swaps(case: WriterCase, native: bool) -> tuple[HexId, list[Call]]:
@@ -315,14 +315,14 @@ async def swaps(case: WriterCase, native: bool) -> tuple[HexId, list[Call]]:
 
 
 @pytest.mark.parametrize("native", [True, False], ids=["native", "tokens"])
-async def test_a_rehearsal_changes_nothing_and_equals_what_then_happens(case: WriterCase, native: bool) -> None:
+async def test_a_simulation_changes_nothing_and_equals_what_then_happens(case: WriterCase, native: bool) -> None:
     pool_id, calls = await swaps(case, native)
-    before, price = await case.purse(), (await case.chain.pool(pool_id)).sqrt_price_x96
-    tried = await case.writer.rehearse(case.wallet, calls, CURRENCIES, pool_id)
-    again = await case.writer.rehearse(case.wallet, calls, CURRENCIES, pool_id)
+    before, price = await case.wallet_state(), (await case.chain.pool(pool_id)).sqrt_price_x96
+    tried = await case.writer.simulate(case.wallet, calls, CURRENCIES, pool_id)
+    again = await case.writer.simulate(case.wallet, calls, CURRENCIES, pool_id)
     assert (tried.how, tried.block) == (SimulationMethod.SIMULATED, before.block)
     assert again == tried
-    assert await case.purse() == before
+    assert await case.wallet_state() == before
     gas = 0
     for call, expected in zip(calls, tried.calls, strict=True):
         signed = await case.do(call)
@@ -331,7 +331,7 @@ async def test_a_rehearsal_changes_nothing_and_equals_what_then_happens(case: Wr
         assert expected.error is None
         assert trace.mined.gas_used == expected.gas_used
         gas += trace.mined.cost
-    after = await case.purse()
+    after = await case.wallet_state()
     paid = {currency: after.holdings[currency] - before.holdings[currency] for currency in CURRENCIES}
     paid[NATIVE] += gas
     assert tried.changes == paid
@@ -339,11 +339,11 @@ async def test_a_rehearsal_changes_nothing_and_equals_what_then_happens(case: Wr
     assert tried.sqrt_price_after_x96 == (await case.chain.pool(pool_id)).sqrt_price_x96 != price
 
 
-async def test_a_call_that_reverts_names_its_error_and_ends_the_rehearsal(case: WriterCase) -> None:
+async def test_a_call_that_reverts_names_its_error_and_ends_the_simulation(case: WriterCase) -> None:
     pool = await case.chain.pool(WETH_SPEC.id)
     good, bad = minting(pool.key, pool.tick), minting(pool.key, pool.tick, most=10)
-    alone = await case.writer.rehearse(case.wallet, [good], CURRENCIES, pool.id)
-    tried = await case.writer.rehearse(case.wallet, [good, bad, good], CURRENCIES, pool.id)
+    alone = await case.writer.simulate(case.wallet, [good], CURRENCIES, pool.id)
+    tried = await case.writer.simulate(case.wallet, [good, bad, good], CURRENCIES, pool.id)
     first, second = tried.calls
     assert first == alone.calls[0]
     assert second.error is not None
@@ -367,7 +367,7 @@ async def test_a_call_that_reverts_names_its_error_and_ends_the_rehearsal(case: 
     ids=lambda value: value if isinstance(value, str) else "",
 )
 async def test_a_revert_is_told_in_the_contract_s_own_word(case: WriterCase, call: Call, word: str) -> None:
-    tried = await case.writer.rehearse(case.wallet, [call], CURRENCIES, WETH_SPEC.id)
+    tried = await case.writer.simulate(case.wallet, [call], CURRENCIES, WETH_SPEC.id)
     (only,) = tried.calls
     assert only.error is not None
     assert only.error.startswith(word)
@@ -375,14 +375,14 @@ async def test_a_revert_is_told_in_the_contract_s_own_word(case: WriterCase, cal
 
 
 async def test_a_transaction_that_reverts_costs_gas_and_changes_nothing_else(case: WriterCase) -> None:
-    pool, before = await case.chain.pool(WETH_SPEC.id), await case.purse()
+    pool, before = await case.chain.pool(WETH_SPEC.id), await case.wallet_state()
     signed = await case.sign(minting(pool.key, pool.tick, most=10))
     assert await case.writer.send(signed.raw) is SendResult.ACCEPTED
     trace = await case.writer.trace(case.wallet, before.nonce, [signed.hash])
     assert trace.mined is not None
     assert not trace.mined.success
     assert trace.mined.minted == ()
-    after = await case.purse()
+    after = await case.wallet_state()
     assert before.holdings[NATIVE] - after.holdings[NATIVE] == trace.mined.cost > 0
     assert all(after.holdings[token] == before.holdings[token] for token in (WETH.address, USDC.address))
     assert after.nonce == before.nonce + 1
@@ -404,7 +404,7 @@ async def test_an_estimate_is_enough(case: WriterCase) -> None:
 
 
 async def test_a_transaction_before_and_after_it_is_mined(case: WriterCase) -> None:
-    before = await case.purse()
+    before = await case.wallet_state()
     signed = await case.sign(approving(1))
     trace = await case.writer.trace(case.wallet, before.nonce, [signed.hash])
     assert (trace.mined, trace.waiting, trace.nonce, trace.depth) == (None, (), before.nonce, 0)
@@ -415,14 +415,14 @@ async def test_a_transaction_before_and_after_it_is_mined(case: WriterCase) -> N
     assert (trace.mined.tx, trace.mined.success, trace.waiting) == (signed.hash, True, ())
     assert trace.nonce == trace.settled_nonce == before.nonce + 1
     assert trace.depth >= 1
-    after = await case.purse()
+    after = await case.wallet_state()
     assert before.holdings[NATIVE] - after.holdings[NATIVE] == trace.mined.cost
 
 
 async def test_a_trace_of_nothing_is_a_count(case: WriterCase) -> None:
-    purse = await case.purse()
-    trace = await case.writer.trace(case.wallet, purse.nonce, [])
-    assert (trace.mined, trace.waiting, trace.nonce) == (None, (), purse.nonce)
+    wallet_state = await case.wallet_state()
+    trace = await case.writer.trace(case.wallet, wallet_state.nonce, [])
+    assert (trace.mined, trace.waiting, trace.nonce) == (None, (), wallet_state.nonce)
 
 
 async def test_a_mint_tells_which_position_it_made(case: WriterCase) -> None:
@@ -454,7 +454,7 @@ async def test_a_quote_is_what_a_swap_then_pays(case: WriterCase, zero_for_one: 
     quoted = quotes(depth)(zero_for_one, amount)
     permit = permitting(USDC.address, ROUTER, amount)
     calls = [permit, swapping(spec.key, zero_for_one, amount)]
-    tried = await case.writer.rehearse(case.wallet, calls, CURRENCIES, spec.id)
+    tried = await case.writer.simulate(case.wallet, calls, CURRENCIES, spec.id)
     got, paid = (USDC.address, NATIVE) if brings_ether else (NATIVE, USDC.address)
     assert (tried.changes[got], tried.changes[paid]) == (quoted.amount_out, -quoted.amount_in)
     assert tried.sqrt_price_after_x96 == quoted.sqrt_price_after_x96
@@ -473,9 +473,9 @@ async def test_a_quote_without_our_position_is_what_a_swap_pays_after_its_burn(
     if not zero_for_one:
         paid, got = got, paid
     calls = [burning(position), permitting(paid, ROUTER, amount)]
-    before = await case.writer.rehearse(case.wallet, calls, CURRENCIES, spec.id)
+    before = await case.writer.simulate(case.wallet, calls, CURRENCIES, spec.id)
     calls.append(swapping(spec.key, zero_for_one, amount))
-    after = await case.writer.rehearse(case.wallet, calls, CURRENCIES, spec.id)
+    after = await case.writer.simulate(case.wallet, calls, CURRENCIES, spec.id)
     assert after.changes[got] - before.changes[got] == quoted.amount_out < flattered.amount_out
     assert after.sqrt_price_after_x96 == quoted.sqrt_price_after_x96
 

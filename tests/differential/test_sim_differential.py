@@ -126,8 +126,8 @@ class Stage:
         """One transaction of the wallet, on both."""
         nonce = self.world.nonces[WALLET]
         raw = sign(nonce, call, gas)
-        (rehearsed,) = (await self.writer.rehearse(WALLET, [call], CURRENCIES, pool_specs()[0].id)).calls
-        self.error = rehearsed.error or ""
+        (simulated,) = (await self.writer.simulate(WALLET, [call], CURRENCIES, pool_specs()[0].id)).calls
+        self.error = simulated.error or ""
         assert await self.writer.send(raw) is SendResult.ACCEPTED
         self.world = self.chain.latest()
         self.node.set_next_timestamp(self.world.head.timestamp)
@@ -135,10 +135,10 @@ class Stage:
         (receipt,) = self.node.chain.history.at(self.node.chain.head.number).receipts  # type: ignore[union-attr]
         trace = await self.writer.trace(WALLET, nonce, [HexId("0x" + tx.hash.hex())])
         assert trace.mined is not None
-        assert trace.mined.success == receipt.ok, (rehearsed.error, receipt.error, receipt.revert_data.hex())
+        assert trace.mined.success == receipt.ok, (simulated.error, receipt.error, receipt.revert_data.hex())
         if not receipt.ok and gas == 3_000_000:
-            assert rehearsed.error is not None
-            assert same_error(rehearsed.error, receipt.revert_data), (name, rehearsed.error, receipt.revert_data.hex())
+            assert simulated.error is not None
+            assert same_error(simulated.error, receipt.revert_data), (name, simulated.error, receipt.revert_data.hex())
         self.gas += receipt.gas_used * receipt.gas_price - trace.mined.cost
         self.used = receipt.gas_used
         self.compare()
@@ -172,14 +172,14 @@ class Stage:
         return self.world.position(self.world.nfts[token_id])
 
     async def terms(self, bounds: Bounds | None = None) -> PlanContext:
-        purse = await self.writer.purse(WALLET, CURRENCIES, (MANAGER, ROUTER))
-        now = Seconds(purse.block.timestamp)
+        wallet_state = await self.writer.wallet_state(WALLET, CURRENCIES, (MANAGER, ROUTER))
+        now = Seconds(wallet_state.block.timestamp)
         return PlanContext(
             DEPLOYMENT,
             WALLET,
             now,
-            purse.holdings,
-            purse.allowances,
+            wallet_state.holdings,
+            wallet_state.allowances,
             bounds or Bounds(),
             wrapper=WETH.address,
         )

@@ -452,7 +452,7 @@ def test_the_word_is_typed_at_a_terminal_after_everything_was_shown(zuno: Any, h
     plan_id = planned(zuno)["planId"]
     code, said = at_terminal(home, "plan", "approve", plan_id, typed=b"yes\n")
     assert code == 3
-    assert "the word was not given" in said
+    assert "it was not confirmed" in said
     assert state(zuno, plan_id) == "drafted"
     code, said = at_terminal(home, "plan", "approve", plan_id, typed=b"approve\n")
     assert code == 0, said

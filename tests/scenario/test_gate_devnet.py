@@ -526,12 +526,12 @@ async def halves(desk: Desk, plan_id: str, meanwhile: Line) -> tuple[Instruction
         def __getattr__(self, name: str) -> Any:
             return getattr(self._writer, name)
 
-        async def purse(self, *asked: Any) -> Any:
+        async def wallet_state(self, *asked: Any) -> Any:
             book = await load_progress(desk.hands.journal, plan_id)
             if book.state is PlanState.PARTIAL and not self.burned:
                 self.burned = True
                 meanwhile()
-            return await self._writer.purse(*asked)
+            return await self._writer.wallet_state(*asked)
 
     writer: Any = Between(desk.hands.writer)
     await desk.gate(Script(desk.node), writer=writer).apply(plan_id, yes, silently)
@@ -539,7 +539,7 @@ async def halves(desk: Desk, plan_id: str, meanwhile: Line) -> tuple[Instruction
 
 
 async def test_a_rebalance_with_a_swap_is_two_halves_and_one_position(desk: Desk, plan_id: str) -> None:
-    held = await desk.hands.writer.purse(WALLET, (USDC.address, WETH.address), ())
+    held = await desk.hands.writer.wallet_state(WALLET, (USDC.address, WETH.address), ())
     told, before = await halves(desk, plan_id, lambda: None)
     book = await concluded(desk, plan_id, before, told)
     assert [step.step.kind.value for step in book.steps] == [
@@ -548,7 +548,9 @@ async def test_a_rebalance_with_a_swap_is_two_halves_and_one_position(desk: Desk
         "permit2_approve",
         "swap_and_mint",
     ]
-    after = await desk.hands.writer.purse(WALLET, (USDC.address, WETH.address), (DEVNET.deployment.universal_router,))
+    after = await desk.hands.writer.wallet_state(
+        WALLET, (USDC.address, WETH.address), (DEVNET.deployment.universal_router,)
+    )
     assert all(after.holdings[each] >= held.holdings[each] for each in held.holdings), "only the proceeds were spent"
     for token in (USDC.address, WETH.address):
         grant = after.allowances.grant(token, DEVNET.deployment.universal_router)
@@ -558,7 +560,7 @@ async def test_a_rebalance_with_a_swap_is_two_halves_and_one_position(desk: Desk
 async def test_a_price_that_leaves_the_bounds_between_the_halves_leaves_the_tokens_in_the_wallet(
     desk: Desk, plan_id: str, devnet_home: Path
 ) -> None:
-    held = await desk.hands.writer.purse(WALLET, (USDC.address, WETH.address), ())
+    held = await desk.hands.writer.wallet_state(WALLET, (USDC.address, WETH.address), ())
     position = await desk.position()
     with pytest.raises(Refused, match=r"from the approved -?\d+; the bound is 50") as refused:
         await halves(desk, plan_id, lambda: moved(devnet_home, "-2"))
@@ -567,7 +569,7 @@ async def test_a_price_that_leaves_the_bounds_between_the_halves_leaves_the_toke
     book = await load_progress(desk.hands.journal, plan_id)
     assert book.state is PlanState.PARTIAL
     assert book.over is None
-    after = await desk.hands.writer.purse(WALLET, (USDC.address, WETH.address), ())
+    after = await desk.hands.writer.wallet_state(WALLET, (USDC.address, WETH.address), ())
     assert after.holdings[USDC.address] == held.holdings[USDC.address] + position.amount1 + position.fees1
     assert after.holdings[WETH.address] == held.holdings[WETH.address] + position.amount0 + position.fees0
     # The price comes back while the approval lasts: the second half is done after all, once.
@@ -617,13 +619,13 @@ async def test_tokens_that_left_the_wallet_between_the_halves_are_not_missed(des
         )
         desk.node.ask("eth_sendRawTransaction", signed.raw_transaction.to_0x_hex())
 
-    held = await desk.hands.writer.purse(WALLET, (WETH.address,), ())
+    held = await desk.hands.writer.wallet_state(WALLET, (WETH.address,), ())
     await halves(desk, plan_id, spend)
     book = await load_progress(desk.hands.journal, plan_id)
     assert book.over is not None
     assert book.over.state is PlanState.CONFIRMED
     assert "something else was spent meanwhile" in book.over.problems[0], "the owner is told that it does not add up"
-    after = await desk.hands.writer.purse(WALLET, (WETH.address,), ())
+    after = await desk.hands.writer.wallet_state(WALLET, (WETH.address,), ())
     assert after.holdings[WETH.address] >= held.holdings[WETH.address], "the wallet's own tokens were not drawn on"
 
 
@@ -653,9 +655,9 @@ async def test_what_was_allowed_is_taken_back_when_the_plan_fails(desk: Desk, pl
     book = await load_progress(desk.hands.journal, plan_id)
     assert book.state is PlanState.FAILED
     assert [step.part.value for step in book.steps if step.state is StepState.FINAL][-1] == "revoking"
-    purse = await desk.hands.writer.purse(WALLET, (USDC.address, WETH.address), (router,))
-    assert all(purse.allowances.grant(token, router).amount == 0 for token in (USDC.address, WETH.address))
-    assert purse.allowances.to_permit2[WETH.address] > 0, "the owner's own standing allowance was not touched"
+    wallet_state = await desk.hands.writer.wallet_state(WALLET, (USDC.address, WETH.address), (router,))
+    assert all(wallet_state.allowances.grant(token, router).amount == 0 for token in (USDC.address, WETH.address))
+    assert wallet_state.allowances.to_permit2[WETH.address] > 0, "the owner's own standing allowance was not touched"
     assert await desk.owned() == before
 
 
@@ -715,8 +717,8 @@ async def test_one_plan_at_a_time_per_wallet(desk: Desk, plan_id: str) -> None:
 
 
 async def holdings(desk: Desk) -> dict[str, int]:
-    purse = await desk.hands.writer.purse(WALLET, (WETH.address, USDC.address), ())
-    return {currency: purse.holdings[currency] for currency in (WETH.address, USDC.address)}
+    wallet_state = await desk.hands.writer.wallet_state(WALLET, (WETH.address, USDC.address), ())
+    return {currency: wallet_state.holdings[currency] for currency in (WETH.address, USDC.address)}
 
 
 def adding(position: LpPosition, capital0: int, capital1: int, counterpart: Literal[0, 1]) -> Instruction:

@@ -30,7 +30,7 @@ from zuno.trading.model.cycle import Call, Style
 from zuno.trading.model.market import Side
 from zuno.trading.model.outcome import Outcome
 from zuno.trading.ports.series import Batch, Origin
-from zuno.trading.run.record import Notebook
+from zuno.trading.run.record import RunJournal
 from zuno.trading.service.report import page
 from zuno.trading.service.runs_view import run_view
 
@@ -88,7 +88,7 @@ class Room(Desk):
     async def _held(self, of: str, moment: Millis, present: bool) -> list[Slot]:
         return account_slots(self.account or Account(usd=2_000.0, krw=2_000_000.0), moment)
 
-    def _minds(self, notebook: Notebook, registry: ModelRegistry) -> ModelContext:
+    def _minds(self, notebook: RunJournal, registry: ModelRegistry) -> ModelContext:
         return replace(super()._minds(notebook, registry), sleep=soon)
 
 
@@ -241,7 +241,7 @@ async def test_one_that_fails_alone_is_replaced_by_its_rules(
 
 async def hold_out(room: Room, outcome: Outcome, attack: Attack) -> None:
     """Nothing they wrote is in what is shown, and nothing they had written is more than text."""
-    view = run_view(await room.cycles.told(outcome.run_id))
+    view = run_view(await room.cycles.record(outcome.run_id))
     html, said = page(view, None), view.model_dump_json()
     assert outcome.hash in html
     assert "<script" not in html

@@ -29,7 +29,7 @@ from zuno.trading.model.venues import (
     SEARCH,
     UPBIT,
     YAHOO,
-    neighbours,
+    neighbour_series,
 )
 from zuno.trading.ports.series import Batch, Origin, SeriesStore
 from zuno.trading.service.collector import Collector, CollectView
@@ -61,7 +61,9 @@ def _reach(series: Series[Any]) -> int:
 async def market() -> MemorySeries:
     store = MemorySeries(origin(SEED))
     marks = dict(rows())[basis(BINANCE, Symbol.BTCUSDT)]
-    beside = [Batch(series, marks) for series in neighbours(Symbol.BTCUSDT)]  # one symbol's past is enough to draw
+    beside = [
+        Batch(series, marks) for series in neighbour_series(Symbol.BTCUSDT)
+    ]  # one symbol's past is enough to draw
     await store.write([*(Batch(series, given) for series, given in rows()), *beside])
     return store
 

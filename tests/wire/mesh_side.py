@@ -189,11 +189,11 @@ def archive_of(side: Side, folder: Path | None = None) -> Archive:
     async def opened() -> ChainedJournal:
         return side.journal
 
-    async def rehearse(recorded: RecordedRequest, context: Context) -> ReplayRoom:
+    async def open_replay(recorded: RecordedRequest, context: Context) -> ReplayRoom:
         assert folder is not None, "nothing is replayed"
         return ReplayRoom(Table(folder, context, request=REQUEST).room(context.max_rounds), lambda: ())
 
-    return Archive(opened, rehearse, lambda: "test")
+    return Archive(opened, open_replay, lambda: "test")
 
 
 def forged(change: Callable[[PlanReady], PlanReady]) -> Twist:

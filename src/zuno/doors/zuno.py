@@ -25,7 +25,7 @@ from zuno.trading.service.collector import Collector
 from zuno.trading.service.data import DataDesk
 from zuno.trading.service.download import Downloads
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.paper_book import Bookkeeper
+from zuno.trading.service.paper_book import PaperBookDesk
 from zuno.trading.service.runs import Cycles
 
 
@@ -113,7 +113,7 @@ class Zuno(Protocol):
         """The trading desk: what is measured of a symbol."""
         ...
 
-    def book(self) -> Bookkeeper:
+    def book(self) -> PaperBookDesk:
         """The paper book of the market this home reads."""
         ...
 

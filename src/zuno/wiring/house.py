@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from zuno.trading.service.data import DataDesk
     from zuno.trading.service.download import Downloads
     from zuno.trading.service.features import Refresh, TradingDesk
-    from zuno.trading.service.paper_book import Bookkeeper, Inventory
+    from zuno.trading.service.paper_book import Inventory, PaperBookDesk
     from zuno.trading.service.runs import Cycles
 
 OBSERVE_SECONDS = 300.0
@@ -135,7 +135,7 @@ class Application:
     def archive(self) -> Archive:
         from zuno.lp.service.archive import Archive
 
-        return Archive(self._open_journal, self._rehearse, code_version, self._meshes.attempts)
+        return Archive(self._open_journal, self._open_replay, code_version, self._meshes.attempts)
 
     def journal(self) -> ChainedJournal:
         """The one journal of this process: SQLite in the home, or Postgres where a URL is set."""
@@ -180,8 +180,8 @@ class Application:
         opened, writer = self._chains.open_chain(name), self._chains.writer(name)
 
         async def look(wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletContents:
-            purse = await writer.purse(wallet, currencies, spenders)
-            return WalletContents(purse.block, purse.holdings, purse.allowances)
+            wallet_state = await writer.wallet_state(wallet, currencies, spenders)
+            return WalletContents(wallet_state.block, wallet_state.holdings, wallet_state.allowances)
 
         return WalletOnChain(opened, self._signers.of(name).address, look)
 
@@ -234,10 +234,10 @@ class Application:
         self._chains.require_writable()
         return self._markets.downloads(self._recordings.own())
 
-    def book(self) -> Bookkeeper:
+    def book(self) -> PaperBookDesk:
         from zuno.adapters.account.paper import JournalBook
         from zuno.trading.rules.inputs import FeeRates, Fees
-        from zuno.trading.service.paper_book import Bookkeeper
+        from zuno.trading.service.paper_book import PaperBookDesk
 
         settings = self._settings
         fees = Fees(
@@ -246,7 +246,7 @@ class Application:
         )
         store = self._recordings.selected_store()
         desk = self._desk(self._markets.refresh_marks(store) if self._settings.market == "live" else None)
-        return Bookkeeper(desk, store, JournalBook(self._open_journal), self._inventory(), fees)
+        return PaperBookDesk(desk, store, JournalBook(self._open_journal), self._inventory(), fees)
 
     def _inventory(self) -> Inventory:
         """The liquidity positions an account counts, or why none are looked for."""
@@ -380,7 +380,7 @@ class Application:
             tell=tell,
         )
 
-    async def _rehearse(self, recorded: RecordedRequest, context: Context) -> ReplayRoom:
+    async def _open_replay(self, recorded: RecordedRequest, context: Context) -> ReplayRoom:
         """A table where a recorded debate is held again: its context, its replies, and a journal that is forgotten."""
         from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.model.recorded import RecordedModels

@@ -173,9 +173,9 @@ def _turn(name: str) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def one_stage(artifacts: Any, new_stage: Any) -> Any:
+def one_stage(new_stage: Any) -> Any:
     """Its time passes with its blocks, not with ours."""
-    stage = new_stage(artifacts)
+    stage = new_stage()
     stage.node = DevnetNode(stage.chain, clock=lambda: stage.chain.head.timestamp + 12)
     return stage
 
@@ -569,6 +569,6 @@ async def test_a_look_is_of_one_block(plans: Plans, stage: Any) -> None:
     (token_id,) = stage.mint(stage.weth_pool, -201_000, -199_980, 10**15)
     position = await plans.position(token_id)
     sight = await read_onchain_state(plans.hands, HexId(position.pool.id), token_id)
-    assert sight.purse.block == sight.pool.block
+    assert sight.wallet_state.block == sight.pool.block
     with pytest.raises(Refused, match=f"position {token_id} lies in pool {position.pool.id}, the plan is about"):
         await read_onchain_state(plans.hands, id_of(stage.native_pool), token_id)

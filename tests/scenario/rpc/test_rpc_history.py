@@ -37,9 +37,9 @@ class Purse:
         return self._stage.balance(self._key.currency0), self._stage.balance(self._key.currency1)
 
 
-def assert_explains(history: PositionHistory, purse: Purse) -> None:
+def assert_explains(history: PositionHistory, wallet_state: Purse) -> None:
     """Every wei that left or reached the wallet is in the record, and the record explains itself."""
-    spent0, spent1 = purse.spent()
+    spent0, spent1 = wallet_state.spent()
     gas = sum(event.gas for event in history.events) if history.key.currency0 == NATIVE else 0
     others0, others1 = (sum(getattr(one, side) for one in history.externals) for side in ("amount0", "amount1"))
     assert sum(event.paid0 for event in history.events) - others0 + gas == spent0
@@ -58,7 +58,7 @@ async def test_a_whole_life_is_told_to_the_wei(desk: Any, which: int) -> None:
     stage = desk.stage
     key, lower, upper = both_pools(stage)[which]
     value = 100 * ETHER if key.currency0 == NATIVE else 0
-    purse = Purse(stage, key)
+    wallet_state = Purse(stage, key)
     (token,) = stage.mint(key, lower, upper, LIQUIDITY)
     stage.trade(key, times=2)
     stage.modify([stage.changing(INCREASE, token, LIQUIDITY // 3), *stage.paying(key)], value=value)
@@ -68,7 +68,7 @@ async def test_a_whole_life_is_told_to_the_wei(desk: Any, which: int) -> None:
     stage.modify([stage.changing(DECREASE, token, LIQUIDITY // 2), *stage.closing(key)])
     chain = desk.chain(await desk.node())
     open_history = await chain.history(token, None)
-    assert_explains(open_history, purse)
+    assert_explains(open_history, wallet_state)
     assert open_history.end is not None
     (position,) = (await chain.positions([token])).positions
     assert open_history.end.worth0 == position.amount0 + position.fees0
@@ -82,7 +82,7 @@ async def test_a_whole_life_is_told_to_the_wei(desk: Any, which: int) -> None:
         -(LIQUIDITY + LIQUIDITY // 3 - LIQUIDITY // 2),
     ]
     assert history.notes == ()
-    assert_explains(history, purse)
+    assert_explains(history, wallet_state)
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["native", "erc20"])
@@ -91,7 +91,7 @@ async def test_a_rebalance_is_followed_back_and_nothing_is_lost_in_netting(desk:
     stage = desk.stage
     key, lower, upper = both_pools(stage)[which]
     value = 100 * ETHER if key.currency0 == NATIVE else 0
-    purse = Purse(stage, key)
+    wallet_state = Purse(stage, key)
     (old,) = stage.mint(key, lower, upper, LIQUIDITY)
     stage.trade(key, times=2)
     new = stage.next_token()
@@ -107,7 +107,7 @@ async def test_a_rebalance_is_followed_back_and_nothing_is_lost_in_netting(desk:
     assert [touch.position_id for touch in touches] == [old, old, new]
     assert [bool(touch.gas) for touch in touches] == [True, True, False]  # once per transaction
     assert history.notes == ()
-    assert_explains(history, purse)
+    assert_explains(history, wallet_state)
 
 
 async def test_a_second_rebalance_and_a_window_that_opens_between_them(desk: Any) -> None:
@@ -123,7 +123,7 @@ async def test_a_second_rebalance_and_a_window_that_opens_between_them(desk: Any
     chain = desk.chain(await desk.node())
     middle = stage.chain.head.timestamp
     (then,) = (await chain.positions([second])).positions
-    purse = Purse(stage, key)
+    wallet_state = Purse(stage, key)
     third = stage.next_token()
     mint_third = stage.minting(key, lower, upper, LIQUIDITY // 2)
     stage.modify([stage.changing(BURN, second), mint_third, *stage.closing(key)])
@@ -134,7 +134,7 @@ async def test_a_second_rebalance_and_a_window_that_opens_between_them(desk: Any
     assert history.start.block == then.block == history.opened
     assert (history.start.worth0, history.start.worth1) == (then.amount0 + then.fees0, then.amount1 + then.fees1)
     assert [event.position_id for event in history.events if isinstance(event, Touch)] == [second, third]
-    assert_explains(history, purse)
+    assert_explains(history, wallet_state)
     whole = await chain.history(third, None)
     lineage = [event.position_id for event in whole.events if isinstance(event, Touch)]
     assert lineage == [first, first, second, second, third]
@@ -146,7 +146,7 @@ async def test_the_swap_before_a_deposit_is_part_of_the_record(desk: Any) -> Non
     key = stage.native_pool
     stage.swap(key, True, ETHER, role="wallet")
     stage.pass_time(900)  # long before: not this deposit's business
-    purse = Purse(stage, key)
+    wallet_state = Purse(stage, key)
     stage.swap(key, True, ETHER // 7, role="wallet")
     stage.trade(key)
     (token,) = stage.mint(key, -200_700, -199_980, LIQUIDITY)
@@ -155,7 +155,7 @@ async def test_the_swap_before_a_deposit_is_part_of_the_record(desk: Any) -> Non
     assert [type(event) for event in history.events] == [WalletSwap, Touch]
     assert any("is taken to have prepared" in note for note in history.notes)
     assert history.opened == history.events[0].block
-    assert_explains(history, purse)
+    assert_explains(history, wallet_state)
 
 
 async def test_a_swap_inside_the_deposit_s_own_transaction(desk: Any) -> None:
@@ -163,7 +163,7 @@ async def test_a_swap_inside_the_deposit_s_own_transaction(desk: Any) -> None:
     stage = desk.stage
     key, manager = stage.weth_pool, stage.info.deployment.position_manager
     dollars, half = 40_000 * 10**6, 20_000 * 10**6
-    purse, token = Purse(stage, key), stage.next_token()
+    wallet_state, token = Purse(stage, key), stage.next_token()
     swap = [
         calldata.swap_exact_in_single(key, key.currency0 == stage.usdc, half, 0, stage.info.deployment.swap_struct),
         calldata.settle(stage.usdc, calldata.OPEN_DELTA, payer_is_user=True),
@@ -187,14 +187,14 @@ async def test_a_swap_inside_the_deposit_s_own_transaction(desk: Any) -> None:
     assert [bool(event.gas) for event in history.events] == [True, False]
     swapped = history.events[0]
     assert half in (swapped.paid0, swapped.paid1)
-    assert_explains(history, purse)
+    assert_explains(history, wallet_state)
 
 
 async def test_money_that_goes_elsewhere_is_booked_and_noted(desk: Any) -> None:
     """A burn whose proceeds go to a third party: the wallet received nothing, and the record says so."""
     stage = desk.stage
     key = stage.weth_pool
-    purse = Purse(stage, key)
+    wallet_state = Purse(stage, key)
     (token,) = stage.mint(key, -200_700, -199_980, LIQUIDITY)
     gift = EncodedAction(TAKE_PAIR, encode(("address",) * 3, (key.currency0, key.currency1, stage.trader)))
     stage.modify([stage.changing(BURN, token), gift])
@@ -203,7 +203,7 @@ async def test_money_that_goes_elsewhere_is_booked_and_noted(desk: Any) -> None:
     assert [(one.amount0, one.amount1) for one in history.externals] == [(burn.paid0, burn.paid1)]
     assert min(-burn.paid0, -burn.paid1) > 0
     assert any("were not the wallet's" in note for note in history.notes)
-    assert_explains(history, purse)
+    assert_explains(history, wallet_state)
     assert attribute(history).in_token1.external < 0
 
 
@@ -213,12 +213,12 @@ async def test_a_position_that_changed_hands_says_so(desk: Any) -> None:
     (token,) = stage.mint(key, -200_700, -199_980, LIQUIDITY, role="trader")
     give = calldata.call("transferFrom(address,address,uint256)", stage.trader, stage.wallet, token)
     stage.send("trader", stage.info.deployment.position_manager, give)
-    purse = Purse(stage, key)
+    wallet_state = Purse(stage, key)
     stage.trade(key)
     stage.burn(key, token)
     history = await desk.chain(await desk.node()).history(token, None)
     mint, burn = history.events
-    assert (burn.paid0, burn.paid1) == purse.spent()  # the burn is the wallet's, the mint was the giver's
+    assert (burn.paid0, burn.paid1) == wallet_state.spent()  # the burn is the wallet's, the mint was the giver's
     assert mint.paid0 > 0
     assert any("changed hands" in note for note in history.notes)
 
@@ -226,11 +226,11 @@ async def test_a_position_that_changed_hands_says_so(desk: Any) -> None:
 async def test_a_life_within_one_block(desk: Any) -> None:
     stage = desk.stage
     key, token = stage.weth_pool, stage.next_token()
-    purse = Purse(stage, key)
+    wallet_state = Purse(stage, key)
     stage.modify([stage.minting(key, -200_700, -199_980, LIQUIDITY), stage.changing(BURN, token), *stage.closing(key)])
     history = await desk.chain(await desk.node()).history(token, None)
     assert [event.liquidity_delta for event in history.events if isinstance(event, Touch)] == [LIQUIDITY, -LIQUIDITY]
-    assert_explains(history, purse)
+    assert_explains(history, wallet_state)
 
 
 async def test_a_crowded_block_does_not_blur_a_touch(desk: Any) -> None:
@@ -239,7 +239,7 @@ async def test_a_crowded_block_does_not_blur_a_touch(desk: Any) -> None:
     key = stage.weth_pool
     (token,) = stage.mint(key, -200_700, -199_980, LIQUIDITY)
     stage.trade(key)
-    purse = Purse(stage, key)
+    wallet_state = Purse(stage, key)
     manager = stage.info.deployment.position_manager
     collect = stage.modifying([stage.changing(DECREASE, token, 0), *stage.closing(key)])
     grow = stage.modifying(
@@ -266,7 +266,7 @@ async def test_a_crowded_block_does_not_blur_a_touch(desk: Any) -> None:
     (note,) = history.notes
     assert "are shared equally" in note
     # The other position's USDC is the wallet's money too, but not this position's payment.
-    spent0, spent1 = purse.spent()
+    spent0, spent1 = wallet_state.spent()
     ours0, ours1 = (sum(getattr(event, side) for event in history.events) for side in ("paid0", "paid1"))
     shared = spent1 - ours1 if key.currency1 == stage.usdc else spent0 - ours0
     assert shared > 0

@@ -40,9 +40,9 @@ FACTORY = bytes.fromhex("601480600a5f395ff3005f35602036038060205f375f5ff55f52602
 
 
 @pytest.fixture(scope="module")
-def stage(artifacts: Any, new_stage: Any) -> Any:
+def stage(new_stage: Any) -> Any:
     """One world for the whole file: every test brings its own position."""
-    return new_stage(artifacts)
+    return new_stage()
 
 
 class Purse:
@@ -83,7 +83,7 @@ def collecting(stage: Any, key: PoolKey, token: int) -> tuple[str, str, bytes, i
 
 async def test_ether_wrapped_on_the_way_into_a_weth_pool(desk: Any) -> None:
     stage, key = desk.stage, desk.stage.weth_pool
-    purse, coins, token = Purse(stage, key), stage.balance(NATIVE), stage.next_token()
+    wallet_state, coins, token = Purse(stage, key), stage.balance(NATIVE), stage.next_token()
     steps = [
         EncodedAction(WRAP, encode(("uint256",), (EVERYTHING,))),
         stage.minting(key, LOWER, UPPER, LIQUIDITY),
@@ -97,7 +97,7 @@ async def test_ether_wrapped_on_the_way_into_a_weth_pool(desk: Any) -> None:
     history = await told(desk, token)
     (mint,) = history.events
     side = 0 if key.currency0 == stage.weth else 1
-    assert purse.spent()[side] == 0  # no wrapped ether left the wallet
+    assert wallet_state.spent()[side] == 0  # no wrapped ether left the wallet
     assert (mint.paid0, mint.paid1)[side] == coins - stage.balance(NATIVE) - mint.gas > 0
     assert history.externals == ()
     assert attribute(history).exact, history.computed
@@ -135,7 +135,7 @@ async def test_two_touches_around_a_trade_in_one_block_are_told_apart_by_what_th
     manager = stage.info.deployment.position_manager
     grow = stage.modifying([stage.changing(INCREASE, token, LIQUIDITY), *stage.closing(key)])
     there, back = stage.swapping(key, True, ETHER), stage.swapping(key, False, 2_500 * 10**6)
-    purse = Purse(stage, key)
+    wallet_state = Purse(stage, key)
     stage.send_together(
         [("trader", *there), ("wallet", manager, grow, 0), ("trader", *back), collecting(stage, key, token)]
     )
@@ -150,8 +150,8 @@ async def test_two_touches_around_a_trade_in_one_block_are_told_apart_by_what_th
     # A trade in one direction pays fees in one token: the split shows in who got which.
     assert [amounts[0] < 0 for amounts in in_both] == [False, True, False]
     assert [amounts[1] < 0 for amounts in in_both] == [True, False, True]
-    assert sum(event.paid0 for event in history.events[1:]) == purse.spent()[0]
-    assert sum(event.paid1 for event in history.events[1:]) == purse.spent()[1]
+    assert sum(event.paid0 for event in history.events[1:]) == wallet_state.spent()[0]
+    assert sum(event.paid1 for event in history.events[1:]) == wallet_state.spent()[1]
     assert attribute(history).exact, history.computed
 
 
@@ -231,14 +231,14 @@ async def test_a_hook_that_keeps_the_fees_is_seen_and_named(desk: Any) -> None:
     key = stage.key(stage.weth, stage.usdc, 500, 10, fee_taking_hook(stage))
     stage.initialize(key)
     stage.mint(key, LOWER, UPPER, LIQUIDITY, role="trader")
-    purse = Purse(stage, key)
+    wallet_state = Purse(stage, key)
     (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
     stage.trade(key)
     stage.modify([stage.changing(DECREASE, token, LIQUIDITY // 2), *stage.closing(key)])
     history = await told(desk, token)
     (kept,) = history.externals
     assert min(-kept.amount0, -kept.amount1) > 0
-    assert wallet_paid(history) == purse.spent()
+    assert wallet_paid(history) == wallet_state.spent()
     result = attribute(history)
     assert (result.fees0, result.fees1) == (-kept.amount0, -kept.amount1)  # all of them
     assert result.exact, history.computed
@@ -254,7 +254,7 @@ async def test_a_token_that_keeps_part_of_a_transfer_and_does_not_say_so(desk: A
     token0 = fee_on_transfer_token(stage)
     key = stage.key(token0, stage.usdc, 3000, 60)
     stage.initialize(key, 1 << 96)
-    purse, token = Purse(stage, key), stage.next_token()
+    wallet_state, token = Purse(stage, key), stage.next_token()
     steps = [
         calldata.settle(token0, 10**15, payer_is_user=True),  # a hundredth of it never arrives
         stage.minting(key, -600, 600, 10**14),
@@ -265,7 +265,7 @@ async def test_a_token_that_keeps_part_of_a_transfer_and_does_not_say_so(desk: A
     side = 0 if key.currency0 == token0 else 1
     (lost,) = history.externals
     assert (lost.amount0, lost.amount1)[side] == -(10**13)
-    assert wallet_paid(history) == purse.spent()
+    assert wallet_paid(history) == wallet_state.spent()
     assert attribute(history).exact, history.computed
 
 
@@ -360,14 +360,14 @@ async def test_a_swap_of_other_currencies_in_the_transaction_is_no_swap_of_the_p
         calldata.sweep(stage.usdc, stage.wallet),
     ]
     commands = [calldata.v4_swap(swap), (V4_POSITION_MANAGER_CALL, stage.modifying(deposit))]
-    purse = Purse(stage, key)
+    wallet_state = Purse(stage, key)
     stage.send("wallet", stage.info.deployment.universal_router, calldata.execute(commands, 2**40), value=ETHER)
     history = await told(desk, token)
     (mint,) = history.events
     assert isinstance(mint, Touch)
     (others,) = history.externals
     side = 0 if key.currency0 == stage.usdc else 1
-    assert (others.amount0, others.amount1)[side] == (mint.paid0, mint.paid1)[side] - purse.spent()[side]
+    assert (others.amount0, others.amount1)[side] == (mint.paid0, mint.paid1)[side] - wallet_state.spent()[side]
     assert attribute(history).adds_up
     assert attribute(history).in_token1.swap_cost == 0
 
@@ -400,7 +400,7 @@ async def test_somebody_else_s_swap_in_the_transaction_of_a_mint_is_not_the_wall
 async def test_a_swap_that_pays_somebody_a_share_is_still_the_wallet_s(desk: Any) -> None:
     stage, key = desk.stage, desk.stage.weth_pool
     stage.pass_time(1_000)
-    purse = Purse(stage, key)
+    wallet_state = Purse(stage, key)
     swap = [
         calldata.swap_exact_in_single(
             key, key.currency0 == stage.usdc, 1_000 * 10**6, 0, stage.info.deployment.swap_struct
@@ -419,7 +419,7 @@ async def test_a_swap_that_pays_somebody_a_share_is_still_the_wallet_s(desk: Any
     side = 0 if key.currency0 == stage.weth else 1
     got, kept = -(swapped.swapped0, swapped.swapped1)[side], -(share.amount0, share.amount1)[side]
     assert kept == got // 100 > 0
-    assert wallet_paid(history) == purse.spent()
+    assert wallet_paid(history) == wallet_state.spent()
     result = attribute(history)
     assert result.exact, history.computed
     assert result.in_token1.swap_cost > 0
@@ -467,7 +467,7 @@ async def test_one_position_closed_for_two_is_followed_by_neither(desk: Any) -> 
 async def test_a_rebalance_in_two_transactions_with_a_swap_between(desk: Any) -> None:
     stage, key = desk.stage, desk.stage.weth_pool
     stage.pass_time(1_000)
-    purse = Purse(stage, key)
+    wallet_state = Purse(stage, key)
     (old,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
     stage.trade(key)
     stage.burn(key, old)
@@ -479,7 +479,7 @@ async def test_a_rebalance_in_two_transactions_with_a_swap_between(desk: Any) ->
     history = await told(desk, new)
     kinds = [event.position_id if isinstance(event, Touch) else "swap" for event in history.events]
     assert kinds == [old, old, "swap", new]
-    assert wallet_paid(history) == purse.spent()
+    assert wallet_paid(history) == wallet_state.spent()
     assert any(f"position {old} was closed" in note and "predecessor" in note for note in history.notes)
     assert attribute(history).exact, history.computed
     (later,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)  # the closing has found its successor already
@@ -522,7 +522,7 @@ async def test_what_the_wallet_donates_in_the_same_transaction_is_its_own_and_no
     home = calldata.take_pair(key.currency0, key.currency1, stage.wallet)
     amounts = (gift, 0) if key.currency0 == stage.usdc else (0, gift)
     donate = f"donate({calldata.KEY},uint256,uint256,bytes)"
-    purse = Purse(stage, key)
+    wallet_state = Purse(stage, key)
     stage.send(
         "wallet",
         None,
@@ -533,7 +533,7 @@ async def test_what_the_wallet_donates_in_the_same_transaction_is_its_own_and_no
             (router, calldata.call(donate, calldata.key_tuple(key), *amounts, b"")),
         ),
     )
-    spent = purse.spent()
+    spent = wallet_state.spent()
     history = await told(desk, token)
     assert history.externals == ()
     assert attribute(history).exact, history.computed

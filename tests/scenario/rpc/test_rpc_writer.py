@@ -62,8 +62,8 @@ def swap(stage: Any, key: PoolKey, amount: int = ETHER) -> Call:
 
 
 @pytest.fixture(scope="module")
-def one_stage(artifacts: Any, new_stage: Any) -> Any:
-    return new_stage(artifacts)
+def one_stage(new_stage: Any) -> Any:
+    return new_stage()
 
 
 @pytest.fixture
@@ -91,11 +91,11 @@ async def traced(writer: RpcWriter, stage: Any, *txs: LocalTransaction) -> Nonce
 async def test_a_transaction_that_waits_counts_and_is_known(writer: RpcWriter, stage: Any) -> None:
     stage.node.set_automine(False)
     tx = paying(stage)
-    before = await writer.purse(stage.wallet, [NATIVE], [])
+    before = await writer.wallet_state(stage.wallet, [NATIVE], [])
     assert await writer.send(tx.raw) is SendResult.ACCEPTED
     assert await writer.send(tx.raw) is SendResult.KNOWN
-    purse = await writer.purse(stage.wallet, [NATIVE], [])
-    assert (purse.nonce, purse.next_nonce) == (before.nonce, before.nonce + 1)
+    wallet_state = await writer.wallet_state(stage.wallet, [NATIVE], [])
+    assert (wallet_state.nonce, wallet_state.next_nonce) == (before.nonce, before.nonce + 1)
     trace = await traced(writer, stage, tx)
     assert (trace.mined, trace.waiting, trace.nonce) == (None, (hash_of(tx),), tx.nonce)
     stage.node.mine()
@@ -207,7 +207,7 @@ async def test_a_node_that_does_not_answer_is_unavailable(desk: Any, stage: Any)
     with pytest.raises(Unavailable):
         await writer.send(paying(stage).raw)
     with pytest.raises(Unavailable):
-        await writer.purse(stage.wallet, [NATIVE], [])
+        await writer.wallet_state(stage.wallet, [NATIVE], [])
     with pytest.raises(Unavailable):
         await writer.genesis()
 
@@ -270,7 +270,7 @@ async def test_a_refusal_does_not_make_a_node_rest(desk: Any, stage: Any) -> Non
     writer = desk.chain(picky, second).writer()
     assert await writer.send(paying(stage).raw) is SendResult.ACCEPTED
     before = len(second.seen)
-    await writer.purse(stage.wallet, [NATIVE], [])
+    await writer.wallet_state(stage.wallet, [NATIVE], [])
     assert len(second.seen) == before
 
 
@@ -443,13 +443,15 @@ async def test_nodes_without_batches_and_without_pins_by_hash_will_do(desk: Any,
     tx = paying(stage)
     assert await writer.send(tx.raw) is SendResult.ACCEPTED
     assert (await traced(writer, stage, tx)).mined is not None
-    plainly = await writer.purse(stage.wallet, [NATIVE, stage.usdc], [stage.info.deployment.position_manager])
+    plainly = await writer.wallet_state(stage.wallet, [NATIVE, stage.usdc], [stage.info.deployment.position_manager])
     sound = desk.chain(await desk.node()).writer()
-    assert plainly == await sound.purse(stage.wallet, [NATIVE, stage.usdc], [stage.info.deployment.position_manager])
+    assert plainly == await sound.wallet_state(
+        stage.wallet, [NATIVE, stage.usdc], [stage.info.deployment.position_manager]
+    )
     call = swap(stage, stage.weth_pool)
     currencies = [stage.weth, stage.usdc]
     for asked in (writer, sound):
-        tried = await asked.rehearse(stage.wallet, [call], currencies, id_of(stage.weth_pool))
+        tried = await asked.simulate(stage.wallet, [call], currencies, id_of(stage.weth_pool))
         assert tried.changes[stage.weth] == -ETHER
 
 
@@ -458,32 +460,32 @@ async def test_a_wallet_is_read_in_two_requests(desk: Any, stage: Any) -> None:
     writer = chain.writer()
     await writer.genesis()
     before, at = chain.requests, stage.info.deployment
-    purse = await writer.purse(
+    wallet_state = await writer.wallet_state(
         stage.wallet, [NATIVE, stage.weth, stage.usdc], [at.position_manager, at.universal_router]
     )
     assert chain.requests - before == 2
-    assert purse.holdings == {currency: stage.balance(currency) for currency in (NATIVE, stage.weth, stage.usdc)}
-    assert len(purse.allowances.grants) == 4
+    assert wallet_state.holdings == {currency: stage.balance(currency) for currency in (NATIVE, stage.weth, stage.usdc)}
+    assert len(wallet_state.allowances.grants) == 4
 
 
 async def test_a_token_that_does_not_answer_is_malformed(writer: RpcWriter, stage: Any) -> None:
     mute = Address("0x" + "33" * 20)
     with pytest.raises(Malformed):
-        await writer.purse(stage.wallet, [mute], [])
+        await writer.wallet_state(stage.wallet, [mute], [])
     with pytest.raises(Malformed):
-        await writer.purse(stage.wallet, [SOMEBODY], [])
+        await writer.wallet_state(stage.wallet, [SOMEBODY], [])
 
 
 async def test_a_pending_count_below_the_state_is_not_believed(desk: Any, stage: Any) -> None:
     def low(asked: dict[str, Any], reply: Any) -> Any:
         return {**reply, "result": "0x0"} if "pending" in asked["params"] else reply
 
-    purse = await desk.chain(await desk.bent(low)).writer().purse(stage.wallet, [NATIVE], [])
-    assert purse.next_nonce == purse.nonce > 0
-    assert purse.allowances.grant(stage.usdc, SOMEBODY) == Grant()
+    wallet_state = await desk.chain(await desk.bent(low)).writer().wallet_state(stage.wallet, [NATIVE], [])
+    assert wallet_state.next_nonce == wallet_state.nonce > 0
+    assert wallet_state.allowances.grant(stage.usdc, SOMEBODY) == Grant()
 
 
-# -- rehearsals and estimates
+# -- simulations and estimates
 
 
 @pytest.mark.parametrize(
@@ -502,13 +504,13 @@ async def test_a_node_that_cannot_simulate_tries_the_first_call(desk: Any, stage
 
     writer = desk.chain(await desk.bent(without)).writer()
     call, key = swap(stage, stage.weth_pool), stage.weth_pool
-    tried = await writer.rehearse(stage.wallet, [call, call], [stage.weth], id_of(key))
+    tried = await writer.simulate(stage.wallet, [call, call], [stage.weth], id_of(key))
     assert (tried.how, tried.changes, tried.sqrt_price_after_x96) == (SimulationMethod.FIRST_CALL, {}, None)
     (only,) = tried.calls
     assert only.error is None
     assert only.gas_used > 100_000
     late = Call(call.to, 0, calldata.execute([], 1))
-    (failed,) = (await writer.rehearse(stage.wallet, [late, call], [], id_of(key))).calls
+    (failed,) = (await writer.simulate(stage.wallet, [late, call], [], id_of(key))).calls
     assert failed.error == "TransactionDeadlinePassed"
 
 
@@ -516,7 +518,7 @@ async def test_a_token_that_charges_for_a_transfer_is_weighed_not_believed(write
     """Its Transfer event tells of one amount, its books of another: it keeps one per cent."""
     charging = stage.create(_init(_charging_token()))
     give = Call(charging, 0, calldata.call("transfer(address,uint256)", SOMEBODY, 10_000))
-    tried = await writer.rehearse(stage.wallet, [give], [charging, NATIVE], id_of(stage.weth_pool))
+    tried = await writer.simulate(stage.wallet, [give], [charging, NATIVE], id_of(stage.weth_pool))
     assert tried.calls[0].error is None
     assert tried.changes == {charging: -10_100, NATIVE: 0}
 
@@ -555,7 +557,7 @@ async def test_a_simulation_of_something_else_is_malformed(desk: Any, stage: Any
 
         writer = desk.chain(await desk.bent(bend)).writer()
         with pytest.raises(Malformed):
-            await writer.rehearse(stage.wallet, [swap(stage, stage.weth_pool)], [stage.weth], id_of(stage.weth_pool))
+            await writer.simulate(stage.wallet, [swap(stage, stage.weth_pool)], [stage.weth], id_of(stage.weth_pool))
 
 
 async def test_ether_that_is_not_there_is_named_with_both_numbers(writer: RpcWriter, stage: Any) -> None:
@@ -565,7 +567,7 @@ async def test_ether_that_is_not_there_is_named_with_both_numbers(writer: RpcWri
         await writer.estimate(stage.wallet, call)
     with pytest.raises(Refused, match=f"balance {held}, tx cost"):
         await writer.send(paying(stage, value=held).raw)
-    tried = await writer.rehearse(stage.wallet, [Call(SOMEBODY, 7, b""), call], [NATIVE], id_of(stage.weth_pool))
+    tried = await writer.simulate(stage.wallet, [Call(SOMEBODY, 7, b""), call], [NATIVE], id_of(stage.weth_pool))
     assert tried.changes == {NATIVE: -7}
     assert tried.calls[0].error is None
     assert "insufficient funds" in str(tried.calls[1].error)
@@ -579,7 +581,7 @@ async def test_a_node_that_finds_nothing_too_dear_is_not_asked_for_ever(desk: An
 
     writer = desk.chain(await desk.bent(poor)).writer()
     with pytest.raises(Malformed):
-        await writer.rehearse(stage.wallet, [swap(stage, stage.weth_pool)], [], id_of(stage.weth_pool))
+        await writer.simulate(stage.wallet, [swap(stage, stage.weth_pool)], [], id_of(stage.weth_pool))
 
 
 async def test_an_estimate_holds_a_quarter_more_than_the_node_says(writer: RpcWriter, stage: Any) -> None:

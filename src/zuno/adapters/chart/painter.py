@@ -29,10 +29,10 @@ from zuno.trading.model.chart import (
     Heat,
     MarkKind,
     Panel,
+    PanelShape,
     Picture,
     PricePanel,
-    Profile,
-    Shape,
+    VolumeProfile,
     price_text,
     short_text,
 )
@@ -197,7 +197,7 @@ class _Sheet:
         if isinstance(panel.heat, Heat):
             self._unheard(panel.heat, frame)
         self._zones(panel, frame)
-        if isinstance(panel.profile, Profile):
+        if isinstance(panel.profile, VolumeProfile):
             self._profile(panel.profile, frame)
         self._levels(panel, frame)
         self._candles(panel, frame)
@@ -227,7 +227,7 @@ class _Sheet:
         low, high = (frame.y(np.array([getattr(zone, side) for zone in panel.zones])) for side in ("low", "high"))
         self._canvas.boxes(x, low, np.full(len(x), float(LAST)), high, SKY, alpha=0.30)
 
-    def _profile(self, profile: Profile, frame: PanelFrame) -> None:
+    def _profile(self, profile: VolumeProfile, frame: PanelFrame) -> None:
         edges = np.linspace(profile.low, profile.high, len(profile.volumes) + 1)
         volumes, middle = np.array(profile.volumes), (edges[1:] + edges[:-1]) / 2
         heights = np.round(frame.y(edges))
@@ -296,7 +296,7 @@ class _Sheet:
     def _panel(self, panel: Panel, frame: PanelFrame) -> None:
         self._axis(frame)
         values = _numbers(panel.values)
-        if panel.shape is Shape.LINE:
+        if panel.shape is PanelShape.LINE:
             self._canvas.line(*self._over_places(frame.y(values)), BLACK, 1.6, frame)
             x, y = _alone(*self._over_places(frame.y(values)))
             self._canvas.boxes(x - 2.5, y - 2.5, x + 2.5, y + 2.5, BLACK)

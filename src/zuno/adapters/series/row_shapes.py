@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
-from zuno.trading.model.bundle import lowered, raised
+from zuno.trading.model.bundle import decode_row, encode_row
 from zuno.trading.model.market import Alive, Book, Candle, Funding, Level, Marks, OptionChain, Print, Side, Strike, Text
 
 NUMBERS: Final = 6
@@ -62,10 +62,10 @@ def _document(kind: type[Any]) -> RowShape:
         plain = json.loads(zlib.decompress(body))
         if not isinstance(plain, list):
             raise Malformed(f"A {kind.__name__} is kept as a list.")
-        return raised(kind, [at, *plain])
+        return decode_row(kind, [at, *plain])
 
     def to_columns(row: Any) -> tuple[bytes]:
-        return (zlib.compress(_ENCODER.encode(lowered(row)[1:]).encode(), _FAST),)
+        return (zlib.compress(_ENCODER.encode(encode_row(row)[1:]).encode(), _FAST),)
 
     return RowShape("documents", ("at", "body"), to_columns, from_columns)
 

@@ -614,7 +614,7 @@ def _warn_unverified(shown: Iterable[Token]) -> list[Text]:
     tokens = {token.address: token for token in shown}
     return [
         Text(
-            f"{token.shown_name} is {token.address}: the name is its own word, and no price is asked for it",
+            f"{token.shown_name} is {token.address}: its contract alone gives it this name, so no price is looked up",
             style=BAD,
         )
         for token in tokens.values()

@@ -49,10 +49,10 @@ class Arbiter:
         context = await self._recall(debate.context)
         check_debate(context, debate.rounds)
         facts = facts_of(context, debate.rounds)
-        spoken = await ask(self._question(context, debate, facts), self._minds)
-        decision = _decision(context, debate, spoken.value)
-        debate = with_speaker(debate, self.role, number, spoken)
-        debate = await think_aloud(debate, self.role, number, spoken.source, [spoken.value.reasoning], facts, think)
+        answer = await ask(self._question(context, debate, facts), self._minds)
+        decision = _decision(context, debate, answer.value)
+        debate = with_speaker(debate, self.role, number, answer)
+        debate = await think_aloud(debate, self.role, number, answer.source, [answer.value.reasoning], facts, think)
         return [Say(Role.CLI, conclude(context, debate, decision))]
 
     def _question(self, context: Context, debate: Debate, facts: FactSheet) -> Question[ArbiterOpinion]:
@@ -68,8 +68,8 @@ class Arbiter:
             },
             output=ArbiterOpinion,
             fallback=lambda: choose_by_score(context, debate, facts),
-            judge=lambda said: _objection(context, debate, said),
-            faults=lambda said: text_faults(said.reasoning, facts, said.chosen_index, REASONING_CHARS),
+            judge=lambda opinion: _objection(context, debate, opinion),
+            faults=lambda opinion: text_faults(opinion.reasoning, facts, opinion.chosen_index, REASONING_CHARS),
             slots=facts.list_ids,
             max_output_tokens=800,
         )
@@ -95,24 +95,24 @@ def choose_by_score(context: Context, debate: Debate, facts: FactSheet) -> Arbit
     )
 
 
-def _decision(context: Context, debate: Debate, said: ArbiterOpinion) -> Decision:
+def _decision(context: Context, debate: Debate, opinion: ArbiterOpinion) -> Decision:
     last = debate.rounds[-1]
     ruled = arbiter_decides(
-        last.candidates, last.judgments, context.profile, doubts=doubts(context), chosen=said.chosen_index
+        last.candidates, last.judgments, context.profile, doubts=doubts(context), chosen=opinion.chosen_index
     )
-    return no_milder(ruled, PlanVerdict(said.verdict))
+    return no_milder(ruled, PlanVerdict(opinion.verdict))
 
 
-def _objection(context: Context, debate: Debate, said: ArbiterOpinion) -> str | None:
-    if said.chosen_index >= len(debate.rounds[-1].candidates):
-        return f"chosenIndex {said.chosen_index} is not on the latest ballot"
+def _objection(context: Context, debate: Debate, opinion: ArbiterOpinion) -> str | None:
+    if opinion.chosen_index >= len(debate.rounds[-1].candidates):
+        return f"chosenIndex {opinion.chosen_index} is not on the latest ballot"
     try:
-        decision = _decision(context, debate, said)
+        decision = _decision(context, debate, opinion)
     except (Malformed, Refused) as error:
         return str(error)
-    if decision.index != said.chosen_index:
+    if decision.index != opinion.chosen_index:
         return f"every move was vetoed, so only candidate {decision.index} can be chosen"
-    if "round" not in said.reasoning.lower():
+    if "round" not in opinion.reasoning.lower():
         return "the reasoning does not quote the debate by round"
     return None
 

@@ -15,14 +15,14 @@ from zuno.lp.rules.limits import LIMITS, REFERENCE_LIMIT
 
 def doubts(context: Context) -> tuple[str, ...]:
     """Why this data deserves caution."""
-    said: list[str] = []
+    reasons: list[str] = []
     if context.seeded:
-        said.append("some figures come from a seeded series, not from a market")
-    said += [f"{note.feed} is stale" for note in context.sources if note.stale]
+        reasons.append("some figures come from a seeded series, not from a market")
+    reasons += [f"{note.feed} is stale" for note in context.sources if note.stale]
     for scene in context.scenes:
         if _off_reference(scene):
-            said.append(f"the pool's price is {float(100 * (scene.reference_gap or 0)):.2f} % off the reference")
-    return tuple(said)
+            reasons.append(f"the pool's price is {float(100 * (scene.reference_gap or 0)):.2f} % off the reference")
+    return tuple(reasons)
 
 
 def _off_reference(scene: SceneFacts) -> bool:
@@ -36,8 +36,8 @@ def conclude(context: Context, debate: Debate, decision: Decision) -> PlanReady:
     if chosen.kind is not CandidateKind.HOLD and _off_reference(context.scenes[chosen.pool_index]):
         decision = replace(decision, verdict=PlanVerdict.REJECT)
     raised = sum(
-        said.verdict.severity > rule.verdict.severity
-        for said, rule in zip(last.judgments, last.mechanical, strict=True)
+        judgment.verdict.severity > rule.verdict.severity
+        for judgment, rule in zip(last.judgments, last.mechanical, strict=True)
     )
     return PlanReady(
         debate=debate,

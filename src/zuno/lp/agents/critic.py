@@ -41,18 +41,18 @@ class Critic:
         check_debate(context, debate.rounds)
         mechanical = judge_all(candidates, context.profile)
         facts = facts_of(context, debate.rounds)
-        spoken = await ask(self._question(context, debate.rounds, mechanical, facts), self._minds)
-        judgments = merge(candidates, mechanical, _judgments(spoken.value))
+        answer = await ask(self._question(context, debate.rounds, mechanical, facts), self._minds)
+        judgments = merge(candidates, mechanical, _judgments(answer.value))
         judged = Round(
             candidates=candidates,
             mechanical=mechanical,
             judgments=judgments,
-            suggestions=tuple(judgment.suggestion or "" for judgment in _sort_by_index(spoken.value)),
+            suggestions=tuple(judgment.suggestion or "" for judgment in _sort_by_index(answer.value)),
         )
         debate = debate.model_copy(update={"rounds": (*debate.rounds[:-1], judged)})
-        debate = with_speaker(debate, self.role, number, spoken)
+        debate = with_speaker(debate, self.role, number, answer)
         texts = [f"Candidate {judgment.index}, {judgment.verdict}: {judgment.reason}" for judgment in judgments]
-        debate = await think_aloud(debate, self.role, number, spoken.source, texts, facts, think)
+        debate = await think_aloud(debate, self.role, number, answer.source, texts, facts, think)
         return [self._next(context, debate, number)]
 
     def _next(self, context: Context, debate: Debate, number: int) -> Say:
@@ -81,15 +81,15 @@ class Critic:
             },
             output=CriticOpinion,
             fallback=lambda: CriticOpinion(judgments=[_as_opinion(judgment, facts) for judgment in mechanical]),
-            judge=lambda said: _objection(said, candidates, mechanical),
-            faults=lambda said: _faults(said, facts),
+            judge=lambda opinion: _objection(opinion, candidates, mechanical),
+            faults=lambda opinion: _faults(opinion, facts),
             slots=facts.list_ids,
         )
 
 
-def _faults(said: CriticOpinion, facts: FactSheet) -> Iterator[str]:
+def _faults(opinion: CriticOpinion, facts: FactSheet) -> Iterator[str]:
     """Reason and suggestion speak of the candidate that is judged."""
-    for judgment in said.judgments:
+    for judgment in opinion.judgments:
         yield from text_faults(judgment.reason, facts, judgment.index)
         yield from text_faults(judgment.suggestion, facts, judgment.index)
 
@@ -99,17 +99,17 @@ def _as_opinion(judgment: Judgment, facts: FactSheet) -> JudgmentOpinion:
     return JudgmentOpinion(index=judgment.index, verdict=judgment.verdict.value, reason=reason, suggestion=None)
 
 
-def _sort_by_index(said: CriticOpinion) -> list[JudgmentOpinion]:
-    return sorted(said.judgments, key=lambda judgment: judgment.index)
+def _sort_by_index(opinion: CriticOpinion) -> list[JudgmentOpinion]:
+    return sorted(opinion.judgments, key=lambda judgment: judgment.index)
 
 
-def _judgments(said: CriticOpinion) -> list[Judgment]:
-    return [Judgment(judgment.index, Verdict(judgment.verdict), judgment.reason) for judgment in said.judgments]
+def _judgments(opinion: CriticOpinion) -> list[Judgment]:
+    return [Judgment(judgment.index, Verdict(judgment.verdict), judgment.reason) for judgment in opinion.judgments]
 
 
-def _objection(said: CriticOpinion, candidates: Sequence[Candidate], mechanical: Sequence[Judgment]) -> str | None:
+def _objection(opinion: CriticOpinion, candidates: Sequence[Candidate], mechanical: Sequence[Judgment]) -> str | None:
     try:
-        merge(candidates, mechanical, _judgments(said))
+        merge(candidates, mechanical, _judgments(opinion))
     except Malformed as error:
         return str(error)
     return None

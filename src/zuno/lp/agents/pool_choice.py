@@ -37,17 +37,17 @@ def choose_pools(wish: Wish, pools: Sequence[PoolState], info: ChainInfo) -> tup
     """The pools to argue about: native ones first, then the deepest. `Refused` says what there is instead."""
     for name in (*(line.token for line in wish.capital), *(wish.pair or ())):
         _check_token(name, pools, info)
-    spots = [spot for pool in pools if _open_to_all(pool) for spot in _spots(wish, pool)]
+    options = [option for pool in pools if _open_to_all(pool) for option in _options(wish, pool)]
     if wish.fee is not None:
-        fees = sorted({spot.pool.key.fee for spot in spots})
-        spots = [spot for spot in spots if spot.pool.key.fee == wish.fee]
-        if fees and not spots:
+        fees = sorted({option.pool.key.fee for option in options})
+        options = [option for option in options if option.pool.key.fee == wish.fee]
+        if fees and not options:
             raise Refused(
                 f"No {_wanted_pair(wish)} pool on {info.name} charges {_fee(wish.fee)}; there is {_fees(fees)}."
             )
-    if not spots:
+    if not options:
         raise Refused(f"No pool on {info.name} fits {_wanted_pair(wish)}: {_what_exists(pools)}.")
-    ordered = sorted(spots, key=lambda spot: (spot.wraps, -spot.depth, spot.pool.id))
+    ordered = sorted(options, key=lambda option: (option.wraps, -option.depth, option.pool.id))
     return tuple(ordered[:MOST_POOLS])
 
 
@@ -55,7 +55,7 @@ def capital_in(wish: Wish, pool: PoolState) -> tuple[tuple[int, int], ...]:
     """What the wish brings to a pool in its base units; nothing where it is no pool for it."""
     if not _open_to_all(pool) or wish.fee not in (None, pool.key.fee):
         return ()
-    return tuple((spot.capital0, spot.capital1) for spot in _spots(wish, pool))
+    return tuple((option.capital0, option.capital1) for option in _options(wish, pool))
 
 
 def means(name: str, token: Token) -> bool:
@@ -98,7 +98,7 @@ def _open_to_all(pool: PoolState) -> bool:
     return not pool.key.has_hooks and not pool.key.dynamic_fee and pool.liquidity > 0
 
 
-def _spots(wish: Wish, pool: PoolState) -> Iterable[PoolOption]:
+def _options(wish: Wish, pool: PoolState) -> Iterable[PoolOption]:
     tokens = (pool.token0, pool.token1)
     # A token nobody vouches for is argued about only when the owner named it.
     named = [*(line.token for line in wish.capital), *(wish.pair or ())]

@@ -294,7 +294,7 @@ def candidate_lines(
         text = cut(judgment.reason, facts, most)
         return cite_round(text, len(rounds) - 1) if earlier else text
 
-    said = {judgment.index: judgment for judgment in judgments}
+    by_index = {judgment.index: judgment for judgment in judgments}
     columns = len(_COLUMNS)
     for most in (*(280,) * (columns - 7), *_REASON_CUTS[1:]):
         lines = [f"cite {{{prefix}c2.buffer_2x}} and so on: {' | '.join(_COLUMNS[:columns])}"]
@@ -302,7 +302,7 @@ def candidate_lines(
             row = " | ".join(_cell(facts, f"c{candidate.index}.{column}") for column in _COLUMNS[:columns])
             where = f" in pool {candidate.pool_index}" if len(context.scenes) > 1 and candidate.kind.move else ""
             lines.append(f"{prefix}c{candidate.index} {candidate.kind}{where}: {row}")
-            if judgment := said.get(candidate.index):
+            if judgment := by_index.get(candidate.index):
                 lines[-1] += f" → {_format_judgment(judgment, most, reason)}"
         text = "\n".join(lines)
         if estimate_tokens(text) <= BALLOT_TOKENS:

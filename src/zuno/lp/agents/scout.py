@@ -37,10 +37,10 @@ class Scout:
             raise Broken(f"the Scout does not answer {envelope.kind}")
         context = await self._observe(start)
         debate = Debate(flow=context.flow, context=await self._keep(canonical(context)))
-        spoken = await ask(self._question(context), self._minds)
-        debate = with_speaker(debate, self.role, 0, spoken)
+        answer = await ask(self._question(context), self._minds)
+        debate = with_speaker(debate, self.role, 0, answer)
         debate = await think_aloud(
-            debate, self.role, 0, spoken.source, [spoken.value.summary], facts_of(context), think
+            debate, self.role, 0, answer.source, [answer.value.summary], facts_of(context), think
         )
         return [Say(Role.STRATEGIST, ContextObserved(debate=debate))]
 
@@ -53,7 +53,7 @@ class Scout:
             variables={"facts": context_lines(context), "pair": pairs_of(context)},
             output=ScoutOpinion,
             fallback=lambda: ScoutOpinion(summary=summary(context)),
-            faults=lambda said: text_faults(said.summary, facts, limits=SUMMARY_CHARS),
+            faults=lambda opinion: text_faults(opinion.summary, facts, limits=SUMMARY_CHARS),
             slots=facts.list_ids,
         )
 

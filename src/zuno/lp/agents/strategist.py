@@ -56,29 +56,29 @@ class Strategist:
         if not isinstance(payload, ContextObserved | Critique):
             raise Broken(f"the Strategist does not answer {envelope.kind}")
         debate, number = payload.debate, len(payload.debate.rounds)
-        stage = await self._stage(debate)
-        spoken = await ask(self._question(stage, number), self._minds)
-        by_model = spoken.source in ("model", "repaired")
-        moves = stage.moves(_shapes(spoken.value)) if by_model else rule_moves(stage)
-        candidates = ballot_of(stage.context, stage.scenes, moves)
-        texts = [shape.rationale for shape in spoken.value.shapes] if by_model else rule_texts(stage, candidates)
+        inputs = await self._build_inputs(debate)
+        answer = await ask(self._question(inputs, number), self._minds)
+        by_model = answer.source in ("model", "repaired")
+        moves = inputs.moves(_shapes(answer.value)) if by_model else rule_moves(inputs)
+        candidates = ballot_of(inputs.context, inputs.scenes, moves)
+        texts = [shape.rationale for shape in answer.value.shapes] if by_model else rule_texts(inputs, candidates)
         debate = debate.model_copy(update={"rounds": (*debate.rounds, Round(candidates=candidates))})
-        debate = with_speaker(debate, self.role, number, spoken)
-        facts = facts_of(stage.context, debate.rounds)
-        debate = await think_aloud(debate, self.role, number, spoken.source, texts, facts, think)
+        debate = with_speaker(debate, self.role, number, answer)
+        facts = facts_of(inputs.context, debate.rounds)
+        debate = await think_aloud(debate, self.role, number, answer.source, texts, facts, think)
         return [Say(Role.CRITIC, Revision(debate=debate) if number else Proposal(debate=debate))]
 
-    async def _stage(self, debate: Debate) -> ProposalInputs:
+    async def _build_inputs(self, debate: Debate) -> ProposalInputs:
         context = await self._recall(debate.context)
         scenes = scenes_of(context)
         tried = tried_in([round_.candidates for round_ in debate.rounds])
         return ProposalInputs(context, scenes, venues_of(context, scenes), tried, debate.rounds)
 
-    def _question(self, stage: ProposalInputs, number: int) -> Question[Any]:
+    def _question(self, inputs: ProposalInputs, number: int) -> Question[Any]:
         """Rebalance and create differ in what may be said, not in how it is judged."""
-        context = stage.context
-        last = stage.rounds[-1] if stage.rounds else None
-        judged = candidate_lines(context, stage.rounds, _with_advice(last), earlier=True) if last else "none"
+        context = inputs.context
+        last = inputs.rounds[-1] if inputs.rounds else None
+        judged = candidate_lines(context, inputs.rounds, _with_advice(last), earlier=True) if last else "none"
         variables: dict[str, Value] = {"facts": context_lines(context), "pair": pairs_of(context), "judged": judged}
         create = context.flow == "create"
         rules = _placeholder(create)
@@ -88,7 +88,7 @@ class Strategist:
             variables["capital"] = Untrusted(held)
             variables["exposure"] = str(wish.exposure or Exposure.NEUTRAL) if wish else str(Exposure.NEUTRAL)
         # Its own candidates do not exist yet: what it may cite are those of the rounds before.
-        facts = facts_of(context, stage.rounds, len(stage.rounds))
+        facts = facts_of(context, inputs.rounds, len(inputs.rounds))
         return Question(
             role=self.role,
             round=number,
@@ -96,8 +96,8 @@ class Strategist:
             variables=variables,
             output=CreateStrategistOpinion if create else StrategistOpinion,
             fallback=lambda: rules,
-            judge=lambda said: None if said is rules else _objection(said, stage),
-            faults=lambda said: [fault for shape in said.shapes for fault in text_faults(shape.rationale, facts)],
+            judge=lambda opinion: None if opinion is rules else _objection(opinion, inputs),
+            faults=lambda opinion: [fault for shape in opinion.shapes for fault in text_faults(shape.rationale, facts)],
             slots=facts.list_ids,
         )
 
@@ -106,31 +106,31 @@ def _with_advice(judged: Round) -> list[Judgment]:
     """What the Critic said of each candidate, and what it suggested instead."""
     advice = (*judged.suggestions, *("" for _ in judged.judgments))
     return [
-        replace(judgment, reason=f"{judgment.reason} Suggested: {said}" if said else judgment.reason)
-        for judgment, said in zip(judged.judgments, advice, strict=False)
+        replace(judgment, reason=f"{judgment.reason} Suggested: {suggestion}" if suggestion else judgment.reason)
+        for judgment, suggestion in zip(judged.judgments, advice, strict=False)
     ]
 
 
-def rule_moves(stage: ProposalInputs) -> list[Move]:
+def rule_moves(inputs: ProposalInputs) -> list[Move]:
     """What the rules propose: fixed multipliers first, then the narrowest ranges that answer the critique."""
-    if not stage.rounds:
-        return stage.moves(_first_shapes(stage))
-    last = stage.rounds[-1]
+    if not inputs.rounds:
+        return inputs.moves(_first_shapes(inputs))
+    last = inputs.rounds[-1]
     return revise(
-        stage.venues,
+        inputs.venues,
         judged_moves(last.candidates, last.judgments),
-        [scene.paths for scene in stage.scenes],
-        LIMITS[stage.context.profile],
-        stage.tried,
+        [scene.paths for scene in inputs.scenes],
+        LIMITS[inputs.context.profile],
+        inputs.tried,
     )
 
 
-def rule_texts(stage: ProposalInputs, candidates: Sequence[Candidate]) -> list[str]:
+def rule_texts(inputs: ProposalInputs, candidates: Sequence[Candidate]) -> list[str]:
     """One line for each move, in figures the candidate itself carries."""
     moves = [candidate for candidate in candidates if candidate.kind.move]
     if not moves:
         return ["No other range answers the critique; holding is what is left."]
-    return [_line(stage.context, candidate) for candidate in moves]
+    return [_line(inputs.context, candidate) for candidate in moves]
 
 
 def _line(context: Context, candidate: Candidate) -> str:
@@ -144,18 +144,18 @@ def _line(context: Context, candidate: Candidate) -> str:
     return f"Candidate {candidate.index}, {candidate.kind}: {where}, {buffers}."
 
 
-def _first_shapes(stage: ProposalInputs) -> list[Shape]:
-    wish = stage.context.wish
+def _first_shapes(inputs: ProposalInputs) -> list[Shape]:
+    wish = inputs.context.wish
     exposure = (wish.exposure if wish else None) or Exposure.NEUTRAL
-    if len(stage.venues) == 1:
+    if len(inputs.venues) == 1:
         return [replace(shape, exposure=exposure) for shape in DETERMINISTIC_SHAPES]
     # Several pools: the middle width in each of the deepest, and one wider range in the first.
-    plain = [Shape(Fraction(1), pool_index=index, exposure=exposure) for index in range(min(4, len(stage.venues)))]
+    plain = [Shape(Fraction(1), pool_index=index, exposure=exposure) for index in range(min(4, len(inputs.venues)))]
     return [*plain, Shape(Fraction(7, 5), exposure=exposure)]
 
 
-def _shapes(said: StrategistOpinion | CreateStrategistOpinion) -> list[Shape]:
-    return [_shape(shape) for shape in said.shapes]
+def _shapes(opinion: StrategistOpinion | CreateStrategistOpinion) -> list[Shape]:
+    return [_shape(shape) for shape in opinion.shapes]
 
 
 def _shape(opinion: ShapeOpinion) -> Shape:
@@ -165,33 +165,34 @@ def _shape(opinion: ShapeOpinion) -> Shape:
     return Shape(width, opinion.center_offset_ticks)
 
 
-def _objection(said: StrategistOpinion | CreateStrategistOpinion, stage: ProposalInputs) -> str | None:
-    wanted = stage.context.wish.exposure if stage.context.wish else None
-    for shape in said.shapes:
-        if isinstance(shape, CreateShapeOpinion) and shape.pool_index >= len(stage.venues):
-            return f"poolIndex {shape.pool_index} is not one of the {len(stage.venues)} pools shown"
+def _objection(opinion: StrategistOpinion | CreateStrategistOpinion, inputs: ProposalInputs) -> str | None:
+    wanted = inputs.context.wish.exposure if inputs.context.wish else None
+    for shape in opinion.shapes:
+        if isinstance(shape, CreateShapeOpinion) and shape.pool_index >= len(inputs.venues):
+            return f"poolIndex {shape.pool_index} is not one of the {len(inputs.venues)} pools shown"
         if isinstance(shape, CreateShapeOpinion) and wanted is not None and shape.exposure_bias != wanted:
             return f"the owner asked for the exposureBias {wanted}"
-    moves = stage.moves(_shapes(said))
+    moves = inputs.moves(_shapes(opinion))
     if not moves:
         return "every shape was tried before or is the range held now; propose others"
-    return _find_evasion(moves, stage) if stage.rounds else None
+    return _find_evasion(moves, inputs) if inputs.rounds else None
 
 
-def _find_evasion(moves: Sequence[Move], stage: ProposalInputs) -> str | None:
+def _find_evasion(moves: Sequence[Move], inputs: ProposalInputs) -> str | None:
     """A revision answers its critique: what the rules sent back must not come back as bad, if the rules know better."""
-    context, scenes = stage.context, stage.scenes
+    context, scenes = inputs.context, inputs.scenes
 
     def verdicts(proposed: Sequence[Move]) -> list[Judgment]:
         return list(judge_all(ballot_of(context, scenes, proposed), context.profile)[-len(proposed) :])
 
-    said = verdicts(moves)
-    if any(judgment.verdict is Verdict.ACCEPT for judgment in said):
+    judgments = verdicts(moves)
+    if any(judgment.verdict is Verdict.ACCEPT for judgment in judgments):
         return None
-    known = rule_moves(stage)
+    known = rule_moves(inputs)
     if not known or all(verdict.verdict is not Verdict.ACCEPT for verdict in verdicts(known)):
         return None
-    return f"no shape answers the critique: the best you propose is still judged {said[0].verdict}, {said[0].reason}"
+    best = judgments[0]
+    return f"no shape answers the critique: the best you propose is still judged {best.verdict}, {best.reason}"
 
 
 def _placeholder(create: bool) -> StrategistOpinion | CreateStrategistOpinion:

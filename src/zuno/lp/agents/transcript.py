@@ -30,18 +30,18 @@ async def think_aloud(
     return debate.model_copy(update={"transcript": tuple(thoughts)})
 
 
-def with_speaker(debate: Debate, role: Role, round_: int, spoken: SourcedAnswer[T]) -> Debate:
+def with_speaker(debate: Debate, role: Role, round_: int, answer: SourcedAnswer[T]) -> Debate:
     """The debate with a note of who spoke for the role and what it cost."""
     usd: Decimal | None = Decimal(0)
-    for attempt in spoken.attempts:
+    for attempt in answer.attempts:
         usd = None if usd is None or attempt.usd is None else usd + attempt.usd
     voice = SpeakerRecord(
         role=role,
         round=round_,
-        speaker=spoken.source,
-        why=spoken.why[:MAX_WHY],
-        model=spoken.model,
-        tokens=sum(attempt.tokens_in + attempt.tokens_out for attempt in spoken.attempts),
+        speaker=answer.source,
+        why=answer.why[:MAX_WHY],
+        model=answer.model,
+        tokens=sum(attempt.tokens_in + attempt.tokens_out for attempt in answer.attempts),
         usd=usd,
     )
     return debate.model_copy(update={"spoke": (*debate.spoke, voice)})

@@ -46,10 +46,10 @@ def check_ready(context: Context, ready: PlanReady, start: FlowStart | FlowCreat
     if not last.is_judged:
         raise Malformed("the last round was never judged")
     ruled = _decide_by_rules(context, ready)
-    said = ready.decision
-    if (said.index, said.decided_by) != (ruled.index, ruled.decided_by):
-        raise Malformed(f"candidate {said.index} was chosen, by the rules it is {ruled.index}")
-    if conclude(context, ready.debate, no_milder(ruled, said.verdict)) != ready:
+    claimed = ready.decision
+    if (claimed.index, claimed.decided_by) != (ruled.index, ruled.decided_by):
+        raise Malformed(f"candidate {claimed.index} was chosen, by the rules it is {ruled.index}")
+    if conclude(context, ready.debate, no_milder(ruled, claimed.verdict)) != ready:
         raise Malformed("the decision, its cautions or its confidence do not follow from the debate")
 
 
@@ -140,13 +140,15 @@ def check_seen(
 
 def _decide_by_rules(context: Context, ready: PlanReady) -> Decision:
     """Who had to decide by the rules, and what."""
-    rounds, last, said = ready.debate.rounds, ready.debate.rounds[-1], ready.decision
+    rounds, last, claimed = ready.debate.rounds, ready.debate.rounds[-1], ready.decision
     after = next_step(overall(last.candidates, last.judgments), len(rounds) - 1, context.max_rounds)
     caution = doubts(context)
-    match after, said.decided_by:
+    match after, claimed.decided_by:
         case NextStep.DECIDE, DecidedBy.CRITIC:
             return critic_decides(last.candidates, last.judgments, context.profile, doubts=caution)
         case NextStep.DEADLOCK, DecidedBy.ARBITER:
-            return arbiter_decides(last.candidates, last.judgments, context.profile, doubts=caution, chosen=said.index)
+            return arbiter_decides(
+                last.candidates, last.judgments, context.profile, doubts=caution, chosen=claimed.index
+            )
         case _:
-            raise Malformed(f"the {said.decided_by} ended a debate that was to {after} next")
+            raise Malformed(f"the {claimed.decided_by} ended a debate that was to {after} next")

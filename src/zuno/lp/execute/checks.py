@@ -46,16 +46,16 @@ def check_approval(progress: PlanProgress, key: NodeKey) -> Draft:
         raise Refused(
             f"{progress.plan_id} was not approved; `zuno plan approve {progress.plan_id}` shows what it would do."
         )
-    said = approved.approval
+    approval = approved.approval
     if not _has_valid_signature(approved, key):
         raise Refused(
             f"The approval of {progress.plan_id} does not carry this node's signature; approve the plan again."
         )
-    if said.draft != draft_digest(draft):
+    if approval.draft != draft_digest(draft):
         raise Refused(f"What was approved of {progress.plan_id} is not what is on record; approve the plan again.")
-    if {said.plan_id, draft.plan_id} != {progress.plan_id}:
-        raise Refused(f"The approval is of {said.plan_id}, not of {progress.plan_id}.")
-    bound = (said.plan_hash, said.chain_id, said.genesis, said.wallet, said.expires)
+    if {approval.plan_id, draft.plan_id} != {progress.plan_id}:
+        raise Refused(f"The approval is of {approval.plan_id}, not of {progress.plan_id}.")
+    bound = (approval.plan_hash, approval.chain_id, approval.genesis, approval.wallet, approval.expires)
     if bound != (draft.plan_hash, draft.chain_id, draft.genesis, draft.wallet, draft.expires):
         raise Refused(f"The approval of {progress.plan_id} and its transactions differ; approve the plan again.")
     return draft
@@ -138,20 +138,20 @@ def check_needs(step: Step, onchain: OnChainState, after: Sequence[Step] = ()) -
 
 
 def _check_need(need: Need, onchain: OnChainState) -> None:
-    purse, position, pool = onchain.purse, onchain.position, onchain.pool
+    wallet_state, position, pool = onchain.wallet_state, onchain.position, onchain.pool
     match need:
         case Holds(currency, amount):
-            have = purse.holdings.get(currency, 0)
+            have = wallet_state.holdings.get(currency, 0)
             if have < amount:
                 raise Refused(f"The wallet holds {_format_amount(have, currency, pool)}, the step may take "
                               f"{_format_amount(amount, currency, pool)}.")  # fmt: skip
         case Allows(token, amount):
-            have = purse.allowances.to_permit2.get(token, 0)
+            have = wallet_state.allowances.to_permit2.get(token, 0)
             if have < amount:
                 raise Refused(f"Permit2 may take {_format_amount(have, token, pool)}, the step needs "
                               f"{_format_amount(amount, token, pool)}.")  # fmt: skip
         case Permits(token, spender, amount, until):
-            grant = purse.allowances.grant(token, spender)
+            grant = wallet_state.allowances.grant(token, spender)
             if grant.amount < amount:
                 raise Refused(f"{spender} may take {_format_amount(grant.amount, token, pool)} through Permit2, "
                               f"the step needs {_format_amount(amount, token, pool)}.")  # fmt: skip
@@ -206,7 +206,7 @@ def check_gas(
         raise Refused(f"The step would use up to {units} gas; the bound is {bound_units}.")
     if max_fee > bound_fee:
         raise Refused(f"A unit of gas costs up to {max_fee} wei; the bound is {bound_fee} wei.")
-    need, have = units * max_fee + data_fee + step.value, onchain.purse.holdings.get(NATIVE, 0)
+    need, have = units * max_fee + data_fee + step.value, onchain.wallet_state.holdings.get(NATIVE, 0)
     if have < need:
         raise Refused(
             f"The wallet holds {format_units(have, 18)} ETH; gas and value may take {format_units(need, 18)} ETH."
@@ -223,7 +223,7 @@ def check_whole_gas(onchain: OnChainState, draft: Draft, gas: GasQuote) -> None:
             f"Posting the plan's data costs {format_units(posting, 18)} ETH; "
             f"the bound is {format_units(draft.gas.data_fee, 18)} ETH."
         )
-    need, have = units * gas.price + posting + value, onchain.purse.holdings.get(NATIVE, 0)
+    need, have = units * gas.price + posting + value, onchain.wallet_state.holdings.get(NATIVE, 0)
     if have < need:
         raise Refused(
             f"The wallet holds {format_units(have, 18)} ETH; "
@@ -275,11 +275,11 @@ async def _spent_today(context: ExecutionContext, plan_id: str) -> Decimal:
     """Every plan that began in the last 24 hours counts in full, however it ended; play money is counted apart."""
     total, seen = Decimal(0), {plan_id}
     for entry in await context.journal.latest(_MOST_A_DAY, kind=PlanApplying.kind):
-        said = PlanApplying.model_validate(dict(entry.payload))
-        if entry.at < context.now() - DAY_MILLIS or said.plan_id in seen or said.play_money != context.local:
+        applying = PlanApplying.model_validate(dict(entry.payload))
+        if entry.at < context.now() - DAY_MILLIS or applying.plan_id in seen or applying.play_money != context.local:
             continue
-        seen.add(said.plan_id)
-        total += said.spend_usd or 0
+        seen.add(applying.plan_id)
+        total += applying.spend_usd or 0
     return total
 
 

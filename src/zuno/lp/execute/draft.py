@@ -16,7 +16,7 @@ from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import Bounds, Flow, Step, StepKind, StepPlan
 from zuno.lp.model.plan_events import Action, Draft, GasBound, Instruction
 from zuno.lp.plan import minting, positions
-from zuno.lp.plan.calls import Decoded
+from zuno.lp.plan.calls import DecodedCall
 from zuno.lp.plan.context import PlanContext, flows
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.effects import effects
@@ -41,29 +41,29 @@ class SimulatedDraft:
     """A draft and its simulation."""
 
     draft: Draft
-    rehearsal: Simulation
+    simulation: Simulation
     swaps: SwapStruct
 
     @property
     def how(self) -> str:
-        return "simulated" if self.rehearsal.how is SimulationMethod.SIMULATED else "computed"
+        return "simulated" if self.simulation.how is SimulationMethod.SIMULATED else "computed"
 
     @property
     def changes(self) -> Mapping[Address, int]:
         """The wallet's balance changes without gas: as the node simulated them, else computed here."""
-        if self.rehearsal.how is SimulationMethod.SIMULATED:
-            return self.rehearsal.changes
-        said = (decode(step.to, step.value, step.data, self.swaps) for step in all_steps(self.draft))
-        return effects(said, self.draft.pool, self.draft.position)
+        if self.simulation.how is SimulationMethod.SIMULATED:
+            return self.simulation.changes
+        decoded = (decode(step.to, step.value, step.data, self.swaps) for step in all_steps(self.draft))
+        return effects(decoded, self.draft.pool, self.draft.position)
 
     @property
     def sqrt_price_after_x96(self) -> int | None:
-        return self.rehearsal.sqrt_price_after_x96
+        return self.simulation.sqrt_price_after_x96
 
     @property
     def error(self) -> str | None:
         """Which step would revert, and why; None where the simulation passed."""
-        for index, call in enumerate(self.rehearsal.calls):
+        for index, call in enumerate(self.simulation.calls):
             if call.error is not None:
                 steps = all_steps(self.draft)
                 return f"step {index + 1} ({step_name(steps[index])}) would revert: {call.error}"
@@ -72,8 +72,8 @@ class SimulatedDraft:
     @property
     def _shortfall(self) -> str | None:
         """A fee-on-transfer token delivers less than it was sent, and breaks the bounds of the steps."""
-        tried = all_steps(self.draft)[: len(self.rehearsal.calls)]
-        for currency, change in self.rehearsal.changes.items():
+        tried = all_steps(self.draft)[: len(self.simulation.calls)]
+        for currency, change in self.simulation.changes.items():
             least = least_change(tried, currency)
             if change < least:
                 return (
@@ -90,15 +90,15 @@ class OnChainState:
     wallet: Address
     pool: PoolState
     position: LpPosition | None
-    purse: WalletState
+    wallet_state: WalletState
 
     def terms(self, context: ExecutionContext, bounds: Bounds) -> PlanContext:
         return PlanContext(
             context.info.deployment,
             self.wallet,
-            self.purse.block.timestamp,
-            self.purse.holdings,
-            self.purse.allowances,
+            self.wallet_state.block.timestamp,
+            self.wallet_state.holdings,
+            self.wallet_state.allowances,
             bounds,
             wrapped_native(context),
         )
@@ -113,9 +113,11 @@ async def read_onchain_state(context: ExecutionContext, wanted_pool: HexId, posi
         if pool.id != wanted_pool:
             raise Refused(f"position {position_id} lies in pool {pool.id}, the plan is about {wanted_pool}")
         tokens = currencies(pool.key)
-        purse = await context.writer.purse(context.wallet, tokens, (at.position_manager, at.universal_router))
-        if purse.block.hash == pool.block.hash:
-            return OnChainState(context.wallet, pool, position, purse)
+        wallet_state = await context.writer.wallet_state(
+            context.wallet, tokens, (at.position_manager, at.universal_router)
+        )
+        if wallet_state.block.hash == pool.block.hash:
+            return OnChainState(context.wallet, pool, position, wallet_state)
     raise Unavailable("The chain moved on each time it was read; try again.")
 
 
@@ -142,7 +144,7 @@ async def build_draft(
     _check_steps_against_policy(context, plan, onchain, terms, caps, proceeds)
     check_capital_limits(instruction, onchain.pool, terms.wrapper, plan.steps)
     steps = (*plan.steps, *(plan.later.preview if plan.later else ()))
-    rehearsal = await context.writer.rehearse(
+    simulation = await context.writer.simulate(
         context.wallet, [step_call(step) for step in steps], currencies(onchain.pool.key), onchain.pool.id
     )
     gas = await context.chain.gas()
@@ -154,7 +156,7 @@ async def build_draft(
         chain_id=context.info.id,
         genesis=await context.writer.genesis(),
         wallet=context.wallet,
-        block=onchain.purse.block,
+        block=onchain.wallet_state.block,
         pool=onchain.pool,
         position=onchain.position,
         bounds=bounds,
@@ -163,14 +165,14 @@ async def build_draft(
         proceeds=proceeds,
         gas=GasBound(
             max_fee=Wei(FEE_MARGIN * suggest_fees(gas).max_fee),
-            units=_gas_limits(steps, rehearsal),
+            units=_gas_limits(steps, simulation),
             data_fee=Wei(FEE_MARGIN * data_fee(steps, gas)),
         ),
         steps=plan.steps,
         later=plan.later,
         notes=plan.notes,
     )
-    tried = SimulatedDraft(draft, rehearsal, swaps)
+    tried = SimulatedDraft(draft, simulation, swaps)
     if tried.error is not None:
         return tried
     notes = (*plan.notes, *_left_notes(tried, terms.wrapper))
@@ -321,9 +323,9 @@ _NOTED: Final = 1_000
 """A note is added when more than one part in so many of a named amount stays in the wallet."""
 
 
-def _gas_limits(steps: Sequence[Step], rehearsal: Simulation) -> tuple[int, ...]:
+def _gas_limits(steps: Sequence[Step], simulation: Simulation) -> tuple[int, ...]:
     """What each step may use at most: by what it used when it was tried, or by what such steps were measured to use."""
-    tried = rehearsal.calls if rehearsal.how is SimulationMethod.SIMULATED else ()
+    tried = simulation.calls if simulation.how is SimulationMethod.SIMULATED else ()
     used = [*(call.gas_used for call in tried), *[0] * (len(steps) - len(tried))]
     return tuple(GAS_MARGIN * max(units, measured_gas(step.kind)) for units, step in zip(used, steps, strict=True))
 
@@ -354,7 +356,7 @@ def step_name(step: Step) -> str:
     return step.kind.replace("_", " ")
 
 
-def decode_step(context: ExecutionContext, step: Step) -> Decoded:
+def decode_step(context: ExecutionContext, step: Step) -> DecodedCall:
     """A step's calldata, decoded."""
     return decode(step.to, step.value, step.data, context.info.deployment.swap_struct)
 

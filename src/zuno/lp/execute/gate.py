@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 from zuno.kernel.errors import Malformed, Refused, Unavailable, Unknown
 from zuno.kernel.text import NATIVE
@@ -40,7 +41,7 @@ from zuno.lp.execute.plan_state import (
     load_progress,
     unfinished_plans,
 )
-from zuno.lp.execute.send import Notify, PrepareStep, SigningInputs, StepSender
+from zuno.lp.execute.send import Notify, SigningInputs, StepSender
 from zuno.lp.execute.verify_outcome import gas_spent, position_actions, verify_outcome
 from zuno.lp.model.plan import Allowances, Flow, Owns, PlanState, Step, StepKind, StepState
 from zuno.lp.model.plan_events import (
@@ -50,6 +51,7 @@ from zuno.lp.model.plan_events import (
     PlanApplying,
     PlanApproved,
     PlanCalledOff,
+    PlanEvent,
     PlanFinishing,
     PlanOver,
     PlanRevoking,
@@ -86,13 +88,10 @@ class Gate:
         _check_not_ended(progress)
         drafted = await build_draft(self._context, plan_id, plan_hash, instruction)
         if not progress.signed_anything:
-            await append_event(
-                self._context.journal,
-                progress,
-                PlanSimulated(
-                    plan_id=plan_id, block=drafted.draft.block, ok=drafted.error is None, why=drafted.error or ""
-                ),
+            event = PlanSimulated(
+                plan_id=plan_id, block=drafted.draft.block, ok=drafted.error is None, why=drafted.error or ""
             )
+            await self._append(progress, event)
         return drafted
 
     async def draft(self, plan_id: str, plan_hash: str, instruction: Instruction) -> SimulatedDraft:
@@ -131,16 +130,14 @@ class Gate:
             checks.check_not_expired(draft, (await self._context.chain.head()).timestamp)
             signature = self._context.key.sign(checks.signing_bytes(approval)).hex()
             event = PlanApproved(plan_id=draft.plan_id, approval=approval, signature=signature)
-            await append_event(self._context.journal, progress, event, draft)
+            await self._append(progress, event, draft)
             return progress
 
     async def reject(self, plan_id: str, why: str) -> None:
         """The desk itself advised against it: nothing is ever signed for this plan."""
         progress = await self._load_progress(plan_id)
         if progress.over is None and not progress.signed_anything:
-            await append_event(
-                self._context.journal, progress, PlanOver(plan_id=plan_id, state=PlanState.REJECTED, why=why)
-            )
+            await self._append(progress, PlanOver(plan_id=plan_id, state=PlanState.REJECTED, why=why))
 
     # -- applying
 
@@ -161,13 +158,13 @@ class Gate:
                 await self._skip_simulation(draft) if progress.signed_anything else await self._check_fresh(draft)
             )
             if progress.approved is None or not ask_owner(simulated, progress.approved.approval):
-                raise Refused(f"{plan_id} was not applied: the word was not given.")
+                raise Refused(f"{plan_id} was not applied: it was not confirmed.")
             self._context.signer.ready()  # whatever takes a person's time comes before the last look at the chain
             if progress.applying is None:
                 spend = await checks.check_spend(self._context, draft)
                 head = await self._context.chain.head()
                 intent = PlanApplying(plan_id=plan_id, block=head, spend_usd=spend, play_money=self._context.local)
-                await append_event(self._context.journal, progress, intent)
+                await self._append(progress, intent)
             await self._run_plan(progress, draft, notify)
             return progress
 
@@ -178,16 +175,15 @@ class Gate:
             _check_not_ended(progress)
             draft = progress.draft
             if draft is None or not progress.signed_anything:
-                await append_event(
-                    self._context.journal,
-                    progress,
-                    PlanOver(plan_id=plan_id, state=PlanState.CANCELLED, why="called off before anything was signed"),
+                event = PlanOver(
+                    plan_id=plan_id, state=PlanState.CANCELLED, why="called off before anything was signed"
                 )
+                await self._append(progress, event)
                 return progress
             await checks.check_chain(self._context, draft)
             self._context.signer.ready()
             if progress.called_off is None:
-                await append_event(self._context.journal, progress, PlanCalledOff(plan_id=plan_id))
+                await self._append(progress, PlanCalledOff(plan_id=plan_id))
             await self._cancel_in_flight(progress, draft, notify)
             return progress
 
@@ -235,16 +231,14 @@ class Gate:
     # -- the run itself
 
     async def _run_plan(self, progress: PlanProgress, draft: Draft, notify: Notify) -> None:
-        sender = self._step_sender(progress, draft, notify)
-
-        async def prepare(index: int) -> SigningInputs:
-            return await self._prepare_signing(progress, draft, index)
-
         if progress.called_off is not None:
             await self._cancel_in_flight(progress, draft, notify)
             raise Refused(f"{progress.plan_id} was called off before, and is {progress.state} now.")
         try:
-            await self._run_steps(progress, draft, sender, prepare, notify)
+            await self._run_part(progress, draft, PlanPart.FIRST, notify)
+            if draft.later is not None:
+                await self._build_second_half(progress, draft)
+                await self._run_part(progress, draft, PlanPart.LATER, notify)
         except checks.ApprovalExpired as late:
             if not progress.signed_anything:
                 raise
@@ -254,50 +248,28 @@ class Gate:
             raise Refused(f"{late} {progress.plan_id} ended as {ending}.{where}") from late
         await self._conclude(progress, draft)
 
-    async def _run_steps(
-        self, progress: PlanProgress, draft: Draft, sender: StepSender, prepare: PrepareStep, notify: Notify
-    ) -> None:
+    async def _run_part(self, progress: PlanProgress, draft: Draft, part: PlanPart, notify: Notify) -> None:
+        sender, prepare = self._step_sender(progress, draft, notify), partial(self._prepare_signing, progress, draft)
         for index, step in enumerate(progress.steps):
-            if step.part is PlanPart.FIRST:
+            if step.part is part:
                 try:
                     done = await sender.run_step(index, prepare)
                 except checks.ApprovalExpired:
                     raise
                 except Refused as refusal:
+                    if part is PlanPart.LATER:
+                        raise self._explain_between_halves(progress, draft, refusal) from refusal
                     raise self._explain_partial_start(progress, refusal) from refusal
                 if not _is_final(done):
                     await self._end_failed_plan(progress, draft, step, notify)
-        if draft.later is not None:
-            await self._run_later_steps(progress, draft, sender, prepare, notify)
 
-    async def _run_later_steps(
-        self, progress: PlanProgress, draft: Draft, sender: StepSender, prepare: PrepareStep, notify: Notify
-    ) -> None:
-        """Built from what the first half really paid, and once more wherever nothing of it is under way or over."""
-        if not any(step.in_flight or step.has_failed for step in _later_steps(progress)) and not _later_mint_is_final(
-            progress
-        ):
+    async def _build_second_half(self, progress: PlanProgress, draft: Draft) -> None:
+        """From what the first half really paid; once more wherever nothing of it is under way or over."""
+        under_way = any(step.in_flight or step.has_failed for step in _later_steps(progress))
+        if not under_way and not _later_mint_is_final(progress):
             paid, steps, onchain = await self._build_later_steps(progress, draft)
-            await append_event(
-                self._context.journal,
-                progress,
-                PlanFinishing(
-                    plan_id=progress.plan_id,
-                    block=onchain.purse.block,
-                    paid=paid,
-                    steps=steps,
-                ),
-            )
-        for index, step in enumerate(progress.steps):
-            if step.part is PlanPart.LATER:
-                try:
-                    done = await sender.run_step(index, prepare)
-                except checks.ApprovalExpired:
-                    raise
-                except Refused as refusal:
-                    raise self._explain_between_halves(progress, draft, refusal) from refusal
-                if not _is_final(done):
-                    await self._end_failed_plan(progress, draft, step, notify)
+            event = PlanFinishing(plan_id=progress.plan_id, block=onchain.wallet_state.block, paid=paid, steps=steps)
+            await self._append(progress, event)
 
     async def _build_later_steps(
         self, progress: PlanProgress, draft: Draft
@@ -311,7 +283,7 @@ class Gate:
         amounts = {flow.currency: flow.amount for flow in paid}
         have = tuple(amounts.get(currency, 0) for currency in (half.key.currency0, half.key.currency1))
         try:
-            checks.check_not_expired(draft, onchain.purse.block.timestamp)
+            checks.check_not_expired(draft, onchain.wallet_state.block.timestamp)
             quote = await load_swap_quotes(self._context, onchain.pool, None)
             steps = finish_rebalance(half, terms, onchain.pool, have[0], have[1], quotes=quote)
             for step in steps:
@@ -352,7 +324,7 @@ class Gate:
         about = next((need.token_id for need in step.needs if isinstance(need, Owns)), None)
         onchain = await read_onchain_state(self._context, HexId(draft.pool.id), about)
         if at.part is not PlanPart.REVOKING:
-            checks.check_not_expired(draft, onchain.purse.block.timestamp)
+            checks.check_not_expired(draft, onchain.wallet_state.block.timestamp)
         checks.check_needs(step, onchain)
         checks.check_policy(self._context, step, onchain, draft, self._step_caps(progress, draft, at.part))
         if step.needs and step.kind is not StepKind.COLLECT:
@@ -366,9 +338,9 @@ class Gate:
         checks.check_gas(
             onchain, step, gas, fees.max_fee, self._gas_bound(draft, at), most_fee, data_fee([step], price)
         )
-        purse = onchain.purse
-        held = tuple(Flow(each, purse.holdings.get(each, 0)) for each in currencies(draft.pool.key))
-        return SigningInputs(purse.next_nonce, gas, fees, held)
+        wallet_state = onchain.wallet_state
+        held = tuple(Flow(each, wallet_state.holdings.get(each, 0)) for each in currencies(draft.pool.key))
+        return SigningInputs(wallet_state.next_nonce, gas, fees, held)
 
     def _step_caps(self, progress: PlanProgress, draft: Draft, part: PlanPart) -> tuple[Flow, ...]:
         if part is PlanPart.LATER and progress.finishing is not None:
@@ -387,13 +359,13 @@ class Gate:
     async def prepare_unsigned(self, draft: Draft) -> SignerHints:
         """For a watch-only wallet: every check, no signature."""
         await self._check_fresh(draft)
-        purse = await self._context.writer.purse(self._context.wallet, (NATIVE,), ())
-        return SignerHints(purse.next_nonce, suggest_fees(await self._context.chain.gas()))
+        wallet_state = await self._context.writer.wallet_state(self._context.wallet, (NATIVE,), ())
+        return SignerHints(wallet_state.next_nonce, suggest_fees(await self._context.chain.gas()))
 
     async def _simulate(self, draft: Draft, steps: Sequence[Step]) -> SimulatedDraft:
         calls, pair = [step_call(step) for step in steps], currencies(draft.pool.key)
-        rehearsal = await self._context.writer.rehearse(self._context.wallet, calls, pair, HexId(draft.pool.id))
-        return self._with_simulation(draft, rehearsal)
+        simulation = await self._context.writer.simulate(self._context.wallet, calls, pair, HexId(draft.pool.id))
+        return self._with_simulation(draft, simulation)
 
     async def _skip_simulation(self, draft: Draft) -> SimulatedDraft:
         """A plan that is under way: its first steps are done, so the whole cannot be tried any more."""
@@ -407,7 +379,7 @@ class Gate:
             onchain = await read_onchain_state(self._context, HexId(draft.pool.id), instruction.position_id)
         except Unknown as gone:
             raise Refused(f"What {draft.plan_id} is about has changed: {gone}") from gone
-        checks.check_not_expired(draft, onchain.purse.block.timestamp)
+        checks.check_not_expired(draft, onchain.wallet_state.block.timestamp)
         await checks.check_market(self._context, instruction, onchain.pool, draft.bounds)
         check_named_tokens_used(instruction, onchain)
         steps = draft.steps
@@ -428,11 +400,8 @@ class Gate:
 
     async def _conclude(self, progress: PlanProgress, draft: Draft) -> None:
         new_id, found = await verify_outcome(self._context, progress, draft)
-        await append_event(
-            self._context.journal,
-            progress,
-            PlanOver(plan_id=progress.plan_id, state=PlanState.CONFIRMED, new_position_id=new_id, problems=found),
-        )
+        event = PlanOver(plan_id=progress.plan_id, state=PlanState.CONFIRMED, new_position_id=new_id, problems=found)
+        await self._append(progress, event)
 
     async def _end_failed_plan(self, progress: PlanProgress, draft: Draft, step: StepProgress, notify: Notify) -> None:
         why = f"{step_name(step.step)}: {step.why}{await self._revert_reason(step)}"
@@ -482,19 +451,16 @@ class Gate:
         """Revoke unused allowances, then journal the end of the plan."""
         found = await self._revoke_allowances(progress, draft, notify)
         over = PlanOver(plan_id=progress.plan_id, state=ending, why=why, problems=found)
-        await append_event(self._context.journal, progress, over)
+        await self._append(progress, over)
 
     async def _revoke_allowances(self, progress: PlanProgress, draft: Draft, notify: Notify) -> tuple[str, ...]:
         if not any(step.part is PlanPart.REVOKING for step in progress.steps):
             steps = await self._revocation_steps(progress, draft)
             if not steps:
                 return ()
-            await append_event(self._context.journal, progress, PlanRevoking(plan_id=progress.plan_id, steps=steps))
+            await self._append(progress, PlanRevoking(plan_id=progress.plan_id, steps=steps))
         sender = self._step_sender(progress, draft, notify, anyhow=True)
-
-        async def prepare(index: int) -> SigningInputs:
-            return await self._prepare_signing(progress, draft, index)
-
+        prepare = partial(self._prepare_signing, progress, draft)
         left = []
         for index, step in enumerate(progress.steps):
             if step.part is PlanPart.REVOKING:
@@ -513,7 +479,7 @@ class Gate:
         if not tokens and not spenders:
             return ()
         onchain = await read_onchain_state(self._context, HexId(draft.pool.id), None)
-        standing = onchain.purse.allowances
+        standing = onchain.wallet_state.allowances
         ours = Allowances(
             {token: amount for token, amount in standing.to_permit2.items() if token in tokens},
             {pair: grant for pair, grant in standing.grants.items() if pair in spenders},
@@ -537,6 +503,9 @@ class Gate:
 
     # -- lookups
 
+    async def _append(self, progress: PlanProgress, event: PlanEvent, draft: Draft | None = None) -> None:
+        await append_event(self._context.journal, progress, event, draft)
+
     async def _load_progress(self, plan_id: str) -> PlanProgress:
         return await load_progress(self._context.journal, plan_id)
 
@@ -556,8 +525,8 @@ class Gate:
         most = Wei(1 << 255) if anyhow else draft.gas.max_fee
         return StepSender(self._context, progress, Seconds(draft.expires), most, notify)
 
-    def _with_simulation(self, draft: Draft, rehearsal: Simulation) -> SimulatedDraft:
-        return SimulatedDraft(draft, rehearsal, self._context.info.deployment.swap_struct)
+    def _with_simulation(self, draft: Draft, simulation: Simulation) -> SimulatedDraft:
+        return SimulatedDraft(draft, simulation, self._context.info.deployment.swap_struct)
 
     @property
     def _lock_name(self) -> str:
@@ -598,7 +567,9 @@ def _measure_proceeds(progress: PlanProgress, draft: Draft, onchain: OnChainStat
     before = {flow.currency: flow.amount for flow in first.newest.holdings}
     paid = []
     for flow in draft.proceeds:
-        now = onchain.purse.holdings.get(flow.currency, 0) + (gas_spent(progress) if flow.currency == NATIVE else 0)
+        now = onchain.wallet_state.holdings.get(flow.currency, 0) + (
+            gas_spent(progress) if flow.currency == NATIVE else 0
+        )
         gained = min(flow.amount, max(0, now - before.get(flow.currency, 0)))
         paid.append(Flow(flow.currency, gained))
     return tuple(paid)

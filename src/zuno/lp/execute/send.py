@@ -141,8 +141,8 @@ class StepSender:
     async def _broadcast(self, index: int) -> None:
         step = self._progress.steps[index]
         newest = step.newest
-        said = await self._context.writer.send(bytes.fromhex(newest.raw[2:]))
-        if said is SendResult.UNDERPRICED and step.state is StepState.SIGNED and not newest.cancels:
+        result = await self._context.writer.send(bytes.fromhex(newest.raw[2:]))
+        if result is SendResult.UNDERPRICED and step.state is StepState.SIGNED and not newest.cancels:
             await self._raise_fee(index)
         elif step.state is StepState.SIGNED:
             await self._record_sent(index)

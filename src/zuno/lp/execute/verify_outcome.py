@@ -39,8 +39,8 @@ async def verify_outcome(
                     found += await _check_liquidity(context, draft, token_id, -liquidity)
                 case _:
                     pass
-    purse = await context.writer.purse(context.wallet, currencies(draft.pool.key), ())
-    found += _check_balances(progress, done, purse)
+    wallet_state = await context.writer.wallet_state(context.wallet, currencies(draft.pool.key), ())
+    found += _check_balances(progress, done, wallet_state)
     return new_id, tuple(found)
 
 
@@ -68,19 +68,19 @@ async def _check_mint(context: ExecutionContext, token_id: int, asked: Mint) -> 
     position = await _read_position(context, token_id)
     if position is None:
         return [f"position {token_id} was opened and cannot be found"]
-    said = []
+    problems = []
     if position.range != asked.range:
-        said.append(
+        problems.append(
             f"position {token_id} lies in ticks {position.range.lower} to {position.range.upper}, asked for were "
             f"{asked.range.lower} to {asked.range.upper}"
         )
     if position.pool.key != asked.key:
-        said.append(f"position {token_id} lies in another pool than the plan's")
+        problems.append(f"position {token_id} lies in another pool than the plan's")
     if position.owner != context.wallet:
-        said.append(f"position {token_id} belongs to {position.owner}")
+        problems.append(f"position {token_id} belongs to {position.owner}")
     if position.liquidity != asked.liquidity:
-        said.append(f"position {token_id} holds liquidity {position.liquidity}, asked for was {asked.liquidity}")
-    return said
+        problems.append(f"position {token_id} holds liquidity {position.liquidity}, asked for was {asked.liquidity}")
+    return problems
 
 
 async def _check_liquidity(context: ExecutionContext, draft: Draft, token_id: int, by: int) -> list[str]:
@@ -92,22 +92,22 @@ async def _check_liquidity(context: ExecutionContext, draft: Draft, token_id: in
     return []
 
 
-def _check_balances(progress: PlanProgress, done: list[StepProgress], purse: WalletState) -> list[str]:
+def _check_balances(progress: PlanProgress, done: list[StepProgress], wallet_state: WalletState) -> list[str]:
     """The wallet's balance changes against the least the steps allow, gas apart."""
     first = next((step for step in done if step.signed and step.newest.holdings), None)
     if first is None:
         return []
-    said = []
+    problems = []
     for flow in first.newest.holdings:
         spent = gas_spent(progress) if flow.currency == NATIVE else 0
-        change = purse.holdings.get(flow.currency, 0) - flow.amount + spent
+        change = wallet_state.holdings.get(flow.currency, 0) - flow.amount + spent
         least = least_change([step.step for step in done], flow.currency)
         if change < least:
-            said.append(
+            problems.append(
                 f"the wallet's {flow.currency} changed by {change}, the steps allow {least} at worst: something is "
                 f"missing, or something else was spent meanwhile"
             )
-    return said
+    return problems
 
 
 def gas_spent(progress: PlanProgress) -> int:

@@ -57,10 +57,10 @@ def parse_head(data: bytes) -> EnvelopeHead:
         raise Malformed("this is no envelope: it does not begin like one")
     edition, expires, sender, name, key, kind = found.groups(b"%d" % FIRST_EDITION)
     try:
-        speaker, said = Role(sender.decode()), Kind(kind.decode())
+        speaker, message_kind = Role(sender.decode()), Kind(kind.decode())
     except ValueError:
         raise Malformed("this is no envelope: nobody has such a role, or says such a thing") from None
-    return EnvelopeHead(speaker, key.decode(), said, name.decode(), int(expires), int(edition))
+    return EnvelopeHead(speaker, key.decode(), message_kind, name.decode(), int(expires), int(edition))
 
 
 def parse_tail(data: bytes) -> EnvelopeTail:

@@ -168,7 +168,7 @@ Call = Wrap | Approve | Permit | ModifyLiquidities | Execute
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedCall:
     """A transaction as its bytes have it."""
 
     to: Address

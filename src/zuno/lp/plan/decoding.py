@@ -22,7 +22,7 @@ from zuno.lp.plan.calls import (
     Call,
     CloseCurrency,
     Command,
-    Decoded,
+    DecodedCall,
     Decrease,
     Execute,
     Increase,
@@ -49,9 +49,9 @@ _SWAPS: Final = {
 }
 
 
-def decode(to: Address, value: int, data: bytes, struct: SwapStruct) -> Decoded:
+def decode(to: Address, value: int, data: bytes, struct: SwapStruct) -> DecodedCall:
     """What a transaction would do; `Refused` if its bytes cannot be read whole."""
-    return Decoded(to, value, _call(data, struct))
+    return DecodedCall(to, value, _call(data, struct))
 
 
 def _call(data: bytes, struct: SwapStruct) -> Call:

@@ -14,7 +14,7 @@ from zuno.lp.plan.calls import (
     Approve,
     Burn,
     CloseCurrency,
-    Decoded,
+    DecodedCall,
     Decrease,
     Execute,
     Increase,
@@ -74,15 +74,19 @@ class Names:
         return f"{format_units(amount, token.decimals)} {self.token(currency)}"
 
 
-def words(said: Decoded, names: Names, key: PoolKey) -> tuple[str, ...]:
+def words(decoded: DecodedCall, names: Names, key: PoolKey) -> tuple[str, ...]:
     """One line for the call and one for each thing it does. `key` is the pool of positions named by number only."""
-    lines = [f"call {names.callee(said.to)}" + (f" with {names.amount(NATIVE, said.value)}" if said.value else "")]
+    lines = [
+        f"call {names.callee(decoded.to)}" + (f" with {names.amount(NATIVE, decoded.value)}" if decoded.value else "")
+    ]
     at, wallet = names.deployment, names.wallet
-    match said.call:
+    match decoded.call:
         case Wrap():
-            lines.append(f"wrap {names.amount(NATIVE, said.value)} into {names.token(said.to)} for {names.who(wallet)}")
+            lines.append(
+                f"wrap {names.amount(NATIVE, decoded.value)} into {names.token(decoded.to)} for {names.who(wallet)}"
+            )
         case Approve(spender, amount):
-            lines.append(f"allow {names.who(spender)} to take up to {names.amount(said.to, amount)} of yours")
+            lines.append(f"allow {names.who(spender)} to take up to {names.amount(decoded.to, amount)} of yours")
         case Permit(token, spender, amount, expiration):
             lines.append(
                 f"let {names.who(spender)} take up to {names.amount(token, amount)} until {names.moment(expiration)}"

@@ -12,7 +12,7 @@ from zuno.kernel.units import Address
 from zuno.lp.plan.calls import (
     Action,
     Burn,
-    Decoded,
+    DecodedCall,
     Decrease,
     Execute,
     Increase,
@@ -25,7 +25,7 @@ from zuno.lp.plan.calls import (
 from zuno.lp.plan.inventory import range_edges
 
 
-def effects(calls: Iterable[Decoded], pool: PoolState, position: LpPosition | None) -> dict[Address, int]:
+def effects(calls: Iterable[DecodedCall], pool: PoolState, position: LpPosition | None) -> dict[Address, int]:
     """By currency what the wallet gains or loses, gas apart. Exact for liquidity; a swap counts for the least it may
     pay and as if it left the price where it was. Fees are paid by whichever step touches the position first."""
     key, price = pool.key, pool.sqrt_price_x96
@@ -47,11 +47,11 @@ def effects(calls: Iterable[Decoded], pool: PoolState, position: LpPosition | No
     def worth(band: Range, liquidity: int, *, round_up: bool) -> tuple[int, int]:
         return amounts_for_liquidity(price, *range_edges(band), liquidity, round_up=round_up)
 
-    for said in calls:
-        if isinstance(said.call, Wrap):
-            changes[NATIVE] -= said.value
-            changes[said.to] = changes.get(said.to, 0) + said.value
-        for action in _actions(said):
+    for decoded in calls:
+        if isinstance(decoded.call, Wrap):
+            changes[NATIVE] -= decoded.value
+            changes[decoded.to] = changes.get(decoded.to, 0) + decoded.value
+        for action in _actions(decoded):
             match action:
                 case Mint(_, band, liquidity):
                     cost0, cost1 = worth(band, liquidity, round_up=True)
@@ -71,8 +71,8 @@ def effects(calls: Iterable[Decoded], pool: PoolState, position: LpPosition | No
     return changes
 
 
-def _actions(said: Decoded) -> Iterator[Action]:
-    match said.call:
+def _actions(decoded: DecodedCall) -> Iterator[Action]:
+    match decoded.call:
         case ModifyLiquidities(actions):
             yield from actions
         case Execute(commands):

@@ -17,7 +17,7 @@ from zuno.lp.plan.calls import (
     Approve,
     Burn,
     CloseCurrency,
-    Decoded,
+    DecodedCall,
     Decrease,
     Execute,
     Increase,
@@ -95,57 +95,57 @@ def build_policy(
     )
 
 
-def verify_step(step: Step, policy: Policy) -> Decoded:
+def verify_step(step: Step, policy: Policy) -> DecodedCall:
     """Read a step's bytes, hold them to the policy and to what the step says of itself; `Refused` names what is off."""
-    said = decode(step.to, step.value, step.data, policy.deployment.swap_struct)
-    check(said, policy)
-    if said.deadline != step.deadline:
-        raise Refused(f"the step says its deadline is {step.deadline}, its bytes say {said.deadline}")
-    found = tuple(recipients(said, policy.deployment, policy.wallet))
+    decoded = decode(step.to, step.value, step.data, policy.deployment.swap_struct)
+    check(decoded, policy)
+    if decoded.deadline != step.deadline:
+        raise Refused(f"the step says its deadline is {step.deadline}, its bytes say {decoded.deadline}")
+    found = tuple(recipients(decoded, policy.deployment, policy.wallet))
     if found != step.recipients:
         raise Refused(f"the step names the recipients {step.recipients}, its bytes {found}")
     claimed = replace(policy, most_out={flow.currency: flow.amount for flow in step.most_out})
-    if not isinstance(said.call, Approve | Permit):
-        _check_outflow(said, claimed)
-    return said
+    if not isinstance(decoded.call, Approve | Permit):
+        _check_outflow(decoded, claimed)
+    return decoded
 
 
-def check(said: Decoded, policy: Policy) -> None:
+def check(decoded: DecodedCall, policy: Policy) -> None:
     """`Refused`, with the bound and the number, unless everything the bytes say is allowed."""
     _check_pool(policy)
-    _check_outflow(said, policy)
+    _check_outflow(decoded, policy)
     at = policy.deployment
-    match said.call:
+    match decoded.call:
         case Wrap():
-            _require(policy.wrapper is not None and said.to == policy.wrapper, f"{said.to} does not wrap ether")
-            _require(said.to in policy.pair, f"the pool does not trade {said.to}")
+            _require(policy.wrapper is not None and decoded.to == policy.wrapper, f"{decoded.to} does not wrap ether")
+            _require(decoded.to in policy.pair, f"the pool does not trade {decoded.to}")
         case Approve(spender, amount):
             # The same selector on PositionManager would give a position away.
-            _check_token(said.to, policy)
+            _check_token(decoded.to, policy)
             _require(spender == at.permit2, f"{spender} may not be allowed to take tokens; only Permit2 may")
-            _check_amount(said.to, amount, policy)
+            _check_amount(decoded.to, amount, policy)
         case Permit(token, spender, amount, expiration):
-            _require(said.to == at.permit2, f"{said.to} is not Permit2")
+            _require(decoded.to == at.permit2, f"{decoded.to} is not Permit2")
             _check_token(token, policy)
             _require(spender in (at.position_manager, at.universal_router), f"{spender} may not take tokens")
             _check_amount(token, amount, policy)
             last = policy.now + policy.bounds.permit2_seconds
             _require(expiration <= last, f"a permit lasts until {expiration}, past {last}")
         case ModifyLiquidities(actions, deadline):
-            _require(said.to == at.position_manager, f"{said.to} is not PositionManager")
+            _require(decoded.to == at.position_manager, f"{decoded.to} is not PositionManager")
             _check_deadline(deadline, policy)
-            _check_own_call(actions, said.value, policy)
+            _check_own_call(actions, decoded.value, policy)
         case Execute():
-            _require(said.to == at.universal_router, f"{said.to} is not the UniversalRouter")
-            _check_deadline(said.call.deadline, policy)
-            _check_router_call(said.call, said.value, policy)
-    if not isinstance(said.call, Wrap | ModifyLiquidities | Execute):
-        _require(said.value == 0, f"an approval carries a value of {said.value}")
+            _require(decoded.to == at.universal_router, f"{decoded.to} is not the UniversalRouter")
+            _check_deadline(decoded.call.deadline, policy)
+            _check_router_call(decoded.call, decoded.value, policy)
+    if not isinstance(decoded.call, Wrap | ModifyLiquidities | Execute):
+        _require(decoded.value == 0, f"an approval carries a value of {decoded.value}")
 
 
-def recipients(said: Decoded, at: Deployment, wallet: Address) -> Iterator[Address]:
+def recipients(decoded: DecodedCall, at: Deployment, wallet: Address) -> Iterator[Address]:
     """Whoever is handed something, in the calldata's order, with the contracts' two placeholders resolved."""
-    match said.call:
+    match decoded.call:
         case ModifyLiquidities(actions):
             yield from _recipients(actions, caller=wallet, itself=at.position_manager)
         case Execute(commands):
@@ -162,15 +162,15 @@ def recipients(said: Decoded, at: Deployment, wallet: Address) -> Iterator[Addre
             return
 
 
-def outflow(said: Decoded, pair: tuple[Address, Address]) -> dict[Address, int]:
+def outflow(decoded: DecodedCall, pair: tuple[Address, Address]) -> dict[Address, int]:
     """The most of each currency that the bytes can cost, before what a position of the same call pays towards it.
 
     `pair` are the currencies of the plan's pool: an increase does not name its own.
     """
     out = dict[Address, int]()
-    match said.call:
+    match decoded.call:
         case Wrap():
-            out[NATIVE] = said.value
+            out[NATIVE] = decoded.value
         case ModifyLiquidities(actions):
             for action in actions:
                 if isinstance(action, Mint | Increase):
@@ -187,7 +187,7 @@ def outflow(said: Decoded, pair: tuple[Address, Address]) -> dict[Address, int]:
                     case TransferFrom(token, _, amount):
                         _add_amount(out, token, amount)
             # The router's mint pays with what was sent after it: ether is all in the value.
-            out[NATIVE] = max(out.get(NATIVE, 0), said.value)
+            out[NATIVE] = max(out.get(NATIVE, 0), decoded.value)
         case _:
             pass
     return out
@@ -201,14 +201,14 @@ def _check_pool(policy: Policy) -> None:
     _require(hooks == NO_HOOKS or hooks in policy.hooks, f"nobody has allowed the hook {hooks}")
 
 
-def _check_outflow(said: Decoded, policy: Policy) -> None:
+def _check_outflow(decoded: DecodedCall, policy: Policy) -> None:
     own: Mapping[Address, int] = {}
-    if isinstance(said.call, ModifyLiquidities):
-        burns = any(isinstance(action, Burn) for action in said.call.actions)
+    if isinstance(decoded.call, ModifyLiquidities):
+        burns = any(isinstance(action, Burn) for action in decoded.call.actions)
         own = policy.proceeds if burns else policy.fees
     most = policy.most_out.get(NATIVE, 0)
-    _require(said.value <= most, f"a value of {said.value} is above the bound of {most}")
-    for currency, amount in outflow(said, policy.pair).items():
+    _require(decoded.value <= most, f"a value of {decoded.value} is above the bound of {most}")
+    for currency, amount in outflow(decoded, policy.pair).items():
         most = policy.most_out.get(currency, 0) + own.get(currency, 0)
         _require(amount <= most, f"{amount} of {currency} may be taken, above the bound of {most}")
 

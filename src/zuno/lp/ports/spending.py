@@ -93,7 +93,7 @@ class SimulatedCall:
 
 
 class SimulationMethod(StrEnum):
-    """How much a rehearsal is worth."""
+    """How much a simulation is worth."""
 
     SIMULATED = "simulated"
     """Every call was run, one on top of the other."""
@@ -177,12 +177,14 @@ class Writer(Protocol):
         """The hash of the first block: two chains may share an id and not this."""
         ...
 
-    async def purse(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletState:
+    async def wallet_state(
+        self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]
+    ) -> WalletState:
         """Holdings of these currencies (ether as the zero address), and what of each token is allowed to Permit2 and,
         through it, to each spender."""
         ...
 
-    async def rehearse(
+    async def simulate(
         self, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
     ) -> Simulation:
         """Run these calls, each on top of the one before, on top of the head, as if they were the wallet's."""

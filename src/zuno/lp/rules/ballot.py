@@ -69,10 +69,10 @@ def merge(
     candidates: Sequence[Candidate], mechanical: Sequence[Judgment], opinions: Sequence[Judgment]
 ) -> tuple[Judgment, ...]:
     """Every opinion checked against the rules; every candidate must have exactly one."""
-    said = sorted(opinion.index for opinion in opinions)
+    found = sorted(opinion.index for opinion in opinions)
     wanted = [candidate.index for candidate in candidates]
-    if said != wanted:
-        raise Malformed(f"judgments are wanted for candidates {wanted}, each once; found {said}")
+    if found != wanted:
+        raise Malformed(f"judgments are wanted for candidates {wanted}, each once; found {found}")
     by_index = {opinion.index: opinion for opinion in opinions}
     return tuple(
         stricter(rule, by_index[candidate.index], candidate.kind)
@@ -157,11 +157,11 @@ def arbiter_decides(
     return _decide(index, DecidedBy.ARBITER, candidates, judgments, profile, doubts)
 
 
-def no_milder(decision: Decision, said: PlanVerdict) -> Decision:
+def no_milder(decision: Decision, verdict: PlanVerdict) -> Decision:
     """The decision with the Arbiter's own verdict: harsher than the rules' is allowed, milder is `Malformed`."""
-    if said.severity < decision.verdict.severity:
-        raise Malformed(f"{said} is milder than the rules' {decision.verdict} ({'; '.join(decision.cautions)})")
-    return replace(decision, verdict=said)
+    if verdict.severity < decision.verdict.severity:
+        raise Malformed(f"{verdict} is milder than the rules' {decision.verdict} ({'; '.join(decision.cautions)})")
+    return replace(decision, verdict=verdict)
 
 
 def owner_decides(

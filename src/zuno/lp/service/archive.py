@@ -130,12 +130,12 @@ class Archive:
     def __init__(
         self,
         open_journal: Callable[[], Awaitable[Journal]],
-        rehearse: OpenReplay,
+        open_replay: OpenReplay,
         code: Callable[[], str],
         of_peers: Attempts = _no_attempts,
     ) -> None:
         self._open_journal = open_journal
-        self._rehearse = rehearse
+        self._open_replay = open_replay
         self._code = code
         self._of_peers = of_peers
 
@@ -215,14 +215,14 @@ class Archive:
         problems: list[str] = []
         if recorded.plan is not None and recorded.plan.hash != then:
             problems.append(f"the plan of record has hash {recorded.plan.hash[:12]}…, its debate gives {then[:12]}…")
-        rehearsal = await self._rehearse(await self._with_replies(recorded, recorded.ready), context)
+        replay = await self._open_replay(await self._with_replies(recorded, recorded.ready), context)
         now: str | None = None
         try:
-            again = await rehearsal.room.debate(recorded.start, lambda thought: None)
+            again = await replay.room.debate(recorded.start, lambda thought: None)
             now = plans.decided_hash(context, _as_chosen(recorded, context, again.ready))
         except ZunoError as error:
             problems.append(f"the replay ended in an error: {error}")
-        problems += rehearsal.differences()
+        problems += replay.differences()
         if now is not None and now != then:
             problems.append("the decided bytes differ")
         identical = now == then and not problems
@@ -315,8 +315,10 @@ class Archive:
         record = next((entry for entry in entries if _records(entry, plan_id)), None)
         ended = record or next((entry for entry in entries if entry.kind == Kind.FLOW_FAILED.value), None)
         await journal.verify_range(entries[0].seq, None if ended is None else ended.seq)
-        said = [envelope for envelope in map(read_entry, entries) if envelope is not None]
-        opening = next((message for message in said if isinstance(message.payload, FlowStart | FlowCreateStart)), None)
+        messages = [envelope for envelope in map(read_entry, entries) if envelope is not None]
+        opening = next(
+            (message for message in messages if isinstance(message.payload, FlowStart | FlowCreateStart)), None
+        )
         if opening is None or not isinstance(opening.payload, FlowStart | FlowCreateStart):
             raise Broken(f"The journal holds {request_id} without its beginning; run `zuno journal verify`.")
         end = _end(request_id, entries, record, opening.key)
@@ -329,7 +331,7 @@ class Archive:
             edition=opening.edition,
             ready=ready,
             end=end,
-            failed=None if record is not None else _failure(request_id, said, opening.key, heard=ready is None),
+            failed=None if record is not None else _failure(request_id, messages, opening.key, heard=ready is None),
             attempts=tuple(
                 Attempt.model_validate(dict(entry.payload)) for entry in entries if entry.kind == "model_attempt"
             ),
@@ -376,9 +378,9 @@ def _checked_message(entries: Sequence[Entry], record: Entry | None) -> str | No
     return None if refused is None else ChoiceRefused.model_validate(dict(refused.payload)).message
 
 
-def _failure(request_id: str, said: Sequence[Envelope], own: str, *, heard: bool) -> str | None:
-    """Why no plan is on record: the first end that a peer told, or what was said here since."""
-    ends = [message for message in said if isinstance(message.payload, PlanReady | FlowFailed)]
+def _failure(request_id: str, messages: Sequence[Envelope], own: str, *, heard: bool) -> str | None:
+    """Why no plan is on record: the first end that a peer told, or what was messages here since."""
+    ends = [message for message in messages if isinstance(message.payload, PlanReady | FlowFailed)]
     first = next((end for end in ends if end.key != own), None)
     reason: str | None = None
     for end in ends:
@@ -404,8 +406,8 @@ def _last_own_debate(recorded: RecordedRequest) -> Debate | None:
     """The argument as far as it came in this process; what peers elsewhere argued is shown once it is checked."""
     messages = [message for message in map(read_entry, recorded.entries) if message is not None]
     own = [message.payload for message in messages if message.key == recorded.key]
-    said = [payload.debate for payload in own if isinstance(payload, Arguing)]
-    return said[-1] if said else None
+    debates = [payload.debate for payload in own if isinstance(payload, Arguing)]
+    return debates[-1] if debates else None
 
 
 _STATES = (

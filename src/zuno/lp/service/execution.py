@@ -107,7 +107,7 @@ class Execution:
         approval = gate.approval(drafted.draft, consent.who)
         shown = approval_view(execution, drafted, await execution.chain.gas(), approval, approval_hash(approval))
         if not consent.to_approve(shown):
-            raise Refused(f"{plan_id} was not approved: the word was not given.")
+            raise Refused(f"{plan_id} was not approved: it was not confirmed.")
         progress = await gate.approve(drafted.draft, approval)
         return await execution_view(execution, progress, task.instruction)
 
@@ -251,7 +251,7 @@ class Execution:
 
 def _check_scripted(execution: ExecutionContext, consent: Consent) -> None:
     if consent.scripted and not execution.local:
-        raise Refused(f"--yes is for sim, devnet and test networks; on {execution.info.name} the word has to be typed.")
+        raise Refused(f"--yes is for sim, devnet and test networks; on {execution.info.name} type the confirmation.")
 
 
 _ACTIONS = {
@@ -300,7 +300,7 @@ async def _fix_capital(
             named[side] = parse_units(f"{amount:f}", tokens[side].decimals)
         except ValueError:
             raise Usage(f"{tokens[side].symbol} has {tokens[side].decimals} decimals; {amount:f} has more.") from None
-    purse = await execution.writer.purse(execution.wallet, [token.address for token in tokens], ())
-    holdings = (purse.holdings.get(tokens[0].address, 0), purse.holdings.get(tokens[1].address, 0))
+    wallet_state = await execution.writer.wallet_state(execution.wallet, [token.address for token in tokens], ())
+    holdings = (wallet_state.holdings.get(tokens[0].address, 0), wallet_state.holdings.get(tokens[1].address, 0))
     capital = fix_capital(position, named, holdings, execution.limits.bounds.slippage_bps)
     return capital, None if len(named) == len(tokens) else 0 if 1 in named else 1

@@ -176,15 +176,11 @@ class UnsignedView(View):
 # -- shaping
 
 
-def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote) -> SimulationView:
-    return SimulationView(**_simulation_fields(execution, drafted, gas))
-
-
 def approval_view(
     execution: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote, approval: Approval, hash: str
 ) -> ApprovalView:
     return ApprovalView(
-        **_simulation_fields(execution, drafted, gas),
+        **dict(simulation_view(execution, drafted, gas)),
         plan_hash=approval.plan_hash,
         draft_hash=approval.draft,
         approval_hash=hash,
@@ -194,10 +190,10 @@ def approval_view(
     )
 
 
-def _simulation_fields(execution: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote) -> dict[str, Any]:
-    draft, rehearsal = drafted.draft, drafted.rehearsal
+def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote) -> SimulationView:
+    draft, simulation = drafted.draft, drafted.simulation
     pool, tokens = draft.pool, tokens_of(draft.pool)
-    steps, used = all_steps(draft), [call.gas_used for call in rehearsal.calls]
+    steps, used = all_steps(draft), [call.gas_used for call in simulation.calls]
     after = drafted.sqrt_price_after_x96
     before = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
     then = None if after is None else whole_price(after, pool.token0, pool.token1)
@@ -206,32 +202,32 @@ def _simulation_fields(execution: ExecutionContext, drafted: SimulatedDraft, gas
     )
     span = next(opened, None)
     edges = None if span is None else tick_prices(pool, span.lower, span.upper)
-    return {
-        "plan_id": draft.plan_id,
-        "action": draft.instruction.action,
-        "chain": draft.instruction.chain,
-        "wallet": draft.wallet,
-        "position_id": _id(draft.instruction.position_id),
-        "pool": key_view(pool.key, pool.token0, pool.token1),
-        "block": rehearsal.block.number,
-        "ok": drafted.error is None,
-        "error": drafted.error,
-        "how": drafted.how,
-        "changes": tuple(
+    return SimulationView(
+        plan_id=draft.plan_id,
+        action=draft.instruction.action,
+        chain=draft.instruction.chain,
+        wallet=draft.wallet,
+        position_id=_id(draft.instruction.position_id),
+        pool=key_view(pool.key, pool.token0, pool.token1),
+        block=simulation.block.number,
+        ok=drafted.error is None,
+        error=drafted.error,
+        how=drafted.how,
+        changes=tuple(
             flow_view(Flow(currency, amount), tokens) for currency, amount in drafted.changes.items() if amount
         ),
-        "gas_used": sum(used),
-        "gas_cost_eth": format_units(sum(used) * gas.price + data_fee(steps, gas), 18),
-        "price_before": decimal_text(before, 10),
-        "price_after": None if then is None else decimal_text(then, 10),
-        "price_impact_bps": None if then is None else decimal_text(abs(then / before - 1) * 10_000, IMPACT_DIGITS),
-        "price_unit": price_unit(pool.token0, pool.token1),
-        "range_low": None if edges is None else edges[0],
-        "range_high": None if edges is None else edges[1],
-        "steps": tuple(_call_view(execution, draft, index, step, drafted, tokens) for index, step in enumerate(steps)),
-        "bounds": bounds_view(draft, tokens),
-        "notes": draft.notes,
-    }
+        gas_used=sum(used),
+        gas_cost_eth=format_units(sum(used) * gas.price + data_fee(steps, gas), 18),
+        price_before=decimal_text(before, 10),
+        price_after=None if then is None else decimal_text(then, 10),
+        price_impact_bps=None if then is None else decimal_text(abs(then / before - 1) * 10_000, IMPACT_DIGITS),
+        price_unit=price_unit(pool.token0, pool.token1),
+        range_low=None if edges is None else edges[0],
+        range_high=None if edges is None else edges[1],
+        steps=tuple(_call_view(execution, draft, index, step, drafted, tokens) for index, step in enumerate(steps)),
+        bounds=bounds_view(draft, tokens),
+        notes=draft.notes,
+    )
 
 
 def bounds_view(draft: Draft, tokens: Mapping[Address, Token]) -> BoundsView:
@@ -261,7 +257,7 @@ def _call_view(
     drafted: SimulatedDraft,
     tokens: Mapping[Address, Token],
 ) -> CallView:
-    tried = drafted.rehearsal.calls
+    tried = drafted.simulation.calls
     return CallView(
         index=index,
         kind=step.kind,

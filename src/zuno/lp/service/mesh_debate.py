@@ -322,18 +322,18 @@ class MeshRoom:
         await self.journal.append(
             kind=DISBELIEVED, author=Author(Role.CLI.value), payload=note, request_id=self.request_id
         )
-        reason = f"The {end.from_}'s word does not hold: {why.rstrip('.')}; nothing of it is shown."
+        reason = f"The {end.from_}'s plan was refused: {why.rstrip('.')}; nothing of it is shown."
         await self._record(opening, FlowFailed(at=Role.CLI, error="broken", reason=reason))
         return Broken(reason)
 
     async def _record(self, opening: Envelope, failed: FlowFailed) -> None:
         """Under an id of its own: numbered behind whatever this home has said in the request."""
-        mouth = EnvelopeSigner(Role.CLI, self.key, self.now)
+        signer = EnvelopeSigner(Role.CLI, self.key, self.now)
         async for entry in self.journal.entries(request_id=self.request_id):
             if entry.kind in _STARTS | _ENDS and entry.author.role == Role.CLI.value:
-                said = Envelope.model_validate(dict(entry.payload))
-                mouth.counts[self.request_id] = max(mouth.counts[self.request_id], said.seq + 1)
-        await journal_envelope(self.journal, mouth.envelope(self.request_id, Say(Role.CLI, failed), opening.id))
+                message = Envelope.model_validate(dict(entry.payload))
+                signer.counts[self.request_id] = max(signer.counts[self.request_id], message.seq + 1)
+        await journal_envelope(self.journal, signer.envelope(self.request_id, Say(Role.CLI, failed), opening.id))
 
 
 def other_editions(answered: Mapping[Role, PingReply]) -> str:

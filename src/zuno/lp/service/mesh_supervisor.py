@@ -78,8 +78,8 @@ class MeshHost:
             self._restarts = {role.value: 0 for role in roles}
             self._folder.keep_running_mesh(RunningMesh(transport=way, restarts=self._restarts))
             if left := await self._peer_processes.end_orphans():
-                said = f"Nodes that a killed mesh had left behind were ended: {format_pids(left)}."
-                self._tell(hear, "note", None, None, said)
+                text = f"Nodes that a killed mesh had left behind were ended: {format_pids(left)}."
+                self._tell(hear, "note", None, None, text)
             self._remark(hear, roles, way)
             await self._run(roles, way, hear, lambda: show(self._keeper.build_view(table, way, None)), stop)
         finally:
@@ -129,8 +129,8 @@ class MeshHost:
             pause = Backoff(FIRST_PAUSE, LONGEST_PAUSE).delay(deaths)
             self._restarts[name] = self._restarts.get(name, 0) + 1
             self._folder.keep_running_mesh(RunningMesh(transport=way, restarts=self._restarts))
-            said = f"The {name} ended ({how}: {child.last_words()}) and is started again in {pause:g} s."
-            self._tell(hear, "died", name, child.pid, said)
+            text = f"The {name} ended ({how}: {child.last_words()}) and is started again in {pause:g} s."
+            self._tell(hear, "died", name, child.pid, text)
             await self._sleep(pause)
 
     async def _watch(self, roles: tuple[Role, ...], hear: Hear, look: Callable[[], None]) -> None:

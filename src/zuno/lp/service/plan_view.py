@@ -214,18 +214,8 @@ def hash_decided(context: Mapping[str, Any], ready: Mapping[str, Any]) -> str:
 
 
 def record_of(plan: PlanView, owner_choice: int | None, message: Digest) -> PlanRecord:
-    return PlanRecord(
-        plan_id=plan.plan_id,
-        hash=plan.hash,
-        kind=plan.kind,
-        chain=plan.chain,
-        position_id=plan.position_id,
-        verdict=plan.verdict,
-        choice=plan.recommended.kind,
-        decided_by=plan.decided_by,
-        owner_choice=owner_choice,
-        message=message,
-    )
+    same = plan.model_dump(include=set(PlanRecord.model_fields), by_alias=False)
+    return PlanRecord(**same, choice=plan.recommended.kind, owner_choice=owner_choice, message=message)
 
 
 def plan_id_of(request_id: str, digest: str) -> str:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from zuno.amm.identity import pool_id
 from zuno.amm.model import NO_HOOKS, LpPosition, price_of
-from zuno.kernel import arguments
+from zuno.kernel.arguments import parse_moment
 from zuno.kernel.errors import Broken, Malformed, PoolNotInitialized, Unavailable, Unknown, Usage
 from zuno.kernel.text import base_and_quote, market_name
 from zuno.kernel.units import Address, HexId, Seconds
@@ -22,8 +22,7 @@ from zuno.lp.ports.chain import Chain, Missing, OwnedPositions
 from zuno.lp.ports.market import Feeds
 from zuno.lp.rules.attribution import attribute
 from zuno.lp.rules.volatility import realized_vol_bps
-from zuno.lp.service import arguments as asked
-from zuno.lp.service import to_views
+from zuno.lp.service import arguments, to_views
 from zuno.lp.service.views import (
     FactView,
     InspectView,
@@ -59,26 +58,26 @@ class LpDesk:
 
     async def pool(self, which: str, fee: str | None = None) -> PoolView:
         """One pool by its id, or by its pair and fee."""
-        name, said = self._chain.info.name, " ".join(filter(None, (which, fee)))
-        wanted = self._pool_of(which, fee) if re.search("[/-]", which) else asked.pool_id(which)
+        name, description = self._chain.info.name, " ".join(filter(None, (which, fee)))
+        wanted = self._pool_of(which, fee) if re.search("[/-]", which) else arguments.pool_id(which)
         if wanted == which.lower() and fee is not None:
             raise Usage("A pool's id says its fee already; give the id alone, or a pair and a fee.")
         try:
             state = await self._chain.pool(wanted)
         except PoolNotInitialized as error:
             raise PoolNotInitialized(
-                f"The pool {said} on {name} is not initialised: nobody has given it a price yet; "
+                f"The pool {description} on {name} is not initialised: nobody has given it a price yet; "
                 f"`zuno lp pools --chain {name}` lists those that have one."
             ) from error
         except Unknown as error:
-            raise Unknown(f"No pool {said} on {name}; `zuno lp pools --chain {name}` lists them.") from error
+            raise Unknown(f"No pool {description} on {name}; `zuno lp pools --chain {name}` lists them.") from error
         return to_views.pool_view(state, name)
 
     async def positions(
         self, ids: Sequence[str] = (), wallet: str | None = None, only: str | None = None
     ) -> PositionsView:
         """The positions named, or all that the wallet holds; or of these only those in one state."""
-        keep = asked.state(only)
+        keep = arguments.state(only)
         whole = await self._positions(ids, wallet)
         kept = tuple(view for view in whole.positions if keep(view.in_range, view.edge_distance_percent))
         if only is None or len(kept) == len(whole.positions):
@@ -91,11 +90,11 @@ class LpDesk:
             raise Usage("Give --id or --wallet, not both: an id is read whoever holds it.")
         owned: OwnedPositions | None = None
         if ids:
-            snapshot = await self._chain.positions([asked.position_id(text) for text in ids])
+            snapshot = await self._chain.positions([arguments.position_id(text) for text in ids])
             if not snapshot.positions:
                 raise self._absent(snapshot.missing[0])
         else:
-            owner = await self._chain.wallet() if wallet is None else asked.wallet_address(wallet)
+            owner = await self._chain.wallet() if wallet is None else arguments.wallet_address(wallet)
             if owner is None:
                 raise Usage("Whose positions? Give --wallet ADDRESS or --id ID, or set ZUNO_AGENT_WALLET_ADDRESS.")
             holdings = await self._chain.holdings(owner)
@@ -114,7 +113,7 @@ class LpDesk:
         )
 
     async def inspect(self, text: str) -> InspectView:
-        position = await self.position(asked.position_id(text))
+        position = await self.position(arguments.position_id(text))
         return InspectView(
             **dict(to_views.position_view(position)),
             pool_state=to_views.pool_view(position.pool, self._chain.info.name),
@@ -122,8 +121,8 @@ class LpDesk:
         )
 
     async def pnl(self, text: str, since: str | None) -> PnlView:
-        position_id = asked.position_id(text)
-        start = None if since is None else arguments.parse_moment(since, (await self._chain.head()).timestamp)
+        position_id = arguments.position_id(text)
+        start = None if since is None else parse_moment(since, (await self._chain.head()).timestamp)
         history = await self._with_native_price(await self._chain.history(position_id, start))
         result = attribute(history)
         view = to_views.pnl_view(self._chain.info.name, position_id, history, result)
@@ -153,10 +152,10 @@ class LpDesk:
 
     def _pool_of(self, pair: str, fee: str | None) -> HexId:
         """The id of the plain pool of a pair at one of the usual fees."""
-        names = asked.pair_of(pair)
+        names = arguments.pair_of(pair)
         if fee is None:
             raise Usage(f"Which fee? A pair has several pools: write it like {'/'.join(names)} 0.3%.")
-        pips, usual = asked.fee_of(fee), dict(FEE_TIERS)
+        pips, usual = arguments.fee_of(fee), dict(FEE_TIERS)
         if pips not in usual:
             tiers = ", ".join(map(to_views.fee_text, usual))
             raise Usage(f"{fee[:40]} is not one of the usual fees ({tiers}); give that pool's id instead.")
@@ -168,7 +167,7 @@ class LpDesk:
     def _currency(self, name: str) -> Address:
         """A token's address; by symbol only those we named ourselves."""
         if name.lower().startswith("0x"):
-            return asked.wallet_address(name)
+            return arguments.wallet_address(name)
         info = self._chain.info
         for token in info.tokens:
             if token.symbol == name:

@@ -63,8 +63,8 @@ def judge_chain(
 ) -> AlertChange:
     """A chain after a look at it: `failures` in a row, none if it was read."""
     condition = Condition.UNREACHABLE if failures >= limits.failures else None
-    said = f"{failures} looks in a row failed: {reason}" if failures else "the chain answers again"
-    return _advance_alert(previous, Subject(chain), condition, said, now, limits)
+    why = f"{failures} looks in a row failed: {reason}" if failures else "the chain answers again"
+    return _advance_alert(previous, Subject(chain), condition, why, now, limits)
 
 
 def end_alert(previous: Alert | None, why: str, now: Seconds) -> AlertChange:

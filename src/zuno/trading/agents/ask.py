@@ -68,21 +68,21 @@ def expert_question(
 async def ask_agent(asking: AgentQuestion[T], minds: ModelContext) -> SourcedAnswer[T]:
     own = Line(", ".join(f"{{{id_}}}" for id_ in asking.own_ids))
     sections = [*asking.sections, *([Section("of your own answer", 101, (own,))] if asking.own_ids else [])]
-    told = fit_prompt(minds.prompts, asking.role, sections, asking.others or {}, max_prompt_chars(asking.role))
+    prompt = fit_prompt(minds.prompts, asking.role, sections, asking.others or {}, max_prompt_chars(asking.role))
 
     def faults(said: T) -> list[str]:
-        return text_faults(asking.texts(said), FactSheet((*told.figures, *asking.own(said))))
+        return text_faults(asking.texts(said), FactSheet((*prompt.figures, *asking.own(said))))
 
     question = Question(
         role=asking.role,
         round=0,
         prompt=asking.role,
-        variables=told.variables,
+        variables=prompt.variables,
         output=asking.output,
         fallback=asking.fallback,
         judge=asking.judge,
         faults=faults,
-        slots=lambda: FactSheet(told.figures).list_ids(),
+        slots=lambda: FactSheet(prompt.figures).list_ids(),
         images=asking.images,
         max_output_tokens=asking.max_output_tokens,
     )

@@ -49,9 +49,9 @@ def confidence(pulls: Sequence[Reason]) -> float:
 def summarise_reasons(pulls: Sequence[Reason], otherwise: str, most: int = 3) -> str:
     """The strongest in words, first what pulls the way of the whole, then what pulls against it."""
     lean = total_weight(pulls)
-    ordered = sorted(pulls, key=lambda one: -abs(one.weight))
-    along = [one.said for one in ordered if one.weight * lean > 0][:most]
-    against = [one.said for one in ordered if one.weight * lean <= 0][: most - 1]
+    ordered = sorted(pulls, key=lambda reason: -abs(reason.weight))
+    along = [reason.said for reason in ordered if reason.weight * lean > 0][:most]
+    against = [reason.said for reason in ordered if reason.weight * lean <= 0][: most - 1]
     if not along:
         return "; ".join(against) or otherwise
     return "; ".join(along) + (f"; against it: {'; '.join(against)}" if against else "")

@@ -69,10 +69,6 @@ def figure_of(id_: str, value: float, unit: Unit, digits: int = 2, *, signed: bo
     return Figure(id_, value, unit, digits=digits, signed=signed)
 
 
-def format_price(value: float) -> str:
-    return figure_of("price", value, Unit.PRICE).print()
-
-
 def remark(id_: str, text: str, head: str = "") -> Line:
     """A sentence of the rules, which may be cited as a whole."""
     return Line(f"{{{id_}}} {head}{text}", (Figure(id_, text, Unit.WORDS),))
@@ -86,8 +82,8 @@ def quote(head: str, text: str, facts: FactSheet) -> Line:
 
 def build_sheet(sections: Iterable[Section], figures: Iterable[Figure] = ()) -> FactSheet:
     """What these sections tell, to cite."""
-    told = [figure for section in sections for line in section.lines for figure in line.figures]
-    return FactSheet([*told, *figures])
+    cited = [figure for section in sections for line in section.lines for figure in line.figures]
+    return FactSheet([*cited, *figures])
 
 
 def text_faults(texts: Iterable[tuple[str, int]], facts: FactSheet) -> list[str]:
@@ -139,7 +135,7 @@ def anomalies_section(case: Case) -> Section:
     """What fired, and what could not be judged."""
     found = case.features.triage
     ids = anomaly_ids(case)
-    fired = [remark(id_, one.said, f"{one.name}: ") for id_, one in zip(ids, found.anomalies, strict=True)]
+    fired = [remark(id_, anomaly.said, f"{anomaly.name}: ") for id_, anomaly in zip(ids, found.anomalies, strict=True)]
     unknown = [
         remark(f"unjudged_{at}", one.reason, f"not judged, {one.rule}: ") for at, one in enumerate(found.unknown, 1)
     ]
@@ -211,11 +207,13 @@ def _divergence_lines(case: Case, timeframe: Timeframe, frame: Frame, kept: int)
     """The newest of each gauge, and what else is new."""
     found = frame.structure.divergences
     for gauge in Gauge:
-        of_gauge = [one for one in found if one.gauge is gauge]
-        newest = sorted(of_gauge, key=lambda one: one.known_at, reverse=True)
-        for place, one in enumerate(newest[: max(kept // 2, 1)], 1):
-            text = f"{'hidden ' if one.hidden else ''}{gauge} divergence that points {one.way}, so long ago"
-            ago = float(bars_ago(case, one.known_at, timeframe))
+        of_gauge = [divergence for divergence in found if divergence.gauge is gauge]
+        newest = sorted(of_gauge, key=lambda divergence: divergence.known_at, reverse=True)
+        for place, divergence in enumerate(newest[: max(kept // 2, 1)], 1):
+            text = (
+                f"{'hidden ' if divergence.hidden else ''}{gauge} divergence that points {divergence.way}, so long ago"
+            )
+            ago = float(bars_ago(case, divergence.known_at, timeframe))
             yield fact(f"{timeframe}.{gauge}_divergence_{place}_age", ago, Unit.BARS, 0, note=text)
 
 
@@ -268,8 +266,8 @@ def flow_section(case: Case, weight: int = 90) -> Section:
     for name, whales in (("1h", features.whales_hour), ("24h", features.whales_day)):
         lines += _whale_lines(f"large_trades_{name}", whales)
     change = features.open_interest_hour, features.open_interest_day
-    for name, one in zip(("1h", "24h"), change, strict=True):
-        share = scale_figure(figure_in(one, "share"), 100)
+    for name, interest in zip(("1h", "24h"), change, strict=True):
+        share = scale_figure(figure_in(interest, "share"), 100)
         lines.append(fact(f"open_interest_change_{name}", share, Unit.PERCENT, signed=True))
     return Section("orderflow", weight, tuple(lines))
 
@@ -357,15 +355,15 @@ def derivatives_section(case: Case, weight: int = 80) -> Section:
     return Section("derivatives", weight, (ahead, *(line for venue in venues for line in _perpetual_lines(venue))))
 
 
-def _perpetual_lines(one: Perpetual) -> Iterator[Line]:
+def _perpetual_lines(perpetual: Perpetual) -> Iterator[Line]:
     predicted, week = (
-        scale_figure(figure_in(one.predicted, "per_8h"), 100),
-        scale_figure(figure_in(one.week, "per_8h"), 100),
+        scale_figure(figure_in(perpetual.predicted, "per_8h"), 100),
+        scale_figure(figure_in(perpetual.week, "per_8h"), 100),
     )
-    yield fact(f"{one.venue}.funding_8h", predicted, Unit.PERCENT, 4, signed=True, note="predicted, as if for 8h")
-    yield fact(f"{one.venue}.funding_8h_mean_7d", week, Unit.PERCENT, 4, signed=True)
-    yield fact(f"{one.venue}.long_accounts", scale_figure(one.long_share, 100), Unit.PERCENT, 1)
-    yield fact(f"{one.venue}.basis", one.basis_bps, Unit.BPS, 2, signed=True)
+    yield fact(f"{perpetual.venue}.funding_8h", predicted, Unit.PERCENT, 4, signed=True, note="predicted, as if for 8h")
+    yield fact(f"{perpetual.venue}.funding_8h_mean_7d", week, Unit.PERCENT, 4, signed=True)
+    yield fact(f"{perpetual.venue}.long_accounts", scale_figure(perpetual.long_share, 100), Unit.PERCENT, 1)
+    yield fact(f"{perpetual.venue}.basis", perpetual.basis_bps, Unit.BPS, 2, signed=True)
 
 
 def options_section(case: Case, weight: int = 90) -> Section:
@@ -417,9 +415,9 @@ def _always(readings: Mapping[str, Known[Reading]]) -> dict[str, Known[Reading]]
     """The ten-year yield, the dollar and stocks; beside one that is missing, what stands in for it."""
     shown = {YIELD: readings[YIELD]}
     for several in (DOLLAR, STOCKS):
-        for one in several:
-            shown[one.name] = readings[one.name]
-            if not isinstance(readings[one.name], Missing):
+        for quoted in several:
+            shown[quoted.name] = readings[quoted.name]
+            if not isinstance(readings[quoted.name], Missing):
                 break
     return shown
 
@@ -467,7 +465,7 @@ def levels_section(case: Case, weight: int = 96) -> Section:
     """The menu: whatever price is answered must be one of these."""
     shown = nearest(case)
     now = case.menu.now
-    lines = [fact(level_id(one), one.price, Unit.PRICE, note=one.kind) for one in shown]
+    lines = [fact(level_id(level), level.price, Unit.PRICE, note=level.kind) for level in shown]
     head = "by price, the nearest of them" if isinstance(now, float) else "by price"
     left = len(case.menu.levels) - len(shown)
     return Section("levels", weight, (Line(f"{head}; {left} further ones are not shown"), *lines))
@@ -484,8 +482,8 @@ def nearest(case: Case) -> list[MenuLevel]:
     always = [level for level in case.menu.levels if level.kind in (MARK, RANGE, POOL)]
     found = [level for level in case.menu.levels if level.kind not in (MARK, RANGE, POOL)]
     if not isinstance(now, Missing):
-        found.sort(key=lambda one: (abs(one.price - now), one.id))
-    return sorted((*always, *found[:count]), key=lambda one: (one.price, one.id))
+        found.sort(key=lambda level: (abs(level.price - now), level.id))
+    return sorted((*always, *found[:count]), key=lambda level: (level.price, level.id))
 
 
 # -- the blackboard, for those who weigh it

@@ -12,7 +12,7 @@ from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, ask_agent, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.prompt_budget import Line, Section
-from zuno.trading.model.cycle import LONG_TEXT, AgentAnswer, Change, Decision, Expectation, RiskOpinion, Voice
+from zuno.trading.model.cycle import LONG_TEXT, AgentAnswer, Decision, Expectation, RiskOpinion, RuleChange, Voice
 from zuno.trading.model.known import Missing
 from zuno.trading.rules.routing import choose_style
 from zuno.trading.rules.ruling import RulingDraft, Tightening
@@ -75,7 +75,7 @@ def _draft_section(draft: RulingDraft) -> Section:
     return Section("draft", 97, (*lines, *change_lines(draft.changes)))
 
 
-def change_lines(changes: Iterable[Change]) -> Iterator[Line]:
+def change_lines(changes: Iterable[RuleChange]) -> Iterator[Line]:
     for place, change in enumerate(changes, 1):
         said = f"already changed, {change.by}: {change.field}: "
         yield prompt_facts.remark(f"draft.change_{place}", _without_amounts(change.why), said)
@@ -101,7 +101,7 @@ def _without_amounts(why: str) -> str:
 
 
 def account_section(case: Case) -> Section:
-    standing = case.standing
+    standing = case.inputs.standing
     if isinstance(standing, Missing):
         return Section("account", 80, (prompt_facts.remark("account.unknown", standing.reason, "unknown: "),))
     held = "none" if standing.position is None else f"a {standing.position.side}"

@@ -30,16 +30,16 @@ from zuno.trading.model.chart import (
     Candles,
     Curve,
     CurveKind,
+    GapZone,
     Heat,
     Mark,
     MarkKind,
     Panel,
     Picture,
     PricePanel,
-    Profile,
     Slant,
     Values,
-    Zone,
+    VolumeProfile,
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Feed, Level, Timeframe, candles
@@ -240,10 +240,10 @@ def _label(level: PriceLevel) -> str:
     return f"{head.replace('_', ' ')} {int(ratio) / 1_000:g}"
 
 
-def _zones(marks: Sequence[Mark]) -> Iterator[Zone]:
+def _zones(marks: Sequence[Mark]) -> Iterator[GapZone]:
     gaps = [mark for mark in marks if mark.kind is MarkKind.GAP]
     for low, high in zip(gaps[::2], gaps[1::2], strict=True):
-        yield Zone(low.price, high.price, low.since)
+        yield GapZone(low.price, high.price, low.since)
 
 
 def _slants(shape: Structure, shown: Bars, axis: Axis) -> Iterator[Slant]:
@@ -279,15 +279,15 @@ def _since(at: int, shown: Bars) -> float:
 # -- volume by price, and liquidations
 
 
-def _profile(shown: Bars) -> Profile | Blank:
+def _profile(shown: Bars) -> VolumeProfile | Blank:
     found = volume_profile(shown)
     if found is None:
         return Blank("volume profile", "the bars shown have no volume")
-    return Profile(found.low, found.high, found.volumes, found.poc, found.value_low, found.value_high)
+    return found
 
 
-def _profile_marks(profile: Profile | Blank) -> Iterator[Mark]:
-    if isinstance(profile, Profile):
+def _profile_marks(profile: VolumeProfile | Blank) -> Iterator[Mark]:
+    if isinstance(profile, VolumeProfile):
         for name, label in (("poc", "POC"), ("value_low", "value area low"), ("value_high", "value area high")):
             yield Mark(f"view.{name}", MarkKind.PROFILE, label, getattr(profile, name), 0.0)
 

@@ -15,7 +15,7 @@ from zuno.trading.measure.bars import Bars
 from zuno.trading.measure.derivatives import FundingFigures, funding_figures
 from zuno.trading.measure.indicators.volume import cvd
 from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.chart import Blank, Panel, Shape, Values
+from zuno.trading.model.chart import Blank, Panel, PanelShape, Values
 from zuno.trading.model.market import Funding, Level, Series, Symbol, funding, open_interest
 from zuno.trading.model.venues import PERPETUALS
 
@@ -69,7 +69,7 @@ def _volume(bars: Bars, symbol: Symbol) -> Panel:
     values: tuple[float, ...] = tuple(bars.volume.tolist())
     rising = tuple((bars.close >= bars.open).tolist())
     axis = value_axis(values, from_zero=True)
-    return Panel("volume", f"volume, {symbol.base}", Shape.BARS, axis, values, rising, values[-1], symbol.base, "")
+    return Panel("volume", f"volume, {symbol.base}", PanelShape.BARS, axis, values, rising, values[-1], symbol.base, "")
 
 
 def _draw_cvd(bars: Bars, symbol: Symbol) -> Panel | Blank:
@@ -81,7 +81,7 @@ def _draw_cvd(bars: Bars, symbol: Symbol) -> Panel | Blank:
     note = f"unknown in {gone} bars, from zero again after each" if gone else ""
     title = f"CVD since the first bar shown, {symbol.base}"
     axis = value_axis(known, from_zero=True)
-    return Panel("cvd", title, Shape.LINE, axis, values, (), known[-1], symbol.base, note)
+    return Panel("cvd", title, PanelShape.LINE, axis, values, (), known[-1], symbol.base, note)
 
 
 def _draw_open_interest(bundle: Bundle, bars: Bars, opened: OpenInterest) -> Panel:
@@ -91,7 +91,7 @@ def _draw_open_interest(bundle: Bundle, bars: Bars, opened: OpenInterest) -> Pan
     notes += [f"without {', '.join(opened.dropped)}"] if opened.dropped else []
     axis = value_axis(known, from_zero=False)
     unit = bundle.symbol.base
-    return Panel("open_interest", title, Shape.LINE, axis, opened.values, (), known[-1], unit, "; ".join(notes))
+    return Panel("open_interest", title, PanelShape.LINE, axis, opened.values, (), known[-1], unit, "; ".join(notes))
 
 
 def _funding(bundle: Bundle, bars: Bars) -> Panel | Blank:
@@ -105,7 +105,9 @@ def _funding(bundle: Bundle, bars: Bars) -> Panel | Blank:
             notes += [f"{dropped} rates could not be believed"] if dropped else []
             rising = tuple(value is not None and value >= 0 for value in values)
             title, axis = f"funding, % per 8 h, {venue}, mean of each bar", value_axis(known, from_zero=True)
-            return Panel("funding", title, Shape.BARS, axis, values, rising, known[-1], "% per 8 h", "; ".join(notes))
+            return Panel(
+                "funding", title, PanelShape.BARS, axis, values, rising, known[-1], "% per 8 h", "; ".join(notes)
+            )
     return Blank("funding", _why(bundle, series, "no rate that can be believed was settled in a bar that is shown"))
 
 

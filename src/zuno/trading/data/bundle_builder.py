@@ -31,8 +31,8 @@ from zuno.trading.model.market import (
     Timeframe,
     alive,
 )
-from zuno.trading.model.venues import neighbours, wanted
-from zuno.trading.ports.series import Aside, SeriesStore, Slice
+from zuno.trading.model.venues import neighbour_series, wanted_series
+from zuno.trading.ports.series import RejectedRow, SeriesStore, Slice
 
 TAPE_DAYS: Final = 14
 """Twice what a percentile of hourly liquidations needs."""
@@ -95,9 +95,9 @@ async def gather(
     absent: list[Absent] = []
     heard: dict[str, Millis] = {}
     several = sorted(
-        wanted(symbol), key=lambda series: series.row is not Alive
+        wanted_series(symbol), key=lambda series: series.row is not Alive
     )  # who is alive is known before who spoke
-    beside = neighbours(symbol)
+    beside = neighbour_series(symbol)
     slices = [_slice(series, as_of) for series in several] + [_slice(series, as_of, newest=1) for series in beside]
     state = await store.read_many(slices, as_of)
     for series, found, asides in zip((*several, *beside), state.rows, state.asides, strict=True):
@@ -181,13 +181,13 @@ def _notes(series: Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _reason(series: Series[Any], asides: Sequence[Aside], failure: str | None) -> str:
+def _reason(series: Series[Any], asides: Sequence[RejectedRow], failure: str | None) -> str:
     """Why nothing of a series is here."""
     reasons = (*((failure,) if failure else ()), *_set_aside(series, (), asides))
     return "; ".join(reasons) or f"nothing is recorded of {_format_span(reach_of(series).span)} before"
 
 
-def _set_aside(series: Series[Any], rows: Sequence[Any], asides: Sequence[Aside]) -> tuple[str, ...]:
+def _set_aside(series: Series[Any], rows: Sequence[Any], asides: Sequence[RejectedRow]) -> tuple[str, ...]:
     """What no market can have made of the time these rows cover, in whose place none of them stands."""
     if not asides:
         return ()

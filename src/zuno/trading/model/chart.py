@@ -92,7 +92,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Zone:
+class GapZone:
     """An open gap, from the place where it was known."""
 
     low: float
@@ -116,15 +116,17 @@ class Slant:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
-    """Volume by price of the bars that are drawn, lowest bin first."""
+class VolumeProfile:
+    """Volume by price, lowest bin first. A market that stood at one price has all of it in the first, without width."""
 
     low: float
     high: float
     volumes: tuple[float, ...]
     poc: float
+    """Middle of the bin with the most; of equals, the lowest."""
     value_low: float
     value_high: float
+    """Edges of the bins that hold 70 %: grown from the busiest, always by the busier neighbour, of equals the upper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +154,11 @@ class PricePanel:
     candles: Candles
     curves: tuple[Curve, ...]
     marks: tuple[Mark, ...]
-    zones: tuple[Zone, ...]
+    zones: tuple[GapZone, ...]
     slants: tuple[Slant, ...]
     swing: Slant | None
     """What the Fibonacci levels divide."""
-    profile: Profile | Blank
+    profile: VolumeProfile | Blank
     heat: Heat | Blank
     left_out: int
     """Levels in view that had no room."""
@@ -164,7 +166,7 @@ class PricePanel:
     """Curves and levels that would be here and are not."""
 
 
-class Shape(StrEnum):
+class PanelShape(StrEnum):
     BARS = "bars"
     LINE = "line"
 
@@ -173,7 +175,7 @@ class Shape(StrEnum):
 class Panel:
     name: str
     title: str
-    shape: Shape
+    shape: PanelShape
     axis: Axis
     values: Values
     rising: tuple[bool, ...]
@@ -254,7 +256,7 @@ def _price(picture: Picture, panel: PricePanel) -> dict[str, Any]:
     candles = panel.candles
     last = {name: getattr(candles, name)[-1] for name in ("open", "high", "low", "close")}
     profile = None
-    if isinstance(panel.profile, Profile):
+    if isinstance(panel.profile, VolumeProfile):
         profile = _pick(panel.profile, "low", "high", "poc") | {
             "valueLow": panel.profile.value_low,
             "valueHigh": panel.profile.value_high,

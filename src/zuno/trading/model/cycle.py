@@ -402,7 +402,7 @@ class Leg(Part):
     leverage: float
 
 
-class Ending(Part):
+class Closing(Part):
     """What of the account an exit ends: a position is closed, an order cancelled."""
 
     venue: Exchange
@@ -414,7 +414,7 @@ class Ending(Part):
     """Of the base currency."""
 
 
-class Change(Part):
+class RuleChange(Part):
     """One figure that somebody made smaller, and why."""
 
     by: str
@@ -435,9 +435,9 @@ class Ruling(Part):
     execution_style: Style | None
     legs: tuple[Leg, ...]
     """What would be opened."""
-    closes: tuple[Ending, ...] = ()
+    closes: tuple[Closing, ...] = ()
     """What an exit ends, as the account stood; an exit without any ends whatever is found."""
     veto: str | None
     """The rule that turned it into a HOLD."""
     valid_until: str
-    changes: tuple[Change, ...]
+    changes: tuple[RuleChange, ...]

@@ -94,11 +94,11 @@ def surroundings(symbol: Symbol) -> Iterator[Series[Any]]:
     yield rates(BINANCE, DOLLAR)
 
 
-def wanted(symbol: Symbol) -> tuple[Series[Any], ...]:
+def wanted_series(symbol: Symbol) -> tuple[Series[Any], ...]:
     """Every series the desk reads for a symbol."""
     return (*bars_of(symbol), *derivatives(symbol), *tape(symbol), *surroundings(symbol))
 
 
-def neighbours(symbol: Symbol) -> tuple[Series[Any], ...]:
+def neighbour_series(symbol: Symbol) -> tuple[Series[Any], ...]:
     """Marks of everything else the desk may hold: a cycle in one symbol weighs the whole account."""
     return tuple(basis(BINANCE, other) for other in Symbol if other is not symbol)

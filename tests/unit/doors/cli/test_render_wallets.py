@@ -57,8 +57,8 @@ def test_allowances() -> None:
         "USDC           UniversalRouter  1250.000001  2027-01-15 07:59 UTC, past",
         "[red]USDC[/]?  PositionManager  3            2027-01-15 08:01 UTC",
         "note: something is left out",
-        f"[red]USDC[/]? is {STRANGE.address}: the name is its own",
-        "word, and no price is asked for it",
+        f"[red]USDC[/]? is {STRANGE.address}: its contract alone",
+        "gives it this name, so no price is looked up",
     ]
     nobody = AllowancesView(**AT, allowances=())
     assert shown(nobody)[-1] == "Nobody may move its tokens."
@@ -71,7 +71,7 @@ def test_balances() -> None:
     )
     lines = shown(BalancesView(**AT, balances=amounts))
     assert lines[2:5] == ["token          amount", "USDC           1.000001", "[red]USDC[/]?  0"]
-    assert "the name is its own" in lines[5]
+    assert "its contract alone" in lines[5]
 
 
 def wallet(**changed: object) -> WalletView:

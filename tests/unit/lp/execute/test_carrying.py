@@ -44,8 +44,8 @@ def dying(bench: Any, kind: str, after: int = 0) -> dict[str, Any]:
 async def allowed(bench: Any) -> dict[str, int]:
     """What the router may take through Permit2 of the pair's tokens."""
     key, router = (await bench.position()).pool.key, bench.info.deployment.universal_router
-    purse = await bench.pond.purse(bench.wallet, (key.currency0, key.currency1), (router,))
-    return {token: grant.amount for (token, _), grant in purse.allowances.grants.items()}
+    wallet_state = await bench.pond.wallet_state(bench.wallet, (key.currency0, key.currency1), (router,))
+    return {token: grant.amount for (token, _), grant in wallet_state.allowances.grants.items()}
 
 
 async def begun(bench: Any) -> str:
@@ -138,7 +138,7 @@ async def test_a_step_is_good_until_the_second_of_its_deadline(bench: Any, after
 async def pass_until(bench: Any, moment: int) -> None:
     """Blocks of somebody with the same key, until the head is of that moment."""
     while (head := await bench.chain.head()).timestamp < moment:
-        await bench.spend_number((await bench.pond.purse(bench.wallet, (), ())).nonce)
+        await bench.spend_number((await bench.pond.wallet_state(bench.wallet, (), ())).nonce)
     assert head.timestamp == moment, "blocks come every twelve seconds"
 
 
@@ -286,7 +286,7 @@ async def test_a_receipt_is_not_the_end_before_it_is_deep_enough(bench: Any) -> 
 
     async def another_block() -> None:
         states.append((await bench.book(plan_id)).steps[0].state)
-        await bench.spend_number((await bench.pond.purse(bench.wallet, (), ())).nonce)
+        await bench.spend_number((await bench.pond.wallet_state(bench.wallet, (), ())).nonce)
 
     bench.asleep = [another_block, another_block]
     book = await bench.apply(plan_id, chain=Deep())
@@ -311,7 +311,7 @@ async def test_another_plan_waits_for_the_one_that_is_on_its_way(bench: Any) -> 
 
 async def test_the_word_has_to_be_given(bench: Any) -> None:
     plan_id = await closing(bench)
-    with pytest.raises(Refused, match="the word was not given"):
+    with pytest.raises(Refused, match="it was not confirmed"):
         await bench.gate().apply(plan_id, lambda drafted, approval: False, bench.heard.append)
     assert (await bench.book(plan_id)).state is PlanState.APPROVED
     assert bench.pond.taken == []
@@ -320,7 +320,7 @@ async def test_the_word_has_to_be_given(bench: Any) -> None:
 async def test_an_approval_that_comes_too_late_is_not_signed(bench: Any) -> None:
     drafted = await bench.drafted(await bench.told(Action.CLOSE))
     for _ in range(80):  # sixteen minutes
-        await bench.spend_number((await bench.pond.purse(bench.wallet, (), ())).nonce)
+        await bench.spend_number((await bench.pond.wallet_state(bench.wallet, (), ())).nonce)
     gate = bench.gate()
     with pytest.raises(Refused, match=r"expired at \d+, \d+ s ago"):
         await gate.approve(drafted.draft, gate.approval(drafted.draft, "test"))
@@ -495,7 +495,7 @@ async def test_what_cannot_be_taken_back_is_said(bench: Any) -> None:
 async def test_an_approval_that_runs_out_half_way_ends_the_plan_and_takes_back_what_it_allowed(bench: Any) -> None:
     plan_id = await begun(bench)
     for _ in range(80):  # sixteen minutes
-        nonce = (await bench.pond.purse(bench.wallet, (), ())).nonce
+        nonce = (await bench.pond.wallet_state(bench.wallet, (), ())).nonce
         await bench.spend_number(nonce)
     with pytest.raises(Refused, match=r"expired at \d+, \d+ s ago.* ended as failed"):
         await bench.apply(plan_id)
@@ -526,9 +526,9 @@ async def test_a_wallet_is_unlocked_before_the_last_look_at_the_chain(bench: Any
             return bench.hands.signer.sign(tx)
 
     class Watching(Instead):
-        async def purse(self, *asked: Any) -> Any:
+        async def wallet_state(self, *asked: Any) -> Any:
             order.append("looked")
-            return await bench.hands.writer.purse(*asked)
+            return await bench.hands.writer.wallet_state(*asked)
 
     await bench.apply(plan_id, signer=Slow(), writer=Watching(bench.hands.writer))
     assert order.index("unlocked") < len(order) - 1 - order[::-1].index("looked")
@@ -559,7 +559,7 @@ async def test_the_owner_s_no_outlives_the_process(bench: Any) -> None:
     plan_id = await bench.approved(await bench.two_steps())
     key = (await bench.position()).pool.key
     pair = (key.currency0, key.currency1)
-    held = (await bench.pond.purse(bench.wallet, pair, ())).holdings
+    held = (await bench.pond.wallet_state(bench.wallet, pair, ())).holdings
     bench.pond.holding = True
     with pytest.raises(Unavailable):
         await bench.apply(plan_id)
@@ -572,7 +572,7 @@ async def test_the_owner_s_no_outlives_the_process(bench: Any) -> None:
     book = await bench.book(plan_id)
     assert book.state is PlanState.CANCELLED
     assert [step.part.value for step in book.steps] == ["first"], "the second half was never begun"
-    after = (await bench.pond.purse(bench.wallet, pair, ())).holdings
+    after = (await bench.pond.wallet_state(bench.wallet, pair, ())).holdings
     assert all(after[each] > held[each] for each in pair), "what the burn paid is in the wallet"
 
 
@@ -652,7 +652,7 @@ async def test_what_is_under_way_or_over_is_not_rejected_any_more(bench: Any) ->
 async def test_an_approval_that_ran_out_leaves_no_trace(bench: Any) -> None:
     plan_id = await closing(bench)
     for _ in range(80):  # sixteen minutes
-        await bench.spend_number((await bench.pond.purse(bench.wallet, (), ())).nonce)
+        await bench.spend_number((await bench.pond.wallet_state(bench.wallet, (), ())).nonce)
     _, late = await bench.gate().status(plan_id)
     assert late
     with pytest.raises(Refused, match=r"expired at \d+, \d+ s ago by the chain's own time; approve the plan again"):

@@ -51,11 +51,11 @@ def step_of(*needs: Need, kind: StepKind = StepKind.MINT, value: int = 0) -> Ste
 
 
 def holding(sight: OnChainState, amounts: dict[Address, int]) -> OnChainState:
-    return replace(sight, purse=replace(sight.purse, holdings=amounts))
+    return replace(sight, wallet_state=replace(sight.wallet_state, holdings=amounts))
 
 
 def allowing(sight: OnChainState, allowances: Allowances) -> OnChainState:
-    return replace(sight, purse=replace(sight.purse, allowances=allowances))
+    return replace(sight, wallet_state=replace(sight.wallet_state, allowances=allowances))
 
 
 # -- needs
@@ -407,7 +407,7 @@ async def test_what_a_rollup_charges_for_posting_counts(bench: Any) -> None:
     roomy = draft.model_copy(update={"gas": draft.gas.model_copy(update={"data_fee": Wei(10**18)})})
     checks.check_whole_gas(sight, roomy, posted)
     step = draft.steps[0]
-    ether = sight.purse.holdings[NATIVE]
+    ether = sight.wallet_state.holdings[NATIVE]
     checks.check_gas(sight, step, 1, 1, 10, 10, data_fee=ether - 1)
     with pytest.raises(Refused, match="gas and value may take"):
         checks.check_gas(sight, step, 1, 1, 10, 10, data_fee=ether)

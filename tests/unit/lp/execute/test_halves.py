@@ -135,9 +135,11 @@ async def test_what_the_first_half_paid_is_what_the_wallet_gained(bench: Any, to
         Flow(key.currency1, draft.position.amount1 + draft.position.fees1),
     )
     assert _measure_proceeds(book, draft, sight) == tuple(flow for flow in exact if flow.currency in _currencies(draft))
-    rich = replace(sight, purse=replace(sight.purse, holdings=dict.fromkeys(sight.purse.holdings, 10**40)))
+    rich = replace(
+        sight, wallet_state=replace(sight.wallet_state, holdings=dict.fromkeys(sight.wallet_state.holdings, 10**40))
+    )
     assert _measure_proceeds(book, draft, rich) == draft.proceeds, "a gift is not spent"
-    poor = replace(sight, purse=replace(sight.purse, holdings={}))
+    poor = replace(sight, wallet_state=replace(sight.wallet_state, holdings={}))
     gas = sum(step.mined.cost for step in book.steps if step.mined is not None)
     assert gas > 0
     assert all(flow.amount == 0 for flow in _measure_proceeds(book, draft, poor))
@@ -169,11 +171,11 @@ async def test_a_second_half_that_fails_leaves_the_plan_partial_and_nothing_allo
 async def nothing_allowed(bench: Any, book: PlanProgress) -> None:
     key, at = book.draft.pool.key, bench.info.deployment  # type: ignore[union-attr]
     tokens = [currency for currency in (key.currency0, key.currency1) if currency != NATIVE]
-    purse = await bench.pond.purse(bench.wallet, tokens, (at.universal_router, at.position_manager))
+    wallet_state = await bench.pond.wallet_state(bench.wallet, tokens, (at.universal_router, at.position_manager))
     for token in tokens:
-        assert purse.allowances.grant(token, at.universal_router).amount == 0
-        assert purse.allowances.grant(token, at.position_manager).amount > 0, "the owner's own grant stands"
-        assert purse.allowances.to_permit2[token] > 0, "and so does the owner's own allowance"
+        assert wallet_state.allowances.grant(token, at.universal_router).amount == 0
+        assert wallet_state.allowances.grant(token, at.position_manager).amount > 0, "the owner's own grant stands"
+        assert wallet_state.allowances.to_permit2[token] > 0, "and so does the owner's own allowance"
 
 
 @pytest.mark.parametrize("kind", ["plan_revoking", "plan_over"])

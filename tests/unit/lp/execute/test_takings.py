@@ -116,8 +116,8 @@ async def instruct(bench: Any, wish: Wish, bounds: Bounds) -> Instruction:
     match wish.action:
         case Action.ADD:
             key = position.pool.key
-            purse = await bench.pond.purse(bench.wallet, currencies(key), ())
-            held = (purse.holdings[key.currency0], purse.holdings[key.currency1])
+            wallet_state = await bench.pond.wallet_state(bench.wallet, currencies(key), ())
+            held = (wallet_state.holdings[key.currency0], wallet_state.holdings[key.currency1])
             capital = fix_capital(position, named, held, bounds.slippage_bps)
             other = None if len(named) == 2 else 1 - next(iter(named))
             return await bench.told(
@@ -146,8 +146,8 @@ class FirstCallAlone:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._writer, name)
 
-    async def rehearse(self, *question: Any) -> Simulation:
-        tried: Simulation = await self._writer.rehearse(*question)
+    async def simulate(self, *question: Any) -> Simulation:
+        tried: Simulation = await self._writer.simulate(*question)
         return replace(
             tried, how=SimulationMethod.FIRST_CALL, calls=tried.calls[:1], changes={}, sqrt_price_after_x96=None
         )
@@ -156,8 +156,8 @@ class FirstCallAlone:
 async def allow_everything(bench: Any) -> None:
     """The contracts may take whatever the wallet has, for ever, as other front ends leave it behind."""
     at, key = bench.info.deployment, (await bench.position()).pool.key
-    purse = await bench.pond.purse(bench.wallet, currencies(key), ())
-    nonce = purse.next_nonce
+    wallet_state = await bench.pond.wallet_state(bench.wallet, currencies(key), ())
+    nonce = wallet_state.next_nonce
     for token in (key.currency0, key.currency1):
         for spender in (at.position_manager, at.universal_router):
             fields = {
@@ -218,13 +218,13 @@ async def carry_out(
             await bench.pond.mine()
 
     key = draft.pool.key
-    before = (await bench.pond.purse(bench.wallet, currencies(key), ())).holdings
+    before = (await bench.pond.wallet_state(bench.wallet, currencies(key), ())).holdings
     bench.pond.holding = True
     bench.asleep = [move_and_mine] * 60
     with suppress(ZunoError):
         await bench.apply(draft.plan_id)
     book = await bench.book(draft.plan_id)
-    after = (await bench.pond.purse(bench.wallet, currencies(key), ())).holdings
+    after = (await bench.pond.wallet_state(bench.wallet, currencies(key), ())).holdings
     named, shown = most_named(bench, told, key), {flow.currency: flow.amount for flow in draft.caps}
     for currency in currencies(key):
         gas = gas_spent(book) if currency == NATIVE else 0
@@ -360,11 +360,11 @@ async def test_a_named_amount_that_goes_in_in_part_says_how_much_before_the_appr
     draft = (await bench.drafted(await instruct(bench, wish, Bounds()))).draft
     (note,) = (note for note in draft.notes if note.startswith("of 1000 USDC"))
     goes_in = round(Decimal(note.split()[3]) * USDC)
-    before = (await bench.pond.purse(bench.wallet, (usdc,), ())).holdings[usdc]
+    before = (await bench.pond.wallet_state(bench.wallet, (usdc,), ())).holdings[usdc]
     gate = bench.gate()
     await gate.approve(draft, gate.approval(draft, "test"))
     await bench.apply(draft.plan_id)
-    after = (await bench.pond.purse(bench.wallet, (usdc,), ())).holdings[usdc]
+    after = (await bench.pond.wallet_state(bench.wallet, (usdc,), ())).holdings[usdc]
     fees = position.fees1 if wish.action is Action.ADD else 0
     assert goes_in == fees + before - after
     assert 0 < goes_in < 1_000 * USDC

@@ -109,7 +109,7 @@ def _command(said: calls.Command, struct: SwapStruct) -> tuple[int, bytes]:
 
 @given(call, st.sampled_from(SwapStruct), uint256)
 def test_whcontractswas_written_is_read(said: calls.Call, struct: SwapStruct, value: int) -> None:
-    assert decode(TO, value, bytes_of(said, struct), struct) == calls.Decoded(TO, value, said)
+    assert decode(TO, value, bytes_of(said, struct), struct) == calls.DecodedCall(TO, value, said)
 
 
 def test_no_changed_byte_of_any_step_reads_the_same(every_step: list[Any]) -> None:

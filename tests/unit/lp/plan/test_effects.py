@@ -51,9 +51,9 @@ class Scene:
         key = self.pool.key
         calls = [Call(step.to, step.value, step.data) for step in steps]
         asked = tuple(dict.fromkeys((key.currency0, key.currency1, NATIVE)))
-        rehearsal = await self.writer.rehearse(WALLET, calls, asked, self.pool.id)
-        assert [call.error for call in rehearsal.calls] == [None] * len(steps)
-        return rehearsal.changes
+        simulation = await self.writer.simulate(WALLET, calls, asked, self.pool.id)
+        assert [call.error for call in simulation.calls] == [None] * len(steps)
+        return simulation.changes
 
 
 @pytest.fixture(params=[EDGE, INSIDE], ids=["tokens", "ether"])
@@ -63,13 +63,13 @@ async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
     (position,) = (await chain.positions([request.param])).positions
     key = position.pool.key
     spenders = (DEPLOYMENT.position_manager, DEPLOYMENT.universal_router)
-    purse = await writer.purse(WALLET, (key.currency0, key.currency1, NATIVE), spenders)
+    wallet_state = await writer.wallet_state(WALLET, (key.currency0, key.currency1, NATIVE), spenders)
     terms = PlanContext(
         DEPLOYMENT,
         WALLET,
-        purse.block.timestamp,
-        purse.holdings,
-        purse.allowances,
+        wallet_state.block.timestamp,
+        wallet_state.holdings,
+        wallet_state.allowances,
         Bounds(),
         WETH.address,
     )

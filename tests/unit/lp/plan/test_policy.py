@@ -15,7 +15,7 @@ from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.plan import Bounds, Flow, StepKind
 from zuno.lp.plan import calldata, encoding, minting, positions
 from zuno.lp.plan.calldata import OPEN_DELTA, SENDER
-from zuno.lp.plan.calls import Decoded
+from zuno.lp.plan.calls import DecodedCall
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.policy import ITSELF, Policy, check, verify_step
 
@@ -72,7 +72,7 @@ class Forger:
     def home(self, recipient: str | None = None) -> calldata.EncodedAction:
         return calldata.sweep(self.key.currency0, recipient or self.scene.wallet)
 
-    def own(self, acts: Sequence[calldata.EncodedAction], value: int = 0, deadline: int | None = None) -> Decoded:
+    def own(self, acts: Sequence[calldata.EncodedAction], value: int = 0, deadline: int | None = None) -> DecodedCall:
         data = calldata.modify_liquidities(acts, self.deadline if deadline is None else deadline)
         return decode(self.manager, value, data, FIVE)
 
@@ -97,13 +97,13 @@ class Forger:
         ]
         return encoding.position_manager_call(acts, self.deadline)
 
-    def routed(self, *commands: tuple[int, bytes], value: int = 10**18) -> Decoded:
+    def routed(self, *commands: tuple[int, bytes], value: int = 10**18) -> DecodedCall:
         return decode(self.router, value, calldata.execute(commands, self.deadline), FIVE)
 
-    def to(self, contract: str, data: bytes, value: int = 0) -> Decoded:
+    def to(self, contract: str, data: bytes, value: int = 0) -> DecodedCall:
         return decode(Address(contract), value, data, FIVE)
 
-    def refuses(self, said: Decoded, why: str, **changes: Any) -> None:
+    def refuses(self, said: DecodedCall, why: str, **changes: Any) -> None:
         with pytest.raises(Refused, match=why):
             check(said, replace(self.policy, **changes))
 

@@ -274,7 +274,7 @@ async def test_a_failed_flow_shows_how_far_it_came(tmp_path: Path) -> None:
         return table.journal
 
     async def nobody(*arguments: object) -> ReplayRoom:
-        raise AssertionError("nothing to rehearse")
+        raise AssertionError("nothing to replay")
 
     archive = Archive(journal, nobody, lambda: "test")
     why = await archive.why(REQUEST)

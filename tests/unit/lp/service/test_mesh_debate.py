@@ -49,7 +49,7 @@ async def test_an_honest_plan_is_believed_and_its_thoughts_are_heard(tmp_path: P
 
 async def refused(side: Side, peer: str, why: str, start: FlowStart | FlowCreateStart = START) -> None:
     """The lie is told with whoever signed it, on record, and never shown as a plan."""
-    with pytest.raises(Broken, match=f"The {peer}'s word does not hold: .*{why}"):
+    with pytest.raises(Broken, match=f"The {peer}'s plan was refused: .*{why}"):
         await side.room.debate(start, deaf)
     entries = await side.entries()
     assert [entry.kind for entry in entries] == [start.kind, "plan_ready", DISBELIEVED, "flow_failed"]
@@ -58,10 +58,10 @@ async def refused(side: Side, peer: str, why: str, start: FlowStart | FlowCreate
     shown = await archive.why(REQUEST)
     assert (shown.plan, shown.transcript) == (None, ())
     assert shown.failed is not None
-    assert shown.failed.startswith(f"The {peer}'s word does not hold")
+    assert shown.failed.startswith(f"The {peer}'s plan was refused")
     with pytest.raises(Refused, match="decided nothing"):
         await archive.replay(REQUEST)
-    with pytest.raises(Broken, match=f"The {peer}'s word does not hold"):
+    with pytest.raises(Broken, match=f"The {peer}'s plan was refused"):
         await side.room.rejoin(deaf)  # nor the second time
     ended = [entry.payload for entry in await side.entries() if entry.kind == "flow_failed"]
     assert [one["seq"] for one in ended] == [1, 2]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.examples import mark_all_but
 from tests.wire.collecting import END, SEED, market, rows
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.synthetic.world import origin
@@ -38,7 +39,7 @@ from zuno.trading.model.market import (
     options,
     whales,
 )
-from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, wanted
+from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, wanted_series
 from zuno.trading.ports.series import Batch
 from zuno.trading.service.features_view import features_view
 
@@ -46,7 +47,7 @@ BTC = Symbol.BTCUSDT
 EXTREMES = (5e-324, 1e-300, 1e-18, 1e-9, 1e-3, 0.0, 1.0, 1e3, 1e9, 1e18, 1e19, 1e150, 1e305, 1.7e308)
 SHARES = (0.01, 0.2, 1.0)
 """Of a series, how many rows are spoilt; the last one always is."""
-TO_SPOIL = [one for one in wanted(BTC) if {"alive", "narrative", "news"}.isdisjoint(str(one).split("/"))]
+TO_SPOIL = [one for one in wanted_series(BTC) if {"alive", "narrative", "news"}.isdisjoint(str(one).split("/"))]
 
 
 @cache
@@ -114,7 +115,7 @@ def _field(row: Any, dice: random.Random) -> Any:
     return replace(row, **change) if is_dataclass(row) else row._replace(**change)  # type: ignore[type-var]
 
 
-@pytest.mark.parametrize("series", TO_SPOIL, ids=str)
+@pytest.mark.parametrize("series", mark_all_but(5, TO_SPOIL, pytest.mark.slow), ids=str)
 def test_no_finite_number_stops_the_desk(series: Series[Any]) -> None:
     dice = random.Random(str(series))
     for share in SHARES:
@@ -153,7 +154,7 @@ def test_sums_of_the_largest_amounts_are_numbers() -> None:
 
 
 def test_a_print_beyond_all_bounds_is_set_aside() -> None:
-    series = next(one for one in wanted(BTC) if one.row is Print)
+    series = next(one for one in wanted_series(BTC) if one.row is Print)
     worst = Print(Millis(END - 1), 1.7e308, Millis(END - 1))
     bundle = with_rows(Mode.SWING, series, [*told(series), worst])
     assert worst not in bundle.rows(series)

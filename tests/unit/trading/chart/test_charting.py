@@ -18,7 +18,7 @@ from zuno.trading.measure.indicators.profile import volume_profile
 from zuno.trading.measure.indicators.volume import vwap
 from zuno.trading.measure.structure.all import structure
 from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.chart import Blank, CurveKind, Heat, MarkKind, Panel, Picture, PricePanel, Profile, Scale
+from zuno.trading.model.chart import Blank, CurveKind, Heat, MarkKind, Panel, Picture, PricePanel, Scale
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -134,7 +134,7 @@ def test_the_profile_is_of_the_bars_that_are_shown() -> None:
     found = volume_profile(bars(Timeframe.D1, bundle.rows(DAYS)).last(180))
     drawn = price(describe(bundle))
     assert found is not None
-    assert drawn.profile == Profile(found.low, found.high, found.volumes, found.poc, found.value_low, found.value_high)
+    assert drawn.profile == found
     assert {mark.id: mark.price for mark in drawn.marks if mark.kind is MarkKind.PROFILE} == {
         "view.poc": found.poc,
         "view.value_low": found.value_low,

@@ -38,13 +38,24 @@ from zuno.trading.model.market import (
     open_interest,
     texts,
 )
-from zuno.trading.model.venues import ALTERNATIVE, BINANCE, BYBIT, CHANNELS, DERIBIT, SEARCH, neighbours, wanted
+from zuno.trading.model.venues import (
+    ALTERNATIVE,
+    BINANCE,
+    BYBIT,
+    CHANNELS,
+    DERIBIT,
+    SEARCH,
+    neighbour_series,
+    wanted_series,
+)
 from zuno.trading.ports.series import Batch, SeriesStore
 
 START = Millis(END - 4 * HOUR_MS)
 M1 = candles(BINANCE, "BTCUSDT", Timeframe.M1)
-ASKED = {str(one) for one in (*wanted(Symbol.BTCUSDT), *neighbours(Symbol.BTCUSDT)) if not is_streamed(one)}
-TAPE = {str(one) for one in wanted(Symbol.BTCUSDT) if is_streamed(one)}
+ASKED = {
+    str(one) for one in (*wanted_series(Symbol.BTCUSDT), *neighbour_series(Symbol.BTCUSDT)) if not is_streamed(one)
+}
+TAPE = {str(one) for one in wanted_series(Symbol.BTCUSDT) if is_streamed(one)}
 
 
 def intake(given: Sources, store: SeriesStore, now: Any, **more: Any) -> Intake:
@@ -399,7 +410,7 @@ def test_where_a_venue_is_ahead_it_is_looked_at_from_its_own_moment() -> None:
 
 def test_nobody_is_known_for_a_series_of_another_venue() -> None:
     async def story(now: Any) -> None:
-        for series in wanted(Symbol.BTCUSDT):
+        for series in wanted_series(Symbol.BTCUSDT):
             with pytest.raises(Unavailable, match=r"Nobody is known|is a stream"):
                 await Sources().ask(series, START, START)
 

@@ -19,8 +19,8 @@ from zuno.trading.rules.expectancy import (
     apply_llm_cost,
     estimate_expectation,
     judge_weight,
-    reward_risk,
     trade_costs,
+    trade_prices,
 )
 from zuno.trading.rules.first_touch import TouchOdds, driftless_odds, first_touch
 from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, Slippage, hold_hours, hold_text
@@ -181,7 +181,7 @@ def test_without_its_facts_nothing_is_worth_anything(gone: str) -> None:
 )
 def test_prices_that_make_no_trade(changed: dict[str, Any]) -> None:
     said = decision(**changed)
-    assert reward_risk(said, Side.LONG) is None
+    assert trade_prices(said, Side.LONG) is None
     assert isinstance(estimate_expectation(said, Side.LONG, BINANCE, Style.SMART_DCA, terms(), 0, 500), Missing)
 
 

@@ -22,7 +22,7 @@ from zuno.trading.model.bundle import Absent, Bundle
 from zuno.trading.model.cycle import Call, Decision, Exchange
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Feed, Mode, Side, Symbol, alive, basis, liquidations
-from zuno.trading.model.venues import BINANCE, TAPES, neighbours
+from zuno.trading.model.venues import BINANCE, TAPES, neighbour_series
 from zuno.trading.ports.series import Batch
 from zuno.trading.rules.draft import RulingDraft
 from zuno.trading.rules.inputs import RulingInputs, build_ruling_inputs, missing_essentials
@@ -39,7 +39,7 @@ def market() -> MemorySeries:
     store = MemorySeries(origin(SEED))
     given = draw_batches(SEED, {Symbol.BTCUSDT: paths(SEED)[Symbol.BTCUSDT]})
     marks = next(batch.rows for batch in given if batch.series == basis(BINANCE, Symbol.BTCUSDT))
-    asyncio.run(store.write([*given, *(Batch(series, marks) for series in neighbours(Symbol.BTCUSDT))]))
+    asyncio.run(store.write([*given, *(Batch(series, marks) for series in neighbour_series(Symbol.BTCUSDT))]))
     return store
 
 
@@ -53,7 +53,7 @@ def bundle(at: Millis, mode: Mode = Mode.SWING, account: Account = CASH) -> Bund
 
 
 def told(given: Bundle) -> RulingInputs:
-    return build_ruling_inputs(given, features(given))
+    return build_ruling_inputs(given, features(given), offered(given))
 
 
 def offered(given: Bundle) -> PriceMenu:
@@ -95,6 +95,7 @@ def rulings(given: RulingInputs, said: list[Decision]) -> list[RulingDraft]:
     return [ruled_on(one, given, 80, cost=0.02) for one in said]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("at", "feeds"), [(QUIET, ""), (LOUD, "macro dvol options liquidations rates")])
 def test_losing_any_feed_never_raises_a_ruling(at: Millis, feeds: str) -> None:
     whole = bundle(at)
@@ -191,17 +192,19 @@ def test_minutes_nobody_heard_count_like_the_others() -> None:
 
 def test_what_triage_found_is_among_the_terms() -> None:
     whole = bundle(QUIET)
-    measured = features(whole)
-    calm = build_ruling_inputs(whole, replace(measured, triage=Triage((), ())))
+    measured, menu = features(whole), offered(whole)
+    calm = build_ruling_inputs(whole, replace(measured, triage=Triage((), ())), menu)
     assert (calm.panic, calm.breakout, calm.restless) == (False, False, False)
     spike = build_ruling_inputs(
-        whole, replace(measured, triage=Triage((Anomaly(Rule.SPIKE, Label.TRUE_BREAKOUT, ""),), ()))
+        whole, replace(measured, triage=Triage((Anomaly(Rule.SPIKE, Label.TRUE_BREAKOUT, ""),), ())), menu
     )
     assert (spike.panic, spike.breakout, spike.restless) == (False, True, True)
-    panic = build_ruling_inputs(whole, replace(measured, triage=Triage((Anomaly(Rule.OPTIONS_PANIC, None, ""),), ())))
+    panic = build_ruling_inputs(
+        whole, replace(measured, triage=Triage((Anomaly(Rule.OPTIONS_PANIC, None, ""),), ())), menu
+    )
     assert (panic.panic, panic.breakout, panic.restless) == (True, False, True)
     blind = tuple(UnjudgedRule(rule, "nobody said") for rule in Rule)
-    lost = build_ruling_inputs(whole, replace(measured, triage=Triage((), blind)))
+    lost = build_ruling_inputs(whole, replace(measured, triage=Triage((), blind)), menu)
     assert all(isinstance(one, Missing) for one in (lost.panic, lost.breakout, lost.restless))
 
 

@@ -35,7 +35,7 @@ from zuno.trading.ports.series import Origin
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.run.record import kind_of
 from zuno.trading.service.features_view import iso
-from zuno.trading.service.runs import asked_last
+from zuno.trading.service.runs import counted_attempts
 
 BTC = "BTCUSDT"
 EARLIER = iso(Millis(END - 8 * HOUR_MS))
@@ -117,11 +117,11 @@ async def test_the_same_bundle_gives_the_same_hash(desk: Desk, tmp_path: Path, s
 
 async def test_the_last_decision_is_strictly_earlier_and_names_no_run(desk: Desk) -> None:
     first = await desk.cycles.run(BTC, as_of=EARLIER)
-    assert (await desk.cycles.told(first.run_id)).bundle.why_absent("previous_decision") is not None
+    assert (await desk.cycles.record(first.run_id)).bundle.why_absent("previous_decision") is not None
     later = await desk.cycles.run(BTC)
     again = await desk.cycles.run(BTC)
     assert later.bundle == again.bundle, "a decision of the same moment is not an earlier one"
-    slots = {slot.name: slot for slot in (await desk.cycles.told(later.run_id)).bundle.slots}
+    slots = {slot.name: slot for slot in (await desk.cycles.record(later.run_id)).bundle.slots}
     before = slots["previous_decision"]
     assert before.as_of == first.as_of < later.as_of
     assert isinstance(before.content, dict)
@@ -129,7 +129,7 @@ async def test_the_last_decision_is_strictly_earlier_and_names_no_run(desk: Desk
     assert first.run_id not in str(before.content)
     assert {"positions", "equity"} <= set(slots)
     other_mode = await desk.cycles.run(BTC, mode="position")
-    assert (await desk.cycles.told(other_mode.run_id)).bundle.why_absent("previous_decision") is not None
+    assert (await desk.cycles.record(other_mode.run_id)).bundle.why_absent("previous_decision") is not None
 
 
 async def test_a_moment_that_cannot_be_leaves_nothing_behind(desk: Desk) -> None:
@@ -155,7 +155,7 @@ async def test_a_run_without_a_chart_paints_nothing(tmp_path: Path, store: Memor
     desk = Desk(tmp_path, store, painter=brush)
     outcome = await desk.cycles.run(BTC, chart=False)
     assert (brush.painted, outcome.chart, outcome.degraded) == (0, None, ())
-    assert (await desk.cycles.told(outcome.run_id)).picture is None
+    assert (await desk.cycles.record(outcome.run_id)).picture is None
 
 
 async def test_only_the_visual_expert_is_shown_the_picture(
@@ -397,14 +397,14 @@ async def test_runs_are_told_newest_first_with_how_they_stand(desk: Desk) -> Non
     with pytest.raises(Refused, match="has not ended"):
         await desk.cycles.outcome(broken)
     with pytest.raises(Refused, match="before anything was known"):
-        await desk.cycles.told(early)
-    told = await desk.cycles.told(broken)
+        await desk.cycles.record(early)
+    told = await desk.cycles.record(broken)
     assert (told.line.state, told.bundle.as_of, told.picture is not None) == ("unfinished", END, True)
 
 
 @pytest.mark.parametrize("wrong", ["plan_0123456789ab", "run_123", "req_0123456789abcdef", "", "run_" + "g" * 16])
 async def test_a_word_that_is_no_run_is_said_to_be_none(desk: Desk, wrong: str) -> None:
-    for ask in (desk.cycles.outcome, desk.cycles.resume, desk.cycles.told, desk.cycles.replay):
+    for ask in (desk.cycles.outcome, desk.cycles.resume, desk.cycles.record, desk.cycles.replay):
         with pytest.raises(Usage, match="16 hex digits"):
             await ask(wrong)
 
@@ -525,8 +525,8 @@ def test_of_a_question_begun_anew_the_last_asking_counts() -> None:
     )
     two, new = one.model_copy(update={"attempt": 2}), one.model_copy(update={"model": "b"})
     meta = one.model_copy(update={"role": "meta"})
-    assert asked_last([one, meta, two]) == (one, two, meta)
-    assert asked_last([one, meta, two, new]) == (new, meta)
+    assert counted_attempts([one, meta, two]) == (one, two, meta)
+    assert counted_attempts([one, meta, two, new]) == (new, meta)
 
 
 # -- the hash

@@ -29,7 +29,7 @@ from zuno.trading.model.market import (
     open_interest,
     texts,
 )
-from zuno.trading.model.venues import BINANCE, OKX, UPBIT, wanted
+from zuno.trading.model.venues import BINANCE, OKX, UPBIT, wanted_series
 from zuno.trading.ports.series import Batch
 from zuno.trading.service import download
 from zuno.trading.service.download import Downloads
@@ -85,8 +85,10 @@ async def test_everything_that_has_a_past_is_here_afterwards() -> None:
     view = await Downloads(given, store, now, read_here=True).download("btc", "10h", "4h", lines.append)
     since, until = NOW - 10 * HOUR_MS, NOW - 4 * HOUR_MS
     assert (view.ok, view.symbol, view.since, view.until, view.notes) == (True, "BTCUSDT", since, until - 1, ())
-    assert {one.series for one in view.series} | set(view.not_downloadable) == set(map(str, wanted(Symbol.BTCUSDT)))
-    for series in wanted(Symbol.BTCUSDT):
+    assert {one.series for one in view.series} | set(view.not_downloadable) == set(
+        map(str, wanted_series(Symbol.BTCUSDT))
+    )
+    for series in wanted_series(Symbol.BTCUSDT):
         if str(series) not in view.not_downloadable:
             assert await store.read(series, Millis(0), EVER, EVER) == truth(series, since, until), str(series)
     assert view.new == sum(one.here for one in view.series) == sum(span.count for span in await store.spans())

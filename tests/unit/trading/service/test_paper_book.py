@@ -36,7 +36,7 @@ from zuno.trading.ports.series import Batch, Origin
 from zuno.trading.rules.inputs import FeeRates, Fees
 from zuno.trading.rules.paper_book import STARTING_ACCOUNT
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.paper_book import MARKED_BY, Bookkeeper, inventory_in
+from zuno.trading.service.paper_book import MARKED_BY, PaperBookDesk, sum_inventory
 
 END = Millis(1_767_225_600_000)
 BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
@@ -69,9 +69,9 @@ async def market(*, eth: bool = True, won: bool = True) -> MemorySeries:
     return store
 
 
-def keeper(store: MemorySeries, book: BookInMemory | None = None, inventory: Any = WHY, **more: Any) -> Bookkeeper:
+def keeper(store: MemorySeries, book: BookInMemory | None = None, inventory: Any = WHY, **more: Any) -> PaperBookDesk:
     desk = TradingDesk(store, nobody, None, **more)  # type: ignore[arg-type]  # nobody paints here
-    return Bookkeeper(desk, store, book or BookInMemory(), inventory)
+    return PaperBookDesk(desk, store, book or BookInMemory(), inventory)
 
 
 async def test_a_position_is_opened_at_the_mark_and_says_where_from() -> None:
@@ -182,7 +182,7 @@ async def test_fees_are_in_a_bundle_where_they_are_not_the_usual_ones() -> None:
     desk = TradingDesk(store, nobody, None)  # type: ignore[arg-type]  # nobody paints here
 
     async def named(fees: Fees | None) -> list[Slot]:
-        found = await Bookkeeper(desk, store, BookInMemory(), WHY, fees).slots(WORLD.label, END, False)
+        found = await PaperBookDesk(desk, store, BookInMemory(), WHY, fees).slots(WORLD.label, END, False)
         return [one for one in found if one.name == FEES]
 
     assert await named(None) == await named(Fees()) == []
@@ -194,7 +194,7 @@ async def test_fees_are_in_a_bundle_where_they_are_not_the_usual_ones() -> None:
 async def test_a_close_at_a_price_realises_it_with_the_fee_of_the_house() -> None:
     store, book = await market(), BookInMemory()
     desk = TradingDesk(store, nobody, None)  # type: ignore[arg-type]  # nobody paints here
-    dear = Bookkeeper(desk, store, book, WHY, Fees(binance=FeeRates(0.0, 1.0)))
+    dear = PaperBookDesk(desk, store, book, WHY, Fees(binance=FeeRates(0.0, 1.0)))
     opened = await dear.add("BTC", "short", "500", entry="50000")
     view = await dear.close(opened.positions[0].id, at="40000")
     assert view.purses[0].cash == pytest.approx(2_000 - 5 + 100 - 4)
@@ -358,7 +358,7 @@ def test_what_moves_with_the_desks_symbols_is_summed_by_base() -> None:
             position(token("WETH", verified=False), token("USDC"), ("1000", "0", "1", "1")),
         )
     )
-    assert inventory_in(amounts) == {ETH: 4.0, BTC: pytest.approx(0.31)}
+    assert sum_inventory(amounts) == {ETH: 4.0, BTC: pytest.approx(0.31)}
 
 
 def test_a_wallet_that_was_read_in_part_says_so() -> None:

@@ -36,10 +36,10 @@ from zuno.trading.model.market import (
     fear_greed,
     macro,
 )
-from zuno.trading.model.venues import ALTERNATIVE, BINANCE, FRED, neighbours, tape
+from zuno.trading.model.venues import ALTERNATIVE, BINANCE, FRED, neighbour_series, tape
 from zuno.trading.ports.series import Batch, Origin, SeriesStore
 from zuno.trading.service.data import DataDesk
-from zuno.trading.service.features import Frozen, TradingDesk
+from zuno.trading.service.features import FrozenBundle, TradingDesk
 from zuno.trading.service.features_view import iso
 
 START = Millis(END - 4 * HOUR_MS + 17_123)
@@ -115,7 +115,7 @@ MINUTES = [Candle(Millis(END - n * MINUTE_MS), 1.0, 1.0, 1.0, 1.0, 1.0, 0.5) for
 """The last of them closed at the end."""
 
 
-def known(frozen: Frozen) -> list[int]:
+def known(frozen: FrozenBundle) -> list[int]:
     """The minutes that are in a bundle."""
     return [row.at for block in frozen.bundle.blocks if block.series == M1 for row in block.rows]
 
@@ -124,7 +124,7 @@ async def test_what_was_collected_is_known_from_its_arrival_and_the_desk_waits_f
     desk: Callable[..., TradingDesk],
 ) -> None:
     store, came = MemorySeries(OWN), Millis(END + 2_345)
-    rates, other = macro(FRED, "DGS2"), neighbours(BTC)[0]
+    rates, other = macro(FRED, "DGS2"), neighbour_series(BTC)[0]
     await store.write([Batch(M1, MINUTES, came)])
     frozen = await desk(store).freeze(BTC, SWING, None)
     assert (frozen.bundle.as_of, known(frozen), frozen.notes) == (came, [one.at for one in MINUTES], ())

@@ -52,10 +52,12 @@ class RpcWriter:
             self._genesis = (await self._node.block(0)).hash
         return self._genesis
 
-    async def purse(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletState:
-        return await self._at_head(lambda head: self._purse_at(head, wallet, currencies, spenders))
+    async def wallet_state(
+        self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]
+    ) -> WalletState:
+        return await self._at_head(lambda head: self._wallet_state_at(head, wallet, currencies, spenders))
 
-    async def rehearse(
+    async def simulate(
         self, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
     ) -> Simulation:
         return await self._at_head(lambda head: self._simulator.simulate(head, wallet, calls, currencies, pool_id))
@@ -83,7 +85,7 @@ class RpcWriter:
 
     # -- at one block
 
-    async def _purse_at(
+    async def _wallet_state_at(
         self, head: Block, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]
     ) -> WalletState:
         held = list(dict.fromkeys(currencies))

@@ -102,7 +102,7 @@ def _refusal_text(refusal: ContractRevert | PoolRefusal) -> str:
     return "panic 0x11 (arithmetic overflow)" if isinstance(refusal, Panic) else type(refusal).__name__
 
 
-def _decode_call(call: Call) -> calls.Decoded:
+def _decode_call(call: Call) -> calls.DecodedCall:
     try:
         return decode(call.to, call.value, call.data, DEPLOYMENT.swap_struct)
     except Refused as unread:
@@ -120,7 +120,7 @@ class _Run:
         self.minted: list[tuple[int, Address]] = []
         self.burnt: list[int] = []
 
-    def call(self, sender: Address, call: Call, decoded: calls.Decoded | None) -> None:
+    def call(self, sender: Address, call: Call, decoded: calls.DecodedCall | None) -> None:
         if self._ledger.of(sender, NATIVE) < call.value:
             raise ContractRevert("insufficient funds for transfer")
         if decoded is None:

@@ -35,7 +35,9 @@ class SimWriter:
         """Of the seed, which is all that tells two simulated chains apart."""
         return self._chain.latest().genesis
 
-    async def purse(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletState:
+    async def wallet_state(
+        self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]
+    ) -> WalletState:
         world, owner = self._chain.latest(), _lower(wallet)
         permissions, tokens = world.books.permissions, [token for token in map(_lower, currencies) if token != NATIVE]
         allowances = Allowances(
@@ -50,7 +52,7 @@ class SimWriter:
         nonce = world.nonces[owner]
         return WalletState(world.head, holdings, allowances, nonce, nonce)
 
-    async def rehearse(
+    async def simulate(
         self, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
     ) -> Simulation:
         world, owner = self._chain.latest(), _lower(wallet)

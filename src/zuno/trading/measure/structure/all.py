@@ -8,13 +8,14 @@ import numpy as np
 
 from zuno.trading.measure.bars import LOOKBACK, Bars
 from zuno.trading.measure.indicators.all import Columns, columns, readings_of, sound
-from zuno.trading.measure.indicators.profile import VolumeProfile, volume_profile
+from zuno.trading.measure.indicators.profile import volume_profile
 from zuno.trading.measure.indicators.volume import anchored_vwap, taker_delta
 from zuno.trading.measure.structure.gaps import Gap, fair_value_gaps
 from zuno.trading.measure.structure.levels import AnchoredVwap, LevelZone, Measured, PriceLevel, levels, zones
 from zuno.trading.measure.structure.lines import Divergence, TrendLine, divergences, trend_lines
 from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, closed_at, of, pivots
 from zuno.trading.measure.structure.swings import Break, Fibonacci, Swing, breaks, fibonacci, swings, trend
+from zuno.trading.model.chart import VolumeProfile
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ async def test_what_is_taken_is_seen_at_once_and_by_everyone_who_looks(
     head = await chain.head()
     assert (head.number, head.timestamp) == (before.number + 1, before.timestamp + 12)
     assert await elsewhere.head() == before, "a command answers from the world it opened"
-    assert (await other.purse(WALLET, CURRENCIES, ())).nonce == FIRST + 1
+    assert (await other.wallet_state(WALLET, CURRENCIES, ())).nonce == FIRST + 1
     assert await elsewhere.head() == head
     assert await SimChain(SimFile(tmp_path)).head() == head
 
@@ -130,12 +130,12 @@ async def test_the_trace_is_of_the_wallet_asked_for(chain: SimChain, writer: Sim
 
 
 async def test_the_wallet_is_born_with_the_devnets_permissions(writer: SimWriter) -> None:
-    purse = await writer.purse(WALLET, CURRENCIES, (MANAGER, ROUTER))
+    wallet_state = await writer.wallet_state(WALLET, CURRENCIES, (MANAGER, ROUTER))
     forever = Grant((1 << 160) - 1, Seconds((1 << 48) - 1))
-    assert set(purse.allowances.to_permit2.values()) == {(1 << 256) - 1}
+    assert set(wallet_state.allowances.to_permit2.values()) == {(1 << 256) - 1}
     for token in CURRENCIES[1:]:
-        assert purse.allowances.grant(token, MANAGER) == forever
-        assert purse.allowances.grant(token, ROUTER) == Grant()
+        assert wallet_state.allowances.grant(token, MANAGER) == forever
+        assert wallet_state.allowances.grant(token, ROUTER) == Grant()
 
 
 # -- gas
@@ -275,7 +275,7 @@ async def test_the_reference_is_as_young_as_the_head(chain: SimChain, writer: Si
 async def test_what_cannot_be_saved_was_not_sent(
     chain: SimChain, writer: SimWriter, sign: Sign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, raw = await writer.purse(WALLET, CURRENCIES, ()), sign(HELLO, FIRST)
+    before, raw = await writer.wallet_state(WALLET, CURRENCIES, ()), sign(HELLO, FIRST)
 
     def full(source: object, target: object) -> None:
         raise OSError(28, "No space left on device")
@@ -285,7 +285,7 @@ async def test_what_cannot_be_saved_was_not_sent(
         with pytest.raises(Unavailable, match="No space left"):
             await writer.send(raw)
     assert await chain.head() == before.block
-    assert await writer.purse(WALLET, CURRENCIES, ()) == before
+    assert await writer.wallet_state(WALLET, CURRENCIES, ()) == before
     assert await writer.send(raw) is SendResult.ACCEPTED
 
 
@@ -354,7 +354,7 @@ async def test_a_burnt_position_is_gone_and_its_record_is_not(
 
 
 async def done(writer: SimWriter, sign: Sign, call: Call) -> HexId:
-    nonce = (await writer.purse(WALLET, (), ())).nonce
+    nonce = (await writer.wallet_state(WALLET, (), ())).nonce
     raw = sign(call, nonce)
     assert await writer.send(raw) is SendResult.ACCEPTED
     (tx,) = [tx for tx, (_, mined) in writer._chain.latest().mined.items() if mined.block == await writer._chain.head()]

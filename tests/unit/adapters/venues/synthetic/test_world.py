@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -64,11 +64,12 @@ from zuno.trading.model.venues import (
     PERPETUALS,
     UPBIT,
     WON,
-    wanted,
+    wanted_series,
     won_symbol,
 )
 from zuno.trading.ports.series import Batch
 
+pytestmark = pytest.mark.slow
 SEED = 11
 AFTER = MINUTES_FROM + 20 * DAY_MS + 13 * HOUR_MS
 """Where the mirror stands."""
@@ -82,11 +83,10 @@ def walks() -> Mapping[Symbol, Path]:
 
 
 @pytest.fixture(scope="module")
-def clean(walks: Mapping[Symbol, Path]) -> Iterator[World]:
+def clean(walks: Mapping[Symbol, Path]) -> World:
     world = {batch.series: batch.rows for batch in draw_batches(SEED, walks)}
     gc.freeze()  # two million small things that stay: looked through again and again, they would slow every test down
-    yield world
-    gc.unfreeze()
+    return world
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def dirty(clean: World) -> World:
 
 
 def test_every_series_the_desk_wants_is_here(clean: World) -> None:
-    assert {series for symbol in Symbol for series in wanted(symbol)} - set(clean) == set()
+    assert {series for symbol in Symbol for series in wanted_series(symbol)} - set(clean) == set()
 
 
 def test_every_row_is_one_a_market_can_have_made(clean: World) -> None:
@@ -118,7 +118,7 @@ def test_nothing_is_of_after_the_end(clean: World) -> None:
 
 def test_every_feed_is_fresh_at_every_full_hour(clean: World) -> None:
     for symbol in Symbol:
-        for series in wanted(symbol):
+        for series in wanted_series(symbol):
             rows = clean[series]
             if series.feed in (Feed.LIQUIDATIONS, Feed.WHALES) and series.row is not Alive:
                 continue
@@ -375,7 +375,7 @@ def test_nothing_shown_by_a_moment_depends_on_what_comes_after(clean: World, wal
     so nobody can tell which of the two is to come."""
     turned = {Symbol.BTCUSDT: walks[Symbol.BTCUSDT].mirror(AFTER)}
     other = {batch.series: batch.rows for batch in draw_batches(SEED, turned)}
-    assert set(wanted(Symbol.BTCUSDT)) <= other.keys()
+    assert set(wanted_series(Symbol.BTCUSDT)) <= other.keys()
     for series, rows in other.items():
         before = [row for row in clean[series] if complete_at(series, row) <= AFTER]
         assert [row for row in rows if complete_at(series, row) <= AFTER] == before, series
