@@ -482,6 +482,7 @@ time.sleep(300)
 """
 
 
+@pytest.mark.soak
 def test_nodes_that_outlive_a_killed_mesh_are_ended_by_its_owner(home: Path, tmp_path: Path) -> None:
     """kill -9 leaves their keeper no time for it; the next `mesh down` or `mesh up` ends them, and only them."""
     program = tmp_path / "node"

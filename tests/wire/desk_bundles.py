@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cache, lru_cache
 from math import exp
 from time import perf_counter
 from typing import Any
@@ -84,16 +85,23 @@ def bundle_of(
     slots: Sequence[Slot] = (),
 ) -> Bundle:
     """Every series the desk wants, fresh, of one invented market."""
-    given = world or World()
-    rows = _rows(given)
+    blocks, gone = _market(world or World())
+    held = account_slots(account or Account(usd=2_000.0, krw=2_000_000.0), AS_OF)
+    return Bundle(BTC, mode, AS_OF, "SYNTHETIC by hand", blocks, gone, (*held, *slots))
+
+
+@lru_cache(maxsize=16)
+def _market(world: World) -> tuple[tuple[Block, ...], tuple[Absent, ...]]:
+    """What is there and what is not, drawn once for all tests of the same market."""
+    rows = _rows(world)
     blocks = tuple(
         _block(series, rows[str(series)])
         for series in sorted(wanted_series(BTC), key=str)
         if str(series) in rows and rows[str(series)]
     )
-    held = account_slots(account or Account(usd=2_000.0, krw=2_000_000.0), AS_OF)
-    gone = tuple(Absent(str(one), "not in this market") for one in wanted_series(BTC) if str(one) not in rows)
-    return Bundle(BTC, mode, AS_OF, "SYNTHETIC by hand", blocks, gone, (*held, *slots))
+    return blocks, tuple(
+        Absent(str(series), "not in this market") for series in wanted_series(BTC) if str(series) not in rows
+    )
 
 
 def without(bundle: Bundle, *gone: str) -> Bundle:
@@ -202,6 +210,7 @@ def _perpetual(venue: str, dice: np.random.Generator) -> dict[str, list[Any]]:
     }
 
 
+@cache
 def _tape(venue: str) -> dict[str, list[Any]]:
     minutes = range(AS_OF - 8 * DAY_MS, AS_OF, MINUTE_MS)
     strikes = [

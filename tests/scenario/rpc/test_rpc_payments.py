@@ -40,9 +40,9 @@ FACTORY = bytes.fromhex("601480600a5f395ff3005f35602036038060205f375f5ff55f52602
 
 
 @pytest.fixture(scope="module")
-def stage(artifacts: Any, new_stage: Any) -> Any:
+def stage(new_stage: Any) -> Any:
     """One world for the whole file: every test brings its own position."""
-    return new_stage(artifacts)
+    return new_stage()
 
 
 class Purse:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.examples import mark_all_but
 from tests.wire.collecting import END, SEED, market, rows
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.synthetic.world import origin
@@ -114,7 +115,7 @@ def _field(row: Any, dice: random.Random) -> Any:
     return replace(row, **change) if is_dataclass(row) else row._replace(**change)  # type: ignore[type-var]
 
 
-@pytest.mark.parametrize("series", TO_SPOIL, ids=str)
+@pytest.mark.parametrize("series", mark_all_but(5, TO_SPOIL, pytest.mark.slow), ids=str)
 def test_no_finite_number_stops_the_desk(series: Series[Any]) -> None:
     dice = random.Random(str(series))
     for share in SHARES:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from tests.examples import mark_all_but
 from tests.wire.attacks import ATTACKS, GOALS, Attack, attacked, obedient
 from tests.wire.desk_bundles import Scripted, World, bundle_of, holding, minds_of, saying, without
 from tests.wire.desk_roles import ROLES, Argued, argued
@@ -60,7 +61,7 @@ def _done(work: Coroutine[Any, Any, V]) -> V:
 
 def under(attack: Attack, debate: Argued) -> Argued:
     """The same debate where strangers wrote this: no figure follows from what they write."""
-    return replace(debate, case=replace(debate.case, bundle=attacked(debate.case.bundle, attack)))
+    return debate.in_front_of(replace(debate.case, bundle=attacked(debate.case.bundle, attack)))
 
 
 # -- what must hold, whoever wrote what
@@ -217,7 +218,7 @@ async def test_meta_that_obeys_strangers_allows_no_more_than_the_rules(attack: A
 
 
 @pytest.mark.parametrize("name", ["up", "down"])
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+@pytest.mark.parametrize("attack", mark_all_but(5, ATTACKS, pytest.mark.slow), ids=lambda attack: attack.name)
 async def test_a_judge_that_obeys_strangers_decides_within_the_rules(attack: Attack, name: str) -> None:
     debate = under(attack, market(name))
     model = obedient(attack, debate)
@@ -253,6 +254,7 @@ def _strings(said: Any) -> list[str]:
 ONE_OF_EACH = tuple({attack.goal: attack for attack in ATTACKS if not attack.hidden}.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["quiet", "panic", "blind", "held"])
 async def test_both_obey_in_any_market(name: str) -> None:
     """Meta, then everybody else with what it said, as in a cycle."""
@@ -518,6 +520,7 @@ async def _refused(debate: Argued, role: str, text: str) -> bool:
     return "unsupported_figure" in heard.voice.why
 
 
+@pytest.mark.slow
 async def test_honest_sentences_pass_and_invented_figures_do_not() -> None:
     honest = made_up = refused = caught = 0
     for name in ("up", "down"):

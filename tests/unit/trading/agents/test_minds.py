@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests import paths
+from tests.examples import mark_all_but
 from tests.wire.desk_bundles import AS_OF, BTC, PRICE, Scripted, World, bundle_of, holding, minds_of, saying, without
 from tests.wire.desk_roles import ROLES, Argued, argued
 from zuno.kernel.units import Millis
@@ -126,7 +127,7 @@ def _first(said: dict[str, Any], kind: Any, value: Any, but: str = "") -> dict[s
     return said
 
 
-@pytest.mark.parametrize("kind", GARBAGE)
+@pytest.mark.parametrize("kind", mark_all_but(4, GARBAGE, pytest.mark.slow))
 @pytest.mark.parametrize("role", ROLES)
 async def test_garbage_is_named_once_and_then_the_rules_speak(busy: Argued, role: str, kind: str) -> None:
     said = good(busy, role)

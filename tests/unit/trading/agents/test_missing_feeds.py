@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.examples import examples
+from tests.examples import examples, mark_all_but
 from tests.wire.desk_bundles import World, bundle_of, minds_of, saying, without
 from tests.wire.desk_roles import ROLES, Argued, argued
 from zuno.trading.agents import meta
@@ -47,7 +47,7 @@ async def _asked(debate: Argued, role: str) -> tuple[str, str]:
     return heard.voice.source, heard.voice.why
 
 
-@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize("feed", mark_all_but(4, FEEDS, pytest.mark.slow))
 def test_whatever_is_missing_the_rules_stay_in_bounds_and_risk_no_more(feed: str, budget: int) -> None:
     gone = [name for name in SERIES if name == feed or name.startswith(f"{feed}/")]
     debate = ruled(without(WHOLE[Mode.SWING], *gone))

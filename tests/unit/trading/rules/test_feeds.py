@@ -95,6 +95,7 @@ def rulings(given: RulingInputs, said: list[Decision]) -> list[RulingDraft]:
     return [ruled_on(one, given, 80, cost=0.02) for one in said]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("at", "feeds"), [(QUIET, ""), (LOUD, "macro dvol options liquidations rates")])
 def test_losing_any_feed_never_raises_a_ruling(at: Millis, feeds: str) -> None:
     whole = bundle(at)

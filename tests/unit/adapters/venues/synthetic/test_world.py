@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -69,6 +69,7 @@ from zuno.trading.model.venues import (
 )
 from zuno.trading.ports.series import Batch
 
+pytestmark = pytest.mark.slow
 SEED = 11
 AFTER = MINUTES_FROM + 20 * DAY_MS + 13 * HOUR_MS
 """Where the mirror stands."""
@@ -82,11 +83,10 @@ def walks() -> Mapping[Symbol, Path]:
 
 
 @pytest.fixture(scope="module")
-def clean(walks: Mapping[Symbol, Path]) -> Iterator[World]:
+def clean(walks: Mapping[Symbol, Path]) -> World:
     world = {batch.series: batch.rows for batch in draw_batches(SEED, walks)}
     gc.freeze()  # two million small things that stay: looked through again and again, they would slow every test down
-    yield world
-    gc.unfreeze()
+    return world
 
 
 @pytest.fixture(scope="module")
