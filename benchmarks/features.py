@@ -21,7 +21,7 @@ from zuno.adapters.venues.synthetic.world import batches, origin
 from zuno.kernel.units import Millis
 from zuno.trading.data.bundle_builder import gather, reach_of
 from zuno.trading.measure.features import features
-from zuno.trading.model.bundle import name_of
+from zuno.trading.model.bundle import bundle_hash
 from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.model.venues import wanted_series
 
@@ -44,7 +44,7 @@ async def measured(store: SqliteSeries) -> tuple[float, float, float, int]:
         bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, NOW)
         features(bundle)
         done = perf_counter()
-        name_of(bundle)
+        bundle_hash(bundle)
         spans = (read - start, done - read, perf_counter() - done)
         best = [min(pair) for pair in zip(best, spans, strict=True)]
         gc.collect()

@@ -238,7 +238,7 @@ async def _cycle(folder: Path, store: Any, seed: int, number: int, moment: Momen
     from zuno.settings import Settings
     from zuno.trading.model.account import account_slots
     from zuno.trading.service.features import TradingDesk
-    from zuno.trading.service.runs import Backing, Cycles
+    from zuno.trading.service.runs import Cycles, RunBackends
     from zuno.wiring.cycles import build_run_context
     from zuno.wiring.minds import Models
 
@@ -257,7 +257,7 @@ async def _cycle(folder: Path, store: Any, seed: int, number: int, moment: Momen
         raise NotImplementedError
 
     models = Models(Settings(home=folder, deterministic=True))
-    backing = Backing(
+    backing = RunBackends(
         journal=opened,
         held=held,
         minds=lambda notebook: build_run_context(models, notebook, models.registry()),

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from zuno.adapters.checkpoints import strict_serializer
 from zuno.adapters.checkpoints.postgres import postgres_checkpoints
-from zuno.adapters.checkpoints.serializer import strict_serializer
 from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
 from zuno.kernel.canonical import Digest, digest
 from zuno.kernel.errors import Broken, Unavailable

@@ -17,7 +17,7 @@ from zuno.kernel.units import Millis, Seconds
 from zuno.trading.data.bundle_builder import gather
 from zuno.trading.measure.features import Features, Frame, features
 from zuno.trading.model import market
-from zuno.trading.model.bundle import SLOTS, Absent, Block, Bundle, Slot, content, name_of, read_bundle
+from zuno.trading.model.bundle import SLOTS, Absent, Block, Bundle, Slot, bundle_hash, content, read_bundle
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import (
     DAY_MS,
@@ -485,4 +485,4 @@ def test_a_number_that_is_none_of_its_kind_is_missing(
 def test_another_row_is_another_hash(bundle: Bundle) -> None:
     series = market.dvol(DERIBIT, "BTC")
     other = with_rows(bundle, series, lambda rows: (*rows[:-1], rows[-1]._replace(value=rows[-1].value + 0.01)))
-    assert name_of(other) != name_of(bundle)
+    assert bundle_hash(other) != bundle_hash(bundle)

@@ -47,7 +47,7 @@ from zuno.trading.ports.series import Batch
 from zuno.trading.rules.price_menu import PriceMenu
 from zuno.trading.run.record import RunJournal
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.runs import Backing, Cycles, Rehearsal
+from zuno.trading.service.runs import Cycles, ReplayContext, RunBackends
 from zuno.wiring.cycles import list_replay_differences
 
 SEED = 3
@@ -132,7 +132,7 @@ class Desk:
         desk = TradingDesk(self.store, self.opened, self.painter, refresh=self.refresh if self.live else None)
         return Cycles(
             desk,
-            Backing(
+            RunBackends(
                 journal=self.opened,
                 held=self._held,
                 minds=lambda notebook: self._minds(notebook, self._registry()),
@@ -166,10 +166,10 @@ class Desk:
             recall=notebook.recall,
         )
 
-    async def _rehearse(self, attempts: Sequence[Attempt], whys: Mapping[str, str]) -> Rehearsal:
+    async def _rehearse(self, attempts: Sequence[Attempt], whys: Mapping[str, str]) -> ReplayContext:
         journal = ChainedJournal(MemoryStore(), self.key, code=lambda: "test", now=lambda: WALL)
         registry = RecordedModels(attempts, whys=whys)
-        return Rehearsal(
+        return ReplayContext(
             journal, lambda notebook: self._minds(notebook, registry), lambda: list_replay_differences(registry)
         )
 

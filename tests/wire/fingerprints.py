@@ -25,7 +25,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.agents.case import build_case
 from zuno.trading.data.bundle_builder import gather
 from zuno.trading.measure.portable import exp, log
-from zuno.trading.model.bundle import name_of
+from zuno.trading.model.bundle import bundle_hash
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Mode, Side, Symbol
 from zuno.trading.rules.first_touch import TouchOdds, first_touch
@@ -68,7 +68,7 @@ async def computed(home: Path) -> dict[str, Any]:
         "run": run.hash,
         "features": digest((case.features, case.signs, case.menu)),
         "argued": digest((debate.decision, debate.draft, [debate.twin(role) for role in ROLES])),
-        "by hand": name_of(debate.case.bundle),
+        "by hand": bundle_hash(debate.case.bundle),
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from zuno.kernel.units import Millis, Seconds
 from zuno.llm.port import Attempt
 from zuno.trading.model import market
-from zuno.trading.model.bundle import Absent, Block, Bundle, name_of
+from zuno.trading.model.bundle import Absent, Block, Bundle, bundle_hash
 from zuno.trading.model.cycle import (
     Blackboard,
     Call,
@@ -225,7 +225,7 @@ def outcome(**changed: Any) -> Outcome:
         "mode": Mode.SWING,
         "as_of": AS_OF,
         "origin": "SYNTHETIC seed 1",
-        "bundle": name_of(bundle()),
+        "bundle": bundle_hash(bundle()),
         "meta": Meta(
             source="model",
             why="",

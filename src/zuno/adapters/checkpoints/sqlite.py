@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zuno.adapters.checkpoints.serializer import strict_serializer
+from zuno.adapters.checkpoints import strict_serializer
 from zuno.kernel.errors import Broken, Unavailable
 
 if TYPE_CHECKING:

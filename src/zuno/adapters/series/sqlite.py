@@ -36,7 +36,7 @@ from zuno.adapters.series.row_shapes import NUMBERS, shape_of
 from zuno.adapters.sqlite_file import SqliteFile
 from zuno.kernel.errors import Broken, Malformed
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import Print, Row, Series, series_named
+from zuno.trading.model.market import Print, Row, Series, parse_series
 from zuno.trading.ports.series import (
     Batch,
     Flaw,
@@ -225,14 +225,14 @@ class SqliteSeries:
                 counts, firsts, lasts, sealed = zip(*parts, strict=True)
                 gone = hidden.get(number, 0)
                 with self._readable(name):
-                    series = series_named(name)
+                    series = parse_series(name)
                 spans.append(Span(series, sum(counts) - gone, min(firsts), max(lasts), sum(sealed) - gone))
         return tuple(spans)
 
     def _flaw(self, noted: tuple[Any, ...]) -> Flaw:
         name, kind, at, own, detail, mended, packed = noted
         with self._readable(name):
-            series = series_named(name)
+            series = parse_series(name)
             replaced = None if packed is None else _unpack(series, at, own, packed)
         return Flaw(series, kind, Millis(at), Millis(at), 1, detail, mended, replaced)
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, heading, notes_block
 from zuno.trading.service.collector import CollectedView, CollectView, RoundView
-from zuno.trading.service.data import DataCheckView, DataStatusView, FlawView, SynthView, moment
+from zuno.trading.service.data import DataCheckView, DataStatusView, FlawView, SynthView, format_minute
 from zuno.trading.service.download import DownloadView
 
 MOST_SHOWN: Final = 60
@@ -108,4 +108,4 @@ def shown_download(view: DownloadView) -> RenderableType:
 
 
 def _clock(at: int) -> str:
-    return moment(at // 1_000 * 1_000)
+    return format_minute(at // 1_000 * 1_000)

@@ -102,9 +102,9 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, minds: ModelConte
         minds,
     )
     raw = to_record(Decision, spoken)
-    if _says_exit(spoken) and holds(case):
+    if _says_exit(spoken) and has_exposure(case):
         raw = _exit(raw, join_reasons(spoken, EXIT_TAKEN))
-    elif raw.decision is Call.CANCEL_AND_CLOSE and _unusable(spoken.value, case, meta, board):
+    elif raw.decision is Call.CANCEL_AND_CLOSE and _find_text_faults(spoken.value, case, meta, board):
         raw = _exit(raw, join_reasons(spoken, WORDS_LOST))
     decision = validate_decision(raw, case.menu, case.inputs, board)
     return AgentAnswer(value=decision, voice=voice_of(ROLE, spoken))
@@ -148,7 +148,7 @@ def _texts(said: JudgeOpinion) -> Iterator[tuple[str, int]]:
         yield text, SHORT_TEXT
 
 
-def _unusable(said: JudgeOpinion, case: Case, meta: Meta, board: Blackboard) -> list[str]:
+def _find_text_faults(said: JudgeOpinion, case: Case, meta: Meta, board: Blackboard) -> list[str]:
     facts = FactSheet([*judge_facts(case, meta, board).values(), *own_figures(said, case)])
     return prompt_facts.text_faults(_texts(said), facts)
 
@@ -212,7 +212,7 @@ def position_of(case: Case) -> Position | None:
     return None if isinstance(account, Missing) else position_in(account, case.bundle.symbol)
 
 
-def waiting(case: Case) -> tuple[RestingOrder, ...]:
+def waiting_orders(case: Case) -> tuple[RestingOrder, ...]:
     """Orders of this symbol that would open something."""
     account = case.inputs.account
     if isinstance(account, Missing):
@@ -220,9 +220,9 @@ def waiting(case: Case) -> tuple[RestingOrder, ...]:
     return tuple(order for order in account.pending if order.symbol is case.bundle.symbol and not order.reduce_only)
 
 
-def holds(case: Case) -> bool:
+def has_exposure(case: Case) -> bool:
     """Whether there is anything to close or to cancel."""
-    return position_of(case) is not None or bool(waiting(case))
+    return position_of(case) is not None or bool(waiting_orders(case))
 
 
 def position_section(case: Case) -> Section:
@@ -239,7 +239,7 @@ def position_section(case: Case) -> Section:
         lines.append(
             prompt_facts.fact("position.gain", standing.gain_pct, Unit.PERCENT, signed=True, note="before leverage")
         )
-    for place, order in enumerate(waiting(case), 1):
+    for place, order in enumerate(waiting_orders(case), 1):
         lines.append(Line(f"an order for a {order.side} waits for its price"))
         if order.exchange.currency == "USD":
             lines.append(prompt_facts.fact(f"position.order_{place}", order.price, Unit.PRICE))
@@ -297,11 +297,11 @@ def judge_facts(case: Case, meta: Meta, board: Blackboard) -> FactSheet:
 
 def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> JudgeOpinion:
     worth = score_board(board, case.bundle.mode, meta.trust_directive.expert)
-    for side in sides(case):
+    for side in exposed_sides(case):
         if why := exit_reason(case, meta, side, worth):
             return _open_nothing(case, meta, board, Call.CANCEL_AND_CLOSE, why)
-    for side in sides(case):
-        if signal_of_score(worth) != "NEUTRAL" and _favour(side, worth) < 0:
+    for side in exposed_sides(case):
+        if signal_of_score(worth) != "NEUTRAL" and _score_for(side, worth) < 0:
             why = f"the score of {{score}} is against the {side} there is, but not by {{exit_score}}: it stays"
             return _open_nothing(case, meta, board, Call.HOLD, why)
     leaning = signal_of_score(worth)
@@ -325,25 +325,27 @@ def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> JudgeOpinion:
     return _open_nothing(case, meta, board, Call.HOLD, why)
 
 
-def sides(case: Case) -> tuple[Side, ...]:
+def exposed_sides(case: Case) -> tuple[Side, ...]:
     """That of the position, else of the orders that would open one."""
     position = position_of(case)
-    return (position.side,) if position is not None else tuple(dict.fromkeys(order.side for order in waiting(case)))
+    return (
+        (position.side,) if position is not None else tuple(dict.fromkeys(order.side for order in waiting_orders(case)))
+    )
 
 
-def _favour(side: Side, worth: float) -> float:
+def _score_for(side: Side, worth: float) -> float:
     return worth if side is Side.LONG else -worth
 
 
 def exit_reason(case: Case, meta: Meta, side: Side, worth: float) -> str:
     """Why what is held, or waits, on a side is to go; empty where it may stay."""
-    favour = _favour(side, worth)
+    favour = _score_for(side, worth)
     if favour <= EXIT:
         return f"the score of {{score}} is against the {side} there is by {{exit_score}} or more"
     panic = case.inputs.panic is True or meta.regime is Regime.VOLATILITY_PANIC
     day = case.signs.day
     # Who does not know which way the panic runs goes by the score.
-    runs = favour < 0 if isinstance(day, Missing) else _favour(side, day) < 0
+    runs = favour < 0 if isinstance(day, Missing) else _score_for(side, day) < 0
     if panic and runs:
         moved = (
             "the score is against it" if isinstance(day, Missing) else "the price changed by {price_change_24h} in 24h"
@@ -443,7 +445,7 @@ def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: T
             "By distance alone the target comes first in {decision.share_by_distance} of paths; "
             "the experts' score is worth {decision.edge} more."
         ),
-        key_factors=_factors(case, board),
+        key_factors=_key_factors(case, board),
     )
 
 
@@ -469,12 +471,12 @@ def _open_nothing(case: Case, meta: Meta, board: Blackboard, call: Call, why: st
         stop_loss=None,
         take_profit=None,
         hold_duration=DEFAULT_HOLD[case.bundle.mode],
-        reasoning=_reasoning(case, meta, board, f"{call}: {why}.", _other_side(board)),
+        reasoning=_reasoning(case, meta, board, f"{call}: {why}.", _opposite_case(board)),
         win_probability_pct=50,
         expected_profit_pct=0.0,
         expected_loss_pct=0.0,
         ev_rationale="Nothing is opened, so nothing is expected of it.",
-        key_factors=_factors(case, board),
+        key_factors=_key_factors(case, board),
     )
 
 
@@ -533,7 +535,7 @@ def strongest_counter(board: Blackboard, plan: TradePrices) -> str:
     return f"{unsaid}; a close {worse} {{decision.stop_loss}} would show that the level did not hold."
 
 
-def _other_side(board: Blackboard) -> str:
+def _opposite_case(board: Blackboard) -> str:
     """What would have been the trade, and who argues for it."""
     leaning = [(entry.confidence, expert, entry) for expert, entry in board_entries(board).items() if entry.stance]
     if not leaning:
@@ -543,7 +545,7 @@ def _other_side(board: Blackboard) -> str:
     return f"{expert} looks {word} with {{{expert}.confidence}}: {entry.rationale}"
 
 
-def _factors(case: Case, board: Blackboard) -> list[str]:
+def _key_factors(case: Case, board: Blackboard) -> list[str]:
     found = sorted(board_entries(board).items(), key=lambda each: -each[1].confidence)
     facts = prompt_facts.board_facts(case, board)
     reasons = [f"{expert}: {entry.rationale.partition(';')[0]}" for expert, entry in found if entry.stance]

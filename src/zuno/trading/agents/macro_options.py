@@ -60,7 +60,7 @@ def answer_by_rules(case: Case) -> MacroOpinion:
         anomaly=anomaly,
         options_bias=LEANS[direction_of(total_weight(pulls))],
         confidence=confidence(pulls),
-        rationale=cut(summarise_reasons(pulls, _nothing(case)), prompt_facts.market_facts(case), LONG_TEXT),
+        rationale=cut(summarise_reasons(pulls, _quiet_text(case)), prompt_facts.market_facts(case), LONG_TEXT),
     )
 
 
@@ -94,15 +94,15 @@ def world_reasons(case: Case) -> list[Reason]:
     """A dear dollar and falling stocks drain what is risky; a curve that moves fast does so either way."""
     signs, slope = case.signs, case.features.economy.slope
     found: list[Reason] = []
-    found += _change("dollar_change", signs.dollar, 0.015, -0.3)
-    found += _change("stocks_change", signs.stocks, 0.03, 0.35)
+    found += _change_reasons("dollar_change", signs.dollar, 0.015, -0.3)
+    found += _change_reasons("stocks_change", signs.stocks, 0.03, 0.35)
     change: Known[float] = figure_in(slope, "change")
     if not isinstance(change, Missing) and abs(change) >= RESTLESS:
         found.append(Reason(-0.15, "the curve is restless: its slope changed by {curve.slope_change}"))
     return found
 
 
-def _change(id_: str, change: Known[FigureChange], full: float, weight: float) -> list[Reason]:
+def _change_reasons(id_: str, change: Known[FigureChange], full: float, weight: float) -> list[Reason]:
     """Of a figure that moved by at least a quarter of what counts in full."""
     if isinstance(change, Missing) or abs(change.share) < full / 4:
         return []
@@ -110,7 +110,7 @@ def _change(id_: str, change: Known[FigureChange], full: float, weight: float) -
     return [Reason(sign * scale_weight(change.share, full, abs(weight)), said)]
 
 
-def _nothing(case: Case) -> str:
+def _quiet_text(case: Case) -> str:
     dvol = case.features.dvol
     if isinstance(dvol, Missing):
         return "Little is known of options ({dvol.value.unknown}), and the economy says nothing."

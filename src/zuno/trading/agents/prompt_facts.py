@@ -69,10 +69,6 @@ def figure_of(id_: str, value: float, unit: Unit, digits: int = 2, *, signed: bo
     return Figure(id_, value, unit, digits=digits, signed=signed)
 
 
-def format_price(value: float) -> str:
-    return figure_of("price", value, Unit.PRICE).print()
-
-
 def remark(id_: str, text: str, head: str = "") -> Line:
     """A sentence of the rules, which may be cited as a whole."""
     return Line(f"{{{id_}}} {head}{text}", (Figure(id_, text, Unit.WORDS),))

@@ -93,7 +93,7 @@ def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> SynthesisOpini
         conflicts=[*_conflicts(there, facts)][:6],
         highest_confidence_expert=_most_confident(there, mode),
         key_uncertainty=_key_uncertainty(there, mode),
-        regime_note=_note(meta),
+        regime_note=_regime_note(meta),
     )
 
 
@@ -139,5 +139,5 @@ def _key_uncertainty(there: Mapping[Expert, Entry], mode: Mode) -> str:
     )
 
 
-def _note(meta: Meta) -> str:
+def _regime_note(meta: Meta) -> str:
     return f"{meta.regime}: {meta.trust_directive.expert} weighs more than the order of conviction gives it."

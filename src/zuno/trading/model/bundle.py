@@ -29,7 +29,7 @@ from zuno.trading.model.market import (
     Strike,
     Symbol,
     Text,
-    series_named,
+    parse_series,
 )
 
 SLOTS: Final = ("previous_decision", "feedback", "memory", "positions", "equity")
@@ -231,7 +231,7 @@ def _fill_list(whole: bytes, name: str, items: bytes) -> bytes:
     return b"".join((before, empty[:-2], items, b"],", after))
 
 
-def name_of(bundle: Bundle) -> Digest:
+def bundle_hash(bundle: Bundle) -> Digest:
     return digest(content(bundle))
 
 
@@ -278,6 +278,6 @@ def _decode_rows(kind: type[Any], plain: Any) -> tuple[Any, ...]:
 
 
 def _decode_block(plain: Any) -> Block:
-    series = series_named(plain["series"])
+    series = parse_series(plain["series"])
     rows = _decode_rows(series.row, plain["rows"])
     return Block(series, rows, plain["asOf"], plain["ageSeconds"], plain["staleAfter"], tuple(plain["notes"]))

@@ -350,7 +350,7 @@ def texts(feed: Feed, venue: str, about: str) -> Series[Text]:
     return Series(feed, venue, about, Text)
 
 
-def series_named(text: str) -> Series[Any]:
+def parse_series(text: str) -> Series[Any]:
     """The series of that name, as `str` writes it. `ValueError` for a name no series has."""
     feed, venue, name = text.split("/", 2)
     kind = Feed(feed)
@@ -376,7 +376,7 @@ _ROWS: Final[Mapping[Feed, type[Any]]] = {
 }
 
 
-def symbol_of(text: str) -> Symbol:
+def parse_symbol(text: str) -> Symbol:
     name = text.strip().upper().replace("/", "").replace("-", "")
     for symbol in Symbol:
         if name in (symbol.value, symbol.base):
@@ -384,7 +384,7 @@ def symbol_of(text: str) -> Symbol:
     raise Usage(f"{plain_text(text, 40)!r} is not traded here; this desk knows {', '.join(Symbol)}.")
 
 
-def mode_of(text: str) -> Mode:
+def parse_mode(text: str) -> Mode:
     try:
         return Mode(text.strip().lower())
     except ValueError:

@@ -73,7 +73,7 @@ _AGENTS: Final[Mapping[Node, type[AgentAnswer[Any]]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class CycleSources:
     """What a cycle takes from outside. A replay hands in what was recorded instead."""
 
     collect: Callable[[], Awaitable[MarketMoment]]
@@ -93,9 +93,11 @@ class World:
 class Cycle:
     """One run. What it has worked out it keeps for itself: runs share nothing."""
 
-    def __init__(self, notebook: RunJournal, world: World, minds: ModelContext, listen: Listen, code: str) -> None:
-        self._notes = notebook
-        self._world = world
+    def __init__(
+        self, journal: RunJournal, sources: CycleSources, minds: ModelContext, listen: Listen, code: str
+    ) -> None:
+        self._journal = journal
+        self._sources = sources
         self._minds = minds
         self._listen = listen
         self._code = code
@@ -103,7 +105,7 @@ class Cycle:
 
     def steps(self) -> dict[Node, Step]:
         made: dict[Node, Callable[[], Awaitable[Part]]] = {
-            Node.COLLECT_DATA: self._world.collect,
+            Node.COLLECT_DATA: self._sources.collect,
             Node.CONTEXT_GATHERING: self._gather_context,
             Node.TRIAGE: self._triage,
             Node.GENERATE_CHART: self._paint_chart,
@@ -124,15 +126,15 @@ class Cycle:
 
     @property
     def outcome(self) -> Outcome:
-        return self._notes.read(Node.GENERATE_REPORT, ReportRecord).outcome
+        return self._journal.read(Node.GENERATE_REPORT, ReportRecord).outcome
 
     def _step(self, node: Node, make: Callable[[], Awaitable[Part]]) -> Step:
         async def step() -> Digest:
-            if not self._notes.has(node):
+            if not self._journal.has(node):
                 self._listen(NodeEvent(node, "waits"))
-                await self._notes.keep(node, await make())
+                await self._journal.keep(node, await make())
                 self._listen(self.event(node))
-            return self._notes.digest(node)
+            return self._journal.digest(node)
 
         return step
 
@@ -142,23 +144,23 @@ class Cycle:
             voice = self._voice(node)
             return NodeEvent(node, "speaks", voice.source, voice.usd, voice.why)
         if node in (Node.EXECUTE_TRADE, Node.DATA_SYNTHESIS):
-            return NodeEvent(node, "skipped", note=self._notes.read(node, SkipRecord).skipped)
+            return NodeEvent(node, "skipped", note=self._journal.read(node, SkipRecord).skipped)
         if node is Node.GENERATE_CHART:
-            painted = self._notes.read(node, ChartRecord)
+            painted = self._journal.read(node, ChartRecord)
             return NodeEvent(node, "skipped" if painted.chart is None else "done", note=painted.why)
         return NodeEvent(node, "done")
 
     # -- what is known
 
     async def _gather_context(self) -> BundleName:
-        name, bundle = await self._world.gather(self._notes.read(Node.COLLECT_DATA, MarketMoment))
+        name, bundle = await self._sources.gather(self._journal.read(Node.COLLECT_DATA, MarketMoment))
         self._built_case = build_case(bundle)
         return BundleName(bundle=name)
 
     async def _case(self) -> Case:
         if self._built_case is None:
-            gathered = self._notes.read(Node.CONTEXT_GATHERING, BundleName)
-            bundle = await self._world.recorded(gathered.bundle)
+            gathered = self._journal.read(Node.CONTEXT_GATHERING, BundleName)
+            bundle = await self._sources.recorded(gathered.bundle)
             self._built_case = self._built_case or build_case(bundle)
         return self._built_case
 
@@ -171,7 +173,7 @@ class Cycle:
         )
 
     async def _paint_chart(self) -> ChartRecord:
-        return await self._world.paint((await self._case()).bundle)
+        return await self._sources.paint((await self._case()).bundle)
 
     # -- who argues
 
@@ -179,7 +181,7 @@ class Cycle:
         return await agent(await self._case(), self._minds)
 
     async def _ask_geometry(self) -> Part:
-        image = await self._world.image(self._notes.read(Node.GENERATE_CHART, ChartRecord))
+        image = await self._sources.image(self._journal.read(Node.GENERATE_CHART, ChartRecord))
         return await geometry.ask_expert(await self._case(), image, self._minds)
 
     async def _ask_synthesis(self) -> Part:
@@ -187,7 +189,7 @@ class Cycle:
 
     async def _ask_judge(self) -> JudgeRecord:
         heard = await judge.ask_judge(await self._case(), self._meta, self._board, self._minds)
-        return JudgeRecord(value=heard.value, voice=heard.voice, ahead_usd=await self._world.ahead(heard.value))
+        return JudgeRecord(value=heard.value, voice=heard.voice, ahead_usd=await self._sources.ahead(heard.value))
 
     async def _ask_risk_manager(self) -> Part:
         """The officer reads what the rules leave; where they leave nothing, nobody is asked."""
@@ -198,27 +200,27 @@ class Cycle:
     # -- what comes of it
 
     def _draft(self, case: Case) -> RulingDraft:
-        judged = self._notes.read(Node.JUDGE_AGENT, JudgeRecord)
+        judged = self._journal.read(Node.JUDGE_AGENT, JudgeRecord)
         before = [node for node in _AGENTS if node is not Node.RISK_MANAGER]
         spent = sum(self._voice(node).usd or 0.0 for node in before)
         return start_draft(judged.value, self._meta, case.inputs, spent, judged.ahead_usd)
 
     def _make_ruling(self, case: Case, now: Millis) -> tuple[Expectation | None, Ruling]:
-        tightening = self._notes.read(Node.RISK_MANAGER, AgentAnswer[Tightening]).value
+        tightening = self._journal.read(Node.RISK_MANAGER, AgentAnswer[Tightening]).value
         draft = apply_leverage_guard(apply_risk_rules(self._draft(case), case.inputs, tightening), case.inputs)
         return draft.expectation, finish_ruling(draft, case.inputs, now)
 
     async def _apply_guard(self) -> GuardRecord:
         case = await self._case()
-        now = self._world.now(Node.PORTFOLIO_LEVERAGE_GUARD, case.bundle.as_of)
+        now = self._sources.now(Node.PORTFOLIO_LEVERAGE_GUARD, case.bundle.as_of)
         expectation, ruling = self._make_ruling(case, now)
         return GuardRecord(expectation=expectation, ruling=ruling, at=now)
 
     async def _write_report(self) -> ReportRecord:
         """A run that was cut off after the guard may come back when its ruling is good no more."""
-        case, guard = await self._case(), self._notes.read(Node.PORTFOLIO_LEVERAGE_GUARD, GuardRecord)
+        case, guard = await self._case(), self._journal.read(Node.PORTFOLIO_LEVERAGE_GUARD, GuardRecord)
         bundle = case.bundle
-        now = self._world.now(Node.GENERATE_REPORT, bundle.as_of)
+        now = self._sources.now(Node.GENERATE_REPORT, bundle.as_of)
         late = now > max(guard.at, bundle.as_of + VALID_MINUTES[bundle.mode] * MINUTE_MS)
         board = self._board.model_copy(update={"synthesis": self._answer(Node.BLACKBOARD_SYNTHESIS)})
         return ReportRecord(
@@ -229,27 +231,27 @@ class Cycle:
                     mode=bundle.mode,
                     as_of=bundle.as_of,
                     origin=bundle.origin,
-                    bundle=self._notes.read(Node.CONTEXT_GATHERING, BundleName).bundle,
+                    bundle=self._journal.read(Node.CONTEXT_GATHERING, BundleName).bundle,
                     meta=self._meta,
-                    anomalies=self._notes.read(Node.TRIAGE, TriageRecord).anomalies,
+                    anomalies=self._journal.read(Node.TRIAGE, TriageRecord).anomalies,
                     board=board,
                     decision=self._answer(Node.JUDGE_AGENT),
                     expectation=guard.expectation,
                     ruling=self._make_ruling(case, now)[1] if late else guard.ruling,
                     degraded=self._list_missing_inputs(case),
                     voices=tuple(map(self._voice, _AGENTS)),
-                    chart=self._notes.read(Node.GENERATE_CHART, ChartRecord).chart,
-                    run_id=self._notes.run_id,
+                    chart=self._journal.read(Node.GENERATE_CHART, ChartRecord).chart,
+                    run_id=self._journal.run_id,
                     code=self._code,
                     hash="",
-                    notes=self._notes.read(Node.COLLECT_DATA, MarketMoment).notes,
+                    notes=self._journal.read(Node.COLLECT_DATA, MarketMoment).notes,
                 )
             ),
         )
 
     def _list_missing_inputs(self, case: Case) -> tuple[MissingInput, ...]:
         found = [_missing_input(said) for said in missing_essentials(case.inputs)]
-        painted = self._notes.read(Node.GENERATE_CHART, ChartRecord)
+        painted = self._journal.read(Node.GENERATE_CHART, ChartRecord)
         found += [] if painted.chart or not painted.why else [MissingInput(what="chart", why=painted.why)]
         voices = map(self._voice, _AGENTS)
         found += [MissingInput(what=voice.role, why=voice.why) for voice in voices if voice.source == "fallback"]
@@ -258,10 +260,10 @@ class Cycle:
     # -- what is on record
 
     def _answer(self, node: Node) -> Any:
-        return self._notes.read(node, _AGENTS[node]).value
+        return self._journal.read(node, _AGENTS[node]).value
 
     def _voice(self, node: Node) -> Voice:
-        return self._notes.read(node, _AGENTS[node]).voice
+        return self._journal.read(node, _AGENTS[node]).voice
 
     @property
     def _meta(self) -> Meta:
@@ -275,7 +277,7 @@ class Cycle:
             microstructure=self._answer(Node.MICROSTRUCTURE_EXPERT),
             macro=self._answer(Node.MACRO_EXPERT),
             vlm_geometry=self._answer(Node.VLM_EXPERT),
-            synthesis=self._answer(Node.BLACKBOARD_SYNTHESIS) if self._notes.has(Node.BLACKBOARD_SYNTHESIS) else None,
+            synthesis=self._answer(Node.BLACKBOARD_SYNTHESIS) if self._journal.has(Node.BLACKBOARD_SYNTHESIS) else None,
         )
 
 

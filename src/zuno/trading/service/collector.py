@@ -25,7 +25,7 @@ from zuno.trading.model.market import HOUR_MS, SECOND_MS, Alive, Candle, Feed, S
 from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.feeds import TapeFeed
 from zuno.trading.ports.series import Batch, SeriesStore
-from zuno.trading.service.data import moment
+from zuno.trading.service.data import format_minute
 
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 Chance: TypeAlias = Callable[[], float]
@@ -449,7 +449,7 @@ def _is_fresh(poll: _PollState, now: Millis) -> bool:
 
 def _places(holes: Sequence[Hole]) -> str:
     (first, last), more = holes[0], len(holes) - 1
-    return f"from {moment(first)} to {moment(last)} UTC" + (f" (and {more:,} more)" if more else "")
+    return f"from {format_minute(first)} to {format_minute(last)} UTC" + (f" (and {more:,} more)" if more else "")
 
 
 def _stream_view(state: _StreamState) -> StreamView:

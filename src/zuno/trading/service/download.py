@@ -14,10 +14,10 @@ from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.trading.data.intake import PATIENCE, Now, clause
 from zuno.trading.data.sources import Sources, is_of_now, is_streamed, kept_since, missing, missing_spans
 from zuno.trading.measure.bars import timeframe_of
-from zuno.trading.model.market import DAY_MS, Candle, Feed, Series, Symbol, symbol_of
+from zuno.trading.model.market import DAY_MS, Candle, Feed, Series, Symbol, parse_symbol
 from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.series import Batch, SeriesStore
-from zuno.trading.service.data import moment
+from zuno.trading.service.data import format_minute
 
 Tell = Callable[[str], None]
 BARS_A_PAGE: Final = 5_000
@@ -69,7 +69,7 @@ class Downloads:
     async def download(self, symbol: str, since: str, until: str | None, tell: Tell) -> DownloadView:
         """Venues are asked at the same time, each for one thing after the other. What fails is told, and the rest goes
         on; a second call asks for what is missing alone."""
-        chosen = symbol_of(symbol)
+        chosen = parse_symbol(symbol)
         first, last = arguments.parse_period(since, until, Seconds(self._now() // 1_000))
         low, high = Millis(first * 1_000), Millis(last * 1_000 - 1)
         refused = dict(self._skipped_venues(chosen, high))
@@ -124,7 +124,7 @@ class Downloads:
                 for hole in missing(series, there, low, high):
                     new += await self._fetch_page(series, *hole, kept)
                 if high < until and new:
-                    tell(f"{series}: {new:,} new rows up to {moment(high + 1)} UTC")
+                    tell(f"{series}: {new:,} new rows up to {format_minute(high + 1)} UTC")
         except ZunoError as error:
             failure = clause(error)
         rows = await self._store.read(series, since, until, _EVER)
@@ -146,7 +146,7 @@ class Downloads:
     ) -> DownloadView:
         new, here = sum(download.new for download in done), sum(download.here for download in done)
         failed = [download for download in done if download.failure]
-        when = f"from {moment(since)} to {moment(until + 1)} UTC"
+        when = f"from {format_minute(since)} to {format_minute(until + 1)} UTC"
         said = f"{here:,} rows of {len(done)} series are here {when}, {new:,} of them new."
         notes = [] if self._read_here else ["the desk reads another store: ZUNO_RECORDING=own makes it read this one"]
         if failed:
@@ -167,7 +167,7 @@ class Downloads:
 
 
 def _gone_note(series: Series[Any], kept: Millis) -> str:
-    return f"{series.venue} keeps nothing of before {moment(kept)} UTC"
+    return f"{series.venue} keeps nothing of before {format_minute(kept)} UTC"
 
 
 def _missing_note(series: Series[Any], stretches: Sequence[tuple[Millis, Millis]]) -> str:
@@ -176,7 +176,7 @@ def _missing_note(series: Series[Any], stretches: Sequence[tuple[Millis, Millis]
         return ""
     first, last = stretches[0]
     more = f" (and {len(stretches) - 1:,} more)" if len(stretches) > 1 else ""
-    return f"{series.venue} told nothing from {moment(first)} to {moment(last)} UTC{more}"
+    return f"{series.venue} told nothing from {format_minute(first)} to {format_minute(last)} UTC{more}"
 
 
 def _pages(series: Series[Any], since: Millis, until: Millis) -> Iterator[tuple[Millis, Millis]]:

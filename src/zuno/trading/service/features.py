@@ -16,7 +16,7 @@ from zuno.trading.data.bundle_builder import gather
 from zuno.trading.measure.features import features
 from zuno.trading.model.bundle import Bundle, Slot, content
 from zuno.trading.model.chart import numbers
-from zuno.trading.model.market import MINUTE_MS, Mode, Print, Symbol, mode_of, symbol_of
+from zuno.trading.model.market import MINUTE_MS, Mode, Print, Symbol, parse_mode, parse_symbol
 from zuno.trading.model.venues import bars_of, neighbour_series, wanted_series
 from zuno.trading.ports.chart import Painter
 from zuno.trading.ports.series import SeriesStore
@@ -71,12 +71,12 @@ class TradingDesk:
         self._now = now
 
     async def features(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> FeaturesView:
-        frozen = await self.freeze(symbol_of(symbol), mode_of(mode), as_of)
+        frozen = await self.freeze(parse_symbol(symbol), parse_mode(mode), as_of)
         return features_view(frozen.bundle, frozen.name, features(frozen.bundle), frozen.notes)
 
     async def chart(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> DrawnChart:
         """The picture of what could be known then, and every number that is drawn in it."""
-        frozen = await self.freeze(symbol_of(symbol), mode_of(mode), as_of)
+        frozen = await self.freeze(parse_symbol(symbol), parse_mode(mode), as_of)
         picture = describe(frozen.bundle)
         image = await self._painter.paint(picture)
         return DrawnChart(chart_view(frozen.bundle, frozen.name, numbers(picture), frozen.notes), image)

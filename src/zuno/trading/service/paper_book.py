@@ -31,7 +31,7 @@ from zuno.trading.model.account import (
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, or_none
-from zuno.trading.model.market import DAY_MS, SECOND_MS, STALE_AFTER, Series, Side, Symbol, basis, rates, symbol_of
+from zuno.trading.model.market import DAY_MS, SECOND_MS, STALE_AFTER, Series, Side, Symbol, basis, parse_symbol, rates
 from zuno.trading.model.venues import BINANCE, UPBIT, WON
 from zuno.trading.ports.account import PaperBook
 from zuno.trading.ports.series import SeriesStore, Slice
@@ -203,7 +203,7 @@ class PaperBookDesk:
         pending: bool = False,
     ) -> BookView:
         """Open a position, or let an order rest at its price. Margin and price in the exchange's own currency."""
-        what, way, where = symbol_of(symbol), _parse_side(side), _parse_exchange(exchange)
+        what, way, where = parse_symbol(symbol), _parse_side(side), _parse_exchange(exchange)
         put, times = float(arguments.parse_amount(margin)), _parse_leverage(leverage)
         if pending and entry is None:
             raise Usage("An order that rests waits for a price; give --entry PRICE.")
@@ -269,7 +269,7 @@ class PaperBookDesk:
 
     async def liquidity(self, symbol: str, quantity: str, as_of: str | None = None) -> BookView:
         """State how much of a symbol's base the owner's liquidity positions hold; 0 is none."""
-        what, amount = symbol_of(symbol), _parse_quantity(quantity)
+        what, amount = parse_symbol(symbol), _parse_quantity(quantity)
         page = await self._open_page(as_of, (what,))
         change = LiquidityStated(at=page.moment, symbol=what, quantity=amount)
         return await self._write_changes(page, [change], [f"liquidity positions hold {amount:g} {what.base}"])
@@ -450,7 +450,7 @@ def _parse_exchange(text: str) -> Exchange:
 
 def _symbol_or_none(text: str) -> Symbol | None:
     try:
-        return symbol_of(text)
+        return parse_symbol(text)
     except Usage:
         return None
 

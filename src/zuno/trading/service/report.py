@@ -10,23 +10,21 @@ from typing import TYPE_CHECKING, Final
 
 from zuno.trading.model.cycle import (
     CONVICTION,
-    Blackboard,
     Call,
     Decision,
     Expert,
-    GeometryEntry,
     LiquidityEntry,
     MacroEntry,
-    MicrostructureEntry,
 )
 from zuno.trading.model.market import Mode
+from zuno.trading.rules.score import Entry as Entry
+from zuno.trading.rules.score import board_entries
 from zuno.trading.service.features_view import SourceView
 from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView, run_view, runs_view, why_view
 
 if TYPE_CHECKING:
     from zuno.trading.service.runs import Cycles, Listen, RunRecord
 
-Entry = LiquidityEntry | MicrostructureEntry | MacroEntry | GeometryEntry
 
 ROLES: Final = {
     Expert.LIQUIDITY: "liquidity",
@@ -38,8 +36,8 @@ ROLES: Final = {
 SPOKE: Final = {
     "model": "model",
     "repaired": "model, repaired",
-    "fallback": "twin: the model failed",
-    "deterministic": "twin",
+    "fallback": "rules: the model failed",
+    "deterministic": "rules",
 }
 ARROW: Final = {Call.LONG: "▲", Call.SHORT: "▼", Call.HOLD: "■", Call.CANCEL_AND_CLOSE: "✕"}
 STANCE: Final = {1: "▲ up", 0: "● neither", -1: "▼ down"}
@@ -118,22 +116,8 @@ def page(view: RunView, image: bytes | None) -> str:
 
 def expert_entries(view: RunView) -> tuple[tuple[Expert, Entry | None, str | None], ...]:
     """What each expert wrote and the model that spoke for it, whose word weighs most first."""
-    models = {voice.role: voice.model for voice in view.voices}
-    return tuple(
-        (expert, entry_of(view.blackboard, expert), models.get(ROLES[expert])) for expert in CONVICTION[Mode(view.mode)]
-    )
-
-
-def entry_of(board: Blackboard, expert: Expert) -> Entry | None:
-    match expert:
-        case Expert.LIQUIDITY:
-            return board.liquidity
-        case Expert.MICROSTRUCTURE:
-            return board.microstructure
-        case Expert.MACRO:
-            return board.macro
-        case Expert.GEOMETRY:
-            return board.vlm_geometry
+    models, there = {voice.role: voice.model for voice in view.voices}, board_entries(view.blackboard)
+    return tuple((expert, there.get(expert), models.get(ROLES[expert])) for expert in CONVICTION[Mode(view.mode)])
 
 
 def bias_text(entry: Entry) -> str:

@@ -24,10 +24,10 @@ from zuno.trading.agents.case import without_source_text
 from zuno.trading.chart.charting import describe
 from zuno.trading.model.bundle import Bundle, Slot, read_bundle
 from zuno.trading.model.cycle import EDITION, STARTED, Decision, Node
-from zuno.trading.model.market import Mode, Symbol, mode_of, symbol_of
+from zuno.trading.model.market import Mode, Symbol, parse_mode, parse_symbol
 from zuno.trading.model.outcome import Chart, NodeEvent, Outcome, content_for_hash, recorded_content, with_hash
 from zuno.trading.rules.ruling import expire_ruling, valid_until
-from zuno.trading.run.nodes import Cycle, World
+from zuno.trading.run.nodes import Cycle, CycleSources
 from zuno.trading.run.nodes import Listen as Listen
 from zuno.trading.run.record import (
     ENDED,
@@ -97,7 +97,7 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
+class ReplayContext:
     """Where a recorded run is held again: a journal that is forgotten, minds that say what was said."""
 
     journal: Journal
@@ -106,7 +106,7 @@ class Rehearsal:
 
 
 @dataclass(frozen=True, slots=True)
-class Backing:
+class RunBackends:
     """What cycles lean on; wiring chooses it."""
 
     journal: Callable[[], Awaitable[Journal]]
@@ -114,7 +114,7 @@ class Backing:
     minds: Callable[[RunJournal], ModelContext]
     checkpoints: Callable[[], AbstractAsyncContextManager[Saver]]
     lease: Callable[[Symbol], ProcessLock]
-    rehearse: Callable[[Sequence[Attempt], Mapping[str, str]], Awaitable[Rehearsal]]
+    rehearse: Callable[[Sequence[Attempt], Mapping[str, str]], Awaitable[ReplayContext]]
     """From the attempts on record, and by role why no model sat."""
     now: Callable[[], Millis]
     random: Callable[[int], bytes]
@@ -124,7 +124,7 @@ class Backing:
 class Cycles:
     """Runs of the trading desk. One symbol is argued about by one process of a home at a time."""
 
-    def __init__(self, desk: TradingDesk, backing: Backing) -> None:
+    def __init__(self, desk: TradingDesk, backing: RunBackends) -> None:
         self._desk = desk
         self._with = backing
 
@@ -139,8 +139,8 @@ class Cycles:
     ) -> Outcome:
         """Argue about a symbol at a moment (none: now, or the end of the recording) and rule."""
         asked = RunRequest(
-            symbol=symbol_of(symbol),
-            mode=mode_of(mode),
+            symbol=parse_symbol(symbol),
+            mode=parse_mode(mode),
             as_of=as_of,
             live=self._desk.live(as_of),
             chart=chart,
@@ -230,7 +230,7 @@ class Cycles:
         try:
             again = RunJournal(rehearsal.journal, run_id)
             cycle = Cycle(
-                again, _recorded_world(notebook, journal), rehearsal.minds(again), _ignore_event, self._with.code()
+                again, _recorded_sources(notebook, journal), rehearsal.minds(again), _ignore_event, self._with.code()
             )
             await _take_steps(cycle, again, None)
             now = _outcome_at_end(cycle.outcome, notebook.read(ENDED, RunSummary))
@@ -260,8 +260,8 @@ class Cycles:
         self, notebook: RunJournal, asked: RunRequest, listen: Listen, collected: MarketMoment | None
     ) -> Outcome:
         minds = self._with.minds(notebook)
-        world = await self._world(asked, minds, collected)
-        cycle = Cycle(notebook, world, minds, listen, self._with.code())
+        sources = await self._sources(asked, minds, collected)
+        cycle = Cycle(notebook, sources, minds, listen, self._with.code())
         for node in Node:
             if notebook.has(node):
                 listen(cycle.event(node))
@@ -281,7 +281,7 @@ class Cycles:
             await _delete_checkpoints(notebook.run_id, saver)
         _check_current(notebook)
 
-    async def _world(self, asked: RunRequest, minds: ModelContext, collected: MarketMoment | None) -> World:
+    async def _sources(self, asked: RunRequest, minds: ModelContext, collected: MarketMoment | None) -> CycleSources:
         journal = await self._with.journal()
 
         async def collect() -> MarketMoment:
@@ -313,7 +313,7 @@ class Cycles:
             asked, said = REVIEW_TOKENS
             return float(await models[0].price(asked, said + thinking_tokens(models[0].name)) or 0)
 
-        return World(
+        return CycleSources(
             collect=collect,
             gather=gather,
             recorded=lambda name: _read_bundle(journal, name),
@@ -461,8 +461,8 @@ async def _read_image(journal: Journal, painted: ChartRecord) -> Image | None:
 # -- a run, again
 
 
-def _recorded_world(notebook: RunJournal, journal: Journal) -> World:
-    """The world as it was: what came from outside comes from the record."""
+def _recorded_sources(notebook: RunJournal, journal: Journal) -> CycleSources:
+    """The sources of a recorded run: what came from outside comes from the record."""
 
     async def collect() -> MarketMoment:
         return notebook.read(Node.COLLECT_DATA, MarketMoment)
@@ -482,7 +482,7 @@ def _recorded_world(notebook: RunJournal, journal: Journal) -> World:
             return notebook.read(node, GuardRecord).at
         return notebook.read(Node.GENERATE_REPORT, ReportRecord).at
 
-    return World(
+    return CycleSources(
         collect=collect,
         gather=gather,
         recorded=lambda name: _read_bundle(journal, name),

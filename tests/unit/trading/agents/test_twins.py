@@ -22,7 +22,7 @@ from zuno.trading.measure.structure.lines import Divergence, Gauge
 from zuno.trading.measure.structure.pivots import Way
 from zuno.trading.model import market
 from zuno.trading.model.account import Account, FeesSlot, RestingOrder, fees_slot
-from zuno.trading.model.bundle import Block, Bundle, name_of
+from zuno.trading.model.bundle import Block, Bundle, bundle_hash
 from zuno.trading.model.chart import Panel
 from zuno.trading.model.cycle import (
     Blackboard,
@@ -164,7 +164,7 @@ def test_fees_are_those_the_bundle_was_frozen_with(plain: Case) -> None:
     slot = fees_slot(FeesSlot(binance_maker=0.01, binance_taker=0.04, upbit=0.1), AS_OF)
     bundle = bundle_of(slots=[slot])
     assert build_case(bundle).inputs.fees == Fees(FeeRates(0.01, 0.04), FeeRates(0.1, 0.1))
-    assert name_of(bundle) != name_of(bundle_of())
+    assert bundle_hash(bundle) != bundle_hash(bundle_of())
     for wrong in ({"upbit": 0.1}, {"upbit": -1.0}):
         with pytest.raises(Malformed, match="no record of fees"):
             build_case(bundle_of(slots=[replace(slot, content=wrong)]))  # type: ignore[arg-type]
@@ -212,7 +212,7 @@ def test_the_price_goes_more_easily_where_size_is_dear(
 ) -> None:
     book = plain.features.book
     assert not isinstance(book, Missing)
-    pulls = microstructure._sizes(replace(book, buy_slippage_bps=buy, sell_slippage_bps=sell))
+    pulls = microstructure._thin_side_reasons(replace(book, buy_slippage_bps=buy, sell_slippage_bps=sell))
     assert [one.weight for one in pulls] == weights
     assert all(one.said.startswith("asks" if buy > sell else "bids") for one in pulls)
 
@@ -268,7 +268,7 @@ def test_the_hunted_side_is_spent(side: Side, stance: int) -> None:
     hunt = Strike(Millis(AS_OF - HOUR_MS // 2), side, PRICE, 20.0, 3e6, "hunt")
     rows = sorted([*bundle.rows(series), hunt], key=lambda row: row.at)
     case = build_case(swapped(bundle, series, rows))
-    assert liquidity.leaning(case, "liquidation_hunting") == stance
+    assert liquidity.flow_direction(case, "liquidation_hunting") == stance
     said = liquidity.answer_by_rules(case)
     assert said.anomaly == "liquidation_hunting"
     assert "$3,080,000" in render(said.rationale, prompt_facts.market_facts(case))

@@ -29,7 +29,7 @@ from zuno.trading.model.market import (
     open_interest,
 )
 from zuno.trading.ports.series import Batch, Flaw, Origin
-from zuno.trading.service.data import DataCheckView, DataDesk, moment
+from zuno.trading.service.data import DataCheckView, DataDesk, format_minute
 
 M1, H1, H4, D1, W1 = Timeframe
 AT = Millis(1_766_966_400_000)
@@ -456,4 +456,4 @@ async def test_what_is_here() -> None:
     ],
 )
 def test_moments_as_people_read_them(at: int, said: str) -> None:
-    assert moment(at) == said
+    assert format_minute(at) == said

@@ -11,7 +11,7 @@ import pytest
 from zuno.kernel.canonical import canonical
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis, Seconds
-from zuno.trading.model.bundle import Absent, Block, Bundle, Slot, content, name_of, read_bundle
+from zuno.trading.model.bundle import Absent, Block, Bundle, Slot, bundle_hash, content, read_bundle
 from zuno.trading.model.market import (
     MINUTE_MS,
     Alive,
@@ -87,7 +87,7 @@ def test_every_kind_of_row_comes_back_equal() -> None:
 
 
 def test_the_bytes_are_those_they_always_were() -> None:
-    assert name_of(bundle()) == GOLDEN
+    assert bundle_hash(bundle()) == GOLDEN
 
 
 def test_no_text_and_no_content_is_taken_for_a_place_to_fill() -> None:
@@ -124,8 +124,8 @@ def test_any_other_number_is_another_bundle() -> None:
     other = rows[0]._replace(close=1.2500000000000002)  # type: ignore[attr-defined]
     blocks = (Block(first, (other, *rows[1:]), T0, Seconds(30), Seconds(60), ("a note",)), *bundle().blocks[1:])
     changed = Bundle(Symbol.BTCUSDT, Mode.SWING, T0, "SYNTHETIC seed 1", blocks, bundle().absent, bundle().slots)
-    assert name_of(changed) != name_of(bundle())
-    assert name_of(bundle()) == name_of(bundle())
+    assert bundle_hash(changed) != bundle_hash(bundle())
+    assert bundle_hash(bundle()) == bundle_hash(bundle())
 
 
 def test_age_is_stale_one_second_past_the_limit() -> None:

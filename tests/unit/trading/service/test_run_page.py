@@ -91,7 +91,7 @@ def test_it_tells_what_was_decided_and_what_it_rests_on() -> None:
         "12 % of the equity as margin, at 2×",
         "PASSIVE_MAKER",
         "1 STALE",
-        "twin: the model failed",
+        "rules: the model failed",
         "claude-sonnet-4-6",
         outcome().hash,
     ):
