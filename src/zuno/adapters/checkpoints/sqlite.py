@@ -30,7 +30,12 @@ async def sqlite_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
             await connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last: the journal has it
             saver = AsyncSqliteSaver(connection, serde=strict_serializer())
             await saver.setup()
-            yield saver
+            try:
+                yield saver
+            finally:
+                # A write that was cut off stays open after the close for as long as anybody holds its cursor.
+                with suppress(sqlite3.Error):
+                    await connection.rollback()
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", None)
         if code is not None and code & 0xFF in _DAMAGE:
