@@ -134,13 +134,9 @@ class OpeningStep:
 
 
 @dataclass(frozen=True, slots=True)
-class MintStep:
+class MintStep(OpeningStep):
     """Liquidity that enters as an NFT of `owner`; ids are in the order of the script."""
 
-    pool: int
-    lower: int
-    upper: int
-    liquidity: int
     owner: Address
 
 
@@ -255,7 +251,7 @@ def write_script(seed: int) -> Script:
     return Script(seed, specs, opening, tuple(hours))
 
 
-def _enter(pool: Pool, mint: OpeningStep | MintStep) -> None:
+def _enter(pool: Pool, mint: OpeningStep) -> None:
     # Sizing needs the liquidity, not the owner; the players keep the books.
     pool.modify_liquidity(OTHERS, mint.lower, mint.upper, mint.liquidity, 0)
 

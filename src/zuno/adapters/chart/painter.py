@@ -19,17 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zuno.adapters.chart.canvas import DPI, ChartCanvas
-from zuno.adapters.chart.frames import (
-    LAST,
-    LEFT,
-    PROFILE,
-    BarLayout,
-    Floats,
-    PanelFrame,
-    layout_bars,
-    rows,
-    spread_labels,
-)
+from zuno.adapters.chart.frames import LAST, LEFT, PROFILE, BarLayout, PanelFrame, layout_bars, rows, spread_labels
+from zuno.trading.measure.bars import Floats
 from zuno.trading.model.chart import (
     HEIGHT,
     WIDTH,
@@ -263,7 +254,8 @@ class _Sheet:
             self._canvas.line(self._layout.middle(x), y, style[0], style[1], frame, style[2])
 
     def _candles(self, panel: PricePanel, frame: PanelFrame) -> None:
-        opened, high, low, close = (np.array(column) for column in _columns(panel))
+        bars = panel.candles
+        opened, high, low, close = (np.array(column) for column in (bars.open, bars.high, bars.low, bars.close))
         rising = close >= opened
         foot, head = np.floor(frame.y(np.minimum(opened, close))), np.floor(frame.y(np.maximum(opened, close)))
         head = np.maximum(head, foot + 1)
@@ -390,11 +382,6 @@ def _absences(price: PricePanel | Blank) -> str:
     parts = (*price.absent, price.profile, price.heat)
     told = " · ".join(f"{part.title}: {part.why}" for part in parts if isinstance(part, Blank))
     return f"absent: {told}" if told else ""
-
-
-def _columns(panel: PricePanel) -> tuple[tuple[float, ...], ...]:
-    candles = panel.candles
-    return candles.open, candles.high, candles.low, candles.close
 
 
 def _numbers(values: Sequence[float | None]) -> Floats:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zuno.adapters.checkpoints.serializer import strict_serializer
+from zuno.adapters.checkpoints import strict_serializer
 from zuno.kernel.errors import Broken, Unavailable
 
 if TYPE_CHECKING:
@@ -30,7 +30,12 @@ async def sqlite_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
             await connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last: the journal has it
             saver = AsyncSqliteSaver(connection, serde=strict_serializer())
             await saver.setup()
-            yield saver
+            try:
+                yield saver
+            finally:
+                # A write that was cut off stays open after the close for as long as anybody holds its cursor.
+                with suppress(sqlite3.Error):
+                    await connection.rollback()
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", None)
         if code is not None and code & 0xFF in _DAMAGE:

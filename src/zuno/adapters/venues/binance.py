@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Final
 
-from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
+from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
 from zuno.adapters.venues.paging import fetch_irregular, fetch_regular, pick_period
 from zuno.adapters.venues.streams import WHALE_USD, StreamAddress, StreamEvent, StreamMessage, VenueTape, listen_to
 from zuno.adapters.venues.vendor_json import VendorJson, parse_book
@@ -45,13 +45,10 @@ USUAL_HOURS: Final = 8.0
 """Between two fundings of a symbol that the list of exceptions does not name."""
 
 
-class Binance:
+class Binance(ExchangeFeed):
     """Candles, derivatives, the book and the rate of USDC of one venue."""
 
     venue = BINANCE
-
-    def __init__(self, exchange: ExchangeClient) -> None:
-        self._exchange = exchange
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
         now = (await self._exchange.ask("fapiPublicGetTime", "time")).moment("serverTime")
@@ -105,9 +102,6 @@ class Binance:
         symbol = name.replace("-", "")
         bars = await self._bars("publicGetKlines", symbol, timeframe, *opened, now, SPOT_BARS_A_PAGE)
         return [Level(Millis(bar.at + step), bar.close) for bar in bars]
-
-    async def close(self) -> None:
-        await self._exchange.close()
 
     async def _bars(
         self, endpoint: str, symbol: str, timeframe: Timeframe, since: Millis, until: Millis, now: Millis, limit: int

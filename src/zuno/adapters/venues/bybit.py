@@ -12,7 +12,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
-from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
+from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
 from zuno.adapters.venues.paging import fetch_irregular, fetch_regular, pick_period
 from zuno.adapters.venues.streams import (
     StreamAddress,
@@ -50,13 +50,10 @@ MOST_LEVELS: Final = 500
 INTERVALS: Final = {Timeframe.M1: "1", Timeframe.H1: "60", Timeframe.H4: "240", Timeframe.D1: "D", Timeframe.W1: "W"}
 
 
-class Bybit:
+class Bybit(ExchangeFeed):
     """Candles, derivatives and the book of one venue. It does not say which side took, so a bar has no taker volume."""
 
     venue = BYBIT
-
-    def __init__(self, exchange: ExchangeClient) -> None:
-        self._exchange = exchange
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
         step = timeframe.millis
@@ -109,9 +106,6 @@ class Bybit:
         answer = await self._ask("Orderbook", "book", symbol, limit=min(depth, MOST_LEVELS))
         result = answer.child("result")
         return parse_book(result, result.moment("ts"), "b", "a", depth)
-
-    async def close(self) -> None:
-        await self._exchange.close()
 
     async def _ask(self, endpoint: str, what: str, symbol: str, **params: object) -> VendorJson:
         return await self._exchange.ask(

@@ -143,6 +143,16 @@ class ExchangeClient:
         return (self._url or "").rstrip("/") + urlsplit(url).path if isinstance(url, str) else url
 
 
+class ExchangeFeed:
+    """What one exchange says, read by its client."""
+
+    def __init__(self, exchange: ExchangeClient) -> None:
+        self._exchange = exchange
+
+    async def close(self) -> None:
+        await self._exchange.close()
+
+
 @cache
 def _certificates(file: str) -> ssl.SSLContext:
     """Reading them takes longer than asking a question; every exchange trusts the same."""

@@ -15,7 +15,7 @@ from typing import Final
 
 from zuno.adapters.venues.paging import time_limit
 from zuno.adapters.venues.vendor_json import VendorJson
-from zuno.adapters.venues.web import RequestDeclined, WebService
+from zuno.adapters.venues.web import RequestDeclined, WebFeed, WebService
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Print
@@ -38,13 +38,13 @@ SAME_DAY: Final = frozenset({"NASDAQCOM"})
 revisions nobody knows when."""
 
 
-class Fred:
+class Fred(WebFeed):
     """Prints by FRED's own names of them."""
 
     venue = FRED
 
     def __init__(self, web: WebService, api_key: str, now: Callable[[], Millis]) -> None:
-        self._web = web
+        super().__init__(web)
         self._key = api_key
         self._now = now
 
@@ -65,9 +65,6 @@ class Fred:
                 end = min(until, start + SPAN - 1)
                 found.update(await self._span(figure, start, end))
         return sorted((row for row in found if since <= row.at <= until), key=attrgetter("at", "released"))
-
-    async def close(self) -> None:
-        await self._web.close()
 
     async def _span(self, figure: str, start: int, end: int) -> Sequence[Print]:
         today = self._now() - BEHIND

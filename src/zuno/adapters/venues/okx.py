@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
+from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
 from zuno.adapters.venues.paging import fetch_irregular, pick_period
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed, Unavailable
@@ -22,13 +22,10 @@ VENDOR: Final = ExchangeVendor("okx", "OKX", envelope="code")
 POINTS_A_PAGE: Final = 100
 
 
-class Okx:
+class Okx(ExchangeFeed):
     """Derivatives of one venue."""
 
     venue = OKX
-
-    def __init__(self, exchange: ExchangeClient) -> None:
-        self._exchange = exchange
 
     async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]:
         """The rate that was paid, with the interval the venue has now."""
@@ -64,9 +61,6 @@ class Okx:
         index = await self._ask("MarketIndexTickers", "index", instId=_swap(symbol).removesuffix("-SWAP"))
         mark, spot = _only(marks, symbol), _only(index, symbol)
         return Marks(mark.moment("ts"), mark.number("markPx"), spot.number("idxPx"))
-
-    async def close(self) -> None:
-        await self._exchange.close()
 
     async def _ask(self, endpoint: str, what: str, **params: object) -> list[VendorJson]:
         return (await self._exchange.ask(f"publicGet{endpoint}", what, **params)).children("data")

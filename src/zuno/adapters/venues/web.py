@@ -80,6 +80,16 @@ class WebService:
         return answer.body
 
 
+class WebFeed:
+    """What one web service says."""
+
+    def __init__(self, web: WebService) -> None:
+        self._web = web
+
+    async def close(self) -> None:
+        await self._web.close()
+
+
 def clean(raw: str, limit: int) -> str:
     """Lines are kept; control, format and private characters go, runs of space become one, what is too long is cut."""
     lines: list[str] = []

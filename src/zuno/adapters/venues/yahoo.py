@@ -13,7 +13,7 @@ from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 from zuno.adapters.venues.vendor_json import VendorJson, order_rows
-from zuno.adapters.venues.web import WebService
+from zuno.adapters.venues.web import WebFeed
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, SECOND_MS, Print
@@ -23,13 +23,10 @@ PUBLIC_URL: Final = "https://query1.finance.yahoo.com"
 SYMBOLS: Final[Mapping[str, str]] = {"DXY": "DX-Y.NYB", "NASDAQ": "^IXIC", "GOLD": "GC=F", "OIL": "CL=F"}
 
 
-class Yahoo:
+class Yahoo(WebFeed):
     """Daily closes; a day's is printed when the exchange's own day is over."""
 
     venue = YAHOO
-
-    def __init__(self, web: WebService) -> None:
-        self._web = web
 
     @property
     def figures(self) -> Sequence[str]:
@@ -46,9 +43,6 @@ class Yahoo:
         path = f"v8/finance/chart/{quote(SYMBOLS[figure], safe='')}"
         answer = await self._web.json(path, "chart", params)
         return order_rows("Yahoo's closes", list(_closes(answer.child("chart").child("result").only())), since, until)
-
-    async def close(self) -> None:
-        await self._web.close()
 
 
 def _closes(chart: VendorJson) -> Iterator[Print]:
