@@ -174,16 +174,11 @@ class Application:
         return WalletKeeper(self._signers.folder(), self._signers.own_wallet)
 
     def wallet(self, chain: str | None) -> WalletOnChain:
-        from zuno.lp.service.wallets import WalletContents, WalletOnChain
+        from zuno.lp.service.wallets import WalletOnChain
 
         name = self._settings.default_chain() if chain is None else chain
         opened, writer = self._chains.open_chain(name), self._chains.writer(name)
-
-        async def look(wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletContents:
-            wallet_state = await writer.wallet_state(wallet, currencies, spenders)
-            return WalletContents(wallet_state.block, wallet_state.holdings, wallet_state.allowances)
-
-        return WalletOnChain(opened, self._signers.of(name).address, look)
+        return WalletOnChain(opened, self._signers.of(name).address, writer.wallet_state)
 
     def place(self) -> Place:
         from zuno.doors.reading.place import Place
