@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,17 @@ def test_a_checkpoint_makes_no_type_of_anybodys() -> None:
     assert strict_serializer().loads_typed(strict_serializer().dumps_typed({"said": {"triage": "ab"}})) == {
         "said": {"triage": "ab"}
     }
+
+
+async def test_a_write_that_was_cut_off_keeps_nobody_waiting(tmp_path: Path) -> None:
+    path = tmp_path / "cycles.db"
+    async with sqlite_checkpoints(path) as saver:
+        # What a task leaves that was cancelled before its commit: begun, and held by a traceback.
+        cursor = await saver.conn.executemany("DELETE FROM writes WHERE thread_id = ?", [("nobody",), ("nobody",)])
+        assert saver.conn.in_transaction
+    with closing(sqlite3.connect(path, timeout=0)) as other:
+        other.execute("BEGIN IMMEDIATE")
+    del cursor
 
 
 async def test_a_damaged_file_says_what_to_do(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ async def computed(home: Path) -> dict[str, Any]:
         "touch": asdict(touch()),
         "bundle": run.bundle,
         "run": run.hash,
-        "features": digest((case.features, case.signs, case.menu)),
+        "features": digest((case.features, case.context, case.menu)),
         "argued": digest((debate.decision, debate.draft, [debate.twin(role) for role in ROLES])),
         "by hand": bundle_hash(debate.case.bundle),
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from zuno.trading.measure.features import Features, features
-from zuno.trading.measure.price_context import Signs, signs_of
+from zuno.trading.measure.price_context import PriceContext, read_price_context
 from zuno.trading.model.account import FEES, FeesSlot, read_slot
 from zuno.trading.model.bundle import Bundle, has_own_reason
 from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, build_ruling_inputs
@@ -21,7 +21,7 @@ class Case:
     features: Features
     menu: PriceMenu
     inputs: RulingInputs
-    signs: Signs
+    context: PriceContext
 
 
 NOT_USABLE: Final = "its source gave nothing that can be used"
@@ -48,4 +48,4 @@ def build_case(bundle: Bundle) -> Case:
     measured = features(bundle)
     menu = build_price_menu(bundle, measured)
     inputs = build_ruling_inputs(bundle, measured, menu, fees=read_fees(bundle))
-    return Case(bundle, measured, menu, inputs, signs_of(bundle))
+    return Case(bundle, measured, menu, inputs, read_price_context(bundle))

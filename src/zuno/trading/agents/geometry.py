@@ -156,20 +156,20 @@ def answer_by_rules(case: Case, shown: Panels) -> GeometryOpinion:
     shape = formation(frame.structure.pivots, frame.readings.close, frame.readings.atr)
     anomaly, struck = _anomaly(case, frame)
     facts = prompt_facts.market_facts(case)
-    pulls = [*struck, *_trend_reasons(case), *_pattern_reasons(shape, frame.timeframe)]
-    lean = direction_of(total_weight(pulls))
+    reasons = [*struck, *_trend_reasons(case), *_pattern_reasons(shape, frame.timeframe)]
+    lean = direction_of(total_weight(reasons))
     if lean * total_weight(struck) < 0:
         anomaly = "none"  # the rest of the picture overrules it
     return GeometryOpinion(
         anomaly=anomaly,
         directional_bias=LEANS[lean],
-        confidence=confidence(pulls),
+        confidence=confidence(reasons),
         key_levels=key_levels(case.menu),
         fibonacci_context=cut(_fibonacci(frame), facts, LONG_TEXT),
         pattern=_pattern(shape),
         cvd_signal=_cvd(case, frame) if shown.cvd else None,
         funding_visual=_funding_look(case) if shown.funding else None,
-        rationale=cut(summarise_reasons(pulls, "The bars show neither a trend nor a shape."), facts, LONG_TEXT),
+        rationale=cut(summarise_reasons(reasons, "The bars show neither a trend nor a shape."), facts, LONG_TEXT),
     )
 
 
@@ -192,7 +192,7 @@ def _frame(case: Case) -> Known[Frame]:
 
 
 def _anomaly(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]]:
-    """What is out of the ordinary in the shape, the most telling first, and how it pulls."""
+    """What is out of the ordinary in the shape, the most telling first, and its reasons."""
     found = (_find_break(case, frame), _find_exhaustion(case, frame), _find_trap(case, frame))
     first = next((anomaly for anomaly in found if anomaly is not None), None)
     if first is not None:
@@ -338,7 +338,7 @@ def _cvd(case: Case, frame: Frame) -> CvdSignal:
     ]
     if fresh:
         return "divergence_bullish" if fresh[-1].way is Way.UP else "divergence_bearish"
-    flow = case.signs.days
+    flow = case.context.days
     if isinstance(flow, Missing):
         return "neutral"
     return "confirming" if flow.moved * flow.balance > 0 else "neutral"

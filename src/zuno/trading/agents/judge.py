@@ -343,7 +343,7 @@ def exit_reason(case: Case, meta: Meta, side: Side, worth: float) -> str:
     if favour <= EXIT:
         return f"the score of {{score}} is against the {side} there is by {{exit_score}} or more"
     panic = case.inputs.panic is True or meta.regime is Regime.VOLATILITY_PANIC
-    day = case.signs.day
+    day = case.context.day
     # Who does not know which way the panic runs goes by the score.
     runs = favour < 0 if isinstance(day, Missing) else _score_for(side, day) < 0
     if panic and runs:

@@ -81,25 +81,25 @@ def flow_direction(case: Case, anomaly: FlowAnomaly) -> Stance:
 def answer_by_rules(case: Case) -> LiquidityOpinion:
     flow, hunt = flow_reasons(case), hunt_reasons(case)
     hunted = bool(hunt) and abs(total_weight(hunt)) >= abs(total_weight(flow))
-    pulls = (
+    reasons = (
         [*flow, *hunt]
         if direction_of(total_weight(flow)) * direction_of(total_weight(hunt)) >= 0
         else hunt
         if hunted
         else flow
     )
-    lean = direction_of(total_weight(pulls))
+    lean = direction_of(total_weight(reasons))
     anomaly: FlowAnomaly = "none"
     if lean and hunted:
         anomaly = "liquidation_hunting"
     elif lean and contradicts(case, lean):
         anomaly = "whale_cvd_divergence"
-    sure = confidence(pulls)
+    sure = confidence(reasons)
     return LiquidityOpinion(
         anomaly=anomaly,
         confidence=round(sure * ALONG, 2) if anomaly == "none" else sure,
         target_entry=_choose_entry(case.menu, lean) if anomaly != "none" else None,
-        rationale=cut(summarise_reasons(pulls, _quiet_text(case)), prompt_facts.market_facts(case), LONG_TEXT),
+        rationale=cut(summarise_reasons(reasons, _quiet_text(case)), prompt_facts.market_facts(case), LONG_TEXT),
     )
 
 
@@ -107,7 +107,7 @@ def contradicts(case: Case, lean: Stance) -> bool:
     """Whether those who take lean so against the price: by a divergence, by their balance, or by large trades."""
     if any(divergence.weight * lean > 0 for divergence in _divergence_reasons(case)):
         return True
-    flow, day = case.signs.flow, case.signs.day
+    flow, day = case.context.flow, case.context.day
     if not isinstance(flow, Missing) and _balance(flow) == lean and lean * flow.moved < 0:
         return True
     large = total_weight(_whale_reasons("24h", case.features.whales_day, 1.0))
@@ -124,7 +124,7 @@ def _balance(flow: TakerFlow) -> Stance:
 def flow_reasons(case: Case) -> list[Reason]:
     """What those who take say, beside what the price does."""
     found = _divergence_reasons(case)
-    flow = case.signs.flow
+    flow = case.context.flow
     if not isinstance(flow, Missing):
         lean = _balance(flow)
         against = lean * flow.moved < 0
@@ -214,7 +214,7 @@ def _choose_entry(menu: PriceMenu, lean: Stance) -> float | None:
 
 
 def _quiet_text(case: Case) -> str:
-    flow = case.signs.flow
+    flow = case.context.flow
     if isinstance(flow, Missing):
         return "Nothing to read: {takers.unknown}."
     balance = f"{{{prompt_facts.takers_id(flow)}.balance}}"

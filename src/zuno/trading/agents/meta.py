@@ -111,13 +111,13 @@ def _panic_reason(case: Case) -> str | None:
 
 def _name_regime(case: Case, seen: Readings) -> tuple[Regime, str]:
     """Where there is no panic."""
-    signs = case.signs
+    context = case.context
     if seen.adx is None or seen.ema21 is None or seen.ema50 is None:
         return Regime.RANGE_BOUND, "too few days are known for a trend"
     for regime, sign, word in ((Regime.BULL_MOMENTUM, 1, "above"), (Regime.BEAR_MOMENTUM, -1, "below")):
         if seen.adx >= TREND and sign * (seen.ema21 - seen.ema50) > 0 and sign * (seen.close - seen.ema50) > 0:
             return regime, f"1d ADX14 is {{1d.adx14}}, EMA21 and the close stand {word} EMA50"
-    width, flow = signs.width_rank, signs.days
+    width, flow = context.width_rank, context.days
     if not isinstance(width, Missing) and not isinstance(flow, Missing) and width < NARROW and flow.slope > 0:
         why = "1d Bollinger bands are wider than on {bollinger_rank} of earlier days, and CVD rises"
         return Regime.SIDEWAYS_ACCUMULATION, why

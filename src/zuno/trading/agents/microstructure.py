@@ -63,7 +63,7 @@ def answer_by_rules(case: Case) -> MicrostructureOpinion:
         why = cut("The book is not known: {book.spread.unknown}.", prompt_facts.market_facts(case), LONG_TEXT)
         return MicrostructureOpinion(anomaly="none", confidence=0.0, directional_bias="NEUTRAL", rationale=why)
     walls, lean = _wall_reasons(case), _imbalance_reasons(book)
-    pulls = [*walls, *lean, *_thin_side_reasons(book)]
+    reasons = [*walls, *lean, *_thin_side_reasons(book)]
     anomaly: BookAnomaly = "none"
     if walls and abs(total_weight(walls)) >= abs(total_weight(lean)):
         anomaly = "fake_wall"
@@ -71,9 +71,9 @@ def answer_by_rules(case: Case) -> MicrostructureOpinion:
         anomaly = "microstructure_imbalance"
     return MicrostructureOpinion(
         anomaly=anomaly,
-        confidence=confidence(pulls),
-        directional_bias=_BIASES[direction_of(total_weight(pulls))],
-        rationale=cut(summarise_reasons(pulls, _quiet_text(book)), prompt_facts.market_facts(case), LONG_TEXT),
+        confidence=confidence(reasons),
+        directional_bias=_BIASES[direction_of(total_weight(reasons))],
+        rationale=cut(summarise_reasons(reasons, _quiet_text(book)), prompt_facts.market_facts(case), LONG_TEXT),
     )
 
 

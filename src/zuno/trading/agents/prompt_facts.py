@@ -104,7 +104,7 @@ def figure_in(known: Known[Any], name: str) -> Known[float]:
 
 
 def market_section(case: Case) -> Section:
-    bundle, signs = case.bundle, case.signs
+    bundle, context = case.bundle, case.context
     atr, now = case.menu.atr, case.menu.now
     share: Known[float] = atr if isinstance(atr, Missing) else now if isinstance(now, Missing) else 100 * atr / now
     frames = ", ".join(bundle.mode.timeframes)
@@ -116,8 +116,8 @@ def market_section(case: Case) -> Section:
             fact("price_now", now, Unit.PRICE),
             fact("atr14", atr, Unit.PRICE, note=f"of {_atr_frame(case)}"),
             fact("atr14_pct", share, Unit.PERCENT, note="of the price"),
-            fact("price_change_24h", scale_figure(signs.day, 100), Unit.PERCENT, signed=True),
-            fact("price_change_7d", scale_figure(signs.week, 100), Unit.PERCENT, signed=True),
+            fact("price_change_24h", scale_figure(context.day, 100), Unit.PERCENT, signed=True),
+            fact("price_change_7d", scale_figure(context.week, 100), Unit.PERCENT, signed=True),
         ),
     )
 
@@ -261,8 +261,8 @@ def _zone_lines(timeframe: Timeframe, frame: Frame, count: int) -> Iterator[Line
 
 
 def flow_section(case: Case, weight: int = 90) -> Section:
-    signs, features = case.signs, case.features
-    lines = [*_taker_lines(signs.flow), *(_taker_lines(signs.days) if has_anomalies(case) else ())]
+    context, features = case.context, case.features
+    lines = [*_taker_lines(context.flow), *(_taker_lines(context.days) if has_anomalies(case) else ())]
     for name, whales in (("1h", features.whales_hour), ("24h", features.whales_day)):
         lines += _whale_lines(f"large_trades_{name}", whales)
     change = features.open_interest_hour, features.open_interest_day
@@ -389,13 +389,13 @@ def options_section(case: Case, weight: int = 90) -> Section:
 
 
 def economy_section(case: Case, weight: int = 70) -> Section:
-    signs, seen = case.signs, case.features.economy
+    context, seen = case.context, case.features.economy
     prints = f"over {PRINTS} prints"
     lines = [
         fact("curve.slope", figure_in(seen.slope, "value"), Unit.POINTS, signed=True, note="ten years less two"),
         fact("curve.slope_change", figure_in(seen.slope, "change"), Unit.POINTS, signed=True, note=prints),
-        _change_line("dollar_change", DOLLAR[0], signs.dollar),
-        _change_line("stocks_change", STOCKS[0], signs.stocks),
+        _change_line("dollar_change", DOLLAR[0], context.dollar),
+        _change_line("stocks_change", STOCKS[0], context.stocks),
     ]
     shown = dict(seen.figures) if has_anomalies(case) else _always(dict(seen.figures))
     lines += [line for name, reading in shown.items() for line in _reading_lines(name, reading, case.bundle.as_of)]
@@ -434,8 +434,8 @@ def _reading_lines(name: str, reading: Known[Reading], as_of: Millis) -> Iterato
 
 def day_section(case: Case, weight: int = 75) -> Section:
     """What the regime is told by."""
-    seen, signs = case.features.volatility, case.signs
-    slope = "unknown" if isinstance(signs.days, Missing) else "rising" if signs.days.slope > 0 else "falling"
+    seen, context = case.features.volatility, case.context
+    slope = "unknown" if isinstance(context.days, Missing) else "rising" if context.days.slope > 0 else "falling"
     moved, narrow = "of the last 180 days moved less", "of days had narrower Bollinger bands"
     return Section(
         "day",
@@ -443,7 +443,7 @@ def day_section(case: Case, weight: int = 75) -> Section:
         (
             fact("volatility_24h", scale_figure(figure_in(seen, "value"), 100), Unit.PERCENT),
             fact("volatility_rank", scale_figure(figure_in(seen, "rank"), 100), Unit.PERCENT, 1, note=moved),
-            fact("bollinger_rank", scale_figure(signs.width_rank, 100), Unit.PERCENT, 0, note=narrow),
+            fact("bollinger_rank", scale_figure(context.width_rank, 100), Unit.PERCENT, 0, note=narrow),
             Line(f"CVD over {FLOW_BARS} days: {slope}"),
             *_unknown_terms(case),
         ),

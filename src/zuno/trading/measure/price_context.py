@@ -78,7 +78,7 @@ class TakerFlow:
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class PriceContext:
     day: Known[float]
     """The price's change over 24 hours, as a share."""
     week: Known[float]
@@ -92,9 +92,9 @@ class Signs:
     stocks: Known[FigureChange]
 
 
-def signs_of(bundle: Bundle) -> Signs:
+def read_price_context(bundle: Bundle) -> PriceContext:
     hours, days = _window(bundle, Timeframe.H1), _window(bundle, Timeframe.D1)
-    return Signs(
+    return PriceContext(
         day=_price_change(hours, 24),
         week=_price_change(hours, 7 * 24),
         flow=_flow(_window(bundle, bundle.mode.timeframes[1])),

@@ -151,9 +151,9 @@ def test_without_candles_nothing_is_risked_and_a_panic_that_is_known_stays_one(
     ],
 )
 def test_accumulation_is_narrow_and_bought(plain: Case, rank: Any, slope: float, regime: Regime) -> None:
-    assert not isinstance(plain.signs.days, Missing)
-    signs = replace(plain.signs, width_rank=rank, days=replace(plain.signs.days, slope=slope))
-    assert meta.regime_of(replace(plain, signs=signs)).regime is regime
+    assert not isinstance(plain.context.days, Missing)
+    context = replace(plain.context, width_rank=rank, days=replace(plain.context.days, slope=slope))
+    assert meta.regime_of(replace(plain, context=context)).regime is regime
 
 
 # -- what all of them start from
@@ -212,17 +212,17 @@ def test_the_price_goes_more_easily_where_size_is_dear(
 ) -> None:
     book = plain.features.book
     assert not isinstance(book, Missing)
-    pulls = microstructure._thin_side_reasons(replace(book, buy_slippage_bps=buy, sell_slippage_bps=sell))
-    assert [one.weight for one in pulls] == weights
-    assert all(one.said.startswith("asks" if buy > sell else "bids") for one in pulls)
+    reasons = microstructure._thin_side_reasons(replace(book, buy_slippage_bps=buy, sell_slippage_bps=sell))
+    assert [one.weight for one in reasons] == weights
+    assert all(one.said.startswith("asks" if buy > sell else "bids") for one in reasons)
 
 
 @pytest.mark.parametrize(("whales", "sign"), [(0.6, 1), (-0.6, -1)])
 def test_large_takers_pull_the_flow(whales: float, sign: int) -> None:
     case = build_case(bundle_of(World(whales=whales)))
-    pulls = [one.weight for one in liquidity.flow_reasons(case) if "large takers" in one.said]
-    assert len(pulls) == 2
-    assert all(one * sign > 0 for one in pulls)
+    reasons = [one.weight for one in liquidity.flow_reasons(case) if "large takers" in one.said]
+    assert len(reasons) == 2
+    assert all(one * sign > 0 for one in reasons)
 
 
 def flowing(
@@ -230,15 +230,15 @@ def flowing(
 ) -> Case:
     """A market whose takers lean so, beside what the price did; no divergence is fresh but the one given."""
     case = build_case(bundle_of(World(whales=whales)))
-    assert not isinstance(case.signs.flow, Missing)
-    signs = replace(case.signs, flow=replace(case.signs.flow, rank=rank, moved=moved), day=day)
+    assert not isinstance(case.context.flow, Missing)
+    context = replace(case.context, flow=replace(case.context.flow, rank=rank, moved=moved), day=day)
     frames = []
     for timeframe, frame in case.features.frames:
         assert not isinstance(frame, Missing)
         turn = frame.structure.pivots[-1]
         fresh = () if way is None else (Divergence(Gauge.CVD, way, hidden, turn, turn, AS_OF),)
         frames.append((timeframe, replace(frame, structure=replace(frame.structure, divergences=fresh))))
-    return replace(case, signs=signs, features=replace(case.features, frames=tuple(frames)))
+    return replace(case, context=context, features=replace(case.features, frames=tuple(frames)))
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -287,9 +287,9 @@ def test_a_hunt_with_new_positions_behind_it_goes_on(
     forced = replace(seen, **{"longs_hour" if side is Side.LONG else "shorts_hour": ran})  # type: ignore[arg-type]
     rose = Missing("not heard") if share is None else replace(crowd, share=share)
     features = replace(plain.features, forced=forced, open_interest_hour=rose)
-    (pull,) = liquidity.hunt_reasons(replace(plain, features=features))
-    assert pull.weight == pytest.approx(0.6 * spent * turned)
-    assert ("has fuel" in pull.said) == (turned < 0)
+    (reason,) = liquidity.hunt_reasons(replace(plain, features=features))
+    assert reason.weight == pytest.approx(0.6 * spent * turned)
+    assert ("has fuel" in reason.said) == (turned < 0)
 
 
 @pytest.mark.parametrize(
@@ -314,8 +314,8 @@ def test_dear_puts_are_fear_and_cheap_ones_calm(plain: Case, skew: float, weight
     surface = plain.features.surface
     assert not isinstance(surface, Missing)
     smiled = replace(surface, week=replace(surface.week, skew25=skew))
-    pulls = macro_options.option_reasons(replace(plain, features=replace(plain.features, surface=smiled)))
-    found = [one for one in pulls if "skew" in one.said]
+    reasons = macro_options.option_reasons(replace(plain, features=replace(plain.features, surface=smiled)))
+    found = [one for one in reasons if "skew" in one.said]
     assert [one.weight for one in found] == ([] if weight is None else [pytest.approx(weight)])
     assert all(("dear" in one.said) == (skew > 1.5) for one in found)
 
@@ -324,7 +324,7 @@ def test_dear_puts_are_fear_and_cheap_ones_calm(plain: Case, skew: float, weight
     ("dollar", "weight"), [(0.015, -0.3), (0.0075, -0.15), (0.003, None), (-0.003, None), (-0.0075, 0.15), (-0.03, 0.3)]
 )
 def test_a_dear_dollar_drains_what_is_risky(plain: Case, dollar: float, weight: float | None) -> None:
-    moved = replace(plain, signs=replace(plain.signs, dollar=FigureChange(DOLLAR[0], dollar)))
+    moved = replace(plain, context=replace(plain.context, dollar=FigureChange(DOLLAR[0], dollar)))
     found = [one.weight for one in macro_options.world_reasons(moved) if "DXY" in one.said]
     assert found == ([] if weight is None else [pytest.approx(weight)])
 
@@ -491,7 +491,7 @@ def test_a_panic_against_a_position_closes_it(day: float | None, worth: float, o
     sign = 1 if side is Side.LONG else -1
     case = build_case(bundle_of(account=holding(Side.LONG)))
     moved = Missing("no hours") if day is None else sign * day
-    falling = replace(case, signs=replace(case.signs, day=moved))
+    falling = replace(case, context=replace(case.context, day=moved))
     assert bool(judge.exit_reason(falling, meta_of(Regime.VOLATILITY_PANIC), side, sign * worth)) == out
     assert not judge.exit_reason(falling, meta_of(), side, sign * worth)
 
@@ -499,7 +499,7 @@ def test_a_panic_against_a_position_closes_it(day: float | None, worth: float, o
 def test_a_panic_closes_though_the_candles_of_one_timeframe_are_gone() -> None:
     bundle = without(bundle_of(account=holding(Side.LONG)), "candles/binance/BTCUSDT/4h")
     case = build_case(bundle)
-    panic = replace(case, inputs=replace(case.inputs, day_rank=0.99), signs=replace(case.signs, day=-0.12))
+    panic = replace(case, inputs=replace(case.inputs, day_rank=0.99), context=replace(case.context, day=-0.12))
     ruled = meta.regime_of(panic)
     assert (ruled.regime, ruled.budget) == (Regime.VOLATILITY_PANIC, 0)
     assert judge.exit_reason(panic, meta_of(ruled.regime), Side.LONG, 0.3)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.wire.desk_bundles import AS_OF, bundle_of, without
 from zuno.kernel.units import Millis, Seconds
-from zuno.trading.measure.price_context import DOLLAR, PRINTS, STOCKS, FigureChange, Quoted, signs_of
+from zuno.trading.measure.price_context import DOLLAR, PRINTS, STOCKS, FigureChange, Quoted, read_price_context
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, Print, macro
@@ -47,7 +47,7 @@ def name(one: Quoted) -> str:
 
 
 def found(bundle: Bundle) -> tuple[Known[FigureChange], Known[FigureChange]]:
-    signs = signs_of(bundle)
+    signs = read_price_context(bundle)
     return signs.dollar, signs.stocks
 
 
