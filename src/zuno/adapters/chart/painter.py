@@ -380,8 +380,8 @@ def _absences(price: PricePanel | MissingPanel) -> str:
     if isinstance(price, MissingPanel):
         return ""
     parts = (*price.absent, price.profile, price.heat)
-    told = " · ".join(f"{part.title}: {part.why}" for part in parts if isinstance(part, MissingPanel))
-    return f"absent: {told}" if told else ""
+    reasons = " · ".join(f"{part.title}: {part.why}" for part in parts if isinstance(part, MissingPanel))
+    return f"absent: {reasons}" if reasons else ""
 
 
 def _numbers(values: Sequence[float | None]) -> Floats:

@@ -135,8 +135,8 @@ def parse_error(method: str, error: object) -> ZunoError:
 
 def _output(data: object) -> bytes:
     """What the contract gave back: as it is, behind a word ("Reverted 0x…"), or one level deeper."""
-    told = data.get("data") if isinstance(data, dict) else data
-    found = _OUTPUT.search(told) if isinstance(told, str) else None
+    hex_text = data.get("data") if isinstance(data, dict) else data
+    found = _OUTPUT.search(hex_text) if isinstance(hex_text, str) else None
     return b"" if found is None else bytes.fromhex(found[1])
 
 
