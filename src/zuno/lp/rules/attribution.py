@@ -3,10 +3,10 @@
     ΔNAV − flows = fees + price effect − divergence loss − gas − swap cost
 
 Each term has a source of its own. NAV and flows come from what was measured (what a burn pays, what moved, what a
-wallet's balance fell by); fees come from fee growth; price effect and divergence from liquidity and square-root prices, rounded
-as the contracts round; gas from receipts; swap cost from Swap events. The formulas are written anew here and share no
-code with `zuno.amm`, whose pools pay on sim. So a residual of zero is evidence: any one wrong number shows. Where the
-record names something it had to compute, it is evidence of less, and `exact` is not claimed.
+wallet's balance fell by); fees come from fee growth; price effect and divergence from liquidity and square-root
+prices, rounded as the contracts round; gas from receipts; swap cost from Swap events. The formulas are written anew
+here and share no code with `zuno.amm`, whose pools pay on sim. So a residual of zero is evidence: any one wrong
+number shows. Where the record names something it had to compute, it is evidence of less, and `exact` is not claimed.
 
 All money is `Fraction`: there is nothing to round until a person reads it.
 """
