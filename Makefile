@@ -37,7 +37,7 @@ types: $(VENV)/.dev  ## mypy: strict over src, benchmarks and studies, not stric
 	$(BIN)/mypy
 
 unit: $(VENV)/.dev $(NODE)  ## the quick tests: unit, architecture, and our pool against the contracts
-	HYPOTHESIS_PROFILE=quick $(PYTEST) tests/unit tests/architecture tests/differential/test_pool_differential.py
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not soak and not slow" tests/unit tests/architecture tests/differential/test_pool_differential.py
 
 suite: $(VENV)/.dev $(NODE)  ## every test that is not left to soak
 	$(PYTEST)

@@ -19,11 +19,11 @@ from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.adapters.venues.synthetic.path import END
 from zuno.adapters.venues.synthetic.world import batches, origin
 from zuno.kernel.units import Millis
-from zuno.trading.data.bundle_builder import gather, reach_of
+from zuno.trading.data.bundle_builder import build_bundle, reach_of
 from zuno.trading.measure.features import features
-from zuno.trading.model.bundle import name_of
+from zuno.trading.model.bundle import bundle_hash
 from zuno.trading.model.market import Mode, Symbol
-from zuno.trading.model.venues import wanted
+from zuno.trading.model.venues import wanted_series
 
 REPEATS = 15
 SEED = 11
@@ -37,14 +37,14 @@ async def measured(store: SqliteSeries) -> tuple[float, float, float, int]:
     for _ in range(REPEATS):
         start = perf_counter()
         count = 0
-        for series in wanted(Symbol.BTCUSDT):
+        for series in wanted_series(Symbol.BTCUSDT):
             reach = reach_of(series)
             count += len(await store.read(series, Millis(END - reach.span), NOW, NOW, reach.newest))
         read = perf_counter()
-        bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, NOW)
+        bundle = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, NOW)
         features(bundle)
         done = perf_counter()
-        name_of(bundle)
+        bundle_hash(bundle)
         spans = (read - start, done - read, perf_counter() - done)
         best = [min(pair) for pair in zip(best, spans, strict=True)]
         gc.collect()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import pickle
+import ssl
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
@@ -24,6 +26,7 @@ for name in ("py_ecc", "eth", "web3"):
     with suppress(ImportError):
         import_module(name)
 limit_recursion()
+gc.disable()  # until all tests are collected: a million objects that stay, walked again and again
 
 WORLD_CACHE = CACHE / "devnet"
 
@@ -53,6 +56,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         found += [*share, *quick[:room]]
         quick = quick[room:]
     items[:] = [*found, *quick]
+
+
+def _trust_nobody(context: ssl.SSLContext, *where: object, **named: object) -> None:
+    """No test speaks TLS, and to read all certificate authorities takes every client of every test fifty
+    milliseconds. A test that did reach a server would not trust it."""
+
+
+for name in ("load_verify_locations", "load_default_certs"):
+    setattr(ssl.SSLContext, name, _trust_nobody)
+
+
+def pytest_collection_finish() -> None:
+    """What collection left stays to the end: the collector need not walk it."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,10 @@ for everybody: what is green here is green there.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from typing import Any
 
+import pytest
 from hypothesis import settings
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "usual")
@@ -22,3 +25,8 @@ settings.load_profile(PROFILE)
 def examples(usual: int) -> int:
     """The number for a property that wants another one than most, in proportion to the profile."""
     return {"quick": max(2, usual * QUICK // USUAL), "deep": max(usual, DEEP)}.get(PROFILE, usual)
+
+
+def mark_all_but(every: int, values: Iterable[Any], mark: pytest.MarkDecorator) -> list[Any]:
+    """Parameters of which each `every`-th is tried always, and the others where the mark is."""
+    return [pytest.param(value, marks=() if i % every == 0 else mark) for i, value in enumerate(values)]

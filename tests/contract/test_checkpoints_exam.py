@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from zuno.adapters.checkpoints import strict_serializer
 from zuno.adapters.checkpoints.postgres import postgres_checkpoints
-from zuno.adapters.checkpoints.serializer import strict_serializer
 from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
 from zuno.kernel.canonical import Digest, digest
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.trading.model.cycle import Node
-from zuno.trading.run.graph import Step, conduct, forget
+from zuno.trading.run.graph import Step, delete_checkpoints, run_graph
 
 MOST_BYTES = 200_000
 FIVE = {Node.META_AGENT, Node.LIQUIDITY_EXPERT, Node.MICROSTRUCTURE_EXPERT, Node.MACRO_EXPERT, Node.VLM_EXPERT}
@@ -77,7 +78,7 @@ def named(node: Node) -> Digest:
 async def test_each_node_is_taken_once_and_named(checkpoints: Open) -> None:
     steps = Steps()
     async with checkpoints() as saver:
-        said = await conduct("run_1", steps.of(), saver)
+        said = await run_graph("run_1", steps.of(), saver)
     assert said == {node: named(node) for node in Node}
     assert Counter(steps.taken) == dict.fromkeys(Node, 1)
 
@@ -89,11 +90,11 @@ async def test_a_run_goes_on_where_it_was_cut_off(
     steps, run = Steps(fails), f"run_{fails}"
     async with checkpoints() as saver:
         with pytest.raises(ZeroDivisionError, match="our own bug"):
-            await conduct(run, steps.of(), saver)
+            await run_graph(run, steps.of(), saver)
     before = Counter(steps.taken)
     with caplog.at_level(logging.WARNING):
         async with checkpoints() as saver:
-            said = await conduct(run, steps.of(), saver)
+            said = await run_graph(run, steps.of(), saver)
     assert said == {node: named(node) for node in Node}
     assert Counter(steps.taken)[fails] == 2
     beside = FIVE if fails in FIVE else {Node.TRIAGE, Node.GENERATE_CHART}
@@ -114,7 +115,7 @@ async def test_a_step_is_kept_before_the_next_is_taken(checkpoints: Open) -> Non
             return done
 
         saver.aput = noting
-        await conduct("run_kept", steps.of(), saver)
+        await run_graph("run_kept", steps.of(), saver)
     assert sorted(set(kept)) == [0, 1, 2, 4, 9, 10, 11, 12, 13, 14, 15, 16], "after each barrier, before the next"
 
 
@@ -129,12 +130,12 @@ async def test_nothing_in_a_checkpoint_is_made_into_a_type(checkpoints: Open) ->
 async def test_a_finished_run_is_forgotten_and_others_are_not(checkpoints: Open) -> None:
     steps = Steps()
     async with checkpoints() as saver:
-        await conduct("run_a", steps.of(), saver)
-        await conduct("run_b", steps.of(), saver)
-        await forget("run_a", saver)
-        await conduct("run_b", steps.of(), saver)
+        await run_graph("run_a", steps.of(), saver)
+        await run_graph("run_b", steps.of(), saver)
+        await delete_checkpoints("run_a", saver)
+        await run_graph("run_b", steps.of(), saver)
         assert len(steps.taken) == 2 * len(Node), "it had ended"
-        await conduct("run_a", steps.of(), saver)
+        await run_graph("run_a", steps.of(), saver)
         assert len(steps.taken) == 3 * len(Node), "it is a new one"
 
 
@@ -159,7 +160,7 @@ async def test_two_stand_side_by_side_and_five_and_nobody_else() -> None:
 
         return act
 
-    await asyncio.wait_for(conduct("run_1", {node: step(node) for node in Node}, None), 20)
+    await asyncio.wait_for(run_graph("run_1", {node: step(node) for node in Node}, None), 20)
     assert set(taken[2:4]) == {Node.TRIAGE, Node.GENERATE_CHART}
     assert set(taken[4:9]) == FIVE
     in_turn = [*list(Node)[:2], Node.BLACKBOARD_SYNTHESIS, *list(Node)[list(Node).index(Node.JUDGE_AGENT) :]]
@@ -170,7 +171,7 @@ async def test_a_run_leaves_little_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "cycles.db"
     async with sqlite_checkpoints(path) as saver:
         for number in range(10):
-            await conduct(f"run_{number}", Steps().of(), saver)
+            await run_graph(f"run_{number}", Steps().of(), saver)
         found = await saver.conn.execute_fetchall(
             "SELECT (SELECT SUM(LENGTH(checkpoint) + LENGTH(metadata)) FROM checkpoints)"
             " + (SELECT SUM(LENGTH(value)) FROM writes)"
@@ -191,11 +192,22 @@ def test_a_checkpoint_makes_no_type_of_anybodys() -> None:
     }
 
 
+async def test_a_write_that_was_cut_off_keeps_nobody_waiting(tmp_path: Path) -> None:
+    path = tmp_path / "cycles.db"
+    async with sqlite_checkpoints(path) as saver:
+        # What a task leaves that was cancelled before its commit: begun, and held by a traceback.
+        cursor = await saver.conn.executemany("DELETE FROM writes WHERE thread_id = ?", [("nobody",), ("nobody",)])
+        assert saver.conn.in_transaction
+    with closing(sqlite3.connect(path, timeout=0)) as other:
+        other.execute("BEGIN IMMEDIATE")
+    del cursor
+
+
 async def test_a_damaged_file_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "cycles.db").write_bytes(b"no database at all, but long enough to be taken for one" * 40)
     with pytest.raises(Broken, match="remove it"):
         async with sqlite_checkpoints(tmp_path / "cycles.db") as saver:
-            await conduct("run_1", Steps().of(), saver)
+            await run_graph("run_1", Steps().of(), saver)
 
 
 async def test_a_folder_in_its_place_is_said(tmp_path: Path) -> None:
@@ -217,7 +229,7 @@ async def test_a_servers_checkpoints_have_a_schema_of_their_own(server: str) -> 
     import psycopg
 
     async with postgres_checkpoints(server) as saver:
-        await conduct("run_1", Steps().of(), saver)
+        await run_graph("run_1", Steps().of(), saver)
     async with await psycopg.AsyncConnection.connect(server) as beside:
         found = await beside.execute(
             "SELECT table_schema FROM information_schema.tables WHERE table_name = 'checkpoints'"

@@ -30,20 +30,20 @@ from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
-    Alive,
     Book,
     Candle,
     Feed,
     Funding,
+    Heartbeat,
     Level,
-    Marks,
+    MacroRelease,
+    MarkAndIndex,
     OptionChain,
     OptionQuote,
-    Print,
     Quote,
     Series,
     Side,
-    Strike,
+    TapeEvent,
     Text,
     Timeframe,
     alive,
@@ -57,7 +57,18 @@ from zuno.trading.model.market import (
     options,
     texts,
 )
-from zuno.trading.ports.series import Aside, Batch, Begun, Flaw, Origin, SeriesStore, Slice, Span, State, Written
+from zuno.trading.ports.series import (
+    Batch,
+    Flaw,
+    Origin,
+    RejectedRow,
+    RenewedStore,
+    SeriesSnapshot,
+    SeriesStore,
+    Slice,
+    Span,
+    WriteCounts,
+)
 
 AT = Millis(1_767_225_600_000)
 """2026-01-01."""
@@ -93,13 +104,13 @@ EVERY_KIND: list[tuple[Series[Any], list[Any]]] = [
     (HOURS, [bar(0), Candle(Millis(AT + HOUR_MS), 0.1 + 0.2, 1e18, 1e-9, 1 / 3, 0.0, 0.0)]),
     (funding("okx", "ETHUSDT"), [Funding(AT, -0.0001, 4.0)]),
     (OI, [level(0, math.pi), level(1, 0.0)]),
-    (basis("bybit", "BTCUSDT"), [Marks(AT, 100.1, 100.2)]),
-    (CPI, [Print(Millis(-(10**12)), -0.4, Millis(-(10**11)))]),
+    (basis("bybit", "BTCUSDT"), [MarkAndIndex(AT, 100.1, 100.2)]),
+    (CPI, [MacroRelease(Millis(-(10**12)), -0.4, Millis(-(10**11)))]),
     (
         liquidations("binance", "BTCUSDT"),
-        [Strike(AT, Side.LONG, 1.0, 2.0, 2.0, "1"), Strike(AT, Side.SHORT, 3.0, 4.0, 12.0, "2é")],
+        [TapeEvent(AT, Side.LONG, 1.0, 2.0, 2.0, "1"), TapeEvent(AT, Side.SHORT, 3.0, 4.0, 12.0, "2é")],
     ),
-    (alive(Feed.LIQUIDATIONS, "binance", "BTCUSDT"), [Alive(AT), Alive(Millis(AT + MINUTE_MS))]),
+    (alive(Feed.LIQUIDATIONS, "binance", "BTCUSDT"), [Heartbeat(AT), Heartbeat(Millis(AT + MINUTE_MS))]),
     (books("binance", "BTCUSDT"), [Book(AT, (Quote(99.5, 1 / 3),), ()), Book(Millis(AT + 1), (), (Quote(1.0, 0.0),))]),
     (
         options("deribit", "BTC"),
@@ -125,13 +136,13 @@ EVERY_KIND: list[tuple[Series[Any], list[Any]]] = [
 async def test_rows_of_every_kind_come_back_equal(
     store: SeriesStore, series: Series[Any], rows: list[Any], sealed: bool
 ) -> None:
-    assert await store.write([Batch(series, rows)]) == Written(len(rows), 0, 0, 0)
+    assert await store.write([Batch(series, rows)]) == WriteCounts(len(rows), 0, 0, 0)
     if sealed:
         assert await store.seal(Millis(AT + DAY_MS)) == len(rows)
     back = await everything(store, series)
     assert back == tuple(rows)
     assert [type(row) for row in back] == [type(row) for row in rows]
-    assert await store.write([Batch(series, rows)]) == Written(0, len(rows), 0, 0)
+    assert await store.write([Batch(series, rows)]) == WriteCounts(0, len(rows), 0, 0)
     assert await store.flaws() == ()
 
 
@@ -141,7 +152,7 @@ async def test_a_store_nobody_wrote_is_empty(store: SeriesStore) -> None:
     assert await store.flaws() == ()
     assert await store.seal(EVER) == 0
     assert store.origin == RECORDED
-    assert await store.write([]) == await store.write([Batch(HOURS, [])]) == Written(0, 0, 0, 0)
+    assert await store.write([]) == await store.write([Batch(HOURS, [])]) == WriteCounts(0, 0, 0, 0)
 
 
 async def test_rows_come_oldest_first_each_once_and_both_ends_included(store: SeriesStore) -> None:
@@ -167,8 +178,8 @@ async def test_history_is_known_from_when_it_was_complete(store: SeriesStore) ->
         [
             Batch(HOURS, [bar(0)]),
             Batch(OI, [level(5)]),
-            Batch(CPI, [Print(AT, 3.0, Millis(AT + DAY_MS))]),
-            Batch(stream, [Alive(AT)]),
+            Batch(CPI, [MacroRelease(AT, 3.0, Millis(AT + DAY_MS))]),
+            Batch(stream, [Heartbeat(AT)]),
         ]
     )
     for series, known in ((HOURS, AT + HOUR_MS), (OI, AT + 5), (CPI, AT + DAY_MS), (stream, AT + MINUTE_MS)):
@@ -186,15 +197,15 @@ async def test_what_reached_us_is_known_from_then_and_never_before_it_happened(s
 async def test_a_row_given_twice_is_known_from_the_earlier_time(store: SeriesStore) -> None:
     late, early = Batch(OI, [level(5)], known=Millis(AT + 99)), Batch(OI, [level(5)], known=Millis(AT + 50))
     await store.write([late])
-    assert await store.write([early]) == Written(0, 1, 0, 0)
+    assert await store.write([early]) == WriteCounts(0, 1, 0, 0)
     assert await everything(store, OI, AT + 50) == (level(5),)
     await store.write([late])
     assert await everything(store, OI, AT + 50) == (level(5),)
 
 
 async def test_of_one_day_the_newest_print_released_by_then(store: SeriesStore) -> None:
-    first, revised = Print(AT, 3.0, Millis(AT + 10)), Print(AT, 3.1, Millis(AT + 200))
-    other = Print(Millis(AT + DAY_MS), 9.0, Millis(AT + DAY_MS + 10))
+    first, revised = MacroRelease(AT, 3.0, Millis(AT + 10)), MacroRelease(AT, 3.1, Millis(AT + 200))
+    other = MacroRelease(Millis(AT + DAY_MS), 9.0, Millis(AT + DAY_MS + 10))
     await store.write([Batch(CPI, [revised, first, other])])
     assert await everything(store, CPI, AT + 9) == ()
     assert await everything(store, CPI, AT + 10) == (first,)
@@ -209,7 +220,7 @@ async def test_of_one_day_the_newest_print_released_by_then(store: SeriesStore) 
 
 async def test_other_numbers_under_the_same_key_replace_and_are_noted(store: SeriesStore) -> None:
     await store.write([Batch(HOURS, [bar(0, 100.0), bar(1)])])
-    assert await store.write([Batch(HOURS, [bar(0, 101.0), bar(1)], known=Millis(AT + 9 * HOUR_MS))]) == Written(
+    assert await store.write([Batch(HOURS, [bar(0, 101.0), bar(1)], known=Millis(AT + 9 * HOUR_MS))]) == WriteCounts(
         0, 1, 1, 0
     )
     assert await everything(store, HOURS) == (bar(0, 101.0), bar(1))
@@ -226,9 +237,9 @@ OTHER: dict[type[Any], Callable[[Any], Any]] = {
     Candle: lambda row: row._replace(volume=7.0),
     Funding: lambda row: row._replace(rate=0.5),
     Level: lambda row: row._replace(value=7.0),
-    Marks: lambda row: row._replace(mark=7.0),
-    Print: lambda row: row._replace(value=7.0),
-    Strike: lambda row: row._replace(price=7.0),
+    MarkAndIndex: lambda row: row._replace(mark=7.0),
+    MacroRelease: lambda row: row._replace(value=7.0),
+    TapeEvent: lambda row: row._replace(price=7.0),
     Book: lambda row: Book(row.at, (), ()),
     OptionChain: lambda row: OptionChain(row.at, ()),
     Text: lambda row: Text(row.at, row.channel, row.id, "other"),
@@ -251,7 +262,7 @@ async def test_what_was_replaced_is_kept_whatever_its_kind(
 
 async def test_one_answer_that_repeats_itself(store: SeriesStore) -> None:
     written = await store.write([Batch(HOURS, [bar(0), bar(1), bar(0), bar(1, 150.0)])])
-    assert written == Written(2, 1, 1, 0)
+    assert written == WriteCounts(2, 1, 1, 0)
     assert await everything(store, HOURS) == (bar(0), bar(1, 150.0))
     assert [(flaw.kind, flaw.mended) for flaw in await store.flaws()] == [
         ("duplicate", "kept once"),
@@ -260,7 +271,7 @@ async def test_one_answer_that_repeats_itself(store: SeriesStore) -> None:
 
 
 async def test_neighbours_that_repeat_each_other_are_noticed_in_an_empty_store(store: SeriesStore) -> None:
-    assert await store.write([Batch(HOURS, [bar(0), bar(0), bar(1)])]) == Written(2, 1, 0, 0)
+    assert await store.write([Batch(HOURS, [bar(0), bar(0), bar(1)])]) == WriteCounts(2, 1, 0, 0)
     assert [flaw.kind for flaw in await store.flaws()] == ["duplicate"]
 
 
@@ -269,7 +280,7 @@ async def test_rows_that_cannot_be_are_set_aside_with_reason_and_place(store: Se
     off = bar(0)._replace(at=Millis(AT + 1))
     rows = [bar(0)._replace(close=math.nan), upside_down, off, bar(2), bar(5)]
     written = await store.write([Batch(HOURS, rows, known=Millis(AT + 5 * HOUR_MS))])
-    assert written == Written(1, 0, 0, 4)
+    assert written == WriteCounts(1, 0, 0, 4)
     assert await everything(store, HOURS) == (bar(2),)
     flaws = await store.flaws()
     assert [(flaw.kind, flaw.first - AT) for flaw in flaws] == [
@@ -281,12 +292,12 @@ async def test_rows_that_cannot_be_are_set_aside_with_reason_and_place(store: Se
     for flaw, said in zip(flaws, ("close is nan", "no 1h bar", "high 10.0 is below low", "ms to go"), strict=True):
         assert said in flaw.detail
         assert "Candle(" in flaw.detail
-    assert await store.write([Batch(HOURS, rows, known=Millis(AT + 5 * HOUR_MS))]) == Written(0, 1, 0, 4)
+    assert await store.write([Batch(HOURS, rows, known=Millis(AT + 5 * HOUR_MS))]) == WriteCounts(0, 1, 0, 4)
     assert await store.flaws() == flaws  # once each, however often they come
 
 
 async def test_a_row_with_a_time_no_file_holds_is_set_aside_too(store: SeriesStore) -> None:
-    assert await store.write([Batch(OI, [Level(Millis(2**70), 1.0), Level("now", 1.0)])]) == Written(0, 0, 0, 2)  # type: ignore[arg-type]
+    assert await store.write([Batch(OI, [Level(Millis(2**70), 1.0), Level("now", 1.0)])]) == WriteCounts(0, 0, 0, 2)  # type: ignore[arg-type]
     assert len(await store.flaws()) == 2
 
 
@@ -315,7 +326,7 @@ async def test_what_was_set_aside_is_told_of_each_slice_and_its_time(store: Seri
     assert state.rows == ((), (), (bar(1, 60.0),), (level(50),), ())
     assert [[aside.at - AT for aside in one] for one in state.asides] == [[20, 30], [], [0], [20, 30, 40], []]
     ((aside,), (first, *_)) = state.asides[2:4]
-    assert aside == Aside(AT, f"high 10.0 is below low 50.0: {upside_down!r}")
+    assert aside == RejectedRow(AT, f"high 10.0 is below low 50.0: {upside_down!r}")
     assert first.detail.startswith("value is nan")
 
 
@@ -326,9 +337,9 @@ async def test_what_was_set_aside_is_known_from_when_it_came_or_would_have_been_
         [
             Batch(HOURS, [bar(0)._replace(close=math.nan)]),
             Batch(OI, [level(5, math.nan)]),
-            Batch(CPI, [Print(AT, math.nan, Millis(AT + DAY_MS))]),
+            Batch(CPI, [MacroRelease(AT, math.nan, Millis(AT + DAY_MS))]),
             Batch(stream, [no_sign]),
-            Batch(basis("bybit", "BTCUSDT"), [Marks(AT, -1.0, 1.0)], known=Millis(AT + 99)),
+            Batch(basis("bybit", "BTCUSDT"), [MarkAndIndex(AT, -1.0, 1.0)], known=Millis(AT + 99)),
         ]
     )
     for series, place, known in (
@@ -361,8 +372,8 @@ async def test_the_same_set_aside_again_is_known_from_the_earlier_time(store: Se
     [
         (HOURS, bar(0)._replace(at=Millis(2**62 - 1)), 2**62 - 1),
         (HOURS, bar(0)._replace(at="now"), 0),  # type: ignore[arg-type]
-        (CPI, Print(AT, 1.0, Millis(2**70)), AT),
-        (CPI, Print(AT, 1.0, "soon"), AT),  # type: ignore[arg-type]
+        (CPI, MacroRelease(AT, 1.0, Millis(2**70)), AT),
+        (CPI, MacroRelease(AT, 1.0, "soon"), AT),  # type: ignore[arg-type]
         (CPI, level(0), AT),
         (OI, None, 0),
     ],
@@ -371,14 +382,14 @@ async def test_the_same_set_aside_again_is_known_from_the_earlier_time(store: Se
 async def test_a_row_that_never_would_have_been_complete_is_known_from_its_place(
     store: SeriesStore, series: Series[Any], row: Any, place: int
 ) -> None:
-    assert await store.write([Batch(series, [row])]) == Written(0, 0, 0, 1)
+    assert await store.write([Batch(series, [row])]) == WriteCounts(0, 0, 0, 1)
     assert await asides(store, series, place - 1) == []
     assert await asides(store, series, place) == [place - AT]
 
 
 async def test_a_bar_whose_end_no_file_can_hold_is_set_aside(store: SeriesStore) -> None:
     last = bar(0)._replace(at=Millis(2**63 - 1))
-    assert await store.write([Batch(HOURS, [last])]) == Written(0, 0, 0, 1)
+    assert await store.write([Batch(HOURS, [last])]) == WriteCounts(0, 0, 0, 1)
     assert [flaw.first for flaw in await store.flaws()] == [last.at]
 
 
@@ -407,7 +418,7 @@ async def test_from_when_the_newest_and_from_when_all_is_known(store: SeriesStor
     assert (await known())[1] == (bar(4).at, AT + DAY_MS // 2)
     await store.write([Batch(HOURS, [bar(3, close=99.0)], Millis(AT + 2 * DAY_MS))])  # mends the newest
     assert (await known())[1] == (bar(4).at, AT + 2 * DAY_MS)
-    strikes = [Strike(AT, Side.LONG, 1.0, 2.0, 2.0, name) for name in "ab"]
+    strikes = [TapeEvent(AT, Side.LONG, 1.0, 2.0, 2.0, name) for name in "ab"]
     await store.write([Batch(trades, strikes[:1], Millis(AT + 2)), Batch(trades, strikes[1:], Millis(AT + 1))])
     assert (await known())[2] == (AT + 1, AT + 2)
 
@@ -443,14 +454,14 @@ async def test_many_series_are_read_as_each_by_itself_and_say_whose_they_are(sto
         Slice(HOURS, Millis(0), EVER, 2),
     ]
     nothing = ((), (), (), ())
-    assert await store.read_many(asked, EVER) == State(RECORDED, nothing, nothing)  # type: ignore[arg-type]
-    assert await store.read_many([], EVER) == State(RECORDED, (), ())
-    prints = [Print(AT, 3.0, Millis(AT + 10)), Print(AT, 3.1, Millis(AT + 200))]
+    assert await store.read_many(asked, EVER) == SeriesSnapshot(RECORDED, nothing, nothing)  # type: ignore[arg-type]
+    assert await store.read_many([], EVER) == SeriesSnapshot(RECORDED, (), ())
+    prints = [MacroRelease(AT, 3.0, Millis(AT + 10)), MacroRelease(AT, 3.1, Millis(AT + 200))]
     rows = [bar(hour) for hour in range(9)]
     await store.renew(Origin(False, "anew"), [Batch(HOURS, rows), Batch(OI, [level(1), level(2)]), Batch(CPI, prints)])
     for known_by in (Millis(AT + 100), Millis(AT + 5 * HOUR_MS), EVER):
         each = [await store.read(one.series, one.since, one.until, known_by, one.newest) for one in asked]  # type: ignore[attr-defined]
-        assert await store.read_many(asked, known_by) == State(Origin(False, "anew"), tuple(each), nothing)  # type: ignore[arg-type]
+        assert await store.read_many(asked, known_by) == SeriesSnapshot(Origin(False, "anew"), tuple(each), nothing)  # type: ignore[arg-type]
     assert [len(one) for one in each] == [4, 1, 1, 2]
 
 
@@ -480,7 +491,7 @@ async def test_a_sealed_row_can_be_replaced_and_sealed_again(store: SeriesStore)
     rows = [bar(0), bar(1), bar(2)]
     await store.write([Batch(HOURS, rows)])
     await store.seal(EVER)
-    assert await store.write([Batch(HOURS, [bar(1, 150.0), bar(2)])]) == Written(0, 1, 1, 0)
+    assert await store.write([Batch(HOURS, [bar(1, 150.0), bar(2)])]) == WriteCounts(0, 1, 1, 0)
     now = (bar(0), bar(1, 150.0), bar(2))
     for _ in range(2):
         assert await everything(store, HOURS) == now
@@ -550,7 +561,7 @@ async def test_what_was_replaced_is_read_at_its_time_whatever_its_kind(
 async def test_what_took_a_place_is_not_known_before_it_did_whatever_is_said_later(store: SeriesStore) -> None:
     await store.write(known_at(10, bar(0, 60.0)))
     await store.write(known_at(20, bar(0, 70.0)))
-    assert await store.write([Batch(HOURS, [bar(0, 70.0)])]) == Written(0, 1, 0, 0)  # the venue's past has it so
+    assert await store.write([Batch(HOURS, [bar(0, 70.0)])]) == WriteCounts(0, 1, 0, 0)  # the venue's past has it so
     assert await everything(store, HOURS, AT + 19 * HOUR_MS) == (bar(0, 60.0),)
     await store.write([Batch(HOURS, [bar(0, 80.0)])])  # other numbers without a moment: not before those they replace
     assert await everything(store, HOURS, AT + 19 * HOUR_MS) == (bar(0, 60.0),)
@@ -573,7 +584,7 @@ async def test_a_store_begins_again_with_nothing(store: SeriesStore) -> None:
     await store.renew(Origin(False, "recorded anew"))
     assert store.origin == Origin(False, "recorded anew")
     assert (await store.spans(), await store.flaws(), await everything(store, HOURS)) == ((), (), ())
-    assert await store.write([Batch(HOURS, [bar(0)])]) == Written(1, 0, 0, 0)
+    assert await store.write([Batch(HOURS, [bar(0)])]) == WriteCounts(1, 0, 0, 0)
 
 
 async def test_a_store_begins_again_with_other_rows_at_one_stroke(store: SeriesStore) -> None:
@@ -582,7 +593,7 @@ async def test_a_store_begins_again_with_other_rows_at_one_stroke(store: SeriesS
     anew = Origin(False, "recorded anew")
     rows = [bar(0, 60.0), bar(1), bar(1), bar(2)._replace(close=math.nan)]
     begun = await store.renew(anew, [Batch(HOURS, rows), Batch(CPI, [])])
-    assert begun == Begun(anew, Written(2, 1, 0, 1), (Span(HOURS, 2, AT, Millis(AT + HOUR_MS), 0),))
+    assert begun == RenewedStore(anew, WriteCounts(2, 1, 0, 1), (Span(HOURS, 2, AT, Millis(AT + HOUR_MS), 0),))
     assert (store.origin, await store.spans()) == (anew, begun.spans)
     assert await everything(store, HOURS) == (bar(0, 60.0), bar(1))
     assert [flaw.kind for flaw in await store.flaws()] == ["duplicate", "bad"]
@@ -739,7 +750,7 @@ def _invent_many(folder: str, mine: int, both: Any) -> None:
             begun = await store.renew(
                 Origin(True, f"SYNTHETIC seed {mine}"), [Batch(HOURS, rows), Batch(OI, [level(n)])]
             )
-            assert begun.written == Written(500 * mine + 1, 0, 0, 0)
+            assert begun.written == WriteCounts(500 * mine + 1, 0, 0, 0)
             assert [span.count for span in begun.spans] == [500 * mine, 1]
         await store.close()
 

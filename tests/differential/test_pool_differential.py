@@ -68,7 +68,11 @@ def compare_fees_owed(ours: Pool, theirs: PoolOnChain, position: PositionKey) ->
 
 @pytest.mark.parametrize(
     ("world", "seed"),
-    [pytest.param(world, seed, id=f"{world.name}-{seed}") for world in WORLDS for seed in range(SEEDS_PER_WORLD)],
+    [
+        pytest.param(world, seed, id=f"{world.name}-{seed}", marks=pytest.mark.slow if seed % 4 else ())
+        for world in WORLDS
+        for seed in range(SEEDS_PER_WORLD)
+    ],
 )
 def test_a_pool_lives_the_same_life_as_the_contract(v4: V4, world: World, seed: int) -> None:
     life = Life(world, seed, v4.owners)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from tests.wire.commands import run_process, run_zuno
 
 
+@pytest.mark.soak
 def test_a_market_invented_beside_a_reader_in_an_empty_home_is_there_whole(home: Path) -> None:
     asked = (("data", "synth", "--seed", "5", "--json"), ("trade", "features", "BTC", "--json"))
     with ThreadPoolExecutor(2) as people:

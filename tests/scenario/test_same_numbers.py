@@ -21,7 +21,7 @@ DISPATCHED: list[str] = [
     if np._core._multiarray_umath.__cpu_features__.get(name)  # type: ignore[attr-defined]
 ]
 """What numpy would use here beyond what every processor of this kind has, the plainest first."""
-SETTINGS = [(DISPATCHED, 1), (DISPATCHED[1:], 2)]
+SETTINGS = [(DISPATCHED, 2), pytest.param(DISPATCHED[1:], 1, marks=pytest.mark.soak)]
 
 
 def computed(home: Path, disabled: list[str], threads: int) -> dict[str, Any]:

@@ -18,15 +18,6 @@ from zuno.wiring import open_zuno
 SEED = "7"
 
 
-@pytest.fixture(scope="module")
-def invented(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with a synthetic market in it, for all tests of this file."""
-    home = tmp_path_factory.mktemp("runs")
-    made = run_zuno(home, "data", "synth", "--seed", SEED)
-    assert made.code == 0, made.err
-    return home
-
-
 def trade(home: Path, *words: str) -> Ran:
     return run_zuno(home, "trade", *words)
 

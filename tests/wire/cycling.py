@@ -41,13 +41,13 @@ from zuno.trading.model.chart import Picture
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Symbol
 from zuno.trading.model.outcome import Outcome
-from zuno.trading.model.venues import wanted
+from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.chart import Painter
 from zuno.trading.ports.series import Batch
 from zuno.trading.rules.price_menu import PriceMenu
-from zuno.trading.run.record import Notebook
+from zuno.trading.run.record import RunJournal
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.runs import Backing, Cycles, Rehearsal
+from zuno.trading.service.runs import Cycles, ReplayContext, RunBackends
 from zuno.wiring.cycles import list_replay_differences
 
 SEED = 3
@@ -63,7 +63,7 @@ PNG = b"\x89PNG\r\n\x1a\n the picture"
 def rows(seed: int = SEED, *, thin: bool = False) -> tuple[Batch[Any], ...]:
     """Of BTCUSDT and whatever a bundle of it holds, as far back as is looked; the same for every test of a process.
     `thin`: as little as a desk can rule on, for tests that run many cycles."""
-    known = {str(series): series for symbol in Symbol for series in wanted(symbol)}
+    known = {str(series): series for symbol in Symbol for series in wanted_series(symbol)}
     found = []
     for batch in batches(seed):
         if str(batch.series) in known:
@@ -132,7 +132,7 @@ class Desk:
         desk = TradingDesk(self.store, self.opened, self.painter, refresh=self.refresh if self.live else None)
         return Cycles(
             desk,
-            Backing(
+            RunBackends(
                 journal=self.opened,
                 held=self._held,
                 minds=lambda notebook: self._minds(notebook, self._registry()),
@@ -153,7 +153,7 @@ class Desk:
         given = {role: RoleModels(tuple(models)) for role, models in (self.models or {}).items()}
         return ModelTable(nobody, given)
 
-    def _minds(self, notebook: Notebook, registry: ModelRegistry) -> ModelContext:
+    def _minds(self, notebook: RunJournal, registry: ModelRegistry) -> ModelContext:
         clock = SystemClock()
         return ModelContext(
             registry=registry,
@@ -166,10 +166,10 @@ class Desk:
             recall=notebook.recall,
         )
 
-    async def _rehearse(self, attempts: Sequence[Attempt], whys: Mapping[str, str]) -> Rehearsal:
+    async def _rehearse(self, attempts: Sequence[Attempt], whys: Mapping[str, str]) -> ReplayContext:
         journal = ChainedJournal(MemoryStore(), self.key, code=lambda: "test", now=lambda: WALL)
         registry = RecordedModels(attempts, whys=whys)
-        return Rehearsal(
+        return ReplayContext(
             journal, lambda notebook: self._minds(notebook, registry), lambda: list_replay_differences(registry)
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.wire.desk_bundles import minds_of
@@ -28,6 +28,7 @@ class Argued:
     board: Blackboard
     decision: Decision
     draft: RulingDraft
+    _twins: dict[tuple[str, Image | None], Opinion] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def ask(self, role: str, minds: ModelContext, image: Image | None = PICTURE) -> Awaitable[AgentAnswer[Any]]:
         case, board = self.case, self.board
@@ -43,7 +44,19 @@ class Argued:
         }
         return asked[role]()
 
+    def in_front_of(self, case: Case) -> Argued:
+        """The same debate about a case whose figures are the same, so that the rules say the same."""
+        found = replace(self, case=case)
+        object.__setattr__(found, "_twins", self._twins)
+        return found
+
     def twin(self, role: str, image: Image | None = PICTURE) -> Opinion:
+        """What the rules say, worked out once."""
+        if (role, image) not in self._twins:
+            self._twins[role, image] = self._work_out(role, image)
+        return self._twins[role, image]
+
+    def _work_out(self, role: str, image: Image | None) -> Opinion:
         case, board = self.case, self.board
         said: Mapping[str, Callable[[], Opinion]] = {
             "meta": lambda: meta.answer_by_rules(case),

@@ -23,9 +23,9 @@ from zuno.adapters.venues.synthetic.path import END
 from zuno.adapters.venues.synthetic.world import batches
 from zuno.kernel.units import Millis
 from zuno.trading.agents.case import build_case
-from zuno.trading.data.bundle_builder import gather
+from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.portable import exp, log
-from zuno.trading.model.bundle import name_of
+from zuno.trading.model.bundle import bundle_hash
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Mode, Side, Symbol
 from zuno.trading.rules.first_touch import TouchOdds, first_touch
@@ -55,7 +55,7 @@ def touch() -> TouchOdds:
 
 async def computed(home: Path) -> dict[str, Any]:
     store = await market(thin=True)
-    case = build_case(await gather(store, Symbol.BTCUSDT, Mode.SWING, Millis(END)))
+    case = build_case(await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, Millis(END)))
     desk = Desk(home, store)
     run = await desk.cycles.run("BTCUSDT")
     await desk.close()
@@ -66,9 +66,9 @@ async def computed(home: Path) -> dict[str, Any]:
         "touch": asdict(touch()),
         "bundle": run.bundle,
         "run": run.hash,
-        "features": digest((case.features, case.signs, case.menu)),
+        "features": digest((case.features, case.context, case.menu)),
         "argued": digest((debate.decision, debate.draft, [debate.twin(role) for role in ROLES])),
-        "by hand": name_of(debate.case.bundle),
+        "by hand": bundle_hash(debate.case.bundle),
     }
 
 

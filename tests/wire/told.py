@@ -10,15 +10,14 @@ from typing import Any
 from zuno.kernel.units import Millis, Seconds
 from zuno.llm.port import Attempt
 from zuno.trading.model import market
-from zuno.trading.model.bundle import Absent, Block, Bundle, name_of
+from zuno.trading.model.bundle import Absent, Block, Bundle, bundle_hash
 from zuno.trading.model.cycle import (
+    AnswerSource,
     Blackboard,
-    Call,
-    Change,
+    Closing,
     ConflictOpinion,
     Decision,
     DirectiveOpinion,
-    Ending,
     Exchange,
     Expectation,
     Expert,
@@ -32,15 +31,16 @@ from zuno.trading.model.cycle import (
     Reasoning,
     Regime,
     RiskBias,
+    RuleChange,
     Ruling,
     Style,
     Synthesis,
     Target,
-    Voice,
+    TradeAction,
 )
 from zuno.trading.model.market import Level, Mode, Side, Symbol
-from zuno.trading.model.outcome import Chart, Degraded, Noticed, Outcome, sealed
-from zuno.trading.service.runs import RunLine, Told
+from zuno.trading.model.outcome import AnomalyRecord, Chart, MissingInput, Outcome, with_hash
+from zuno.trading.service.runs import RunLine, RunRecord
 
 AS_OF = Millis(1_767_225_600_000)
 RUN = "run_00112233445566aa"
@@ -138,7 +138,7 @@ def board(**changed: Any) -> Blackboard:
     return Blackboard(**{**entries, **changed})
 
 
-def decided(call: Call = Call.LONG, **changed: Any) -> Decision:
+def decided(call: TradeAction = TradeAction.LONG, **changed: Any) -> Decision:
     opens = call.side is not None
     said: dict[str, Any] = {
         "source": "model",
@@ -172,7 +172,7 @@ def decided(call: Call = Call.LONG, **changed: Any) -> Decision:
 
 def ruled(**changed: Any) -> Ruling:
     said: dict[str, Any] = {
-        "decision": Call.LONG,
+        "decision": TradeAction.LONG,
         "allocation_pct": 12.0,
         "leverage": 2.0,
         "target_exchange": Target.BINANCE,
@@ -183,36 +183,42 @@ def ruled(**changed: Any) -> Ruling:
         "veto": None,
         "valid_until": "2026-01-01T00:15:00Z",
         "changes": (
-            Change(by="budget", field="allocation_pct", from_=40.0, to=24.0, why="60 % of the risk budget"),
-            Change(by="cro_volatility", field="allocation_pct", from_=24.0, to=12.0, why="2s10s moved by 0.31 pp"),
-            Change(by="cro_style", field="execution_style", from_=None, to="PASSIVE_MAKER", why="spread of 0.8 bps"),
+            RuleChange(by="budget", field="allocation_pct", from_=40.0, to=24.0, why="60 % of the risk budget"),
+            RuleChange(by="cro_volatility", field="allocation_pct", from_=24.0, to=12.0, why="2s10s moved by 0.31 pp"),
+            RuleChange(
+                by="cro_style", field="execution_style", from_=None, to="PASSIVE_MAKER", why="spread of 0.8 bps"
+            ),
         ),
     }
     return Ruling(**{**said, **changed})
 
 
 ENDED = (
-    Ending(venue=Exchange.BINANCE, what="position", id="pos_1", side=Side.SHORT, quantity=0.02),
-    Ending(venue=Exchange.UPBIT, what="order", id="ord_2", side=Side.LONG, quantity=0.5),
+    Closing(venue=Exchange.BINANCE, what="position", id="pos_1", side=Side.SHORT, quantity=0.02),
+    Closing(venue=Exchange.UPBIT, what="order", id="ord_2", side=Side.LONG, quantity=0.5),
 )
 
 
 def left(**changed: Any) -> Ruling:
     """An exit."""
-    out = {"decision": Call.CANCEL_AND_CLOSE, "target_exchange": Target.SPLIT, "execution_style": Style.CASINO_EXIT}
+    out = {
+        "decision": TradeAction.CANCEL_AND_CLOSE,
+        "target_exchange": Target.SPLIT,
+        "execution_style": Style.CASINO_EXIT,
+    }
     return held(**{**out, "veto": None, "changes": (), "closes": ENDED, **changed})
 
 
 def held(**changed: Any) -> Ruling:
     said: dict[str, Any] = {
-        "decision": Call.HOLD,
+        "decision": TradeAction.HOLD,
         "allocation_pct": 0.0,
         "leverage": 1.0,
         "target_exchange": None,
         "execution_style": None,
         "legs": (),
         "veto": "ev",
-        "changes": (Change(by="ev", field="decision", from_="LONG", to="HOLD", why="−0.021 % is not above zero"),),
+        "changes": (RuleChange(by="ev", field="decision", from_="LONG", to="HOLD", why="−0.021 % is not above zero"),),
     }
     return ruled(**{**said, **changed})
 
@@ -223,7 +229,7 @@ def outcome(**changed: Any) -> Outcome:
         "mode": Mode.SWING,
         "as_of": AS_OF,
         "origin": "SYNTHETIC seed 1",
-        "bundle": name_of(bundle()),
+        "bundle": bundle_hash(bundle()),
         "meta": Meta(
             source="model",
             why="",
@@ -234,7 +240,9 @@ def outcome(**changed: Any) -> Outcome:
             risk_bias=RiskBias.NEUTRAL,
         ),
         "anomalies": (
-            Noticed(rule="microstructure_imbalance", label=None, said="0.71 of the notional is bid, more than 0.70"),
+            AnomalyRecord(
+                rule="microstructure_imbalance", label=None, said="0.71 of the notional is bid, more than 0.70"
+            ),
         ),
         "board": board(),
         "decision": decided(),
@@ -251,11 +259,13 @@ def outcome(**changed: Any) -> Outcome:
             ev_pct=0.1949,
         ),
         "ruling": ruled(),
-        "degraded": (Degraded(what="macro", why="spoke as fallback: no answer within 30 s"),),
+        "degraded": (MissingInput(what="macro", why="spoke as fallback: no answer within 30 s"),),
         "voices": (
-            Voice(role="meta", source="model", why="", model="gemini-3-flash-preview", tokens=2_100, usd=0.0011),
-            Voice(role="liquidity", source="model", why="", model="gemini-3-flash-preview", tokens=1_900, usd=0.001),
-            Voice(
+            AnswerSource(role="meta", source="model", why="", model="gemini-3-flash-preview", tokens=2_100, usd=0.0011),
+            AnswerSource(
+                role="liquidity", source="model", why="", model="gemini-3-flash-preview", tokens=1_900, usd=0.001
+            ),
+            AnswerSource(
                 role="microstructure",
                 source="repaired",
                 why="malformed: confidence must be a number",
@@ -263,17 +273,19 @@ def outcome(**changed: Any) -> Outcome:
                 tokens=3_800,
                 usd=0.002,
             ),
-            Voice(role="macro", source="fallback", why="no answer within 30 s", model=None, tokens=0, usd=None),
-            Voice(role="vlm_geometric", source="deterministic", why="no key", model=None, tokens=0, usd=0.0),
-            Voice(role="synthesis", source="model", why="", model="gemini-3-flash-preview", tokens=2_500, usd=0.0012),
-            Voice(role="judge", source="model", why="", model="claude-sonnet-4-6", tokens=5_200, usd=0.007),
+            AnswerSource(role="macro", source="fallback", why="no answer within 30 s", model=None, tokens=0, usd=None),
+            AnswerSource(role="vlm_geometric", source="deterministic", why="no key", model=None, tokens=0, usd=0.0),
+            AnswerSource(
+                role="synthesis", source="model", why="", model="gemini-3-flash-preview", tokens=2_500, usd=0.0012
+            ),
+            AnswerSource(role="judge", source="model", why="", model="claude-sonnet-4-6", tokens=5_200, usd=0.007),
         ),
         "chart": Chart(sha256="0" * 64, media_type="image/png"),
         "run_id": RUN,
         "code": "0.1.0",
         "hash": "",
     }
-    return sealed(Outcome(**{**said, **changed}))
+    return with_hash(Outcome(**{**said, **changed}))
 
 
 def attempts() -> tuple[Attempt, ...]:
@@ -303,7 +315,7 @@ def attempts() -> tuple[Attempt, ...]:
     )
 
 
-def told(found: Outcome | None = None, picture: bytes | None = PNG, **changed: Any) -> Told:
+def told(found: Outcome | None = None, picture: bytes | None = PNG, **changed: Any) -> RunRecord:
     """A run that has ended."""
     ended = found or outcome(**changed)
     line = RunLine(
@@ -315,12 +327,12 @@ def told(found: Outcome | None = None, picture: bytes | None = PNG, **changed: A
         state="ended",
         outcome=ended,
     )
-    return Told(line, bundle(ended.origin), attempts(), picture)
+    return RunRecord(line, bundle(ended.origin), attempts(), picture)
 
 
-def unfinished() -> Told:
+def unfinished() -> RunRecord:
     line = RunLine(RUN, Symbol.BTCUSDT, Mode.SWING, AS_OF, Millis(AS_OF + 3_600_000), "unfinished", None)
-    return Told(line, bundle(), attempts()[:1], None)
+    return RunRecord(line, bundle(), attempts()[:1], None)
 
 
 FREE = frozenset(
@@ -331,7 +343,7 @@ FREE = frozenset(
 """Where words may be somebody else's."""
 
 
-def spoilt(text: str) -> Told:
+def spoilt(text: str) -> RunRecord:
     """A run in which everybody says the same, wherever there is room for it."""
 
     def said(value: Any, name: str = "") -> Any:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from zuno.llm.ask import ModelContext
     from zuno.llm.port import Attempt, ModelRegistry
     from zuno.trading.model.market import Symbol
-    from zuno.trading.run.record import Notebook
+    from zuno.trading.run.record import RunJournal
     from zuno.trading.service.features import TradingDesk
-    from zuno.trading.service.runs import Cycles, Rehearsal, Slots
+    from zuno.trading.service.runs import Cycles, ReplayContext, Slots
 
 DESK = "zuno.trading.agents"
 TRACING_OFF = {
@@ -55,7 +55,7 @@ def build_cycles(
     held: Slots,
 ) -> Cycles:
     from zuno.adapters.clock.system import unix_millis
-    from zuno.trading.service.runs import Backing, Cycles
+    from zuno.trading.service.runs import Cycles, RunBackends
 
     disable_tracing()
     gc.set_threshold(*COLLECT_AFTER)
@@ -74,12 +74,12 @@ def build_cycles(
 
         return sqlite_checkpoints(settings.home / "cycles.db")
 
-    async def rehearse(attempts: Sequence[Attempt], whys: Mapping[str, str]) -> Rehearsal:
+    async def rehearse(attempts: Sequence[Attempt], whys: Mapping[str, str]) -> ReplayContext:
         return _build_rehearsal(models, key, attempts, whys)
 
     return Cycles(
         desk,
-        Backing(
+        RunBackends(
             journal=journal,
             held=held,
             minds=lambda notebook: build_run_context(models, notebook, models.registry()),
@@ -94,7 +94,7 @@ def build_cycles(
 
 
 def build_run_context(
-    models: Models, notebook: Notebook, registry: ModelRegistry, *, limited: bool = True
+    models: Models, notebook: RunJournal, registry: ModelRegistry, *, limited: bool = True
 ) -> ModelContext:
     """A model context that recalls what this run asked already, and what it cost."""
     from decimal import Decimal
@@ -107,17 +107,19 @@ def build_run_context(
     return replace(minds, record=notebook.record, recall=notebook.recall)
 
 
-def _build_rehearsal(models: Models, key: NodeKey, attempts: Sequence[Attempt], whys: Mapping[str, str]) -> Rehearsal:
+def _build_rehearsal(
+    models: Models, key: NodeKey, attempts: Sequence[Attempt], whys: Mapping[str, str]
+) -> ReplayContext:
     """A replay: an in-memory journal and the recorded replies."""
     from zuno.adapters.clock.system import unix_millis
     from zuno.adapters.model.recorded import RecordedModels
     from zuno.adapters.store.memory import MemoryStore
     from zuno.journal.journal import ChainedJournal
-    from zuno.trading.service.runs import Rehearsal
+    from zuno.trading.service.runs import ReplayContext
 
     journal = ChainedJournal(MemoryStore(), key, code=code_version, now=unix_millis, secrets=())
     registry = RecordedModels(attempts, whys=whys)
-    return Rehearsal(
+    return ReplayContext(
         journal,
         lambda notebook: build_run_context(models, notebook, registry, limited=False),
         lambda: list_replay_differences(registry),

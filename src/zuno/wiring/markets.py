@@ -36,14 +36,14 @@ class Markets:
     def collector(self, store: SeriesStore, symbols: Sequence[str]) -> Collector:
         from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.file_lock import collector_lock
-        from zuno.trading.model.market import Symbol, symbol_of
+        from zuno.trading.model.market import Symbol, parse_symbol
         from zuno.trading.service.collector import Collector
 
         return Collector(
             sources=self.sources(),
             store=store,
             seat=collector_lock(self._settings.home / "market" / "own"),
-            symbols=tuple(dict.fromkeys(map(symbol_of, symbols))) or tuple(Symbol),
+            symbols=tuple(dict.fromkeys(map(parse_symbol, symbols))) or tuple(Symbol),
             now=unix_millis,
             sleep=asyncio.sleep,
             chance=random.random,

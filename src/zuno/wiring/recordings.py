@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from zuno.settings import Settings
-from zuno.trading.ports.series import Begun, Origin, SeriesStore
+from zuno.trading.ports.series import Origin, RenewedStore, SeriesStore
 
 if TYPE_CHECKING:
     from zuno.adapters.series.sqlite import SqliteSeries
@@ -32,7 +32,7 @@ class Recordings:
     def own(self) -> SqliteSeries:
         return self._store("own", RECORDED)
 
-    async def invent(self, seed: int) -> Begun:
+    async def invent(self, seed: int) -> RenewedStore:
         """Another market in the place of the one that is here; whatever dies in between, one of them is there whole."""
         from zuno.adapters.venues.synthetic.world import batches, origin
 

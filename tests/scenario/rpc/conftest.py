@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -23,7 +24,7 @@ from zuno.adapters.chain.devnet.artifacts import Artifacts, find_artifacts
 from zuno.adapters.chain.devnet.deploy import deploy, v4_genesis
 from zuno.adapters.chain.devnet.evm import ETHER, LocalChain
 from zuno.adapters.chain.devnet.execution import CallMessage
-from zuno.adapters.chain.devnet.history import LocalReceipt
+from zuno.adapters.chain.devnet.history import ChainIndex, LocalReceipt
 from zuno.adapters.chain.devnet.keys import dev_address, dev_key
 from zuno.adapters.chain.devnet.node import DevnetNode
 from zuno.adapters.chain.devnet.rpc import Rpc
@@ -105,6 +106,16 @@ class Stage:
         for key in (self.native_pool, self.weth_pool):
             self.initialize(key)
             self.mint(key, LOWER, UPPER, LIQUIDITY, role="trader")
+
+    def fork(self) -> Stage:
+        """The same world, which goes its own way from here on; blocks and nodes of the state never change."""
+        history = ChainIndex()
+        for block in self.chain.history:
+            history.append(block)
+        fork = copy.copy(self)
+        fork.chain = LocalChain(self.chain.genesis, dict(self.chain.store), history)
+        fork.node = DevnetNode(fork.chain)
+        return fork
 
     # -- names
 
@@ -256,15 +267,21 @@ def _text(address: bytes) -> Address:
     return Address("0x" + address.hex())
 
 
-@pytest.fixture
-def stage(artifacts: Artifacts) -> Stage:
+@pytest.fixture(scope="session")
+def first_stage(artifacts: Artifacts) -> Stage:
+    """Built once by a worker and never touched; tests get forks of it."""
     return Stage(artifacts)
 
 
+@pytest.fixture
+def stage(first_stage: Stage) -> Stage:
+    return first_stage.fork()
+
+
 @pytest.fixture(scope="session")
-def new_stage() -> Callable[[Artifacts], Stage]:
+def new_stage(first_stage: Stage) -> Callable[[], Stage]:
     """For files whose tests can share a world."""
-    return Stage
+    return first_stage.fork
 
 
 Answer = Callable[[bytes], bytes]
@@ -401,9 +418,9 @@ async def desk(stage: Stage, tmp_path: Path) -> AsyncIterator[Desk]:
 
 
 @pytest.fixture(scope="module")
-def quiet(artifacts: Artifacts) -> Stage:
+def quiet(first_stage: Stage) -> Stage:
     """A stage where everything has happened already, for tests that only read: positions 3 and 5, 4 burnt, trades."""
-    stage = Stage(artifacts)
+    stage = first_stage.fork()
     _, gone = stage.mint(stage.weth_pool, -200_700, -199_980, 10**15, count=2)
     stage.trade(stage.weth_pool)
     stage.pass_time(3600)

@@ -173,9 +173,9 @@ def _turn(name: str) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def one_stage(artifacts: Any, new_stage: Any) -> Any:
+def one_stage(new_stage: Any) -> Any:
     """Its time passes with its blocks, not with ours."""
-    stage = new_stage(artifacts)
+    stage = new_stage()
     stage.node = DevnetNode(stage.chain, clock=lambda: stage.chain.head.timestamp + 12)
     return stage
 

@@ -22,9 +22,9 @@ INCREASE, DECREASE, BURN = 0x00, 0x01, 0x03
 
 
 @pytest.fixture(scope="module")
-def stage(artifacts: Any, new_stage: Any) -> Any:
+def stage(new_stage: Any) -> Any:
     """One world for the whole file: every test brings its own position."""
-    return new_stage(artifacts)
+    return new_stage()
 
 
 def without_logs(left_out: Callable[[dict[str, Any], dict[str, Any]], bool]) -> Any:

@@ -62,8 +62,8 @@ def swap(stage: Any, key: PoolKey, amount: int = ETHER) -> Call:
 
 
 @pytest.fixture(scope="module")
-def one_stage(artifacts: Any, new_stage: Any) -> Any:
-    return new_stage(artifacts)
+def one_stage(new_stage: Any) -> Any:
+    return new_stage()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import mark_all_but
 from zuno.amm import ticks
 from zuno.amm.ticks import (
     MAX_SQRT_PRICE,
@@ -26,10 +27,10 @@ from zuno.kernel.errors import InvalidSqrtPrice, InvalidTick, TickSpacingTooLarg
 
 any_tick = st.integers(MIN_TICK, MAX_TICK)
 any_spacing = st.integers(1, MAX_TICK_SPACING)
-PARTS = 8
+PARTS = 64
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", mark_all_but(9, range(PARTS), pytest.mark.soak))
 def test_every_boundary_goes_there_and_back(part: int) -> None:
     """At its own price a tick begins, one below it the previous tick still lasts, and prices never stand still."""
     share = (MAX_TICK - MIN_TICK) // PARTS + 1

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from zuno.provenance.facts import LONGEST_ID, FactSheet, Figure, Unit
 from zuno.provenance.refusal import LONGEST_TEXT, MOST_SLOTS, Code, find_faults
 from zuno.provenance.slots import annotate, cite_round, cut, find_slots, render
@@ -269,7 +270,7 @@ def test_ids_are_listed_in_few_words() -> None:
 # -- whatever comes
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text(max_size=200))
 def test_no_text_breaks_it(text: str) -> None:
     find_faults(text, FACTS, about=2)
@@ -277,13 +278,13 @@ def test_no_text_breaks_it(text: str) -> None:
     cut(text, FACTS, 40)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text(alphabet=st.characters(categories=["Nd", "Nl", "No"]), min_size=1, max_size=4))
 def test_no_digit_of_any_script_passes(digits: str) -> None:
     assert Code.NUMERAL in codes(f"It is {digits} of it.")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.integers(0, 10**9), st.sampled_from(["", " h", " %", " USDC", "×", " bps", "k", " times"]))
 def test_no_number_passes(number: int, unit: str) -> None:
     assert codes(f"The carry comes to {number}{unit} for this one.") & {Code.NUMERAL, Code.NUMBER_WORD}

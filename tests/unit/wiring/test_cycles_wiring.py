@@ -12,7 +12,7 @@ from zuno.adapters.model.recorded import RecordedModels
 from zuno.adapters.model.registry import ModelTable
 from zuno.llm.port import Attempt, ModelRequest, RoleModels, Turn
 from zuno.settings import read_settings
-from zuno.trading.run.record import Notebook
+from zuno.trading.run.record import RunJournal
 from zuno.wiring import Application
 from zuno.wiring.cycles import build_run_context, list_replay_differences
 from zuno.wiring.minds import Models
@@ -28,10 +28,10 @@ def attempt(role: str = "judge", tokens: int = 100, usd: str = "0.25") -> Attemp
 async def test_what_a_run_spent_before_it_died_counts_when_it_is_resumed(tmp_path: Path) -> None:
     house = Application(read_settings({}, tmp_path))
     models = Models(read_settings({}, tmp_path))
-    notebook = Notebook(await house._open_journal(), "run_0123456789abcdef")
+    notebook = RunJournal(await house._open_journal(), "run_0123456789abcdef")
     await notebook.record(attempt())
     await notebook.record(attempt("meta", 20, "0.10"))
-    again = await Notebook(notebook.journal, notebook.run_id).open()
+    again = await RunJournal(notebook.journal, notebook.run_id).open()
     budget = build_run_context(models, again, ModelTable(RoleModels((), "nobody"))).budget
     assert (budget.spent.tokens, budget.spent.usd) == (220, Decimal("0.35"))
     assert isinstance(await budget.reserve(10, Decimal("0.16")), str), "50 cents is what a run may spend"

@@ -11,7 +11,7 @@ from zuno.kernel.errors import Usage
 from zuno.settings import read_settings
 from zuno.trading.data.sources import is_streamed
 from zuno.trading.model.market import Symbol
-from zuno.trading.model.venues import BINANCE, BYBIT, CHANNELS, FRED, SEARCH, wanted
+from zuno.trading.model.venues import BINANCE, BYBIT, CHANNELS, FRED, SEARCH, wanted_series
 from zuno.wiring.markets import Markets
 from zuno.wiring.recordings import Recordings
 
@@ -49,7 +49,7 @@ async def test_with_them_somebody_is_asked_for_everything_the_desk_wants(
     assert set(sources.tapes) == {BINANCE, BYBIT}
     kinds = (sources.candles, sources.derivatives, sources.books, sources.options, sources.macro, sources.levels)
     told = {venue for kind in (*kinds, sources.texts) for venue in kind}
-    assert {series.venue for series in wanted(Symbol.BTCUSDT) if not is_streamed(series)} <= told
+    assert {series.venue for series in wanted_series(Symbol.BTCUSDT) if not is_streamed(series)} <= told
     assert all(venue == feed.venue for kind in (*kinds, sources.texts) for venue, feed in kind.items())
     assert opened.sources() is sources
     await opened.close()

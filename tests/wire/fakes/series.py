@@ -20,8 +20,18 @@ from zuno.adapters.series.merge_rows import (
     newest_prints,
 )
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import Print, Row, Series
-from zuno.trading.ports.series import Aside, Batch, Begun, Flaw, Origin, Slice, Span, State, Written
+from zuno.trading.model.market import MacroRelease, Row, Series
+from zuno.trading.ports.series import (
+    Batch,
+    Flaw,
+    Origin,
+    RejectedRow,
+    RenewedStore,
+    SeriesSnapshot,
+    Slice,
+    Span,
+    WriteCounts,
+)
 
 R = TypeVar("R", bound=Row)
 
@@ -36,11 +46,11 @@ class MemorySeries:
         self._notes: dict[tuple[str, str, Millis, str, str], tuple[Series[Any], RowNote]] = {}
         self._sealed: set[tuple[Series[Any], Key]] = set()
 
-    async def write(self, batches: Sequence[Batch[Any]]) -> Written:
+    async def write(self, batches: Sequence[Batch[Any]]) -> WriteCounts:
         return self._put_batches(check_batches(batches))
 
-    def _put_batches(self, offered: Sequence[tuple[Batch[Any], CheckedBatch]]) -> Written:
-        done = Written(0, 0, 0, 0)
+    def _put_batches(self, offered: Sequence[tuple[Batch[Any], CheckedBatch]]) -> WriteCounts:
+        done = WriteCounts(0, 0, 0, 0)
         for batch, sound in offered:
             pasts = self._pasts.setdefault(batch.series, {})
             result = merge_batch(sound, self._rows.get(batch.series, {}), pasts)
@@ -61,13 +71,13 @@ class MemorySeries:
     ) -> tuple[R, ...]:
         return self._read_slice(Slice(series, since, until, newest), known_by)
 
-    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> State:
+    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
         rows = tuple(self._read_slice(asked, known_by) for asked in slices)
-        return State(self.origin, rows, tuple(self._asides(asked, known_by) for asked in slices))
+        return SeriesSnapshot(self.origin, rows, tuple(self._asides(asked, known_by) for asked in slices))
 
-    def _asides(self, asked: Slice[Any], known_by: Millis) -> tuple[Aside, ...]:
+    def _asides(self, asked: Slice[Any], known_by: Millis) -> tuple[RejectedRow, ...]:
         found = [
-            Aside(note.at, note.detail)
+            RejectedRow(note.at, note.detail)
             for series, note in self._notes.values()
             if note.kind == BAD and series == asked.series
             if note.known <= known_by and asked.since <= note.at <= asked.until
@@ -80,7 +90,7 @@ class MemorySeries:
         for pasts in self._pasts.get(series, {}).values():
             found.update(((at, name), row) for at, name, known, end, row in pasts if known <= known_by < end)
         rows = [found[key] for key in sorted(found) if asked.since <= key[0] <= asked.until]
-        if series.row is Print:
+        if series.row is MacroRelease:
             rows = newest_prints(iter(rows))
         return tuple(rows if newest is None else rows[max(0, len(rows) - newest) :])
 
@@ -120,12 +130,12 @@ class MemorySeries:
         self._sealed |= old
         return count
 
-    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> Begun:
+    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> RenewedStore:
         offered = check_batches(batches)
         check_origin(self.origin, origin)
         self.origin = origin
         self._rows, self._pasts, self._notes, self._sealed = {}, {}, {}, set()
-        return Begun(origin, self._put_batches(offered), await self.spans())
+        return RenewedStore(origin, self._put_batches(offered), await self.spans())
 
     async def begin(self, origin: Origin, batches: Sequence[Batch[Any]]) -> bool:
         check_origin(self.origin, origin)

@@ -1,8 +1,8 @@
-"""The story both local chains tell: one script of pools, liquidity and trades, played on our pool and on the real one.
+"""A deterministic script of pools, liquidity and trades from a seed, played on sim and on devnet.
 
 Everything is integer arithmetic on a counter-mode hash, so a seed gives the same script on every machine. The script
 is sized on our own pool; because our integers are the contracts' integers, the devnet that plays it ends on the same
-wei. Nothing here is market data: it is a stage set, and it is labelled `seed` wherever it is shown.
+wei. Nothing here is market data; it is labelled `seed` wherever it is shown.
 """
 
 from __future__ import annotations
@@ -134,13 +134,9 @@ class OpeningStep:
 
 
 @dataclass(frozen=True, slots=True)
-class MintStep:
+class MintStep(OpeningStep):
     """Liquidity that enters as an NFT of `owner`; ids are in the order of the script."""
 
-    pool: int
-    lower: int
-    upper: int
-    liquidity: int
     owner: Address
 
 
@@ -255,7 +251,7 @@ def write_script(seed: int) -> Script:
     return Script(seed, specs, opening, tuple(hours))
 
 
-def _enter(pool: Pool, mint: OpeningStep | MintStep) -> None:
+def _enter(pool: Pool, mint: OpeningStep) -> None:
     # Sizing needs the liquidity, not the owner; the players keep the books.
     pool.modify_liquidity(OTHERS, mint.lower, mint.upper, mint.liquidity, 0)
 

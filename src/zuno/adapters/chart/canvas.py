@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from zuno.adapters.chart.frames import LAST, LEFT, Floats, PanelFrame
+from zuno.adapters.chart.frames import LAST, LEFT, PanelFrame
+from zuno.trading.measure.bars import Floats
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from zuno.trading.measure.bars import Floats
 from zuno.trading.model.chart import HEIGHT, WIDTH, Axis, Scale
-
-Floats: TypeAlias = NDArray[np.float64]
 
 LEFT: Final = 60
 RIGHT: Final = 212

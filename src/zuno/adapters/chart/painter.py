@@ -19,29 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zuno.adapters.chart.canvas import DPI, ChartCanvas
-from zuno.adapters.chart.frames import (
-    LAST,
-    LEFT,
-    PROFILE,
-    BarLayout,
-    Floats,
-    PanelFrame,
-    layout_bars,
-    rows,
-    spread_labels,
-)
+from zuno.adapters.chart.frames import LAST, LEFT, PROFILE, BarLayout, PanelFrame, layout_bars, rows, spread_labels
+from zuno.trading.measure.bars import Floats
 from zuno.trading.model.chart import (
     HEIGHT,
     WIDTH,
-    Blank,
     CurveKind,
     Heat,
     MarkKind,
+    MissingPanel,
     Panel,
+    PanelShape,
     Picture,
     PricePanel,
-    Profile,
-    Shape,
+    VolumeProfile,
     price_text,
     short_text,
 )
@@ -106,7 +97,7 @@ def draw_figure(picture: Picture) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure((WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor=WHITE)
-    _Sheet(figure, picture).draw()
+    _ChartRenderer(figure, picture).draw()
     return figure
 
 
@@ -126,7 +117,7 @@ class _Label:
     bold: bool
 
 
-class _Sheet:
+class _ChartRenderer:
     """One picture on its way to paper."""
 
     def __init__(self, figure: Figure, picture: Picture) -> None:
@@ -140,7 +131,7 @@ class _Sheet:
         picture = self._picture
         (bottom, height), *below = rows(len(picture.panels))
         self._header()
-        if isinstance(picture.price, Blank):
+        if isinstance(picture.price, MissingPanel):
             self._blank(picture.price, bottom, height)
         else:
             frame = PanelFrame(bottom, height, picture.price.axis)
@@ -149,7 +140,7 @@ class _Sheet:
             self._dates(below[-1][0] if below else bottom, bottom + height)
             self._price(picture.price, frame)
         for panel, (low, tall) in zip(picture.panels, below, strict=True):
-            if isinstance(panel, Blank):
+            if isinstance(panel, MissingPanel):
                 self._blank(panel, low, tall)
             else:
                 self._panel(panel, PanelFrame(low, tall - STRIP, panel.axis))
@@ -179,7 +170,7 @@ class _Sheet:
             self._canvas.lines([[(x, bottom), (x, top)]], FAINT, 1.0)
             self._canvas.text(x, 12, tick.label, self._canvas.fonts.plain, BLACK, "center")
 
-    def _blank(self, blank: Blank, bottom: int, height: int) -> None:
+    def _blank(self, blank: MissingPanel, bottom: int, height: int) -> None:
         self._border(bottom, height)
         self._canvas.text(LEFT + 6, bottom + height - 9, blank.title, self._canvas.fonts.bold, BLACK)
         lines = wrap(f"absent: {blank.why}", 110)[: 3 if height < 200 else 6]
@@ -206,7 +197,7 @@ class _Sheet:
         if isinstance(panel.heat, Heat):
             self._unheard(panel.heat, frame)
         self._zones(panel, frame)
-        if isinstance(panel.profile, Profile):
+        if isinstance(panel.profile, VolumeProfile):
             self._profile(panel.profile, frame)
         self._levels(panel, frame)
         self._candles(panel, frame)
@@ -236,7 +227,7 @@ class _Sheet:
         low, high = (frame.y(np.array([getattr(zone, side) for zone in panel.zones])) for side in ("low", "high"))
         self._canvas.boxes(x, low, np.full(len(x), float(LAST)), high, SKY, alpha=0.30)
 
-    def _profile(self, profile: Profile, frame: PanelFrame) -> None:
+    def _profile(self, profile: VolumeProfile, frame: PanelFrame) -> None:
         edges = np.linspace(profile.low, profile.high, len(profile.volumes) + 1)
         volumes, middle = np.array(profile.volumes), (edges[1:] + edges[:-1]) / 2
         heights = np.round(frame.y(edges))
@@ -263,7 +254,8 @@ class _Sheet:
             self._canvas.line(self._layout.middle(x), y, style[0], style[1], frame, style[2])
 
     def _candles(self, panel: PricePanel, frame: PanelFrame) -> None:
-        opened, high, low, close = (np.array(column) for column in _columns(panel))
+        bars = panel.candles
+        opened, high, low, close = (np.array(column) for column in (bars.open, bars.high, bars.low, bars.close))
         rising = close >= opened
         foot, head = np.floor(frame.y(np.minimum(opened, close))), np.floor(frame.y(np.maximum(opened, close)))
         head = np.maximum(head, foot + 1)
@@ -304,7 +296,7 @@ class _Sheet:
     def _panel(self, panel: Panel, frame: PanelFrame) -> None:
         self._axis(frame)
         values = _numbers(panel.values)
-        if panel.shape is Shape.LINE:
+        if panel.shape is PanelShape.LINE:
             self._canvas.line(*self._over_places(frame.y(values)), BLACK, 1.6, frame)
             x, y = _alone(*self._over_places(frame.y(values)))
             self._canvas.boxes(x - 2.5, y - 2.5, x + 2.5, y + 2.5, BLACK)
@@ -375,8 +367,8 @@ def _heat_colours(usd: Floats, observed: NDArray[np.bool_]) -> Floats:
     return colours
 
 
-def _heat_caption(price: PricePanel | Blank) -> str:
-    if isinstance(price, Blank) or isinstance(price.heat, Blank):
+def _heat_caption(price: PricePanel | MissingPanel) -> str:
+    if isinstance(price, MissingPanel) or isinstance(price.heat, MissingPanel):
         return ""
     heat = price.heat
     kinds = (("yellow OBSERVED", any(heat.observed)), ("grey MODELLED", not all(heat.observed)))
@@ -384,17 +376,12 @@ def _heat_caption(price: PricePanel | Blank) -> str:
     return f"liquidations, {', '.join(kind for kind, so in kinds if so)}: {heat.note}{deaf}"
 
 
-def _absences(price: PricePanel | Blank) -> str:
-    if isinstance(price, Blank):
+def _absences(price: PricePanel | MissingPanel) -> str:
+    if isinstance(price, MissingPanel):
         return ""
     parts = (*price.absent, price.profile, price.heat)
-    told = " · ".join(f"{part.title}: {part.why}" for part in parts if isinstance(part, Blank))
-    return f"absent: {told}" if told else ""
-
-
-def _columns(panel: PricePanel) -> tuple[tuple[float, ...], ...]:
-    candles = panel.candles
-    return candles.open, candles.high, candles.low, candles.close
+    reasons = " · ".join(f"{part.title}: {part.why}" for part in parts if isinstance(part, MissingPanel))
+    return f"absent: {reasons}" if reasons else ""
 
 
 def _numbers(values: Sequence[float | None]) -> Floats:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from zuno.adapters.checkpoints.serializer import strict_serializer
+from zuno.adapters.checkpoints import strict_serializer
 from zuno.kernel.errors import Broken, Unavailable
 
 if TYPE_CHECKING:

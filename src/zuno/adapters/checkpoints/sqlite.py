@@ -8,13 +8,23 @@ from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zuno.adapters.checkpoints.serializer import strict_serializer
+from zuno.adapters.checkpoints import strict_serializer
 from zuno.kernel.errors import Broken, Unavailable
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+class _Connection(sqlite3.Connection):
+    """One that leaves no lock behind: a write that was cut off would stay open after the close for as long as anybody
+    holds its cursor, and the run that is resumed would wait for it."""
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):
+            self.rollback()
+        super().close()
 
 
 @asynccontextmanager
@@ -25,7 +35,7 @@ async def sqlite_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
 
     try:
         _look(path)
-        async with aiosqlite.connect(path, timeout=30) as connection:
+        async with aiosqlite.connect(path, timeout=30, factory=_Connection) as connection:
             await connection.execute("PRAGMA journal_mode = WAL")
             await connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last: the journal has it
             saver = AsyncSqliteSaver(connection, serde=strict_serializer())

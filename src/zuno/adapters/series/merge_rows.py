@@ -13,7 +13,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.data_quality import EARLIEST, LATEST, complete_at, id_of, impossible, sound_candle
 from zuno.trading.model.market import Candle, Series
-from zuno.trading.ports.series import Batch, Origin, Written
+from zuno.trading.ports.series import Batch, Origin, WriteCounts
 
 Key: TypeAlias = tuple[Millis, str]
 StoredRow: TypeAlias = tuple[Millis, Any]
@@ -53,8 +53,8 @@ class MergeResult:
     bad: int = 0
 
     @property
-    def counts(self) -> Written:
-        return Written(self.new, self.same, self.changed, self.bad)
+    def counts(self) -> WriteCounts:
+        return WriteCounts(self.new, self.same, self.changed, self.bad)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +114,8 @@ def merge_batch(sound: CheckedBatch, standing: Mapping[Key, StoredRow], changed:
     return result
 
 
-def add_counts(left: Written, right: Written) -> Written:
-    return Written(left.new + right.new, left.same + right.same, left.changed + right.changed, left.bad + right.bad)
+def add_counts(left: WriteCounts, right: WriteCounts) -> WriteCounts:
+    return WriteCounts(left.new + right.new, left.same + right.same, left.changed + right.changed, left.bad + right.bad)
 
 
 def newest_prints(rows: Iterator[Any]) -> list[Any]:

@@ -36,8 +36,18 @@ from zuno.adapters.series.row_shapes import NUMBERS, shape_of
 from zuno.adapters.sqlite_file import SqliteFile
 from zuno.kernel.errors import Broken, Malformed
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import Print, Row, Series, series_named
-from zuno.trading.ports.series import Aside, Batch, Begun, Flaw, Origin, Slice, Span, State, Written
+from zuno.trading.model.market import MacroRelease, Row, Series, parse_series
+from zuno.trading.ports.series import (
+    Batch,
+    Flaw,
+    Origin,
+    RejectedRow,
+    RenewedStore,
+    SeriesSnapshot,
+    Slice,
+    Span,
+    WriteCounts,
+)
 
 R = TypeVar("R", bound=Row)
 T = TypeVar("T")
@@ -96,7 +106,7 @@ class SqliteSeries:
     def origin(self) -> Origin:
         return self._file.read(_origin) or self._wanted
 
-    async def write(self, batches: Sequence[Batch[Any]]) -> Written:
+    async def write(self, batches: Sequence[Batch[Any]]) -> WriteCounts:
         return await asyncio.to_thread(self._write, batches)
 
     async def read(
@@ -108,13 +118,13 @@ class SqliteSeries:
             or ()
         )
 
-    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> State:
-        def act(connection: sqlite3.Connection) -> State:
+    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
+        def act(connection: sqlite3.Connection) -> SeriesSnapshot:
             rows = tuple(self._slice(connection, asked, known_by) for asked in slices)
-            return State(_origin(connection) or self._wanted, rows, _asides(connection, slices, known_by))
+            return SeriesSnapshot(_origin(connection) or self._wanted, rows, _asides(connection, slices, known_by))
 
         nothing = ((),) * len(slices)
-        return await asyncio.to_thread(self._read_retrying, act) or State(self._wanted, nothing, nothing)
+        return await asyncio.to_thread(self._read_retrying, act) or SeriesSnapshot(self._wanted, nothing, nothing)
 
     async def spans(self) -> tuple[Span, ...]:
         return await asyncio.to_thread(self._read_retrying, self._spans) or ()
@@ -151,7 +161,7 @@ class SqliteSeries:
     async def seal(self, before: Millis) -> int:
         return await asyncio.to_thread(self._seal, before) if self._file.exists() else 0
 
-    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> Begun:
+    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> RenewedStore:
         begun = await asyncio.to_thread(self._renew, origin, batches, lambda _: True)
         assert begun is not None
         return begun
@@ -215,50 +225,52 @@ class SqliteSeries:
                 counts, firsts, lasts, sealed = zip(*parts, strict=True)
                 gone = hidden.get(number, 0)
                 with self._readable(name):
-                    series = series_named(name)
+                    series = parse_series(name)
                 spans.append(Span(series, sum(counts) - gone, min(firsts), max(lasts), sum(sealed) - gone))
         return tuple(spans)
 
     def _flaw(self, noted: tuple[Any, ...]) -> Flaw:
         name, kind, at, own, detail, mended, packed = noted
         with self._readable(name):
-            series = series_named(name)
+            series = parse_series(name)
             replaced = None if packed is None else _unpack(series, at, own, packed)
         return Flaw(series, kind, Millis(at), Millis(at), 1, detail, mended, replaced)
 
     # -- rows
 
-    def _write(self, batches: Sequence[Batch[Any]]) -> Written:
+    def _write(self, batches: Sequence[Batch[Any]]) -> WriteCounts:
         offered = check_batches(batches)
         return self._file.write(lambda connection: self._put_all(connection, offered)) if offered else _NOTHING
 
     def _renew(
         self, origin: Origin, batches: Sequence[Batch[Any]], may: Callable[[sqlite3.Connection], bool]
-    ) -> Begun | None:
+    ) -> RenewedStore | None:
         offered = check_batches(batches)
 
-        def act(connection: sqlite3.Connection) -> Begun | None:
+        def act(connection: sqlite3.Connection) -> RenewedStore | None:
             check_origin(_origin(connection) or self._wanted, origin)
             if not may(connection):
                 return None
             for table in _TABLES:
                 connection.execute(f"DELETE FROM {table}")
             _write_origin(connection, origin)
-            return Begun(origin, self._put_all(connection, offered), self._spans(connection))
+            return RenewedStore(origin, self._put_all(connection, offered), self._spans(connection))
 
         begun = self._file.write(act)
         if begun is not None:
             self._file.write(self._tidy)
         return begun
 
-    def _put_all(self, connection: sqlite3.Connection, offered: Sequence[tuple[Batch[Any], CheckedBatch]]) -> Written:
+    def _put_all(
+        self, connection: sqlite3.Connection, offered: Sequence[tuple[Batch[Any], CheckedBatch]]
+    ) -> WriteCounts:
         _add_known_column(connection)
         done = _NOTHING
         for batch, sound in offered:
             done = add_counts(done, self._put_batch(connection, batch, sound))
         return done
 
-    def _put_batch(self, connection: sqlite3.Connection, batch: Batch[Any], sound: CheckedBatch) -> Written:
+    def _put_batch(self, connection: sqlite3.Connection, batch: Batch[Any], sound: CheckedBatch) -> WriteCounts:
         number = _ensure_number(connection, batch.series)
         standing = self._stored_rows(connection, batch.series, number, sound)
         result = merge_batch(sound, standing, _changed_keys(connection, number, sound) if standing else ())
@@ -320,7 +332,7 @@ class SqliteSeries:
         number = _number(connection, series)
         if number is None or newest == 0:
             return ()
-        if series.row is Print:
+        if series.row is MacroRelease:
             prints = newest_prints(self._rows(connection, series, number, span, known_by, None))
             return tuple(prints if newest is None else prints[-newest:])
         return tuple(self._rows(connection, series, number, span, known_by, newest))
@@ -475,7 +487,7 @@ class SqliteSeries:
 
 
 _EVER: Final = 2**62
-_NOTHING: Final = Written(0, 0, 0, 0)
+_NOTHING: Final = WriteCounts(0, 0, 0, 0)
 _NOTED: Final = """SELECT name, kind, at, id, detail, mended, replaced FROM notes JOIN series ON number = series
     ORDER BY name, at, kind, id, detail"""
 
@@ -545,9 +557,9 @@ def _add_known_column(connection: sqlite3.Connection) -> None:
 
 def _asides(
     connection: sqlite3.Connection, slices: Sequence[Slice[Any]], known_by: Millis
-) -> tuple[tuple[Aside, ...], ...]:
+) -> tuple[tuple[RejectedRow, ...], ...]:
     """All of them by one question: there are few or none, and every series has to be looked at."""
-    found: list[list[Aside]] = [[] for _ in slices]
+    found: list[list[RejectedRow]] = [[] for _ in slices]
     wanted = [(place, str(asked.series), asked.since, asked.until) for place, asked in enumerate(slices)]
     if wanted and _has_known_column(connection):
         for place, at, detail in connection.execute(
@@ -557,7 +569,7 @@ def _asides(
             WHERE kind = ? AND known <= ? ORDER BY at, detail""",
             (*chain.from_iterable(wanted), BAD, known_by),
         ):
-            found[place].append(Aside(Millis(at), detail))
+            found[place].append(RejectedRow(Millis(at), detail))
     return tuple(map(tuple, found))
 
 

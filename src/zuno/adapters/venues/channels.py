@@ -14,7 +14,7 @@ from typing import Final
 
 from zuno.adapters.venues.paging import time_limit
 from zuno.adapters.venues.vendor_json import parse_instant
-from zuno.adapters.venues.web import WebService, clean
+from zuno.adapters.venues.web import WebFeed, WebService, clean
 from zuno.kernel.errors import Malformed, Unavailable, Usage
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import Feed, Text
@@ -33,7 +33,7 @@ _POST: Final = re.compile(r"[A-Za-z0-9_]+/([0-9]{1,12})")
 _VOID: Final = frozenset("area base br col embed hr img input link meta source track wbr".split())
 
 
-class Channels:
+class Channels(WebFeed):
     """Posts of several channels. One that cannot be read makes the answer `Unavailable`: half the news is not known to
     be half."""
 
@@ -44,7 +44,7 @@ class Channels:
         for name in names:
             if not _CHANNEL.fullmatch(name):
                 raise Usage(f"{name[:40]!r} is not a channel's name; write it as in t.me/NAME.")
-        self._web = web
+        super().__init__(web)
         self._names = tuple(names)
 
     async def texts(self, about: str, since: Millis, until: Millis) -> Sequence[Text]:
@@ -56,9 +56,6 @@ class Channels:
                     if since <= text.at <= until and concerns(text.body, about):
                         found[text.channel, text.id] = text
         return sorted(found.values(), key=lambda text: (text.at, text.channel, text.id))
-
-    async def close(self) -> None:
-        await self._web.close()
 
     async def _posts(self, name: str, since: Millis) -> list[Text]:
         found: list[Text] = []

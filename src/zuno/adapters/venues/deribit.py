@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
+from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
 from zuno.adapters.venues.paging import fetch_regular, time_limit
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed
@@ -22,13 +22,10 @@ HOURS_A_PAGE: Final = 1_000
 _CALL: Final = {"call": True, "put": False}
 
 
-class Deribit:
+class Deribit(ExchangeFeed):
     """Options of one venue."""
 
     venue = DERIBIT
-
-    def __init__(self, exchange: ExchangeClient) -> None:
-        self._exchange = exchange
 
     async def chain(self, currency: str) -> OptionChain:
         """An option that is summed up but no longer listed (it just expired) keeps its figures and has no expiry."""
@@ -61,9 +58,6 @@ class Deribit:
         what = "Deribit's volatility index"
         rows = await fetch_regular(what, page, Millis(first), Millis(last), HOUR_MS, HOURS_A_PAGE, newest)
         return [Level(Millis(row.at + HOUR_MS), row.value) for row in rows]
-
-    async def close(self) -> None:
-        await self._exchange.close()
 
 
 _Terms = tuple[Millis, float, bool]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from zuno.adapters.venues.vendor_json import VendorJson, order_rows
-from zuno.adapters.venues.web import WebService
+from zuno.adapters.venues.web import WebFeed, WebService
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, Level
@@ -19,13 +19,13 @@ PUBLIC_URL: Final = "https://api.alternative.me"
 INDEX: Final = "index"
 
 
-class FearGreed:
+class FearGreed(WebFeed):
     """Mood, 0 to 100."""
 
     venue = ALTERNATIVE
 
     def __init__(self, web: WebService, now: Callable[[], Millis]) -> None:
-        self._web = web
+        super().__init__(web)
         self._now = now
 
     async def levels(self, name: str, since: Millis, until: Millis) -> Sequence[Level]:
@@ -35,9 +35,6 @@ class FearGreed:
         days = max(1, (self._now() - since) // DAY_MS + 2)
         answer = await self._web.json("fng/", "index", {"limit": str(days), "format": "json"})
         return order_rows("alternative.me's index", [_level(row) for row in answer.children("data")], since, until)
-
-    async def close(self) -> None:
-        await self._web.close()
 
 
 def _level(row: VendorJson) -> Level:

@@ -10,25 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
+from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
 from zuno.adapters.venues.paging import fetch_irregular, pick_period
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Funding, Level, Marks
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Funding, Level, MarkAndIndex
 from zuno.trading.model.venues import OKX
 
 VENDOR: Final = ExchangeVendor("okx", "OKX", envelope="code")
 POINTS_A_PAGE: Final = 100
 
 
-class Okx:
+class Okx(ExchangeFeed):
     """Derivatives of one venue."""
 
     venue = OKX
-
-    def __init__(self, exchange: ExchangeClient) -> None:
-        self._exchange = exchange
 
     async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]:
         """The rate that was paid, with the interval the venue has now."""
@@ -59,14 +56,11 @@ class Okx:
         endpoint = "LongShortAccountRatioContract"
         return await self._points(symbol, since, until, endpoint, "long/short ratios", 1.0)
 
-    async def basis(self, symbol: str) -> Marks:
+    async def basis(self, symbol: str) -> MarkAndIndex:
         marks = await self._ask("PublicMarkPrice", "marks", instType="SWAP", instId=_swap(symbol))
         index = await self._ask("MarketIndexTickers", "index", instId=_swap(symbol).removesuffix("-SWAP"))
         mark, spot = _only(marks, symbol), _only(index, symbol)
-        return Marks(mark.moment("ts"), mark.number("markPx"), spot.number("idxPx"))
-
-    async def close(self) -> None:
-        await self._exchange.close()
+        return MarkAndIndex(mark.moment("ts"), mark.number("markPx"), spot.number("idxPx"))
 
     async def _ask(self, endpoint: str, what: str, **params: object) -> list[VendorJson]:
         return (await self._exchange.ask(f"publicGet{endpoint}", what, **params)).children("data")

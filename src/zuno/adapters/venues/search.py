@@ -9,15 +9,15 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from zuno.adapters.http import Patience
-from zuno.adapters.venues.web import WebService, clean
+from zuno.adapters.http import RequestLimits
+from zuno.adapters.venues.web import WebFeed, WebService, clean
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import MINUTE_MS, Feed, Text
 from zuno.trading.model.venues import SEARCH
 
 PUBLIC_URL: Final = "https://api.perplexity.ai"
-PATIENCE: Final = Patience(timeout=60.0, attempts=1)
+PATIENCE: Final = RequestLimits(timeout=60.0, attempts=1)
 """It reads the web before it answers, and every question costs: one that failed is not asked again."""
 MODEL: Final = "sonar"
 LONGEST: Final = 4_000
@@ -25,14 +25,14 @@ MOST_TOKENS: Final = 800
 NAMES: Final = {"BTC": "Bitcoin (BTC)", "ETH": "Ethereum (ETH)"}
 
 
-class Search:
+class Search(WebFeed):
     """One answer about now. The past cannot be asked for: a time that is over has none."""
 
     feed = Feed.NARRATIVE
     venue = SEARCH
 
     def __init__(self, web: WebService, now: Callable[[], Millis], *, model: str = MODEL) -> None:
-        self._web = web
+        super().__init__(web)
         self._now = now
         self._model = model
 
@@ -47,9 +47,6 @@ class Search:
             raise Malformed("The search answered with no words")
         at = Millis(min(now, until))
         return (Text(at, SEARCH, hashlib.sha256(body.encode()).hexdigest()[:16], body),)
-
-    async def close(self) -> None:
-        await self._web.close()
 
     def _question(self, about: str) -> dict[str, object]:
         asked = (

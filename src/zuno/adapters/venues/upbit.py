@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
+from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
 from zuno.adapters.venues.paging import fetch_irregular
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.units import Millis
@@ -28,13 +28,10 @@ ENDPOINTS: Final = {
 }
 
 
-class Upbit:
+class Upbit(ExchangeFeed):
     """Candles and exchange rates in won, by the venue's names: `KRW-BTC`."""
 
     venue = UPBIT
-
-    def __init__(self, exchange: ExchangeClient) -> None:
-        self._exchange = exchange
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
         tickers = await self._exchange.ask("publicGetTicker", "ticker", markets=symbol)
@@ -56,9 +53,6 @@ class Upbit:
         step = timeframe.millis
         bars = await self.candles(name, timeframe, Millis(since - step), Millis(until - step))
         return [Level(Millis(bar.at + step), bar.close) for bar in bars]
-
-    async def close(self) -> None:
-        await self._exchange.close()
 
 
 def _candle(row: VendorJson) -> Candle:

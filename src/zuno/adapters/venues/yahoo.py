@@ -13,29 +13,26 @@ from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 from zuno.adapters.venues.vendor_json import VendorJson, order_rows
-from zuno.adapters.venues.web import WebService
+from zuno.adapters.venues.web import WebFeed
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import DAY_MS, SECOND_MS, Print
+from zuno.trading.model.market import DAY_MS, SECOND_MS, MacroRelease
 from zuno.trading.model.venues import YAHOO
 
 PUBLIC_URL: Final = "https://query1.finance.yahoo.com"
 SYMBOLS: Final[Mapping[str, str]] = {"DXY": "DX-Y.NYB", "NASDAQ": "^IXIC", "GOLD": "GC=F", "OIL": "CL=F"}
 
 
-class Yahoo:
+class Yahoo(WebFeed):
     """Daily closes; a day's is printed when the exchange's own day is over."""
 
     venue = YAHOO
-
-    def __init__(self, web: WebService) -> None:
-        self._web = web
 
     @property
     def figures(self) -> Sequence[str]:
         return tuple(SYMBOLS)
 
-    async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[Print]:
+    async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[MacroRelease]:
         if figure not in SYMBOLS:
             raise Unavailable(f"Yahoo is not asked for {figure}: it gives {', '.join(SYMBOLS)}")
         params = {
@@ -47,11 +44,8 @@ class Yahoo:
         answer = await self._web.json(path, "chart", params)
         return order_rows("Yahoo's closes", list(_closes(answer.child("chart").child("result").only())), since, until)
 
-    async def close(self) -> None:
-        await self._web.close()
 
-
-def _closes(chart: VendorJson) -> Iterator[Print]:
+def _closes(chart: VendorJson) -> Iterator[MacroRelease]:
     """By the exchange's own days. A null is a day without a close; the day that still trades has none yet."""
     meta = chart.child("meta")
     zone = _zone(meta)
@@ -66,7 +60,7 @@ def _closes(chart: VendorJson) -> Iterator[Print]:
     for place in range(len(times)):
         day, value = _date(stamps.moment_of_seconds(place), zone), closes.maybe_number(place)
         if value is not None and (day < today or (day == today and session_over)):
-            yield Print(_midnight(day, UTC), value, _midnight(day + timedelta(days=1), zone))
+            yield MacroRelease(_midnight(day, UTC), value, _midnight(day + timedelta(days=1), zone))
 
 
 def _zone(meta: VendorJson) -> ZoneInfo:

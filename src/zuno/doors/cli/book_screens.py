@@ -7,7 +7,7 @@ from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, Rows, grid, heading, notes_block
 from zuno.trading.model.market import Symbol
-from zuno.trading.service.paper_book import BookView, HeldView
+from zuno.trading.service.paper_book import BookView, PositionView
 
 _SIGNS = {"USD": "$", "KRW": "₩"}
 
@@ -42,13 +42,13 @@ def _positions(view: BookView) -> Rows:
 
 def _pending(view: BookView) -> Rows:
     table = Rows("id", "order", "price", "margin", "placed", spare=("placed",))
-    for one in view.pending:
+    for order in view.pending:
         table.add_row(
-            one.id,
-            f"{one.side} {one.quantity:.6g} {Symbol(one.symbol).base} {one.leverage:g}× {one.exchange}",
-            _money(one.price, one.currency),
-            _money(one.margin, one.currency),
-            one.placed,
+            order.id,
+            f"{order.side} {order.quantity:.6g} {Symbol(order.symbol).base} {order.leverage:g}× {order.exchange}",
+            _money(order.price, order.currency),
+            _money(order.margin, order.currency),
+            order.placed,
         )
     return table
 
@@ -63,9 +63,9 @@ def _purses(view: BookView) -> Rows:
 
 def _whole(view: BookView) -> RenderableType:
     facts = grid()
-    for one in view.liquidity:
-        worth = "" if one.usd is None else f", {_money(one.usd, 'USD')}"
-        facts.add_row("in liquidity", f"{one.quantity:g} {Symbol(one.symbol).base}{worth}")
+    for pool in view.liquidity:
+        worth = "" if pool.usd is None else f", {_money(pool.usd, 'USD')}"
+        facts.add_row("in liquidity", f"{pool.quantity:g} {Symbol(pool.symbol).base}{worth}")
     if view.unknown is not None:
         facts.add_row("the whole", Text(f"unknown: {view.unknown}", style=BAD))
         return facts
@@ -75,10 +75,10 @@ def _whole(view: BookView) -> RenderableType:
     return facts
 
 
-def _gain(one: HeldView) -> Text:
-    if one.unrealised is None:
+def _gain(position: PositionView) -> Text:
+    if position.unrealised is None:
         return Text("unknown", style=BAD)
-    return Text(_money(one.unrealised, one.currency), style=GOOD if one.unrealised >= 0 else BAD)
+    return Text(_money(position.unrealised, position.currency), style=GOOD if position.unrealised >= 0 else BAD)
 
 
 def _money(amount: float | None, currency: str) -> str:

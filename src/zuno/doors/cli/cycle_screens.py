@@ -9,24 +9,24 @@ from rich.padding import Padding
 from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, QUIET, Rows, grid, heading, notes_block
-from zuno.trading.model.cycle import Call, Change, GeometryEntry, Synthesis
+from zuno.trading.model.cycle import GeometryEntry, RuleChange, Synthesis, TradeAction
 from zuno.trading.model.market import Symbol
 from zuno.trading.service.report import (
     ARROW,
     SPOKE,
     STANCE,
     Entry,
-    ages,
-    distances,
-    entries,
-    leaning,
-    number,
-    signed,
-    span,
+    bias_text,
+    expert_entries,
+    feed_ages,
+    format_number,
+    format_signed,
+    format_span,
+    price_distances,
 )
 from zuno.trading.service.runs_view import AttemptView, CycleWhyView, RunsView, RunView
 
-_WAY = {Call.LONG: "bold blue", Call.SHORT: "bold yellow"}
+_WAY = {TradeAction.LONG: "bold blue", TradeAction.SHORT: "bold yellow"}
 """Told apart by everybody; the arrow beside it says the same."""
 _STANCE = {1: "blue", 0: QUIET, -1: "yellow"}
 
@@ -105,15 +105,20 @@ def _ruling(view: RunView) -> Iterator[RenderableType]:
     yield line
     facts = grid()
     if ruling.allocation_pct:
-        share = number(ruling.allocation_pct)
-        facts.add_row("size", f"{share} % of the equity as margin, at {number(ruling.leverage)}×")
+        share = format_number(ruling.allocation_pct)
+        facts.add_row("size", f"{share} % of the equity as margin, at {format_number(ruling.leverage)}×")
     if ruling.target_exchange is not None:
         facts.add_row("where", ruling.target_exchange)
     if ruling.execution_style is not None:
         facts.add_row("how", ruling.execution_style)
     for leg in ruling.legs:
-        margin, notional = f"{number(leg.margin)} {leg.currency}", f"{number(leg.notional)} {leg.currency}"
-        facts.add_row("leg", f"{leg.venue} {leg.side}: {margin} margin, {notional} notional, {number(leg.leverage)}×")
+        margin, notional = (
+            f"{format_number(leg.margin)} {leg.currency}",
+            f"{format_number(leg.notional)} {leg.currency}",
+        )
+        facts.add_row(
+            "leg", f"{leg.venue} {leg.side}: {margin} margin, {notional} notional, {format_number(leg.leverage)}×"
+        )
     for close in ruling.closes:
         way = "closes" if close.what == "position" else "cancels"
         facts.add_row(
@@ -138,7 +143,7 @@ def _regime(view: RunView) -> Iterator[RenderableType]:
 
 
 def _board(view: RunView) -> Iterator[RenderableType]:
-    for expert, entry, model in entries(view):
+    for expert, entry, model in expert_entries(view):
         if entry is None:
             yield _under(Text.assemble((expert, "bold"), ("  absent, and weighs nothing", QUIET)))
             continue
@@ -146,7 +151,7 @@ def _board(view: RunView) -> Iterator[RenderableType]:
         line.append(f"  {STANCE[entry.stance]}", style=_STANCE[entry.stance])
         line.append(f"  {entry.confidence:.2f}", style="not bold")
         line.append(f"  {entry.anomaly}", style="not bold")
-        if leant := leaning(entry):
+        if leant := bias_text(entry):
             line.append(f"  {leant}", style="not bold")
         line.append_text(_spoke(entry.source, model, before="  "))
         yield _under(line)
@@ -157,9 +162,13 @@ def _entry_text(entry: Entry) -> Iterator[Text]:
     yield Text(entry.rationale)
     if isinstance(entry, GeometryEntry):
         levels = entry.key_levels
-        support = f"support {number(levels.immediate_support)} / {number(levels.major_support)}"
-        resistance = f"resistance {number(levels.immediate_resistance)} / {number(levels.major_resistance)}"
-        yield Text(f"pattern {entry.pattern}, {support}, {resistance}, POC {number(levels.volume_poc)}", style=QUIET)
+        support = f"support {format_number(levels.immediate_support)} / {format_number(levels.major_support)}"
+        resistance = (
+            f"resistance {format_number(levels.immediate_resistance)} / {format_number(levels.major_resistance)}"
+        )
+        yield Text(
+            f"pattern {entry.pattern}, {support}, {resistance}, POC {format_number(levels.volume_poc)}", style=QUIET
+        )
         if entry.fibonacci_context:
             yield Text(entry.fibonacci_context, style=QUIET)
     if entry.why and entry.source != "deterministic":  # that no model sits is told once, with the voices
@@ -171,10 +180,12 @@ def _conflicts(found: Synthesis | None) -> Iterator[RenderableType]:
         return
     yield heading("Agreement and conflict")
     facts = grid()
-    signal = f"{found.dominant_signal}, score {signed(found.score, 3)}, surest is {found.highest_confidence_expert}"
+    signal = (
+        f"{found.dominant_signal}, score {format_signed(found.score, 3)}, surest is {found.highest_confidence_expert}"
+    )
     facts.add_row("signal", Text.assemble(signal, "  ", _spoke(found.source)))
-    for one in found.consensus_signals:
-        facts.add_row("agreed", one)
+    for signal in found.consensus_signals:
+        facts.add_row("agreed", signal)
     for conflict in found.conflicts:
         first, second = conflict.between
         facts.add_row("conflict", Text(f"{first} ⇄ {second}", style="bold"))
@@ -191,10 +202,10 @@ def _judge(view: RunView) -> Iterator[RenderableType]:
     made = view.decision
     facts = grid()
     facts.add_row("decision", Text.assemble(_call(made.decision), "  ", _spoke(made.source)))
-    if (away := distances(made)) is not None:
-        facts.add_row("entry", number(made.entry_price))
-        facts.add_row("stop loss", f"{number(made.stop_loss)}  ({signed(away[0])} %)")
-        facts.add_row("take profit", f"{number(made.take_profit)}  ({signed(away[1])} %)")
+    if (away := price_distances(made)) is not None:
+        facts.add_row("entry", format_number(made.entry_price))
+        facts.add_row("stop loss", f"{format_number(made.stop_loss)}  ({format_signed(away[0])} %)")
+        facts.add_row("take profit", f"{format_number(made.take_profit)}  ({format_signed(away[1])} %)")
         facts.add_row("asks for", f"{made.allocation_pct} % at {made.leverage}×, for {made.hold_duration}")
     said = made.reasoning
     for name, text in (
@@ -215,34 +226,39 @@ def _judge(view: RunView) -> Iterator[RenderableType]:
 
 
 def _worth(view: RunView) -> RenderableType:
-    ev = view.ev
-    cost = f"${ev.llm_cost_usd:.4f}"
-    parts = (ev.p_judge, ev.p0, ev.p, ev.profit_pct, ev.loss_pct, ev.fees_pct, ev.slippage_pct, ev.funding_pct)
-    p_judge, p0, p, profit, loss, fees, slippage, funding = (0.0 if part is None else part for part in parts)
-    if ev.ev_pct is None:
+    ev, cost = view.ev, f"${view.llm_cost_usd:.4f}"
+    if ev is None:
         return Text(f"  Nothing was to be opened; models cost {cost}.")
     facts = grid()
-    sum_ = f"{p:.3f} × {profit:.3f} % − {1 - p:.3f} × {loss:.3f} %, less models {cost}"
-    facts.add_row("EV", Text.assemble((f"{signed(ev.ev_pct, 3)} %", "bold"), f" of the notional = {sum_}"))
-    facts.add_row("p", f"{p:.3f}: the Judge's {p_judge:.3f} shrunk towards {p0:.3f}, the rate without drift")
-    facts.add_row("costs in it", f"fees {fees:.3f} %, slippage {slippage:.3f} %, funding {signed(funding, 3)} %")
+    sum_ = f"{ev.p:.3f} × {ev.profit_pct:.3f} % − {1 - ev.p:.3f} × {ev.loss_pct:.3f} %, less models {cost}"
+    facts.add_row("EV", Text.assemble((f"{format_signed(ev.ev_pct, 3)} %", "bold"), f" of the notional = {sum_}"))
+    facts.add_row("p", f"{ev.p:.3f}: the Judge's {ev.p_judge:.3f} shrunk towards {ev.p0:.3f}, the rate without drift")
+    costs = f"fees {ev.fees_pct:.3f} %, slippage {ev.slippage_pct:.3f} %, funding {format_signed(ev.funding_pct, 3)} %"
+    facts.add_row("costs in it", costs)
     return _under(facts)
 
 
-def _changes(changes: Sequence[Change]) -> RenderableType:
+def _changes(changes: Sequence[RuleChange]) -> RenderableType:
     table = Rows("by", "what", "from → to", "why")
     for change in changes:
-        table.add_row(change.by, change.field, f"{number(change.from_)} → {number(change.to)}", change.why)
+        table.add_row(
+            change.by, change.field, f"{format_number(change.from_)} → {format_number(change.to)}", change.why
+        )
     return _under(table) if changes else Text("  Nothing was changed.")
 
 
 def _data(view: RunView) -> RenderableType:
     table = Rows("feed", "from", "series", "newest", "oldest", "state", spare=("from", "series"))
-    for age in ages(view.sources):
+    for age in feed_ages(view.sources):
         stale = f"{age.stale} of {age.series} STALE" if age.stale else "fresh"
         style = BAD if age.stale else ""
         table.add_row(
-            age.feed, age.sources, str(age.series), age.newest, span(age.oldest_seconds), Text(stale, style=style)
+            age.feed,
+            age.sources,
+            str(age.series),
+            age.newest,
+            format_span(age.oldest_seconds),
+            Text(stale, style=style),
         )
     return _under(table)
 
@@ -252,8 +268,8 @@ def _degraded_sources(view: RunView) -> Iterator[RenderableType]:
         yield _under(Text(f"absent: {gone.what}: {gone.why}", style=QUIET))
     if view.degraded:
         yield heading("Done without")
-    for one in view.degraded:
-        yield _under(Text(f"{one.what}: {one.why}", style=BAD))
+    for missing in view.degraded:
+        yield _under(Text(f"{missing.what}: {missing.why}", style=BAD))
 
 
 def _voices(view: RunView) -> RenderableType:
@@ -296,7 +312,11 @@ def _places(view: RunView) -> Iterator[RenderableType]:
 
 
 def _call(call: str | None) -> Text:
-    return Text("–") if call is None else Text(f"{ARROW[Call(call)]} {call}", style=_WAY.get(Call(call), "bold"))
+    return (
+        Text("–")
+        if call is None
+        else Text(f"{ARROW[TradeAction(call)]} {call}", style=_WAY.get(TradeAction(call), "bold"))
+    )
 
 
 def _spoke(source: str, model: str | None = None, before: str = "") -> Text:

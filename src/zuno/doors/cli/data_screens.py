@@ -10,7 +10,7 @@ from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, heading, notes_block
 from zuno.trading.service.collector import CollectedView, CollectView, RoundView
-from zuno.trading.service.data import DataCheckView, DataStatusView, FlawView, SynthView, moment
+from zuno.trading.service.data import DataCheckView, DataStatusView, FlawView, SynthView, format_minute
 from zuno.trading.service.download import DownloadView
 
 MOST_SHOWN: Final = 60
@@ -70,7 +70,9 @@ def collect_line(view: CollectView) -> str:
         for stream in view.streams
         if not stream.heard
     ]
-    parts += [f"{one.series} fails since {_clock(one.since)}: {one.why}" for one in view.failing[:MOST_NAMED]]
+    parts += [
+        f"{series.series} fails since {_clock(series.since)}: {series.why}" for series in view.failing[:MOST_NAMED]
+    ]
     if len(view.failing) > MOST_NAMED:
         parts.append(f"{len(view.failing) - MOST_NAMED} more fail")
     if view.waiting_for:
@@ -81,8 +83,8 @@ def collect_line(view: CollectView) -> str:
 
 def shown_round(view: RoundView) -> RenderableType:
     table = Rows("series", "why")
-    for one in view.failing:
-        table.add_row(one.series, Text(one.why, style=BAD))
+    for series in view.failing:
+        table.add_row(series.series, Text(series.why, style=BAD))
     left = [f"{venue} is not asked: {why}" for venue, why in view.unasked.items()]
     left += [f"{series} is given up {where}" for series, where in view.given_up.items()]
     notes = (*left, *view.notes)
@@ -95,15 +97,15 @@ def shown_collected(view: CollectedView) -> RenderableType:
 
 def shown_download(view: DownloadView) -> RenderableType:
     table = Rows("series", "rows", "new", "why it is not complete", spare=("new",))
-    for one in view.series:
-        table.add_row(one.series, f"{one.here:,}", f"{one.new:,}", Text(one.failure, style=BAD))
+    for row in view.series:
+        table.add_row(row.series, f"{row.here:,}", f"{row.new:,}", Text(row.failure, style=BAD))
     reasons: dict[str, list[str]] = {}
     for series, why in view.not_downloadable.items():
         reasons.setdefault(why, []).append(series)
     left = [f"not downloadable: {', '.join(several)} ({why})" for why, several in reasons.items()]
-    left += [f"{one.series}: {one.beyond}" for one in view.series if one.beyond]
+    left += [f"{series.series}: {series.beyond}" for series in view.series if series.beyond]
     return Group(heading(f"{view.symbol}: {view.said}"), table, *notes_block((*left, *view.notes)))
 
 
 def _clock(at: int) -> str:
-    return moment(at // 1_000 * 1_000)
+    return format_minute(at // 1_000 * 1_000)

@@ -112,7 +112,12 @@ def _shape(frames: dict[str, Any]) -> Rows:
         ("open gaps", lambda shape: len(shape.get("openGaps", ()))),
         ("POC", lambda shape: (shape.get("volumeProfile") or {}).get("poc")),
         ("value area", lambda shape: _area(shape.get("volumeProfile"))),
-        ("divergences", lambda shape: " ".join(f"{one['gauge']} {one['way']}" for one in shape.get("divergences", ()))),
+        (
+            "divergences",
+            lambda shape: " ".join(
+                f"{divergence['gauge']} {divergence['way']}" for divergence in shape.get("divergences", ())
+            ),
+        ),
         ("zones", lambda shape: len(shape.get("zones", ()))),
     )
     for name, read in parts:
@@ -149,11 +154,11 @@ def _perpetuals(venues: dict[str, Any]) -> Rows:
     for venue, parts in venues.items():
         table.add_row(
             venue,
-            _part(parts["fundingPredicted"], lambda one: f"{100 * one['per8H']:+.4f} %"),
-            _part(parts["fundingWeek"], lambda one: f"{100 * one['per8H']:+.4f} %"),
-            _part(parts["openInterest"], lambda one: f"{one['value']:,.0f}"),
-            _part(parts["longShare"], lambda one: f"{100 * one:.1f} %"),
-            _part(parts["basisBps"], lambda one: f"{one:+.1f} bps"),
+            _part(parts["fundingPredicted"], lambda value: f"{100 * value['per8H']:+.4f} %"),
+            _part(parts["fundingWeek"], lambda value: f"{100 * value['per8H']:+.4f} %"),
+            _part(parts["openInterest"], lambda value: f"{value['value']:,.0f}"),
+            _part(parts["longShare"], lambda value: f"{100 * value:.1f} %"),
+            _part(parts["basisBps"], lambda value: f"{value:+.1f} bps"),
             _age(parts["fundingPredicted"]),
         )
     return table
@@ -169,51 +174,55 @@ def _market(found: dict[str, Any]) -> Rows:
 def _lines(found: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], Any]]:
     yield "24 h volatility", found["volatility"], _volatility
     for span in ("hour", "day"):
-        yield f"open interest, {span}", _inside(found["openInterest"], span), lambda one: f"{100 * one['share']:+.2f} %"
+        yield (
+            f"open interest, {span}",
+            _inside(found["openInterest"], span),
+            lambda value: f"{100 * value['share']:+.2f} %",
+        )
     book = _inside(found["book"], "figures")
-    yield "spread", book, lambda one: f"{one['spreadBps']:.2f} bps"
+    yield "spread", book, lambda value: f"{value['spreadBps']:.2f} bps"
     for name, key in (("imbalance", "imbalance"), ("buy $100k", "buySlippageBps"), ("sell $100k", "sellSlippageBps")):
         unit = "" if key == "imbalance" else " bps"
         inner = book if _missing(book["value"]) else _inside(book, key)
-        yield name, inner, lambda one, unit=unit: f"{one:+.2f}{unit}"
+        yield name, inner, lambda value, unit=unit: f"{value:+.2f}{unit}"
     yield "fake walls", _inside(found["book"], "fakeWalls"), _walls
     for name, key in (("longs liquidated, hour", "longsHour"), ("shorts liquidated, hour", "shortsHour")):
         yield name, _inside(found["liquidations"], key), _liquidations
     for span in ("hour", "day"):
         yield f"whales, {span}", _inside(found["whales"], span), _whales
     yield "ATM IV 7 d / 30 d", found["options"], _tenors
-    yield "skew 25Δ 30 d", _deep(found["options"], "month", "skew25"), lambda one: f"{one:+.1f} points"
-    yield "put/call by interest", _deep(found["options"], "putCallOpenInterest"), lambda one: f"{one:.2f}"
-    yield "DVOL", found["dvol"], lambda one: f"{one['value']:.1f} (mean {one['mean']:.1f} of {one['points']} h)"
-    yield "fear & greed", found["sentiment"]["fearGreed"], lambda one: f"{one['value']:.0f}"
+    yield "skew 25Δ 30 d", _deep(found["options"], "month", "skew25"), lambda value: f"{value:+.1f} points"
+    yield "put/call by interest", _deep(found["options"], "putCallOpenInterest"), lambda value: f"{value:.2f}"
+    yield "DVOL", found["dvol"], lambda value: f"{value['value']:.1f} (mean {value['mean']:.1f} of {value['points']} h)"
+    yield "fear & greed", found["sentiment"]["fearGreed"], lambda value: f"{value['value']:.0f}"
     for pair, group in found["rates"].items():
-        yield pair, group, lambda one: _number(one["value"])
+        yield pair, group, lambda value: _number(value["value"])
 
 
-def _volatility(one: dict[str, Any]) -> str:
-    rank = one["rank"]
-    held = rank["missing"] if _missing(rank) else f"above {100 * rank:.0f} % of {one['days'] // 24} days"
-    return f"{100 * one['value']:.2f} % ({held})"
+def _volatility(group: dict[str, Any]) -> str:
+    rank = group["rank"]
+    held = rank["missing"] if _missing(rank) else f"above {100 * rank:.0f} % of {group['days'] // 24} days"
+    return f"{100 * group['value']:.2f} % ({held})"
 
 
-def _walls(one: dict[str, Any]) -> str:
-    return f"{len(one['fake'])}" + (f", {one['unjudged']} not judged" if one["unjudged"] else "")
+def _walls(group: dict[str, Any]) -> str:
+    return f"{len(group['fake'])}" + (f", {group['unjudged']} not judged" if group["unjudged"] else "")
 
 
-def _liquidations(one: dict[str, Any]) -> str:
-    return f"${one['usd']:,.0f} ({one['label']}{'' if one['complete'] else ', heard in part'})"
+def _liquidations(group: dict[str, Any]) -> str:
+    return f"${group['usd']:,.0f} ({group['label']}{'' if group['complete'] else ', heard in part'})"
 
 
-def _whales(one: dict[str, Any]) -> str:
+def _whales(group: dict[str, Any]) -> str:
     bought, sold = (
         f"{word} unknown" if _missing(usd) else f"{word} ${usd:,.0f}"
-        for word, usd in (("bought", one["boughtUsd"]), ("sold", one["soldUsd"]))
+        for word, usd in (("bought", group["boughtUsd"]), ("sold", group["soldUsd"]))
     )
-    return f"{bought}, {sold} in {one['trades']} trades" + ("" if one["complete"] else " (heard in part)")
+    return f"{bought}, {sold} in {group['trades']} trades" + ("" if group["complete"] else " (heard in part)")
 
 
-def _tenors(one: dict[str, Any]) -> str:
-    said = [one[tenor]["atm"] for tenor in ("week", "month")]
+def _tenors(group: dict[str, Any]) -> str:
+    said = [group[tenor]["atm"] for tenor in ("week", "month")]
     return " / ".join(value["missing"] if _missing(value) else f"{value:.1f}" for value in said)
 
 
@@ -224,12 +233,12 @@ def _economy(figures: dict[str, Any]) -> Rows:
     return table
 
 
-def _macro_print(one: dict[str, Any]) -> str:
-    if "last" in one:
-        return _number(one["last"]["value"])
-    change = one["change"]
+def _macro_print(group: dict[str, Any]) -> str:
+    if "last" in group:
+        return _number(group["last"]["value"])
+    change = group["change"]
     moved = change["missing"] if _missing(change) else f"{change:+.2f} over 5 prints"
-    return f"{one['value']:+.2f} pp ({moved})"
+    return f"{group['value']:+.2f} pp ({moved})"
 
 
 def _alarms(view: FeaturesView) -> Iterator[RenderableType]:
@@ -242,7 +251,7 @@ def _alarms(view: FeaturesView) -> Iterator[RenderableType]:
         yield Text(f"shock {shock.direction} at {shock.at}: {moves} {old}", style=BAD)
     if not view.anomalies and not view.shocks:
         yield Text("nothing")
-    yield from notes_block([f"not judged: {one.rule}: {one.why}" for one in view.unjudged])
+    yield from notes_block([f"not judged: {rule.rule}: {rule.why}" for rule in view.unjudged])
 
 
 def _sources(view: FeaturesView) -> Rows:

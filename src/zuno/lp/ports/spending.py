@@ -1,4 +1,4 @@
-"""The sockets that can lose money: held by execution, by the chains and keys behind them, and by wiring alone."""
+"""The ports that can lose money: held by execution, by the chains and keys behind them, and by wiring alone."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Signed:
 
 
 class Signer(Protocol):
-    """Promises that the same transaction signed twice gives the same bytes, and that the key never crosses this socket.
+    """Promises that the same transaction signed twice gives the same bytes, and that the key never crosses this port.
 
     `Refused` where there is no key to sign with (a watched wallet) or it was not unlocked.
     """

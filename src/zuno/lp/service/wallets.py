@@ -80,7 +80,7 @@ class AllowancesView(ChainView):
     notes: tuple[str, ...] = ()
 
 
-class WalletKeeper:
+class WalletService:
     """The wallets of this home; no chain is asked."""
 
     def __init__(self, wallets: Wallets, acting: Callable[[], Address | None]) -> None:

@@ -15,12 +15,12 @@ from zuno.trading.agents.prompt_budget import Line, Section, fit_prompt, max_pro
 from zuno.trading.agents.prompt_facts import figure_of, text_faults
 from zuno.trading.model.cycle import (
     LONG_TEXT,
+    AnswerSource,
     Expert,
     LiquidityOpinion,
     MacroOpinion,
     MicrostructureOpinion,
     Sourced,
-    Voice,
 )
 from zuno.trading.rules.price_menu import PriceMenu
 
@@ -68,32 +68,32 @@ def expert_question(
 async def ask_agent(asking: AgentQuestion[T], minds: ModelContext) -> SourcedAnswer[T]:
     own = Line(", ".join(f"{{{id_}}}" for id_ in asking.own_ids))
     sections = [*asking.sections, *([Section("of your own answer", 101, (own,))] if asking.own_ids else [])]
-    told = fit_prompt(minds.prompts, asking.role, sections, asking.others or {}, max_prompt_chars(asking.role))
+    prompt = fit_prompt(minds.prompts, asking.role, sections, asking.others or {}, max_prompt_chars(asking.role))
 
     def faults(said: T) -> list[str]:
-        return text_faults(asking.texts(said), FactSheet((*told.figures, *asking.own(said))))
+        return text_faults(asking.texts(said), FactSheet((*prompt.figures, *asking.own(said))))
 
     question = Question(
         role=asking.role,
         round=0,
         prompt=asking.role,
-        variables=told.variables,
+        variables=prompt.variables,
         output=asking.output,
         fallback=asking.fallback,
         judge=asking.judge,
         faults=faults,
-        slots=lambda: FactSheet(told.figures).list_ids(),
+        slots=lambda: FactSheet(prompt.figures).list_ids(),
         images=asking.images,
         max_output_tokens=asking.max_output_tokens,
     )
     return await ask(question, minds)
 
 
-def voice_of(role: str, spoken: SourcedAnswer[T]) -> Voice:
+def voice_of(role: str, spoken: SourcedAnswer[T]) -> AnswerSource:
     """Who spoke for the role. Dollars are unknown as soon as those of one attempt are."""
     costs = [attempt.usd for attempt in spoken.attempts]
     known = [cost for cost in costs if cost is not None]
-    return Voice(
+    return AnswerSource(
         role=role,
         source=spoken.source,
         why=spoken.why[:WHY_CHARS],

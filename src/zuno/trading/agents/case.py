@@ -6,11 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from zuno.trading.measure.features import Features, features
-from zuno.trading.measure.price_context import Signs, signs_of
+from zuno.trading.measure.price_context import PriceContext, read_price_context
 from zuno.trading.model.account import FEES, FeesSlot, read_slot
-from zuno.trading.model.bundle import Bundle, ours
-from zuno.trading.model.known import Known
-from zuno.trading.rules.account import MarkedAccount
+from zuno.trading.model.bundle import Bundle, has_own_reason
 from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, build_ruling_inputs
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 
@@ -23,8 +21,7 @@ class Case:
     features: Features
     menu: PriceMenu
     inputs: RulingInputs
-    standing: Known[MarkedAccount]
-    signs: Signs
+    context: PriceContext
 
 
 NOT_USABLE: Final = "its source gave nothing that can be used"
@@ -42,12 +39,13 @@ def read_fees(bundle: Bundle) -> Fees:
 def without_source_text(bundle: Bundle) -> Bundle:
     """The same for minds: why a source gave nothing may be told in the source's own words, and these are a stranger's.
     Whoever reads the bundle itself finds them there."""
-    absent = tuple(gone if ours(gone) else replace(gone, why=NOT_USABLE) for gone in bundle.absent)
+    absent = tuple(gone if has_own_reason(gone) else replace(gone, why=NOT_USABLE) for gone in bundle.absent)
     return replace(bundle, absent=absent)
 
 
 def build_case(bundle: Bundle) -> Case:
     bundle = without_source_text(bundle)
     measured = features(bundle)
-    inputs = build_ruling_inputs(bundle, measured, fees=read_fees(bundle))
-    return Case(bundle, measured, build_price_menu(bundle, measured), inputs, inputs.standing, signs_of(bundle))
+    menu = build_price_menu(bundle, measured)
+    inputs = build_ruling_inputs(bundle, measured, menu, fees=read_fees(bundle))
+    return Case(bundle, measured, menu, inputs, read_price_context(bundle))

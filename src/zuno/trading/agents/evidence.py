@@ -1,4 +1,4 @@
-"""Signs added up: each says which way it points, how strongly, and in words what was seen."""
+"""Reasons added up: each has a direction and a strength, and says in words what was seen."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from zuno.trading.model.cycle import Stance
 LEAST_LEAN: Final = 0.2
 """Less than this is no leaning."""
 MOST_CONFIDENT: Final = 0.9
-"""Nobody who reads signs is surer than this."""
+"""The rules are never surer than this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
     weight: float
-    """Above zero it pulls up."""
+    """Above zero: up."""
     said: str
 
 
@@ -27,8 +27,8 @@ def scale_weight(value: float, full: float, weight: float) -> float:
     return copysign(min(abs(value) / full, 1.0) * weight, value)
 
 
-def total_weight(pulls: Iterable[Reason]) -> float:
-    return sum(pull.weight for pull in pulls)
+def total_weight(reasons: Iterable[Reason]) -> float:
+    return sum(reason.weight for reason in reasons)
 
 
 def direction_of(lean: float) -> Stance:
@@ -37,21 +37,21 @@ def direction_of(lean: float) -> Stance:
     return 1 if lean > 0 else -1
 
 
-def confidence(pulls: Sequence[Reason]) -> float:
-    """How strong the leaning is, less where signs disagree."""
-    lean, all_ = total_weight(pulls), sum(abs(pull.weight) for pull in pulls)
+def confidence(reasons: Sequence[Reason]) -> float:
+    """How strong the leaning is, less where reasons disagree."""
+    lean, all_ = total_weight(reasons), sum(abs(reason.weight) for reason in reasons)
     if not all_:
         return 0.0
     agreement = abs(lean) / all_
     return round(min(MOST_CONFIDENT, abs(lean) * (0.5 + 0.5 * agreement)), 2)
 
 
-def summarise_reasons(pulls: Sequence[Reason], otherwise: str, most: int = 3) -> str:
-    """The strongest in words, first what pulls the way of the whole, then what pulls against it."""
-    lean = total_weight(pulls)
-    ordered = sorted(pulls, key=lambda one: -abs(one.weight))
-    along = [one.said for one in ordered if one.weight * lean > 0][:most]
-    against = [one.said for one in ordered if one.weight * lean <= 0][: most - 1]
+def summarise_reasons(reasons: Sequence[Reason], otherwise: str, most: int = 3) -> str:
+    """The strongest in words, first what goes with the sum, then what goes against it."""
+    lean = total_weight(reasons)
+    ordered = sorted(reasons, key=lambda reason: -abs(reason.weight))
+    along = [reason.said for reason in ordered if reason.weight * lean > 0][:most]
+    against = [reason.said for reason in ordered if reason.weight * lean <= 0][: most - 1]
     if not along:
         return "; ".join(against) or otherwise
     return "; ".join(along) + (f"; against it: {'; '.join(against)}" if against else "")

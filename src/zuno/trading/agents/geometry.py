@@ -1,4 +1,4 @@
-"""The expert on geometry: the only one who sees the chart; without eyes, the same shapes from the bars themselves."""
+"""The chart expert: a vision model sees the image; without one, rules find the same patterns in the bars."""
 
 from __future__ import annotations
 
@@ -156,20 +156,20 @@ def answer_by_rules(case: Case, shown: Panels) -> GeometryOpinion:
     shape = formation(frame.structure.pivots, frame.readings.close, frame.readings.atr)
     anomaly, struck = _anomaly(case, frame)
     facts = prompt_facts.market_facts(case)
-    pulls = [*struck, *_trend_reasons(case), *_pattern_reasons(shape, frame.timeframe)]
-    lean = direction_of(total_weight(pulls))
+    reasons = [*struck, *_trend_reasons(case), *_pattern_reasons(shape, frame.timeframe)]
+    lean = direction_of(total_weight(reasons))
     if lean * total_weight(struck) < 0:
         anomaly = "none"  # the rest of the picture overrules it
     return GeometryOpinion(
         anomaly=anomaly,
         directional_bias=LEANS[lean],
-        confidence=confidence(pulls),
+        confidence=confidence(reasons),
         key_levels=key_levels(case.menu),
         fibonacci_context=cut(_fibonacci(frame), facts, LONG_TEXT),
         pattern=_pattern(shape),
         cvd_signal=_cvd(case, frame) if shown.cvd else None,
         funding_visual=_funding_look(case) if shown.funding else None,
-        rationale=cut(summarise_reasons(pulls, "The bars show neither a trend nor a shape."), facts, LONG_TEXT),
+        rationale=cut(summarise_reasons(reasons, "The bars show neither a trend nor a shape."), facts, LONG_TEXT),
     )
 
 
@@ -192,9 +192,9 @@ def _frame(case: Case) -> Known[Frame]:
 
 
 def _anomaly(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]]:
-    """What is out of the ordinary in the shape, the most telling first, and how it pulls."""
+    """What is out of the ordinary in the shape, the most telling first, and its reasons."""
     found = (_find_break(case, frame), _find_exhaustion(case, frame), _find_trap(case, frame))
-    first = next((one for one in found if one is not None), None)
+    first = next((anomaly for anomaly in found if anomaly is not None), None)
     if first is not None:
         return first
     adx = frame.readings.adx
@@ -295,7 +295,7 @@ def _fibonacci(frame: Frame) -> str:
     if swing is None:
         return "No swing is confirmed yet."
     close = frame.readings.close
-    nearest = min(swing.retracements, key=lambda one: abs(one.price - close))
+    nearest = min(swing.retracements, key=lambda level: abs(level.price - close))
     back = prompt_facts.retraced_share(swing, close)
     own = frame.timeframe
     reached = "the close lies outside of it" if back is None else f"{{{own}.swing_retraced}} of it is retraced"
@@ -311,16 +311,16 @@ def key_levels(menu: PriceMenu) -> KeyLevelsOpinion:
         return KeyLevelsOpinion(**nothing)
     now, far = menu.now, MAJOR * menu.atr
     structural = [level for level in menu.levels if level.kind in STRUCTURAL]
-    below = [one.price for one in structural if one.price < now]
-    above = [one.price for one in structural if one.price > now]
+    below = [level.price for level in structural if level.price < now]
+    above = [level.price for level in structural if level.price > now]
     return KeyLevelsOpinion(
         immediate_support=max(below, default=None),
         immediate_resistance=min(above, default=None),
-        major_support=max((one for one in below if now - one >= far), default=None),
-        major_resistance=min((one for one in above if one - now >= far), default=None),
-        liquidation_pool_above=_nearest(menu, now, lambda one: one.kind == POOL and one.price > now),
-        liquidation_pool_below=_nearest(menu, now, lambda one: one.kind == POOL and one.price < now),
-        volume_poc=_nearest(menu, now, lambda one: one.id.endswith(".poc")),
+        major_support=max((price for price in below if now - price >= far), default=None),
+        major_resistance=min((price for price in above if price - now >= far), default=None),
+        liquidation_pool_above=_nearest(menu, now, lambda level: level.kind == POOL and level.price > now),
+        liquidation_pool_below=_nearest(menu, now, lambda level: level.kind == POOL and level.price < now),
+        volume_poc=_nearest(menu, now, lambda level: level.id.endswith(".poc")),
     )
 
 
@@ -338,7 +338,7 @@ def _cvd(case: Case, frame: Frame) -> CvdSignal:
     ]
     if fresh:
         return "divergence_bullish" if fresh[-1].way is Way.UP else "divergence_bearish"
-    flow = case.signs.days
+    flow = case.context.days
     if isinstance(flow, Missing):
         return "neutral"
     return "confirming" if flow.moved * flow.balance > 0 else "neutral"

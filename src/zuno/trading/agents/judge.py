@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from zuno.llm.ask import ModelContext
@@ -24,7 +23,6 @@ from zuno.trading.model.cycle import (
     SHORT_TEXT,
     AgentAnswer,
     Blackboard,
-    Call,
     Decision,
     Expert,
     JudgeOpinion,
@@ -32,23 +30,24 @@ from zuno.trading.model.cycle import (
     Reasoning,
     ReasoningOpinion,
     Regime,
+    TradeAction,
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Mode, Side
 from zuno.trading.rules.account import Position, position_in
-from zuno.trading.rules.price_menu import MARK, RANGE, MenuLevel, PriceMenu
+from zuno.trading.rules.price_menu import MARK, RANGE, MenuLevel, PriceMenu, TradePrices
 from zuno.trading.rules.score import board_entries, score_board, signal_of_score
 from zuno.trading.rules.validate_decision import MAX_STOP_ATR, MIN_SUPPORT_CONFIDENCE, find_objection, validate_decision
 
 ROLE: Final = "judge"
 EXIT_TAKEN: Final = "its exit is taken all the same, without its words"
 WORDS_LOST: Final = "its words cannot be used and are not kept"
-EXIT: Final = -0.4
+EXIT_SCORE: Final = -0.4
 """The weighted score against a position at which it is closed."""
 CONVICTIONS: Final = ((0.45, 3), (0.30, 2), (0.0, 1))
 """From which score on a trade is worth how much conviction."""
 ALLOCATIONS: Final[Mapping[int, int]] = {1: 20, 2: 35, 3: 50}
-EDGE: Final = 0.45
+EDGE_PER_SCORE: Final = 0.45
 """How many points of probability a full score is worth beyond what the distances alone give."""
 MOST_EDGE: Final = 0.22
 NEAR_STOP: Final = 1.0
@@ -56,37 +55,14 @@ USUAL_STOP: Final = 1.5
 """In ATR: nearer than the first is noise; without structure the stop goes to the second."""
 REWARD: Final = (1.3, 2.5)
 """What is to be won for what is risked, at least and at most: further away is not reached in time."""
-LIKED: Final = 1.7
+TARGET_REWARD_RISK: Final = 1.7
 AGAINST_TREND: Final = 0.45
 """The score from which a trade against a regime of momentum is worth it."""
-FLIP: Final = 0.30
+MIN_FLIP_SCORE: Final = 0.30
 """The score from which a fresh decision is turned round."""
 PAYING_HOLD: Final[Mapping[Mode, str]] = {Mode.SWING: "3d", Mode.POSITION: "4w"}
 """How long a trade may take that pays funding while it waits."""
-SOON: Final[Mapping[Mode, int]] = {Mode.SWING: 12 * HOUR_MS, Mode.POSITION: 3 * 24 * HOUR_MS}
-
-
-@dataclass(frozen=True, slots=True)
-class TradePlan:
-    """Prices of the menu, and what they amount to."""
-
-    side: Side
-    entry: float
-    stop: float
-    take: float
-
-    @property
-    def risk(self) -> float:
-        return abs(self.entry - self.stop) / self.entry
-
-    @property
-    def reward(self) -> float:
-        return abs(self.take - self.entry) / self.entry
-
-    @property
-    def fair(self) -> float:
-        """How often the target comes first where nothing drifts."""
-        return self.risk / (self.risk + self.reward)
+FLIP_COOLDOWN_MS: Final[Mapping[Mode, int]] = {Mode.SWING: 12 * HOUR_MS, Mode.POSITION: 3 * 24 * HOUR_MS}
 
 
 async def ask_judge(case: Case, meta: Meta, board: Blackboard, minds: ModelContext) -> AgentAnswer[Decision]:
@@ -117,7 +93,7 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, minds: ModelConte
             output=JudgeOpinion,
             fallback=lambda: answer_by_rules(case, meta, board),
             # An exit stands whatever is said about it.
-            texts=lambda said: () if said.decision is Call.CANCEL_AND_CLOSE else _texts(said),
+            texts=lambda said: () if said.decision is TradeAction.CANCEL_AND_CLOSE else _texts(said),
             own=lambda said: own_figures(said, case),
             own_ids=OWN_IDS,
             judge=lambda said: find_objection(said, case.menu, case.inputs, board),
@@ -126,9 +102,9 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, minds: ModelConte
         minds,
     )
     raw = to_record(Decision, spoken)
-    if _says_exit(spoken) and holds(case):
+    if _says_exit(spoken) and has_exposure(case):
         raw = _exit(raw, join_reasons(spoken, EXIT_TAKEN))
-    elif raw.decision is Call.CANCEL_AND_CLOSE and _unusable(spoken.value, case, meta, board):
+    elif raw.decision is TradeAction.CANCEL_AND_CLOSE and _find_text_faults(spoken.value, case, meta, board):
         raw = _exit(raw, join_reasons(spoken, WORDS_LOST))
     decision = validate_decision(raw, case.menu, case.inputs, board)
     return AgentAnswer(value=decision, voice=voice_of(ROLE, spoken))
@@ -139,7 +115,7 @@ def _says_exit(spoken: SourcedAnswer[JudgeOpinion]) -> bool:
     if spoken.source != "fallback" or len(spoken.attempts) < 2:
         return False
     return all(
-        not attempt.cut and extract_field(attempt.raw, "decision") == Call.CANCEL_AND_CLOSE.value
+        not attempt.cut and extract_field(attempt.raw, "decision") == TradeAction.CANCEL_AND_CLOSE.value
         for attempt in spoken.attempts[-2:]
     )
 
@@ -149,7 +125,7 @@ def _exit(raw: Decision, why: str) -> Decision:
     return raw.model_copy(
         update={
             "why": why,
-            "decision": Call.CANCEL_AND_CLOSE,
+            "decision": TradeAction.CANCEL_AND_CLOSE,
             "allocation_pct": 0,
             "leverage": 1,
             "entry_price": None,
@@ -172,7 +148,7 @@ def _texts(said: JudgeOpinion) -> Iterator[tuple[str, int]]:
         yield text, SHORT_TEXT
 
 
-def _unusable(said: JudgeOpinion, case: Case, meta: Meta, board: Blackboard) -> list[str]:
+def _find_text_faults(said: JudgeOpinion, case: Case, meta: Meta, board: Blackboard) -> list[str]:
     facts = FactSheet([*judge_facts(case, meta, board).values(), *own_figures(said, case)])
     return prompt_facts.text_faults(_texts(said), facts)
 
@@ -198,7 +174,7 @@ OWN_IDS: Final = tuple(
 """What its answer's own fields say, once it is given."""
 
 
-def own_figures(said: JudgeOpinion | Decision, case: Case) -> tuple[Figure, ...]:
+def own_figures(said: JudgeOpinion, case: Case) -> tuple[Figure, ...]:
     """What the answer's own fields say; a price only where it is one of the menu's."""
     figure = prompt_facts.figure_of
     found = [
@@ -214,13 +190,13 @@ def own_figures(said: JudgeOpinion | Decision, case: Case) -> tuple[Figure, ...]
             found.append(figure(f"decision.{name}", level, Unit.PRICE))
     entry, stop, take = prices
     if entry and stop and take and entry not in (stop, take):
-        plan = TradePlan(Side.LONG, entry, stop, take)
+        plan = TradePrices(Side.LONG, entry, stop, take)
         found += [
             figure("decision.profit", 100 * plan.reward, Unit.PERCENT),
             figure("decision.loss", 100 * plan.risk, Unit.PERCENT),
             figure("decision.reward_over_risk", plan.reward / plan.risk, Unit.RATIO),
-            figure("decision.share_by_distance", 100 * plan.fair, Unit.PERCENT, 0),
-            figure("decision.edge", said.win_probability_pct - 100 * plan.fair, Unit.POINTS, 0),
+            figure("decision.share_by_distance", 100 * plan.fair_odds, Unit.PERCENT, 0),
+            figure("decision.edge", said.win_probability_pct - 100 * plan.fair_odds, Unit.POINTS, 0),
         ]
         if not isinstance(case.menu.atr, Missing):
             found.append(figure("decision.stop_in_atr", abs(entry - stop) / case.menu.atr, Unit.NUMBER))
@@ -236,34 +212,34 @@ def position_of(case: Case) -> Position | None:
     return None if isinstance(account, Missing) else position_in(account, case.bundle.symbol)
 
 
-def waiting(case: Case) -> tuple[RestingOrder, ...]:
+def waiting_orders(case: Case) -> tuple[RestingOrder, ...]:
     """Orders of this symbol that would open something."""
     account = case.inputs.account
     if isinstance(account, Missing):
         return ()
-    return tuple(one for one in account.pending if one.symbol is case.bundle.symbol and not one.reduce_only)
+    return tuple(order for order in account.pending if order.symbol is case.bundle.symbol and not order.reduce_only)
 
 
-def holds(case: Case) -> bool:
+def has_exposure(case: Case) -> bool:
     """Whether there is anything to close or to cancel."""
-    return position_of(case) is not None or bool(waiting(case))
+    return position_of(case) is not None or bool(waiting_orders(case))
 
 
 def position_section(case: Case) -> Section:
     """Its side, its entry and how it stands in per cent: a mind needs no dollars of the account."""
-    account, standing = case.inputs.account, case.standing
+    account, standing = case.inputs.account, case.inputs.standing
     if isinstance(account, Missing):
         return Section("position", 93, (prompt_facts.remark("account.unknown", account.reason, "unknown: "),))
     position = position_of(case)
     lines = [Line("none is open in this symbol" if position is None else f"a {position.side} is open")]
-    for place, one in enumerate(() if position is None else position.holdings, 1):
-        if one.exchange.currency == "USD":
-            lines.append(prompt_facts.fact(f"position.entry_{place}", one.entry, Unit.PRICE))
+    for place, holding in enumerate(() if position is None else position.holdings, 1):
+        if holding.exchange.currency == "USD":
+            lines.append(prompt_facts.fact(f"position.entry_{place}", holding.entry, Unit.PRICE))
     if not isinstance(standing, Missing) and standing.gain_pct is not None:
         lines.append(
             prompt_facts.fact("position.gain", standing.gain_pct, Unit.PERCENT, signed=True, note="before leverage")
         )
-    for place, order in enumerate(waiting(case), 1):
+    for place, order in enumerate(waiting_orders(case), 1):
         lines.append(Line(f"an order for a {order.side} waits for its price"))
         if order.exchange.currency == "USD":
             lines.append(prompt_facts.fact(f"position.order_{place}", order.price, Unit.PRICE))
@@ -278,7 +254,7 @@ def score_section(case: Case, meta: Meta, board: Blackboard) -> Section:
         92,
         (
             prompt_facts.fact("score", worth, Unit.NUMBER, signed=True, note="weighted, of the blackboard"),
-            prompt_facts.fact("exit_score", -EXIT, Unit.NUMBER, 1, note="against a position that closes it"),
+            prompt_facts.fact("exit_score", -EXIT_SCORE, Unit.NUMBER, 1, note="against a position that closes it"),
         ),
     )
 
@@ -288,8 +264,8 @@ def previous_of(case: Case) -> Mapping[str, Any] | None:
     slot = next((slot for slot in case.bundle.slots if slot.name == "previous_decision"), None)
     if slot is None or not isinstance(slot.content, Mapping):
         return None
-    told: Mapping[str, Any] = slot.content
-    return {**told, "as_of": slot.as_of} if told.get("mode") == case.bundle.mode else None
+    decided: Mapping[str, Any] = slot.content
+    return {**decided, "as_of": slot.as_of} if decided.get("mode") == case.bundle.mode else None
 
 
 def previous_section(case: Case) -> Section:
@@ -321,53 +297,55 @@ def judge_facts(case: Case, meta: Meta, board: Blackboard) -> FactSheet:
 
 def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> JudgeOpinion:
     worth = score_board(board, case.bundle.mode, meta.trust_directive.expert)
-    for side in sides(case):
+    for side in exposed_sides(case):
         if why := exit_reason(case, meta, side, worth):
-            return _open_nothing(case, meta, board, Call.CANCEL_AND_CLOSE, why)
-    for side in sides(case):
-        if signal_of_score(worth) != "NEUTRAL" and _favour(side, worth) < 0:
+            return _open_nothing(case, meta, board, TradeAction.CANCEL_AND_CLOSE, why)
+    for side in exposed_sides(case):
+        if signal_of_score(worth) != "NEUTRAL" and _score_for(side, worth) < 0:
             why = f"the score of {{score}} is against the {side} there is, but not by {{exit_score}}: it stays"
-            return _open_nothing(case, meta, board, Call.HOLD, why)
+            return _open_nothing(case, meta, board, TradeAction.HOLD, why)
     leaning = signal_of_score(worth)
     if leaning == "NEUTRAL":
         why = "the score of {score} is within the dead band: nobody pays for a coin toss"
-        return _open_nothing(case, meta, board, Call.HOLD, why)
+        return _open_nothing(case, meta, board, TradeAction.HOLD, why)
     side = Side.LONG if leaning == "BULLISH" else Side.SHORT
     if why := _too_soon_to_flip(case, side, worth) or _against_trend(meta, side, worth):
-        return _open_nothing(case, meta, board, Call.HOLD, why)
+        return _open_nothing(case, meta, board, TradeAction.HOLD, why)
     if not _supporters(board, side):
         why = f"the score of {{score}} looks {side}, but no expert that reads numbers is sure enough to second it"
-        return _open_nothing(case, meta, board, Call.HOLD, why)
+        return _open_nothing(case, meta, board, TradeAction.HOLD, why)
     plan = plan_trade(case.menu, side)
     if plan is None:
         why = f"the score of {{score}} looks {side}, but the levels leave no trade in proportion"
-        return _open_nothing(case, meta, board, Call.HOLD, why)
+        return _open_nothing(case, meta, board, TradeAction.HOLD, why)
     drawn = _open_trade(case, meta, board, worth, plan)
     if find_objection(drawn, case.menu, case.inputs, board) is None:
         return drawn
     why = f"the score of {{score}} looks {side}, but the rules refuse the trade that the levels give"
-    return _open_nothing(case, meta, board, Call.HOLD, why)
+    return _open_nothing(case, meta, board, TradeAction.HOLD, why)
 
 
-def sides(case: Case) -> tuple[Side, ...]:
+def exposed_sides(case: Case) -> tuple[Side, ...]:
     """That of the position, else of the orders that would open one."""
     position = position_of(case)
-    return (position.side,) if position is not None else tuple(dict.fromkeys(one.side for one in waiting(case)))
+    return (
+        (position.side,) if position is not None else tuple(dict.fromkeys(order.side for order in waiting_orders(case)))
+    )
 
 
-def _favour(side: Side, worth: float) -> float:
+def _score_for(side: Side, worth: float) -> float:
     return worth if side is Side.LONG else -worth
 
 
 def exit_reason(case: Case, meta: Meta, side: Side, worth: float) -> str:
     """Why what is held, or waits, on a side is to go; empty where it may stay."""
-    favour = _favour(side, worth)
-    if favour <= EXIT:
+    favour = _score_for(side, worth)
+    if favour <= EXIT_SCORE:
         return f"the score of {{score}} is against the {side} there is by {{exit_score}} or more"
     panic = case.inputs.panic is True or meta.regime is Regime.VOLATILITY_PANIC
-    day = case.signs.day
+    day = case.context.day
     # Who does not know which way the panic runs goes by the score.
-    runs = favour < 0 if isinstance(day, Missing) else _favour(side, day) < 0
+    runs = favour < 0 if isinstance(day, Missing) else _score_for(side, day) < 0
     if panic and runs:
         moved = (
             "the score is against it" if isinstance(day, Missing) else "the price changed by {price_change_24h} in 24h"
@@ -379,10 +357,10 @@ def exit_reason(case: Case, meta: Meta, side: Side, worth: float) -> str:
 def _too_soon_to_flip(case: Case, side: Side, worth: float) -> str:
     """A side is not turned round soon after without a signal that is more than a leaning."""
     last = previous_of(case)
-    if last is None or case.bundle.as_of - int(last["as_of"]) > SOON[case.bundle.mode]:
+    if last is None or case.bundle.as_of - int(last["as_of"]) > FLIP_COOLDOWN_MS[case.bundle.mode]:
         return ""
-    other = Call.SHORT if side is Side.LONG else Call.LONG
-    if last.get("decision") == other and abs(worth) < FLIP:
+    other = TradeAction.SHORT if side is Side.LONG else TradeAction.LONG
+    if last.get("decision") == other and abs(worth) < MIN_FLIP_SCORE:
         return f"the last word was {other}, and a score of {{score}} is no reason to turn round so soon"
     return ""
 
@@ -404,7 +382,7 @@ def _supporters(board: Blackboard, side: Side) -> list[Expert]:
     ]
 
 
-def plan_trade(menu: PriceMenu, side: Side) -> TradePlan | None:
+def plan_trade(menu: PriceMenu, side: Side) -> TradePrices | None:
     """In at the market; out beyond structure; the target at a level that pays for the risk."""
     if isinstance(menu.now, Missing) or isinstance(menu.atr, Missing):
         return None
@@ -417,13 +395,13 @@ def plan_trade(menu: PriceMenu, side: Side) -> TradePlan | None:
         return None
     risk = abs(entry - stop)
     ahead = [(sign * (level.price - entry), level) for level in menu.levels]
-    fitting = [(far, one) for far, one in ahead if REWARD[0] * risk <= far <= REWARD[1] * risk]
-    measured = [(far, one) for far, one in fitting if one.kind in STRUCTURAL]
+    fitting = [(far, level) for far, level in ahead if REWARD[0] * risk <= far <= REWARD[1] * risk]
+    measured = [(far, level) for far, level in fitting if level.kind in STRUCTURAL]
     if not (measured or fitting):
         return None
     # A measured level near what is liked is better than a distance.
-    _, take = min(measured or fitting, key=lambda each: (abs(each[0] - LIKED * risk), each[1].id))
-    return TradePlan(side, entry, stop, take.price)
+    _, take = min(measured or fitting, key=lambda each: (abs(each[0] - TARGET_REWARD_RISK * risk), each[1].id))
+    return TradePrices(side, entry, stop, take.price)
 
 
 def _stop(levels: tuple[MenuLevel, ...], entry: float, sign: int, atr: float) -> float | None:
@@ -442,10 +420,10 @@ def conviction(worth: float) -> int:
     return next(level for least, level in CONVICTIONS if abs(worth) >= least)
 
 
-def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: TradePlan) -> JudgeOpinion:
+def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: TradePrices) -> JudgeOpinion:
     mode, level = case.bundle.mode, conviction(worth)
-    win = round(100 * (plan.fair + min(EDGE * abs(worth), MOST_EDGE)))
-    call = Call.LONG if plan.side is Side.LONG else Call.SHORT
+    win = round(100 * (plan.fair_odds + min(EDGE_PER_SCORE * abs(worth), MOST_EDGE)))
+    call = TradeAction.LONG if plan.side is Side.LONG else TradeAction.SHORT
     for_it = ", ".join(_supporters(board, plan.side))
     logic = (
         f"The score of {{score}} looks {plan.side}, seconded by {for_it}; in at {{decision.entry_price}}, wrong at "
@@ -467,7 +445,7 @@ def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: T
             "By distance alone the target comes first in {decision.share_by_distance} of paths; "
             "the experts' score is worth {decision.edge} more."
         ),
-        key_factors=_factors(case, board),
+        key_factors=_key_factors(case, board),
     )
 
 
@@ -483,7 +461,7 @@ def _pays_funding(case: Case, side: Side) -> bool:
     return isinstance(rate, Missing) or (rate > 0) == (side is Side.LONG)
 
 
-def _open_nothing(case: Case, meta: Meta, board: Blackboard, call: Call, why: str) -> JudgeOpinion:
+def _open_nothing(case: Case, meta: Meta, board: Blackboard, call: TradeAction, why: str) -> JudgeOpinion:
     """A decision that opens nothing."""
     return JudgeOpinion(
         decision=call,
@@ -493,12 +471,12 @@ def _open_nothing(case: Case, meta: Meta, board: Blackboard, call: Call, why: st
         stop_loss=None,
         take_profit=None,
         hold_duration=DEFAULT_HOLD[case.bundle.mode],
-        reasoning=_reasoning(case, meta, board, f"{call}: {why}.", _other_side(board)),
+        reasoning=_reasoning(case, meta, board, f"{call}: {why}.", _opposite_case(board)),
         win_probability_pct=50,
         expected_profit_pct=0.0,
         expected_loss_pct=0.0,
         ev_rationale="Nothing is opened, so nothing is expected of it.",
-        key_factors=_factors(case, board),
+        key_factors=_key_factors(case, board),
     )
 
 
@@ -534,13 +512,15 @@ def _experts_line(board: Blackboard, mode: Mode) -> str:
     words = {1: "bullish", 0: "neutral", -1: "bearish"}
     there = board_entries(board)
     said = [
-        f"{expert} {words[one.stance]} at {{{expert}.confidence}}" if (one := there.get(expert)) else f"{expert} absent"
+        f"{expert} {words[entry.stance]} at {{{expert}.confidence}}"
+        if (entry := there.get(expert))
+        else f"{expert} absent"
         for expert in CONVICTION[mode]
     ]
     return f"{', '.join(said)}."
 
 
-def strongest_counter(board: Blackboard, plan: TradePlan) -> str:
+def strongest_counter(board: Blackboard, plan: TradePrices) -> str:
     """The strongest evidence on the other side, in words and figures."""
     stance = 1 if plan.side is Side.LONG else -1
     against = [
@@ -555,7 +535,7 @@ def strongest_counter(board: Blackboard, plan: TradePlan) -> str:
     return f"{unsaid}; a close {worse} {{decision.stop_loss}} would show that the level did not hold."
 
 
-def _other_side(board: Blackboard) -> str:
+def _opposite_case(board: Blackboard) -> str:
     """What would have been the trade, and who argues for it."""
     leaning = [(entry.confidence, expert, entry) for expert, entry in board_entries(board).items() if entry.stance]
     if not leaning:
@@ -565,7 +545,7 @@ def _other_side(board: Blackboard) -> str:
     return f"{expert} looks {word} with {{{expert}.confidence}}: {entry.rationale}"
 
 
-def _factors(case: Case, board: Blackboard) -> list[str]:
+def _key_factors(case: Case, board: Blackboard) -> list[str]:
     found = sorted(board_entries(board).items(), key=lambda each: -each[1].confidence)
     facts = prompt_facts.board_facts(case, board)
     reasons = [f"{expert}: {entry.rationale.partition(';')[0]}" for expert, entry in found if entry.stance]

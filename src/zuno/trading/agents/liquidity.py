@@ -66,12 +66,12 @@ async def ask_expert(case: Case, minds: ModelContext) -> AgentAnswer[LiquidityEn
     said = spoken.value
     target = snap_price(case.menu, said.target_entry)
     gone = "the entry it named is no level of the menu" if said.target_entry is not None and target is None else ""
-    stance = entry_stance(said, leaning(case, said.anomaly))
+    stance = entry_stance(said, flow_direction(case, said.anomaly))
     entry = to_record(LiquidityEntry, spoken, gone, target_entry=target, stance=stance)
     return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
 
 
-def leaning(case: Case, anomaly: FlowAnomaly) -> Stance:
+def flow_direction(case: Case, anomaly: FlowAnomaly) -> Stance:
     """Which way an anomaly points by what was measured, whoever named it."""
     if anomaly == "whale_cvd_divergence":
         return direction_of(total_weight(flow_reasons(case))) or flow_stance(anomaly, case.features)
@@ -81,36 +81,36 @@ def leaning(case: Case, anomaly: FlowAnomaly) -> Stance:
 def answer_by_rules(case: Case) -> LiquidityOpinion:
     flow, hunt = flow_reasons(case), hunt_reasons(case)
     hunted = bool(hunt) and abs(total_weight(hunt)) >= abs(total_weight(flow))
-    pulls = (
+    reasons = (
         [*flow, *hunt]
         if direction_of(total_weight(flow)) * direction_of(total_weight(hunt)) >= 0
         else hunt
         if hunted
         else flow
     )
-    lean = direction_of(total_weight(pulls))
+    lean = direction_of(total_weight(reasons))
     anomaly: FlowAnomaly = "none"
     if lean and hunted:
         anomaly = "liquidation_hunting"
     elif lean and contradicts(case, lean):
         anomaly = "whale_cvd_divergence"
-    sure = confidence(pulls)
+    sure = confidence(reasons)
     return LiquidityOpinion(
         anomaly=anomaly,
         confidence=round(sure * ALONG, 2) if anomaly == "none" else sure,
-        target_entry=_entry(case.menu, lean) if anomaly != "none" else None,
-        rationale=cut(summarise_reasons(pulls, _nothing(case)), prompt_facts.market_facts(case), LONG_TEXT),
+        target_entry=_choose_entry(case.menu, lean) if anomaly != "none" else None,
+        rationale=cut(summarise_reasons(reasons, _quiet_text(case)), prompt_facts.market_facts(case), LONG_TEXT),
     )
 
 
 def contradicts(case: Case, lean: Stance) -> bool:
     """Whether those who take lean so against the price: by a divergence, by their balance, or by large trades."""
-    if any(divergence.weight * lean > 0 for divergence in _divergences(case)):
+    if any(divergence.weight * lean > 0 for divergence in _divergence_reasons(case)):
         return True
-    flow, day = case.signs.flow, case.signs.day
+    flow, day = case.context.flow, case.context.day
     if not isinstance(flow, Missing) and _balance(flow) == lean and lean * flow.moved < 0:
         return True
-    large = total_weight(_whales("24h", case.features.whales_day, 1.0))
+    large = total_weight(_whale_reasons("24h", case.features.whales_day, 1.0))
     return not isinstance(day, Missing) and large * lean > 0 > lean * day
 
 
@@ -123,8 +123,8 @@ def _balance(flow: TakerFlow) -> Stance:
 
 def flow_reasons(case: Case) -> list[Reason]:
     """What those who take say, beside what the price does."""
-    found = _divergences(case)
-    flow = case.signs.flow
+    found = _divergence_reasons(case)
+    flow = case.context.flow
     if not isinstance(flow, Missing):
         lean = _balance(flow)
         against = lean * flow.moved < 0
@@ -133,7 +133,7 @@ def flow_reasons(case: Case) -> list[Reason]:
             said = f"takers' balance of {{{own}.balance}} goes {beside} a price change of {{{own}.price_change}}"
             found.append(Reason(lean * (0.35 if against else 0.2), said))
     for name, whales, weight in (("24h", case.features.whales_day, 0.35), ("1h", _hour(case), 0.25)):
-        found += _whales(name, whales, weight)
+        found += _whale_reasons(name, whales, weight)
     return found
 
 
@@ -141,7 +141,7 @@ def _hour(case: Case) -> Known[WhaleFlow]:
     return case.features.whales_hour
 
 
-def _divergences(case: Case) -> list[Reason]:
+def _divergence_reasons(case: Case) -> list[Reason]:
     """The newest between price and CVD, on the two shorter timeframes, while fresh."""
     found: list[Reason] = []
     for (timeframe, frame), weight in zip(case.features.frames[:2], (0.25, 0.4), strict=True):
@@ -160,10 +160,10 @@ def _divergences(case: Case) -> list[Reason]:
 
 def _newest(divergences: tuple[Divergence, ...]) -> Divergence | None:
     found = [divergence for divergence in divergences if divergence.gauge is Gauge.CVD]
-    return max(found, key=lambda one: one.known_at, default=None)
+    return max(found, key=lambda divergence: divergence.known_at, default=None)
 
 
-def _whales(name: str, flow: Known[WhaleFlow], weight: float) -> list[Reason]:
+def _whale_reasons(name: str, flow: Known[WhaleFlow], weight: float) -> list[Reason]:
     """Large takers, where their leaning is more than so many coins would show."""
     if isinstance(flow, Missing) or isinstance(net := flow.net_usd, Missing):
         return []
@@ -181,10 +181,10 @@ def _whales(name: str, flow: Known[WhaleFlow], weight: float) -> list[Reason]:
 def hunt_reasons(case: Case) -> list[Reason]:
     """Whose stops were run: the hunted side is spent, unless new positions came in behind the move."""
     seen = case.features.forced
-    run = [one for one in (seen.longs_hour, seen.shorts_hour) if not isinstance(one, Missing) and _is_cluster(one)]
+    run = [hour for hour in (seen.longs_hour, seen.shorts_hour) if not isinstance(hour, Missing) and _is_cluster(hour)]
     if not run:
         return []
-    hour = max(run, key=lambda one: one.usd)
+    hour = max(run, key=lambda hour: hour.usd)
     side, usd = hour.side, hour.usd
     # Just over what an hour may bring it is a hint; from twice that on it is a hunt.
     strength = 0.4 if isinstance(hour.high, Missing) else min(0.6, 0.3 * usd / max(hour.high, CLUSTER_USD))
@@ -202,7 +202,7 @@ def _is_cluster(hour: SideHour) -> bool:
     return hour.usd > CLUSTER_USD and (isinstance(hour.high, Missing) or hour.usd >= hour.high)
 
 
-def _entry(menu: PriceMenu, lean: Stance) -> float | None:
+def _choose_entry(menu: PriceMenu, lean: Stance) -> float | None:
     """A measured level a little better than the market; else the market's own price."""
     if isinstance(menu.now, Missing) or isinstance(menu.atr, Missing):
         return None
@@ -213,8 +213,8 @@ def _entry(menu: PriceMenu, lean: Stance) -> float | None:
     return next((level.price for level in menu.levels if level.kind == MARK), None)
 
 
-def _nothing(case: Case) -> str:
-    flow = case.signs.flow
+def _quiet_text(case: Case) -> str:
+    flow = case.context.flow
     if isinstance(flow, Missing):
         return "Nothing to read: {takers.unknown}."
     balance = f"{{{prompt_facts.takers_id(flow)}.balance}}"

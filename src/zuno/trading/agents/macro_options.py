@@ -50,7 +50,7 @@ async def ask_expert(case: Case, minds: ModelContext) -> AgentAnswer[MacroEntry]
 
 def answer_by_rules(case: Case) -> MacroOpinion:
     fear, world = option_reasons(case), world_reasons(case)
-    pulls = [*fear, *world]
+    reasons = [*fear, *world]
     anomaly: MacroAnomaly = "none"
     if case.inputs.panic is True:
         anomaly = "options_panic"
@@ -58,9 +58,9 @@ def answer_by_rules(case: Case) -> MacroOpinion:
         anomaly = "macro_divergence"
     return MacroOpinion(
         anomaly=anomaly,
-        options_bias=LEANS[direction_of(total_weight(pulls))],
-        confidence=confidence(pulls),
-        rationale=cut(summarise_reasons(pulls, _nothing(case)), prompt_facts.market_facts(case), LONG_TEXT),
+        options_bias=LEANS[direction_of(total_weight(reasons))],
+        confidence=confidence(reasons),
+        rationale=cut(summarise_reasons(reasons, _quiet_text(case)), prompt_facts.market_facts(case), LONG_TEXT),
     )
 
 
@@ -92,17 +92,17 @@ def option_reasons(case: Case) -> list[Reason]:
 
 def world_reasons(case: Case) -> list[Reason]:
     """A dear dollar and falling stocks drain what is risky; a curve that moves fast does so either way."""
-    signs, slope = case.signs, case.features.economy.slope
+    context, slope = case.context, case.features.economy.slope
     found: list[Reason] = []
-    found += _change("dollar_change", signs.dollar, 0.015, -0.3)
-    found += _change("stocks_change", signs.stocks, 0.03, 0.35)
+    found += _change_reasons("dollar_change", context.dollar, 0.015, -0.3)
+    found += _change_reasons("stocks_change", context.stocks, 0.03, 0.35)
     change: Known[float] = figure_in(slope, "change")
     if not isinstance(change, Missing) and abs(change) >= RESTLESS:
         found.append(Reason(-0.15, "the curve is restless: its slope changed by {curve.slope_change}"))
     return found
 
 
-def _change(id_: str, change: Known[FigureChange], full: float, weight: float) -> list[Reason]:
+def _change_reasons(id_: str, change: Known[FigureChange], full: float, weight: float) -> list[Reason]:
     """Of a figure that moved by at least a quarter of what counts in full."""
     if isinstance(change, Missing) or abs(change.share) < full / 4:
         return []
@@ -110,12 +110,12 @@ def _change(id_: str, change: Known[FigureChange], full: float, weight: float) -
     return [Reason(sign * scale_weight(change.share, full, abs(weight)), said)]
 
 
-def _nothing(case: Case) -> str:
+def _quiet_text(case: Case) -> str:
     dvol = case.features.dvol
     if isinstance(dvol, Missing):
         return "Little is known of options ({dvol.value.unknown}), and the economy says nothing."
     usual = "DVOL of {dvol.value} is ordinary beside its mean of {dvol.mean_30d}"
-    named = (("the dollar", case.signs.dollar), ("stocks", case.signs.stocks))
+    named = (("the dollar", case.context.dollar), ("stocks", case.context.stocks))
     unknown = [name for name, change in named if isinstance(change, Missing)]
     calm = f"nothing is known of {' and '.join(unknown)}" if unknown else "dollar and stocks hardly moved"
     return f"{usual}; {calm}."

@@ -11,7 +11,7 @@ from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, ask_agent, to_record, voice_of
 from zuno.trading.agents.case import Case
-from zuno.trading.measure.indicators.all import Readings
+from zuno.trading.measure.indicators.all import IndicatorValues
 from zuno.trading.measure.triage import Rule
 from zuno.trading.model.cycle import (
     LONG_TEXT,
@@ -44,7 +44,7 @@ UNKNOWN_PANIC: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class RuledRegime:
+class RegimeRuling:
     """The first regime whose rule fits, and the most it may risk."""
 
     regime: Regime
@@ -81,25 +81,25 @@ async def ask_meta(case: Case, minds: ModelContext) -> AgentAnswer[Meta]:
     return AgentAnswer(value=to_record(Meta, spoken, cut, risk_budget_pct=budget), voice=voice_of(ROLE, spoken))
 
 
-def regime_of(case: Case) -> RuledRegime:
+def regime_of(case: Case) -> RegimeRuling:
     """By rule, the first that fits. A budget is never more for a feed that is missing."""
     inputs, days = case.inputs, frame_of(case.features, Timeframe.D1)
-    panic = _panic(case)
+    panic = _panic_reason(case)
     if isinstance(days, Missing) or isinstance(inputs.bars, Missing):
         gone = "{bars.unknown}" if isinstance(inputs.bars, Missing) else "{1d.unknown}"
         lost = f"candles are missing ({gone}), so nothing may be risked"
         if panic is not None:  # what is held may have to go
-            return RuledRegime(Regime.VOLATILITY_PANIC, 0, f"{panic}; {lost}")
-        return RuledRegime(Regime.RANGE_BOUND, 0, lost)
+            return RegimeRuling(Regime.VOLATILITY_PANIC, 0, f"{panic}; {lost}")
+        return RegimeRuling(Regime.RANGE_BOUND, 0, lost)
     regime, why = (Regime.VOLATILITY_PANIC, panic) if panic is not None else _name_regime(case, days.readings)
     budget = BUDGETS[regime]
     unknown = isinstance(inputs.panic, Missing) or isinstance(inputs.day_rank, Missing)
     if unknown and budget > UNKNOWN_PANIC:
-        return RuledRegime(regime, UNKNOWN_PANIC, f"{why}; whether there is a panic is not known ({{panic.unknown}})")
-    return RuledRegime(regime, budget, why)
+        return RegimeRuling(regime, UNKNOWN_PANIC, f"{why}; whether there is a panic is not known ({{panic.unknown}})")
+    return RegimeRuling(regime, budget, why)
 
 
-def _panic(case: Case) -> str | None:
+def _panic_reason(case: Case) -> str | None:
     """Why there is one, if it is known that there is."""
     inputs = case.inputs
     if inputs.panic is True:
@@ -109,15 +109,15 @@ def _panic(case: Case) -> str | None:
     return None
 
 
-def _name_regime(case: Case, seen: Readings) -> tuple[Regime, str]:
+def _name_regime(case: Case, seen: IndicatorValues) -> tuple[Regime, str]:
     """Where there is no panic."""
-    signs = case.signs
+    context = case.context
     if seen.adx is None or seen.ema21 is None or seen.ema50 is None:
         return Regime.RANGE_BOUND, "too few days are known for a trend"
     for regime, sign, word in ((Regime.BULL_MOMENTUM, 1, "above"), (Regime.BEAR_MOMENTUM, -1, "below")):
         if seen.adx >= TREND and sign * (seen.ema21 - seen.ema50) > 0 and sign * (seen.close - seen.ema50) > 0:
             return regime, f"1d ADX14 is {{1d.adx14}}, EMA21 and the close stand {word} EMA50"
-    width, flow = signs.width_rank, signs.days
+    width, flow = context.width_rank, context.days
     if not isinstance(width, Missing) and not isinstance(flow, Missing) and width < NARROW and flow.slope > 0:
         why = "1d Bollinger bands are wider than on {bollinger_rank} of earlier days, and CVD rises"
         return Regime.SIDEWAYS_ACCUMULATION, why
@@ -149,7 +149,7 @@ def _choose_trusted(regime: Regime, mode: Mode) -> tuple[Expert, str]:
     return Expert.GEOMETRY, "In a range its edges are the trade, and measured levels show them."
 
 
-def _bias(ruled: RuledRegime) -> RiskBias:
+def _bias(ruled: RegimeRuling) -> RiskBias:
     if ruled.budget <= UNKNOWN_PANIC:
         return RiskBias.CONSERVATIVE
     return RiskBias.AGGRESSIVE if ruled.regime in (Regime.BULL_MOMENTUM, Regime.BEAR_MOMENTUM) else RiskBias.NEUTRAL

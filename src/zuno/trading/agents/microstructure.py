@@ -1,4 +1,4 @@
-"""The expert on microstructure: which way the book leans, what size costs, and which walls were never meant."""
+"""The order-book expert: imbalance, slippage by size, spoofed walls."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def answer_by_rules(case: Case) -> MicrostructureOpinion:
     if isinstance(book, Missing):
         why = cut("The book is not known: {book.spread.unknown}.", prompt_facts.market_facts(case), LONG_TEXT)
         return MicrostructureOpinion(anomaly="none", confidence=0.0, directional_bias="NEUTRAL", rationale=why)
-    walls, lean = _walls(case), _lean(book)
-    pulls = [*walls, *lean, *_sizes(book)]
+    walls, lean = _wall_reasons(case), _imbalance_reasons(book)
+    reasons = [*walls, *lean, *_thin_side_reasons(book)]
     anomaly: BookAnomaly = "none"
     if walls and abs(total_weight(walls)) >= abs(total_weight(lean)):
         anomaly = "fake_wall"
@@ -71,20 +71,20 @@ def answer_by_rules(case: Case) -> MicrostructureOpinion:
         anomaly = "microstructure_imbalance"
     return MicrostructureOpinion(
         anomaly=anomaly,
-        confidence=confidence(pulls),
-        directional_bias=_BIASES[direction_of(total_weight(pulls))],
-        rationale=cut(summarise_reasons(pulls, _ordinary(book)), prompt_facts.market_facts(case), LONG_TEXT),
+        confidence=confidence(reasons),
+        directional_bias=_BIASES[direction_of(total_weight(reasons))],
+        rationale=cut(summarise_reasons(reasons, _quiet_text(book)), prompt_facts.market_facts(case), LONG_TEXT),
     )
 
 
-def _lean(book: BookFigures) -> list[Reason]:
+def _imbalance_reasons(book: BookFigures) -> list[Reason]:
     if isinstance(book.imbalance, Missing) or abs(book.imbalance) <= ORDINARY:
         return []
     side = "bids" if book.imbalance > 0 else "asks"
     return [Reason(scale_weight(book.imbalance, LEAN, 0.75), f"{side} outweigh: the imbalance is {{book.imbalance}}")]
 
 
-def _walls(case: Case) -> list[Reason]:
+def _wall_reasons(case: Case) -> list[Reason]:
     """A wall of bids that was never meant wanted buyers to come: who put it there sells."""
     walls = case.features.walls
     if isinstance(walls, Missing):
@@ -100,7 +100,7 @@ def _walls(case: Case) -> list[Reason]:
     return found
 
 
-def _sizes(book: BookFigures) -> list[Reason]:
+def _thin_side_reasons(book: BookFigures) -> list[Reason]:
     """Where size is dear the book is thin, and the price goes that way more easily."""
     buy, sell = book.buy_slippage_bps, book.sell_slippage_bps
     if isinstance(buy, Missing) or isinstance(sell, Missing) or max(buy, sell) < NOTICEABLE_BPS:
@@ -115,6 +115,6 @@ def _sizes(book: BookFigures) -> list[Reason]:
     ]
 
 
-def _ordinary(book: BookFigures) -> str:
+def _quiet_text(book: BookFigures) -> str:
     lean = "" if isinstance(book.imbalance, Missing) else ", the imbalance {book.imbalance}"
     return f"An ordinary book: the spread is {{book.spread}}{lean}, and no wall vanished."

@@ -67,18 +67,18 @@ def fit_prompt(
             return FittedPrompt(variables, tuple(_figures(kept)), left_out)
         if not kept:
             raise ValueError(f"prompt {name} takes more than {cap} characters without any section")
-        kept.remove(min(kept, key=lambda one: one.weight))
+        kept.remove(min(kept, key=lambda section: section.weight))
 
 
 def _variables(kept: Sequence[Section], all_: Sequence[Section], others: Mapping[str, Value]) -> dict[str, Value]:
-    gone = [one.title for one in all_ if one not in kept]
-    parts = [one.text for one in kept if one.strangers is None]
+    gone = [section.title for section in all_ if section not in kept]
+    parts = [section.text for section in kept if section.strangers is None]
     if gone:
         parts.append(f"(left out for want of room: {', '.join(gone)})")
     variables: dict[str, Value] = {**others, FACTS: "\n\n".join(parts)}
-    for one in all_:
-        if one.strangers is not None:
-            variables[one.title] = one.strangers if one in kept else "(left out for want of room)"
+    for section in all_:
+        if section.strangers is not None:
+            variables[section.title] = section.strangers if section in kept else "(left out for want of room)"
     return variables
 
 

@@ -20,7 +20,7 @@ from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.features import Frame, Perpetual, fresh
 from zuno.trading.measure.macro import Reading
 from zuno.trading.measure.order_book import FakeWall
-from zuno.trading.measure.price_context import DOLLAR, FLOW_BARS, PRINTS, STOCKS, FigureChange, Quoted, TakerFlow
+from zuno.trading.measure.price_context import DOLLAR, FLOW_BARS, PRINTS, STOCKS, FigureChange, MacroQuote, TakerFlow
 from zuno.trading.measure.structure.levels import LevelZone
 from zuno.trading.measure.structure.lines import Gauge
 from zuno.trading.measure.structure.patterns import formation
@@ -69,10 +69,6 @@ def figure_of(id_: str, value: float, unit: Unit, digits: int = 2, *, signed: bo
     return Figure(id_, value, unit, digits=digits, signed=signed)
 
 
-def format_price(value: float) -> str:
-    return figure_of("price", value, Unit.PRICE).print()
-
-
 def remark(id_: str, text: str, head: str = "") -> Line:
     """A sentence of the rules, which may be cited as a whole."""
     return Line(f"{{{id_}}} {head}{text}", (Figure(id_, text, Unit.WORDS),))
@@ -86,8 +82,8 @@ def quote(head: str, text: str, facts: FactSheet) -> Line:
 
 def build_sheet(sections: Iterable[Section], figures: Iterable[Figure] = ()) -> FactSheet:
     """What these sections tell, to cite."""
-    told = [figure for section in sections for line in section.lines for figure in line.figures]
-    return FactSheet([*told, *figures])
+    cited = [figure for section in sections for line in section.lines for figure in line.figures]
+    return FactSheet([*cited, *figures])
 
 
 def text_faults(texts: Iterable[tuple[str, int]], facts: FactSheet) -> list[str]:
@@ -108,7 +104,7 @@ def figure_in(known: Known[Any], name: str) -> Known[float]:
 
 
 def market_section(case: Case) -> Section:
-    bundle, signs = case.bundle, case.signs
+    bundle, context = case.bundle, case.context
     atr, now = case.menu.atr, case.menu.now
     share: Known[float] = atr if isinstance(atr, Missing) else now if isinstance(now, Missing) else 100 * atr / now
     frames = ", ".join(bundle.mode.timeframes)
@@ -120,8 +116,8 @@ def market_section(case: Case) -> Section:
             fact("price_now", now, Unit.PRICE),
             fact("atr14", atr, Unit.PRICE, note=f"of {_atr_frame(case)}"),
             fact("atr14_pct", share, Unit.PERCENT, note="of the price"),
-            fact("price_change_24h", scale_figure(signs.day, 100), Unit.PERCENT, signed=True),
-            fact("price_change_7d", scale_figure(signs.week, 100), Unit.PERCENT, signed=True),
+            fact("price_change_24h", scale_figure(context.day, 100), Unit.PERCENT, signed=True),
+            fact("price_change_7d", scale_figure(context.week, 100), Unit.PERCENT, signed=True),
         ),
     )
 
@@ -139,7 +135,7 @@ def anomalies_section(case: Case) -> Section:
     """What fired, and what could not be judged."""
     found = case.features.triage
     ids = anomaly_ids(case)
-    fired = [remark(id_, one.said, f"{one.name}: ") for id_, one in zip(ids, found.anomalies, strict=True)]
+    fired = [remark(id_, anomaly.said, f"{anomaly.name}: ") for id_, anomaly in zip(ids, found.anomalies, strict=True)]
     unknown = [
         remark(f"unjudged_{at}", one.reason, f"not judged, {one.rule}: ") for at, one in enumerate(found.unknown, 1)
     ]
@@ -211,11 +207,13 @@ def _divergence_lines(case: Case, timeframe: Timeframe, frame: Frame, kept: int)
     """The newest of each gauge, and what else is new."""
     found = frame.structure.divergences
     for gauge in Gauge:
-        of_gauge = [one for one in found if one.gauge is gauge]
-        newest = sorted(of_gauge, key=lambda one: one.known_at, reverse=True)
-        for place, one in enumerate(newest[: max(kept // 2, 1)], 1):
-            text = f"{'hidden ' if one.hidden else ''}{gauge} divergence that points {one.way}, so long ago"
-            ago = float(bars_ago(case, one.known_at, timeframe))
+        of_gauge = [divergence for divergence in found if divergence.gauge is gauge]
+        newest = sorted(of_gauge, key=lambda divergence: divergence.known_at, reverse=True)
+        for place, divergence in enumerate(newest[: max(kept // 2, 1)], 1):
+            text = (
+                f"{'hidden ' if divergence.hidden else ''}{gauge} divergence that points {divergence.way}, so long ago"
+            )
+            ago = float(bars_ago(case, divergence.known_at, timeframe))
             yield fact(f"{timeframe}.{gauge}_divergence_{place}_age", ago, Unit.BARS, 0, note=text)
 
 
@@ -263,13 +261,13 @@ def _zone_lines(timeframe: Timeframe, frame: Frame, count: int) -> Iterator[Line
 
 
 def flow_section(case: Case, weight: int = 90) -> Section:
-    signs, features = case.signs, case.features
-    lines = [*_taker_lines(signs.flow), *(_taker_lines(signs.days) if has_anomalies(case) else ())]
+    context, features = case.context, case.features
+    lines = [*_taker_lines(context.flow), *(_taker_lines(context.days) if has_anomalies(case) else ())]
     for name, whales in (("1h", features.whales_hour), ("24h", features.whales_day)):
         lines += _whale_lines(f"large_trades_{name}", whales)
     change = features.open_interest_hour, features.open_interest_day
-    for name, one in zip(("1h", "24h"), change, strict=True):
-        share = scale_figure(figure_in(one, "share"), 100)
+    for name, interest in zip(("1h", "24h"), change, strict=True):
+        share = scale_figure(figure_in(interest, "share"), 100)
         lines.append(fact(f"open_interest_change_{name}", share, Unit.PERCENT, signed=True))
     return Section("orderflow", weight, tuple(lines))
 
@@ -357,15 +355,15 @@ def derivatives_section(case: Case, weight: int = 80) -> Section:
     return Section("derivatives", weight, (ahead, *(line for venue in venues for line in _perpetual_lines(venue))))
 
 
-def _perpetual_lines(one: Perpetual) -> Iterator[Line]:
+def _perpetual_lines(perpetual: Perpetual) -> Iterator[Line]:
     predicted, week = (
-        scale_figure(figure_in(one.predicted, "per_8h"), 100),
-        scale_figure(figure_in(one.week, "per_8h"), 100),
+        scale_figure(figure_in(perpetual.predicted, "per_8h"), 100),
+        scale_figure(figure_in(perpetual.week, "per_8h"), 100),
     )
-    yield fact(f"{one.venue}.funding_8h", predicted, Unit.PERCENT, 4, signed=True, note="predicted, as if for 8h")
-    yield fact(f"{one.venue}.funding_8h_mean_7d", week, Unit.PERCENT, 4, signed=True)
-    yield fact(f"{one.venue}.long_accounts", scale_figure(one.long_share, 100), Unit.PERCENT, 1)
-    yield fact(f"{one.venue}.basis", one.basis_bps, Unit.BPS, 2, signed=True)
+    yield fact(f"{perpetual.venue}.funding_8h", predicted, Unit.PERCENT, 4, signed=True, note="predicted, as if for 8h")
+    yield fact(f"{perpetual.venue}.funding_8h_mean_7d", week, Unit.PERCENT, 4, signed=True)
+    yield fact(f"{perpetual.venue}.long_accounts", scale_figure(perpetual.long_share, 100), Unit.PERCENT, 1)
+    yield fact(f"{perpetual.venue}.basis", perpetual.basis_bps, Unit.BPS, 2, signed=True)
 
 
 def options_section(case: Case, weight: int = 90) -> Section:
@@ -391,13 +389,13 @@ def options_section(case: Case, weight: int = 90) -> Section:
 
 
 def economy_section(case: Case, weight: int = 70) -> Section:
-    signs, seen = case.signs, case.features.economy
+    context, seen = case.context, case.features.economy
     prints = f"over {PRINTS} prints"
     lines = [
         fact("curve.slope", figure_in(seen.slope, "value"), Unit.POINTS, signed=True, note="ten years less two"),
         fact("curve.slope_change", figure_in(seen.slope, "change"), Unit.POINTS, signed=True, note=prints),
-        _change_line("dollar_change", DOLLAR[0], signs.dollar),
-        _change_line("stocks_change", STOCKS[0], signs.stocks),
+        _change_line("dollar_change", DOLLAR[0], context.dollar),
+        _change_line("stocks_change", STOCKS[0], context.stocks),
     ]
     shown = dict(seen.figures) if has_anomalies(case) else _always(dict(seen.figures))
     lines += [line for name, reading in shown.items() for line in _reading_lines(name, reading, case.bundle.as_of)]
@@ -406,7 +404,7 @@ def economy_section(case: Case, weight: int = 70) -> Section:
     return Section("economy", weight, tuple(lines))
 
 
-def _change_line(id_: str, first: Quoted, change: Known[FigureChange]) -> Line:
+def _change_line(id_: str, first: MacroQuote, change: Known[FigureChange]) -> Line:
     """Under the name of the figure it is of; what nobody knows, under the name of the one that was asked first."""
     called = first.called if isinstance(change, Missing) else change.of.called
     share = scale_figure(figure_in(change, "share"), 100)
@@ -417,9 +415,9 @@ def _always(readings: Mapping[str, Known[Reading]]) -> dict[str, Known[Reading]]
     """The ten-year yield, the dollar and stocks; beside one that is missing, what stands in for it."""
     shown = {YIELD: readings[YIELD]}
     for several in (DOLLAR, STOCKS):
-        for one in several:
-            shown[one.name] = readings[one.name]
-            if not isinstance(readings[one.name], Missing):
+        for quoted in several:
+            shown[quoted.name] = readings[quoted.name]
+            if not isinstance(readings[quoted.name], Missing):
                 break
     return shown
 
@@ -436,8 +434,8 @@ def _reading_lines(name: str, reading: Known[Reading], as_of: Millis) -> Iterato
 
 def day_section(case: Case, weight: int = 75) -> Section:
     """What the regime is told by."""
-    seen, signs = case.features.volatility, case.signs
-    slope = "unknown" if isinstance(signs.days, Missing) else "rising" if signs.days.slope > 0 else "falling"
+    seen, context = case.features.volatility, case.context
+    slope = "unknown" if isinstance(context.days, Missing) else "rising" if context.days.slope > 0 else "falling"
     moved, narrow = "of the last 180 days moved less", "of days had narrower Bollinger bands"
     return Section(
         "day",
@@ -445,7 +443,7 @@ def day_section(case: Case, weight: int = 75) -> Section:
         (
             fact("volatility_24h", scale_figure(figure_in(seen, "value"), 100), Unit.PERCENT),
             fact("volatility_rank", scale_figure(figure_in(seen, "rank"), 100), Unit.PERCENT, 1, note=moved),
-            fact("bollinger_rank", scale_figure(signs.width_rank, 100), Unit.PERCENT, 0, note=narrow),
+            fact("bollinger_rank", scale_figure(context.width_rank, 100), Unit.PERCENT, 0, note=narrow),
             Line(f"CVD over {FLOW_BARS} days: {slope}"),
             *_unknown_terms(case),
         ),
@@ -467,7 +465,7 @@ def levels_section(case: Case, weight: int = 96) -> Section:
     """The menu: whatever price is answered must be one of these."""
     shown = nearest(case)
     now = case.menu.now
-    lines = [fact(level_id(one), one.price, Unit.PRICE, note=one.kind) for one in shown]
+    lines = [fact(level_id(level), level.price, Unit.PRICE, note=level.kind) for level in shown]
     head = "by price, the nearest of them" if isinstance(now, float) else "by price"
     left = len(case.menu.levels) - len(shown)
     return Section("levels", weight, (Line(f"{head}; {left} further ones are not shown"), *lines))
@@ -484,8 +482,8 @@ def nearest(case: Case) -> list[MenuLevel]:
     always = [level for level in case.menu.levels if level.kind in (MARK, RANGE, POOL)]
     found = [level for level in case.menu.levels if level.kind not in (MARK, RANGE, POOL)]
     if not isinstance(now, Missing):
-        found.sort(key=lambda one: (abs(one.price - now), one.id))
-    return sorted((*always, *found[:count]), key=lambda one: (one.price, one.id))
+        found.sort(key=lambda level: (abs(level.price - now), level.id))
+    return sorted((*always, *found[:count]), key=lambda level: (level.price, level.id))
 
 
 # -- the blackboard, for those who weigh it

@@ -12,7 +12,15 @@ from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, ask_agent, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.prompt_budget import Line, Section
-from zuno.trading.model.cycle import LONG_TEXT, AgentAnswer, Change, Decision, Expectation, RiskOpinion, Voice
+from zuno.trading.model.cycle import (
+    LONG_TEXT,
+    AgentAnswer,
+    AnswerSource,
+    Decision,
+    Expectation,
+    RiskOpinion,
+    RuleChange,
+)
 from zuno.trading.model.known import Missing
 from zuno.trading.rules.routing import choose_style
 from zuno.trading.rules.ruling import RulingDraft, Tightening
@@ -23,7 +31,7 @@ PASSED: Final = "nothing new is risked: the risk officer concurs without being a
 
 async def ask_risk_manager(case: Case, draft: RulingDraft, minds: ModelContext) -> AgentAnswer[Tightening]:
     if not draft.opens:
-        voice = Voice(role=ROLE, source="deterministic", why=PASSED, model=None, tokens=0, usd=0.0)
+        voice = AnswerSource(role=ROLE, source="deterministic", why=PASSED, model=None, tokens=0, usd=0.0)
         return AgentAnswer(value=Tightening(rationale=PASSED), voice=voice)
     spoken = await ask_agent(
         AgentQuestion(
@@ -75,7 +83,7 @@ def _draft_section(draft: RulingDraft) -> Section:
     return Section("draft", 97, (*lines, *change_lines(draft.changes)))
 
 
-def change_lines(changes: Iterable[Change]) -> Iterator[Line]:
+def change_lines(changes: Iterable[RuleChange]) -> Iterator[Line]:
     for place, change in enumerate(changes, 1):
         said = f"already changed, {change.by}: {change.field}: "
         yield prompt_facts.remark(f"draft.change_{place}", _without_amounts(change.why), said)
@@ -101,7 +109,7 @@ def _without_amounts(why: str) -> str:
 
 
 def account_section(case: Case) -> Section:
-    standing = case.standing
+    standing = case.inputs.standing
     if isinstance(standing, Missing):
         return Section("account", 80, (prompt_facts.remark("account.unknown", standing.reason, "unknown: "),))
     held = "none" if standing.position is None else f"a {standing.position.side}"

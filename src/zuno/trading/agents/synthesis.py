@@ -93,7 +93,7 @@ def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> SynthesisOpini
         conflicts=[*_conflicts(there, facts)][:6],
         highest_confidence_expert=_most_confident(there, mode),
         key_uncertainty=_key_uncertainty(there, mode),
-        regime_note=_note(meta),
+        regime_note=_regime_note(meta),
     )
 
 
@@ -107,13 +107,13 @@ def _list_agreements(there: Mapping[Expert, Entry]) -> Iterator[str]:
 
 def _conflicts(there: Mapping[Expert, Entry], facts: FactSheet) -> Iterator[ConflictOpinion]:
     for first, second in combinations(there, 2):
-        one, other = there[first], there[second]
-        if one.stance * other.stance < 0:
+        claim, counter = there[first], there[second]
+        if claim.stance * counter.stance < 0:
             yield ConflictOpinion(
                 between=[first, second],
-                expert_a_claim=cut(f"{WORDS[one.stance]}: {_claim(one)}", facts, SHORT_TEXT),
-                expert_b_claim=cut(f"{WORDS[other.stance]}: {_claim(other)}", facts, SHORT_TEXT),
-                tiebreaker=_SETTLED_BY[first if one.confidence <= other.confidence else second],
+                expert_a_claim=cut(f"{WORDS[claim.stance]}: {_claim(claim)}", facts, SHORT_TEXT),
+                expert_b_claim=cut(f"{WORDS[counter.stance]}: {_claim(counter)}", facts, SHORT_TEXT),
+                tiebreaker=_SETTLED_BY[first if claim.confidence <= counter.confidence else second],
             )
 
 
@@ -139,5 +139,5 @@ def _key_uncertainty(there: Mapping[Expert, Entry], mode: Mode) -> str:
     )
 
 
-def _note(meta: Meta) -> str:
+def _regime_note(meta: Meta) -> str:
     return f"{meta.regime}: {meta.trust_directive.expert} weighs more than the order of conviction gives it."

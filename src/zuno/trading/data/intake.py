@@ -28,8 +28,8 @@ from zuno.trading.data.sources import (
     pages,
 )
 from zuno.trading.measure.data_quality import impossible
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, SECOND_MS, Feed, Print, Series, Symbol, alive
-from zuno.trading.model.venues import neighbours, wanted
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, SECOND_MS, Feed, MacroRelease, Series, Symbol, alive
+from zuno.trading.model.venues import neighbour_series, wanted_series
 from zuno.trading.ports.series import Batch, SeriesStore
 
 Keep: TypeAlias = Callable[[Batch[Any]], Awaitable[None]]
@@ -119,7 +119,7 @@ class Intake:
         if is_of_now(series):
             return now, now
         oldest = Millis(max(now - habit_of(series).reach, kept_since(series, now)))
-        if series.row is Print or series.feed is Feed.NARRATIVE:  # what was printed may be revised for months
+        if series.row is MacroRelease or series.feed is Feed.NARRATIVE:  # what was printed may be revised for months
             return oldest, now
         if series not in self._frontier and (found := await self._store.read(series, oldest, now, _EVER)):
             self._frontier[series] = found[-1].at
@@ -175,7 +175,7 @@ async def refresh_market(
     intake: Intake, store: SeriesStore, symbol: Symbol, now: Now, *, within: float = LIVE_SECONDS
 ) -> tuple[Millis, Mapping[str, str]]:
     """Ask everybody once: the moment from which all of it is known, and who failed, and why."""
-    series = [each for each in (*wanted(symbol), *neighbours(symbol)) if not is_streamed(each)]
+    series = [each for each in (*wanted_series(symbol), *neighbour_series(symbol)) if not is_streamed(each)]
     moment, failures = await refresh_series(intake, series, now, within=within)
     return moment, failures | await _unheard(store, symbol, moment)
 
@@ -224,7 +224,7 @@ async def _visit(intake: Intake, series: Series[Any]) -> str:
 async def _unheard(store: SeriesStore, symbol: Symbol, moment: Millis) -> dict[str, str]:
     """Streams cannot be asked; whoever does not listen all the time knows nothing of them."""
     found: dict[str, str] = {}
-    for series in wanted(symbol):
+    for series in wanted_series(symbol):
         if is_streamed(series):
             heard = alive(series.feed, series.venue, symbol)
             recent = Millis(moment - 3 * MINUTE_MS)

@@ -12,24 +12,24 @@ from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.model.market import (
     MINUTE_MS,
-    Alive,
     Book,
     Candle,
     Funding,
+    Heartbeat,
     Level,
-    Marks,
+    MacroRelease,
+    MarkAndIndex,
     Mode,
     OptionChain,
     OptionQuote,
-    Print,
     Quote,
     Row,
     Series,
     Side,
-    Strike,
     Symbol,
+    TapeEvent,
     Text,
-    series_named,
+    parse_series,
 )
 
 SLOTS: Final = ("previous_decision", "feedback", "memory", "positions", "equity")
@@ -37,7 +37,7 @@ SLOTS: Final = ("previous_decision", "feedback", "memory", "positions", "equity"
 _OURS: Final = re.compile(r"nothing is recorded of the \d+ (days|minutes|seconds) before")
 
 
-def ours(gone: Absent) -> bool:
+def has_own_reason(gone: Absent) -> bool:
     """Whether the reason is one that no source had a word in."""
     return gone.what in SLOTS or _OURS.fullmatch(gone.why) is not None
 
@@ -45,13 +45,13 @@ def ours(gone: Absent) -> bool:
 R = TypeVar("R", bound=Row)
 
 
-def lowered(row: Row) -> list[Json]:
+def encode_row(row: Row) -> list[Json]:
     """A row as a list of plain values, its moment first."""
     match row:
         case Book(at, bids, asks):
             return [at, [list(quote) for quote in bids], [list(quote) for quote in asks]]
         case OptionChain(at, quotes):
-            return [at, [_option(quote) for quote in quotes]]
+            return [at, [_encode_option(quote) for quote in quotes]]
         case Text(at, channel, id, body):
             return [at, channel, id, body]
         case tuple():
@@ -59,17 +59,17 @@ def lowered(row: Row) -> list[Json]:
     raise TypeError(f"{type(row).__name__} is no row of a series")
 
 
-def spellable(kind: type[Any]) -> bool:
+def is_plain_tuple(kind: type[Any]) -> bool:
     """Whether rows of this kind are spelled as they are: tuples of numbers and text, a side being its own word."""
     return issubclass(kind, tuple)
 
 
-def numeric(kind: type[Any]) -> bool:
+def is_numeric(kind: type[Any]) -> bool:
     """Whether rows of this kind are numbers alone."""
     return kind in _NUMERIC
 
 
-def raised(kind: type[R], plain: Json) -> R:
+def decode_row(kind: type[R], plain: Json) -> R:
     """The row that was written so. `Malformed` for anything else."""
     build: Callable[..., R] = _BUILD[kind]
     if not isinstance(plain, list):
@@ -80,7 +80,7 @@ def raised(kind: type[R], plain: Json) -> R:
         raise Malformed(f"This is not how a {kind.__name__} is written ({type(error).__name__}).") from error
 
 
-def _option(quote: OptionQuote) -> list[Json]:
+def _encode_option(quote: OptionQuote) -> list[Json]:
     return [
         quote.name,
         quote.expiry,
@@ -93,29 +93,29 @@ def _option(quote: OptionQuote) -> list[Json]:
     ]
 
 
-def _book(at: Millis, bids: list[list[float]], asks: list[list[float]]) -> Book:
+def _decode_book(at: Millis, bids: list[list[float]], asks: list[list[float]]) -> Book:
     return Book(at, tuple(Quote(*quote) for quote in bids), tuple(Quote(*quote) for quote in asks))
 
 
-def _chain(at: Millis, quotes: list[list[Any]]) -> OptionChain:
+def _decode_chain(at: Millis, quotes: list[list[Any]]) -> OptionChain:
     return OptionChain(at, tuple(OptionQuote(*quote) for quote in quotes))
 
 
-def _strike(at: Millis, side: str, *rest: Any) -> Strike:
-    return Strike(at, Side(side), *rest)
+def _decode_strike(at: Millis, side: str, *rest: Any) -> TapeEvent:
+    return TapeEvent(at, Side(side), *rest)
 
 
-_NUMERIC: Final = frozenset({Candle, Funding, Level, Marks, Print})
+_NUMERIC: Final = frozenset({Candle, Funding, Level, MarkAndIndex, MacroRelease})
 _BUILD: Final[Mapping[type[Any], Callable[..., Any]]] = {
-    Alive: Alive,
-    Book: _book,
+    Heartbeat: Heartbeat,
+    Book: _decode_book,
     Candle: Candle,
     Funding: Funding,
     Level: Level,
-    Marks: Marks,
-    OptionChain: _chain,
-    Print: Print,
-    Strike: _strike,
+    MarkAndIndex: MarkAndIndex,
+    OptionChain: _decode_chain,
+    MacroRelease: MacroRelease,
+    TapeEvent: _decode_strike,
     Text: Text,
 }
 VERSION: Final = 1
@@ -204,7 +204,7 @@ def content(bundle: Bundle) -> bytes:
             ],
         }
     )
-    return _filled(whole, "blocks", b",".join(map(_block_content, bundle.blocks)))
+    return _fill_list(whole, "blocks", b",".join(map(_block_content, bundle.blocks)))
 
 
 def _block_content(block: Block) -> bytes:
@@ -218,11 +218,11 @@ def _block_content(block: Block) -> bytes:
             "rows": [],
         }
     )
-    rows = encode_numbers(block.rows) if numeric(block.series.row) else encode_json(_written(block))
-    return _filled(whole, "rows", rows[1:-1])
+    rows = encode_numbers(block.rows) if is_numeric(block.series.row) else encode_json(_encode_rows(block))
+    return _fill_list(whole, "rows", rows[1:-1])
 
 
-def _filled(whole: bytes, name: str, items: bytes) -> bytes:
+def _fill_list(whole: bytes, name: str, items: bytes) -> bytes:
     """With these items in the list of that name, which is empty and before which there are texts and numbers alone: in
     a text no quote stands without its escape."""
     before, empty, after = whole.partition(f',"{name}":[],'.encode())
@@ -231,7 +231,7 @@ def _filled(whole: bytes, name: str, items: bytes) -> bytes:
     return b"".join((before, empty[:-2], items, b"],", after))
 
 
-def name_of(bundle: Bundle) -> Digest:
+def bundle_hash(bundle: Bundle) -> Digest:
     return digest(content(bundle))
 
 
@@ -246,7 +246,7 @@ def read_bundle(data: bytes) -> Bundle:
             mode=Mode(plain["mode"]),
             as_of=plain["asOf"],
             origin=plain["origin"],
-            blocks=tuple(map(_block, plain["blocks"])),
+            blocks=tuple(map(_decode_block, plain["blocks"])),
             absent=tuple(Absent(gone["what"], gone["why"]) for gone in plain["absent"]),
             slots=tuple(Slot(slot["name"], slot["content"], slot["asOf"], slot["source"]) for slot in plain["slots"]),
         )
@@ -255,11 +255,11 @@ def read_bundle(data: bytes) -> Bundle:
     return bundle
 
 
-def _written(block: Block) -> list[Json]:
+def _encode_rows(block: Block) -> list[Json]:
     """The rows as lists; minutes in which a stream lived, which are many, as first minutes and how many followed."""
-    if block.series.row is not Alive:
+    if block.series.row is not Heartbeat:
         # Tuples and lists are spelled alike, and there are thousands of them.
-        return list(block.rows) if spellable(block.series.row) else [lowered(row) for row in block.rows]
+        return list(block.rows) if is_plain_tuple(block.series.row) else [encode_row(row) for row in block.rows]
     runs: list[Json] = []
     first, count = 0, 0
     for row in block.rows:
@@ -271,13 +271,13 @@ def _written(block: Block) -> list[Json]:
     return [*runs, [first, count]] if count else runs
 
 
-def _rows(kind: type[Any], plain: Any) -> tuple[Any, ...]:
-    if kind is not Alive:
-        return tuple(raised(kind, row) for row in plain)
-    return tuple(Alive(Millis(first + place * MINUTE_MS)) for first, count in plain for place in range(count))
+def _decode_rows(kind: type[Any], plain: Any) -> tuple[Any, ...]:
+    if kind is not Heartbeat:
+        return tuple(decode_row(kind, row) for row in plain)
+    return tuple(Heartbeat(Millis(first + place * MINUTE_MS)) for first, count in plain for place in range(count))
 
 
-def _block(plain: Any) -> Block:
-    series = series_named(plain["series"])
-    rows = _rows(series.row, plain["rows"])
+def _decode_block(plain: Any) -> Block:
+    series = parse_series(plain["series"])
+    rows = _decode_rows(series.row, plain["rows"])
     return Block(series, rows, plain["asOf"], plain["ageSeconds"], plain["staleAfter"], tuple(plain["notes"]))

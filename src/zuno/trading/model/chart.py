@@ -40,7 +40,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Blank:
+class MissingPanel:
     """Something that would be drawn, and why it is not."""
 
     title: str
@@ -92,7 +92,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Zone:
+class GapZone:
     """An open gap, from the place where it was known."""
 
     low: float
@@ -101,7 +101,7 @@ class Zone:
 
 
 @dataclass(frozen=True, slots=True)
-class Slant:
+class TrendSegment:
     """A straight line over time; `price` is where it ends."""
 
     id: str
@@ -116,15 +116,17 @@ class Slant:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
-    """Volume by price of the bars that are drawn, lowest bin first."""
+class VolumeProfile:
+    """Volume by price, lowest bin first. A market that stood at one price has all of it in the first, without width."""
 
     low: float
     high: float
     volumes: tuple[float, ...]
     poc: float
+    """Middle of the bin with the most; of equals, the lowest."""
     value_low: float
     value_high: float
+    """Edges of the bins that hold 70 %: grown from the busiest, always by the busier neighbour, of equals the upper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,19 +154,19 @@ class PricePanel:
     candles: Candles
     curves: tuple[Curve, ...]
     marks: tuple[Mark, ...]
-    zones: tuple[Zone, ...]
-    slants: tuple[Slant, ...]
-    swing: Slant | None
+    zones: tuple[GapZone, ...]
+    slants: tuple[TrendSegment, ...]
+    swing: TrendSegment | None
     """What the Fibonacci levels divide."""
-    profile: Profile | Blank
-    heat: Heat | Blank
+    profile: VolumeProfile | MissingPanel
+    heat: Heat | MissingPanel
     left_out: int
     """Levels in view that had no room."""
-    absent: tuple[Blank, ...]
+    absent: tuple[MissingPanel, ...]
     """Curves and levels that would be here and are not."""
 
 
-class Shape(StrEnum):
+class PanelShape(StrEnum):
     BARS = "bars"
     LINE = "line"
 
@@ -173,7 +175,7 @@ class Shape(StrEnum):
 class Panel:
     name: str
     title: str
-    shape: Shape
+    shape: PanelShape
     axis: Axis
     values: Values
     rising: tuple[bool, ...]
@@ -201,8 +203,8 @@ class Picture:
     times: tuple[Tick, ...]
     title: str
     notes: tuple[str, ...]
-    price: PricePanel | Blank
-    panels: tuple[Panel | Blank, ...]
+    price: PricePanel | MissingPanel
+    panels: tuple[Panel | MissingPanel, ...]
 
 
 def price_text(price: float) -> str:
@@ -244,7 +246,7 @@ def numbers(picture: Picture) -> dict[str, Any]:
         "bars": len(picture.places),
         "places": picture.width,
         "notes": picture.notes,
-        "price": None if isinstance(picture.price, Blank) else _price(picture, picture.price),
+        "price": None if isinstance(picture.price, MissingPanel) else _price(picture, picture.price),
         "panels": tuple(_panel(panel) for panel in picture.panels if isinstance(panel, Panel)),
         "absent": tuple(blanks),
     }
@@ -254,7 +256,7 @@ def _price(picture: Picture, panel: PricePanel) -> dict[str, Any]:
     candles = panel.candles
     last = {name: getattr(candles, name)[-1] for name in ("open", "high", "low", "close")}
     profile = None
-    if isinstance(panel.profile, Profile):
+    if isinstance(panel.profile, VolumeProfile):
         profile = _pick(panel.profile, "low", "high", "poc") | {
             "valueLow": panel.profile.value_low,
             "valueHigh": panel.profile.value_high,
@@ -312,10 +314,10 @@ def _pick(value: object, *names: str) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
 
 
-def _blanks(picture: Picture) -> Iterator[Blank]:
-    if isinstance(picture.price, Blank):
+def _blanks(picture: Picture) -> Iterator[MissingPanel]:
+    if isinstance(picture.price, MissingPanel):
         yield picture.price
     else:
         yield from picture.price.absent
-        yield from (part for part in (picture.price.profile, picture.price.heat) if isinstance(part, Blank))
-    yield from (panel for panel in picture.panels if isinstance(panel, Blank))
+        yield from (part for part in (picture.price.profile, picture.price.heat) if isinstance(part, MissingPanel))
+    yield from (panel for panel in picture.panels if isinstance(panel, MissingPanel))

@@ -56,7 +56,7 @@ class Expert(StrEnum):
         return self is not Expert.GEOMETRY
 
 
-class Call(StrEnum):
+class TradeAction(StrEnum):
     """What the Judge can decide."""
 
     LONG = "LONG"
@@ -67,7 +67,7 @@ class Call(StrEnum):
     @property
     def side(self) -> Side | None:
         """Which way new risk would look; None where there is none."""
-        return {Call.LONG: Side.LONG, Call.SHORT: Side.SHORT}.get(self)
+        return {TradeAction.LONG: Side.LONG, TradeAction.SHORT: Side.SHORT}.get(self)
 
 
 class Regime(StrEnum):
@@ -176,7 +176,7 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False, validate_by_name=True)
 
 
-class Voice(Part):
+class AnswerSource(Part):
     """Who spoke for a role and what it cost."""
 
     role: str
@@ -196,7 +196,7 @@ class AgentAnswer(Part, Generic[V]):
     """What an agent answered, and who spoke for it."""
 
     value: V
-    voice: Voice
+    voice: AnswerSource
 
 
 class Sourced(Part):
@@ -339,7 +339,7 @@ class Reasoning(ReasoningOpinion):
 
 
 class JudgeOpinion(Opinion):
-    decision: Call
+    decision: TradeAction
     allocation_pct: Percent
     leverage: Leverage
     entry_price: Price | None
@@ -402,7 +402,7 @@ class Leg(Part):
     leverage: float
 
 
-class Ending(Part):
+class Closing(Part):
     """What of the account an exit ends: a position is closed, an order cancelled."""
 
     venue: Exchange
@@ -414,7 +414,7 @@ class Ending(Part):
     """Of the base currency."""
 
 
-class Change(Part):
+class RuleChange(Part):
     """One figure that somebody made smaller, and why."""
 
     by: str
@@ -427,7 +427,7 @@ class Change(Part):
 class Ruling(Part):
     """What the desk would do now; the end of a cycle until orders are enabled."""
 
-    decision: Call
+    decision: TradeAction
     allocation_pct: float
     """Margin as a percentage of the equity at the exchange that carries it."""
     leverage: float
@@ -435,9 +435,9 @@ class Ruling(Part):
     execution_style: Style | None
     legs: tuple[Leg, ...]
     """What would be opened."""
-    closes: tuple[Ending, ...] = ()
+    closes: tuple[Closing, ...] = ()
     """What an exit ends, as the account stood; an exit without any ends whatever is found."""
     veto: str | None
     """The rule that turned it into a HOLD."""
     valid_until: str
-    changes: tuple[Change, ...]
+    changes: tuple[RuleChange, ...]

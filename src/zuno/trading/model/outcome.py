@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.units import Millis
 from zuno.llm.question import Source
-from zuno.trading.model.cycle import Blackboard, Decision, Expectation, Meta, Node, Part, Ruling, Voice
+from zuno.trading.model.cycle import AnswerSource, Blackboard, Decision, Expectation, Meta, Node, Part, Ruling
 from zuno.trading.model.market import Mode, Symbol
 
 NodeState = Literal["waits", "speaks", "done", "skipped"]
@@ -29,7 +29,7 @@ class NodeEvent:
     note: str = ""
 
 
-class Noticed(Part):
+class AnomalyRecord(Part):
     """One anomaly of triage."""
 
     rule: str
@@ -37,8 +37,8 @@ class Noticed(Part):
     said: str
 
 
-class Degraded(Part):
-    """Something this run had to do without."""
+class MissingInput(Part):
+    """Something the desk had to do without."""
 
     what: str
     why: str
@@ -61,14 +61,14 @@ class Outcome(Part):
     bundle: str
     """The hash of the input."""
     meta: Meta
-    anomalies: tuple[Noticed, ...]
+    anomalies: tuple[AnomalyRecord, ...]
     board: Blackboard
     decision: Decision
     expectation: Expectation | None
     """None: nothing was to be opened."""
     ruling: Ruling
-    degraded: tuple[Degraded, ...]
-    voices: tuple[Voice, ...]
+    degraded: tuple[MissingInput, ...]
+    voices: tuple[AnswerSource, ...]
     chart: Chart | None
     run_id: str
     code: str
@@ -85,16 +85,16 @@ _COST_IN_EXPECTATION: Final = frozenset({"llm_cost_usd", "ev_pct"})
 
 def content_for_hash(outcome: Outcome) -> bytes:
     """The canonical bytes of what was decided: no id, no cost, no clock on a wall, no image; floats rounded."""
-    return content_on_record(outcome.model_dump(by_alias=True))
+    return recorded_content(outcome.model_dump(by_alias=True))
 
 
-def content_on_record(outcome: Mapping[str, Any]) -> bytes:
+def recorded_content(outcome: Mapping[str, Any]) -> bytes:
     """The same of an outcome as it is on record, whatever this Zuno's own shapes are."""
     kept = _without(outcome, _OF_THE_RUN)
     kept["voices"] = [_without(voice, _COST) for voice in kept["voices"]]
     if kept["expectation"] is not None:
         kept["expectation"] = _without(kept["expectation"], _COST_IN_EXPECTATION)
-    return canonical(_rounded(kept))
+    return canonical(_round_floats(kept))
 
 
 def _without(fields: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
@@ -105,16 +105,16 @@ def hash_of(outcome: Outcome) -> Digest:
     return digest(content_for_hash(outcome))
 
 
-def sealed(outcome: Outcome) -> Outcome:
+def with_hash(outcome: Outcome) -> Outcome:
     """The outcome under its hash."""
     return outcome.model_copy(update={"hash": hash_of(outcome)})
 
 
-def _rounded(value: Any) -> Any:
+def _round_floats(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
     if isinstance(value, dict):
-        return {key: _rounded(one) for key, one in value.items()}
+        return {key: _round_floats(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(one) for one in value]
+        return [_round_floats(item) for item in value]
     return value

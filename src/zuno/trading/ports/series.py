@@ -25,7 +25,7 @@ class Batch(Generic[R]):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteCounts:
     """What became of the rows that were offered."""
 
     new: int
@@ -86,7 +86,7 @@ class Slice(Generic[R]):
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class RejectedRow:
     """A row no market can have made: its place, and what is wrong with it."""
 
     at: Millis
@@ -94,22 +94,22 @@ class Aside:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class SeriesSnapshot:
     """Several series as they stood at one moment, whoever writes meanwhile."""
 
     origin: Origin
     rows: tuple[tuple[Any, ...], ...]
     """Of each slice that was asked for, in its order."""
-    asides: tuple[tuple[Aside, ...], ...]
+    asides: tuple[tuple[RejectedRow, ...], ...]
     """The same: what was set aside of the slice's whole time, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class RenewedStore:
     """What a store was begun again with, as it stood when that was written."""
 
     origin: Origin
-    written: Written
+    written: WriteCounts
     spans: tuple[Span, ...]
 
 
@@ -133,7 +133,7 @@ class SeriesStore(Protocol):
     @property
     def origin(self) -> Origin: ...
 
-    async def write(self, batches: Sequence[Batch[Any]]) -> Written: ...
+    async def write(self, batches: Sequence[Batch[Any]]) -> WriteCounts: ...
 
     async def read(
         self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
@@ -141,7 +141,7 @@ class SeriesStore(Protocol):
         """Rows of [since, until]; `newest`: only so many of the last."""
         ...
 
-    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> State:
+    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
         """Each as `read` gives it, what was set aside of its time as known by then, and whose they are, all of one
         state: no write of anybody's lies in between."""
         ...
@@ -171,7 +171,7 @@ class SeriesStore(Protocol):
         """Move rows of before that moment into files of history; how many went. A crash in between loses none."""
         ...
 
-    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> Begun:
+    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> RenewedStore:
         """Forget everything and begin again with that origin and these rows, all at one stroke: everybody sees the old
         past whole or the new one. `Refused` where invented would replace recorded."""
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from zuno.trading.model.cycle import Call, Change, Decision, Ending, Expectation, Leg, Style, Target
+from zuno.trading.model.cycle import Closing, Decision, Expectation, Leg, RuleChange, Style, Target, TradeAction
 
 
 class RuleOwner(StrEnum):
@@ -64,7 +64,7 @@ class RulingDraft:
 
     decision: Decision
     """The Judge's. No rule changes its prices."""
-    call: Call
+    call: TradeAction
     allocation_pct: float
     """Margin as a percentage of the equity that carries it."""
     leverage: float
@@ -73,10 +73,10 @@ class RulingDraft:
     legs: tuple[Leg, ...]
     expectation: Expectation | None
     veto: str | None
-    changes: tuple[Change, ...]
+    changes: tuple[RuleChange, ...]
     cost_usd: float = 0.0
     """Model cost so far plus the expected rest."""
-    closes: tuple[Ending, ...] = ()
+    closes: tuple[Closing, ...] = ()
     """Positions and orders an exit closes."""
     routed_to: Target | None = None
     """The first routing. A dropped leg leaves no extra room for the other."""
@@ -117,7 +117,7 @@ def record_change(
 ) -> RulingDraft:
     """Record a change. `unknown`: the rule fired because its input is missing."""
     by = f"{rule.value} (unknown)" if unknown else rule.value
-    change = Change(by=by, field=field, from_=_plain_value(before), to=_plain_value(after), why=why)
+    change = RuleChange(by=by, field=field, from_=_plain_value(before), to=_plain_value(after), why=why)
     return replace(draft, changes=(*draft.changes, change))
 
 
@@ -125,9 +125,16 @@ def veto_trade(draft: RulingDraft, rule: RuleName, why: str, *, unknown: bool = 
     """Turn the trade into a HOLD. An exit is never vetoed."""
     if not draft.opens:
         return draft
-    told = record_change(draft, rule, "decision", draft.call, Call.HOLD, why, unknown=unknown)
+    changed = record_change(draft, rule, "decision", draft.call, TradeAction.HOLD, why, unknown=unknown)
     return replace(
-        told, call=Call.HOLD, allocation_pct=0.0, leverage=1.0, target=None, style=None, legs=(), veto=rule.value
+        changed,
+        call=TradeAction.HOLD,
+        allocation_pct=0.0,
+        leverage=1.0,
+        target=None,
+        style=None,
+        legs=(),
+        veto=rule.value,
     )
 
 

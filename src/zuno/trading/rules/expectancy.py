@@ -11,6 +11,7 @@ from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, Side
 from zuno.trading.rules.first_touch import driftless_odds, first_touch
 from zuno.trading.rules.inputs import RulingInputs, Slippage, hold_hours
+from zuno.trading.rules.price_menu import TradePrices
 
 FUNDING_INTERVAL_HOURS: Final = 8
 """Funding rates are quoted for this interval."""
@@ -39,25 +40,13 @@ def judge_weight(resolved: int, paper: bool) -> float:
     return (resolved + (PAPER_PRIOR_TRADES if paper else 0)) / (resolved + PRIOR_TRADES)
 
 
-@dataclass(frozen=True, slots=True)
-class RewardRisk:
-    """Prices of a valid trade, with gain and loss before costs in per cent of the entry, both above zero."""
-
-    entry: float
-    stop: float
-    take: float
-    gain: float
-    loss: float
-
-
-def reward_risk(decision: Decision, side: Side) -> RewardRisk | None:
+def trade_prices(decision: Decision, side: Side) -> TradePrices | None:
     """None where a price is missing, the stop not behind the entry or the target not ahead of it."""
     entry, stop, take = decision.entry_price, decision.stop_loss, decision.take_profit
     if entry is None or stop is None or take is None or min(entry, stop, take) <= 0:
         return None
-    sign = 1 if side is Side.LONG else -1
-    gain, loss = sign * (take - entry) / entry * 100, sign * (entry - stop) / entry * 100
-    return RewardRisk(entry, stop, take, gain, loss) if gain > 0 and loss > 0 else None
+    prices = TradePrices(side, entry, stop, take)
+    return prices if prices.is_ordered else None
 
 
 def trade_costs(exchange: Exchange, side: Side, style: Style, hours: int, inputs: RulingInputs) -> Known[Costs]:
@@ -88,8 +77,8 @@ def estimate_expectation(
     notional_usd: float,
 ) -> Known[Expectation]:
     """At the dearest of the exchanges it is routed to, whether or not each can carry its leg today."""
-    reached = reward_risk(decision, side)
-    if reached is None:
+    prices = trade_prices(decision, side)
+    if prices is None:
         return Missing("its stop is not behind its entry, or its target not ahead of it")
     if isinstance(inputs.bars, Missing):
         return inputs.bars
@@ -100,13 +89,13 @@ def estimate_expectation(
     if missing is not None or not known:
         return missing or Missing("no exchange carries it")
     bars_held = max(1, round(hours * HOUR_MS / inputs.bars.timeframe.millis))
-    touch = first_touch(inputs.bars, reached.entry, reached.stop, reached.take, side, bars_held, inputs.seed)
+    touch = first_touch(inputs.bars, prices.entry, prices.stop, prices.take, side, bars_held, inputs.seed)
     if isinstance(touch, Missing):
         return touch
-    gain, loss = reached.gain, reached.loss
+    gain, loss = prices.reward * 100, prices.risk * 100
     opinion, odds = decision.win_probability_pct / 100, driftless_odds(touch, gain, loss)
     costs = max(known, key=lambda each: each.total)
-    told = Expectation(
+    expectation = Expectation(
         p_judge=opinion,
         p0=odds,
         p=odds + judge_weight(inputs.resolved, inputs.paper) * (opinion - odds),
@@ -118,18 +107,22 @@ def estimate_expectation(
         llm_cost_usd=cost_usd,
         ev_pct=0.0,
     )
-    return apply_llm_cost(told, notional_usd)
+    return apply_llm_cost(expectation, notional_usd)
 
 
-def apply_llm_cost(told: Expectation, notional_usd: float) -> Expectation:
+def apply_llm_cost(expectation: Expectation, notional_usd: float) -> Expectation:
     """EV after the model cost, which is a smaller share of a larger trade."""
-    share = told.llm_cost_usd / notional_usd * 100 if notional_usd > 0 else (inf if told.llm_cost_usd else 0.0)
-    return told.model_copy(update={"ev_pct": ev_before_llm_cost(told) - min(share, MAX_LLM_COST_PCT)})
+    share = (
+        expectation.llm_cost_usd / notional_usd * 100
+        if notional_usd > 0
+        else (inf if expectation.llm_cost_usd else 0.0)
+    )
+    return expectation.model_copy(update={"ev_pct": ev_before_llm_cost(expectation) - min(share, MAX_LLM_COST_PCT)})
 
 
-def ev_before_llm_cost(told: Expectation) -> float:
+def ev_before_llm_cost(expectation: Expectation) -> float:
     """EV in per cent of the notional, before the model cost."""
-    return told.p * told.profit_pct - (1 - told.p) * told.loss_pct
+    return expectation.p * expectation.profit_pct - (1 - expectation.p) * expectation.loss_pct
 
 
 MAX_LLM_COST_PCT: Final = 1e6

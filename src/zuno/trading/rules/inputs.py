@@ -25,7 +25,7 @@ from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Mode, Row, Side, Symbol, alive, candles, liquidations
 from zuno.trading.model.venues import BINANCE, TAPES
 from zuno.trading.rules.account import MarkedAccount, account_of, mark_bundle_account, mark_of
-from zuno.trading.rules.price_menu import atr_of
+from zuno.trading.rules.price_menu import PriceMenu
 
 R = TypeVar("R", bound=Row)
 MIN_COVERAGE: Final = 0.9
@@ -127,7 +127,13 @@ class RulingInputs:
 
 
 def build_ruling_inputs(
-    bundle: Bundle, features: Features, *, fees: Fees | None = None, paper: bool = True, resolved: int = 0
+    bundle: Bundle,
+    features: Features,
+    menu: PriceMenu,
+    *,
+    fees: Fees | None = None,
+    paper: bool = True,
+    resolved: int = 0,
 ) -> RulingInputs:
     perpetual = next(perpetual for perpetual in features.perpetuals if perpetual.venue == BINANCE)
     slope, forced = features.economy.slope, _liquidated_by_side(bundle)
@@ -136,7 +142,7 @@ def build_ruling_inputs(
         mode=bundle.mode,
         as_of=bundle.as_of,
         bars=_bars(bundle),
-        atr=atr_of(bundle, features),
+        atr=menu.atr,
         mark=mark_of(bundle, bundle.symbol),
         slippage=_slippage(features),
         funding_next=perpetual.predicted if isinstance(perpetual.predicted, Missing) else perpetual.predicted.per_8h,

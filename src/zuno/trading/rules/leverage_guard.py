@@ -27,15 +27,17 @@ def require_positive_ev(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft
     """Veto a trade whose EV at its size is not above zero."""
     if not draft.opens:
         return draft
-    told = draft.expectation
+    expectation = draft.expectation
     size = fsum(usd_of(leg, inputs.won) for leg in draft.legs)
-    if told is None or not size > 0:
+    if expectation is None or not size > 0:
         return veto_trade(draft, RuleName.NO_SIZE, "no money is left to place")
-    told = apply_llm_cost(told, size)
-    draft = replace(draft, expectation=told)
-    if told.ev_pct > 0:
+    expectation = apply_llm_cost(expectation, size)
+    draft = replace(draft, expectation=expectation)
+    if expectation.ev_pct > 0:
         return draft
-    why = f"{ev_before_llm_cost(told):+.4f} % of the notional before what the minds cost: not above zero after it"
+    why = (
+        f"{ev_before_llm_cost(expectation):+.4f} % of the notional before what the minds cost: not above zero after it"
+    )
     return veto_trade(draft, RuleName.EXPECTANCY, why)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite, log10
 from typing import Final
@@ -15,7 +15,7 @@ from zuno.trading.measure.heat import standing_now
 from zuno.trading.measure.indicators.all import sound
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import Mode, Timeframe, candles, open_interest
+from zuno.trading.model.market import Candle, Mode, Side, Timeframe, candles, open_interest
 from zuno.trading.model.venues import BINANCE
 
 SNAP_ATR: Final = 0.1
@@ -61,9 +61,39 @@ class PriceMenu:
         return nearest.price if abs(nearest.price - price) <= SNAP_ATR * self.atr else None
 
 
+@dataclass(frozen=True, slots=True)
+class TradePrices:
+    """Entry, stop and target of a trade, and what they risk and win as shares of the entry."""
+
+    side: Side
+    entry: float
+    stop: float
+    take: float
+
+    @property
+    def is_ordered(self) -> bool:
+        """The stop is behind the entry and the target ahead of it."""
+        low, high = (self.stop, self.take) if self.side is Side.LONG else (self.take, self.stop)
+        return low < self.entry < high
+
+    @property
+    def risk(self) -> float:
+        return abs(self.entry - self.stop) / self.entry
+
+    @property
+    def reward(self) -> float:
+        return abs(self.take - self.entry) / self.entry
+
+    @property
+    def fair_odds(self) -> float:
+        """How often the target comes first where nothing drifts."""
+        return self.risk / (self.risk + self.reward)
+
+
 def build_price_menu(bundle: Bundle, features: Features) -> PriceMenu:
-    atr, now = atr_of(bundle, features), price_now(bundle, features)
-    found = (*_structure_levels(features), *_range_levels(now, atr), *_liquidation_pools(bundle, now, atr))
+    rows = fresh(bundle, candles(BINANCE, bundle.symbol, ATR_FRAME[bundle.mode]))
+    atr, now = _atr(rows, frame_of(features, ATR_FRAME[bundle.mode])), price_now(bundle, features)
+    found = (*_structure_levels(features), *_range_levels(now, atr), *_liquidation_pools(bundle, rows, now, atr))
     tick = bundle.symbol.tick
     rounded = (MenuLevel(level.id, level.kind, round_to_tick(level.price, tick)) for level in found)
     kept = sorted((level for level in rounded if level.price > 0), key=lambda level: (level.price, level.id))
@@ -82,15 +112,13 @@ def frame_of(features: Features, timeframe: Timeframe) -> Known[Frame]:
     )
 
 
-def atr_of(bundle: Bundle, features: Features) -> Known[float]:
+def _atr(rows: Known[Sequence[Candle]], frame: Known[Frame]) -> Known[float]:
     """Of bars that are not stale: yesterday's reach is no measure of today's stop."""
-    timeframe = ATR_FRAME[bundle.mode]
-    rows, frame = fresh(bundle, candles(BINANCE, bundle.symbol, timeframe)), frame_of(features, timeframe)
     if isinstance(rows, Missing):
         return rows
     if isinstance(frame, Missing):
         return frame
-    return frame.readings.atr or Missing(f"{frame.readings.bars} bars of {timeframe} make no ATR")
+    return frame.readings.atr or Missing(f"{frame.readings.bars} bars of {frame.timeframe} make no ATR")
 
 
 def price_now(bundle: Bundle, features: Features) -> Known[float]:
@@ -121,13 +149,13 @@ def _range_levels(now: Known[float], atr: Known[float]) -> Iterator[MenuLevel]:
         yield MenuLevel(f"range_down_{step:g}", RANGE, now - step * atr)
 
 
-def _liquidation_pools(bundle: Bundle, now: Known[float], atr: Known[float]) -> Iterator[MenuLevel]:
+def _liquidation_pools(
+    bundle: Bundle, rows: Known[Sequence[Candle]], now: Known[float], atr: Known[float]
+) -> Iterator[MenuLevel]:
     """The largest liquidation pools above and below the market, from the chart's heat map model."""
-    timeframe = ATR_FRAME[bundle.mode]
-    rows = fresh(bundle, candles(BINANCE, bundle.symbol, timeframe))
     if isinstance(now, Missing) or isinstance(atr, Missing) or isinstance(rows, Missing):
         return
-    shown = sound(bars(timeframe, rows[-POOL_BARS:]))
+    shown = sound(bars(ATR_FRAME[bundle.mode], rows[-POOL_BARS:]))
     edges = now + atr * np.linspace(-POOL_REACH_ATR, POOL_REACH_ATR, POOL_ROWS + 1)
     standing = standing_now(shown, bundle.rows(open_interest(BINANCE, bundle.symbol)), edges)
     if isinstance(standing, Missing):

@@ -93,10 +93,10 @@ def _cap_leverage(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     cap = float(LEVERAGE_CAP[inputs.mode])
     if draft.leverage <= cap:
         return draft
-    told = record_change(
+    changed = record_change(
         draft, RuleName.LEVERAGE, "leverage", draft.leverage, cap, f"{inputs.mode} borrows up to {cap:g}×"
     )
-    return replace(told, leverage=cap)
+    return replace(changed, leverage=cap)
 
 
 def _check_volatility(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -163,10 +163,10 @@ def _record_style(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
 
 def _halve_allocation(draft: RulingDraft, rule: RuleName, why: str, *, unknown: bool = False) -> RulingDraft:
     half = draft.allocation_pct / 2
-    told = record_change(
+    changed = record_change(
         draft, rule, "allocation_pct", _round_figure(draft.allocation_pct), _round_figure(half), why, unknown=unknown
     )
-    return replace(told, allocation_pct=half)
+    return replace(changed, allocation_pct=half)
 
 
 # -- what the officer asks for
@@ -179,9 +179,9 @@ def _apply_tightening(draft: RulingDraft, inputs: RulingInputs, asked: Tightenin
     draft = _apply_style(draft, asked.style, why)
     if asked.leverage is not None and max(1.0, asked.leverage) < draft.leverage:
         lower = max(1.0, float(asked.leverage))
-        told = record_change(draft, RuleName.TIGHTENED, "leverage", draft.leverage, lower, why)
+        changed = record_change(draft, RuleName.TIGHTENED, "leverage", draft.leverage, lower, why)
         legs = tuple(_lower_leverage(leg.margin, leg.leverage, lower, leg) for leg in draft.legs)
-        draft = replace(told, leverage=lower, legs=legs)
+        draft = replace(changed, leverage=lower, legs=legs)
     if asked.allocation_pct is None or asked.allocation_pct >= draft.allocation_pct:
         return draft
     share = max(0.0, asked.allocation_pct) / draft.allocation_pct
@@ -189,10 +189,10 @@ def _apply_tightening(draft: RulingDraft, inputs: RulingInputs, asked: Tightenin
     if not legs:
         return veto_trade(draft, RuleName.TIGHTENED, why)
     left = allocation_pct_of(legs, inputs.standing)
-    told = record_change(
+    changed = record_change(
         draft, RuleName.TIGHTENED, "allocation_pct", _round_figure(draft.allocation_pct), _round_figure(left), why
     )
-    return replace(told, legs=legs, allocation_pct=left, target=target_of(tuple(leg.venue for leg in legs)))
+    return replace(changed, legs=legs, allocation_pct=left, target=target_of(tuple(leg.venue for leg in legs)))
 
 
 def _apply_style(draft: RulingDraft, asked: Style | None, why: str) -> RulingDraft:

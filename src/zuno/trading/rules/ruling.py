@@ -15,14 +15,14 @@ from zuno.trading.model.account import Holding, RestingOrder
 from zuno.trading.model.cycle import (
     LEVERAGE_CAP,
     VALID_MINUTES,
-    Call,
-    Change,
+    Closing,
     Decision,
-    Ending,
     Meta,
+    RuleChange,
     Ruling,
     Style,
     Target,
+    TradeAction,
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
@@ -52,7 +52,7 @@ def start_draft(
 ) -> RulingDraft:
     """A validated decision after budget, stop and expectancy. `meta`: None where nobody set a budget, which is none."""
     draft = draft_from_decision(decision, spent_usd + ahead_usd)
-    if draft.call is Call.CANCEL_AND_CLOSE:
+    if draft.call is TradeAction.CANCEL_AND_CLOSE:
         return _close_all(draft, inputs)
     for rule in (_close_opposite_first, _veto_judge_fallback, _veto_missing_facts):
         if draft.opens:
@@ -92,9 +92,11 @@ def expire_ruling(ruling: Ruling) -> Ruling:
     if ruling.decision.side is None:
         return ruling
     why = f"it was good until {ruling.valid_until}"
-    told = Change(by=RuleName.EXPIRED.value, field="decision", from_=ruling.decision.value, to=Call.HOLD.value, why=why)
+    change = RuleChange(
+        by=RuleName.EXPIRED.value, field="decision", from_=ruling.decision.value, to=TradeAction.HOLD.value, why=why
+    )
     return Ruling(
-        decision=Call.HOLD,
+        decision=TradeAction.HOLD,
         allocation_pct=0.0,
         leverage=1.0,
         target_exchange=None,
@@ -102,7 +104,7 @@ def expire_ruling(ruling: Ruling) -> Ruling:
         legs=(),
         veto=RuleName.EXPIRED.value,
         valid_until=ruling.valid_until,
-        changes=(*ruling.changes, told),
+        changes=(*ruling.changes, change),
     )
 
 
@@ -124,8 +126,8 @@ def _close_opposite_first(draft: RulingDraft, inputs: RulingInputs) -> RulingDra
     if not against:
         return draft
     why = f"a {against[0]} is open: it ends now, the other side may begin next cycle"
-    told = record_change(draft, RuleName.CLOSE_FIRST, "decision", draft.call, Call.CANCEL_AND_CLOSE, why)
-    return _close_all(replace(told, call=Call.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0), inputs)
+    changed = record_change(draft, RuleName.CLOSE_FIRST, "decision", draft.call, TradeAction.CANCEL_AND_CLOSE, why)
+    return _close_all(replace(changed, call=TradeAction.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0), inputs)
 
 
 def _close_all(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -136,7 +138,7 @@ def _close_all(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     )
 
 
-def _list_closes(inputs: RulingInputs) -> tuple[Ending, ...]:
+def _list_closes(inputs: RulingInputs) -> tuple[Closing, ...]:
     """Positions first, then the orders that would open or close more; none where nobody knows."""
     account = inputs.account
     if isinstance(account, Missing):
@@ -146,7 +148,7 @@ def _list_closes(inputs: RulingInputs) -> tuple[Ending, ...]:
         ("order", account.pending),
     )
     return tuple(
-        Ending(venue=held.exchange, what=what, id=held.id, side=held.side, quantity=held.quantity)
+        Closing(venue=held.exchange, what=what, id=held.id, side=held.side, quantity=held.quantity)
         for what, found in several
         for held in found
         if held.symbol is inputs.symbol
@@ -171,10 +173,10 @@ def _apply_risk_budget(draft: RulingDraft, meta: Meta | None, inputs: RulingInpu
         budget = PANIC_BUDGET
     if budget >= 100:
         return draft
-    told = "nobody set a budget" if meta is None else f"{budget} % of what could be risked may be"
+    why = "nobody set a budget" if meta is None else f"{budget} % of what could be risked may be"
     if budget <= 0:
-        return veto_trade(draft, RuleName.RISK_BUDGET, told, unknown=meta is None)
-    return _cut_allocation(draft, RuleName.RISK_BUDGET, draft.allocation_pct * budget / 100, told)
+        return veto_trade(draft, RuleName.RISK_BUDGET, why, unknown=meta is None)
+    return _cut_allocation(draft, RuleName.RISK_BUDGET, draft.allocation_pct * budget / 100, why)
 
 
 def _panic_reason(inputs: RulingInputs) -> str | None:
@@ -189,14 +191,16 @@ def _panic_reason(inputs: RulingInputs) -> str | None:
 
 def _limit_stop_risk(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     """No exchange owns more than the account: a part of its equity is at most that part of all."""
-    reached = _reward_risk(draft)
-    if reached is None:
+    side = draft.call.side
+    prices = None if side is None else expectancy.trade_prices(draft.decision, side)
+    if prices is None:
         return veto_trade(draft, RuleName.MISSING_FACTS, "its prices make no trade", unknown=True)
     leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
-    most = 100 * MAX_STOP_RISK_PCT / (leverage * reached.loss)
+    loss = prices.risk * 100
+    most = 100 * MAX_STOP_RISK_PCT / (leverage * loss)
     if draft.allocation_pct <= most:
         return draft
-    why = f"a stop {reached.loss:.2f} % away at {leverage:g}× may cost {MAX_STOP_RISK_PCT:g} % of the equity"
+    why = f"a stop {loss:.2f} % away at {leverage:g}× may cost {MAX_STOP_RISK_PCT:g} % of the equity"
     return _cut_allocation(draft, RuleName.STOP_RISK, most, why)
 
 
@@ -226,8 +230,3 @@ def _cut_allocation(draft: RulingDraft, rule: RuleName, allocation: float, why: 
         return draft
     before, after = round(draft.allocation_pct, 6), round(allocation, 6)
     return replace(record_change(draft, rule, "allocation_pct", before, after, why), allocation_pct=allocation)
-
-
-def _reward_risk(draft: RulingDraft) -> expectancy.RewardRisk | None:
-    side = draft.call.side
-    return None if side is None else expectancy.reward_risk(draft.decision, side)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from zuno.trading.model.cycle import Blackboard, Call, Decision, JudgeOpinion
+from zuno.trading.model.cycle import Blackboard, Decision, JudgeOpinion, TradeAction
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Side
 from zuno.trading.rules.inputs import RulingInputs, hold_text
-from zuno.trading.rules.price_menu import PriceMenu
+from zuno.trading.rules.price_menu import PriceMenu, TradePrices
 from zuno.trading.rules.score import board_entries
 
 MIN_STOP_ATR: Final = 0.75
@@ -27,13 +26,6 @@ MAINTENANCE_MARGIN: Final = 0.005
 ROUNDING: Final = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class _Prices:
-    entry: float
-    stop: float
-    take: float
-
-
 def validate_decision(raw: Decision, menu: PriceMenu, inputs: RulingInputs, board: Blackboard) -> Decision:
     """The decision as it may stand: prices of the menu, signs and duration normalised; a HOLD with its reason where a
     rule is broken. An exit needs nothing."""
@@ -48,9 +40,11 @@ def validate_decision(raw: Decision, menu: PriceMenu, inputs: RulingInputs, boar
         return _without_prices(plain)
     why = find_objection(raw, menu, inputs, board)
     if why is not None:
-        return _without_prices(plain.model_copy(update={"decision": Call.HOLD, "why": _join_reasons(raw.why, why)}))
-    prices = _snap_prices(raw, menu)
-    assert isinstance(prices, _Prices)
+        return _without_prices(
+            plain.model_copy(update={"decision": TradeAction.HOLD, "why": _join_reasons(raw.why, why)})
+        )
+    prices = _snap_prices(raw, raw.decision.side, menu)
+    assert isinstance(prices, TradePrices)
     return plain.model_copy(update={"entry_price": prices.entry, "stop_loss": prices.stop, "take_profit": prices.take})
 
 
@@ -61,12 +55,12 @@ def find_objection(raw: JudgeOpinion, menu: PriceMenu, inputs: RulingInputs, boa
         return None
     if not raw.reasoning.counter_scenario.strip():
         return "counter_scenario is empty: name the strongest argument against the trade, or HOLD"
-    prices = _snap_prices(raw, menu)
+    prices = _snap_prices(raw, side, menu)
     if isinstance(prices, str):
         return prices
     return (
-        _check_risk_reward(prices, side, raw.leverage, inputs)
-        or _check_market_distance(prices, side, menu.now, inputs)
+        _check_risk_reward(prices, raw.leverage, inputs)
+        or _check_market_distance(prices, menu.now, inputs)
         or _check_expert_support(side, board)
     )
 
@@ -77,7 +71,7 @@ def liquidation_distance(leverage: float, side: Side) -> float:
     return distance if side is Side.LONG else distance / (1 + MAINTENANCE_MARGIN)
 
 
-def _snap_prices(raw: JudgeOpinion, menu: PriceMenu) -> _Prices | str:
+def _snap_prices(raw: JudgeOpinion, side: Side, menu: PriceMenu) -> TradePrices | str:
     found: list[float] = []
     for name in ("entry_price", "stop_loss", "take_profit"):
         price = getattr(raw, name)
@@ -86,11 +80,11 @@ def _snap_prices(raw: JudgeOpinion, menu: PriceMenu) -> _Prices | str:
             said = "is missing" if price is None else f"of {price:g} is no level of the menu"
             return f"{name} {said}: take one from it, or HOLD"
         found.append(level)
-    return _Prices(*found)
+    return TradePrices(side, *found)
 
 
-def _check_risk_reward(prices: _Prices, side: Side, leverage: int, inputs: RulingInputs) -> str | None:
-    sign = 1 if side is Side.LONG else -1
+def _check_risk_reward(prices: TradePrices, leverage: int, inputs: RulingInputs) -> str | None:
+    side, sign = prices.side, 1 if prices.side is Side.LONG else -1
     risk, reward = sign * (prices.entry - prices.stop), sign * (prices.take - prices.entry)
     if risk <= 0:
         return f"stop_loss {prices.stop:g} is not behind the entry {prices.entry:g} of a {side}"
@@ -111,11 +105,11 @@ def _check_risk_reward(prices: _Prices, side: Side, leverage: int, inputs: Rulin
     return None
 
 
-def _check_market_distance(prices: _Prices, side: Side, now: Known[float], inputs: RulingInputs) -> str | None:
+def _check_market_distance(prices: TradePrices, now: Known[float], inputs: RulingInputs) -> str | None:
     """A trade is opened at the market: one that stands stopped or won already, or far from it, is none."""
     if isinstance(now, Missing):
         return f"where the market is is not known ({now.reason}): HOLD"
-    sign = 1 if side is Side.LONG else -1
+    side, sign = prices.side, 1 if prices.side is Side.LONG else -1
     if sign * (now - prices.stop) <= 0:
         return f"stop_loss {prices.stop:g} of a {side} is passed already: the market is at {now:g}"
     if sign * (prices.take - now) <= 0:

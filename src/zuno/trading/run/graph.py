@@ -18,16 +18,16 @@ Step: TypeAlias = Callable[[], Awaitable[Digest]]
 """Does what a node does, puts it on record and names the record. Done again, it finds the first."""
 Saver: TypeAlias = BaseCheckpointSaver[Any]
 
-_AT_ONCE: Final = (Node.TRIAGE, Node.GENERATE_CHART)
+_PREPARING: Final = (Node.TRIAGE, Node.GENERATE_CHART)
 """Steps of the graph are barriers: in a step of its own the chart would keep everybody waiting."""
-_ARGUING: Final = (
+_EXPERTS: Final = (
     Node.META_AGENT,
     Node.LIQUIDITY_EXPERT,
     Node.MICROSTRUCTURE_EXPERT,
     Node.MACRO_EXPERT,
     Node.VLM_EXPERT,
 )
-_IN_TURN: Final = (
+_SEQUENTIAL: Final = (
     Node.BLACKBOARD_SYNTHESIS,
     Node.JUDGE_AGENT,
     Node.RISK_MANAGER,
@@ -40,19 +40,19 @@ _STEPS: Final[ContextVar[Mapping[Node, Step]]] = ContextVar("steps")
 """Of the run that is being conducted: each is a task of its own, and hands them to the tasks of its nodes."""
 
 
-def _joined(one: dict[str, str], two: dict[str, str]) -> dict[str, str]:
-    return {**one, **two}
+def _merge_names(first: dict[str, str], second: dict[str, str]) -> dict[str, str]:
+    return {**first, **second}
 
 
-class State(TypedDict):
+class GraphState(TypedDict):
     """Names alone: what they stand for is in the journal."""
 
     run: str
-    said: Annotated[dict[str, str], _joined]
+    said: Annotated[dict[str, str], _merge_names]
     """Node → the hash of what it put on record."""
 
 
-async def conduct(run_id: str, steps: Mapping[Node, Step], saver: Saver | None) -> dict[Node, Digest]:
+async def run_graph(run_id: str, steps: Mapping[Node, Step], saver: Saver | None) -> dict[Node, Digest]:
     """Take every step that was not taken yet, and say what each has put on record.
 
     With a saver a run that was cut off goes on after the last step that is known to be whole. What a step raises is
@@ -61,22 +61,22 @@ async def conduct(run_id: str, steps: Mapping[Node, Step], saver: Saver | None) 
     graph = _ORDER.copy({"checkpointer": saver})
     _STEPS.set(steps)
     begun = saver is not None and await saver.aget_tuple({"configurable": {"thread_id": run_id}}) is not None
-    start: State | None = None if begun else {"run": run_id, "said": {}}
+    start: GraphState | None = None if begun else {"run": run_id, "said": {}}
     ended = await graph.ainvoke(
         start, {"configurable": {"thread_id": run_id}}, durability=None if saver is None else "sync"
     )
     return {Node(node): Digest(name) for node, name in ended["said"].items()}
 
 
-async def forget(run_id: str, saver: Saver) -> None:
+async def delete_checkpoints(run_id: str, saver: Saver) -> None:
     """A finished run is in the journal as a whole."""
     await saver.adelete_thread(run_id)
 
 
-def _compiled() -> CompiledStateGraph[State, None, State, State]:
-    graph = StateGraph(State)
+def _compile_graph() -> CompiledStateGraph[GraphState, None, GraphState, GraphState]:
+    graph = StateGraph(GraphState)
     for node in Node:
-        graph.add_node(node.value, _acting(node))
+        graph.add_node(node.value, _make_action(node))
     for before, after in _edges():
         graph.add_edge(before, after)
     return graph.compile()
@@ -86,24 +86,24 @@ def _edges() -> Iterator[tuple[str | list[str], str]]:
     """Whom each waits for. In plain text: a checkpoint names nothing of ours that would have to be made again."""
     yield START, Node.COLLECT_DATA.value
     yield Node.COLLECT_DATA.value, Node.CONTEXT_GATHERING.value
-    yield from ((Node.CONTEXT_GATHERING.value, node.value) for node in _AT_ONCE)
-    yield from (([one.value for one in _AT_ONCE], node.value) for node in _ARGUING)
+    yield from ((Node.CONTEXT_GATHERING.value, node.value) for node in _PREPARING)
+    yield from (([before.value for before in _PREPARING], node.value) for node in _EXPERTS)
     # One edge from all five: an edge from each would run what follows twice.
-    yield [one.value for one in _ARGUING], _IN_TURN[0].value
-    yield from ((before.value, after.value) for before, after in pairwise(_IN_TURN))
-    yield _IN_TURN[-1].value, END
+    yield [node.value for node in _EXPERTS], _SEQUENTIAL[0].value
+    yield from ((before.value, after.value) for before, after in pairwise(_SEQUENTIAL))
+    yield _SEQUENTIAL[-1].value, END
 
 
 class _Act(Protocol):
-    def __call__(self, state: State) -> Awaitable[dict[str, dict[str, str]]]: ...
+    def __call__(self, state: GraphState) -> Awaitable[dict[str, dict[str, str]]]: ...
 
 
-def _acting(node: Node) -> _Act:
-    async def act(state: State) -> dict[str, dict[str, str]]:
+def _make_action(node: Node) -> _Act:
+    async def act(state: GraphState) -> dict[str, dict[str, str]]:
         return {"said": {node.value: await _STEPS.get()[node]()}}
 
     return act
 
 
-_ORDER: Final = _compiled()
+_ORDER: Final = _compile_graph()
 """The same for every run, and nothing of any: it takes the library a while to look through it."""

@@ -16,6 +16,7 @@ from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import (
     VALID_MINUTES,
     AgentAnswer,
+    AnswerSource,
     Blackboard,
     Decision,
     Expectation,
@@ -28,10 +29,9 @@ from zuno.trading.model.cycle import (
     Part,
     Ruling,
     Synthesis,
-    Voice,
 )
 from zuno.trading.model.market import MINUTE_MS
-from zuno.trading.model.outcome import Degraded, NodeEvent, Noticed, Outcome, sealed
+from zuno.trading.model.outcome import AnomalyRecord, MissingInput, NodeEvent, Outcome, with_hash
 from zuno.trading.rules.inputs import missing_essentials
 from zuno.trading.rules.ruling import (
     RulingDraft,
@@ -42,15 +42,15 @@ from zuno.trading.rules.ruling import (
     start_draft,
 )
 from zuno.trading.run.record import (
-    Collected,
-    Gathered,
-    Guarded,
-    Judged,
-    Notebook,
-    Painted,
-    Reported,
-    Skipped,
-    Triaged,
+    BundleName,
+    ChartRecord,
+    GuardRecord,
+    JudgeRecord,
+    MarketMoment,
+    ReportRecord,
+    RunJournal,
+    SkipRecord,
+    TriageRecord,
 )
 
 if TYPE_CHECKING:
@@ -66,24 +66,24 @@ _AGENTS: Final[Mapping[Node, type[AgentAnswer[Any]]]] = {
     Node.MACRO_EXPERT: AgentAnswer[MacroEntry],
     Node.VLM_EXPERT: AgentAnswer[GeometryEntry],
     Node.BLACKBOARD_SYNTHESIS: AgentAnswer[Synthesis],
-    Node.JUDGE_AGENT: Judged,
+    Node.JUDGE_AGENT: JudgeRecord,
     Node.RISK_MANAGER: AgentAnswer[Tightening],
 }
 """In the order in which their voices are told."""
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class CycleSources:
     """What a cycle takes from outside. A replay hands in what was recorded instead."""
 
-    collect: Callable[[], Awaitable[Collected]]
+    collect: Callable[[], Awaitable[MarketMoment]]
     """Which moment it is; a live market is asked first."""
-    gather: Callable[[Collected], Awaitable[tuple[Digest, Bundle]]]
+    gather: Callable[[MarketMoment], Awaitable[tuple[Digest, Bundle]]]
     """Everything that could be known then, and the name it is kept under."""
     recorded: Callable[[str], Awaitable[Bundle]]
     """A bundle by its name."""
-    paint: Callable[[Bundle], Awaitable[Painted]]
-    image: Callable[[Painted], Awaitable[Image | None]]
+    paint: Callable[[Bundle], Awaitable[ChartRecord]]
+    image: Callable[[ChartRecord], Awaitable[Image | None]]
     ahead: Callable[[Decision], Awaitable[float]]
     """What the review of a decision is expected to cost, in dollars."""
     now: Callable[[Node, Millis], Millis]
@@ -93,46 +93,48 @@ class World:
 class Cycle:
     """One run. What it has worked out it keeps for itself: runs share nothing."""
 
-    def __init__(self, notebook: Notebook, world: World, minds: ModelContext, listen: Listen, code: str) -> None:
-        self._notes = notebook
-        self._world = world
+    def __init__(
+        self, journal: RunJournal, sources: CycleSources, minds: ModelContext, listen: Listen, code: str
+    ) -> None:
+        self._journal = journal
+        self._sources = sources
         self._minds = minds
         self._listen = listen
         self._code = code
-        self._worked_out: Case | None = None
+        self._built_case: Case | None = None
 
     def steps(self) -> dict[Node, Step]:
         made: dict[Node, Callable[[], Awaitable[Part]]] = {
-            Node.COLLECT_DATA: self._world.collect,
-            Node.CONTEXT_GATHERING: self._gathered,
-            Node.TRIAGE: self._triaged,
-            Node.GENERATE_CHART: self._painted,
-            Node.META_AGENT: lambda: self._spoke(meta.ask_meta),
-            Node.LIQUIDITY_EXPERT: lambda: self._spoke(liquidity.ask_expert),
-            Node.MICROSTRUCTURE_EXPERT: lambda: self._spoke(microstructure.ask_expert),
-            Node.MACRO_EXPERT: lambda: self._spoke(macro_options.ask_expert),
-            Node.VLM_EXPERT: self._looked,
-            Node.BLACKBOARD_SYNTHESIS: self._distilled,
-            Node.JUDGE_AGENT: self._judged,
-            Node.RISK_MANAGER: self._reviewed,
-            Node.PORTFOLIO_LEVERAGE_GUARD: self._guarded,
-            Node.EXECUTE_TRADE: lambda: _skipped("execution not enabled"),
-            Node.GENERATE_REPORT: self._reported,
-            Node.DATA_SYNTHESIS: lambda: _skipped("no close"),
+            Node.COLLECT_DATA: self._sources.collect,
+            Node.CONTEXT_GATHERING: self._gather_context,
+            Node.TRIAGE: self._triage,
+            Node.GENERATE_CHART: self._paint_chart,
+            Node.META_AGENT: lambda: self._ask_agent(meta.ask_meta),
+            Node.LIQUIDITY_EXPERT: lambda: self._ask_agent(liquidity.ask_expert),
+            Node.MICROSTRUCTURE_EXPERT: lambda: self._ask_agent(microstructure.ask_expert),
+            Node.MACRO_EXPERT: lambda: self._ask_agent(macro_options.ask_expert),
+            Node.VLM_EXPERT: self._ask_geometry,
+            Node.BLACKBOARD_SYNTHESIS: self._ask_synthesis,
+            Node.JUDGE_AGENT: self._ask_judge,
+            Node.RISK_MANAGER: self._ask_risk_manager,
+            Node.PORTFOLIO_LEVERAGE_GUARD: self._apply_guard,
+            Node.EXECUTE_TRADE: lambda: _skip_step("execution not enabled"),
+            Node.GENERATE_REPORT: self._write_report,
+            Node.DATA_SYNTHESIS: lambda: _skip_step("no close"),
         }
         return {node: self._step(node, make) for node, make in made.items()}
 
     @property
     def outcome(self) -> Outcome:
-        return self._notes.read(Node.GENERATE_REPORT, Reported).outcome
+        return self._journal.read(Node.GENERATE_REPORT, ReportRecord).outcome
 
     def _step(self, node: Node, make: Callable[[], Awaitable[Part]]) -> Step:
         async def step() -> Digest:
-            if not self._notes.has(node):
+            if not self._journal.has(node):
                 self._listen(NodeEvent(node, "waits"))
-                await self._notes.keep(node, await make())
+                await self._journal.keep(node, await make())
                 self._listen(self.event(node))
-            return self._notes.digest(node)
+            return self._journal.digest(node)
 
         return step
 
@@ -142,143 +144,147 @@ class Cycle:
             voice = self._voice(node)
             return NodeEvent(node, "speaks", voice.source, voice.usd, voice.why)
         if node in (Node.EXECUTE_TRADE, Node.DATA_SYNTHESIS):
-            return NodeEvent(node, "skipped", note=self._notes.read(node, Skipped).skipped)
+            return NodeEvent(node, "skipped", note=self._journal.read(node, SkipRecord).skipped)
         if node is Node.GENERATE_CHART:
-            painted = self._notes.read(node, Painted)
+            painted = self._journal.read(node, ChartRecord)
             return NodeEvent(node, "skipped" if painted.chart is None else "done", note=painted.why)
         return NodeEvent(node, "done")
 
     # -- what is known
 
-    async def _gathered(self) -> Gathered:
-        name, bundle = await self._world.gather(self._notes.read(Node.COLLECT_DATA, Collected))
-        self._worked_out = build_case(bundle)
-        return Gathered(bundle=name)
+    async def _gather_context(self) -> BundleName:
+        name, bundle = await self._sources.gather(self._journal.read(Node.COLLECT_DATA, MarketMoment))
+        self._built_case = build_case(bundle)
+        return BundleName(bundle=name)
 
-    async def _matter(self) -> Case:
-        if self._worked_out is None:
-            gathered = self._notes.read(Node.CONTEXT_GATHERING, Gathered)
-            bundle = await self._world.recorded(gathered.bundle)
-            self._worked_out = self._worked_out or build_case(bundle)
-        return self._worked_out
+    async def _case(self) -> Case:
+        if self._built_case is None:
+            gathered = self._journal.read(Node.CONTEXT_GATHERING, BundleName)
+            bundle = await self._sources.recorded(gathered.bundle)
+            self._built_case = self._built_case or build_case(bundle)
+        return self._built_case
 
-    async def _triaged(self) -> Triaged:
-        found = (await self._matter()).features.triage.anomalies
-        return Triaged(anomalies=tuple(Noticed(rule=one.rule, label=one.label, said=one.said) for one in found))
+    async def _triage(self) -> TriageRecord:
+        found = (await self._case()).features.triage.anomalies
+        return TriageRecord(
+            anomalies=tuple(
+                AnomalyRecord(rule=anomaly.rule, label=anomaly.label, said=anomaly.said) for anomaly in found
+            )
+        )
 
-    async def _painted(self) -> Painted:
-        return await self._world.paint((await self._matter()).bundle)
+    async def _paint_chart(self) -> ChartRecord:
+        return await self._sources.paint((await self._case()).bundle)
 
     # -- who argues
 
-    async def _spoke(self, agent: Callable[[Case, ModelContext], Awaitable[AgentAnswer[V]]]) -> AgentAnswer[V]:
-        return await agent(await self._matter(), self._minds)
+    async def _ask_agent(self, agent: Callable[[Case, ModelContext], Awaitable[AgentAnswer[V]]]) -> AgentAnswer[V]:
+        return await agent(await self._case(), self._minds)
 
-    async def _looked(self) -> Part:
-        image = await self._world.image(self._notes.read(Node.GENERATE_CHART, Painted))
-        return await geometry.ask_expert(await self._matter(), image, self._minds)
+    async def _ask_geometry(self) -> Part:
+        image = await self._sources.image(self._journal.read(Node.GENERATE_CHART, ChartRecord))
+        return await geometry.ask_expert(await self._case(), image, self._minds)
 
-    async def _distilled(self) -> Part:
-        return await synthesis.ask_synthesis(await self._matter(), self._meta, self._board, self._minds)
+    async def _ask_synthesis(self) -> Part:
+        return await synthesis.ask_synthesis(await self._case(), self._meta, self._board, self._minds)
 
-    async def _judged(self) -> Judged:
-        heard = await judge.ask_judge(await self._matter(), self._meta, self._board, self._minds)
-        return Judged(value=heard.value, voice=heard.voice, ahead_usd=await self._world.ahead(heard.value))
+    async def _ask_judge(self) -> JudgeRecord:
+        heard = await judge.ask_judge(await self._case(), self._meta, self._board, self._minds)
+        return JudgeRecord(value=heard.value, voice=heard.voice, ahead_usd=await self._sources.ahead(heard.value))
 
-    async def _reviewed(self) -> Part:
+    async def _ask_risk_manager(self) -> Part:
         """The officer reads what the rules leave; where they leave nothing, nobody is asked."""
-        case = await self._matter()
+        case = await self._case()
         left = apply_risk_rules(self._draft(case), case.inputs, None)
         return await risk_manager.ask_risk_manager(case, left, self._minds)
 
     # -- what comes of it
 
     def _draft(self, case: Case) -> RulingDraft:
-        judged = self._notes.read(Node.JUDGE_AGENT, Judged)
+        judged = self._journal.read(Node.JUDGE_AGENT, JudgeRecord)
         before = [node for node in _AGENTS if node is not Node.RISK_MANAGER]
         spent = sum(self._voice(node).usd or 0.0 for node in before)
         return start_draft(judged.value, self._meta, case.inputs, spent, judged.ahead_usd)
 
-    def _ruled(self, case: Case, now: Millis) -> tuple[Expectation | None, Ruling]:
-        tightening = self._notes.read(Node.RISK_MANAGER, AgentAnswer[Tightening]).value
+    def _make_ruling(self, case: Case, now: Millis) -> tuple[Expectation | None, Ruling]:
+        tightening = self._journal.read(Node.RISK_MANAGER, AgentAnswer[Tightening]).value
         draft = apply_leverage_guard(apply_risk_rules(self._draft(case), case.inputs, tightening), case.inputs)
         return draft.expectation, finish_ruling(draft, case.inputs, now)
 
-    async def _guarded(self) -> Guarded:
-        case = await self._matter()
-        now = self._world.now(Node.PORTFOLIO_LEVERAGE_GUARD, case.bundle.as_of)
-        expectation, ruling = self._ruled(case, now)
-        return Guarded(expectation=expectation, ruling=ruling, at=now)
+    async def _apply_guard(self) -> GuardRecord:
+        case = await self._case()
+        now = self._sources.now(Node.PORTFOLIO_LEVERAGE_GUARD, case.bundle.as_of)
+        expectation, ruling = self._make_ruling(case, now)
+        return GuardRecord(expectation=expectation, ruling=ruling, at=now)
 
-    async def _reported(self) -> Reported:
+    async def _write_report(self) -> ReportRecord:
         """A run that was cut off after the guard may come back when its ruling is good no more."""
-        case, guard = await self._matter(), self._notes.read(Node.PORTFOLIO_LEVERAGE_GUARD, Guarded)
+        case, guard = await self._case(), self._journal.read(Node.PORTFOLIO_LEVERAGE_GUARD, GuardRecord)
         bundle = case.bundle
-        now = self._world.now(Node.GENERATE_REPORT, bundle.as_of)
+        now = self._sources.now(Node.GENERATE_REPORT, bundle.as_of)
         late = now > max(guard.at, bundle.as_of + VALID_MINUTES[bundle.mode] * MINUTE_MS)
-        board = self._board.model_copy(update={"synthesis": self._said(Node.BLACKBOARD_SYNTHESIS)})
-        return Reported(
+        board = self._board.model_copy(update={"synthesis": self._answer(Node.BLACKBOARD_SYNTHESIS)})
+        return ReportRecord(
             at=now,
-            outcome=sealed(
+            outcome=with_hash(
                 Outcome(
                     symbol=bundle.symbol,
                     mode=bundle.mode,
                     as_of=bundle.as_of,
                     origin=bundle.origin,
-                    bundle=self._notes.read(Node.CONTEXT_GATHERING, Gathered).bundle,
+                    bundle=self._journal.read(Node.CONTEXT_GATHERING, BundleName).bundle,
                     meta=self._meta,
-                    anomalies=self._notes.read(Node.TRIAGE, Triaged).anomalies,
+                    anomalies=self._journal.read(Node.TRIAGE, TriageRecord).anomalies,
                     board=board,
-                    decision=self._said(Node.JUDGE_AGENT),
+                    decision=self._answer(Node.JUDGE_AGENT),
                     expectation=guard.expectation,
-                    ruling=self._ruled(case, now)[1] if late else guard.ruling,
-                    degraded=self._degraded(case),
+                    ruling=self._make_ruling(case, now)[1] if late else guard.ruling,
+                    degraded=self._list_missing_inputs(case),
                     voices=tuple(map(self._voice, _AGENTS)),
-                    chart=self._notes.read(Node.GENERATE_CHART, Painted).chart,
-                    run_id=self._notes.run_id,
+                    chart=self._journal.read(Node.GENERATE_CHART, ChartRecord).chart,
+                    run_id=self._journal.run_id,
                     code=self._code,
                     hash="",
-                    notes=self._notes.read(Node.COLLECT_DATA, Collected).notes,
+                    notes=self._journal.read(Node.COLLECT_DATA, MarketMoment).notes,
                 )
             ),
         )
 
-    def _degraded(self, case: Case) -> tuple[Degraded, ...]:
-        found = [_named(said) for said in missing_essentials(case.inputs)]
-        painted = self._notes.read(Node.GENERATE_CHART, Painted)
-        found += [] if painted.chart or not painted.why else [Degraded(what="chart", why=painted.why)]
+    def _list_missing_inputs(self, case: Case) -> tuple[MissingInput, ...]:
+        found = [_missing_input(said) for said in missing_essentials(case.inputs)]
+        painted = self._journal.read(Node.GENERATE_CHART, ChartRecord)
+        found += [] if painted.chart or not painted.why else [MissingInput(what="chart", why=painted.why)]
         voices = map(self._voice, _AGENTS)
-        found += [Degraded(what=voice.role, why=voice.why) for voice in voices if voice.source == "fallback"]
+        found += [MissingInput(what=voice.role, why=voice.why) for voice in voices if voice.source == "fallback"]
         return tuple(found)
 
     # -- what is on record
 
-    def _said(self, node: Node) -> Any:
-        return self._notes.read(node, _AGENTS[node]).value
+    def _answer(self, node: Node) -> Any:
+        return self._journal.read(node, _AGENTS[node]).value
 
-    def _voice(self, node: Node) -> Voice:
-        return self._notes.read(node, _AGENTS[node]).voice
+    def _voice(self, node: Node) -> AnswerSource:
+        return self._journal.read(node, _AGENTS[node]).voice
 
     @property
     def _meta(self) -> Meta:
-        found: Meta = self._said(Node.META_AGENT)
+        found: Meta = self._answer(Node.META_AGENT)
         return found
 
     @property
     def _board(self) -> Blackboard:
         return Blackboard(
-            liquidity=self._said(Node.LIQUIDITY_EXPERT),
-            microstructure=self._said(Node.MICROSTRUCTURE_EXPERT),
-            macro=self._said(Node.MACRO_EXPERT),
-            vlm_geometry=self._said(Node.VLM_EXPERT),
-            synthesis=self._said(Node.BLACKBOARD_SYNTHESIS) if self._notes.has(Node.BLACKBOARD_SYNTHESIS) else None,
+            liquidity=self._answer(Node.LIQUIDITY_EXPERT),
+            microstructure=self._answer(Node.MICROSTRUCTURE_EXPERT),
+            macro=self._answer(Node.MACRO_EXPERT),
+            vlm_geometry=self._answer(Node.VLM_EXPERT),
+            synthesis=self._answer(Node.BLACKBOARD_SYNTHESIS) if self._journal.has(Node.BLACKBOARD_SYNTHESIS) else None,
         )
 
 
-async def _skipped(why: str) -> Skipped:
-    return Skipped(skipped=why)
+async def _skip_step(why: str) -> SkipRecord:
+    return SkipRecord(skipped=why)
 
 
-def _named(said: str) -> Degraded:
+def _missing_input(said: str) -> MissingInput:
     what, _, why = said.partition(": ")
-    return Degraded(what=what, why=why)
+    return MissingInput(what=what, why=why)

@@ -16,7 +16,6 @@ from zuno.llm.port import Attempt, ModelRequest
 from zuno.trading.model.cycle import (
     EDITION,
     AgentAnswer,
-    Call,
     Decision,
     Expectation,
     Node,
@@ -24,9 +23,10 @@ from zuno.trading.model.cycle import (
     Regime,
     Ruling,
     Signal,
+    TradeAction,
 )
 from zuno.trading.model.market import Mode, Symbol
-from zuno.trading.model.outcome import Chart, Noticed, Outcome
+from zuno.trading.model.outcome import AnomalyRecord, Chart, Outcome
 
 P = TypeVar("P", bound=Part)
 
@@ -41,7 +41,7 @@ def kind_of(node: Node) -> str:
     return f"cycle_{node.value}"
 
 
-class Started(Part):
+class RunRequest(Part):
     """What was asked for."""
 
     symbol: Symbol
@@ -59,13 +59,13 @@ class Started(Part):
         return self.edition < EDITION
 
 
-class Expired(Part):
+class RunExpiry(Part):
     """Why a run ended without a ruling."""
 
     why: str
 
 
-class Ended(Part):
+class RunSummary(Part):
     """What a later run may look back at."""
 
     symbol: Symbol
@@ -75,13 +75,13 @@ class Ended(Part):
     regime: Regime
     signal: Signal | None
     score: float | None
-    decision: Call
+    decision: TradeAction
     entry_price: float | None
     stop_loss: float | None
     take_profit: float | None
     hold_duration: str
     win_probability_pct: int
-    ruling: Call
+    ruling: TradeAction
     allocation_pct: float
     leverage: float
     veto: str | None
@@ -91,9 +91,9 @@ class Ended(Part):
     """It came back too late after its report: what that would have opened is opened no more."""
 
 
-def ended(outcome: Outcome, expired: bool = False) -> Ended:
+def summarise_run(outcome: Outcome, expired: bool = False) -> RunSummary:
     board, decision, ruling = outcome.board.synthesis, outcome.decision, outcome.ruling
-    return Ended(
+    return RunSummary(
         symbol=outcome.symbol,
         mode=outcome.mode,
         as_of=outcome.as_of,
@@ -116,7 +116,7 @@ def ended(outcome: Outcome, expired: bool = False) -> Ended:
     )
 
 
-class Collected(Part):
+class MarketMoment(Part):
     """Which moment it is, and which sources did not answer at it."""
 
     as_of: Millis
@@ -125,44 +125,44 @@ class Collected(Part):
     notes: tuple[str, ...] = ()
 
 
-class Gathered(Part):
+class BundleName(Part):
     """The run's frozen input, by its name."""
 
     bundle: str
 
 
-class Triaged(Part):
-    anomalies: tuple[Noticed, ...]
+class TriageRecord(Part):
+    anomalies: tuple[AnomalyRecord, ...]
 
 
-class Painted(Part):
+class ChartRecord(Part):
     chart: Chart | None
     why: str = ""
     """Why there is none; empty where none was asked for."""
 
 
-class Judged(AgentAnswer[Decision]):
+class JudgeRecord(AgentAnswer[Decision]):
     ahead_usd: float
     """What the review that follows was expected to cost."""
 
 
-class Guarded(Part):
+class GuardRecord(Part):
     expectation: Expectation | None
     ruling: Ruling
     at: Millis
     """When it was ruled: the wall's clock of a live run, the market's of a recorded one."""
 
 
-class Skipped(Part):
+class SkipRecord(Part):
     skipped: str
 
 
-class Reported(Part):
+class ReportRecord(Part):
     outcome: Outcome
     at: Millis
 
 
-class Notebook:
+class RunJournal:
     """The record of one run, read when it is opened and written node by node."""
 
     def __init__(self, journal: Journal, run_id: str) -> None:
@@ -172,7 +172,7 @@ class Notebook:
         self._kept: dict[str, Mapping[str, Json]] = {}
         self._replies: dict[tuple[str, int, int, str], Attempt] = {}
 
-    async def open(self) -> Notebook:
+    async def open(self) -> RunJournal:
         async for entry in self.journal.entries(request_id=self.run_id):
             if entry.kind == ATTEMPT:
                 self._remember(Attempt.model_validate(dict(entry.payload)))

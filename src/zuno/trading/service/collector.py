@@ -21,11 +21,11 @@ from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.trading.data.intake import PATIENCE, Hole, Intake, Now, clause, said_of
 from zuno.trading.data.sources import Sources, fresh_for, habit_of, is_streamed
 from zuno.trading.measure.bars import timeframe_of
-from zuno.trading.model.market import HOUR_MS, SECOND_MS, Alive, Candle, Feed, Series, Symbol
-from zuno.trading.model.venues import wanted
+from zuno.trading.model.market import HOUR_MS, SECOND_MS, Candle, Feed, Heartbeat, Series, Symbol
+from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.feeds import TapeFeed
 from zuno.trading.ports.series import Batch, SeriesStore
-from zuno.trading.service.data import moment
+from zuno.trading.service.data import format_minute
 
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 Chance: TypeAlias = Callable[[], float]
@@ -111,7 +111,7 @@ class CollectedView(View):
 
 
 @dataclass(slots=True)
-class _Parcel:
+class _PendingBatch:
     """A batch that somebody waits for, or a single row of a stream."""
 
     series: Series[Any]
@@ -120,15 +120,15 @@ class _Parcel:
     done: asyncio.Future[None] | None = None
 
 
-class Scribe:
-    """Writes what comes in, many parcels in one go. A store that is away is tried again and again; nothing is dropped,
+class BatchWriter:
+    """Writes what comes in, many batches in one go. A store that is away is tried again and again; nothing is dropped,
     and whoever brings more waits."""
 
     def __init__(self, store: SeriesStore, now: Now, sleep: Sleep, *, most: int = MOST_WAITING) -> None:
         self._store = store
         self._now = now
         self._sleep = sleep
-        self._queue: asyncio.Queue[_Parcel | None] = asyncio.Queue(most)
+        self._queue: asyncio.Queue[_PendingBatch | None] = asyncio.Queue(most)
         self._ending = False
         self.trouble = ""
         self.rows = 0
@@ -140,12 +140,12 @@ class Scribe:
     async def keep(self, batch: Batch[Any]) -> None:
         """Returns when it is safe."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        await self._queue.put(_Parcel(batch.series, batch.rows, batch.known, done))
+        await self._queue.put(_PendingBatch(batch.series, batch.rows, batch.known, done))
         await done
 
     async def take(self, series: Series[Any], row: Any) -> None:
         """Returns when there is room for it."""
-        await self._queue.put(_Parcel(series, (row,)))
+        await self._queue.put(_PendingBatch(series, (row,)))
 
     def end(self) -> None:
         """Nothing more will come: `run` returns when all is written."""
@@ -156,28 +156,28 @@ class Scribe:
     async def run(self) -> None:
         """`Unavailable` when something is left that the store does not take in the end."""
         while not (self._ending and self._queue.empty()):
-            parcels = [await self._queue.get()]
-            while len(parcels) < MOST_AT_ONCE and not self._queue.empty():
-                parcels.append(self._queue.get_nowait())
-            await self._write([parcel for parcel in parcels if parcel is not None])
+            pending = [await self._queue.get()]
+            while len(pending) < MOST_AT_ONCE and not self._queue.empty():
+                pending.append(self._queue.get_nowait())
+            await self._write([batch for batch in pending if batch is not None])
 
-    async def _write(self, parcels: Sequence[_Parcel]) -> None:
-        batches = [Batch(parcel.series, parcel.rows, parcel.known) for parcel in parcels if parcel.done is not None]
-        self.rows += await self._written([*batches, *self._streamed(parcels)])
-        for parcel in parcels:
-            if parcel.done is not None and not parcel.done.done():  # whoever asked may be gone
-                parcel.done.set_result(None)
+    async def _write(self, pending: Sequence[_PendingBatch]) -> None:
+        batches = [Batch(batch.series, batch.rows, batch.known) for batch in pending if batch.done is not None]
+        self.rows += await self._write_batches([*batches, *self._group_streams(pending)])
+        for batch in pending:
+            if batch.done is not None and not batch.done.done():  # whoever asked may be gone
+                batch.done.set_result(None)
 
-    def _streamed(self, parcels: Sequence[_Parcel]) -> list[Batch[Any]]:
+    def _group_streams(self, pending: Sequence[_PendingBatch]) -> list[Batch[Any]]:
         """Rows of streams by series."""
         rows: dict[Series[Any], list[Any]] = {}
-        for parcel in parcels:
-            if parcel.done is None:
-                rows.setdefault(parcel.series, []).extend(parcel.rows)
+        for batch in pending:
+            if batch.done is None:
+                rows.setdefault(batch.series, []).extend(batch.rows)
         now = self._now()
         return [Batch(series, mine, now) for series, mine in rows.items()]
 
-    async def _written(self, batches: Sequence[Batch[Any]]) -> int:
+    async def _write_batches(self, batches: Sequence[Batch[Any]]) -> int:
         tries = 0
         while True:
             try:
@@ -197,7 +197,7 @@ class Scribe:
 
 
 @dataclass(slots=True)
-class _Line:
+class _PollState:
     """How it goes with one series."""
 
     series: Series[Any]
@@ -209,12 +209,12 @@ class _Line:
     """How often in a row the bar that should be there was not."""
 
     @property
-    def visited(self) -> bool:
+    def was_asked(self) -> bool:
         return self.answered is not None or self.failing_since is not None
 
 
 @dataclass(slots=True)
-class _Radio:
+class _StreamState:
     """How it goes with one stream."""
 
     feed: TapeFeed
@@ -250,18 +250,18 @@ class Collector:
         self._chance = chance
         self._patience = patience
         self._told_every = told_every
-        series = dict.fromkeys(one for symbol in symbols for one in wanted(symbol) if not is_streamed(one))
-        self._lines = [_Line(one) for one in series if one.venue not in sources.closed]
-        self._radios = [_Radio(feed, now()) for feed in sources.tapes.values()]
-        self._scribe = Scribe(store, now, sleep)
-        self._intake = Intake(sources, store, self._scribe.keep, now, patience=patience)
+        series = dict.fromkeys(each for symbol in symbols for each in wanted_series(symbol) if not is_streamed(each))
+        self._polls = [_PollState(each) for each in series if each.venue not in sources.closed]
+        self._streams = [_StreamState(feed, now()) for feed in sources.tapes.values()]
+        self._writer = BatchWriter(store, now, sleep)
+        self._intake = Intake(sources, store, self._writer.keep, now, patience=patience)
         self._everybody_visited = asyncio.Event()
 
     async def once(self) -> RoundView:
         """Everybody is asked once, and what they say is kept."""
         self._seat.take()
         try:
-            visits = [asyncio.ensure_future(self._visit(line)) for line in self._lines]
+            visits = [asyncio.ensure_future(self._visit(poll)) for poll in self._polls]
             await self._until(asyncio.gather(*visits), visits)
         finally:
             self._seat.leave()
@@ -271,44 +271,44 @@ class Collector:
         """Until `stop`; what came in by then is written first."""
         self._seat.take()
         try:
-            endless = [self._tell(hear), *map(self._poll, self._lines), *map(self._listen, self._radios)]
-            tasks = [asyncio.ensure_future(task) for task in (_set(stop), *endless)]
+            endless = [self._tell(hear), *map(self._poll, self._polls), *map(self._listen, self._streams)]
+            tasks = [asyncio.ensure_future(task) for task in (_wait_for_stop(stop), *endless)]
             await self._until(asyncio.ensure_future(_first(tasks)), tasks)
         finally:
             self._seat.leave()
-        rows = self._scribe.rows
+        rows = self._writer.rows
         return CollectedView(rows=rows, said=f"The collector ended; it kept {rows:,} new rows, and all are written.")
 
     async def _until(self, end: asyncio.Future[Any], tasks: Sequence[asyncio.Future[Any]]) -> None:
         """Work until the end comes, or one of us cannot go on; then let go of everything and write what is left."""
-        writing = asyncio.create_task(self._scribe.run())
+        writing = asyncio.create_task(self._writer.run())
         try:
             await asyncio.wait({end, writing}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in (end, *tasks):
                 task.cancel()
             ends = await asyncio.gather(end, *tasks, return_exceptions=True)
-            self._scribe.end()
+            self._writer.end()
         await writing
-        if fault := next((one for one in ends if isinstance(one, Exception)), None):
+        if fault := next((ended for ended in ends if isinstance(ended, Exception)), None):
             raise fault
 
     # -- asking
 
-    async def _poll(self, line: _Line) -> None:
+    async def _poll(self, poll: _PollState) -> None:
         while True:
             began = self._now()
-            await self._visit(line)
-            await self._sleep(self._pause(line, began))
+            await self._visit(poll)
+            await self._sleep(self._pause(poll, began))
 
-    async def _visit(self, line: _Line) -> None:
-        why = await self._failure(self._intake.visit(line.series), str(line.series))
+    async def _visit(self, poll: _PollState) -> None:
+        why = await self._failure(self._intake.visit(poll.series), str(poll.series))
         if why is None:
-            line.answered, line.failing_since, line.failures, line.why = self._now(), None, 0, ""
+            poll.answered, poll.failing_since, poll.failures, poll.why = self._now(), None, 0, ""
         else:
-            line.failing_since = line.failing_since or self._now()
-            line.failures, line.why = line.failures + 1, why
-        if all(line.visited for line in self._lines):
+            poll.failing_since = poll.failing_since or self._now()
+            poll.failures, poll.why = poll.failures + 1, why
+        if all(poll.was_asked for poll in self._polls):
             self._everybody_visited.set()
 
     async def _failure(self, work: Awaitable[None], what: str) -> str | None:
@@ -325,54 +325,54 @@ class Collector:
             return said_of(bug, what)
         return None
 
-    def _pause(self, line: _Line, began: Millis) -> float:
+    def _pause(self, poll: _PollState, began: Millis) -> float:
         """Seconds until it is asked again."""
-        if line.failures:
-            return self._backoff(line.failures)
+        if poll.failures:
+            return self._backoff(poll.failures)
         now = self._now()
-        if line.series.row is Candle:
-            return self._to_next_bar(line, now)
-        period = habit_of(line.series).period
-        if line.series.feed is Feed.NARRATIVE and (newest := self._intake.newest(line.series)) is not None:
+        if poll.series.row is Candle:
+            return self._to_next_bar(poll, now)
+        period = habit_of(poll.series).period
+        if poll.series.feed is Feed.NARRATIVE and (newest := self._intake.newest(poll.series)) is not None:
             left = period - (now - newest) / SECOND_MS  # whoever asked for it, it may have been before us
             return left if 0 < left < period else period
         return max(0.0, min(period, period - (now - began) / SECOND_MS))
 
-    def _to_next_bar(self, line: _Line, now: Millis) -> float:
+    def _to_next_bar(self, poll: _PollState, now: Millis) -> float:
         """Just after the next close; sooner where the bar that closed last is not there yet, by the venue's clock."""
-        timeframe = timeframe_of(line.series)
-        newest, closed = self._intake.newest(line.series), timeframe.floor(now) - timeframe.millis
-        line.late = line.late + 1 if newest is None or newest < closed else 0
+        timeframe = timeframe_of(poll.series)
+        newest, closed = self._intake.newest(poll.series), timeframe.floor(now) - timeframe.millis
+        poll.late = poll.late + 1 if newest is None or newest < closed else 0
         step = min(timeframe.millis, HOUR_MS)  # longer bars are looked at every hour: nobody trusts a clock for a week
         wait = (now // step * step + step - now) / SECOND_MS + SETTLED + self._chance()
-        return min(wait, self._backoff(line.late + 1)) if line.late else wait
+        return min(wait, self._backoff(poll.late + 1)) if poll.late else wait
 
     def _backoff(self, failures: int) -> float:
         return _SOURCE_BACKOFF.delay(failures, self._chance())
 
     # -- listening
 
-    async def _listen(self, radio: _Radio) -> None:
+    async def _listen(self, state: _StreamState) -> None:
         while True:
-            why = await self._failure(self._hear(radio), f"the stream of {radio.feed.venue}")
-            if radio.heard or not radio.failures:
-                radio.since = self._now()
-            radio.heard, radio.failures, radio.why = False, radio.failures + 1, why or "it ended"
-            await self._sleep(self._backoff(radio.failures))
+            why = await self._failure(self._hear(state), f"the stream of {state.feed.venue}")
+            if state.heard or not state.failures:
+                state.since = self._now()
+            state.heard, state.failures, state.why = False, state.failures + 1, why or "it ended"
+            await self._sleep(self._backoff(state.failures))
 
-    async def _hear(self, radio: _Radio) -> None:
-        async with _closing(radio.feed.listen(self._symbols)) as stream:
+    async def _hear(self, state: _StreamState) -> None:
+        async with _closing(state.feed.listen(self._symbols)) as stream:
             while True:
                 async with asyncio.timeout(SILENCE):
                     item = await anext(stream, None)
                 if item is None:
                     return
                 series, row = item
-                if not radio.heard:
-                    radio.heard, radio.since, radio.why = True, self._now(), ""
-                if isinstance(row, Alive):
-                    radio.proven, radio.failures = row.at, 0
-                await self._scribe.take(series, row)
+                if not state.heard:
+                    state.heard, state.since, state.why = True, self._now(), ""
+                if isinstance(row, Heartbeat):
+                    state.proven, state.failures = row.at, 0
+                await self._writer.take(series, row)
 
     # -- telling
 
@@ -382,8 +382,8 @@ class Collector:
         try:
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for one in first:
-                one.cancel()
+            for task in first:
+                task.cancel()
         while True:
             hear(self.status())
             await self._rest()
@@ -393,49 +393,49 @@ class Collector:
 
     def status(self) -> CollectView:
         now = self._now()
-        fresh = [line for line in self._lines if _is_fresh(line, now)]
+        fresh = [poll for poll in self._polls if _is_fresh(poll, now)]
         return CollectView(
             at=now,
-            series=len(self._lines),
+            series=len(self._polls),
             fresh=len(fresh),
-            waiting_for=tuple(str(line.series) for line in self._lines if line not in fresh and not line.failures),
+            waiting_for=tuple(str(poll.series) for poll in self._polls if poll not in fresh and not poll.failures),
             failing=self._failing(),
-            streams=tuple(map(_stream_view, self._radios)),
+            streams=tuple(map(_stream_view, self._streams)),
             unasked=dict(self._sources.closed),
             given_up=self._given_up(),
-            rows=self._scribe.rows,
-            unwritten=self._scribe.waiting,
-            store=self._scribe.trouble,
+            rows=self._writer.rows,
+            unwritten=self._writer.waiting,
+            store=self._writer.trouble,
         )
 
     def _failing(self) -> tuple[FailingView, ...]:
         return tuple(
-            FailingView(series=str(line.series), since=line.failing_since, why=line.why)
-            for line in self._lines
-            if line.failing_since is not None
+            FailingView(series=str(poll.series), since=poll.failing_since, why=poll.why)
+            for poll in self._polls
+            if poll.failing_since is not None
         )
 
     def _given_up(self) -> dict[str, str]:
         return {str(series): _places(holes) for series, holes in self._intake.given_up.items()}
 
     def _round(self) -> RoundView:
-        failing, rows = self._failing(), self._scribe.rows
-        answered = len(self._lines) - len(failing)
+        failing, rows = self._failing(), self._writer.rows
+        answered = len(self._polls) - len(failing)
         return RoundView(
             ok=not failing,
             at=self._now(),
-            series=len(self._lines),
+            series=len(self._polls),
             answered=answered,
             rows=rows,
             failing=failing,
             unasked=dict(self._sources.closed),
             given_up=self._given_up(),
-            said=f"{answered} of {len(self._lines)} series answered; {rows:,} new rows are kept.",
+            said=f"{answered} of {len(self._polls)} series answered; {rows:,} new rows are kept.",
             notes=("streams are heard by a collector that stays: run it without --once",),
         )
 
 
-async def _set(stop: asyncio.Event) -> None:
+async def _wait_for_stop(stop: asyncio.Event) -> None:
     await stop.wait()
 
 
@@ -443,17 +443,17 @@ async def _first(tasks: Sequence[asyncio.Future[None]]) -> None:
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
 
-def _is_fresh(line: _Line, now: Millis) -> bool:
-    return line.answered is not None and now - line.answered <= fresh_for(line.series) * SECOND_MS
+def _is_fresh(poll: _PollState, now: Millis) -> bool:
+    return poll.answered is not None and now - poll.answered <= fresh_for(poll.series) * SECOND_MS
 
 
 def _places(holes: Sequence[Hole]) -> str:
     (first, last), more = holes[0], len(holes) - 1
-    return f"from {moment(first)} to {moment(last)} UTC" + (f" (and {more:,} more)" if more else "")
+    return f"from {format_minute(first)} to {format_minute(last)} UTC" + (f" (and {more:,} more)" if more else "")
 
 
-def _stream_view(radio: _Radio) -> StreamView:
-    return StreamView(venue=radio.feed.venue, heard=radio.heard, since=radio.since, proven=radio.proven, why=radio.why)
+def _stream_view(state: _StreamState) -> StreamView:
+    return StreamView(venue=state.feed.venue, heard=state.heard, since=state.since, proven=state.proven, why=state.why)
 
 
 @asynccontextmanager

@@ -11,9 +11,9 @@ from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.trading.data.check import Check, Fetch, Now, rule_for
-from zuno.trading.ports.series import Begun, Flaw, Origin, SeriesStore, Span
+from zuno.trading.ports.series import Flaw, Origin, RenewedStore, SeriesStore, Span
 
-Invent: TypeAlias = Callable[[int], Awaitable[Begun]]
+Invent: TypeAlias = Callable[[int], Awaitable[RenewedStore]]
 """Fills the store of invented markets anew from a seed."""
 LARGEST_SEED: Final = 2**63 - 1
 
@@ -106,8 +106,8 @@ class DataDesk:
     async def status(self) -> DataStatusView:
         spans, flaws = await self._store.spans(), await self._store.flaws()
         return DataStatusView(
-            **_whose(self._store.origin),
-            series=tuple(map(_span, spans)),
+            **_origin_fields(self._store.origin),
+            series=tuple(map(_span_view, spans)),
             rows=sum(span.count for span in spans),
             unsettled=dict(sorted(Counter(flaw.kind for flaw in flaws if flaw.mended is None).items())),
             notes=() if spans else (f"nothing is here yet: {_how_to_fill(self._store.origin)}",),
@@ -118,9 +118,9 @@ class DataDesk:
         mended = sum(flaw.mended is not None for flaw in flaws)
         return DataCheckView(
             ok=mended == len(flaws),
-            **_whose(self._store.origin),
+            **_origin_fields(self._store.origin),
             checked=len(await self._store.spans()),
-            flaws=tuple(map(_flaw, flaws)),
+            flaws=tuple(map(_flaw_view, flaws)),
             mended=mended,
             remaining=len(flaws) - mended,
             settled_before=before,
@@ -136,7 +136,7 @@ class DataDesk:
         count, last = sum(span.count for span in begun.spans), max(span.last for span in begun.spans)
         elsewhere = () if self._store.origin.synthetic else ("the desk reads what was recorded: ZUNO_RECORDING is own",)
         return SynthView(
-            **_whose(begun.origin),
+            **_origin_fields(begun.origin),
             seed=seed,
             series=len(begun.spans),
             rows=count,
@@ -144,14 +144,16 @@ class DataDesk:
             set_aside=begun.written.bad,
             repeated=begun.written.same,
             corrected=begun.written.changed,
-            said=f"{begun.origin.label}: {count:,} rows of {len(begun.spans)} series, up to {moment(last)} UTC.",
+            said=f"{begun.origin.label}: {count:,} rows of {len(begun.spans)} series, up to {format_minute(last)} UTC.",
             notes=("its dirt is told by `zuno data check`", *elsewhere),
         )
 
     async def seal(self, before: Millis) -> SealedView:
         """Move what is older into files of history."""
         moved = await self._store.seal(before)
-        return SealedView(moved=moved, said=f"{moved:,} rows of before {moment(before)} rest in files of history.")
+        return SealedView(
+            moved=moved, said=f"{moved:,} rows of before {format_minute(before)} rest in files of history."
+        )
 
 
 def _how_to_fill(origin: Origin) -> str:
@@ -160,36 +162,36 @@ def _how_to_fill(origin: Origin) -> str:
     return "`zuno data download` fetches the past venues keep, `zuno data collect` keeps what comes"
 
 
-def _whose(origin: Origin) -> dict[str, bool | str]:
+def _origin_fields(origin: Origin) -> dict[str, bool | str]:
     return {"synthetic": origin.synthetic, "origin": origin.label}
 
 
-def _span(span: Span) -> SpanView:
+def _span_view(span: Span) -> SpanView:
     return SpanView(
         series=str(span.series),
         count=span.count,
         first=span.first,
         last=span.last,
         sealed=span.sealed,
-        place=_place(span.first, span.last),
+        place=_format_stretch(span.first, span.last),
     )
 
 
-def _flaw(flaw: Flaw) -> FlawView:
+def _flaw_view(flaw: Flaw) -> FlawView:
     return FlawView(
         series=str(flaw.series),
         kind=flaw.kind,
         first=flaw.first,
         last=flaw.last,
         count=flaw.count,
-        place=_place(flaw.first, flaw.last),
+        place=_format_stretch(flaw.first, flaw.last),
         detail=flaw.detail,
         rule=rule_for(flaw),
         mended=flaw.mended,
     )
 
 
-def moment(at: int) -> str:
+def format_minute(at: int) -> str:
     """A moment as people read it: as fine as it needs to be."""
     try:
         time = datetime.fromtimestamp(at / 1000, UTC)
@@ -200,5 +202,5 @@ def moment(at: int) -> str:
     return f"{time:%Y-%m-%d %H:%M:%S}" + (f".{at % 1000:03}" if at % 1000 else "")
 
 
-def _place(first: int, last: int) -> str:
-    return f"{moment(first)} UTC" if first == last else f"{moment(first)} – {moment(last)} UTC"
+def _format_stretch(first: int, last: int) -> str:
+    return f"{format_minute(first)} UTC" if first == last else f"{format_minute(first)} – {format_minute(last)} UTC"

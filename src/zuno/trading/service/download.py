@@ -14,10 +14,10 @@ from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.trading.data.intake import PATIENCE, Now, clause
 from zuno.trading.data.sources import Sources, is_of_now, is_streamed, kept_since, missing, missing_spans
 from zuno.trading.measure.bars import timeframe_of
-from zuno.trading.model.market import DAY_MS, Candle, Feed, Series, Symbol, symbol_of
-from zuno.trading.model.venues import wanted
+from zuno.trading.model.market import DAY_MS, Candle, Feed, Series, Symbol, parse_symbol
+from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.series import Batch, SeriesStore
-from zuno.trading.service.data import moment
+from zuno.trading.service.data import format_minute
 
 Tell = Callable[[str], None]
 BARS_A_PAGE: Final = 5_000
@@ -69,21 +69,21 @@ class Downloads:
     async def download(self, symbol: str, since: str, until: str | None, tell: Tell) -> DownloadView:
         """Venues are asked at the same time, each for one thing after the other. What fails is told, and the rest goes
         on; a second call asks for what is missing alone."""
-        chosen = symbol_of(symbol)
+        chosen = parse_symbol(symbol)
         first, last = arguments.parse_period(since, until, Seconds(self._now() // 1_000))
         low, high = Millis(first * 1_000), Millis(last * 1_000 - 1)
-        refused = dict(self._refused(chosen, high))
+        refused = dict(self._skipped_venues(chosen, high))
         by_venue: dict[str, list[Series[Any]]] = {}
-        for series in wanted(chosen):
+        for series in wanted_series(chosen):
             if str(series) not in refused:
                 by_venue.setdefault(series.venue, []).append(series)
         kept = {span.series: range(span.first, span.last + 1) for span in await self._store.spans()}
         found = await asyncio.gather(*(self._venue(mine, low, high, kept, tell) for mine in by_venue.values()))
-        done = sorted((one for several in found for one in several), key=lambda one: one.series)
+        done = sorted((download for several in found for download in several), key=lambda download: download.series)
         return self._view(chosen, low, high, done, refused)
 
-    def _refused(self, symbol: Symbol, until: Millis) -> Iterator[tuple[str, str]]:
-        for series in wanted(symbol):
+    def _skipped_venues(self, symbol: Symbol, until: Millis) -> Iterator[tuple[str, str]]:
+        for series in wanted_series(symbol):
             if is_streamed(series):
                 yield str(series), "a stream has no past: `zuno data collect` hears it from now on"
             elif is_of_now(series) or series.feed in (Feed.NARRATIVE, Feed.NEWS):
@@ -91,7 +91,7 @@ class Downloads:
             elif (why := self._sources.closed.get(series.venue)) is not None:
                 yield str(series), why
             elif until < (kept := kept_since(series, self._now())):
-                yield str(series), _gone(series, kept)
+                yield str(series), _gone_note(series, kept)
 
     async def _venue(
         self,
@@ -105,12 +105,12 @@ class Downloads:
         done = []
         for series in several:
             oldest = kept_since(series, self._now())
-            one = await self._series(series, Millis(max(since, oldest)), until, kept.get(series, range(0)), tell)
+            download = await self._series(series, Millis(max(since, oldest)), until, kept.get(series, range(0)), tell)
             if since < oldest:
-                one = one.model_copy(update={"beyond": _gone(series, oldest)})
-            told = one.failure or f"{one.here:,} rows, {one.new:,} of them new"
-            tell(f"{one.series}: {told}{one.beyond and f'; {one.beyond}'}")
-            done.append(one)
+                download = download.model_copy(update={"beyond": _gone_note(series, oldest)})
+            result = download.failure or f"{download.here:,} rows, {download.new:,} of them new"
+            tell(f"{download.series}: {result}{download.beyond and f'; {download.beyond}'}")
+            done.append(download)
         return done
 
     async def _series(
@@ -122,16 +122,16 @@ class Downloads:
             for low, high in _pages(series, since, until):
                 there = here[bisect_left(here, low) : bisect_right(here, high)]
                 for hole in missing(series, there, low, high):
-                    new += await self._fetched(series, *hole, kept)
+                    new += await self._fetch_page(series, *hole, kept)
                 if high < until and new:
-                    tell(f"{series}: {new:,} new rows up to {moment(high + 1)} UTC")
+                    tell(f"{series}: {new:,} new rows up to {format_minute(high + 1)} UTC")
         except ZunoError as error:
             failure = clause(error)
         rows = await self._store.read(series, since, until, _EVER)
-        failure = failure or _owed(series, missing_spans(series, [row.at for row in rows], since, until, began))
+        failure = failure or _missing_note(series, missing_spans(series, [row.at for row in rows], since, until, began))
         return DownloadedView(series=str(series), new=new, here=len(rows), failure=failure)
 
-    async def _fetched(self, series: Series[Any], since: Millis, until: Millis, kept: range) -> int:
+    async def _fetch_page(self, series: Series[Any], since: Millis, until: Millis, kept: range) -> int:
         try:
             async with asyncio.timeout(self._patience):
                 rows = await self._sources.ask(series, since, until)
@@ -144,9 +144,9 @@ class Downloads:
     def _view(
         self, symbol: Symbol, since: Millis, until: Millis, done: Sequence[DownloadedView], refused: dict[str, str]
     ) -> DownloadView:
-        new, here = sum(one.new for one in done), sum(one.here for one in done)
-        failed = [one for one in done if one.failure]
-        when = f"from {moment(since)} to {moment(until + 1)} UTC"
+        new, here = sum(download.new for download in done), sum(download.here for download in done)
+        failed = [download for download in done if download.failure]
+        when = f"from {format_minute(since)} to {format_minute(until + 1)} UTC"
         said = f"{here:,} rows of {len(done)} series are here {when}, {new:,} of them new."
         notes = [] if self._read_here else ["the desk reads another store: ZUNO_RECORDING=own makes it read this one"]
         if failed:
@@ -166,17 +166,17 @@ class Downloads:
         )
 
 
-def _gone(series: Series[Any], kept: Millis) -> str:
-    return f"{series.venue} keeps nothing of before {moment(kept)} UTC"
+def _gone_note(series: Series[Any], kept: Millis) -> str:
+    return f"{series.venue} keeps nothing of before {format_minute(kept)} UTC"
 
 
-def _owed(series: Series[Any], stretches: Sequence[tuple[Millis, Millis]]) -> str:
+def _missing_note(series: Series[Any], stretches: Sequence[tuple[Millis, Millis]]) -> str:
     """A venue that leaves something out without a word is told like one that fails."""
     if not stretches:
         return ""
     first, last = stretches[0]
     more = f" (and {len(stretches) - 1:,} more)" if len(stretches) > 1 else ""
-    return f"{series.venue} told nothing from {moment(first)} to {moment(last)} UTC{more}"
+    return f"{series.venue} told nothing from {format_minute(first)} to {format_minute(last)} UTC{more}"
 
 
 def _pages(series: Series[Any], since: Millis, until: Millis) -> Iterator[tuple[Millis, Millis]]:

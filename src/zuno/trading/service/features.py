@@ -12,14 +12,15 @@ from zuno.kernel.canonical import Digest
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.trading.chart.charting import describe
-from zuno.trading.data.bundle_builder import gather
+from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import features
 from zuno.trading.model.bundle import Bundle, Slot, content
 from zuno.trading.model.chart import numbers
-from zuno.trading.model.market import MINUTE_MS, Mode, Print, Symbol, mode_of, symbol_of
-from zuno.trading.model.venues import bars_of, neighbours, wanted
+from zuno.trading.model.market import MINUTE_MS, MacroRelease, Mode, Symbol, parse_mode, parse_symbol
+from zuno.trading.model.venues import bars_of, neighbour_series, wanted_series
 from zuno.trading.ports.chart import Painter
 from zuno.trading.ports.series import SeriesStore
+from zuno.trading.run.record import MarketMoment
 from zuno.trading.service.features_view import ChartView, FeaturesView, chart_view, features_view, iso
 
 DEFAULT_SEED: Final = 1
@@ -32,16 +33,7 @@ Invent: TypeAlias = Callable[[int], Awaitable[SeriesStore]]
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """When a bundle is taken; which sources were asked just then and did not answer, and why."""
-
-    at: Millis
-    failures: Mapping[str, str]
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Frozen:
+class FrozenBundle:
     """A bundle, kept under its name."""
 
     bundle: Bundle
@@ -50,7 +42,7 @@ class Frozen:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnChart:
     """A picture and the numbers beside it; where it is put is its reader's affair."""
 
     view: ChartView
@@ -79,24 +71,26 @@ class TradingDesk:
         self._now = now
 
     async def features(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> FeaturesView:
-        frozen = await self.freeze(symbol_of(symbol), mode_of(mode), as_of)
+        frozen = await self.freeze(parse_symbol(symbol), parse_mode(mode), as_of)
         return features_view(frozen.bundle, frozen.name, features(frozen.bundle), frozen.notes)
 
-    async def chart(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> Drawn:
+    async def chart(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> DrawnChart:
         """The picture of what could be known then, and every number that is drawn in it."""
-        frozen = await self.freeze(symbol_of(symbol), mode_of(mode), as_of)
+        frozen = await self.freeze(parse_symbol(symbol), parse_mode(mode), as_of)
         picture = describe(frozen.bundle)
         image = await self._painter.paint(picture)
-        return Drawn(chart_view(frozen.bundle, frozen.name, numbers(picture), frozen.notes), image)
+        return DrawnChart(chart_view(frozen.bundle, frozen.name, numbers(picture), frozen.notes), image)
 
-    async def freeze(self, symbol: Symbol, mode: Mode, as_of: str | None) -> Frozen:
+    async def freeze(self, symbol: Symbol, mode: Mode, as_of: str | None) -> FrozenBundle:
         """Everything that could be known then, stored once under its hash."""
-        return await self.frozen(symbol, mode, await self.moment(symbol, as_of))
+        return await self.freeze_at(symbol, mode, await self.moment(symbol, as_of))
 
-    async def frozen(self, symbol: Symbol, mode: Mode, moment: Moment, slots: Sequence[Slot] = ()) -> Frozen:
-        bundle = await gather(self._store, symbol, mode, moment.at, slots, moment.failures)
+    async def freeze_at(
+        self, symbol: Symbol, mode: Mode, moment: MarketMoment, slots: Sequence[Slot] = ()
+    ) -> FrozenBundle:
+        bundle = await build_bundle(self._store, symbol, mode, moment.as_of, slots, moment.failures)
         journal = await self._journal()
-        return Frozen(bundle, await journal.put_bundle(content(bundle)), moment.notes)
+        return FrozenBundle(bundle, await journal.put_bundle(content(bundle)), moment.notes)
 
     @property
     def painter(self) -> Painter:
@@ -111,10 +105,10 @@ class TradingDesk:
         """Whether a moment that is asked for so is the present."""
         return self._refresh is not None and as_of is None
 
-    async def moment(self, symbol: Symbol, as_of: str | None) -> Moment:
+    async def moment(self, symbol: Symbol, as_of: str | None) -> MarketMoment:
         """The moment somebody asks for; the present of a live market is asked for from every source."""
         if self._refresh is not None and as_of is None:
-            return Moment(*await self._refresh(symbol))
+            return self._moment(*await self._refresh(symbol))
         end = await self._end(symbol)
         notes: tuple[str, ...] = ()
         if end is None and self._invent is not None:
@@ -128,35 +122,47 @@ class TradingDesk:
             )
         invented = self._store.origin.synthetic
         if as_of is None:
-            return Moment(await self._invented_end(end), {}, notes) if invented else await self._latest(symbol, end)
+            return (
+                self._moment(await self._invented_end(end), {}, notes) if invented else await self._latest(symbol, end)
+            )
         latest = await self._invented_end(end) if invented else end
         if self._now is not None:
             latest = Millis(max(latest, self._now()))
-        return Moment(arguments.parse_market_moment(as_of, end if self._refresh is None else latest, latest), {}, notes)
+        at = arguments.parse_market_moment(as_of, end if self._refresh is None else latest, latest)
+        return self._moment(at, {}, notes)
+
+    def _moment(self, at: Millis, failures: Mapping[str, str], notes: tuple[str, ...] = ()) -> MarketMoment:
+        return MarketMoment(as_of=at, origin=self.origin, failures=failures, notes=notes)
 
     async def _end(self, symbol: Symbol) -> Millis | None:
         """From when the newest row that is kept of a symbol is known. A print may be told before its day."""
-        found = await self._store.newest_known([one for one in wanted(symbol) if one.row is not Print])
+        found = await self._store.newest_known(
+            [series for series in wanted_series(symbol) if series.row is not MacroRelease]
+        )
         return max((known for known in found if known is not None), default=None)
 
     async def _invented_end(self, end: Millis) -> Millis:
         """An invented market goes on by the moment it was mended at, and all its symbols with it."""
-        bars = [one for symbol in Symbol for one in bars_of(symbol)]
+        bars = [series for symbol in Symbol for series in bars_of(symbol)]
         return max((end, *(known for known in await self._store.all_known(bars) if known is not None)))
 
-    async def _latest(self, symbol: Symbol, end: Millis) -> Moment:
+    async def _latest(self, symbol: Symbol, end: Millis) -> MarketMoment:
         """The end of what was recorded. What came in with it belongs to it. What filled a hole or mended a row much
         later was not known then, and a desk that waited for it would find everything else stale: it is told."""
-        several = (*wanted(symbol), *neighbours(symbol))
+        several = (*wanted_series(symbol), *neighbour_series(symbol))
         found = zip(several, await self._store.all_known(several), strict=True)
-        whole = {one: known for one, known in found if known is not None}
+        whole = {series: known for series, known in found if known is not None}
         moment = max(known for known in (end, *whole.values()) if known <= end + SAME_VISIT)
-        own = [known for one, known in whole.items() if one in wanted(symbol) and one.row is not Print]
+        own = [
+            known
+            for series, known in whole.items()
+            if series in wanted_series(symbol) and series.row is not MacroRelease
+        ]
         later = [known for known in own if known > moment]
-        return Moment(moment, {}, (_mended(len(later), max(later)),) if later else ())
+        return self._moment(moment, {}, (_mended_note(len(later), max(later)),) if later else ())
 
 
-def _mended(series: int, since: Millis) -> str:
+def _mended_note(series: int, since: Millis) -> str:
     many = "1 series was" if series == 1 else f"{series} series were"
     return (
         f"{many} filled or mended after this moment: what came then is known from {iso(since)} on, and `--as-of` that "

@@ -14,7 +14,7 @@ from typing import Any, Final
 from pydantic.alias_generators import to_camel
 
 from zuno.kernel.clock import iso as iso
-from zuno.kernel.view import ForeignText, View
+from zuno.kernel.view import ForeignText, View, sanitise
 from zuno.trading.measure.features import Features, Frame, Perpetual, fresh
 from zuno.trading.measure.shock import Shock, ShockScan
 from zuno.trading.measure.structure.all import Structure
@@ -23,7 +23,8 @@ from zuno.trading.model import market
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import SECOND_MS, Feed, Series, Symbol, Timeframe, candles
-from zuno.trading.model.venues import ALTERNATIVE, BINANCE, DERIBIT, DOLLAR, PERPETUALS, TAPES, UPBIT, WON
+from zuno.trading.model.outcome import MissingInput
+from zuno.trading.model.venues import ALTERNATIVE, BINANCE, DERIBIT, PERPETUALS, TAPES, UPBIT, USDC_USDT, USDT_KRW
 
 _SHOWN: Final = {"pivots": 8, "swings": 6, "breaks": 3, "divergences": 4}
 """Of what a structure has many of, how many of the newest are shown."""
@@ -40,11 +41,6 @@ class SourceView(View):
     stale: bool
     rows: int
     notes: tuple[ForeignText, ...] = ()
-
-
-class AbsentView(View):
-    what: str
-    why: ForeignText
 
 
 class AnomalyView(View):
@@ -91,7 +87,7 @@ class FeaturesView(View):
     unjudged: tuple[UnjudgedView, ...]
     shocks: tuple[ShockView, ...]
     sources: tuple[SourceView, ...]
-    absent: tuple[AbsentView, ...]
+    absent: tuple[MissingInput, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -133,13 +129,13 @@ def features_view(bundle: Bundle, name: str, found: Features, notes: tuple[str, 
         mode=bundle.mode,
         as_of=iso(bundle.as_of),
         bundle_hash=name,
-        features=_all(bundle, found),
+        features=_all_features(bundle, found),
         anomalies=tuple(
             anomaly_view(bundle, anomaly.rule, anomaly.label, anomaly.said) for anomaly in found.triage.anomalies
         ),
         unjudged=(
-            *(UnjudgedView(rule=one.rule, why=one.reason) for one in found.triage.unknown),
-            *_unwatched(found.watch),
+            *(UnjudgedView(rule=gap.rule, why=gap.reason) for gap in found.triage.unknown),
+            *_unwatched_shocks(found.watch),
         ),
         shocks=() if isinstance(found.watch, Missing) else tuple(_shock(bundle, shock) for shock in found.watch.shocks),
         sources=source_views(bundle),
@@ -164,12 +160,16 @@ def source_views(bundle: Bundle) -> tuple[SourceView, ...]:
     )
 
 
-def absent_views(bundle: Bundle) -> tuple[AbsentView, ...]:
-    return tuple(AbsentView(what=gone.what, why=gone.why) for gone in bundle.absent)
+def absent_views(bundle: Bundle) -> tuple[MissingInput, ...]:
+    return tuple(MissingInput(what=gone.what, why=sanitise(gone.why)) for gone in bundle.absent)
 
 
 def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> AnomalyView:
-    used = [one for one in _judged_by(bundle.symbol)[Rule(rule)] if not isinstance(fresh(bundle, one), Missing)]
+    used = [
+        series
+        for series in _series_of_rules(bundle.symbol)[Rule(rule)]
+        if not isinstance(fresh(bundle, series), Missing)
+    ]
     found = _group(bundle, used, None)
     return AnomalyView(
         name=label or rule,
@@ -182,7 +182,7 @@ def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> Ano
     )
 
 
-def _judged_by(symbol: Symbol) -> Mapping[Rule, Sequence[Series[Any]]]:
+def _series_of_rules(symbol: Symbol) -> Mapping[Rule, Sequence[Series[Any]]]:
     """What each rule of triage is held against."""
     return {
         Rule.SPIKE: [
@@ -195,7 +195,7 @@ def _judged_by(symbol: Symbol) -> Mapping[Rule, Sequence[Series[Any]]]:
     }
 
 
-def _unwatched(watch: Known[ShockScan]) -> Iterable[UnjudgedView]:
+def _unwatched_shocks(watch: Known[ShockScan]) -> Iterable[UnjudgedView]:
     if isinstance(watch, Missing):
         yield UnjudgedView(rule="shock", why=watch.reason)
     elif watch.unjudged:
@@ -204,23 +204,23 @@ def _unwatched(watch: Known[ShockScan]) -> Iterable[UnjudgedView]:
         )
 
 
-def _all(bundle: Bundle, found: Features) -> dict[str, Any]:
+def _all_features(bundle: Bundle, found: Features) -> dict[str, Any]:
     symbol, base = bundle.symbol, bundle.symbol.base
 
     def bars(timeframe: Timeframe) -> list[Series[Any]]:
         return [candles(BINANCE, symbol, timeframe)]
 
-    def framed(what: str, shape: Any) -> dict[str, Any]:
+    def by_timeframe(what: str, shape: Any) -> dict[str, Any]:
         return {
             timeframe.value: _group(bundle, bars(timeframe), frame if isinstance(frame, Missing) else shape(frame))
             for timeframe, frame in found.frames
         }
 
     tape = [market.liquidations(venue, symbol) for venue in TAPES]
-    interest = [market.open_interest(venue, symbol) for venue in _counted(found)]
+    interest = [market.open_interest(venue, symbol) for venue in _interest_venues(found)]
     return {
-        "indicators": framed("indicators", lambda frame: frame.readings),
-        "structure": framed("structure", lambda frame: _structure(frame.structure)),
+        "indicators": by_timeframe("indicators", lambda frame: frame.readings),
+        "structure": by_timeframe("structure", lambda frame: _structure(frame.structure)),
         "levels": list(_levels(bundle, [frame for _, frame in found.frames if isinstance(frame, Frame)])),
         "volatility": _group(bundle, bars(Timeframe.H1), found.volatility),
         "derivatives": {perpetual.venue: _perpetual(bundle, symbol, perpetual) for perpetual in found.perpetuals},
@@ -242,8 +242,8 @@ def _all(bundle: Bundle, found: Features) -> dict[str, Any]:
         },
         "sentiment": {"fearGreed": _group(bundle, [market.fear_greed(ALTERNATIVE)], found.mood)},
         "rates": {
-            WON: _group(bundle, [market.rates(UPBIT, WON)], found.won),
-            DOLLAR: _group(bundle, [market.rates(BINANCE, DOLLAR)], found.dollar),
+            USDT_KRW: _group(bundle, [market.rates(UPBIT, USDT_KRW)], found.won),
+            USDC_USDT: _group(bundle, [market.rates(BINANCE, USDC_USDT)], found.dollar),
         },
         "words": {
             feed.value: [
@@ -261,21 +261,23 @@ def _all(bundle: Bundle, found: Features) -> dict[str, Any]:
     }
 
 
-def _counted(found: Features) -> list[str]:
+def _interest_venues(found: Features) -> list[str]:
     """The venues whose open interest is in the changes; all that were asked where there is no change."""
-    changes = [one for one in (found.open_interest_hour, found.open_interest_day) if not isinstance(one, Missing)]
+    changes = [
+        change for change in (found.open_interest_hour, found.open_interest_day) if not isinstance(change, Missing)
+    ]
     asked = [perpetual.venue for perpetual in found.perpetuals]
     return [venue for venue in asked if any(venue in change.venues for change in changes)] if changes else asked
 
 
-def _perpetual(bundle: Bundle, symbol: Symbol, one: Perpetual) -> dict[str, Any]:
-    venue = one.venue
+def _perpetual(bundle: Bundle, symbol: Symbol, perpetual: Perpetual) -> dict[str, Any]:
+    venue = perpetual.venue
     return {
-        "fundingPredicted": _group(bundle, [market.funding_next(venue, symbol)], one.predicted),
-        "fundingWeek": _group(bundle, [market.funding(venue, symbol)], one.week),
-        "openInterest": _group(bundle, [market.open_interest(venue, symbol)], one.open_interest),
-        "longShare": _group(bundle, [market.long_short(venue, symbol)], one.long_share),
-        "basisBps": _group(bundle, [market.basis(venue, symbol)], one.basis_bps),
+        "fundingPredicted": _group(bundle, [market.funding_next(venue, symbol)], perpetual.predicted),
+        "fundingWeek": _group(bundle, [market.funding(venue, symbol)], perpetual.week),
+        "openInterest": _group(bundle, [market.open_interest(venue, symbol)], perpetual.open_interest),
+        "longShare": _group(bundle, [market.long_short(venue, symbol)], perpetual.long_share),
+        "basisBps": _group(bundle, [market.basis(venue, symbol)], perpetual.basis_bps),
     }
 
 
@@ -310,7 +312,7 @@ def _levels(bundle: Bundle, frames: Iterable[Frame]) -> Iterable[dict[str, Any]]
 
 def _group(bundle: Bundle, series: Iterable[Series[Any]], found: Any) -> dict[str, Any]:
     """Figures beside where they come from; they are as old as the oldest of what they rest on."""
-    blocks = [block for one in series if (block := bundle.block(one)) is not None]
+    blocks = [block for each in series if (block := bundle.block(each)) is not None]
     oldest = min(blocks, key=lambda block: block.as_of, default=None)
     return {
         "source": ", ".join(dict.fromkeys(block.series.venue for block in blocks)) or None,
@@ -321,17 +323,17 @@ def _group(bundle: Bundle, series: Iterable[Series[Any]], found: Any) -> dict[st
     }
 
 
-def _shock(bundle: Bundle, one: Shock) -> ShockView:
-    moves = tuple({"minutes": move.minutes, "share": move.share, "threshold": move.threshold} for move in one.moves)
-    way = "up" if one.up else "down"
-    age = (bundle.as_of - one.at) // SECOND_MS
+def _shock(bundle: Bundle, shock: Shock) -> ShockView:
+    moves = tuple({"minutes": move.minutes, "share": move.share, "threshold": move.threshold} for move in shock.moves)
+    way = "up" if shock.up else "down"
+    age = (bundle.as_of - shock.at) // SECOND_MS
     return ShockView(
-        at=iso(one.at),
+        at=iso(shock.at),
         age_seconds=age,
         source=BINANCE,
-        price=one.price,
+        price=shock.price,
         direction=way,
-        further=one.further,
+        further=shock.further,
         moves=moves,
     )
 
@@ -345,9 +347,9 @@ def plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {to_camel(field.name): plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {to_camel(name): plain(one) for name, one in value._asdict().items()}
+        return {to_camel(name): plain(item) for name, item in value._asdict().items()}
     if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
+        return {name: plain(item) for name, item in value.items()}
     if isinstance(value, tuple | list):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return value

@@ -31,8 +31,8 @@ from zuno.trading.model.account import (
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, or_none
-from zuno.trading.model.market import DAY_MS, SECOND_MS, STALE_AFTER, Series, Side, Symbol, basis, rates, symbol_of
-from zuno.trading.model.venues import BINANCE, UPBIT, WON
+from zuno.trading.model.market import DAY_MS, SECOND_MS, STALE_AFTER, Series, Side, Symbol, basis, parse_symbol, rates
+from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.account import PaperBook
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.rules.account import margin_at, mark_price, mark_to_market, unrealised_pnl
@@ -46,10 +46,11 @@ from zuno.trading.rules.paper_book import (
     free_cash,
     new_id,
 )
-from zuno.trading.service.features import Moment, TradingDesk
+from zuno.trading.run.record import MarketMoment
+from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.features_view import iso
 
-MARKED_BY: Final[tuple[Series[Any], ...]] = (*(basis(BINANCE, symbol) for symbol in Symbol), rates(UPBIT, WON))
+MARKED_BY: Final[tuple[Series[Any], ...]] = (*(basis(BINANCE, symbol) for symbol in Symbol), rates(UPBIT, USDT_KRW))
 """Everything an account is marked by."""
 MOST_PRICE: Final = 1e12
 _EVER: Final = Millis(2**53)
@@ -65,7 +66,7 @@ Inventory: TypeAlias = Callable[[], Awaitable[Mapping[str, Decimal]]] | str
 """Reads the token amounts in the owner's liquidity positions, by verified symbol, or says why none are read."""
 
 
-class HeldView(View):
+class PositionView(View):
     """A position at the market's price. Money in the exchange's own currency; what cannot be marked is null."""
 
     id: str
@@ -97,7 +98,7 @@ class OrderView(View):
     placed: str
 
 
-class PurseView(View):
+class BalanceView(View):
     """What is at one exchange, in its own currency."""
 
     exchange: str
@@ -123,10 +124,10 @@ class BookView(View):
     as_of: str
     said: tuple[ForeignText, ...] = ()
     """What was just done."""
-    positions: tuple[HeldView, ...]
+    positions: tuple[PositionView, ...]
     pending: tuple[OrderView, ...]
     liquidity: tuple[InventoryView, ...]
-    purses: tuple[PurseView, ...]
+    purses: tuple[BalanceView, ...]
     equity_usd: float | None
     exposure_usd: float | None
     """Gross: positions, orders that rest, liquidity."""
@@ -153,12 +154,12 @@ class Prices:
             return mark
         return self.won if isinstance(self.won, Missing) else mark * self.won
 
-    def said(self, symbol: Symbol, exchange: Exchange) -> str:
+    def source_text(self, symbol: Symbol, exchange: Exchange) -> str:
         """Where a price comes from."""
         mark = f"the mark of {BINANCE}, {self.ages[str(basis(BINANCE, symbol))]} s old"
         if exchange is Exchange.BINANCE:
             return mark
-        return f"{mark}, at {or_none(self.won):,.2f} won, {self.ages[str(rates(UPBIT, WON))]} s old"
+        return f"{mark}, at {or_none(self.won):,.2f} won, {self.ages[str(rates(UPBIT, USDT_KRW))]} s old"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,7 @@ class _Page:
     notes: tuple[str, ...]
 
 
-class Bookkeeper:
+class PaperBookDesk:
     """One home's paper book of the market it reads."""
 
     def __init__(
@@ -185,9 +186,9 @@ class Bookkeeper:
         self._inventory = inventory
 
     async def show(self, as_of: str | None = None) -> BookView:
-        moment = await self._looked(as_of, Symbol)
-        account = await self._book.at(self._desk.origin, moment.at)
-        return self._view(account, moment.at, await self._prices(moment.at), moment.notes)
+        moment = await self._find_moment(as_of, Symbol)
+        account = await self._book.at(self._desk.origin, moment.as_of)
+        return self._view(account, moment.as_of, await self._prices(moment.as_of), moment.notes)
 
     async def add(
         self,
@@ -202,11 +203,11 @@ class Bookkeeper:
         pending: bool = False,
     ) -> BookView:
         """Open a position, or let an order rest at its price. Margin and price in the exchange's own currency."""
-        what, way, where = symbol_of(symbol), _side(side), _exchange(exchange)
-        put, times = float(arguments.parse_amount(margin)), _leverage(leverage)
+        what, way, where = parse_symbol(symbol), _parse_side(side), _parse_exchange(exchange)
+        put, times = float(arguments.parse_amount(margin)), _parse_leverage(leverage)
         if pending and entry is None:
             raise Usage("An order that rests waits for a price; give --entry PRICE.")
-        page = await self._page(as_of, (what,))
+        page = await self._open_page(as_of, (what,))
         price, source = self._price(page, what, where, entry, "--entry")
         quantity = put * times / price
         number = len(page.changes) + 1
@@ -233,28 +234,28 @@ class Bookkeeper:
             f"{done}: {way} {quantity:.6g} {what.base} at {price:,.2f} ({source}), margin {format_money(put, where)} "
             f"at {where}, {times:g}×"
         )
-        return await self._written(page, [change], [said])
+        return await self._write_changes(page, [change], [said])
 
     async def close(self, which: str, at: str | None = None, as_of: str | None = None) -> BookView:
         """Close a position or take an order back, by its id; or everything of a symbol."""
-        page = await self._page(as_of, Symbol)
+        page = await self._open_page(as_of, Symbol)
         account, name = page.account, which.strip()
-        symbol = _symbol_named(name)
+        symbol = _symbol_or_none(name)
         if symbol is None:
-            position, order = _named(account, name)
+            position, order = _find_by_id(account, name)
             positions, orders = ([position] if position else []), ([order] if order else [])
         else:
             positions = [position for position in account.positions if position.symbol is symbol]
-            orders = [one for one in account.pending if one.symbol is symbol]
+            orders = [order for order in account.pending if order.symbol is symbol]
             if not positions and not orders:
-                raise Unknown(f"Nothing of {symbol} is open or rests at {told(page.moment)}.")
+                raise Unknown(f"Nothing of {symbol} is open or rests at {format_moment(page.moment)}.")
             if at is not None and len({position.exchange for position in positions}) > 1:
                 raise Usage(f"{symbol} is held in two currencies; close each by its id, with a price of its own.")
         changes: list[BookChange] = []
         said: list[str] = []
-        for one in orders:
-            changes.append(OrderCancelled(at=page.moment, id=one.id))
-            said.append(f"{one.id} rests no longer")
+        for order in orders:
+            changes.append(OrderCancelled(at=page.moment, id=order.id))
+            said.append(f"{order.id} rests no longer")
         for held in positions:
             price, source = self._price(page, held.symbol, held.exchange, at, "--at")
             fee = self._fee(held.exchange, held.quantity * price)
@@ -264,23 +265,23 @@ class Bookkeeper:
                 f"{held.id} is closed at {price:,.2f} ({source}): {result} after a fee of "
                 f"{format_money(fee, held.exchange)}"
             )
-        return await self._written(page, changes, said)
+        return await self._write_changes(page, changes, said)
 
     async def liquidity(self, symbol: str, quantity: str, as_of: str | None = None) -> BookView:
         """State how much of a symbol's base the owner's liquidity positions hold; 0 is none."""
-        what, amount = symbol_of(symbol), _quantity(quantity)
-        page = await self._page(as_of, (what,))
+        what, amount = parse_symbol(symbol), _parse_quantity(quantity)
+        page = await self._open_page(as_of, (what,))
         change = LiquidityStated(at=page.moment, symbol=what, quantity=amount)
-        return await self._written(page, [change], [f"liquidity positions hold {amount:g} {what.base}"])
+        return await self._write_changes(page, [change], [f"liquidity positions hold {amount:g} {what.base}"])
 
     async def slots(self, origin: str, moment: Millis, present: bool) -> list[Slot]:
         """The account for a bundle of that moment, and the fees where they are not the usual ones. `present`: of a live
         market, where the chain can be asked too."""
-        return [*await self._account(origin, moment, present), *self._unusual(moment)]
+        return [*await self._account_slots(origin, moment, present), *self._fee_slots(moment)]
 
     # -- parts
 
-    def _unusual(self, moment: Millis) -> list[Slot]:
+    def _fee_slots(self, moment: Millis) -> list[Slot]:
         binance, upbit = self._fees.binance, self._fees.upbit
         if self._fees == Fees():
             return []
@@ -288,7 +289,7 @@ class Bookkeeper:
             fees_slot(FeesSlot(binance_maker=binance.maker, binance_taker=binance.taker, upbit=upbit.taker), moment)
         ]
 
-    async def _account(self, origin: str, moment: Millis, present: bool) -> list[Slot]:
+    async def _account_slots(self, origin: str, moment: Millis, present: bool) -> list[Slot]:
         account = await self._book.at(origin, moment)
         if isinstance(self._inventory, str):
             return account_slots(account, moment, notes=(self._inventory,))
@@ -296,20 +297,20 @@ class Bookkeeper:
             why = "liquidity positions are read in the present only; what was stated by hand counts"
             return account_slots(account, moment, notes=(why,))
         try:
-            found = inventory_in(await self._inventory())
+            found = sum_inventory(await self._inventory())
         except Usage as error:
-            return account_slots(account, moment, notes=(f"liquidity positions are not read: {_clause(error)}",))
+            return account_slots(account, moment, notes=(f"liquidity positions are not read: {_error_clause(error)}",))
         except ZunoError as error:
-            return account_slots(account, moment, unread=_clause(error))
+            return account_slots(account, moment, unread=_error_clause(error))
         return account_slots(_with_liquidity(account, found), moment)
 
     def _fee(self, exchange: Exchange, notional: float) -> float:
         """The taker's, either way: what is written by hand is done at once."""
         return notional * self._fees.at(exchange).taker / 100
 
-    async def _looked(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> Moment:
+    async def _find_moment(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> MarketMoment:
         """The latest moment that is known of any of these; of a live market all marks are asked for once."""
-        found: list[Moment] = []
+        found: list[MarketMoment] = []
         refusal: Refused | None = None
         for symbol in symbols:
             try:
@@ -320,19 +321,20 @@ class Bookkeeper:
                 break
         if refusal is not None and not found:
             raise refusal
-        return max(found, key=lambda moment: moment.at)
+        return max(found, key=lambda moment: moment.as_of)
 
-    async def _page(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> _Page:
-        looked = await self._looked(as_of, symbols)
+    async def _open_page(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> _Page:
+        looked = await self._find_moment(as_of, symbols)
         changes = await self._book.changes(self._desk.origin)
         newest = changes[-1].at if changes else 0
-        moment = looked.at
+        moment = looked.as_of
         if as_of is None and not self._desk.live(as_of):
-            moment = Millis(max(looked.at - 1, min(newest, looked.at)))  # a cycle at the end sees what was before it
+            # A cycle at the end sees what was before it.
+            moment = Millis(max(looked.as_of - 1, min(newest, looked.as_of)))
         if moment < newest:
             raise Refused(
-                f"The book's newest change is of {told(Millis(newest))} and {told(moment)} is before it; a book is "
-                f"written forward: give {told(Millis(newest))} or a later moment."
+                f"The book's newest change is of {format_moment(Millis(newest))} and {format_moment(moment)} is before "
+                f"it; a book is written forward: give {format_moment(Millis(newest))} or a later moment."
             )
         account = await self._book.at(self._desk.origin, _EVER)
         return _Page(moment, changes, account, await self._prices(moment), looked.notes)
@@ -343,11 +345,11 @@ class Bookkeeper:
         newest: dict[str, Known[Any]] = {}
         ages: dict[str, int] = {}
         for series, rows in zip(MARKED_BY, state.rows, strict=True):
-            newest[str(series)] = found = _fresh(series, rows, moment)
+            newest[str(series)] = found = _newest_fresh(series, rows, moment)
             if not isinstance(found, Missing):
                 ages[str(series)] = (moment - found.at) // SECOND_MS
         marks = {symbol: newest[str(basis(BINANCE, symbol))] for symbol in Symbol}
-        won = newest[str(rates(UPBIT, WON))]
+        won = newest[str(rates(UPBIT, USDT_KRW))]
         return Prices(
             {symbol: mark if isinstance(mark, Missing) else mark_price(mark) for symbol, mark in marks.items()},
             won if isinstance(won, Missing) else won.value if won.value > 0 else Missing(f"{won.value} is no rate"),
@@ -358,23 +360,23 @@ class Bookkeeper:
         self, page: _Page, symbol: Symbol, exchange: Exchange, given: str | None, option: str
     ) -> tuple[float, str]:
         if given is not None:
-            return _stated(given), "as stated"
+            return _parse_price(given), "as stated"
         price = page.prices.of(symbol, exchange)
         if isinstance(price, Missing):
             raise Refused(
-                f"The market's price of {symbol} at {exchange} is not known at {told(page.moment)} ({price.reason}); "
-                f"give {option} PRICE."
+                f"The market's price of {symbol} at {exchange} is not known at {format_moment(page.moment)} "
+                f"({price.reason}); give {option} PRICE."
             )
-        return price, page.prices.said(symbol, exchange)
+        return price, page.prices.source_text(symbol, exchange)
 
-    async def _written(self, page: _Page, changes: Sequence[BookChange], said: Sequence[str]) -> BookView:
+    async def _write_changes(self, page: _Page, changes: Sequence[BookChange], said: Sequence[str]) -> BookView:
         """All of them tried before the first is written."""
         account = page.account
         for change in changes:
             account = apply_change(account, change)
         for place, change in enumerate(changes, len(page.changes)):
             await self._book.write(self._desk.origin, change, place)
-        seen = f"seen by every cycle after {told(page.moment)}"
+        seen = f"seen by every cycle after {format_moment(page.moment)}"
         view = self._view(account, page.moment, page.prices, (*page.notes, seen))
         return view.model_copy(update={"said": tuple(said)})
 
@@ -388,10 +390,10 @@ class Bookkeeper:
             synthetic=self._desk.origin.startswith("SYNTHETIC"),
             origin=self._desk.origin,
             as_of=iso(moment),
-            positions=tuple(_held(position, prices) for position in account.positions),
-            pending=tuple(map(_order, account.pending)),
-            liquidity=tuple(_inventory(one, prices) for one in account.liquidity),
-            purses=tuple(_purse(account, exchange, equity.get(exchange)) for exchange in Exchange),
+            positions=tuple(_position_view(position, prices) for position in account.positions),
+            pending=tuple(map(_order_view, account.pending)),
+            liquidity=tuple(_inventory_view(pool, prices) for pool in account.liquidity),
+            purses=tuple(_balance_view(account, exchange, equity.get(exchange)) for exchange in Exchange),
             equity_usd=None if known is None else known.equity_usd,
             exposure_usd=None if known is None else known.exposure_usd,
             leverage=leverage,
@@ -400,7 +402,7 @@ class Bookkeeper:
         )
 
 
-def inventory_in(amounts: Mapping[str, Decimal]) -> dict[Symbol, float]:
+def sum_inventory(amounts: Mapping[str, Decimal]) -> dict[Symbol, float]:
     """How much of what the desk trades is among these token amounts, by base asset."""
     found: dict[Symbol, Decimal] = {}
     for token, amount in amounts.items():
@@ -411,18 +413,18 @@ def inventory_in(amounts: Mapping[str, Decimal]) -> dict[Symbol, float]:
 
 def _with_liquidity(account: Account, found: Mapping[Symbol, float]) -> Account:
     """What was read, or what was stated where that is more: an exposure is never made smaller by being told twice."""
-    stated = {one.symbol: one.quantity for one in account.liquidity}
+    stated = {pool.symbol: pool.quantity for pool in account.liquidity}
     most = {symbol: max(stated.get(symbol, 0.0), found.get(symbol, 0.0)) for symbol in Symbol}
     held = (Liquidity(symbol=symbol, quantity=size) for symbol, size in most.items() if size)
     return replace(account, liquidity=tuple(held))
 
 
-def told(moment: Millis) -> str:
+def format_moment(moment: Millis) -> str:
     """A moment as people read it and `--as-of` takes it."""
     return iso(moment).removesuffix("Z").removesuffix(":00")
 
 
-def _fresh(series: Series[Any], rows: Sequence[Any], moment: Millis) -> Known[Any]:
+def _newest_fresh(series: Series[Any], rows: Sequence[Any], moment: Millis) -> Known[Any]:
     if not rows:
         return Missing(f"nothing is recorded of {series} in the day before")
     age, limit = (moment - rows[-1].at) // SECOND_MS, STALE_AFTER[series.feed]
@@ -432,102 +434,102 @@ def _fresh(series: Series[Any], rows: Sequence[Any], moment: Millis) -> Known[An
 # -- what a person typed
 
 
-def _side(text: str) -> Side:
+def _parse_side(text: str) -> Side:
     try:
         return Side(text.strip().lower())
     except ValueError:
         raise Usage(f"{plain_text(text, 40)!r} is no side; write long or short.") from None
 
 
-def _exchange(text: str) -> Exchange:
+def _parse_exchange(text: str) -> Exchange:
     try:
         return Exchange(text.strip().upper())
     except ValueError:
         raise Usage(f"{plain_text(text, 40)!r} is no exchange of this desk; write binance or upbit.") from None
 
 
-def _symbol_named(text: str) -> Symbol | None:
+def _symbol_or_none(text: str) -> Symbol | None:
     try:
-        return symbol_of(text)
+        return parse_symbol(text)
     except Usage:
         return None
 
 
-def _leverage(text: str) -> float:
+def _parse_leverage(text: str) -> float:
     times = float(arguments.parse_amount(text.strip().lower().removesuffix("x")))
     if not 1 <= times <= MAX_LEVERAGE:
         raise Refused(f"A leverage of {times:g} is not between 1 and {MAX_LEVERAGE:g}.")
     return times
 
 
-def _stated(text: str) -> float:
+def _parse_price(text: str) -> float:
     price = float(arguments.parse_amount(text))
     if price > MOST_PRICE:
         raise Usage(f"A price of {price:g} is above {MOST_PRICE:g}; check it.")
     return price
 
 
-def _quantity(text: str) -> float:
+def _parse_quantity(text: str) -> float:
     digits = text.strip().replace(",", "")
     return 0.0 if digits and not digits.strip("0.") and digits != "." else float(arguments.parse_amount(text))
 
 
-def _named(account: Account, id: str) -> tuple[Holding | None, RestingOrder | None]:
+def _find_by_id(account: Account, id: str) -> tuple[Holding | None, RestingOrder | None]:
     if id.startswith("ord_"):
         return None, find_order(account, id)
     return find_position(account, plain_text(id, 40)), None
 
 
-def _clause(error: ZunoError) -> str:
+def _error_clause(error: ZunoError) -> str:
     return plain_text(str(error), 300).rstrip(".")
 
 
 # -- views
 
 
-def _held(one: Holding, prices: Prices) -> HeldView:
-    mark = or_none(prices.of(one.symbol, one.exchange))
-    gain = None if mark is None else unrealised_pnl(one, mark)
-    return HeldView(
-        id=one.id,
-        symbol=one.symbol,
-        exchange=one.exchange,
-        side=one.side,
-        quantity=one.quantity,
-        entry=one.entry,
-        leverage=one.leverage,
-        currency=one.exchange.currency,
-        margin=one.margin,
+def _position_view(holding: Holding, prices: Prices) -> PositionView:
+    mark = or_none(prices.of(holding.symbol, holding.exchange))
+    gain = None if mark is None else unrealised_pnl(holding, mark)
+    return PositionView(
+        id=holding.id,
+        symbol=holding.symbol,
+        exchange=holding.exchange,
+        side=holding.side,
+        quantity=holding.quantity,
+        entry=holding.entry,
+        leverage=holding.leverage,
+        currency=holding.exchange.currency,
+        margin=holding.margin,
         mark=mark,
         unrealised=gain,
-        gain_pct=None if gain is None else gain / (one.quantity * one.entry) * 100,
-        opened=iso(one.opened),
+        gain_pct=None if gain is None else gain / (holding.quantity * holding.entry) * 100,
+        opened=iso(holding.opened),
     )
 
 
-def _order(one: RestingOrder) -> OrderView:
+def _order_view(order: RestingOrder) -> OrderView:
     return OrderView(
-        id=one.id,
-        symbol=one.symbol,
-        exchange=one.exchange,
-        side=one.side,
-        quantity=one.quantity,
-        price=one.price,
-        leverage=one.leverage,
-        currency=one.exchange.currency,
-        margin=one.margin,
-        placed=iso(one.placed),
+        id=order.id,
+        symbol=order.symbol,
+        exchange=order.exchange,
+        side=order.side,
+        quantity=order.quantity,
+        price=order.price,
+        leverage=order.leverage,
+        currency=order.exchange.currency,
+        margin=order.margin,
+        placed=iso(order.placed),
     )
 
 
-def _inventory(one: Liquidity, prices: Prices) -> InventoryView:
-    mark = or_none(prices.marks[one.symbol])
-    return InventoryView(symbol=one.symbol, quantity=one.quantity, usd=None if mark is None else one.quantity * mark)
+def _inventory_view(pool: Liquidity, prices: Prices) -> InventoryView:
+    mark = or_none(prices.marks[pool.symbol])
+    return InventoryView(symbol=pool.symbol, quantity=pool.quantity, usd=None if mark is None else pool.quantity * mark)
 
 
-def _purse(account: Account, exchange: Exchange, equity: float | None) -> PurseView:
+def _balance_view(account: Account, exchange: Exchange, equity: float | None) -> BalanceView:
     margin = margin_at(account, exchange)
-    return PurseView(
+    return BalanceView(
         exchange=exchange,
         currency=exchange.currency,
         cash=account.usd if exchange is Exchange.BINANCE else account.krw,

@@ -10,23 +10,21 @@ from typing import TYPE_CHECKING, Final
 
 from zuno.trading.model.cycle import (
     CONVICTION,
-    Blackboard,
-    Call,
     Decision,
     Expert,
-    GeometryEntry,
     LiquidityEntry,
     MacroEntry,
-    MicrostructureEntry,
+    TradeAction,
 )
 from zuno.trading.model.market import Mode
+from zuno.trading.rules.score import Entry as Entry
+from zuno.trading.rules.score import board_entries
 from zuno.trading.service.features_view import SourceView
 from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView, run_view, runs_view, why_view
 
 if TYPE_CHECKING:
-    from zuno.trading.service.runs import Cycles, Listen, Told
+    from zuno.trading.service.runs import Cycles, Listen, RunRecord
 
-Entry = LiquidityEntry | MicrostructureEntry | MacroEntry | GeometryEntry
 
 ROLES: Final = {
     Expert.LIQUIDITY: "liquidity",
@@ -38,10 +36,10 @@ ROLES: Final = {
 SPOKE: Final = {
     "model": "model",
     "repaired": "model, repaired",
-    "fallback": "twin: the model failed",
-    "deterministic": "twin",
+    "fallback": "rules: the model failed",
+    "deterministic": "rules",
 }
-ARROW: Final = {Call.LONG: "▲", Call.SHORT: "▼", Call.HOLD: "■", Call.CANCEL_AND_CLOSE: "✕"}
+ARROW: Final = {TradeAction.LONG: "▲", TradeAction.SHORT: "▼", TradeAction.HOLD: "■", TradeAction.CANCEL_AND_CLOSE: "✕"}
 STANCE: Final = {1: "▲ up", 0: "● neither", -1: "▼ down"}
 
 
@@ -55,7 +53,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Ages:
+class FeedAges:
     """One feed's series together."""
 
     feed: str
@@ -74,24 +72,24 @@ class Reports:
 
     async def run(self, symbol: str, mode: str, as_of: str | None, listen: Listen, *, chart: bool = True) -> Report:
         outcome = await self._cycles.run(symbol, mode, as_of, listen, chart=chart)
-        return report(await self._cycles.told(outcome.run_id))
+        return build_report(await self._cycles.record(outcome.run_id))
 
     async def resume(self, run_id: str, listen: Listen) -> Report:
         """The rest of a run that was broken off; one that has ended is shown as it is."""
         outcome = await self._cycles.resume(run_id, listen)
-        return report(await self._cycles.told(outcome.run_id))
+        return build_report(await self._cycles.record(outcome.run_id))
 
     async def why(self, run_id: str) -> CycleWhyView:
-        return why_view(await self._cycles.told(run_id))
+        return why_view(await self._cycles.record(run_id))
 
     async def runs(self) -> RunsView:
         return runs_view(await self._cycles.runs())
 
 
-def report(told: Told) -> Report:
-    view = run_view(told)
-    chart = None if told.line.outcome is None else told.line.outcome.chart
-    image = told.picture if chart is not None and chart.media_type == "image/png" else None
+def build_report(record: RunRecord) -> Report:
+    view = run_view(record)
+    chart = None if record.line.outcome is None else record.line.outcome.chart
+    image = record.picture if chart is not None and chart.media_type == "image/png" else None
     return Report(view, page(view, image), image)
 
 
@@ -109,45 +107,31 @@ def page(view: RunView, image: bytes | None) -> str:
         picture=None if image is None else f"data:image/png;base64,{b64encode(image).decode('ascii')}",
         arrow=ARROW,
         stance=STANCE,
-        experts=entries(view),
-        ages=ages(view.sources),
-        legs=distances(view.decision),
-        cost=view.ev.llm_cost_usd,
+        experts=expert_entries(view),
+        ages=feed_ages(view.sources),
+        legs=price_distances(view.decision),
+        cost=view.llm_cost_usd,
     )
 
 
-def entries(view: RunView) -> tuple[tuple[Expert, Entry | None, str | None], ...]:
+def expert_entries(view: RunView) -> tuple[tuple[Expert, Entry | None, str | None], ...]:
     """What each expert wrote and the model that spoke for it, whose word weighs most first."""
-    models = {voice.role: voice.model for voice in view.voices}
-    return tuple(
-        (expert, entry_of(view.blackboard, expert), models.get(ROLES[expert])) for expert in CONVICTION[Mode(view.mode)]
-    )
+    models, there = {voice.role: voice.model for voice in view.voices}, board_entries(view.blackboard)
+    return tuple((expert, there.get(expert), models.get(ROLES[expert])) for expert in CONVICTION[Mode(view.mode)])
 
 
-def entry_of(board: Blackboard, expert: Expert) -> Entry | None:
-    match expert:
-        case Expert.LIQUIDITY:
-            return board.liquidity
-        case Expert.MICROSTRUCTURE:
-            return board.microstructure
-        case Expert.MACRO:
-            return board.macro
-        case Expert.GEOMETRY:
-            return board.vlm_geometry
-
-
-def leaning(entry: Entry) -> str:
+def bias_text(entry: Entry) -> str:
     """What it says itself; the liquidity expert names no direction."""
     match entry:
         case LiquidityEntry():
-            return "" if entry.target_entry is None else f"entry {number(entry.target_entry)}"
+            return "" if entry.target_entry is None else f"entry {format_number(entry.target_entry)}"
         case MacroEntry():
             return entry.options_bias
         case _:
             return entry.directional_bias
 
 
-def distances(decision: Decision) -> tuple[float, float] | None:
+def price_distances(decision: Decision) -> tuple[float, float] | None:
     """From entry to stop and to target, in percent of the entry as they stand; None where nothing is to be opened."""
     entry, stop, take = decision.entry_price, decision.stop_loss, decision.take_profit
     if entry is None or stop is None or take is None:
@@ -155,19 +139,19 @@ def distances(decision: Decision) -> tuple[float, float] | None:
     return 100 * (stop / entry - 1), 100 * (take / entry - 1)
 
 
-def ages(sources: Sequence[SourceView]) -> tuple[Ages, ...]:
+def feed_ages(sources: Sequence[SourceView]) -> tuple[FeedAges, ...]:
     """Feed by feed, in the order they stand in: where many series are one line, the oldest speaks for them."""
     feeds: dict[str, list[SourceView]] = {}
     for source in sources:
         feeds.setdefault(source.feed, []).append(source)
     return tuple(
-        Ages(
+        FeedAges(
             feed,
-            ", ".join(dict.fromkeys(one.source for one in found)),
+            ", ".join(dict.fromkeys(source.source for source in found)),
             len(found),
-            max(one.as_of for one in found),
-            max(one.age_seconds for one in found),
-            sum(one.stale for one in found),
+            max(source.as_of for source in found),
+            max(source.age_seconds for source in found),
+            sum(source.stale for source in found),
         )
         for feed, found in feeds.items()
     )
@@ -176,7 +160,7 @@ def ages(sources: Sequence[SourceView]) -> tuple[Ages, ...]:
 # -- figures for eyes
 
 
-def number(value: float | str | None) -> str:
+def format_number(value: float | str | None) -> str:
     """Rounded for eyes: a price, a share, or a word that stands in a figure's place."""
     if value is None:
         return "–"
@@ -188,11 +172,11 @@ def number(value: float | str | None) -> str:
     return f"{value:,.0f}" if size >= 100_000 else f"{value:,.2f}" if size >= 10 else f"{value:,.4g}"
 
 
-def signed(value: float | None, places: int = 2) -> str:
+def format_signed(value: float | None, places: int = 2) -> str:
     return "–" if value is None else f"{value:+,.{places}f}".replace("-", "−")
 
 
-def span(seconds: int) -> str:
+def format_span(seconds: int) -> str:
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds // size} {unit}"
@@ -200,9 +184,9 @@ def span(seconds: int) -> str:
 
 
 _FILTERS: Final = {
-    "leaning": leaning,
-    "number": number,
-    "signed": signed,
-    "span": span,
+    "leaning": bias_text,
+    "number": format_number,
+    "signed": format_signed,
+    "span": format_span,
     "spoke": SPOKE.__getitem__,
 }

@@ -9,19 +9,22 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, field_serializer
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.view import ForeignText, View, sanitise
 from zuno.llm.port import Attempt
 from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import render
-from zuno.trading.agents.case import build_case
-from zuno.trading.agents.printing import run_facts
-from zuno.trading.model.cycle import Blackboard, Change, Decision, Expectation, Meta, Part, Ruling, Voice
-from zuno.trading.model.outcome import Degraded, Outcome
+from zuno.trading.agents.case import Case, build_case
+from zuno.trading.agents.judge import judge_facts, own_figures
+from zuno.trading.agents.prompt_budget import Section
+from zuno.trading.agents.prompt_facts import build_sheet
+from zuno.trading.agents.risk_manager import account_section, change_lines, draft_lines
+from zuno.trading.model.cycle import AnswerSource, Blackboard, Decision, Expectation, Meta, RuleChange, Ruling
+from zuno.trading.model.outcome import MissingInput, Outcome
+from zuno.trading.rules.draft import RuleName
 from zuno.trading.service.features_view import (
-    AbsentView,
     AnomalyView,
     SourceView,
     absent_views,
@@ -31,24 +34,9 @@ from zuno.trading.service.features_view import (
 )
 
 if TYPE_CHECKING:
-    from zuno.trading.service.runs import RunLine, Told
+    from zuno.trading.service.runs import RunLine, RunRecord
 
 P = TypeVar("P", bound=BaseModel)
-
-
-class Ev(Part):
-    """What the trade is worth, with its parts; all but the cost are null where nothing was to be opened."""
-
-    p_judge: float | None = None
-    p0: float | None = None
-    p: float | None = None
-    profit_pct: float | None = None
-    loss_pct: float | None = None
-    fees_pct: float | None = None
-    slippage_pct: float | None = None
-    funding_pct: float | None = None
-    llm_cost_usd: float
-    ev_pct: float | None = None
 
 
 class RunView(View):
@@ -67,12 +55,13 @@ class RunView(View):
     blackboard: Blackboard
     decision: Decision
     """The Judge as validated: before expectancy, budget, CRO and guard."""
-    ev: Ev
+    ev: Expectation | None
+    """None: nothing was to be opened. JSON then has nulls, beside what the models cost."""
     ruling: Ruling
     sources: tuple[SourceView, ...]
-    absent: tuple[AbsentView, ...]
-    degraded: tuple[Degraded, ...]
-    voices: tuple[Voice, ...]
+    absent: tuple[MissingInput, ...]
+    degraded: tuple[MissingInput, ...]
+    voices: tuple[AnswerSource, ...]
     chart: str | None
     """Where the picture was put; null where there is none."""
     report: str | None
@@ -81,6 +70,15 @@ class RunView(View):
     code: str
     """The version of Zuno that decided it."""
     notes: tuple[ForeignText, ...] = ()
+
+    @property
+    def llm_cost_usd(self) -> float:
+        """A voice whose price nobody knows adds nothing."""
+        return self.ev.llm_cost_usd if self.ev else sum(voice.usd or 0.0 for voice in self.voices)
+
+    @field_serializer("ev")
+    def _ev_fields(self, ev: Expectation | None) -> dict[str, float | None]:
+        return {**dict.fromkeys(Expectation.model_fields), "llm_cost_usd": self.llm_cost_usd, **dict(ev or ())}
 
 
 class AttemptView(View):
@@ -114,7 +112,7 @@ class CycleWhyView(View):
     state: str
     started: str
     attempts: tuple[AttemptView, ...]
-    rules: tuple[Change, ...]
+    rules: tuple[RuleChange, ...]
     """What fired, in that order, and what each changed."""
     run: RunView | None
     """Null while it has not ended."""
@@ -143,11 +141,13 @@ class RunsView(View):
     runs: tuple[RunLineView, ...]
 
 
-def run_view(told: Told) -> RunView:
+def run_view(record: RunRecord) -> RunView:
     """A run as it is shown; where its picture and its page are put is their reader's affair."""
-    outcome, bundle = told.line.outcome, told.bundle
+    outcome, bundle = record.line.outcome, record.bundle
     if outcome is None:
-        raise Refused(f"{told.line.run_id} has not ended; `zuno trade resume {told.line.run_id}` takes it up again.")
+        raise Refused(
+            f"{record.line.run_id} has not ended; `zuno trade resume {record.line.run_id}` takes it up again."
+        )
     facts = run_facts(build_case(bundle), outcome)
     return RunView(
         synthetic=bundle.synthetic,
@@ -157,19 +157,19 @@ def run_view(told: Told) -> RunView:
         mode=outcome.mode,
         as_of=iso(outcome.as_of),
         bundle_hash=outcome.bundle,
-        meta=tamed(outcome.meta, facts),
+        meta=sanitise_part(outcome.meta, facts),
         regime=outcome.meta.regime,
         anomalies=tuple(
             anomaly_view(bundle, anomaly.rule, anomaly.label, sanitise(anomaly.said)) for anomaly in outcome.anomalies
         ),
-        blackboard=tamed(outcome.board, facts),
-        decision=tamed(outcome.decision, facts),
-        ev=_ev(outcome),
-        ruling=tamed(outcome.ruling.model_copy(update={"changes": _printed_changes(outcome, facts)})),
+        blackboard=sanitise_part(outcome.board, facts),
+        decision=sanitise_part(outcome.decision, facts),
+        ev=outcome.expectation,
+        ruling=sanitise_part(outcome.ruling.model_copy(update={"changes": _printed_changes(outcome, facts)})),
         sources=source_views(bundle),
         absent=absent_views(bundle),
-        degraded=tuple(map(tamed, outcome.degraded)),
-        voices=tuple(map(tamed, outcome.voices)),
+        degraded=tuple(map(sanitise_part, outcome.degraded)),
+        voices=tuple(map(sanitise_part, outcome.voices)),
         chart=None,
         report=None,
         hash=outcome.hash,
@@ -178,73 +178,87 @@ def run_view(told: Told) -> RunView:
     )
 
 
-def why_view(told: Told) -> CycleWhyView:
-    line = told.line
-    run = None if line.outcome is None else run_view(told)
+def run_facts(case: Case, outcome: Outcome) -> FactSheet:
+    """The facts of a finished run, computed again from its bundle: its texts are printed from these."""
+    decision = outcome.decision
+    before_review = []
+    for change in outcome.ruling.changes:
+        if change.by == RuleName.TIGHTENED.value:
+            break
+        before_review.append(change)
+    sizes = {"allocation_pct": float(decision.allocation_pct), "leverage": float(decision.leverage)}
+    sizes |= {
+        change.field: float(change.to)
+        for change in before_review
+        if change.field in sizes and isinstance(change.to, int | float)
+    }
+    drafted = draft_lines(decision, sizes["allocation_pct"], sizes["leverage"], outcome.expectation)
+    draft = Section("draft", 0, (*drafted, *change_lines(before_review)))
+    judged = judge_facts(case, outcome.meta, outcome.board)
+    return build_sheet((draft, account_section(case)), (*judged.values(), *own_figures(decision, case)))
+
+
+def why_view(record: RunRecord) -> CycleWhyView:
+    line = record.line
+    run = None if line.outcome is None else run_view(record)
     return CycleWhyView(
-        synthetic=told.bundle.synthetic,
-        origin=told.bundle.origin,
+        synthetic=record.bundle.synthetic,
+        origin=record.bundle.origin,
         run_id=line.run_id,
         symbol=line.symbol,
         mode=line.mode,
-        as_of=iso(told.bundle.as_of),
+        as_of=iso(record.bundle.as_of),
         bundle_hash=None if line.outcome is None else line.outcome.bundle,
         state=line.state,
         started=iso(line.at),
-        attempts=tuple(map(_attempt, told.attempts)),
+        attempts=tuple(map(_attempt_view, record.attempts)),
         rules=() if run is None else run.ruling.changes,
         run=run,
     )
 
 
 def runs_view(lines: Iterable[RunLine]) -> RunsView:
-    return RunsView(runs=tuple(map(_line, lines)))
+    return RunsView(runs=tuple(map(_line_view, lines)))
 
 
-def _printed_changes(outcome: Outcome, facts: FactSheet) -> tuple[Change, ...]:
+def _printed_changes(outcome: Outcome, facts: FactSheet) -> tuple[RuleChange, ...]:
     """What the rules changed; the risk officer's reasons cite facts."""
     changes = outcome.ruling.changes
     return tuple(change.model_copy(update={"why": render(change.why, facts)}) for change in changes)
 
 
-def tamed(part: P, facts: FactSheet | None = None) -> P:
+def sanitise_part(part: P, facts: FactSheet | None = None) -> P:
     """The same part with every text in it safe for a screen, and its figures printed. Why a model was not heard is no
     text of an agent, and quotes what was wrong with one."""
-    return part.model_copy(update={name: _tamed(value, None if name == "why" else facts) for name, value in part})
-
-
-def _tamed(value: Any, facts: FactSheet | None) -> Any:
-    if isinstance(value, BaseModel):
-        return tamed(value, facts)
-    if isinstance(value, str) and not isinstance(value, Enum):
-        return sanitise(value if facts is None else render(value, facts))
-    return type(value)(_tamed(item, facts) for item in value) if isinstance(value, list | tuple) else value
-
-
-def _ev(outcome: Outcome) -> Ev:
-    """The cost is told whatever came of the run; of a voice whose price nobody knows nothing is added."""
-    found: Expectation | None = outcome.expectation
-    if found is None:
-        return Ev(llm_cost_usd=sum(voice.usd or 0.0 for voice in outcome.voices))
-    return Ev.model_validate(found.model_dump())
-
-
-def _attempt(one: Attempt) -> AttemptView:
-    return AttemptView(
-        role=one.role,
-        attempt=one.attempt,
-        model=one.model,
-        outcome=one.outcome,
-        why=one.why,
-        said=one.raw,
-        tokens=one.tokens_in + one.tokens_out,
-        usd=None if one.usd is None else float(one.usd),
-        estimated=one.estimated,
-        latency_ms=one.latency_ms,
+    return part.model_copy(
+        update={name: _sanitise_value(value, None if name == "why" else facts) for name, value in part}
     )
 
 
-def _line(line: RunLine) -> RunLineView:
+def _sanitise_value(value: Any, facts: FactSheet | None) -> Any:
+    if isinstance(value, BaseModel):
+        return sanitise_part(value, facts)
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return sanitise(value if facts is None else render(value, facts))
+    return type(value)(_sanitise_value(item, facts) for item in value) if isinstance(value, list | tuple) else value
+
+
+def _attempt_view(attempt: Attempt) -> AttemptView:
+    return AttemptView(
+        role=attempt.role,
+        attempt=attempt.attempt,
+        model=attempt.model,
+        outcome=attempt.outcome,
+        why=attempt.why,
+        said=attempt.raw,
+        tokens=attempt.tokens_in + attempt.tokens_out,
+        usd=None if attempt.usd is None else float(attempt.usd),
+        estimated=attempt.estimated,
+        latency_ms=attempt.latency_ms,
+    )
+
+
+def _line_view(line: RunLine) -> RunLineView:
     outcome = line.outcome
     ruling = None if outcome is None else outcome.ruling
     origin = line.origin if outcome is None else outcome.origin

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import logging
 from pathlib import Path
@@ -72,9 +71,7 @@ FAILING: dict[str, tuple[Answer, str]] = {
 }
 
 
-async def asked(
-    tmp_path: Path, answers: list[Answer], vendor: Vendor = Vendor.URL
-) -> tuple[Any, Desk, list[Heard], float]:
+async def asked(tmp_path: Path, answers: list[Answer], vendor: Vendor = Vendor.URL) -> tuple[Any, Desk, list[Heard]]:
     """One question to a server that gives these answers in order, the last one for ever."""
     remaining = list(answers)
     desk = Desk(tmp_path, timeout=1.5)
@@ -84,18 +81,16 @@ async def asked(
         else:
             model = VendorModel(ModelId(vendor, "gpt-4o-mini"), KEY, base_url=f"{server.origin}/v1")
         await model.ready()
-        started = asyncio.get_running_loop().time()
         spoken = await ask(question(INJECTION), desk.minds(model))
-        took = asyncio.get_running_loop().time() - started
         await model.close()
-    return spoken, desk, server.heard, took
+    return spoken, desk, server.heard
 
 
 @pytest.mark.parametrize("vendor", [Vendor.URL, Vendor.OPENAI])
 @pytest.mark.parametrize("name", WRONG)
 async def test_a_wrong_answer_is_repaired_over_the_wire(tmp_path: Path, name: str, vendor: Vendor) -> None:
     answer, outcome = WRONG[name]
-    spoken, desk, heard, _ = await asked(tmp_path, [answer, chat(GOOD)], vendor)
+    spoken, desk, heard = await asked(tmp_path, [answer, chat(GOOD)], vendor)
     assert (spoken.source, spoken.value) == ("repaired", Critique.model_validate_json(GOOD)), spoken.why
     assert desk.outcomes() == [outcome, "ok"]
     assert desk.recorded[0].why in heard[1].body["messages"][-1]["content"]
@@ -103,28 +98,24 @@ async def test_a_wrong_answer_is_repaired_over_the_wire(tmp_path: Path, name: st
 
 
 @pytest.mark.parametrize("name", [*WRONG, *FAILING])
-async def test_in_every_case_a_valid_value_flagged_in_time_and_paid_for(tmp_path: Path, name: str) -> None:
+async def test_in_every_case_a_valid_value_flagged_and_paid_for_and_no_key_on_record(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
     answer, outcome = (WRONG | FAILING)[name]
-    spoken, desk, heard, took = await asked(tmp_path, [answer])
+    spoken, desk, heard = await asked(tmp_path, [answer])
     assert (spoken.source, spoken.value) == ("fallback", twin())
     assert set(desk.outcomes()) == {outcome}
     assert outcome in spoken.why
     assert len(heard) == len(desk.recorded) == (2 if name in WRONG else 1)
-    assert took < 2 * 1.5 + 1
     if name not in ("400", "401", "403", "404", "429"):  # turned away at the door: certainly nothing
         assert desk.budget.spent.tokens > 0
-
-
-@pytest.mark.parametrize("name", [*WRONG, *FAILING])
-async def test_no_key_in_any_record_or_log(tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG)
-    spoken, desk, heard, _ = await asked(tmp_path, [(WRONG | FAILING)[name][0]])
     assert heard[0].headers["authorization"] == f"Bearer {KEY}"
     assert KEY not in repr(spoken) + repr(desk.recorded) + caplog.text
 
 
 async def test_a_server_that_repeats_our_key_does_not_get_it_on_record(tmp_path: Path) -> None:
-    spoken, desk, heard, _ = await asked(tmp_path, [chat(f"your key is {KEY}"), chat(None, refusal=f"not with {KEY}")])
+    spoken, desk, heard = await asked(tmp_path, [chat(f"your key is {KEY}"), chat(None, refusal=f"not with {KEY}")])
     assert desk.outcomes() == ["malformed", "refused"]
     assert [attempt.raw for attempt in desk.recorded] == ["your key is [key]", "not with [key]"]
     assert KEY not in repr(spoken) + str(heard[1].body)
@@ -136,7 +127,7 @@ async def test_a_server_that_repeats_our_key_does_not_get_it_on_record(tmp_path:
     ids=str,
 )
 async def test_usage_nobody_can_believe_is_the_reservation(tmp_path: Path, usage: tuple[int, int] | None) -> None:
-    spoken, desk, _, _ = await asked(tmp_path, [chat(GOOD, usage)])
+    spoken, desk, _ = await asked(tmp_path, [chat(GOOD, usage)])
     # The library refuses less than nothing by itself, as an answer that is not what the API promises.
     assert spoken.source == ("fallback" if usage and min(usage) < 0 else "model")
     assert all(attempt.estimated for attempt in desk.recorded)
@@ -146,7 +137,7 @@ async def test_usage_nobody_can_believe_is_the_reservation(tmp_path: Path, usage
 async def test_one_call_is_one_request(tmp_path: Path) -> None:
     """No SDK tries again behind our back, whatever the status invites it to."""
     for status in (408, 409, 429, 500, 502, 503, 529):
-        _, _, heard, _ = await asked(tmp_path, [http(status, ERROR, extra="retry-after-ms: 1\r\n")], Vendor.OPENAI)
+        _, _, heard = await asked(tmp_path, [http(status, ERROR, extra="retry-after-ms: 1\r\n")], Vendor.OPENAI)
         assert len(heard) == 1, status
 
 

@@ -113,6 +113,7 @@ def wordy(request: ModelRequest) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alike", [True, False])
 async def test_every_prompt_of_a_long_argument_about_five_pools_fits(seat: Seat, ether: Context, alike: bool) -> None:
     scenes = [

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.examples import mark_all_but
 from tests.wire.debating import (
     ROLES,
     Table,
@@ -169,7 +170,7 @@ def computed(ready: PlanReady, context: Context) -> None:
         assert judge_all(round_.candidates, context.profile) == round_.mechanical
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", mark_all_but(4, HOSTILE, pytest.mark.slow))
 @pytest.mark.parametrize("role", ROLES)
 async def test_a_hostile_model_changes_nothing_and_is_named(
     seat: Seat, baited: Context, alone: dict[int, PlanReady], role: str, name: str

@@ -33,6 +33,7 @@ def wordy(request: ModelRequest) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", ["calm", "rough", "wild", "drifted"])
 async def test_every_prompt_of_a_long_argument_fits(seat: Seat, worlds: dict[str, Context], world: str) -> None:
     refuses = Failed("refused", "it would not")

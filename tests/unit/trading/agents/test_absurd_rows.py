@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
+from tests.examples import mark_all_but
 from tests.wire.collecting import END, SEED, market, rows
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.synthetic.world import origin
 from zuno.kernel.units import Millis
 from zuno.trading.chart.charting import describe
-from zuno.trading.data.bundle_builder import gather
+from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import features
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.chart import numbers
@@ -25,20 +26,20 @@ from zuno.trading.model.market import (
     Candle,
     Funding,
     Level,
+    MacroRelease,
     Mode,
     OptionChain,
-    Print,
     Quote,
     Series,
-    Strike,
     Symbol,
+    TapeEvent,
     funding,
     liquidations,
     open_interest,
     options,
     whales,
 )
-from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, wanted
+from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, wanted_series
 from zuno.trading.ports.series import Batch
 from zuno.trading.service.features_view import features_view
 
@@ -46,13 +47,13 @@ BTC = Symbol.BTCUSDT
 EXTREMES = (5e-324, 1e-300, 1e-18, 1e-9, 1e-3, 0.0, 1.0, 1e3, 1e9, 1e18, 1e19, 1e150, 1e305, 1.7e308)
 SHARES = (0.01, 0.2, 1.0)
 """Of a series, how many rows are spoilt; the last one always is."""
-TO_SPOIL = [one for one in wanted(BTC) if {"alive", "narrative", "news"}.isdisjoint(str(one).split("/"))]
+TO_SPOIL = [one for one in wanted_series(BTC) if {"alive", "narrative", "news"}.isdisjoint(str(one).split("/"))]
 
 
 @cache
 def usual(mode: Mode) -> Bundle:
     async def gathered() -> Bundle:
-        return await gather(await market(), BTC, mode, END)
+        return await build_bundle(await market(), BTC, mode, END)
 
     return asyncio.run(gathered())
 
@@ -68,7 +69,7 @@ def with_rows(mode: Mode, series: Series[Any], given: list[Any]) -> Bundle:
     async def gathered() -> Bundle:
         store = MemorySeries(origin(SEED))
         await store.write([Batch(series, given)])
-        return await gather(store, BTC, mode, END)
+        return await build_bundle(store, BTC, mode, END)
 
     block = asyncio.run(gathered()).block(series)
     others = [one for one in usual(mode).blocks if one.series != series]
@@ -114,7 +115,7 @@ def _field(row: Any, dice: random.Random) -> Any:
     return replace(row, **change) if is_dataclass(row) else row._replace(**change)  # type: ignore[type-var]
 
 
-@pytest.mark.parametrize("series", TO_SPOIL, ids=str)
+@pytest.mark.parametrize("series", mark_all_but(5, TO_SPOIL, pytest.mark.slow), ids=str)
 def test_no_finite_number_stops_the_desk(series: Series[Any]) -> None:
     dice = random.Random(str(series))
     for share in SHARES:
@@ -142,7 +143,7 @@ def test_one_absurd_row_is_set_aside_and_the_row_before_speaks(series: Series[An
 def test_sums_of_the_largest_amounts_are_numbers() -> None:
     for series in (liquidations(BYBIT, BTC), whales(BINANCE, BTC)):
         rows = [row._replace(price=1e18, quantity=1e18, usd=1e18) for row in told(series)]
-        assert all(isinstance(row, Strike) for row in rows)
+        assert all(isinstance(row, TapeEvent) for row in rows)
         goes_on(with_rows(Mode.SWING, series, rows))
     chains = options(DERIBIT, BTC.base)
     most = [
@@ -153,8 +154,8 @@ def test_sums_of_the_largest_amounts_are_numbers() -> None:
 
 
 def test_a_print_beyond_all_bounds_is_set_aside() -> None:
-    series = next(one for one in wanted(BTC) if one.row is Print)
-    worst = Print(Millis(END - 1), 1.7e308, Millis(END - 1))
+    series = next(one for one in wanted_series(BTC) if one.row is MacroRelease)
+    worst = MacroRelease(Millis(END - 1), 1.7e308, Millis(END - 1))
     bundle = with_rows(Mode.SWING, series, [*told(series), worst])
     assert worst not in bundle.rows(series)
     goes_on(bundle)

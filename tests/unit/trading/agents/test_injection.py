@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from tests.examples import mark_all_but
 from tests.wire.attacks import ATTACKS, GOALS, Attack, attacked, obedient
 from tests.wire.desk_bundles import Scripted, World, bundle_of, holding, minds_of, saying, without
 from tests.wire.desk_roles import ROLES, Argued, argued
@@ -22,7 +23,7 @@ from zuno.llm.port import ModelRequest
 from zuno.llm.prompts import Untrusted
 from zuno.llm.reply import ECHO_SIGNS, ECHO_WORDS
 from zuno.trading.agents.meta import BUDGETS, regime_of
-from zuno.trading.model.cycle import LEVERAGE_CAP, Call, Decision, Expert, Meta, Part, Ruling, Style
+from zuno.trading.model.cycle import LEVERAGE_CAP, Decision, Expert, Meta, Part, Ruling, Style, TradeAction
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Side
 from zuno.trading.rules.ruling import Tightening, apply_leverage_guard, apply_risk_rules, finish_ruling, start_draft
@@ -60,7 +61,7 @@ def _done(work: Coroutine[Any, Any, V]) -> V:
 
 def under(attack: Attack, debate: Argued) -> Argued:
     """The same debate where strangers wrote this: no figure follows from what they write."""
-    return replace(debate, case=replace(debate.case, bundle=attacked(debate.case.bundle, attack)))
+    return debate.in_front_of(replace(debate.case, bundle=attacked(debate.case.bundle, attack)))
 
 
 # -- what must hold, whoever wrote what
@@ -122,7 +123,7 @@ def hold_decision(said: Decision, debate: Argued) -> None:
         return
     assert prices <= {level.price for level in debate.case.menu.levels}
     assert said.reasoning.counter_scenario.strip()
-    stance = 1 if said.decision is Call.LONG else -1
+    stance = 1 if said.decision is TradeAction.LONG else -1
     assert any(
         entry.stance == stance and entry.confidence >= 0.5
         for expert, entry in board_entries(debate.board).items()
@@ -142,7 +143,7 @@ def hold_ruling(ruling: Ruling, decision: Decision, debate: Argued) -> None:
         assert ruling.legs == ()
         return
     assert ruling.decision is decision.decision, "nobody turns it round"
-    standing, mode = debate.case.standing, debate.case.bundle.mode
+    standing, mode = debate.case.inputs.standing, debate.case.bundle.mode
     assert not isinstance(standing, Missing)
     assert decision.entry_price is not None
     assert decision.stop_loss is not None
@@ -211,13 +212,13 @@ async def test_meta_that_obeys_strangers_allows_no_more_than_the_rules(attack: A
     ruling = ruling_of(debate, heard.value, debate.decision)
     hold_ruling(ruling, debate.decision, debate)
     by_rule = left_alone("down")
-    assert by_rule.decision is Call.SHORT
+    assert by_rule.decision is TradeAction.SHORT
     assert ruling.allocation_pct <= by_rule.allocation_pct + 1e-9
     assert ruling.leverage <= by_rule.leverage
 
 
 @pytest.mark.parametrize("name", ["up", "down"])
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+@pytest.mark.parametrize("attack", mark_all_but(5, ATTACKS, pytest.mark.slow), ids=lambda attack: attack.name)
 async def test_a_judge_that_obeys_strangers_decides_within_the_rules(attack: Attack, name: str) -> None:
     debate = under(attack, market(name))
     model = obedient(attack, debate)
@@ -233,7 +234,7 @@ async def test_a_judge_that_obeys_strangers_decides_within_the_rules(attack: Att
     if name == "up" and attack.goal in HEARD - {"short", "hold for ever"}:
         assert heard.voice.source == "model", heard.voice.why
     if name == "up" and attack.goal == "long" and not attack.hidden:
-        assert ruling.decision is Call.LONG, "it is obeyed as far as the rules go, or nothing is shown here"
+        assert ruling.decision is TradeAction.LONG, "it is obeyed as far as the rules go, or nothing is shown here"
     if name == "down" and attack.goal == "long" and not attack.hidden:
         assert heard.voice.source == "fallback"
         assert "no expert that reads numbers looks long" in heard.voice.why
@@ -253,6 +254,7 @@ def _strings(said: Any) -> list[str]:
 ONE_OF_EACH = tuple({attack.goal: attack for attack in ATTACKS if not attack.hidden}.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["quiet", "panic", "blind", "held"])
 async def test_both_obey_in_any_market(name: str) -> None:
     """Meta, then everybody else with what it said, as in a cycle."""
@@ -270,10 +272,10 @@ async def test_both_obey_in_any_market(name: str) -> None:
         hold_ruling(ruling, decision, told)
         if name == "quiet":
             assert decision.decision.side is None, "nobody seconds it"
-        if name == "held" and decision.decision is Call.CANCEL_AND_CLOSE:
-            assert (ruling.decision, ruling.execution_style) == (Call.CANCEL_AND_CLOSE, Style.CASINO_EXIT)
+        if name == "held" and decision.decision is TradeAction.CANCEL_AND_CLOSE:
+            assert (ruling.decision, ruling.execution_style) == (TradeAction.CANCEL_AND_CLOSE, Style.CASINO_EXIT)
         if name == "held":
-            assert ruling.decision is not Call.SHORT, "the long ends first"
+            assert ruling.decision is not TradeAction.SHORT, "the long ends first"
 
 
 @pytest.mark.parametrize("role", [role for role in ROLES if role not in READERS])
@@ -410,7 +412,7 @@ MORE: Mapping[str, Mapping[str, Any]] = {
 
 
 def hold_tightened(loose: Ruling, tight: Ruling) -> None:
-    assert tight.decision in (loose.decision, Call.HOLD)
+    assert tight.decision in (loose.decision, TradeAction.HOLD)
     assert tight.allocation_pct <= loose.allocation_pct + 1e-9
     assert tight.leverage <= loose.leverage
     if tight.decision.side is None:
@@ -518,6 +520,7 @@ async def _refused(debate: Argued, role: str, text: str) -> bool:
     return "unsupported_figure" in heard.voice.why
 
 
+@pytest.mark.slow
 async def test_honest_sentences_pass_and_invented_figures_do_not() -> None:
     honest = made_up = refused = caught = 0
     for name in ("up", "down"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -21,11 +22,10 @@ from zuno.trading.measure.structure.lines import Divergence, Gauge
 from zuno.trading.measure.structure.pivots import Way
 from zuno.trading.model import market
 from zuno.trading.model.account import Account, FeesSlot, RestingOrder, fees_slot
-from zuno.trading.model.bundle import Block, Bundle, name_of
+from zuno.trading.model.bundle import Block, Bundle, bundle_hash
 from zuno.trading.model.chart import Panel
 from zuno.trading.model.cycle import (
     Blackboard,
-    Call,
     DirectiveOpinion,
     Exchange,
     Expert,
@@ -37,9 +37,10 @@ from zuno.trading.model.cycle import (
     MicrostructureEntry,
     Regime,
     RiskBias,
+    TradeAction,
 )
 from zuno.trading.model.known import Missing
-from zuno.trading.model.market import HOUR_MS, Book, Feed, Mode, Quote, Side, Strike
+from zuno.trading.model.market import HOUR_MS, Book, Feed, Mode, Quote, Side, TapeEvent
 from zuno.trading.model.venues import PERPETUALS
 from zuno.trading.rules.inputs import FeeRates, Fees
 from zuno.trading.rules.price_menu import MARK, RANGE, RANGE_STEPS_ATR, MenuLevel, PriceMenu
@@ -150,9 +151,9 @@ def test_without_candles_nothing_is_risked_and_a_panic_that_is_known_stays_one(
     ],
 )
 def test_accumulation_is_narrow_and_bought(plain: Case, rank: Any, slope: float, regime: Regime) -> None:
-    assert not isinstance(plain.signs.days, Missing)
-    signs = replace(plain.signs, width_rank=rank, days=replace(plain.signs.days, slope=slope))
-    assert meta.regime_of(replace(plain, signs=signs)).regime is regime
+    assert not isinstance(plain.context.days, Missing)
+    context = replace(plain.context, width_rank=rank, days=replace(plain.context.days, slope=slope))
+    assert meta.regime_of(replace(plain, context=context)).regime is regime
 
 
 # -- what all of them start from
@@ -163,7 +164,7 @@ def test_fees_are_those_the_bundle_was_frozen_with(plain: Case) -> None:
     slot = fees_slot(FeesSlot(binance_maker=0.01, binance_taker=0.04, upbit=0.1), AS_OF)
     bundle = bundle_of(slots=[slot])
     assert build_case(bundle).inputs.fees == Fees(FeeRates(0.01, 0.04), FeeRates(0.1, 0.1))
-    assert name_of(bundle) != name_of(bundle_of())
+    assert bundle_hash(bundle) != bundle_hash(bundle_of())
     for wrong in ({"upbit": 0.1}, {"upbit": -1.0}):
         with pytest.raises(Malformed, match="no record of fees"):
             build_case(bundle_of(slots=[replace(slot, content=wrong)]))  # type: ignore[arg-type]
@@ -211,17 +212,17 @@ def test_the_price_goes_more_easily_where_size_is_dear(
 ) -> None:
     book = plain.features.book
     assert not isinstance(book, Missing)
-    pulls = microstructure._sizes(replace(book, buy_slippage_bps=buy, sell_slippage_bps=sell))
-    assert [one.weight for one in pulls] == weights
-    assert all(one.said.startswith("asks" if buy > sell else "bids") for one in pulls)
+    reasons = microstructure._thin_side_reasons(replace(book, buy_slippage_bps=buy, sell_slippage_bps=sell))
+    assert [one.weight for one in reasons] == weights
+    assert all(one.said.startswith("asks" if buy > sell else "bids") for one in reasons)
 
 
 @pytest.mark.parametrize(("whales", "sign"), [(0.6, 1), (-0.6, -1)])
 def test_large_takers_pull_the_flow(whales: float, sign: int) -> None:
     case = build_case(bundle_of(World(whales=whales)))
-    pulls = [one.weight for one in liquidity.flow_reasons(case) if "large takers" in one.said]
-    assert len(pulls) == 2
-    assert all(one * sign > 0 for one in pulls)
+    reasons = [one.weight for one in liquidity.flow_reasons(case) if "large takers" in one.said]
+    assert len(reasons) == 2
+    assert all(one * sign > 0 for one in reasons)
 
 
 def flowing(
@@ -229,15 +230,15 @@ def flowing(
 ) -> Case:
     """A market whose takers lean so, beside what the price did; no divergence is fresh but the one given."""
     case = build_case(bundle_of(World(whales=whales)))
-    assert not isinstance(case.signs.flow, Missing)
-    signs = replace(case.signs, flow=replace(case.signs.flow, rank=rank, moved=moved), day=day)
+    assert not isinstance(case.context.flow, Missing)
+    context = replace(case.context, flow=replace(case.context.flow, rank=rank, moved=moved), day=day)
     frames = []
     for timeframe, frame in case.features.frames:
         assert not isinstance(frame, Missing)
         turn = frame.structure.pivots[-1]
         fresh = () if way is None else (Divergence(Gauge.CVD, way, hidden, turn, turn, AS_OF),)
         frames.append((timeframe, replace(frame, structure=replace(frame.structure, divergences=fresh))))
-    return replace(case, signs=signs, features=replace(case.features, frames=tuple(frames)))
+    return replace(case, context=context, features=replace(case.features, frames=tuple(frames)))
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -264,10 +265,10 @@ def test_a_divergence_is_one_only_where_the_price_does_not_go_along(sign: int) -
 @pytest.mark.parametrize(("side", "stance"), [(Side.LONG, 1), (Side.SHORT, -1)])
 def test_the_hunted_side_is_spent(side: Side, stance: int) -> None:
     bundle, series = bundle_of(), market.liquidations("binance", BTC)
-    hunt = Strike(Millis(AS_OF - HOUR_MS // 2), side, PRICE, 20.0, 3e6, "hunt")
+    hunt = TapeEvent(Millis(AS_OF - HOUR_MS // 2), side, PRICE, 20.0, 3e6, "hunt")
     rows = sorted([*bundle.rows(series), hunt], key=lambda row: row.at)
     case = build_case(swapped(bundle, series, rows))
-    assert liquidity.leaning(case, "liquidation_hunting") == stance
+    assert liquidity.flow_direction(case, "liquidation_hunting") == stance
     said = liquidity.answer_by_rules(case)
     assert said.anomaly == "liquidation_hunting"
     assert "$3,080,000" in render(said.rationale, prompt_facts.market_facts(case))
@@ -286,9 +287,9 @@ def test_a_hunt_with_new_positions_behind_it_goes_on(
     forced = replace(seen, **{"longs_hour" if side is Side.LONG else "shorts_hour": ran})  # type: ignore[arg-type]
     rose = Missing("not heard") if share is None else replace(crowd, share=share)
     features = replace(plain.features, forced=forced, open_interest_hour=rose)
-    (pull,) = liquidity.hunt_reasons(replace(plain, features=features))
-    assert pull.weight == pytest.approx(0.6 * spent * turned)
-    assert ("has fuel" in pull.said) == (turned < 0)
+    (reason,) = liquidity.hunt_reasons(replace(plain, features=features))
+    assert reason.weight == pytest.approx(0.6 * spent * turned)
+    assert ("has fuel" in reason.said) == (turned < 0)
 
 
 @pytest.mark.parametrize(
@@ -313,8 +314,8 @@ def test_dear_puts_are_fear_and_cheap_ones_calm(plain: Case, skew: float, weight
     surface = plain.features.surface
     assert not isinstance(surface, Missing)
     smiled = replace(surface, week=replace(surface.week, skew25=skew))
-    pulls = macro_options.option_reasons(replace(plain, features=replace(plain.features, surface=smiled)))
-    found = [one for one in pulls if "skew" in one.said]
+    reasons = macro_options.option_reasons(replace(plain, features=replace(plain.features, surface=smiled)))
+    found = [one for one in reasons if "skew" in one.said]
     assert [one.weight for one in found] == ([] if weight is None else [pytest.approx(weight)])
     assert all(("dear" in one.said) == (skew > 1.5) for one in found)
 
@@ -323,7 +324,7 @@ def test_dear_puts_are_fear_and_cheap_ones_calm(plain: Case, skew: float, weight
     ("dollar", "weight"), [(0.015, -0.3), (0.0075, -0.15), (0.003, None), (-0.003, None), (-0.0075, 0.15), (-0.03, 0.3)]
 )
 def test_a_dear_dollar_drains_what_is_risky(plain: Case, dollar: float, weight: float | None) -> None:
-    moved = replace(plain, signs=replace(plain.signs, dollar=FigureChange(DOLLAR[0], dollar)))
+    moved = replace(plain, context=replace(plain.context, dollar=FigureChange(DOLLAR[0], dollar)))
     found = [one.weight for one in macro_options.world_reasons(moved) if "DXY" in one.said]
     assert found == ([] if weight is None else [pytest.approx(weight)])
 
@@ -404,16 +405,21 @@ def meta_of(regime: Regime = Regime.RANGE_BOUND) -> Meta:
     )
 
 
+@cache
+def usual() -> Case:
+    return build_case(bundle_of())
+
+
 def judged(board: Blackboard, bundle: Bundle | None = None, regime: Regime = Regime.RANGE_BOUND) -> Any:
-    case = build_case(bundle or bundle_of())
+    case = build_case(bundle) if bundle else usual()
     said = judge.answer_by_rules(case, meta_of(regime), board)
     assert find_objection(said, case.menu, case.inputs, board) is None
     return said
 
 
 @pytest.mark.parametrize("mode", Mode)
-@pytest.mark.parametrize(("stance", "call"), [(1, Call.LONG), (-1, Call.SHORT), (0, Call.HOLD)])
-def test_the_judge_goes_where_the_score_goes(stance: int, call: Call, mode: Mode) -> None:
+@pytest.mark.parametrize(("stance", "call"), [(1, TradeAction.LONG), (-1, TradeAction.SHORT), (0, TradeAction.HOLD)])
+def test_the_judge_goes_where_the_score_goes(stance: int, call: TradeAction, mode: Mode) -> None:
     said = judged(board_of(stance, stance, stance, stance), bundle_of(mode=mode))
     assert said.decision is call
     if stance:
@@ -428,7 +434,7 @@ def test_the_judge_goes_where_the_score_goes(stance: int, call: Call, mode: Mode
 
 def test_an_expert_on_the_other_side_is_the_counter_argument() -> None:
     said = judged(board_of(1, 1, 1, -1))
-    assert said.decision is Call.LONG
+    assert said.decision is TradeAction.LONG
     assert said.reasoning.counter_scenario.startswith("vlm_geometry looks the other way with {vlm_geometry.confidence}")
 
 
@@ -440,7 +446,7 @@ def test_who_is_surer_risks_more() -> None:
 
 def test_nobody_is_followed_who_is_not_seconded() -> None:
     said = judged(board_of(-1, -1, -1, -1, 0.45))
-    assert said.decision is Call.HOLD
+    assert said.decision is TradeAction.HOLD
     assert "second" in said.reasoning.final_logic
 
 
@@ -449,12 +455,12 @@ def test_an_exit_when_the_score_turns_hard_and_a_hold_when_it_leans(side: Side) 
     sign = -1 if side is Side.LONG else 1
     bundle = bundle_of(account=holding(side))
     hard = judged(board_of(sign, sign, sign, 0), bundle)
-    assert hard.decision is Call.CANCEL_AND_CLOSE
+    assert hard.decision is TradeAction.CANCEL_AND_CLOSE
     assert (hard.entry_price, hard.stop_loss, hard.take_profit, hard.allocation_pct) == (None, None, None, 0)
     soft = judged(board_of(0, sign, 0, 0), bundle)
-    assert soft.decision is Call.HOLD
+    assert soft.decision is TradeAction.HOLD
     along = judged(board_of(-sign, -sign, -sign, 0), bundle)
-    assert along.decision is (Call.LONG if side is Side.LONG else Call.SHORT)
+    assert along.decision is (TradeAction.LONG if side is Side.LONG else TradeAction.SHORT)
 
 
 def test_the_bound_of_an_exit_is_its_own() -> None:
@@ -485,7 +491,7 @@ def test_a_panic_against_a_position_closes_it(day: float | None, worth: float, o
     sign = 1 if side is Side.LONG else -1
     case = build_case(bundle_of(account=holding(Side.LONG)))
     moved = Missing("no hours") if day is None else sign * day
-    falling = replace(case, signs=replace(case.signs, day=moved))
+    falling = replace(case, context=replace(case.context, day=moved))
     assert bool(judge.exit_reason(falling, meta_of(Regime.VOLATILITY_PANIC), side, sign * worth)) == out
     assert not judge.exit_reason(falling, meta_of(), side, sign * worth)
 
@@ -493,7 +499,7 @@ def test_a_panic_against_a_position_closes_it(day: float | None, worth: float, o
 def test_a_panic_closes_though_the_candles_of_one_timeframe_are_gone() -> None:
     bundle = without(bundle_of(account=holding(Side.LONG)), "candles/binance/BTCUSDT/4h")
     case = build_case(bundle)
-    panic = replace(case, inputs=replace(case.inputs, day_rank=0.99), signs=replace(case.signs, day=-0.12))
+    panic = replace(case, inputs=replace(case.inputs, day_rank=0.99), context=replace(case.context, day=-0.12))
     ruled = meta.regime_of(panic)
     assert (ruled.regime, ruled.budget) == (Regime.VOLATILITY_PANIC, 0)
     assert judge.exit_reason(panic, meta_of(ruled.regime), Side.LONG, 0.3)
@@ -518,10 +524,10 @@ def test_an_order_that_waits_is_looked_at_like_a_position(side: Side) -> None:
         changes = {"id": "ord_2", "symbol": market.Symbol.ETHUSDT, "side": Side.LONG, "reduce_only": False}
         other = order.model_copy(update=changes)
         bundle = bundle_of(account=Account(usd=2_000.0, krw=2_000_000.0, pending=(other, order)))
-        turned = Call.SHORT if sign < 0 else Call.LONG
+        turned = TradeAction.SHORT if sign < 0 else TradeAction.LONG
         hard, soft = judged(board_of(sign, sign, sign, 0), bundle), judged(board_of(0, sign, 0, 0), bundle)
-        assert hard.decision is (turned if reduce_only else Call.CANCEL_AND_CLOSE)
-        assert soft.decision is (turned if reduce_only else Call.HOLD)
+        assert hard.decision is (turned if reduce_only else TradeAction.CANCEL_AND_CLOSE)
+        assert soft.decision is (turned if reduce_only else TradeAction.HOLD)
         told = " ".join(line.text for line in judge.position_section(build_case(bundle)).lines)
         assert (f"an order for a {side} waits" in told) != reduce_only
 
@@ -529,34 +535,38 @@ def test_an_order_that_waits_is_looked_at_like_a_position(side: Side) -> None:
 @pytest.mark.parametrize(
     ("before", "hours", "confidence", "call"),
     [
-        ("SHORT", 4, 0.6, Call.HOLD),
-        ("SHORT", 13, 0.6, Call.LONG),
-        ("LONG", 4, 0.6, Call.LONG),
-        ("HOLD", 4, 0.6, Call.LONG),
-        ("SHORT", 4, 0.9, Call.LONG),
+        ("SHORT", 4, 0.6, TradeAction.HOLD),
+        ("SHORT", 13, 0.6, TradeAction.LONG),
+        ("LONG", 4, 0.6, TradeAction.LONG),
+        ("HOLD", 4, 0.6, TradeAction.LONG),
+        ("SHORT", 4, 0.9, TradeAction.LONG),
     ],
 )
-def test_no_turning_round_soon_without_a_changed_signal(before: str, hours: int, confidence: float, call: Call) -> None:
+def test_no_turning_round_soon_without_a_changed_signal(
+    before: str, hours: int, confidence: float, call: TradeAction
+) -> None:
     bundle = bundle_of(slots=[decided(before, hours)])
     assert judged(board_of(0, 1, 0, 0, confidence), bundle).decision is call
 
 
 def test_another_modes_decision_is_not_looked_at() -> None:
     bundle = bundle_of(slots=[decided("SHORT", mode=Mode.POSITION)])
-    assert judged(board_of(0, 1, 0, 0), bundle).decision is Call.LONG
+    assert judged(board_of(0, 1, 0, 0), bundle).decision is TradeAction.LONG
 
 
 @pytest.mark.parametrize(
     ("regime", "stance", "confidence", "call"),
     [
-        (Regime.BULL_MOMENTUM, -1, 0.65, Call.HOLD),
-        (Regime.BULL_MOMENTUM, -1, 0.9, Call.SHORT),
-        (Regime.BULL_MOMENTUM, 1, 0.65, Call.LONG),
-        (Regime.BEAR_MOMENTUM, 1, 0.65, Call.HOLD),
-        (Regime.RANGE_BOUND, 1, 0.65, Call.LONG),
+        (Regime.BULL_MOMENTUM, -1, 0.65, TradeAction.HOLD),
+        (Regime.BULL_MOMENTUM, -1, 0.9, TradeAction.SHORT),
+        (Regime.BULL_MOMENTUM, 1, 0.65, TradeAction.LONG),
+        (Regime.BEAR_MOMENTUM, 1, 0.65, TradeAction.HOLD),
+        (Regime.RANGE_BOUND, 1, 0.65, TradeAction.LONG),
     ],
 )
-def test_against_a_trend_only_with_conviction(regime: Regime, stance: int, confidence: float, call: Call) -> None:
+def test_against_a_trend_only_with_conviction(
+    regime: Regime, stance: int, confidence: float, call: TradeAction
+) -> None:
     said = judged(board_of(0, stance, stance, 0, confidence), regime=regime)
     assert said.decision is call
 
@@ -569,7 +579,7 @@ def test_a_trade_the_rules_would_refuse_is_a_hold() -> None:
     menu = PriceMenu((MenuLevel("mark", MARK, PRICE), *distances), atr, 0.1, PRICE)
     wild = replace(case, menu=menu, inputs=replace(case.inputs, atr=atr))
     said = judge.answer_by_rules(wild, meta_of(), board_of(-1, -1, -1, -1, 0.9))
-    assert said.decision is Call.HOLD
+    assert said.decision is TradeAction.HOLD
     assert "the rules refuse" in said.reasoning.final_logic
 
 
@@ -577,7 +587,7 @@ def test_without_a_price_or_a_measure_there_is_no_trade() -> None:
     bundle = bundle_of()
     names = [str(block.series) for block in bundle.blocks]
     gone = [name for name in names if name.startswith(("candles", "book"))]
-    assert judged(board_of(1, 1, 1, 1), without(bundle, *gone)).decision is Call.HOLD
+    assert judged(board_of(1, 1, 1, 1), without(bundle, *gone)).decision is TradeAction.HOLD
 
 
 def test_whoever_pays_funding_borrows_nothing_and_waits_less() -> None:

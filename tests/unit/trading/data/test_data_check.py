@@ -20,7 +20,7 @@ from zuno.trading.model.market import (
     MINUTE_MS,
     Candle,
     Level,
-    Print,
+    MacroRelease,
     Series,
     Timeframe,
     candles,
@@ -29,7 +29,7 @@ from zuno.trading.model.market import (
     open_interest,
 )
 from zuno.trading.ports.series import Batch, Flaw, Origin
-from zuno.trading.service.data import DataCheckView, DataDesk, moment
+from zuno.trading.service.data import DataCheckView, DataDesk, format_minute
 
 M1, H1, H4, D1, W1 = Timeframe
 AT = Millis(1_766_966_400_000)
@@ -415,7 +415,7 @@ async def test_all_of_an_invented_market_has_one_end_whatever_each_series_reache
     mood = fear_greed("alternative.me")
     store = await filled((M1, MINUTES), (H1, [HOURS[0], *HOURS[2:]]))
     await store.write([Batch(mood, [Level(Millis(AT + 9 * HOUR_MS), 50.0)])])
-    coming = Print(Millis(AT + DAY_MS), 3.0, Millis(AT + DAY_MS))
+    coming = MacroRelease(Millis(AT + DAY_MS), 3.0, Millis(AT + DAY_MS))
     await store.write([Batch(macro("fred", "DGS2"), [coming])])  # is told before its day
     assert (await over(store).check(repair=True)).ok
     assert (await store.all_known([series(H1)])) == (AT + 9 * HOUR_MS + 1,)
@@ -456,4 +456,4 @@ async def test_what_is_here() -> None:
     ],
 )
 def test_moments_as_people_read_them(at: int, said: str) -> None:
-    assert moment(at) == said
+    assert format_minute(at) == said

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.wire.trades import decision, terms, walk
-from zuno.trading.model.cycle import Call, Exchange, Expectation, Style
+from zuno.trading.model.cycle import Exchange, Expectation, Style, TradeAction
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Mode, Side, Timeframe
 from zuno.trading.rules.expectancy import (
@@ -19,8 +19,8 @@ from zuno.trading.rules.expectancy import (
     apply_llm_cost,
     estimate_expectation,
     judge_weight,
-    reward_risk,
     trade_costs,
+    trade_prices,
 )
 from zuno.trading.rules.first_touch import TouchOdds, driftless_odds, first_touch
 from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, Slippage, hold_hours, hold_text
@@ -30,7 +30,7 @@ GONE = Missing("nobody said")
 
 
 def worth(given: RulingInputs, side: Side = Side.LONG, style: Style = Style.SMART_DCA, **changed: Any) -> Expectation:
-    call = Call.LONG if side is Side.LONG else Call.SHORT
+    call = TradeAction.LONG if side is Side.LONG else TradeAction.SHORT
     cost, size = changed.pop("cost", 0.0), changed.pop("size", 500.0)
     several = changed.pop("exchanges", BINANCE)
     found = estimate_expectation(decision(call, **changed), side, several, style, given, cost, size)
@@ -181,7 +181,7 @@ def test_without_its_facts_nothing_is_worth_anything(gone: str) -> None:
 )
 def test_prices_that_make_no_trade(changed: dict[str, Any]) -> None:
     said = decision(**changed)
-    assert reward_risk(said, Side.LONG) is None
+    assert trade_prices(said, Side.LONG) is None
     assert isinstance(estimate_expectation(said, Side.LONG, BINANCE, Style.SMART_DCA, terms(), 0, 500), Missing)
 
 

@@ -25,9 +25,9 @@ from zuno.trading.model.market import (
     HOUR_MS,
     MINUTE_MS,
     STALE_AFTER,
-    Alive,
     Candle,
     Feed,
+    Heartbeat,
     Level,
     Series,
     Symbol,
@@ -39,14 +39,14 @@ from zuno.trading.model.market import (
     open_interest,
     texts,
 )
-from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, SEARCH, wanted
-from zuno.trading.ports.series import Batch, Written
-from zuno.trading.service.collector import LONGEST_BACKOFF, SETTLED, Collector, CollectView, Scribe
+from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, SEARCH, wanted_series
+from zuno.trading.ports.series import Batch, WriteCounts
+from zuno.trading.service.collector import LONGEST_BACKOFF, SETTLED, BatchWriter, Collector, CollectView
 
 START = Millis(END - 4 * HOUR_MS)
 M1 = candles(BINANCE, "BTCUSDT", Timeframe.M1)
 OI = open_interest(BINANCE, "BTCUSDT")
-RANGED = [one for one in wanted(Symbol.BTCUSDT) if not is_of_now(one)]
+RANGED = [one for one in wanted_series(Symbol.BTCUSDT) if not is_of_now(one)]
 NARRATED = {one for one in RANGED if one.feed is Feed.NARRATIVE}
 """A search tells of now alone: who asked at another time has another answer."""
 
@@ -162,10 +162,10 @@ def test_a_venue_whose_clock_is_ahead_is_believed_for_a_minute(before: int, take
 
 
 def test_everything_is_asked_for_before_its_word_is_old() -> None:
-    for series in RANGED + [one for one in wanted(Symbol.BTCUSDT) if is_of_now(one) and not is_streamed(one)]:
+    for series in RANGED + [one for one in wanted_series(Symbol.BTCUSDT) if is_of_now(one) and not is_streamed(one)]:
         limit = STALE_AFTER.get(series.feed, 10**9)
         assert habit_of(series).period < limit, str(series)
-    assert 60 / habit_of(next(one for one in wanted(Symbol.BTCUSDT) if one.feed is Feed.BOOK)).period >= 5
+    assert 60 / habit_of(next(one for one in wanted_series(Symbol.BTCUSDT) if one.feed is Feed.BOOK)).period >= 5
 
 
 # -- bad weather
@@ -251,7 +251,7 @@ def test_only_minutes_that_were_heard_whole_are_proven_and_nothing_heard_is_lost
             for series, row in one._items:
                 if START <= row.at < now():
                     found = row in await store.read(series, row.at, row.at, EVER)
-                    length = MINUTE_MS if isinstance(row, Alive) else 0
+                    length = MINUTE_MS if isinstance(row, Heartbeat) else 0
                     assert found is any(low <= row.at and row.at + length < high for low, high in one.intervals), row
         assert await store.flaws() == ()
 
@@ -295,7 +295,7 @@ def test_a_stream_that_was_proven_is_connected_again_at_once() -> None:
                 self.opened.append(now())
                 await asyncio.sleep(70)
                 if self.proves:
-                    yield alive(Feed.WHALES, BINANCE, "BTCUSDT"), Alive(Timeframe.M1.floor(now() - MINUTE_MS))
+                    yield alive(Feed.WHALES, BINANCE, "BTCUSDT"), Heartbeat(Timeframe.M1.floor(now() - MINUTE_MS))
                 self.lost.append(now())
                 raise Unavailable("the stream was lost")
 
@@ -372,7 +372,7 @@ def test_a_search_somebody_paid_for_is_asked_for_when_it_is_old_and_then_at_its_
         store = MemorySeries(OWN)
         before = Millis(START - 2 * HOUR_MS)
         await store.write([Batch(series, [Text(before, SEARCH, "before", "words")], before)])
-        others = {one.venue: "not asked here" for one in wanted(Symbol.BTCUSDT) if one.venue != SEARCH}
+        others = {one.venue: "not asked here" for one in wanted_series(Symbol.BTCUSDT) if one.venue != SEARCH}
         await collected(collector(Sources(texts={SEARCH: Paid()}, closed=others), store, now), 17 * 3_600)
         assert [round((at - before) / HOUR_MS, 3) for at in asked] == [6, 12, 18]
 
@@ -428,7 +428,7 @@ class Moody(MemorySeries):
         self.broken = broken
         self.writes: list[int] = []
 
-    async def write(self, batches: Sequence[Batch[Any]]) -> Written:
+    async def write(self, batches: Sequence[Batch[Any]]) -> WriteCounts:
         await asyncio.sleep(0.5)
         if self.broken:
             raise Broken("the store is damaged.")
@@ -485,7 +485,7 @@ def test_a_bug_in_a_line_of_status_is_not_swallowed() -> None:
 def test_a_queue_has_an_end_and_whoever_brings_more_waits() -> None:
     async def story(now: Any) -> None:
         store = Moody()
-        scribe = Scribe(store, now, asyncio.sleep, most=10)
+        scribe = BatchWriter(store, now, asyncio.sleep, most=10)
         writing = asyncio.ensure_future(scribe.run())
         longest = 0
         for n in range(200):
@@ -503,14 +503,14 @@ def test_a_queue_has_an_end_and_whoever_brings_more_waits() -> None:
 def test_a_row_of_a_stream_is_known_from_when_it_came_and_not_before_it_happened() -> None:
     async def story(now: Any) -> None:
         store = MemorySeries(OWN)
-        scribe = Scribe(store, now, asyncio.sleep)
+        scribe = BatchWriter(store, now, asyncio.sleep)
         late, early = Level(Millis(START - 9_000), 1.0), Level(Millis(START + 700), 2.0)
         await scribe.take(OI, late)
         scribe.end()
         await scribe.run()
         assert await store.read(OI, Millis(0), EVER, Millis(START - 1)) == ()
         assert await store.read(OI, Millis(0), EVER, START) == (late,)
-        again = Scribe(store, now, asyncio.sleep)
+        again = BatchWriter(store, now, asyncio.sleep)
         await again.take(OI, early)
         again.end()
         await again.run()

@@ -26,16 +26,16 @@ from zuno.kernel.errors import Broken, Refused, Unknown, Usage
 from zuno.kernel.units import Millis
 from zuno.llm.port import Answered, Attempt, Failed, ModelRequest
 from zuno.llm.port import Usage as Used
-from zuno.trading.data.bundle_builder import gather
+from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import features
-from zuno.trading.model.cycle import STARTED, Call, Node
+from zuno.trading.model.cycle import STARTED, Node, TradeAction
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Symbol
 from zuno.trading.model.outcome import NodeEvent, content_for_hash, hash_of
 from zuno.trading.ports.series import Origin
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.run.record import kind_of
 from zuno.trading.service.features_view import iso
-from zuno.trading.service.runs import asked_last
+from zuno.trading.service.runs import counted_attempts
 
 BTC = "BTCUSDT"
 EARLIER = iso(Millis(END - 8 * HOUR_MS))
@@ -48,7 +48,7 @@ def store() -> MemorySeries:
 
 @pytest.fixture(scope="module")
 def menu(store: MemorySeries) -> PriceMenu:
-    bundle = asyncio.run(gather(store, Symbol.BTCUSDT, Mode.SWING, END))  # type: ignore[arg-type]
+    bundle = asyncio.run(build_bundle(store, Symbol.BTCUSDT, Mode.SWING, END))  # type: ignore[arg-type]
     return build_price_menu(bundle, features(bundle))
 
 
@@ -117,11 +117,11 @@ async def test_the_same_bundle_gives_the_same_hash(desk: Desk, tmp_path: Path, s
 
 async def test_the_last_decision_is_strictly_earlier_and_names_no_run(desk: Desk) -> None:
     first = await desk.cycles.run(BTC, as_of=EARLIER)
-    assert (await desk.cycles.told(first.run_id)).bundle.why_absent("previous_decision") is not None
+    assert (await desk.cycles.record(first.run_id)).bundle.why_absent("previous_decision") is not None
     later = await desk.cycles.run(BTC)
     again = await desk.cycles.run(BTC)
     assert later.bundle == again.bundle, "a decision of the same moment is not an earlier one"
-    slots = {slot.name: slot for slot in (await desk.cycles.told(later.run_id)).bundle.slots}
+    slots = {slot.name: slot for slot in (await desk.cycles.record(later.run_id)).bundle.slots}
     before = slots["previous_decision"]
     assert before.as_of == first.as_of < later.as_of
     assert isinstance(before.content, dict)
@@ -129,7 +129,7 @@ async def test_the_last_decision_is_strictly_earlier_and_names_no_run(desk: Desk
     assert first.run_id not in str(before.content)
     assert {"positions", "equity"} <= set(slots)
     other_mode = await desk.cycles.run(BTC, mode="position")
-    assert (await desk.cycles.told(other_mode.run_id)).bundle.why_absent("previous_decision") is not None
+    assert (await desk.cycles.record(other_mode.run_id)).bundle.why_absent("previous_decision") is not None
 
 
 async def test_a_moment_that_cannot_be_leaves_nothing_behind(desk: Desk) -> None:
@@ -155,7 +155,7 @@ async def test_a_run_without_a_chart_paints_nothing(tmp_path: Path, store: Memor
     desk = Desk(tmp_path, store, painter=brush)
     outcome = await desk.cycles.run(BTC, chart=False)
     assert (brush.painted, outcome.chart, outcome.degraded) == (0, None, ())
-    assert (await desk.cycles.told(outcome.run_id)).picture is None
+    assert (await desk.cycles.record(outcome.run_id)).picture is None
 
 
 async def test_only_the_visual_expert_is_shown_the_picture(
@@ -169,7 +169,7 @@ async def test_only_the_visual_expert_is_shown_the_picture(
 
     outcome = await Desk(tmp_path, store, models=seated(menu, asked)).cycles.run(BTC)
     assert shown == {role: int(role == "vlm_geometric") for role in ROLES}
-    assert outcome.ruling.decision is Call.LONG
+    assert outcome.ruling.decision is TradeAction.LONG
     assert {voice.source for voice in outcome.voices} == {"model"}
 
 
@@ -180,7 +180,7 @@ async def test_what_is_missing_is_told(tmp_path: Path, store: MemorySeries) -> N
     old = iso(Millis(END - 20 * 24 * HOUR_MS))
     outcome = await Desk(tmp_path, store).cycles.run(BTC, as_of=old)
     assert {"book", "mark"} <= {one.what for one in outcome.degraded}
-    assert outcome.ruling.decision is Call.HOLD
+    assert outcome.ruling.decision is TradeAction.HOLD
 
 
 # -- hostile models
@@ -204,7 +204,7 @@ async def test_behaviour_14_garbage_ends_in_a_flagged_run_and_no_order(
     silent = {voice.role for voice in outcome.voices if voice.source == "fallback"}
     assert silent >= set(ROLES) - {"risk_manager"}, "who is not asked cannot fail"
     assert silent == {one.what for one in outcome.degraded}
-    assert outcome.ruling.decision in (Call.HOLD, Call.CANCEL_AND_CLOSE)
+    assert outcome.ruling.decision in (TradeAction.HOLD, TradeAction.CANCEL_AND_CLOSE)
     assert outcome.ruling.legs == ()
 
 
@@ -212,7 +212,7 @@ async def test_a_judge_that_fails_alone_opens_nothing(tmp_path: Path, store: Mem
     down = ScriptedModel(lambda request: Failed("unavailable", "no answer"))
     outcome = await Desk(tmp_path, store, models=seated(menu) | {"judge": (down,)}).cycles.run(BTC)
     assert [one.what for one in outcome.degraded] == ["judge"]
-    assert outcome.ruling.decision is Call.HOLD
+    assert outcome.ruling.decision is TradeAction.HOLD
 
 
 # -- cut off, and taken up
@@ -309,16 +309,16 @@ async def test_a_live_run_that_is_resumed_too_late_expires(
 
     desk = Desk(tmp_path, store, models=seated(menu), live=True, refresh=refresh, now=lambda: Millis(END + MINUTE_MS))
     in_time = await cut_off(desk, node)
-    assert (await desk.cycles.resume(in_time)).ruling.decision is Call.LONG
+    assert (await desk.cycles.resume(in_time)).ruling.decision is TradeAction.LONG
     late = await cut_off(desk, node)
     desk.now = lambda: Millis(END + 16 * MINUTE_MS)
     outcome = await desk.cycles.resume(late)
-    assert (outcome.ruling.decision, outcome.ruling.veto, outcome.ruling.legs) == (Call.HOLD, "expired", ())
+    assert (outcome.ruling.decision, outcome.ruling.veto, outcome.ruling.legs) == (TradeAction.HOLD, "expired", ())
     assert (await desk.cycles.replay(late)).identical
     assert (await desk.cycles.replay(in_time)).identical
     assert {run.run_id: run.outcome.ruling.decision for run in await desk.cycles.runs() if run.outcome} == {
-        late: Call.HOLD,
-        in_time: Call.LONG,
+        late: TradeAction.HOLD,
+        in_time: TradeAction.LONG,
     }
     assert (await desk.cycles.resume(late)) == (await desk.cycles.outcome(late)) == outcome
 
@@ -326,7 +326,7 @@ async def test_a_live_run_that_is_resumed_too_late_expires(
 async def test_a_recorded_run_never_expires(tmp_path: Path, store: MemorySeries, menu: PriceMenu) -> None:
     desk = Desk(tmp_path, store, models=seated(menu))
     run_id = await cut_off(desk, Node.EXECUTE_TRADE)
-    assert (await desk.cycles.resume(run_id)).ruling.decision is Call.LONG
+    assert (await desk.cycles.resume(run_id)).ruling.decision is TradeAction.LONG
 
 
 # -- the lease
@@ -358,7 +358,7 @@ async def test_a_run_that_fails_gives_its_lease_back(desk: Desk) -> None:
     run_id = await cut_off(desk, Node.TRIAGE)
     seat = symbol_lock(desk.home, BTC)
     seat.take()
-    with pytest.raises(Refused, match="argued about already"):
+    with pytest.raises(Refused, match="in progress"):
         await desk.cycles.resume(run_id)
     seat.leave()
     await desk.cycles.resume(run_id)
@@ -397,14 +397,14 @@ async def test_runs_are_told_newest_first_with_how_they_stand(desk: Desk) -> Non
     with pytest.raises(Refused, match="has not ended"):
         await desk.cycles.outcome(broken)
     with pytest.raises(Refused, match="before anything was known"):
-        await desk.cycles.told(early)
-    told = await desk.cycles.told(broken)
+        await desk.cycles.record(early)
+    told = await desk.cycles.record(broken)
     assert (told.line.state, told.bundle.as_of, told.picture is not None) == ("unfinished", END, True)
 
 
 @pytest.mark.parametrize("wrong", ["plan_0123456789ab", "run_123", "req_0123456789abcdef", "", "run_" + "g" * 16])
 async def test_a_word_that_is_no_run_is_said_to_be_none(desk: Desk, wrong: str) -> None:
-    for ask in (desk.cycles.outcome, desk.cycles.resume, desk.cycles.told, desk.cycles.replay):
+    for ask in (desk.cycles.outcome, desk.cycles.resume, desk.cycles.record, desk.cycles.replay):
         with pytest.raises(Usage, match="16 hex digits"):
             await ask(wrong)
 
@@ -525,8 +525,8 @@ def test_of_a_question_begun_anew_the_last_asking_counts() -> None:
     )
     two, new = one.model_copy(update={"attempt": 2}), one.model_copy(update={"model": "b"})
     meta = one.model_copy(update={"role": "meta"})
-    assert asked_last([one, meta, two]) == (one, two, meta)
-    assert asked_last([one, meta, two, new]) == (new, meta)
+    assert counted_attempts([one, meta, two]) == (one, two, meta)
+    assert counted_attempts([one, meta, two, new]) == (new, meta)
 
 
 # -- the hash

@@ -13,7 +13,7 @@ from tests.wire.collecting import END, EVER, OWN, market, rows, sources
 from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.errors import Unavailable, Usage
 from zuno.kernel.units import Millis
-from zuno.trading.data.sources import LISTED, SETTLING, Sources, missing, missing_spans, pages
+from zuno.trading.data.sources import LISTED_SINCE, SETTLING, Sources, missing, missing_spans, pages
 from zuno.trading.measure.data_quality import complete_at
 from zuno.trading.model.market import (
     DAY_MS,
@@ -29,7 +29,7 @@ from zuno.trading.model.market import (
     open_interest,
     texts,
 )
-from zuno.trading.model.venues import BINANCE, OKX, UPBIT, wanted
+from zuno.trading.model.venues import BINANCE, OKX, UPBIT, wanted_series
 from zuno.trading.ports.series import Batch
 from zuno.trading.service import download
 from zuno.trading.service.download import Downloads
@@ -85,8 +85,10 @@ async def test_everything_that_has_a_past_is_here_afterwards() -> None:
     view = await Downloads(given, store, now, read_here=True).download("btc", "10h", "4h", lines.append)
     since, until = NOW - 10 * HOUR_MS, NOW - 4 * HOUR_MS
     assert (view.ok, view.symbol, view.since, view.until, view.notes) == (True, "BTCUSDT", since, until - 1, ())
-    assert {one.series for one in view.series} | set(view.not_downloadable) == set(map(str, wanted(Symbol.BTCUSDT)))
-    for series in wanted(Symbol.BTCUSDT):
+    assert {one.series for one in view.series} | set(view.not_downloadable) == set(
+        map(str, wanted_series(Symbol.BTCUSDT))
+    )
+    for series in wanted_series(Symbol.BTCUSDT):
         if str(series) not in view.not_downloadable:
             assert await store.read(series, Millis(0), EVER, EVER) == truth(series, since, until), str(series)
     assert view.new == sum(one.here for one in view.series) == sum(span.count for span in await store.spans())
@@ -341,9 +343,9 @@ def test_a_bar_is_owed_when_it_is_closed_and_settled() -> None:
     assert missing_spans(M1, minutes, at - DAY_MS, closed - 1, NOW) == [(at - DAY_MS, at)]
     assert missing_spans(M1, minutes, at - MINUTE_MS + 1, closed - 1, NOW) == []  # none opened in between
     assert missing_spans(M1, minutes, at - MINUTE_MS, closed - 1, NOW) == [(at - MINUTE_MS, at)]
-    early = [LISTED + n * MINUTE_MS for n in range(-5, 5)]
-    assert missing_spans(M1, early, LISTED - DAY_MS, early[-1], NOW) == []  # there may have been no market yet
-    assert missing_spans(M1, early[6:], LISTED - DAY_MS, early[-1], NOW) == [(LISTED, early[6])]
+    early = [LISTED_SINCE + n * MINUTE_MS for n in range(-5, 5)]
+    assert missing_spans(M1, early, LISTED_SINCE - DAY_MS, early[-1], NOW) == []  # there may have been no market yet
+    assert missing_spans(M1, early[6:], LISTED_SINCE - DAY_MS, early[-1], NOW) == [(LISTED_SINCE, early[6])]
     assert missing_spans(M1, minutes[:2] + minutes[4:], at, closed - 1, NOW) == [(minutes[2], minutes[4])]
     monday = Timeframe.W1.floor(NOW - 7 * DAY_MS)
     assert missing_spans(W1, [], monday, NOW, NOW) == [(monday, Timeframe.W1.floor(NOW))]

@@ -24,19 +24,19 @@ from zuno.trading.model.market import (
     MINUTE_MS,
     Candle,
     Level,
-    Marks,
+    MarkAndIndex,
     Symbol,
     Timeframe,
     basis,
     candles,
     rates,
 )
-from zuno.trading.model.venues import BINANCE, UPBIT, WON
+from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin
 from zuno.trading.rules.inputs import FeeRates, Fees
 from zuno.trading.rules.paper_book import STARTING_ACCOUNT
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.paper_book import MARKED_BY, Bookkeeper, inventory_in
+from zuno.trading.service.paper_book import MARKED_BY, PaperBookDesk, sum_inventory
 
 END = Millis(1_767_225_600_000)
 BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
@@ -59,19 +59,19 @@ async def market(*, eth: bool = True, won: bool = True) -> MemorySeries:
     bar = Candle(Millis(END - MINUTE_MS), 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
     batches: list[Batch[Any]] = [
         Batch(candles(BINANCE, BTC, Timeframe.M1), [bar]),
-        Batch(basis(BINANCE, BTC), [Marks(at, dear(60_000, at), dear(60_001, at)) for at in times]),
+        Batch(basis(BINANCE, BTC), [MarkAndIndex(at, dear(60_000, at), dear(60_001, at)) for at in times]),
     ]
     if eth:
-        batches.append(Batch(basis(BINANCE, ETH), [Marks(at, dear(3_000, at), dear(3_001, at)) for at in times]))
+        batches.append(Batch(basis(BINANCE, ETH), [MarkAndIndex(at, dear(3_000, at), dear(3_001, at)) for at in times]))
     if won:
-        batches.append(Batch(rates(UPBIT, WON), [Level(at, 1_400.0) for at in times]))
+        batches.append(Batch(rates(UPBIT, USDT_KRW), [Level(at, 1_400.0) for at in times]))
     await store.write(batches)
     return store
 
 
-def keeper(store: MemorySeries, book: BookInMemory | None = None, inventory: Any = WHY, **more: Any) -> Bookkeeper:
+def keeper(store: MemorySeries, book: BookInMemory | None = None, inventory: Any = WHY, **more: Any) -> PaperBookDesk:
     desk = TradingDesk(store, nobody, None, **more)  # type: ignore[arg-type]  # nobody paints here
-    return Bookkeeper(desk, store, book or BookInMemory(), inventory)
+    return PaperBookDesk(desk, store, book or BookInMemory(), inventory)
 
 
 async def test_a_position_is_opened_at_the_mark_and_says_where_from() -> None:
@@ -137,7 +137,7 @@ async def test_without_a_price_one_has_to_be_stated() -> None:
 
 async def test_a_stale_mark_is_no_price_and_makes_the_whole_unknown() -> None:
     store, book = await market(eth=False), BookInMemory()
-    await store.write([Batch(basis(BINANCE, ETH), [Marks(Millis(END - 11 * MINUTE_MS), 3_000.0, 3_000.0)])])
+    await store.write([Batch(basis(BINANCE, ETH), [MarkAndIndex(Millis(END - 11 * MINUTE_MS), 3_000.0, 3_000.0)])])
     with pytest.raises(Refused, match=r"659 s old, more than 600"):
         await keeper(store, book).add("ETH", "short", "100")
     view = await keeper(store, book).add("ETH", "short", "100", entry="3000")
@@ -182,7 +182,7 @@ async def test_fees_are_in_a_bundle_where_they_are_not_the_usual_ones() -> None:
     desk = TradingDesk(store, nobody, None)  # type: ignore[arg-type]  # nobody paints here
 
     async def named(fees: Fees | None) -> list[Slot]:
-        found = await Bookkeeper(desk, store, BookInMemory(), WHY, fees).slots(WORLD.label, END, False)
+        found = await PaperBookDesk(desk, store, BookInMemory(), WHY, fees).slots(WORLD.label, END, False)
         return [one for one in found if one.name == FEES]
 
     assert await named(None) == await named(Fees()) == []
@@ -194,7 +194,7 @@ async def test_fees_are_in_a_bundle_where_they_are_not_the_usual_ones() -> None:
 async def test_a_close_at_a_price_realises_it_with_the_fee_of_the_house() -> None:
     store, book = await market(), BookInMemory()
     desk = TradingDesk(store, nobody, None)  # type: ignore[arg-type]  # nobody paints here
-    dear = Bookkeeper(desk, store, book, WHY, Fees(binance=FeeRates(0.0, 1.0)))
+    dear = PaperBookDesk(desk, store, book, WHY, Fees(binance=FeeRates(0.0, 1.0)))
     opened = await dear.add("BTC", "short", "500", entry="50000")
     view = await dear.close(opened.positions[0].id, at="40000")
     assert view.purses[0].cash == pytest.approx(2_000 - 5 + 100 - 4)
@@ -278,7 +278,7 @@ async def test_one_recorded_symbol_is_enough_to_look() -> None:
     store = MemorySeries(Origin(False, "recorded"))
     with pytest.raises(Refused, match="Nothing is recorded of BTCUSDT"):
         await keeper(store).show()
-    await store.write([Batch(basis(BINANCE, ETH), [Marks(END, 3_000.0, 3_000.0)])])
+    await store.write([Batch(basis(BINANCE, ETH), [MarkAndIndex(END, 3_000.0, 3_000.0)])])
     view = await keeper(store).show()
     assert (view.as_of, view.unknown, view.synthetic) == ("2026-01-01T00:00:00Z", None, False)
 
@@ -358,7 +358,7 @@ def test_what_moves_with_the_desks_symbols_is_summed_by_base() -> None:
             position(token("WETH", verified=False), token("USDC"), ("1000", "0", "1", "1")),
         )
     )
-    assert inventory_in(amounts) == {ETH: 4.0, BTC: pytest.approx(0.31)}
+    assert sum_inventory(amounts) == {ETH: 4.0, BTC: pytest.approx(0.31)}
 
 
 def test_a_wallet_that_was_read_in_part_says_so() -> None:

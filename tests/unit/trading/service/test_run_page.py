@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.wire.told import PNG, board, decided, held, left, outcome, spoilt, told
-from zuno.trading.model.cycle import Call
+from zuno.trading.model.cycle import TradeAction
 from zuno.trading.model.outcome import Chart
-from zuno.trading.service.report import ages, number, report, signed, span
+from zuno.trading.service.report import build_report, feed_ages, format_number, format_signed, format_span
 
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 FETCHING = frozenset("script link iframe object embed base form video audio".split())
@@ -51,7 +51,7 @@ class Page(HTMLParser):
 
 
 def page(**changed: Any) -> Page:
-    return Page(report(told(**changed)).page)
+    return Page(build_report(told(**changed)).page)
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def page(**changed: Any) -> Page:
     [
         {},
         {"ruling": held()},
-        {"decision": decided(Call.HOLD), "expectation": None, "ruling": held(veto=None, changes=())},
-        {"decision": decided(Call.CANCEL_AND_CLOSE), "expectation": None, "ruling": left()},
+        {"decision": decided(TradeAction.HOLD), "expectation": None, "ruling": held(veto=None, changes=())},
+        {"decision": decided(TradeAction.CANCEL_AND_CLOSE), "expectation": None, "ruling": left()},
         {"board": board(vlm_geometry=None, liquidity=None, synthesis=None), "chart": None, "picture": None},
         {"degraded": (), "anomalies": (), "voices": ()},
     ],
@@ -70,7 +70,7 @@ def test_a_page_is_whole_and_needs_nothing_beside_itself(changed: dict[str, Any]
     assert found.open == []
     assert found.outward == []
     assert not FETCHING & set(found.tags)
-    text = report(told(**changed)).page
+    text = build_report(told(**changed)).page
     assert "url(" not in text
     assert "@import" not in text
 
@@ -91,7 +91,7 @@ def test_it_tells_what_was_decided_and_what_it_rests_on() -> None:
         "12 % of the equity as margin, at 2×",
         "PASSIVE_MAKER",
         "1 STALE",
-        "twin: the model failed",
+        "rules: the model failed",
         "claude-sonnet-4-6",
         outcome().hash,
     ):
@@ -105,31 +105,31 @@ def test_a_ruling_that_was_held_says_by_what() -> None:
 
 
 def test_an_exit_says_what_it_ends() -> None:
-    words = page(decision=decided(Call.CANCEL_AND_CLOSE), expectation=None, ruling=left()).words
+    words = page(decision=decided(TradeAction.CANCEL_AND_CLOSE), expectation=None, ruling=left()).words
     for said in ("position pos_1", "▼ short", "0.02", "order ord_2", "▲ long", "0.5"):
         assert said in words, said
 
 
 def test_the_picture_is_inside() -> None:
-    text = report(told()).page
+    text = build_report(told()).page
     assert f"data:image/png;base64,{b64encode(PNG).decode()}" in text
-    assert "data:image" not in report(told(picture=None)).page
+    assert "data:image" not in build_report(told(picture=None)).page
 
 
 def test_what_is_no_picture_is_not_shown_as_one() -> None:
-    made = report(told(chart=Chart(sha256="0" * 64, media_type="text/plain")))
+    made = build_report(told(chart=Chart(sha256="0" * 64, media_type="text/plain")))
     assert made.image is None
     assert "data:" not in made.page.replace("img-src data:", "")
 
 
 def test_a_market_that_was_not_invented_has_no_banner() -> None:
-    text = report(told(origin="binance and others")).page
+    text = build_report(told(origin="binance and others")).page
     assert "SYNTHETIC" not in text
     assert "binance and others" in text
 
 
 def test_what_a_stranger_writes_is_text_and_nothing_else() -> None:
-    calm, found = Page(report(spoilt("calm")).page), Page(report(spoilt(ATTACK)).page)
+    calm, found = Page(build_report(spoilt("calm")).page), Page(build_report(spoilt(ATTACK)).page)
     assert found.tags == calm.tags
     assert found.open == []
     assert found.outward == []
@@ -139,14 +139,14 @@ def test_what_a_stranger_writes_is_text_and_nothing_else() -> None:
 
 
 def test_direction_is_told_by_a_sign_beside_the_colour() -> None:
-    words = page(decision=decided(Call.SHORT), ruling=held(decision=Call.SHORT, veto=None)).words
+    words = page(decision=decided(TradeAction.SHORT), ruling=held(decision=TradeAction.SHORT, veto=None)).words
     assert words.count("▼ SHORT") >= 2
     assert "▼ down" in words
     assert "▲ up" in words
 
 
 def test_a_feed_is_as_old_as_its_oldest_series() -> None:
-    rates, mood = ages(report(told()).view.sources)
+    rates, mood = feed_ages(build_report(told()).view.sources)
     assert (rates.feed, rates.series, rates.oldest_seconds, rates.stale) == ("rates", 2, 900, 1)
     assert rates.newest == "2026-01-01T00:00:00Z"
     assert (mood.series, mood.stale) == (1, 0)
@@ -166,9 +166,14 @@ def test_a_feed_is_as_old_as_its_oldest_series() -> None:
     ],
 )
 def test_figures_are_rounded_for_eyes(value: float | str | None, said: str) -> None:
-    assert number(value) == said
+    assert format_number(value) == said
 
 
 def test_signs_and_spans() -> None:
-    assert (signed(0.5), signed(-0.5, 3), signed(None)) == ("+0.50", "−0.500", "–")
-    assert (span(4), span(900), span(7_200), span(200_000)) == ("4 s", "15 min", "2 h", "2 d")
+    assert (format_signed(0.5), format_signed(-0.5, 3), format_signed(None)) == ("+0.50", "−0.500", "–")
+    assert (format_span(4), format_span(900), format_span(7_200), format_span(200_000)) == (
+        "4 s",
+        "15 min",
+        "2 h",
+        "2 d",
+    )

@@ -9,8 +9,8 @@ import pytest
 
 from tests.wire.told import RUN, board, decided, held, ruled, spoilt, told, unfinished
 from zuno.kernel.errors import Refused
-from zuno.trading.model.cycle import Call, Change
-from zuno.trading.model.outcome import Degraded
+from zuno.trading.model.cycle import RuleChange, TradeAction
+from zuno.trading.model.outcome import MissingInput
 from zuno.trading.service.runs_view import run_view, runs_view, why_view
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07<script>alert(1)</script>\u202eevil\u2066\u200b\x00\r\nline two"
@@ -54,7 +54,7 @@ def test_an_invented_market_says_so_and_a_real_one_does_not() -> None:
 
 
 def test_where_nothing_was_to_be_opened_the_keys_stay_and_the_cost_is_told() -> None:
-    found = document(expectation=None, decision=decided(Call.HOLD), ruling=held())["ev"]
+    found = document(expectation=None, decision=decided(TradeAction.HOLD), ruling=held())["ev"]
     assert found["llm_cost_usd"] == pytest.approx(0.0123)
     assert {name for name, value in found.items() if value is None} == set(document()["ev"]) - {"llm_cost_usd"}
 
@@ -75,12 +75,12 @@ def test_no_text_of_a_model_keeps_what_could_do_harm() -> None:
 
 
 def test_a_text_without_an_end_is_cut() -> None:
-    view = run_view(told(degraded=(Degraded(what="x", why="a" * 1_000_000),)))
+    view = run_view(told(degraded=(MissingInput(what="x", why="a" * 1_000_000),)))
     assert len(view.degraded[0].why) == 2_000
 
 
 def test_why_has_every_attempt_and_every_rule_that_fired() -> None:
-    changes = (Change(by="ev", field="decision", from_="LONG", to="HOLD", why="below zero"),)
+    changes = (RuleChange(by="ev", field="decision", from_="LONG", to="HOLD", why="below zero"),)
     view = why_view(told(ruling=held(changes=changes)))
     assert [(one.role, one.attempt, one.outcome) for one in view.attempts] == [
         ("meta", 1, "ok"),
@@ -111,7 +111,7 @@ def test_an_absent_expert_is_null() -> None:
 
 
 def test_a_change_from_nothing_is_null() -> None:
-    changes = (Change(by="style", field="execution_style", from_=None, to="SMART_DCA", why="x"),)
+    changes = (RuleChange(by="style", field="execution_style", from_=None, to="SMART_DCA", why="x"),)
     assert document(ruling=ruled(changes=changes))["ruling"]["changes"][0]["from"] is None
 
 
@@ -122,8 +122,8 @@ def test_texts_are_printed_from_the_runs_own_facts() -> None:
         update={"rationale": "Sure by {liquidity.confidence}; mood {fear_and_greed}; {imagined.one}."}
     )
     why = "The draft of {draft.allocation} at {draft.leverage} is too much."
-    officer = Change(by="cro_model", field="leverage", from_=2.0, to=1.0, why=why)
-    cut = Change(by="risk_budget", field="allocation_pct", from_=40.0, to=25.5, why="a rule's own 25.5 %")
+    officer = RuleChange(by="cro_model", field="leverage", from_=2.0, to=1.0, why=why)
+    cut = RuleChange(by="risk_budget", field="allocation_pct", from_=40.0, to=25.5, why="a rule's own 25.5 %")
     found = run_view(told(board=board(liquidity=said), ruling=ruled(changes=(cut, officer))))
     assert found.blackboard.liquidity is not None
     printed = f"Sure by {entry.confidence:.2f}; mood 40; [no fact imagined.one]."

@@ -45,28 +45,12 @@ def increase_time(node: DevnetNode, given: Params) -> int:
     return node.increase_time(seconds)
 
 
-def set_next_timestamp(node: DevnetNode, given: Params) -> None:
-    node.set_next_timestamp(params.moment(given.need(0)))
-
-
-def snapshot(node: DevnetNode, given: Params) -> str:
-    return geth_json.quantity(node.snapshot())
-
-
-def revert(node: DevnetNode, given: Params) -> bool:
-    return node.revert(params.quantity(given.need(0)))
-
-
 def reorg(node: DevnetNode, given: Params) -> list[str]:
     options = params.options(given.get(1))
     params.only(options, _REORG_OPTIONS, "reorg option")
     dropped = frozenset(params.data(tx_hash, 32) for tx_hash in params.list_or_empty(options.get("drop")))
     blocks = node.reorg(params.quantity(given.need(0)), drop=dropped, keep=params.flag(options.get("keep")))
     return [geth_json.data(block.hash) for block in blocks]
-
-
-def drop_transaction(node: DevnetNode, given: Params) -> bool:
-    return node.pool.drop(params.data(given.need(0), 32))
 
 
 def mempool(node: DevnetNode, given: Params) -> list[geth_json.Json]:
@@ -114,15 +98,15 @@ CONTROLS: Final[Mapping[str, Method]] = {
     "hardhat_mine": mine_many,
     "evm_setAutomine": set_automine,
     "evm_increaseTime": increase_time,
-    "evm_setNextBlockTimestamp": set_next_timestamp,
-    "evm_snapshot": snapshot,
-    "evm_revert": revert,
+    "evm_setNextBlockTimestamp": lambda node, given: node.set_next_timestamp(params.moment(given.need(0))),
+    "evm_snapshot": lambda node, given: geth_json.quantity(node.snapshot()),
+    "evm_revert": lambda node, given: node.revert(params.quantity(given.need(0))),
     # Named as geth names them.
     "txpool_status": pool_status,
     "txpool_content": pool_content,
     # Ours.
     "zuno_reorg": reorg,
-    "zuno_dropTransaction": drop_transaction,
+    "zuno_dropTransaction": lambda node, given: node.pool.drop(params.data(given.need(0), 32)),
     "zuno_mempool": mempool,
     "zuno_setLogLimits": set_log_limits,
 }

@@ -136,6 +136,7 @@ class LocalChain:
         value: int = 0,
         gas: int,
         nonce: int | None = None,
+        max_fee: int | None = None,
         tip: int = GWEI,
     ) -> LocalTransaction:
         """A signed transaction that the next block will accept; the nonce defaults to the account's."""
@@ -148,7 +149,7 @@ class LocalChain:
             data=data,
             value=value,
             gas=gas,
-            max_fee=2 * self.next_base_fee + tip,
+            max_fee=2 * self.next_base_fee + tip if max_fee is None else max_fee,
             tip=tip,
         )
 

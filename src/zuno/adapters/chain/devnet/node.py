@@ -17,7 +17,7 @@ from .execution import CallMessage
 from .history import LocalBlock
 from .mempool import Mempool, SenderState
 from .refusals import NodeRefusal, server_error
-from .transactions import LocalTransaction, decode_transaction, sign
+from .transactions import LocalTransaction, decode_transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +111,8 @@ class DevnetNode:
         tip = min(GWEI, max_fee or GWEI) if tip is None else tip
         if gas is None:
             gas = self.chain.estimate_gas(CallMessage(sender, to or b"", data, value))
-        tx = sign(
-            key,
-            chain_id=self.chain.chain_id,
-            nonce=self.pending_nonce(sender) if nonce is None else nonce,
-            to=to,
-            data=data,
-            value=value,
-            gas=gas,
-            max_fee=2 * self.chain.next_base_fee + tip if max_fee is None else max_fee,
-            tip=tip,
-        )
+        nonce = self.pending_nonce(sender) if nonce is None else nonce
+        tx = self.chain.sign(key, to=to, data=data, value=value, gas=gas, nonce=nonce, max_fee=max_fee, tip=tip)
         return self.submit(tx.raw)
 
     def pending_nonce(self, sender: bytes) -> int:

@@ -48,13 +48,13 @@ class ResultValidator:
     def __init__(self, events: Events | None = None) -> None:
         self._events = events or {}
         self._readers: dict[str, Callable[[Sequence[Any], Any], Any]] = {
-            "eth_chainId": _quantity_alone,
-            "eth_blockNumber": _number_alone,
-            "eth_gasPrice": _quantity_alone,
-            "eth_maxPriorityFeePerGas": _quantity_alone,
-            "eth_getBalance": _quantity_alone,
-            "eth_getTransactionCount": _number_alone,
-            "eth_estimateGas": _gas_alone,
+            "eth_chainId": _number_below(_UINT256),
+            "eth_blockNumber": _number_below(_MOST_BLOCKS),
+            "eth_gasPrice": _number_below(_UINT256),
+            "eth_maxPriorityFeePerGas": _number_below(_UINT256),
+            "eth_getBalance": _number_below(_UINT256),
+            "eth_getTransactionCount": _number_below(_MOST_BLOCKS),
+            "eth_estimateGas": _number_below(_MOST_GAS),
             "eth_sendRawTransaction": _transaction_hash,
             "eth_call": _data_alone,
             "eth_getCode": _data_alone,
@@ -203,16 +203,8 @@ def _is_removed(log: Mapping[str, Any]) -> bool:
     return removed
 
 
-def _quantity_alone(params: Sequence[Any], result: Any) -> str:
-    return hex(parse_quantity(result))
-
-
-def _number_alone(params: Sequence[Any], result: Any) -> str:
-    return hex(parse_quantity(result, _MOST_BLOCKS))
-
-
-def _gas_alone(params: Sequence[Any], result: Any) -> str:
-    return hex(parse_quantity(result, _MOST_GAS))
+def _number_below(limit: int) -> Callable[[Sequence[Any], Any], str]:
+    return lambda params, result: hex(parse_quantity(result, limit))
 
 
 def _transaction_hash(params: Sequence[Any], result: Any) -> str:

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import fsum
 from typing import Final
 
 import numpy as np
 
 from zuno.trading.measure.bars import Bars
+from zuno.trading.model.chart import VolumeProfile
 
 BINS: Final = 24
 VALUE_AREA: Final = 0.70
-
-
-@dataclass(frozen=True, slots=True)
-class VolumeProfile:
-    """Volume by price, lowest bin first. A market that stood at one price has all of it in the first, without width."""
-
-    low: float
-    high: float
-    volumes: tuple[float, ...]
-    poc: float
-    """Middle of the bin with the most; of equals, the lowest."""
-    value_low: float
-    value_high: float
-    """Edges of the bins that hold 70 %: grown from the busiest, always by the busier neighbour, of equals the upper."""
 
 
 def volume_profile(bars: Bars) -> VolumeProfile | None:

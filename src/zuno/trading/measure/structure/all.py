@@ -7,14 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from zuno.trading.measure.bars import LOOKBACK, Bars
-from zuno.trading.measure.indicators.all import Columns, columns, readings_of, sound
-from zuno.trading.measure.indicators.profile import VolumeProfile, volume_profile
+from zuno.trading.measure.indicators.all import IndicatorSeries, columns, readings_of, sound
+from zuno.trading.measure.indicators.profile import volume_profile
 from zuno.trading.measure.indicators.volume import anchored_vwap, taker_delta
 from zuno.trading.measure.structure.gaps import Gap, fair_value_gaps
 from zuno.trading.measure.structure.levels import AnchoredVwap, LevelZone, Measured, PriceLevel, levels, zones
 from zuno.trading.measure.structure.lines import Divergence, TrendLine, divergences, trend_lines
 from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, closed_at, of, pivots
 from zuno.trading.measure.structure.swings import Break, Fibonacci, Swing, breaks, fibonacci, swings, trend
+from zuno.trading.model.chart import VolumeProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def structure(bars: Bars, shoulder: int) -> Structure | None:
     return structure_of(window, columns(window), shoulder) if len(window) else None
 
 
-def structure_of(bars: Bars, gauges: Columns, shoulder: int) -> Structure:
+def structure_of(bars: Bars, gauges: IndicatorSeries, shoulder: int) -> Structure:
     """The same of exactly these sound bars, for whoever has their columns already."""
     turns = pivots(bars, shoulder)
     broken = breaks(bars, turns)

@@ -10,14 +10,12 @@ import pytest
 
 pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
-from zuno.adapters.chain.devnet import fingerprint as room
-from zuno.adapters.chain.devnet.fingerprint import SHAPING, fingerprint, source_of
-from zuno.adapters.chain.devnet.story import _WORLDS_KEPT, _drop_old_worlds
+from zuno.adapters.chain.devnet import story as room
+from zuno.adapters.chain.devnet.story import _WORLDS_KEPT, SHAPING, _drop_old_worlds, fingerprint, source_of
 
 # Types, words, and our own pools, which only check the finished chain.
 NOT_SHAPING = (
     "zuno.adapters.atomic_file",
-    "zuno.adapters.chain.devnet.fingerprint",
     "zuno.adapters.chain.devnet.refusals",
     "zuno.adapters.chain.sim.state",
     "zuno.adapters.chain.sim.contracts",

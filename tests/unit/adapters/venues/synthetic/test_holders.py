@@ -18,6 +18,7 @@ from zuno.trading.model.known import Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Feed, Level, Symbol, Timeframe
 from zuno.trading.model.venues import PERPETUALS
 
+pytestmark = pytest.mark.slow
 SEEDS = (1, 2, 3, 11)
 
 

@@ -28,6 +28,7 @@ from zuno.trading.measure.triage import measure_spike
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol, Timeframe
 
+pytestmark = pytest.mark.slow
 SEEDS = (1, 2, 3, 11)
 MANY = range(1_000, 1_012)
 STOP, TARGET = 1.5, 3.0

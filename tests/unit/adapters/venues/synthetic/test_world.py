@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -32,8 +32,8 @@ from zuno.trading.model.market import (
     HOUR_MS,
     MINUTE_MS,
     STALE_AFTER,
-    Alive,
     Feed,
+    Heartbeat,
     Series,
     Side,
     Symbol,
@@ -57,18 +57,19 @@ from zuno.trading.model.venues import (
     ALTERNATIVE,
     BINANCE,
     DERIBIT,
-    DOLLAR,
     FIGURES,
     FRED,
     OKX,
     PERPETUALS,
     UPBIT,
-    WON,
-    wanted,
+    USDC_USDT,
+    USDT_KRW,
+    wanted_series,
     won_symbol,
 )
 from zuno.trading.ports.series import Batch
 
+pytestmark = pytest.mark.slow
 SEED = 11
 AFTER = MINUTES_FROM + 20 * DAY_MS + 13 * HOUR_MS
 """Where the mirror stands."""
@@ -82,11 +83,10 @@ def walks() -> Mapping[Symbol, Path]:
 
 
 @pytest.fixture(scope="module")
-def clean(walks: Mapping[Symbol, Path]) -> Iterator[World]:
+def clean(walks: Mapping[Symbol, Path]) -> World:
     world = {batch.series: batch.rows for batch in draw_batches(SEED, walks)}
     gc.freeze()  # two million small things that stay: looked through again and again, they would slow every test down
-    yield world
-    gc.unfreeze()
+    return world
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def dirty(clean: World) -> World:
 
 
 def test_every_series_the_desk_wants_is_here(clean: World) -> None:
-    assert {series for symbol in Symbol for series in wanted(symbol)} - set(clean) == set()
+    assert {series for symbol in Symbol for series in wanted_series(symbol)} - set(clean) == set()
 
 
 def test_every_row_is_one_a_market_can_have_made(clean: World) -> None:
@@ -118,12 +118,12 @@ def test_nothing_is_of_after_the_end(clean: World) -> None:
 
 def test_every_feed_is_fresh_at_every_full_hour(clean: World) -> None:
     for symbol in Symbol:
-        for series in wanted(symbol):
+        for series in wanted_series(symbol):
             rows = clean[series]
-            if series.feed in (Feed.LIQUIDATIONS, Feed.WHALES) and series.row is not Alive:
+            if series.feed in (Feed.LIQUIDATIONS, Feed.WHALES) and series.row is not Heartbeat:
                 continue
             known = np.sort(np.array([complete_at(series, row) for row in rows]))
-            hours = FULL_HOURS[HEARD_FROM.get(series.venue, 0) < FULL_HOURS] if series.row is Alive else FULL_HOURS
+            hours = FULL_HOURS[HEARD_FROM.get(series.venue, 0) < FULL_HOURS] if series.row is Heartbeat else FULL_HOURS
             age = hours - known[np.searchsorted(known, hours, side="right") - 1]
             assert age.min() >= 0, series
             assert age.max() <= limit(series, rows) * 1_000, series
@@ -163,7 +163,7 @@ def test_the_won_market_follows_and_makes_no_bar_without_a_trade(clean: World, s
     hours = {bar.at: bar for bar in clean[candles(UPBIT, name, Timeframe.H1)]}
     for bar in resample_bars(Timeframe.H1, Timeframe.M1, minutes):
         assert hours[bar.at] == bar
-    won = {row.at: row.value for row in clean[rates(UPBIT, WON)]}
+    won = {row.at: row.value for row in clean[rates(UPBIT, USDT_KRW)]}
     for bar in clean[candles(BINANCE, symbol, Timeframe.H1)][-40:]:
         fair = bar.close * won[bar.at + HOUR_MS]
         assert abs(hours[bar.at].close / fair - 1) < 0.003
@@ -171,7 +171,7 @@ def test_the_won_market_follows_and_makes_no_bar_without_a_trade(clean: World, s
 
 
 def test_a_dollar_is_a_dollar_until_fear_comes(clean: World) -> None:
-    rows = clean[rates(BINANCE, DOLLAR)]
+    rows = clean[rates(BINANCE, USDC_USDT)]
     fear = [DAYS_FROM + hour * HOUR_MS for hour in panics(SEED).tolist()]
     calm = [row.value for row in rows if not any(0 <= row.at - at < 10 * DAY_MS for at in fear)]
     assert len(set(calm)) > 20
@@ -292,7 +292,7 @@ def test_large_trades_are_part_of_their_minutes_volume(clean: World, symbol: Sym
 
 def test_the_names_of_trades_are_their_own(clean: World) -> None:
     for series, rows in clean.items():
-        if series.feed in (Feed.LIQUIDATIONS, Feed.WHALES) and series.row is not Alive:
+        if series.feed in (Feed.LIQUIDATIONS, Feed.WHALES) and series.row is not Heartbeat:
             assert len({(row.at, row.id) for row in rows}) == len(rows)
 
 
@@ -375,7 +375,7 @@ def test_nothing_shown_by_a_moment_depends_on_what_comes_after(clean: World, wal
     so nobody can tell which of the two is to come."""
     turned = {Symbol.BTCUSDT: walks[Symbol.BTCUSDT].mirror(AFTER)}
     other = {batch.series: batch.rows for batch in draw_batches(SEED, turned)}
-    assert set(wanted(Symbol.BTCUSDT)) <= other.keys()
+    assert set(wanted_series(Symbol.BTCUSDT)) <= other.keys()
     for series, rows in other.items():
         before = [row for row in clean[series] if complete_at(series, row) <= AFTER]
         assert [row for row in rows if complete_at(series, row) <= AFTER] == before, series
@@ -389,7 +389,7 @@ def test_nothing_shown_by_a_moment_depends_on_what_comes_after(clean: World, wal
 def test_equal_seeds_give_equal_bytes(clean: World) -> None:
     digest = hashlib.sha256()
     for series, rows in sorted(clean.items(), key=lambda pair: str(pair[0])):
-        if series.row is not Alive:
+        if series.row is not Heartbeat:
             digest.update(f"{series} {len(rows)} {rows[:: max(1, len(rows) // 20)]!r}".encode())
     assert digest.hexdigest() == "0ba7241b82a224418e09e594aa24ebe296b07a35babc420010b5114880187adb"
 
